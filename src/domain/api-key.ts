@@ -1,0 +1,51 @@
+// The format of API keys: prefix by environment, infix, random part, checksum. Pure text, no storage.
+
+export const environments = ["live", "test", "dev"] as const;
+/** live, test and dev are separate worlds inside one deployment. */
+export type Environment = (typeof environments)[number];
+
+const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const randomLength = 30;
+const checksumLength = 6;
+const keyPattern = /^sk_(live|test|dev)_hr_[0-9A-Za-z]{36}$/;
+
+/** The secret itself, e.g. `sk_dev_hr_` + 30 random base62 characters + 6 of checksum. 178 bits of entropy. */
+export function generateApiKey(environment: Environment): string {
+  let random = "";
+  const bytes = new Uint8Array(64);
+  while (random.length < randomLength) {
+    crypto.getRandomValues(bytes);
+    for (const byte of bytes) {
+      // 248 is the largest multiple of 62 in a byte: anything above would favour the first letters.
+      if (byte < 248 && random.length < randomLength) random += alphabet[byte % 62];
+    }
+  }
+  const body = `sk_${environment}_hr_${random}`;
+  return body + checksum(body);
+}
+
+/**
+ * The environment of a well-formed key, or undefined. The checksum lets a mistyped or made-up key be refused without
+ * a look-up; it is no proof of anything.
+ */
+export function parseApiKey(key: string): Environment | undefined {
+  const match = keyPattern.exec(key);
+  if (!match) return undefined;
+  const body = key.slice(0, -checksumLength);
+  return checksum(body) === key.slice(-checksumLength) ? (match[1] as Environment) : undefined;
+}
+
+/** What may be shown of a key after its creation. */
+export function displayParts(key: string): { prefix: string; last4: string } {
+  return { prefix: key.slice(0, key.indexOf("_hr_") + 4), last4: key.slice(-4) };
+}
+
+function checksum(body: string): string {
+  let value = Bun.hash.crc32(body);
+  let text = "";
+  for (let i = 0; i < checksumLength; i++) {
+    text = alphabet[value % 62] + text;
+    value = Math.floor(value / 62);
+  }
+  return text;
+}

@@ -1,0 +1,54 @@
+// The port behind which every model runs: an engine is anything that answers an OpenAI-shaped HTTP request.
+import type { Capabilities } from "./model.ts";
+
+/** What a request asks of a model; each is one path of the OpenAI API, relative to the base URL. */
+export const operationPaths = {
+  chat: "/chat/completions",
+  completion: "/completions",
+  embedding: "/embeddings",
+} as const;
+
+export type Operation = keyof typeof operationPaths;
+
+export interface EngineRequest {
+  operation: Operation;
+  /** JSON text; `model` already is the engine's own id. */
+  body: string;
+  /** Whether the body asks for Server-Sent Events. */
+  stream: boolean;
+  /** How many generations run side by side for it (`n`, or one per prompt); at least 1. */
+  width: number;
+}
+
+/** Status and body as the engine sent them; the body is read once, and cancelling it stops the work. */
+export interface EngineResponse {
+  status: number;
+  headers: Headers;
+  body: ReadableStream<Uint8Array> | null;
+}
+
+/** A model as an engine reports it. */
+export interface EngineModel {
+  /** The engine's own id, sent back to it as `model`. */
+  id: string;
+  ownedBy?: string;
+  /** Unix seconds. */
+  created?: number;
+  /** Left out where the engine does not say. */
+  capabilities?: Capabilities;
+  /** Tokens. */
+  context?: number;
+}
+
+export interface Engine {
+  /** Name for logs and for a model's deployments, e.g. `ollama` or `built-in`. */
+  readonly name: string;
+  /**
+   * Sends one request. Rejects with a GatewayError (`upstream_error`, `upstream_timeout`, `service_unavailable`)
+   * when no response began; aborting `signal` stops the work at any time, also while the body is read.
+   */
+  send(request: EngineRequest, signal: AbortSignal): Promise<EngineResponse>;
+  /** Lists what it serves now. Rejects when it cannot be reached. */
+  models(signal: AbortSignal): Promise<EngineModel[]>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,48 @@
+// The one error type of the gateway and the closed list of codes it may carry.
+
+/**
+ * Machine-readable error codes of the HTTP API. `http/errors.ts` gives each its status, `type` and retry advice;
+ * a test holds this union, that table and the reference page together.
+ */
+export const errorCodes = [
+  "invalid_request",
+  "invalid_api_key",
+  "token_expired",
+  "insufficient_scope",
+  "insufficient_quota",
+  "model_not_found",
+  "not_found",
+  "method_not_allowed",
+  "request_too_large",
+  "unsupported_media_type",
+  "rate_limit_exceeded",
+  "internal_error",
+  "upstream_error",
+  "upstream_timeout",
+  "service_unavailable",
+] as const;
+
+export type ErrorCode = (typeof errorCodes)[number];
+
+export interface GatewayErrorOptions {
+  /** For the log only: may name upstreams, paths and reasons that a client must not see. Never a secret. */
+  detail?: string;
+  /** Whole seconds after which a retry may help; becomes `Retry-After`. */
+  retryAfterSeconds?: number;
+  cause?: unknown;
+}
+
+/** `message` is public and reaches the client; `detail` and `cause` only reach the log. */
+export class GatewayError extends Error {
+  override readonly name = "GatewayError";
+  readonly code: ErrorCode;
+  readonly detail: string | undefined;
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(code: ErrorCode, message: string, options: GatewayErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.detail = options.detail;
+    this.retryAfterSeconds = options.retryAfterSeconds;
+  }
+}
