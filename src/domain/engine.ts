@@ -1,4 +1,5 @@
 // The port behind which every model runs: an engine is anything that answers an OpenAI-shaped HTTP request.
+import type { Environment } from "./api-key.ts";
 import type { Capabilities } from "./model.ts";
 
 /** What a request asks of a model; each is one path of the OpenAI API, relative to the base URL. */
@@ -12,7 +13,9 @@ export type Operation = keyof typeof operationPaths;
 
 export interface EngineRequest {
   operation: Operation;
-  /** JSON text; `model` already is the engine's own id. */
+  /** The engine's own id of the model. */
+  model: string;
+  /** JSON text, with that id as its `model`. */
   body: string;
   /** Whether the body asks for Server-Sent Events. */
   stream: boolean;
@@ -38,9 +41,13 @@ export interface EngineModel {
   capabilities?: Capabilities;
   /** Tokens. */
   context?: number;
+  /** Environments whose keys may use it; left out: those of its source. */
+  environments?: readonly Environment[];
 }
 
 export interface Engine {
+  /** Longest silence in the middle of a response, in milliseconds; longer is a fault. */
+  readonly idleTimeoutMs: number;
   /** Name for logs and for a model's deployments, e.g. `ollama` or `built-in`. */
   readonly name: string;
   /**

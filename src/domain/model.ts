@@ -1,6 +1,7 @@
 // Models as the public API names them, and the deployments that serve them.
-import type { Engine } from "./engine.ts";
+
 import type { Environment } from "./api-key.ts";
+import type { Engine } from "./engine.ts";
 
 /** What a model can do; a missing entry means unknown, and the engine decides. */
 export interface Capabilities {

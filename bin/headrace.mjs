@@ -1,0 +1,17 @@
+#!/usr/bin/env node
+// Starts Headrace under Bun from plain Node: sets up a fresh clone, then hands over arguments, terminal and signals.
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { bunEnvironment, bunExecutable, ensureDependencies, root } from "../scripts/setup.mjs";
+
+ensureDependencies();
+const child = spawn(bunExecutable(), [join(root, "src", "main.ts"), ...process.argv.slice(2)], {
+  stdio: "inherit",
+  env: bunEnvironment(),
+});
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+child.on("error", (error) => {
+  process.stderr.write(`Cannot start Bun: ${error.message}\n`);
+  process.exit(1);
+});
+child.on("exit", (code, signal) => process.exit(code ?? (signal === "SIGINT" ? 130 : 1)));

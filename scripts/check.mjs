@@ -1,0 +1,26 @@
+// `npm run check`: types, lint and format, import rules, generated files.
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { bunEnvironment, bunExecutable, ensureDependencies, root } from "./setup.mjs";
+
+ensureDependencies({ dev: true });
+const bin = (name) => join(root, "node_modules", ".bin", name);
+const steps = [
+  ["types", bin("tsc"), ["--noEmit", "-p", "."]],
+  ["lint, format and import rules", bin("biome"), ["check", "--error-on-warnings", "."]],
+  ["generated files", bunExecutable(), ["scripts/generate.ts", "--check"]],
+];
+// With --write, what can be mended by itself is.
+if (process.argv.includes("--write")) {
+  steps[1][2] = ["check", "--write", "."];
+  steps[2][2] = ["scripts/generate.ts"];
+  steps.reverse();
+}
+let failed = 0;
+for (const [name, command, args] of steps) {
+  const started = Date.now();
+  const { status } = spawnSync(command, args, { cwd: root, stdio: "inherit", env: bunEnvironment() });
+  console.log(`${status === 0 ? "ok    " : "FAILED"} ${name} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
+  if (status !== 0) failed++;
+}
+process.exit(failed === 0 ? 0 : 1);

@@ -1,0 +1,71 @@
+// Writes the reference files that come from code; with --check only says which are out of date.
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import packageJson from "../package.json" with { type: "json" };
+import { configJsonSchema, configReference } from "../src/config.ts";
+import { errorCodes } from "../src/domain/errors.ts";
+import { errorTable } from "../src/http/errors.ts";
+import { openApiDocument } from "../src/http/openapi.ts";
+import { createRoutes } from "../src/http/routes.ts";
+
+const root = join(import.meta.dir, "..");
+const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
+
+const files: Record<string, string> = {
+  "docs/reference/openapi.json": json(openApiDocument(routeTable(), packageJson.version)),
+  "docs/reference/headrace.schema.json": json(configJsonSchema()),
+  "docs/reference/configuration.md": configReference(),
+  "docs/reference/errors.md": errorsPage(),
+};
+
+/** The table describes itself; its handlers, and so what they need, are never reached here. */
+function routeTable() {
+  const unreached = new Proxy({}, { get: () => undefined });
+  return createRoutes(unreached as Parameters<typeof createRoutes>[0]);
+}
+
+function errorsPage(): string {
+  const rows = errorCodes.map((code) => {
+    const { status, type, when } = errorTable[code];
+    return `| ${status} | \`${code}\` | \`${type}\` | ${when} |`;
+  });
+  return `# Errors
+
+Every error of the API has this body, with exactly these three strings, and the header \`x-request-id\`, which finds the request in the log:
+
+\`\`\`json
+{ "error": { "message": "temperature: must be a number from 0 to 2 (got 3).", "type": "invalid_request_error", "code": "invalid_request" } }
+\`\`\`
+
+In an open stream the same object is one \`data:\` event, after which the connection closes without \`[DONE]\`.
+
+| Status | code | type | When |
+|---|---|---|---|
+${rows.join("\n")}
+`;
+}
+
+const check = process.argv.includes("--check");
+let stale = 0;
+for (const [name, text] of Object.entries(files)) {
+  const path = join(root, name);
+  let current = "";
+  try {
+    current = readFileSync(path, "utf8");
+  } catch {
+    // Missing is out of date.
+  }
+  if (current === text) continue;
+  stale++;
+  if (check) {
+    console.error(`${name} is out of date.`);
+    continue;
+  }
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+  console.log(`wrote ${name}`);
+}
+if (check && stale > 0) {
+  console.error("Bring them up to date with: npm run check -- --write");
+  process.exit(1);
+}

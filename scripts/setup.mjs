@@ -1,0 +1,91 @@
+// Installs what is missing before a command runs: npm packages by lock file, and Debian packages for tests.
+import { execFileSync, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const lockFile = join(root, "package-lock.json");
+const stampFile = join(root, "node_modules", ".headrace-setup");
+
+/**
+ * Installs the packages of the lock file unless the last install already matches it. Without `dev`, only what running
+ * needs. Install scripts never run: none of our dependencies needs one. Does nothing where Headrace is itself an
+ * installed package (no lock file beside it).
+ */
+export function ensureDependencies({ dev = false } = {}) {
+  if (!existsSync(lockFile)) return;
+  const lock = createHash("sha256").update(readFileSync(lockFile)).digest("hex");
+  const stamp = existsSync(stampFile) ? readFileSync(stampFile, "utf8") : "";
+  if (stamp === `${lock} all` || (!dev && stamp === `${lock} run`)) return;
+  // Standard output may be read by a program (--json, --log-format json): progress goes to standard error.
+  process.stderr.write(`Setting up Headrace: installing ${dev ? "development" : "runtime"} packages (once) …\n`);
+  const started = Date.now();
+  const args = [
+    "ci",
+    "--ignore-scripts",
+    "--no-audit",
+    "--no-fund",
+    "--loglevel=error",
+    ...(dev ? [] : ["--omit=dev"]),
+  ];
+  const npm = spawnSync("npm", args, { cwd: root, stdio: ["ignore", 2, 2], shell: process.platform === "win32" });
+  if (npm.status !== 0) {
+    process.stderr.write(
+      `Setting up failed: \`npm ${args.join(" ")}\` in ${root} ended with ${npm.error?.message ?? `exit code ${npm.status}`}.\n` +
+        "It needs the npm registry once; after that Headrace starts offline. Check the network or npm's proxy settings and try again.\n",
+    );
+    process.exit(1);
+  }
+  writeFileSync(stampFile, `${lock} ${dev ? "all" : "run"}`);
+  process.stderr.write(`Packages installed in ${((Date.now() - started) / 1000).toFixed(1)} s.\n`);
+}
+
+/** The Bun executable that npm installed for this platform. The `bun` package's own launcher needs an install script. */
+export function bunExecutable() {
+  const platform = { darwin: "darwin", linux: "linux", win32: "windows" }[process.platform] ?? process.platform;
+  const arch = { arm64: "aarch64", x64: "x64" }[process.arch] ?? process.arch;
+  const file = platform === "windows" ? "bun.exe" : "bun";
+  for (const name of [`bun-${platform}-${arch}`, `bun-${platform}-${arch}-musl`]) {
+    for (let dir = root; ; dir = dirname(dir)) {
+      const path = join(dir, "node_modules", "@oven", name, "bin", file);
+      if (existsSync(path)) return path;
+      if (dir === dirname(dir)) break;
+    }
+  }
+  process.stderr.write(
+    `No Bun executable for ${process.platform}-${process.arch} in node_modules/@oven. Remove node_modules and run the command again; ` +
+      "optional dependencies must not be omitted.\n",
+  );
+  process.exit(1);
+}
+
+/** The environment Bun must start with: by default it silently queues outgoing requests beyond 256 per process. */
+export function bunEnvironment(extra = {}) {
+  return { ...process.env, BUN_CONFIG_MAX_HTTP_REQUESTS: "65535", ...extra };
+}
+
+/**
+ * Debian packages that only tests or the benchmark use: installs the missing ones when root on Debian, else names the
+ * exact command and exits.
+ * @param {Record<string, string>} needed executable -> package
+ */
+export function ensureDebianPackages(needed) {
+  const missing = Object.entries(needed).filter(
+    ([command]) => spawnSync("sh", ["-c", `command -v ${command}`]).status !== 0,
+  );
+  if (missing.length === 0) return;
+  const packages = missing.map(([, name]) => name);
+  const command = `apt-get update && apt-get install -y --no-install-recommends ${packages.join(" ")}`;
+  const root = process.getuid?.() === 0 && existsSync("/etc/debian_version");
+  if (!root) {
+    process.stderr.write(`Missing on this machine: ${packages.join(", ")}. Install with:\n  sudo sh -c '${command}'\n`);
+    process.exit(1);
+  }
+  process.stderr.write(`Installing Debian packages: ${packages.join(", ")} …\n`);
+  execFileSync("sh", ["-c", command], {
+    stdio: ["ignore", "ignore", 2],
+    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+  });
+}

@@ -1,0 +1,78 @@
+// `headrace models`: lists what a running server serves.
+import type { Command } from "commander";
+import { z } from "zod";
+import { addConnectionOptions, type ConnectionOptions, connectionHelp, findConnection, getJson } from "./client.ts";
+import type { CliContext } from "./context.ts";
+import { CliError, formatTable, interruptible } from "./terminal.ts";
+
+export interface ModelsOptions extends ConnectionOptions {
+  json?: boolean;
+}
+
+const examples = `
+Examples:
+  headrace models
+  headrace models --json
+  headrace models --base-url https://ai.example.com/v1 --api-key-stdin < key.txt
+${connectionHelp}`;
+
+export function registerModels(program: Command, context: CliContext): void {
+  const command = program
+    .command("models")
+    .summary("list the models of a running server")
+    .description("List the models that a running Headrace serves to this key.");
+  addConnectionOptions(command)
+    .option("--json", "print the list as the API gives it")
+    .addHelpText("after", examples)
+    .action((options: ModelsOptions) => listModels(context, options));
+}
+
+// Loose: a server may say more of a model than this command shows, and --json passes all of it on.
+const modelList = z.object({
+  data: z.array(
+    z.looseObject({
+      id: z.string(),
+      owned_by: z.string().optional(),
+      context_length: z.number().nullish(),
+      capabilities: z
+        .object({
+          chat: z.boolean().optional(),
+          completion: z.boolean().optional(),
+          embeddings: z.boolean().optional(),
+        })
+        .optional(),
+    }),
+  ),
+});
+
+type ListedModel = z.infer<typeof modelList>["data"][number];
+
+async function listModels(context: CliContext, options: ModelsOptions): Promise<void> {
+  const { terminal } = context;
+  const connection = await findConnection(context, options);
+  const answer = await interruptible((signal) => getJson(connection, "/models", signal));
+  const list = modelList.safeParse(answer);
+  if (!list.success) {
+    throw new CliError(`${connection.baseUrl} answered with JSON that is no model list. Is it a Headrace?`);
+  }
+  if (options.json) {
+    terminal.print(JSON.stringify(list.data.data, undefined, 2));
+    return;
+  }
+  if (list.data.data.length === 0) {
+    terminal.note("The server serves no model to this key. Fetch one with: headrace pull hf:Qwen/Qwen3-0.6B-GGUF");
+    return;
+  }
+  const rows = list.data.data.map((model) => [
+    model.id,
+    capabilitiesOf(model),
+    model.context_length == null ? "-" : String(model.context_length),
+    model.owned_by ?? "-",
+  ]);
+  terminal.print(formatTable(["MODEL", "CAPABILITIES", "CONTEXT", "OWNER"], rows, terminal.out));
+}
+
+function capabilitiesOf({ capabilities = {} }: ListedModel): string {
+  const names = (["chat", "completion", "embeddings"] as const).filter((name) => capabilities[name] === true);
+  return names.join(", ") || "-";
+}

@@ -1,0 +1,216 @@
+// `headrace serve`: starts the server, tells a person what to do next, follows the configuration file, ends in order.
+import { statSync } from "node:fs";
+import type { Command } from "commander";
+import packageJson from "../../package.json" with { type: "json" };
+import {
+  type Config,
+  ConfigError,
+  keysThatNeedRestart,
+  loadConfig,
+  prepareServerProcess,
+  readConfigFile,
+  serveFlags,
+} from "../config.ts";
+import type { FoundServer } from "../engines/local-servers.ts";
+import { StreamLog } from "../logging.ts";
+import { type RunningServer, serve } from "../serve.ts";
+import { credentialsPath, readCredentials } from "../storage/credentials-file.ts";
+import { CliError } from "./terminal.ts";
+
+/** Open answers get this long to end after the first signal. */
+const drainMs = 30_000;
+/** One Ctrl-C may arrive from the terminal and again from npm: only a later one means "now". */
+const secondSignalMs = 1_500;
+const watchMs = 1_000;
+
+export function registerServe(program: Command): void {
+  const command = program
+    .command("serve", { isDefault: true })
+    .description("Start the gateway or local node.")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  headrace serve                                  on http://127.0.0.1:7545, for this machine only
+  headrace serve --model ./qwen3.gguf             with a model of your own
+  headrace serve --mode production --host 0.0.0.0 --public-url https://ai.example.com`,
+    );
+  for (const flag of serveFlags()) {
+    if (flag.repeatable) {
+      command.option(flag.syntax, flag.description, (value: string, all: string[] | undefined) => [
+        ...(all ?? []),
+        value,
+      ]);
+    } else {
+      command.option(flag.syntax, flag.description);
+    }
+  }
+  command.action(async () => start(command.opts()));
+}
+
+async function start(flags: Record<string, unknown>): Promise<void> {
+  prepareServerProcess();
+  const config = await loadConfig({ flags: flags as never });
+  const log = new StreamLog(config.logFormat);
+  process.on("unhandledRejection", (reason) => log.error("unhandled_rejection", { detail: describe(reason) }));
+  process.on("uncaughtException", (error) => log.error("uncaught_exception", { detail: describe(error) }));
+
+  const server = await serve(config, { log }).catch((error: unknown) => {
+    log.flush();
+    throw explainStart(error, config);
+  });
+  followSignals(server, log);
+  const { baseUrl, url, port } = server;
+  log.info("listening", {
+    url,
+    port,
+    base_url: baseUrl,
+    mode: config.mode,
+    version: packageJson.version,
+    docs: `${url}/docs`,
+  });
+  for (const warning of config.warnings) log.warn("configuration", { detail: warning });
+  const found = await server.localServers;
+  await server.catalog.refresh();
+  log.plain(banner(config, server, found));
+  logStart(log, config, server, found);
+  followConfigFile(config, server, log);
+}
+
+function explainStart(error: unknown, config: Config): unknown {
+  const code = (error as { code?: unknown } | null)?.code;
+  if (code === "EADDRINUSE") {
+    return new CliError(
+      `Port ${config.port} on ${config.host} is in use, perhaps by another Headrace. Stop that, or choose another port: --port 7546, or --port 0 for any free one.`,
+    );
+  }
+  if (code === "EACCES" || code === "EROFS") {
+    return new CliError(
+      `${describe(error)}. The data directory ${config.dataDir} must be writable; choose another with --data-dir.`,
+    );
+  }
+  return error;
+}
+
+function logStart(log: StreamLog, config: Config, server: RunningServer, found: readonly FoundServer[]): void {
+  if (config.logFormat !== "json") return;
+  log.info("models", {
+    models: server.catalog
+      .list()
+      .map((model) => model.id)
+      .join(","),
+  });
+  // The key itself stays out of the log, which others may read; the file is for its owner only.
+  if (server.firstKey.key !== undefined) {
+    const { prefix, last4 } = server.firstKey.record;
+    log.info("first_key", { key: `${prefix}…${last4}`, file: credentialsPath(config.dataDir) });
+  }
+  for (const { title, url } of found)
+    log.info("local_server_found", { title, url, served: config.mode === "development" });
+}
+
+function banner(config: Config, server: RunningServer, found: readonly FoundServer[]): string {
+  const { firstKey, baseUrl, url } = server;
+  const file = credentialsPath(config.dataDir);
+  const models = server.catalog.list();
+  const chatModel = models.find((model) => model.id !== "tiny-demo" && model.capabilities?.chat !== false) ?? models[0];
+  const { prefix, last4 } = firstKey.record;
+  const key = firstKey.key
+    ? `${firstKey.key}   (shown only now; also in ${file})`
+    : `${prefix}…${last4}   (from the first start${readCredentials(config.dataDir) ? `; in ${file}` : ""})`;
+  const shown = models.slice(0, 8).map((model) => `${model.id} (${model.deployments[0]?.engine.name ?? "nowhere"})`);
+  if (models.length > shown.length) shown.push(`and ${models.length - shown.length} more`);
+  const lines = [
+    "",
+    `  Headrace ${packageJson.version}, ${config.mode === "development" ? "for this machine only (development mode)" : "production mode"}`,
+    "",
+    `  Base URL   ${baseUrl}`,
+    `  API key    ${key}`,
+    `  Models     ${shown.length > 0 ? shown.join("\n             ") : "none yet"}`,
+    `  Reference  ${url}/docs`,
+    ...localServerLines(config, found),
+  ];
+  if (chatModel) lines.push("", "  Try it:", "", tryIt(config, server, chatModel.id));
+  return `${lines.join("\n")}\n\n`;
+}
+
+function localServerLines(config: Config, found: readonly FoundServer[]): string[] {
+  const lines: string[] = [];
+  const locked = found.filter((server) => server.models === undefined);
+  for (const { title, url } of locked)
+    lines.push(`  Found      ${title} at ${url}, which wants a key: add it to headrace.yaml`);
+  if (config.mode === "development") return lines;
+  const known = new Set(config.upstreams.map((upstream) => upstream.url));
+  const unserved = found.filter((server) => server.models !== undefined && !known.has(server.url));
+  if (unserved.length === 0) return lines;
+  lines.push("", "  Model servers found on this machine. To serve them, add to headrace.yaml:", "", "    upstreams:");
+  for (const { name, url } of unserved) lines.push(`      - { name: ${name}, url: "${url}" }`);
+  return lines;
+}
+
+function tryIt(config: Config, { firstKey, baseUrl }: RunningServer, model: string): string {
+  const file = credentialsPath(config.dataDir);
+  const key =
+    firstKey.key ?? (readCredentials(config.dataDir) ? `$(node -p 'require("${file}").api_key')` : "$HEADRACE_API_KEY");
+  const body = JSON.stringify({ model, stream: true, messages: [{ role: "user", content: "Who are you?" }] });
+  return `curl -N ${baseUrl}/chat/completions \\
+  -H "Authorization: Bearer ${key}" \\
+  -H "Content-Type: application/json" \\
+  -d '${body.replaceAll("'", "'\\''")}'`;
+}
+
+function followSignals(server: RunningServer, log: StreamLog): void {
+  let firstMs: number | undefined;
+  const stop = async (signal: string) => {
+    if (firstMs !== undefined) {
+      if (performance.now() - firstMs < secondSignalMs) return;
+      log.warn("stopped_at_once", { signal });
+      log.flush();
+      process.exit(1);
+    }
+    firstMs = performance.now();
+    log.info("stopping", { signal, drain_seconds: drainMs / 1000 });
+    await server.close(drainMs);
+    log.info("stopped");
+    log.flush();
+    process.exit(0);
+  };
+  process.on("SIGTERM", () => void stop("SIGTERM"));
+  process.on("SIGINT", () => void stop("SIGINT"));
+}
+
+/** Reloads when the file changes, and on SIGHUP. A wrong file is refused, and the running configuration stays. */
+function followConfigFile(config: Config, server: RunningServer, log: StreamLog): void {
+  const { path } = config.file;
+  let seen = modified(path);
+  const reload = async () => {
+    try {
+      const changed = await readConfigFile({ path });
+      await server.reload(changed);
+      log.info("configuration_reloaded", { file: path, models: server.catalog.list().length });
+      for (const warning of changed.warnings) log.warn("configuration", { detail: warning });
+      const restart = keysThatNeedRestart(config, changed);
+      if (restart.length > 0) log.warn("configuration_needs_restart", { keys: restart.join(",") });
+    } catch (error) {
+      log.error("configuration_refused", { detail: error instanceof ConfigError ? error.message : describe(error) });
+    }
+  };
+  process.on("SIGHUP", () => void reload());
+  setInterval(() => {
+    const now = modified(path);
+    // A file that is gone for a moment is being replaced; one that stays away changes nothing.
+    if (now === seen || now === undefined) return;
+    seen = now;
+    void reload();
+  }, watchMs);
+}
+
+/** Time and size of the last change; undefined where there is no file. */
+function modified(path: string): string | undefined {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  return stats && `${stats.mtimeMs} ${stats.size} ${stats.ino}`;
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

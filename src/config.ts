@@ -1,0 +1,194 @@
+// The configuration of Headrace: flags over environment over headrace.yaml over defaults, validated and frozen.
+import { dirname } from "node:path";
+import { findConfigFile, openFile } from "./config/config-file.ts";
+import { exposureProblems, exposureWarnings } from "./config/exposure.ts";
+import {
+  changedKeys,
+  type ReloadableConfig,
+  reloadableConfig,
+  type StartupKeys,
+  startupKeys,
+} from "./config/file-config.ts";
+import { bareHost, decodeSecret, defaultDataDir, type Env, resolvePath, trimSlashes } from "./config/formats.ts";
+import { type PullSource, readPullSource } from "./config/hugging-face.ts";
+import { type LogFormat, type Mode, options } from "./config/options.ts";
+import { placeOutsideFile, throwIfAny } from "./config/problems.ts";
+import { prepareProcess } from "./config/server-process.ts";
+import {
+  type Flags,
+  OptionReader,
+  refusedVariableProblems,
+  type SourceKind,
+  variableWarnings,
+} from "./config/sources.ts";
+
+export type {
+  DeploymentConfig,
+  ModelConfig,
+  ReloadableConfig,
+  TierConfig,
+  UpstreamConfig,
+} from "./config/file-config.ts";
+export { builtInUpstream, defaultEnvironments } from "./config/file-schema.ts";
+export type { PullSource } from "./config/hugging-face.ts";
+export { type LogFormat, type Mode, type ServeFlag, serveFlags } from "./config/options.ts";
+export { ConfigError, type Problem } from "./config/problems.ts";
+export { configJsonSchema, configReference } from "./config/reference.ts";
+
+/** Everything `headrace serve` needs to know; deep-frozen plain data. */
+export interface Config extends ReloadableConfig {
+  /** Without brackets, also for IPv6. */
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly mode: Mode;
+  readonly logFormat: LogFormat;
+  /** Absolute. */
+  readonly dataDir: string;
+  /** An origin without `/v1` and without a slash at its end; always there in production. */
+  readonly publicUrl: string | undefined;
+  /** Addresses and CIDR ranges. */
+  readonly trustedProxies: readonly string[];
+  /** 32 bytes as 64 hex digits, a secret; undefined: the one generated in the data directory. */
+  readonly secretHex: string | undefined;
+  readonly discoverLocal: boolean;
+  /** The built-in engine; undefined figures are chosen per model. */
+  readonly engine: {
+    /** Whether to serve the demo model that ships with Headrace. */
+    readonly demo: boolean;
+    /** Absolute paths of GGUF files. */
+    readonly models: readonly string[];
+    /** Tokens. */
+    readonly context: number | undefined;
+    readonly parallel: number | undefined;
+    readonly threads: number | undefined;
+  };
+  readonly file: {
+    /** Absolute; what to watch for a reload, even where no file exists yet. */
+    readonly path: string;
+    readonly found: boolean;
+    /** What it set at start that only a restart can change. */
+    readonly startup: StartupKeys;
+  };
+}
+
+/** A configuration file on its own, as a reload reads it. */
+export interface ConfigFile extends ReloadableConfig {
+  readonly path: string;
+  readonly startup: StartupKeys;
+}
+
+export interface ConfigInputs {
+  /** Commander's `opts()`. */
+  flags?: Flags;
+  env?: Env;
+  cwd?: string;
+}
+
+/** The whole configuration. Rejects with a ConfigError that holds every problem found. */
+export async function loadConfig(inputs: ConfigInputs = {}): Promise<Config> {
+  const { flags = {}, env = process.env, cwd = process.cwd() } = inputs;
+  const file = await findConfigFile(flags, env, cwd);
+  const reader = new OptionReader({ flags, env, file: file.yaml });
+  const absolute = (path: string, from: SourceKind) =>
+    resolvePath(path, from === "file" ? dirname(file.path) : cwd, env);
+  const host = reader.take(options.host);
+  const mode = reader.take(options.mode);
+  const publicUrl = reader.take(options.publicUrl);
+  // What an unreadable file would have said of mode and public URL nobody knows.
+  const readable = file.yaml === undefined ? file.problems.length === 0 : file.yaml.data !== undefined;
+  if (readable) reader.problems.push(...exposureProblems(host, mode, publicUrl));
+  const startup = {
+    host: bareHost(host.value),
+    mode: mode.value,
+    publicUrl: publicUrl.value === undefined ? undefined : trimSlashes(publicUrl.value),
+    ...readOthers(reader, absolute),
+  };
+  throwIfAny([...refusedVariableProblems(env), ...reader.problems, ...file.problems]);
+  const warnings = [...file.warnings, ...variableWarnings(env), ...exposureWarnings(startup)];
+  return deepFreeze({
+    ...startup,
+    dataDir: startup.dataDir ?? defaultDataDir(env),
+    ...reloadableConfig(file.data, warnings),
+    file: { path: file.path, found: file.yaml !== undefined, startup: startupKeys(file.data) },
+  });
+}
+
+function readOthers(reader: OptionReader, absolute: (path: string, from: SourceKind) => string) {
+  const dataDir = reader.take(options.dataDir);
+  const models = reader.take(options.models);
+  const secret = reader.take(options.secret).value;
+  return {
+    port: reader.take(options.port).value,
+    logFormat: reader.take(options.logFormat).value,
+    dataDir: dataDir.value === undefined ? undefined : absolute(dataDir.value, dataDir.from),
+    trustedProxies: reader.take(options.trustedProxies).value,
+    secretHex: secret === undefined ? undefined : decodeSecret(secret),
+    discoverLocal: reader.take(options.discoverLocal).value,
+    engine: {
+      demo: reader.take(options.demo).value,
+      models: models.value.map((path) => absolute(path, models.from)),
+      context: reader.take(options.context).value,
+      parallel: reader.take(options.parallel).value,
+      threads: reader.take(options.threads).value,
+    },
+  };
+}
+
+/**
+ * The configuration file on its own, for a reload: `path` is `Config.file.path`. Rejects with a ConfigError when the
+ * file is missing or wrong, so that the running configuration can stay.
+ */
+export async function readConfigFile(inputs: { path: string; env?: Env; cwd?: string }): Promise<ConfigFile> {
+  const { path, env = process.env, cwd = process.cwd() } = inputs;
+  const file = await openFile({ path, env, cwd, namedAt: placeOutsideFile("") });
+  throwIfAny(file.problems);
+  return deepFreeze({ path, ...reloadableConfig(file.data, file.warnings), startup: startupKeys(file.data) });
+}
+
+/** Keys of the file, e.g. `port`, that changed since the start and need a restart to take effect. */
+export function keysThatNeedRestart(running: Config, changed: ConfigFile): string[] {
+  return changedKeys(running.file.startup, changed.startup);
+}
+
+/**
+ * The data directory alone, absolute, for commands other than `serve`. Of the file only `data_dir` must be right: a
+ * variable that only the server has does not stop them. Rejects with a ConfigError.
+ */
+export async function loadDataDir(inputs: ConfigInputs = {}): Promise<string> {
+  const { flags = {}, env = process.env, cwd = process.cwd() } = inputs;
+  const file = await findConfigFile(flags, env, cwd);
+  const reader = new OptionReader({ flags, env, file: file.yaml });
+  const { value, from } = reader.take(options.dataDir);
+  const unreadable = file.yaml?.data === undefined;
+  const problems = file.problems.filter((problem) => unreadable || problem.path === "data_dir");
+  throwIfAny([...reader.problems, ...(from === "file" || from === "default" ? problems : [])]);
+  return value === undefined
+    ? defaultDataDir(env)
+    : resolvePath(value, from === "file" ? dirname(file.path) : cwd, env);
+}
+
+/** Where `headrace pull` fetches from: HF_ENDPOINT (a mirror) and HF_TOKEN. Throws a ConfigError. */
+export function loadPullSource(env: Env = process.env): PullSource {
+  const { source, problems } = readPullSource(env);
+  throwIfAny(problems);
+  return Object.freeze(source);
+}
+
+/** Checks and prepares this process for serving; throws a ConfigError. See `config/server-process.ts`. */
+export function prepareServerProcess(): void {
+  prepareProcess(process.env);
+}
+
+/** The environment for commands other than `serve`, which hand it on to what reads it. */
+export function processEnvironment(): Readonly<Record<string, string | undefined>> {
+  return process.env;
+}
+
+/** Freezes plain data through and through; what is frozen already is not entered again, so shared parts do no harm. */
+function deepFreeze<T>(value: T): T {
+  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
+  Object.freeze(value);
+  for (const inner of Object.values(value)) deepFreeze(inner);
+  return value;
+}

@@ -1,0 +1,246 @@
+// What is wrong in headrace.yaml is told with its line and its fix, and never with a secret.
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the file's own syntax for variables.
+import { describe, expect, test } from "bun:test";
+import { checkFile } from "./check-file.ts";
+import { renderProblem } from "./problems.ts";
+import { readYaml } from "./read-yaml.ts";
+
+const secretText = "sk-canary-7";
+
+function check(text: string, env: Record<string, string> = {}) {
+  return checkFile(readYaml(text, "headrace.yaml", env));
+}
+
+function problemsOf(text: string, env: Record<string, string> = {}): string[] {
+  return check(text, env).problems.map(renderProblem);
+}
+
+const upstream = "upstreams:\n  - name: a\n    url: http://127.0.0.1:1/v1\n";
+const model = "models:\n  - id: m\n    deployments: [{ upstream: built-in }]\n";
+
+describe("problems name line, column, key and fix", () => {
+  test.each([
+    ["port: 70000", "headrace.yaml:1:7  port: must be a whole number from 0 to 65535 (got 70000). Fix: "],
+    ["\n\nport: '80'", 'headrace.yaml:3:7  port: must be a whole number from 0 to 65535 (got "80"). Fix: '],
+    ["log_format:", "headrace.yaml:1:12  log_format: must be text or json (got nothing). Fix: "],
+    ["hots: a", "headrace.yaml:1:1  hots: is not a known key. Fix: Did you mean host? "],
+    ["engine:\n  contxt: 1", "headrace.yaml:2:3  engine.contxt: is not a known key. Fix: Did you mean context? "],
+    ["engine:\n  models: [hf:a/b]", "headrace.yaml:2:12  engine.models[0]: must be the path of a GGUF file"],
+    ["trusted_proxies: [10.0.0.0/8, x]", "headrace.yaml:1:31  trusted_proxies[1]: must be an IPv4 or IPv6 address"],
+    [
+      "secret: abc",
+      "headrace.yaml:1:1  secret: is not read from the file. Fix: Set the environment variable HEADRACE_SECRET",
+    ],
+    [
+      "config: x",
+      "headrace.yaml:1:1  config: is not read from the file. Fix: Set the environment variable HEADRACE_CONFIG",
+    ],
+    [
+      `${upstream}    apiKey: x`,
+      "headrace.yaml:4:5  upstreams[0].apiKey: is not a known key. Fix: Did you mean api_key? ",
+    ],
+    [
+      "upstreams:\n  - name: a",
+      "headrace.yaml:2:5  upstreams[0].url: is missing; it must be an http:// or https:// URL",
+    ],
+    [
+      "upstreams:\n  - name: A b\n    url: http://h/v1",
+      "headrace.yaml:2:11  upstreams[0].name: must be 1 to 63 lower-case",
+    ],
+    [
+      "upstreams:\n  - { name: a, url: ftp://h }",
+      "headrace.yaml:2:21  upstreams[0].url: must be an http:// or https:// URL",
+    ],
+    ["upstreams:\n  - { name: a, url: http://h/v1?k=1 }", "headrace.yaml:2:21  upstreams[0].url: must be an http://"],
+    ["upstreams: {}", "headrace.yaml:1:12  upstreams: must be a list of upstreams (got a mapping). Fix: "],
+    [
+      `${model}    price: { input: abc, output: 1 }`,
+      'headrace.yaml:4:21  models[0].price.input: must be a number of USD per million tokens, 0 or more (got "abc"). Fix: ',
+    ],
+    [
+      `${model}    price: { input: 1, output: -1 }`,
+      "headrace.yaml:4:32  models[0].price.output: must be a number of USD",
+    ],
+    [
+      `${model}    environments: [prod]`,
+      'headrace.yaml:4:20  models[0].environments[0]: must be live, test or dev (got "prod")',
+    ],
+    [
+      `${model}    environments: []`,
+      "headrace.yaml:4:19  models[0].environments: must be a list of live, test and dev",
+    ],
+    [`${model}    context: 0`, "headrace.yaml:4:14  models[0].context: must be a whole number of tokens, 1 or more"],
+    [
+      "models:\n  - id: a b\n    deployments: [{ upstream: built-in }]",
+      "headrace.yaml:2:9  models[0].id: must be 1 to 256 printable",
+    ],
+    [
+      "models:\n  - id: m\n    deployments: []",
+      "headrace.yaml:3:18  models[0].deployments: must be a list of deployments, with one entry at least (got an empty list)",
+    ],
+    [
+      "tiers:\n  - name: free\n    requests_per_minute: 1",
+      "headrace.yaml:2:5  tiers[0].tokens_per_minute: is missing; it must be a whole number, 1 or more, or null",
+    ],
+    ["limits: { body_bytes: 1.5 }", "headrace.yaml:1:23  limits.body_bytes: must be a whole number of bytes"],
+    ["cors: { origins: ['https://h/'] }", "headrace.yaml:1:19  cors.origins[0]: must be an origin such as"],
+    ["cors: { origins: ['*', 'https://h'] }", 'headrace.yaml:1:18  cors.origins: names origins beside "*"'],
+    ["- a", "headrace.yaml:1:1  must be a mapping of keys to values (got a list)"],
+    ["a", 'headrace.yaml:1:1  must be a mapping of keys to values (got "a")'],
+    ["__proto__: { port: 1 }", "headrace.yaml:1:1  __proto__: is not a known key"],
+  ])("%p", (text, expected) => {
+    const problems = problemsOf(text);
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toStartWith(expected);
+  });
+
+  test("all at once", () => {
+    expect(problemsOf("port: x\nhots: 1\nlimits: { depth: 1 }")).toHaveLength(3);
+  });
+});
+
+describe("syntax errors name their line", () => {
+  test.each([
+    ["a: 1\nport: 1\nport: 2", "headrace.yaml:3:1  this key stands twice"],
+    ["upstreams:\n\t- x", "headrace.yaml:2:1  a tab is used as indentation"],
+    ["host: a: b", "headrace.yaml:1:7  a key stands inside this value"],
+    ["host: @x", "headrace.yaml:1:7  a text cannot begin with this character"],
+    ["host: a\n port: 1", "headrace.yaml:1:7  a key stands inside this value"],
+    ["host: !env X", "headrace.yaml:1:7  this tag is not known"],
+    ["host: a\n---\nport: 1", "headrace.yaml:2:1  a second document begins here"],
+    ["upstreams: [", "headrace.yaml:1:"],
+    ["host: *here", "headrace.yaml:1:7  host: refers to an anchor that is not defined above it"],
+  ])("%p", (text, expected) => {
+    const problems = problemsOf(text);
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toStartWith(expected);
+  });
+
+  test("an unquoted variable between braces is told to take quotes", () => {
+    expect(problemsOf("upstreams: [{ name: a, url: ${URL} }]")[0]).toContain('put "${NAME}" in quotes');
+  });
+
+  test("anchors that would grow without bound are refused", () => {
+    const bomb = ["a: &a [x, x, x, x, x, x, x, x, x]"];
+    for (const [before, name] of ["ab", "bc", "cd", "de", "ef"]) {
+      bomb.push(`${name}: &${name} [${Array(9).fill(`*${before}`).join(", ")}]`);
+    }
+    expect(problemsOf(bomb.join("\n"))).toEqual([expect.stringContaining("repeats its anchors too often")]);
+  });
+});
+
+describe("entries must agree", () => {
+  test.each([
+    [
+      `${upstream}  - name: a\n    url: http://h/v1`,
+      "headrace.yaml:4:11  upstreams[1].name: is the same as upstreams[0].name",
+    ],
+    [
+      `${model}  - id: m\n    deployments: [{ upstream: built-in }]`,
+      "headrace.yaml:4:9  models[1].id: is the same as models[0].id",
+    ],
+    [
+      "tiers:\n  - &t { name: t, requests_per_minute: 1, tokens_per_minute: 1 }\n  - *t",
+      "headrace.yaml:2:16  tiers[1].name: is the same as tiers[0].name",
+    ],
+    [
+      "upstreams:\n  - name: built-in\n    url: http://h/v1",
+      "headrace.yaml:2:11  upstreams[0].name: must not be built-in",
+    ],
+    [
+      `${upstream.replace("name: a", "name: ollama")}models: [{ id: m, deployments: [{ upstream: olama }] }]`,
+      "headrace.yaml:4:45  models[0].deployments[0].upstream: names an upstream that is not in upstreams. Fix: Did you mean ollama?",
+    ],
+    [
+      `${upstream}models: [{ id: m, deployments: [{ upstream: a }, { upstream: a, model: m }] }]`,
+      "headrace.yaml:4:50  models[0].deployments[1]: is the same upstream and model as an earlier deployment",
+    ],
+  ])("%p", (text, expected) => {
+    const problems = problemsOf(text);
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toStartWith(expected);
+  });
+});
+
+describe("environment variables", () => {
+  const withKey = `${upstream}    api_key: \${KEY}\n`;
+
+  test("fill in values", () => {
+    expect(check(withKey, { KEY: secretText }).data.upstreams[0]?.api_key).toBe(secretText);
+  });
+
+  test("become numbers and switches where these are wanted, and stay text elsewhere", () => {
+    const text = `port: \${N}\nengine: { demo: "\${B:-false}" }\n${withKey}`;
+    const { data, problems } = check(text, { N: "8080", KEY: "12345" });
+    expect(problems).toEqual([]);
+    expect(data).toMatchObject({ port: 8080, engine: { demo: false }, upstreams: [{ api_key: "12345" }] });
+  });
+
+  test.each(["x\nport: 1", "x, port: 1", "[a]", "{ a: b }", "null", "&a", "*a", "# x"])(
+    "cannot add structure: %p stays one text",
+    (value) => {
+      const { data, problems } = check("data_dir: ${DIR}", { DIR: value });
+      expect(problems).toEqual([]);
+      expect(data.data_dir).toBe(value);
+      expect(data.port).toBeUndefined();
+    },
+  );
+
+  test("that are missing are named with their line, once", () => {
+    expect(problemsOf("\nport: ${NO_PORT}")).toEqual([
+      expect.stringMatching(
+        /^headrace\.yaml:2:7 {2}port: uses the environment variable NO_PORT, which is not set\. Fix: /,
+      ),
+    ]);
+  });
+
+  test("in comments and keys are left alone", () => {
+    expect(check("# ${NOPE}\nport: 1 # ${NOPE}").data.port).toBe(1);
+    expect(problemsOf("${NOPE}: 1")[0]).toContain("is not a known key");
+  });
+
+  test("are never shown, whatever they hold", () => {
+    const text = "port: ${KEY}\nhost: ${KEY}!\nupstreams: [{ name: '${KEY}!', url: '${KEY}', api_key: '${KEY} x' }]";
+    const problems = problemsOf(text, { KEY: secretText });
+    expect(problems).toHaveLength(5);
+    expect(problems.join("\n")).not.toContain(secretText);
+    expect(problems[0]).toContain("its value comes from ${KEY}");
+  });
+});
+
+test.each([
+  `${upstream}    api_key: "${secretText} x"`,
+  `${upstream}    api_key: [${secretText}]`,
+  `${upstream}    api_key: "${secretText}`,
+  `${upstream}  api_key: ${secretText}`,
+  `${upstream}    api_key: *${secretText}`,
+  `${upstream}    api_key: a: ${secretText}`,
+  `- a\napi_key: ${secretText}`,
+  `upstreams: [{ name: a, url: "http://u:${secretText}@h/v1" }]`,
+  `upstreams: [{ name: a, url: "http://h/v1?key=${secretText}" }]`,
+  `public_url: https://${secretText}@h`,
+  `mode: ${secretText.repeat(4)}`,
+])("a key written into the file is not echoed: %p", (text) => {
+  const problems = problemsOf(text);
+  expect(problems.length).toBeGreaterThan(0);
+  expect(problems.join("\n")).not.toContain(secretText);
+});
+
+describe("warnings", () => {
+  test("a base URL without a path, and an upstream that serves nothing", () => {
+    const text = "upstreams:\n  - name: a\n    url: http://h:1\n    discover: false\n";
+    expect(check(text).warnings).toEqual([
+      expect.stringMatching(/^headrace\.yaml:3:10 {2}upstreams\[0\]\.url: has no path/),
+      expect.stringMatching(/^headrace\.yaml:2:5 {2}upstreams\[0\]: serves nothing/),
+    ]);
+  });
+
+  test("tiers say that they are not enforced yet", () => {
+    const text = "tiers: [{ name: t, requests_per_minute: 1, tokens_per_minute: null }]";
+    expect(check(text).warnings).toEqual([expect.stringContaining("does not enforce limits yet")]);
+  });
+});
+
+test("an empty file and one of comments alone are no configuration", () => {
+  for (const text of ["", "# nothing\n", "---\n"]) expect(check(text).problems).toEqual([]);
+});

@@ -1,0 +1,92 @@
+// Validates the data of headrace.yaml against its shape and turns what is wrong into problems with line and fix.
+import type * as z from "zod";
+import { crossProblems, warningsOf } from "./cross-checks.ts";
+import { ruleOf, schemaAt } from "./field.ts";
+import { type FileData, fileSchema } from "./file-schema.ts";
+import { readNumber, readSwitch } from "./formats.ts";
+import { options } from "./options.ts";
+import { type Path, renderPath, valueAt } from "./paths.ts";
+import { nearest, type Problem, renderValue } from "./problems.ts";
+import type { YamlFile } from "./read-yaml.ts";
+
+export interface CheckedFile {
+  /** The defaults alone when there are problems. */
+  data: FileData;
+  problems: readonly Problem[];
+  warnings: readonly string[];
+}
+
+/** What holds where there is no file. */
+export function withoutFile(): CheckedFile {
+  return { data: fileSchema.parse({}), problems: [], warnings: [] };
+}
+
+/** Reports everything it finds at once; never throws. */
+export function checkFile(file: YamlFile): CheckedFile {
+  if (file.data === undefined) return { ...withoutFile(), problems: file.problems };
+  const result = parseWithVariables(file);
+  if (!result.success) {
+    // Where a variable is missing the value is not what it was meant to be: one problem is enough.
+    const told = new Set(file.problems.map((problem) => problem.path));
+    const issues = result.error.issues.filter((issue) => !told.has(renderPath(issue.path)));
+    return { ...withoutFile(), problems: [...file.problems, ...issues.flatMap((issue) => issueProblems(file, issue))] };
+  }
+  const problems = [...file.problems, ...crossProblems(file, result.data)];
+  if (problems.length > 0) return { ...withoutFile(), problems };
+  return { data: result.data, problems, warnings: warningsOf(file, result.data) };
+}
+
+/** A variable is text; where the schema wants a number or a switch, its text is read as one. */
+function parseWithVariables(file: YamlFile): z.ZodSafeParseResult<FileData> {
+  const first = fileSchema.safeParse(file.data);
+  if (first.success) return first;
+  let changed = false;
+  for (const issue of first.error.issues) {
+    if (issue.code !== "invalid_type" || file.variables(issue.path).length === 0) continue;
+    const value = coerce(valueAt(file.data, issue.path), issue.expected);
+    const parent = valueAt(file.data, issue.path.slice(0, -1));
+    const key = issue.path.at(-1);
+    if (value === undefined || key === undefined || typeof parent !== "object" || parent === null) continue;
+    changed = Reflect.set(parent, key, value);
+  }
+  return changed ? fileSchema.safeParse(file.data) : first;
+}
+
+function coerce(value: unknown, expected: string): number | boolean | undefined {
+  if (typeof value !== "string") return undefined;
+  if (expected === "boolean") return readSwitch(value);
+  return expected === "number" || expected === "int" ? readNumber(value) : undefined;
+}
+
+function issueProblems(file: YamlFile, issue: z.core.$ZodIssue): Problem[] {
+  if (issue.code === "unrecognized_keys") return issue.keys.map((key) => unknownKey(file, issue.path, key));
+  const schema = schemaAt(fileSchema, issue.path);
+  const rule = schema && ruleOf(schema);
+  const must = rule?.must ?? "a valid value";
+  const fix = rule?.fix ?? "Compare with the reference page of the configuration.";
+  const value = valueAt(file.data, issue.path);
+  const place = { ...file.place(issue.path), path: renderPath(issue.path) };
+  if (value === undefined) return [{ ...place, message: `is missing; it must be ${must}`, fix }];
+  return [{ ...place, message: `must be ${must}${shown(file, issue.path, value, rule?.quiet)}`, fix }];
+}
+
+/** What a variable held is never shown: any of them may be a secret. */
+function shown(file: YamlFile, path: Path, value: unknown, quiet: boolean | undefined): string {
+  const names = file.variables(path);
+  if (names.length > 0) return ` (its value comes from ${names.map((name) => `\${${name}}`).join(", ")})`;
+  return quiet && typeof value === "string" ? "" : ` (got ${renderValue(value)})`;
+}
+
+function unknownKey(file: YamlFile, path: Path, key: string): Problem {
+  const place = file.keyPlace(path, key);
+  const elsewhere = Object.values(options).find((option) => option.env === `HEADRACE_${key.toUpperCase()}`);
+  if (path.length === 0 && elsewhere?.env !== undefined && elsewhere.file === undefined) {
+    const fix = `Set the environment variable ${elsewhere.env} instead.`;
+    return { ...place, message: "is not read from the file", fix };
+  }
+  const schema = schemaAt(fileSchema, path);
+  const known = schema !== undefined && "shape" in schema ? Object.keys(schema.shape as object) : [];
+  const meant = nearest(key, known);
+  const guess = meant === undefined ? "" : `Did you mean ${meant}? `;
+  return { ...place, message: "is not a known key", fix: `${guess}Known here: ${known.join(", ")}.` };
+}

@@ -1,0 +1,79 @@
+// Finds and opens headrace.yaml; the YAML parser is loaded only when there is a file.
+import { access, readFile } from "node:fs/promises";
+import { join, relative } from "node:path";
+import { type CheckedFile, checkFile, withoutFile } from "./check-file.ts";
+import { type Env, resolvePath } from "./formats.ts";
+import { options } from "./options.ts";
+import { type Place, type Problem, placeOutsideFile } from "./problems.ts";
+import type { YamlFile } from "./read-yaml.ts";
+import { type Flags, OptionReader } from "./sources.ts";
+
+const defaultName = "headrace.yaml";
+
+export interface OpenedFile extends CheckedFile {
+  /** Absolute. */
+  path: string;
+  /** Undefined when there is no file. */
+  yaml: YamlFile | undefined;
+}
+
+/** The file that flag or variable name, which must exist, else headrace.yaml in the working directory, if it does. */
+export async function findConfigFile(flags: Flags, env: Env, cwd: string): Promise<OpenedFile> {
+  const reader = new OptionReader({ flags, env, file: undefined });
+  const named = reader.take(options.config);
+  const path = resolvePath(named.value ?? defaultName, cwd, env);
+  if (!named.valid) return { path, yaml: undefined, ...withoutFile(), problems: reader.problems };
+  if (named.value !== undefined) return await openFile({ path, env, cwd, namedAt: named.place });
+  const opened = await openFile({ path, env, cwd, namedAt: undefined });
+  if (opened.yaml !== undefined || !(await exists(join(cwd, "headrace.yml")))) return opened;
+  return { ...opened, warnings: ["headrace.yml is not read; the file's name must be headrace.yaml"] };
+}
+
+/** Where `namedAt` is undefined, a file that does not exist is none at all; otherwise it is a problem of that place. */
+export async function openFile(inputs: {
+  path: string;
+  env: Env;
+  cwd: string;
+  namedAt: Place | undefined;
+}): Promise<OpenedFile> {
+  const { path, env, cwd, namedAt } = inputs;
+  const label = labelOf(path, cwd);
+  const read = await readText(path);
+  if ("code" in read) {
+    if (read.code === "ENOENT" && namedAt === undefined) return { path, yaml: undefined, ...withoutFile() };
+    const problem = unreadable(label, read.code, namedAt ?? { ...placeOutsideFile(""), file: label });
+    return { path, yaml: undefined, ...withoutFile(), problems: [problem] };
+  }
+  const { readYaml } = await import("./read-yaml.ts");
+  const yaml = readYaml(read.text, label, env);
+  return { path, yaml, ...checkFile(yaml) };
+}
+
+async function readText(path: string): Promise<{ text: string } | { code: string }> {
+  try {
+    return { text: await readFile(path, "utf8") };
+  } catch (error) {
+    return { code: error instanceof Error && "code" in error ? String(error.code) : "unknown error" };
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  return await access(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+function unreadable(label: string, code: string, place: Place): Problem {
+  if (code === "ENOENT") {
+    return { ...place, message: `the file ${label} does not exist`, fix: "Correct the path, or create the file." };
+  }
+  const fix = "Give the path of a file that the user who starts Headrace may read.";
+  return { ...place, message: `the file ${label} cannot be read (${code})`, fix };
+}
+
+/** Relative to the working directory where that is the shorter way to say it. */
+function labelOf(path: string, cwd: string): string {
+  const fromHere = relative(cwd, path);
+  return fromHere === "" || fromHere.startsWith("..") ? path : fromHere;
+}

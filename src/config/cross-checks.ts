@@ -1,0 +1,99 @@
+// What the entries of headrace.yaml must agree on with each other, and what is allowed but worth a warning.
+import { builtInUpstream, type FileData } from "./file-schema.ts";
+import { parseHttpUrl } from "./formats.ts";
+import { type Path, renderPath } from "./paths.ts";
+import { nearest, type Problem, renderPlace } from "./problems.ts";
+import type { YamlFile } from "./read-yaml.ts";
+
+export function crossProblems(file: YamlFile, data: FileData): Problem[] {
+  return [
+    ...duplicates(
+      file,
+      "upstreams",
+      "name",
+      data.upstreams.map((upstream) => upstream.name),
+    ),
+    ...duplicates(
+      file,
+      "models",
+      "id",
+      data.models.map((model) => model.id),
+    ),
+    ...duplicates(
+      file,
+      "tiers",
+      "name",
+      data.tiers.map((tier) => tier.name),
+    ),
+    ...reservedNames(file, data),
+    ...data.models.flatMap((_, index) => deploymentProblems(file, data, index)),
+    ...originProblems(file, data.cors.origins),
+  ];
+}
+
+function problemAt(file: YamlFile, path: Path, message: string, fix: string): Problem {
+  return { ...file.place(path), path: renderPath(path), message, fix };
+}
+
+function duplicates(file: YamlFile, section: string, key: string, values: readonly string[]): Problem[] {
+  return values.flatMap((value, index) => {
+    const first = values.indexOf(value);
+    if (first === index) return [];
+    const message = `is the same as ${section}[${first}].${key}`;
+    return [problemAt(file, [section, index, key], message, `Give each entry of ${section} its own ${key}.`)];
+  });
+}
+
+function reservedNames(file: YamlFile, data: FileData): Problem[] {
+  return data.upstreams.flatMap((upstream, index) => {
+    if (upstream.name !== builtInUpstream) return [];
+    const message = `must not be ${builtInUpstream}, which is the built-in engine`;
+    return [problemAt(file, ["upstreams", index, "name"], message, "Give the upstream another name.")];
+  });
+}
+
+function deploymentProblems(file: YamlFile, data: FileData, modelIndex: number): Problem[] {
+  const model = data.models[modelIndex];
+  const known = [...data.upstreams.map((upstream) => upstream.name), builtInUpstream];
+  const seen = new Set<string>();
+  return (model?.deployments ?? []).flatMap((deployment, index) => {
+    const path = ["models", modelIndex, "deployments", index];
+    if (!known.includes(deployment.upstream)) {
+      const meant = nearest(deployment.upstream, known);
+      const guess = meant === undefined ? "" : `Did you mean ${meant}? `;
+      const fix = `${guess}Name one of ${known.join(", ")}, or add the upstream.`;
+      return [problemAt(file, [...path, "upstream"], "names an upstream that is not in upstreams", fix)];
+    }
+    const target = JSON.stringify([deployment.upstream, deployment.model ?? model?.id]);
+    if (seen.has(target)) {
+      const fix = "Remove one of the two, and give the other the weight of both.";
+      return [problemAt(file, path, "is the same upstream and model as an earlier deployment", fix)];
+    }
+    seen.add(target);
+    return [];
+  });
+}
+
+function originProblems(file: YamlFile, origins: readonly string[]): Problem[] {
+  if (!origins.includes("*") || origins.length === 1) return [];
+  const fix = 'Keep "*" alone, or remove it and keep the exact origins.';
+  return [problemAt(file, ["cors", "origins"], 'names origins beside "*", which already allows every one', fix)];
+}
+
+/** Lines to print at start and at reload. */
+export function warningsOf(file: YamlFile, data: FileData): string[] {
+  const warnings: string[] = [];
+  const warn = (path: Path, message: string) =>
+    warnings.push(`${renderPlace({ ...file.place(path), path: renderPath(path) })}${message}`);
+  for (const [index, upstream] of data.upstreams.entries()) {
+    if (parseHttpUrl(upstream.url)?.pathname === "/") {
+      warn(["upstreams", index, "url"], "has no path; the base URL of an OpenAI-compatible server mostly ends in /v1");
+    }
+    const deployed = data.models.some((model) => model.deployments.some((one) => one.upstream === upstream.name));
+    if (!upstream.discover && !deployed) {
+      warn(["upstreams", index], "serves nothing: discover is false and no model has a deployment on it");
+    }
+  }
+  if (data.tiers.length > 0) warn(["tiers"], "is read and checked, but this version does not enforce limits yet");
+  return warnings;
+}

@@ -1,0 +1,73 @@
+// The commented headrace.yaml of the reference page; a test loads it.
+
+export const exampleFile = `# yaml-language-server: $schema=./headrace.schema.json
+
+# How the server runs. Flags and environment variables come before these.
+host: 0.0.0.0                          # anything but loopback needs mode: production
+port: 7545                             # 0 picks a free port
+mode: production
+public_url: https://ai.example.com     # as clients reach it; /v1 is added
+trusted_proxies: [10.0.0.0/8]          # whose X-Forwarded-For is believed
+data_dir: /var/lib/headrace
+log_format: json
+discover_local: false                  # do not look for model servers on this machine
+
+# The built-in engine.
+engine:
+  models:
+    - ./models/qwen3-4b.gguf           # relative to this file
+  context: 8192                        # tokens per request
+  parallel: 4                          # requests computed at once
+  threads: 1
+  demo: false                          # no tiny demo model
+
+# Servers with an OpenAI-compatible API.
+upstreams:
+  - name: ollama
+    url: http://127.0.0.1:11434/v1     # discovered: all its models are served under their own ids
+  - name: cloud
+    url: https://api.example.com/v1
+    api_key: \${CLOUD_API_KEY}          # from the environment; an unset variable is an error
+    discover: false                    # serve only what is under models
+    timeout_seconds: \${CLOUD_TIMEOUT:-600}   # to the first byte
+    idle_seconds: 900                  # between two bytes
+
+# Public ids with capabilities, prices and the places where they run.
+models:
+  - id: assistant
+    capabilities: { chat: true, completion: false, embeddings: false }
+    context: 32768                     # tokens, prompt and completion together
+    environments: [live, test, dev]    # without test unless named
+    price: { input: 0.15, output: 0.6 }   # USD per million tokens
+    owned_by: example
+    deployments:
+      - upstream: cloud
+        model: big-model-2             # the upstream's own id
+        weight: 3                      # three requests of four
+      - upstream: ollama
+        model: llama3.1:8b
+        weight: 1
+
+# Limits of accounts; null means no limit.
+tiers:
+  - name: free
+    requests_per_minute: 10
+    tokens_per_minute: 10000
+    monthly_tokens: 1000000
+    monthly_spend: 5                   # USD
+  - name: enterprise
+    requests_per_minute: 1000
+    tokens_per_minute: null
+    monthly_tokens: null
+    monthly_spend: null
+
+# What one request may be at most.
+limits:
+  body_bytes: 10485760
+  messages: 2048
+  depth: 64
+
+# Web pages that may call the API; "*" allows every site.
+cors:
+  origins: [https://app.example.com]
+`;

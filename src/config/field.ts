@@ -1,0 +1,64 @@
+// What a configuration value means and must be, said once, beside its schema: for errors, schema and reference alike.
+import * as z from "zod";
+
+export interface Rule {
+  /** What the value is for, in full sentences: the reference page and the JSON schema show it. */
+  doc: string;
+  /** What it must be; reads on after "must be". */
+  must: string;
+  /** What to do when it is not, as a full sentence. */
+  fix: string;
+  /** The value may hold a secret, so no error may show it. */
+  quiet?: boolean;
+}
+
+const rules = new WeakMap<z.core.$ZodType, Rule>();
+
+/**
+ * Attaches the rule to a schema of its own: one that two fields share would keep the later rule for both (`.meta()`
+ * would copy it, at twice the start-up time). Wrap with `.optional()`, `.default()` or `.nullable()` after this.
+ */
+export function field<S extends z.ZodType>(schema: S, rule: Rule): S {
+  z.globalRegistry.add(schema, { description: rule.doc });
+  rules.set(schema, rule);
+  return schema;
+}
+
+/** A field that may also be `null`, which stands for "no limit". */
+export function unlimitable<S extends z.ZodType>(schema: S, rule: Rule): z.ZodNullable<S> {
+  return field(schema, { ...rule, must: `${rule.must}, or null for no limit` })
+    .nullable()
+    .meta({ description: rule.doc });
+}
+
+/** The schema inside the wrappers that make it optional, nullable or defaulted. */
+export function unwrap(schema: z.core.$ZodType): z.core.$ZodType {
+  let inner = schema;
+  while (
+    inner instanceof z.ZodOptional ||
+    inner instanceof z.ZodExactOptional ||
+    inner instanceof z.ZodNullable ||
+    inner instanceof z.ZodDefault ||
+    inner instanceof z.ZodPrefault
+  ) {
+    inner = inner.def.innerType;
+  }
+  return inner;
+}
+
+export function ruleOf(schema: z.core.$ZodType): Rule | undefined {
+  return rules.get(unwrap(schema));
+}
+
+/** The schema that a path leads to; undefined where the path leaves what is known. */
+export function schemaAt(root: z.core.$ZodType, path: readonly PropertyKey[]): z.core.$ZodType | undefined {
+  let schema: z.core.$ZodType | undefined = unwrap(root);
+  for (const part of path) {
+    if (schema instanceof z.ZodObject) schema = schema.shape[String(part)];
+    else if (schema instanceof z.ZodArray) schema = schema.element;
+    else return undefined;
+    if (schema === undefined) return undefined;
+    schema = unwrap(schema);
+  }
+  return schema;
+}

@@ -1,0 +1,119 @@
+// What the server takes from headrace.yaml, in the names of the code; plain data without engines or stores.
+import type { Environment } from "../domain/api-key.ts";
+import type { Capabilities, Price } from "../domain/model.ts";
+import { type FileData, reloadableKeys } from "./file-schema.ts";
+import { trimSlashes } from "./formats.ts";
+import { valueAt } from "./paths.ts";
+
+export interface UpstreamConfig {
+  readonly name: string;
+  /** Base URL without a slash at its end, e.g. `http://127.0.0.1:11434/v1`. */
+  readonly url: string;
+  /** A secret. */
+  readonly apiKey: string | undefined;
+  /** Whether its model list is asked and served. */
+  readonly discover: boolean;
+  /** To the first byte of an answer. */
+  readonly timeoutSeconds: number;
+  /** Between two bytes of an answer. */
+  readonly idleSeconds: number;
+}
+
+export interface DeploymentConfig {
+  /** Name of an upstream, or `builtInUpstream`. */
+  readonly upstream: string;
+  /** The upstream's own id of the model. */
+  readonly model: string;
+  readonly weight: number;
+}
+
+export interface ModelConfig {
+  readonly id: string;
+  readonly capabilities: Readonly<Capabilities> | undefined;
+  /** Tokens. */
+  readonly context: number | undefined;
+  readonly environments: readonly Environment[];
+  readonly price: Readonly<Price> | undefined;
+  readonly ownedBy: string | undefined;
+  /** At least one. */
+  readonly deployments: readonly DeploymentConfig[];
+}
+
+/** null: no limit. */
+export interface TierConfig {
+  readonly name: string;
+  readonly requestsPerMinute: number | null;
+  readonly tokensPerMinute: number | null;
+  /** Tokens per calendar month (UTC). */
+  readonly monthlyTokens: number | null;
+  /** USD per calendar month (UTC). */
+  readonly monthlySpend: number | null;
+}
+
+/** The part of the configuration that a running server takes over from a changed file. */
+export interface ReloadableConfig {
+  readonly upstreams: readonly UpstreamConfig[];
+  readonly models: readonly ModelConfig[];
+  readonly tiers: readonly TierConfig[];
+  readonly limits: { readonly bodyBytes: number; readonly messages: number; readonly depth: number };
+  /** Exact origins, or `*` alone. */
+  readonly cors: { readonly origins: readonly string[] };
+  /** Lines for the log and the terminal: allowed, but most likely not what was meant. */
+  readonly warnings: readonly string[];
+}
+
+/** Start-up keys that the file sets, e.g. `engine.context`, with their values. */
+export type StartupKeys = Readonly<Record<string, unknown>>;
+
+export function reloadableConfig(data: FileData, warnings: readonly string[]): ReloadableConfig {
+  return {
+    upstreams: data.upstreams.map((upstream) => ({
+      name: upstream.name,
+      url: trimSlashes(upstream.url),
+      apiKey: upstream.api_key,
+      discover: upstream.discover,
+      timeoutSeconds: upstream.timeout_seconds,
+      idleSeconds: upstream.idle_seconds,
+    })),
+    models: data.models.map((model) => ({
+      id: model.id,
+      capabilities: model.capabilities,
+      context: model.context,
+      environments: model.environments,
+      price: model.price,
+      ownedBy: model.owned_by,
+      deployments: model.deployments.map((deployment) => ({
+        upstream: deployment.upstream,
+        model: deployment.model ?? model.id,
+        weight: deployment.weight,
+      })),
+    })),
+    tiers: data.tiers.map((tier) => ({
+      name: tier.name,
+      requestsPerMinute: tier.requests_per_minute,
+      tokensPerMinute: tier.tokens_per_minute,
+      monthlyTokens: tier.monthly_tokens,
+      monthlySpend: tier.monthly_spend,
+    })),
+    limits: { bodyBytes: data.limits.body_bytes, messages: data.limits.messages, depth: data.limits.depth },
+    cors: { origins: data.cors.origins },
+    warnings,
+  };
+}
+
+export function startupKeys(data: FileData): StartupKeys {
+  const keys: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(data)) {
+    if (reloadableKeys.includes(key)) continue;
+    if (key !== "engine") keys[key] = value;
+    else for (const [inner, setting] of Object.entries(data.engine ?? {})) keys[`engine.${inner}`] = setting;
+  }
+  return keys;
+}
+
+/** Start-up keys whose value differs; a reload cannot take these over. */
+export function changedKeys(before: StartupKeys, after: StartupKeys): string[] {
+  const names = new Set([...Object.keys(before), ...Object.keys(after)]);
+  const text = (keys: StartupKeys, name: string) => JSON.stringify(valueAt(keys, [name]));
+  return [...names].filter((name) => text(before, name) !== text(after, name)).sort();
+}

@@ -1,0 +1,265 @@
+// The shape of headrace.yaml: the one schema behind validation, the published JSON schema and the reference page.
+import * as z from "zod";
+import { environments } from "../domain/api-key.ts";
+import { field, unlimitable } from "./field.ts";
+import { isExactOrigin, parseHttpUrl } from "./formats.ts";
+import { type Option, options } from "./options.ts";
+
+/** The name under which the built-in engine stands among a model's deployments. */
+export const builtInUpstream = "built-in";
+
+/** Keys for testing reach only models marked for it, so `test` is not among them. */
+export const defaultEnvironments = ["live", "dev"] as const;
+
+const namePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
+const nameText = "1 to 63 lower-case letters, digits, dots, underscores or hyphens, beginning with a letter or digit";
+const printablePattern = /^[!-~]+$/;
+
+/** The key of a start-up option, its default shown to editors but filled in later: flags and variables come first. */
+function inFile<S extends z.ZodType>(option: Option<S>): z.ZodOptional<S> {
+  const optional = option.schema.optional();
+  return option.default === undefined ? optional : optional.meta({ default: option.default });
+}
+
+const flag = (doc: string): z.ZodBoolean =>
+  field(z.boolean(), { doc, must: "true or false", fix: "Write true or false." });
+
+const seconds = (doc: string, example: number): z.ZodInt =>
+  field(z.int().min(1).max(86_400), {
+    doc,
+    must: "a whole number of seconds from 1 to 86400",
+    fix: `Give a number such as ${example}, or leave it out.`,
+  });
+
+const price = (what: string): z.ZodNumber =>
+  field(z.number().min(0), {
+    doc: `USD per million ${what} tokens.`,
+    must: "a number of USD per million tokens, 0 or more",
+    fix: "Give a plain number such as 0.15.",
+  });
+
+const mapping = (doc: string) => ({ doc, must: "a mapping", fix: "Write keys and values below it, or leave it out." });
+const list = (doc: string, of: string, fix = "Begin each entry with a hyphen; for none, leave the key out.") => ({
+  doc,
+  must: `a list of ${of}`,
+  fix,
+});
+const entry = (doc: string, keys: string) => ({
+  doc,
+  must: `a mapping with ${keys}`,
+  fix: "Write keys and values below it.",
+});
+
+const upstream = field(
+  z.strictObject({
+    name: field(z.string().regex(namePattern), {
+      doc: "Name for logs and for the deployments of models.",
+      must: nameText,
+      fix: "Give a name such as ollama.",
+    }),
+    url: field(
+      z.string().refine((text) => parseHttpUrl(text) !== undefined),
+      {
+        doc: "Base URL of its OpenAI-compatible API, nearly always ending in `/v1`.",
+        must: "an http:// or https:// URL without user, password, query or fragment",
+        fix: "Give a URL such as http://127.0.0.1:11434/v1, and a credential under api_key.",
+        quiet: true,
+      },
+    ),
+    api_key: field(z.string().regex(printablePattern), {
+      doc: `Sent to it as a bearer token. Keep it out of the file: \`\${NAME}\` takes it from a variable.`,
+      must: "printable ASCII characters without spaces or line breaks",
+      fix: "Check the value for blanks and line breaks, or leave the key out if the server wants none.",
+      quiet: true,
+    }).optional(),
+    discover: flag("Ask its `/models`, now and again, and serve what it lists.").default(true),
+    timeout_seconds: seconds("How long to wait for the first byte of an answer.", 600).default(600),
+    idle_seconds: seconds("How long a begun answer may be silent.", 900).default(900),
+  }),
+  entry("A server with an OpenAI-compatible API.", "name and url"),
+);
+
+const deployment = field(
+  z.strictObject({
+    upstream: field(z.string().min(1), {
+      doc: `Name of an upstream, or \`${builtInUpstream}\` for the built-in engine.`,
+      must: "the name of an upstream",
+      fix: `Name an entry of upstreams, or ${builtInUpstream}.`,
+    }),
+    model: field(z.string().min(1).max(256), {
+      doc: "The upstream's own id of the model; left out: the public id.",
+      must: "a model id of 1 to 256 characters",
+      fix: "Give the id as the upstream lists it, or leave it out.",
+    }).optional(),
+    weight: field(z.int().min(1).max(1_000_000), {
+      doc: "Share of the requests, relative to the other deployments.",
+      must: "a whole number from 1 to 1000000",
+      fix: "Give a number such as 1, or leave it out.",
+    }).default(1),
+  }),
+  entry("One place where the model runs.", "upstream"),
+);
+
+const model = field(
+  z.strictObject({
+    id: field(z.string().max(256).regex(printablePattern), {
+      doc: "The id clients send.",
+      must: "1 to 256 printable ASCII characters without spaces",
+      fix: "Give an id such as llama-3.1-8b.",
+    }),
+    capabilities: field(
+      z.strictObject({
+        chat: flag("Answers chat completions.").exactOptional(),
+        completion: flag("Answers legacy completions.").exactOptional(),
+        embeddings: flag("Makes embeddings.").exactOptional(),
+      }),
+      mapping("What the model can do. What is left out is unknown, and its server decides."),
+    ).optional(),
+    context: field(z.int().min(1).max(1_000_000_000), {
+      doc: "Context in tokens, prompt and completion together. Left out: as the upstream tells, else unbounded.",
+      must: "a whole number of tokens, 1 or more",
+      fix: "Give a number such as 8192, or leave it out.",
+    }).optional(),
+    environments: field(
+      z
+        .array(
+          field(z.enum(environments), {
+            doc: "An environment.",
+            must: "live, test or dev",
+            fix: "Write live, test or dev.",
+          }),
+        )
+        .min(1),
+      list("Environments whose keys may use it.", "live, test and dev, with one entry at least"),
+    ).default([...defaultEnvironments]),
+    price: field(
+      z.strictObject({ input: price("prompt"), output: price("completion") }),
+      mapping("What usage costs. Left out: nothing is charged."),
+    ).optional(),
+    owned_by: field(z.string().min(1).max(256), {
+      doc: "Owner label in the model list. Left out: as the upstream tells.",
+      must: "1 to 256 characters",
+      fix: "Give a name, or leave it out.",
+    }).optional(),
+    deployments: field(
+      z.array(deployment).min(1),
+      list(
+        "Where it runs; requests are spread by weight.",
+        "deployments, with one entry at least",
+        "Begin each entry with a hyphen, such as - upstream: ollama.",
+      ),
+    ),
+  }),
+  entry("A model as clients see it.", "id and deployments"),
+);
+
+const perMinute = (doc: string, example: number): z.ZodNullable<z.ZodInt> =>
+  unlimitable(z.int().min(1), {
+    doc,
+    must: "a whole number, 1 or more",
+    fix: `Give a number such as ${example}, or null.`,
+  });
+
+const tier = field(
+  z.strictObject({
+    name: field(z.string().regex(namePattern), {
+      doc: "Name of the tier; `free`, `pro` and `enterprise` exist and may be changed.",
+      must: nameText,
+      fix: "Give a name such as pro.",
+    }),
+    requests_per_minute: perMinute("Requests a minute per account and environment.", 100),
+    tokens_per_minute: perMinute("Tokens a minute per account and environment.", 100_000),
+    monthly_tokens: unlimitable(z.int().min(0), {
+      doc: "Tokens a calendar month (UTC) per account.",
+      must: "a whole number, 0 or more",
+      fix: "Give a number such as 5000000, or null.",
+    }).default(null),
+    monthly_spend: unlimitable(z.number().min(0), {
+      doc: "USD a calendar month (UTC) per account.",
+      must: "a number of USD, 0 or more",
+      fix: "Give a number such as 50, or null.",
+    }).default(null),
+  }),
+  entry("What accounts of this tier may use.", "name, requests_per_minute and tokens_per_minute"),
+);
+
+const limits = field(
+  z.strictObject({
+    body_bytes: field(z.int().min(1024).max(1_073_741_824), {
+      doc: "Largest request body in bytes; above it: 413.",
+      must: "a whole number of bytes from 1024 to 1073741824",
+      fix: "Give a number such as 10485760.",
+    }).default(10_485_760),
+    messages: field(z.int().min(1).max(1_000_000), {
+      doc: "Most messages of one chat request; above it: 400.",
+      must: "a whole number from 1 to 1000000",
+      fix: "Give a number such as 2048.",
+    }).default(2048),
+    depth: field(z.int().min(8).max(1000), {
+      doc: "Deepest nesting of a JSON body; above it: 400.",
+      must: "a whole number from 8 to 1000",
+      fix: "Give a number such as 64.",
+    }).default(64),
+  }),
+  mapping("What one request may be at most."),
+);
+
+const cors = field(
+  z.strictObject({
+    origins: field(
+      z.array(
+        field(
+          z.string().refine((text) => text === "*" || isExactOrigin(text)),
+          {
+            doc: "An origin.",
+            must: 'an origin such as https://app.example.com, without a slash at its end, or "*"',
+            fix: 'Give scheme, host and any unusual port as browsers send them, in lower case; "*" allows every site.',
+            quiet: true,
+          },
+        ),
+      ),
+      list('Sites whose pages may call the API: exact origins, or `"*"` for all.', "origins"),
+    ).default([]),
+  }),
+  mapping("Calls from web pages."),
+);
+
+export const fileSchema = field(
+  z.strictObject({
+    host: inFile(options.host),
+    port: inFile(options.port),
+    data_dir: inFile(options.dataDir),
+    mode: inFile(options.mode),
+    log_format: inFile(options.logFormat),
+    public_url: inFile(options.publicUrl),
+    trusted_proxies: inFile(options.trustedProxies),
+    discover_local: inFile(options.discoverLocal),
+    engine: field(
+      z.strictObject({
+        models: inFile(options.models),
+        context: inFile(options.context),
+        parallel: inFile(options.parallel),
+        threads: inFile(options.threads),
+        demo: inFile(options.demo),
+      }),
+      mapping("The built-in engine."),
+    ).optional(),
+    upstreams: field(z.array(upstream), list("Servers whose models are served.", "upstreams")).default([]),
+    models: field(z.array(model), list("Models under public ids of their own.", "models")).default([]),
+    tiers: field(z.array(tier), list("Limits of accounts.", "tiers")).default([]),
+    limits: limits.prefault({}),
+    cors: cors.prefault({}),
+  }),
+  { doc: "Configuration of Headrace.", must: "a mapping of keys to values", fix: "Write lines such as `port: 7545`." },
+);
+
+export type FileData = z.output<typeof fileSchema>;
+
+/** The keys that a running server takes over without a restart. */
+export const reloadableKeys: readonly string[] = [
+  "upstreams",
+  "models",
+  "tiers",
+  "limits",
+  "cors",
+] satisfies (keyof FileData)[];

@@ -1,0 +1,163 @@
+// Addresses, URLs, secrets, paths and words as people write them.
+import { describe, expect, test } from "bun:test";
+import {
+  bareHost,
+  decodeSecret,
+  defaultDataDir,
+  isAddressOrRange,
+  isExactOrigin,
+  isHost,
+  isLoopbackHost,
+  isOriginUrl,
+  parseHttpUrl,
+  readNumber,
+  readSwitch,
+  resolvePath,
+} from "./formats.ts";
+
+describe("hosts", () => {
+  test.each(["127.0.0.1", "::1", "[::1]", "0.0.0.0", "localhost", "ai.example.com", "a-b"])("takes %s", (host) => {
+    expect(isHost(host)).toBe(true);
+  });
+  test.each([
+    "",
+    "127.0.0.256",
+    "1.2.3",
+    "1.2.3.4.",
+    "01.2.3.4",
+    "::1::",
+    "1:2:3:4:5:6:7:8:9",
+    ":1",
+    "a b",
+    "http://a",
+    "a:80",
+    "-a",
+    "[a]",
+    "a_b",
+  ])("refuses %p", (host) => {
+    expect(isHost(host)).toBe(false);
+  });
+  test.each(["127.0.0.1", "127.9.9.9", "::1", "[::1]", "localhost", "LOCALHOST", "::ffff:127.0.0.1"])(
+    "%s is loopback",
+    (host) => {
+      expect(isLoopbackHost(host)).toBe(true);
+    },
+  );
+  test.each(["0.0.0.0", "::", "10.0.0.1", "127.0.0.1.example.com", "localhost.example.com", "::ffff:10.0.0.1"])(
+    "%s is not loopback",
+    (host) => {
+      expect(isLoopbackHost(host)).toBe(false);
+    },
+  );
+  test("takes the brackets off an IPv6 address", () => {
+    expect(bareHost("[::1]")).toBe("::1");
+    expect(bareHost("a")).toBe("a");
+  });
+});
+
+describe("proxy addresses", () => {
+  test.each(["10.0.0.1", "10.0.0.0/8", "0.0.0.0/0", "::1", "fd00::/8", "::/0", "2001:db8::/128", "::ffff:10.0.0.1"])(
+    "takes %s",
+    (text) => {
+      expect(isAddressOrRange(text)).toBe(true);
+    },
+  );
+  test.each([
+    "",
+    "10.0.0.0/33",
+    "10.0.0/8",
+    "fd00::/129",
+    "10.0.0.0/",
+    "10.0.0.0/8/8",
+    "10.0.0.0/-1",
+    "fe80::1%eth0",
+    "proxy",
+  ])("refuses %p", (text) => {
+    expect(isAddressOrRange(text)).toBe(false);
+  });
+});
+
+describe("URLs", () => {
+  test.each(["http://h", "https://h:1/v1", "http://[::1]:8080/v1/"])("takes %s as a base URL", (text) => {
+    expect(parseHttpUrl(text)).toBeDefined();
+  });
+  test.each([
+    "h/v1",
+    "ftp://h",
+    "http://u@h",
+    "http://u:p@h",
+    "http://h?a",
+    "http://h/#",
+    "http:// h",
+    "http://",
+    "file:///x",
+  ])("refuses %p as a base URL", (text) => {
+    expect(parseHttpUrl(text)).toBeUndefined();
+  });
+  test("an origin has no path but a slash", () => {
+    expect(isOriginUrl("https://h:8443/")).toBe(true);
+    expect(isOriginUrl("https://h/v1")).toBe(false);
+  });
+  test.each(["https://h/", "https://H", "https://h:443", "h", "null", "https://h/x"])(
+    "%p is no exact origin",
+    (text) => {
+      expect(isExactOrigin(text)).toBe(false);
+    },
+  );
+  test("an exact origin is what browsers send", () => {
+    expect(isExactOrigin("https://h:8443")).toBe(true);
+  });
+});
+
+describe("secrets", () => {
+  const hex = "00ff".repeat(16);
+  const bytes = Buffer.from(hex, "hex");
+  test.each([hex, hex.toUpperCase(), bytes.toString("base64"), bytes.toString("base64url")])("reads %s", (text) => {
+    expect(decodeSecret(text)).toBe(hex);
+  });
+  test.each(["", "abc", hex.slice(1), `${hex}0`, bytes.subarray(1).toString("base64"), "x".repeat(42), " ".repeat(43)])(
+    "refuses %p, which is not 32 bytes",
+    (text) => {
+      expect(decodeSecret(text)).toBeUndefined();
+    },
+  );
+});
+
+describe("paths", () => {
+  test("the data directory follows XDG_DATA_HOME, else HOME, and ignores a relative XDG_DATA_HOME", () => {
+    expect(defaultDataDir({ XDG_DATA_HOME: "/x", HOME: "/h" })).toBe("/x/headrace");
+    expect(defaultDataDir({ HOME: "/h" })).toBe("/h/.local/share/headrace");
+    expect(defaultDataDir({ XDG_DATA_HOME: "x", HOME: "/h" })).toBe("/h/.local/share/headrace");
+  });
+  test("a path begins at a directory, at the root or at the home directory", () => {
+    expect(resolvePath("a", "/c", {})).toBe("/c/a");
+    expect(resolvePath("/a", "/c", {})).toBe("/a");
+    expect(resolvePath("~/a", "/c", { HOME: "/h" })).toBe("/h/a");
+  });
+});
+
+describe("words", () => {
+  test("reads decimal numbers only", () => {
+    expect(["1", " 1.5 ", "-2", "1e3", "0x10", "", "1_000", "Infinity", "1a"].map(readNumber)).toEqual([
+      1,
+      1.5,
+      -2,
+      1000,
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+    ]);
+  });
+  test("reads true, false, 1 and 0 only", () => {
+    expect(["true", "FALSE", "1", "0", "yes", ""].map(readSwitch)).toEqual([
+      true,
+      false,
+      true,
+      false,
+      undefined,
+      undefined,
+    ]);
+  });
+});

@@ -1,0 +1,102 @@
+// The text formats of configuration values: addresses, URLs, secrets, paths.
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+
+export type Env = Readonly<Record<string, string | undefined>>;
+
+const hostnamePattern = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/i;
+
+const bytePattern = /^(0|[1-9]\d?|1\d\d|2[0-4]\d|25[0-5])$/;
+
+/** 4, 6, or 0 for what is no address. Without zones. Importing `node:net` for it would add 6 ms to every start. */
+function ipVersion(text: string): 0 | 4 | 6 {
+  const parts = text.split(".");
+  if (parts.length === 4 && parts.every((part) => bytePattern.test(part))) return 4;
+  return /^[0-9a-f:.]+$/i.test(text) && text.includes(":") && URL.canParse(`http://[${text}]/`) ? 6 : 0;
+}
+
+/** `[::1]` as people write it in URLs becomes `::1`. */
+export function bareHost(host: string): string {
+  return host.startsWith("[") && host.endsWith("]") ? host.slice(1, -1) : host;
+}
+
+/** An IP address, in brackets or not, or a host name. */
+export function isHost(text: string): boolean {
+  if (ipVersion(bareHost(text)) !== 0) return true;
+  // Four numbers that are no address, such as 127.0.0.256, would otherwise pass for a name.
+  return hostnamePattern.test(text) && !/^[\d.]+$/.test(text);
+}
+
+/** Whether listening there is reachable from this machine only. Names other than `localhost` are not trusted to be. */
+export function isLoopbackHost(host: string): boolean {
+  const bare = bareHost(host).toLowerCase();
+  if (bare === "localhost" || bare === "::1" || bare === "0:0:0:0:0:0:0:1") return true;
+  const mapped = bare.startsWith("::ffff:") ? bare.slice("::ffff:".length) : bare;
+  return ipVersion(mapped) === 4 && mapped.startsWith("127.");
+}
+
+/** One IPv4 or IPv6 address, or a CIDR range of them. */
+export function isAddressOrRange(text: string): boolean {
+  const [address = "", prefix, ...rest] = text.split("/");
+  const version = ipVersion(address);
+  if (version === 0 || rest.length > 0) return false;
+  if (prefix === undefined) return true;
+  return /^\d{1,3}$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128);
+}
+
+/** An http or https URL; undefined for anything else, or where it has credentials, a query or a fragment. */
+export function parseHttpUrl(text: string): URL | undefined {
+  if (!/^https?:\/\//i.test(text) || /[\s?#]/.test(text) || !URL.canParse(text)) return undefined;
+  const url = new URL(text);
+  return url.username === "" && url.password === "" ? url : undefined;
+}
+
+/** Scheme, host and port only: `https://ai.example.com`. */
+export function isOriginUrl(text: string): boolean {
+  return parseHttpUrl(text)?.pathname === "/";
+}
+
+/** As browsers send it in `Origin`: exactly scheme, host and a port that is not the default, no slash at the end. */
+export function isExactOrigin(text: string): boolean {
+  return parseHttpUrl(text)?.origin === text;
+}
+
+/** The base URL without a slash at its end, so that paths can be appended. */
+export function trimSlashes(url: string): string {
+  return url.replace(/\/+$/, "");
+}
+
+/** 32 bytes from 64 hex digits, base64 or base64url, as 64 lower-case hex digits; undefined for anything else. */
+export function decodeSecret(text: string): string | undefined {
+  if (/^[0-9a-f]{64}$/i.test(text)) return text.toLowerCase();
+  if (!/^[A-Za-z0-9+/_-]{43}=?$/.test(text)) return undefined;
+  return Buffer.from(text, "base64").toString("hex");
+}
+
+/** `$XDG_DATA_HOME/headrace`, else `~/.local/share/headrace` (XDG Base Directory: relative values are ignored). */
+export function defaultDataDir(env: Env): string {
+  const { XDG_DATA_HOME: base } = env;
+  return join(base?.startsWith("/") ? base : join(home(env), ".local", "share"), "headrace");
+}
+
+/** An absolute path; `~/` is the home directory, as no shell expands it in a file. */
+export function resolvePath(path: string, from: string, env: Env): string {
+  return path === "~" || path.startsWith("~/") ? join(home(env), path.slice(2)) : resolve(from, path);
+}
+
+function home(env: Env): string {
+  const { HOME } = env;
+  return HOME || homedir();
+}
+
+/** A decimal number; undefined for any other text. */
+export function readNumber(text: string): number | undefined {
+  return /^[+-]?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(text.trim()) ? Number(text) : undefined;
+}
+
+/** true, false, 1 or 0 in any case; undefined for any other text. */
+export function readSwitch(text: string): boolean | undefined {
+  const word = text.trim().toLowerCase();
+  if (word === "true" || word === "1") return true;
+  return word === "false" || word === "0" ? false : undefined;
+}

@@ -1,0 +1,34 @@
+// Where `headrace pull` fetches models from: the variables that Hugging Face's own tools read.
+import { type Env, parseHttpUrl, trimSlashes } from "./formats.ts";
+import { type Problem, placeOutsideFile } from "./problems.ts";
+
+export interface PullSource {
+  /** Without a slash at its end; a mirror may have a path. */
+  readonly endpoint: string;
+  /** A secret; undefined: public models only. */
+  readonly token: string | undefined;
+}
+
+const defaultEndpoint = "https://huggingface.co";
+
+export function readPullSource(env: Env): { source: PullSource; problems: Problem[] } {
+  const problems: Problem[] = [];
+  const { HF_ENDPOINT, HF_TOKEN } = env;
+  const endpoint = HF_ENDPOINT || defaultEndpoint;
+  if (parseHttpUrl(endpoint) === undefined) {
+    problems.push({
+      ...placeOutsideFile("HF_ENDPOINT"),
+      message: "must be an http:// or https:// URL without user, query or fragment",
+      fix: `Give the address of a mirror, or unset it to use ${defaultEndpoint}.`,
+    });
+  }
+  const token = HF_TOKEN?.trim() || undefined;
+  if (token !== undefined && !/^[!-~]+$/.test(token)) {
+    problems.push({
+      ...placeOutsideFile("HF_TOKEN"),
+      message: "must be printable ASCII characters without spaces",
+      fix: "Copy the token again, or unset it to fetch public models.",
+    });
+  }
+  return { source: { endpoint: trimSlashes(endpoint), token }, problems };
+}

@@ -1,0 +1,276 @@
+// Every start-up option once: flag, variable, key in the file, default, meaning and what it must be.
+import * as z from "zod";
+import { field, type Rule } from "./field.ts";
+import { decodeSecret, isAddressOrRange, isHost, isOriginUrl } from "./formats.ts";
+
+export const modes = ["development", "production"] as const;
+export type Mode = (typeof modes)[number];
+
+export const logFormats = ["text", "json"] as const;
+export type LogFormat = (typeof logFormats)[number];
+
+/** How the text of a flag or variable becomes a value; `list` is separated by commas, `repeated` given once per value. */
+type Kind = "text" | "number" | "switch" | "list" | "repeated";
+
+export interface Option<S extends z.ZodType = z.ZodType, D = z.output<S> | undefined> {
+  schema: S;
+  rule: Rule;
+  kind: Kind;
+  /** As commander reads it, e.g. `--port <number>`; undefined where the value must not stand in a process list. */
+  flag: string | undefined;
+  env: string | undefined;
+  /** Keys from the top of the file. */
+  file: readonly string[] | undefined;
+  default: D;
+  /** The default as the help and the reference page show it. */
+  defaultText: string;
+  /** What the flag does, where that is not the doc of the value. */
+  flagDoc: string | undefined;
+}
+
+interface OptionParts<S extends z.ZodType> extends Rule {
+  schema: S;
+  kind?: Kind;
+  flag?: string;
+  env?: string;
+  file?: readonly string[];
+  defaultText?: string;
+  flagDoc?: string;
+}
+
+function option<S extends z.ZodType>(parts: OptionParts<S> & { default: z.output<S> }): Option<S, z.output<S>>;
+function option<S extends z.ZodType>(parts: OptionParts<S>): Option<S, undefined>;
+function option<S extends z.ZodType>(parts: OptionParts<S> & { default?: z.output<S> }): Option<S> {
+  const { schema, kind = "text", flag, env, file, default: fallback, defaultText, flagDoc, ...rule } = parts;
+  const shown = Array.isArray(fallback) ? "none" : String(fallback ?? "none");
+  return {
+    schema: field(schema, rule),
+    rule,
+    kind,
+    flag,
+    env,
+    file,
+    default: fallback,
+    defaultText: defaultText ?? shown,
+    flagDoc,
+  };
+}
+
+const path = () => z.string().min(1);
+
+export const options = {
+  host: option({
+    schema: z.string().refine(isHost),
+    flag: "--host <address>",
+    env: "HEADRACE_HOST",
+    file: ["host"],
+    default: "127.0.0.1",
+    doc: "Address to listen on. Any other than a loopback address needs production mode.",
+    must: "an IP address or a host name",
+    fix: "Give an address such as 127.0.0.1, ::1 or 0.0.0.0, without scheme and port.",
+  }),
+  port: option({
+    schema: z.int().min(0).max(65535),
+    kind: "number",
+    flag: "--port <number>",
+    env: "HEADRACE_PORT",
+    file: ["port"],
+    default: 7545,
+    doc: "Port to listen on; 0 picks a free one, which the start-up line names.",
+    must: "a whole number from 0 to 65535",
+    fix: "Give a port such as 7545, or 0 for any free port.",
+  }),
+  dataDir: option({
+    schema: path(),
+    flag: "--data-dir <path>",
+    env: "HEADRACE_DATA_DIR",
+    file: ["data_dir"],
+    defaultText: "`$XDG_DATA_HOME/headrace`, else `~/.local/share/headrace`",
+    doc: "Directory of the database, the generated secret, `credentials.json` and pulled models.",
+    must: "the path of a directory",
+    fix: "Give a path such as ~/headrace-data.",
+  }),
+  config: option({
+    schema: path(),
+    flag: "--config <path>",
+    env: "HEADRACE_CONFIG",
+    defaultText: "`headrace.yaml` in the working directory, if there is one",
+    doc: "The configuration file.",
+    must: "the path of a file",
+    fix: "Give the path of a YAML file.",
+  }),
+  mode: option({
+    schema: z.enum(modes),
+    flag: "--mode <mode>",
+    env: "HEADRACE_MODE",
+    file: ["mode"],
+    default: "development",
+    doc:
+      "`development` is for this machine only. `production` refuses sk_dev_ keys, needs a public URL, and only " +
+      "prints the local model servers it finds instead of serving them.",
+    must: "development or production",
+    fix: "Write development or production.",
+  }),
+  logFormat: option({
+    schema: z.enum(logFormats),
+    flag: "--log-format <format>",
+    env: "HEADRACE_LOG_FORMAT",
+    file: ["log_format"],
+    default: "text",
+    doc: "`text` for people, `json` for one JSON object a line.",
+    must: "text or json",
+    fix: "Write text or json.",
+  }),
+  publicUrl: option({
+    schema: z.string().refine(isOriginUrl),
+    flag: "--public-url <url>",
+    env: "HEADRACE_PUBLIC_URL",
+    file: ["public_url"],
+    defaultText: "none; required in production",
+    doc: "The address clients use, without `/v1`. Links, issuer and audience come from it, never from a Host header.",
+    must: "an http:// or https:// URL of host and port alone, without user, path, query or fragment",
+    fix: "Give the address as clients reach it, such as https://ai.example.com; /v1 is added by itself.",
+    quiet: true,
+  }),
+  trustedProxies: option({
+    schema: z.array(
+      field(z.string().refine(isAddressOrRange), {
+        doc: "An address or CIDR range.",
+        must: "an IPv4 or IPv6 address, or a CIDR range",
+        fix: "Give entries such as 10.0.0.0/8, 192.0.2.7 or fd00::/8.",
+      }),
+    ),
+    kind: "list",
+    flag: "--trusted-proxies <list>",
+    env: "HEADRACE_TRUSTED_PROXIES",
+    file: ["trusted_proxies"],
+    default: [],
+    doc: "Proxies whose `X-Forwarded-For` is believed. Flag and variable take them separated by commas.",
+    must: "a list of addresses and CIDR ranges",
+    fix: "Give entries such as 10.0.0.0/8 or fd00::/8.",
+  }),
+  secret: option({
+    schema: z.string().refine((text) => decodeSecret(text) !== undefined),
+    env: "HEADRACE_SECRET",
+    defaultText: "generated once in the data directory",
+    doc: "The secret behind key digests and sealed values: 32 random bytes as hex or base64. A variable only.",
+    must: "32 bytes, as 64 hex digits or 43 to 44 characters of base64 or base64url",
+    fix: "Make one with `openssl rand -hex 32`, or unset the variable to use the one in the data directory.",
+    quiet: true,
+  }),
+  discoverLocal: option({
+    schema: z.boolean(),
+    kind: "switch",
+    flag: "--no-discover-local",
+    flagDoc: "Do not look for model servers on this machine at start.",
+    env: "HEADRACE_DISCOVER_LOCAL",
+    file: ["discover_local"],
+    default: true,
+    doc: "Look on loopback for Ollama, LM Studio, vLLM and llama-server at start.",
+    must: "true or false",
+    fix: "Write true or false.",
+  }),
+  models: option({
+    schema: z.array(
+      field(
+        path().refine((text) => !text.startsWith("hf:")),
+        {
+          doc: "Path of a GGUF file.",
+          must: "the path of a GGUF file",
+          fix: "Give the path of a file; a model on Hugging Face is first fetched with `headrace pull hf:owner/repo`.",
+        },
+      ),
+    ),
+    kind: "repeated",
+    flag: "--model <path.gguf>",
+    flagDoc: "Serve this GGUF file with the built-in engine; may be repeated.",
+    file: ["engine", "models"],
+    default: [],
+    doc: "GGUF files that the built-in engine serves.",
+    must: "a list of paths of GGUF files",
+    fix: "Give paths such as ./qwen3.gguf.",
+  }),
+  context: option({
+    schema: z.int().min(128).max(10_000_000),
+    kind: "number",
+    flag: "--context <tokens>",
+    file: ["engine", "context"],
+    defaultText: "chosen per model",
+    doc: "Context of the built-in engine per request, in tokens, prompt and completion together.",
+    must: "a whole number of tokens from 128 to 10000000",
+    fix: "Give a number such as 8192, or leave it out.",
+  }),
+  parallel: option({
+    schema: z.int().min(1).max(64),
+    kind: "number",
+    flag: "--parallel <number>",
+    file: ["engine", "parallel"],
+    defaultText: "chosen per model",
+    doc: "How many requests the built-in engine computes at once per model.",
+    must: "a whole number from 1 to 64",
+    fix: "Give a number such as 4, or leave it out.",
+  }),
+  threads: option({
+    schema: z.int().min(1).max(256),
+    kind: "number",
+    flag: "--threads <number>",
+    file: ["engine", "threads"],
+    defaultText: "chosen per model",
+    doc: "Processor threads of the built-in engine. More are not always faster: leave one core to the gateway.",
+    must: "a whole number from 1 to 256",
+    fix: "Give a number such as 1, or leave it out.",
+  }),
+  demo: option({
+    schema: z.boolean(),
+    kind: "switch",
+    flag: "--no-demo",
+    flagDoc: "Do not serve the tiny demo model that ships with Headrace.",
+    file: ["engine", "demo"],
+    default: true,
+    doc: "Serve the tiny demo model that ships with Headrace.",
+    must: "true or false",
+    fix: "Write true or false.",
+  }),
+} as const;
+
+/** Variables of scaling out: known, and refused, because ignoring them would store data where nobody expects it. */
+export const refusedVariables = {
+  HEADRACE_DATABASE_URL: "this version stores its records in SQLite, in the data directory, and nowhere else",
+  HEADRACE_REDIS_URL: "this version keeps its counters in memory, in a single process",
+  HEADRACE_ADVERTISE_URL: "this version runs as a single process and does not advertise itself to others",
+} as const;
+
+/** `--no-discover-local` is `discoverLocal` and `--model <path>` is `model`, as commander names them. */
+export function flagAttribute(flag: string): string {
+  const name = flagName(flag).replace(/^--(no-)?/, "");
+  return name.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** `--port` of `--port <number>`. */
+export function flagName(flag: string): string {
+  return flag.split(" ")[0] ?? flag;
+}
+
+export interface ServeFlag {
+  /** As commander reads it. */
+  syntax: string;
+  description: string;
+  /** Whether it may be given several times, its values collected in a list. */
+  repeatable: boolean;
+}
+
+/** The flags of `headrace serve`, in the order of its help. Register them without defaults: `loadConfig` has those. */
+export function serveFlags(): ServeFlag[] {
+  const flags: ServeFlag[] = [];
+  for (const { flag, flagDoc, rule, kind, defaultText, env } of Object.values(options)) {
+    if (flag === undefined) continue;
+    const fallback = flagDoc !== undefined || defaultText === "none" ? "" : ` Default: ${defaultText}.`;
+    const variable = env === undefined ? "" : ` [${env}]`;
+    flags.push({
+      syntax: flag,
+      description: `${flagDoc ?? rule.doc}${fallback}${variable}`.replaceAll("`", ""),
+      repeatable: kind === "repeated",
+    });
+  }
+  return flags;
+}

@@ -1,0 +1,146 @@
+// YAML text to plain data with variables filled in, remembering the line and column of every value.
+import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument } from "yaml";
+import type { Env } from "./formats.ts";
+import { type Path, renderPath } from "./paths.ts";
+import type { Place, Problem } from "./problems.ts";
+import { substitute } from "./substitute.ts";
+
+export interface YamlFile {
+  /** Plain data; an empty file is an empty mapping. Undefined when the text is no YAML. */
+  data: unknown;
+  problems: readonly Problem[];
+  /** The place of the value at `path`, or of the nearest thing around it that exists. */
+  place(path: Path): Place;
+  /** The place of a key of the mapping at `path`. */
+  keyPlace(path: Path, key: string): Place;
+  /** The variables whose values stand in the value at `path`. */
+  variables(path: Path): readonly string[];
+}
+
+/** Reads one file's text; `label` is its name in messages. */
+export function readYaml(text: string, label: string, env: Env): YamlFile {
+  const lines = new LineCounter();
+  // The parser's pretty errors quote the source line, which may hold a key.
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true });
+  const placeAt = (offset: number, path: string): Place => {
+    const { line, col } = lines.linePos(offset);
+    return { file: label, line, column: col, path };
+  };
+  const substituted = new Map<Node, readonly string[]>();
+  const file = {
+    place: (path: Path) => placeAt(startOf(findNode(document, path).node), renderPath(path)),
+    keyPlace: (path: Path, key: string) => {
+      const pair = pairOf(findNode(document, path).node, key);
+      return placeAt(startOf(pair?.key ?? document.contents), renderPath([...path, key]));
+    },
+    variables: (path: Path) => {
+      const found = findNode(document, path);
+      return (found.whole && found.node && substituted.get(found.node)) || [];
+    },
+  };
+  const syntax = syntaxProblems(document, text, placeAt);
+  if (syntax.length > 0) return { ...file, data: undefined, problems: syntax };
+  const problems: Problem[] = [];
+  let resolvable = true;
+  walk(document.contents, [], (node, path) => {
+    if (isAlias(node)) {
+      if (node.resolve(document) !== undefined) return;
+      resolvable = false;
+      problems.push({ ...placeAt(startOf(node), renderPath(path)), ...unknownAnchor });
+    } else if (isScalar(node) && typeof node.value === "string") {
+      const result = substitute(node.value, env);
+      if (!result.ok) problems.push({ ...file.place(path), message: result.message, fix: result.fix });
+      else if (result.names.length > 0) substituted.set(node, result.names);
+      if (result.ok) node.value = result.text;
+    }
+  });
+  if (!resolvable) return { ...file, data: undefined, problems };
+  try {
+    return { ...file, data: document.toJS({ maxAliasCount: 100 }) ?? {}, problems };
+  } catch {
+    // What is left to go wrong is the alias limit, which keeps a small file from growing into gigabytes.
+    return { ...file, data: undefined, problems: [{ ...placeAt(0, ""), ...tooManyAliases }] };
+  }
+}
+
+const unknownAnchor = {
+  message: "refers to an anchor that is not defined above it",
+  fix: "Define the anchor above, or quote a text that begins with an asterisk.",
+} as const;
+
+const tooManyAliases = { message: "repeats its anchors too often", fix: "Write the values out." } as const;
+
+type Visit = (node: Node, path: Path) => void;
+
+function walk(node: unknown, path: Path, visit: Visit): void {
+  if (isMap(node)) {
+    for (const pair of node.items) walk(pair.value, [...path, keyText(pair)], visit);
+  } else if (isSeq(node)) {
+    for (const [index, item] of node.items.entries()) walk(item, [...path, index], visit);
+  } else if (isAlias(node) || isScalar(node)) {
+    visit(node, path);
+  }
+}
+
+/** Follows the path as far as it goes; `whole` says whether that was to its end. */
+function findNode(document: Document, path: Path): { node: Node | null; whole: boolean } {
+  let node: Node | null = document.contents;
+  for (const part of path) {
+    let next: unknown;
+    if (isMap(node)) next = pairOf(node, String(part))?.value;
+    else if (isSeq(node) && typeof part === "number") next = node.items[part];
+    const resolved = isAlias(next) ? next.resolve(document) : next;
+    if (!isMap(resolved) && !isSeq(resolved) && !isScalar(resolved)) return { node, whole: false };
+    node = resolved;
+  }
+  return { node, whole: true };
+}
+
+function pairOf(node: Node | null, key: string): Pair<Node, unknown> | undefined {
+  if (!isMap<Node, unknown>(node)) return undefined;
+  return node.items.find((pair) => keyText(pair) === key);
+}
+
+function keyText(pair: Pair<unknown, unknown>): string {
+  return String(isScalar(pair.key) ? pair.key.value : pair.key);
+}
+
+function startOf(node: Node | null): number {
+  return node?.range?.[0] ?? 0;
+}
+
+/** Own sentences by error code: the parser's messages quote tokens of the file, and a token may be a key. */
+const syntaxMessages: Readonly<Record<string, readonly [message: string, fix: string]>> = {
+  DUPLICATE_KEY: ["this key stands twice in its mapping", "Remove one of the two."],
+  TAB_AS_INDENT: ["a tab is used as indentation", "Indent with spaces."],
+  BAD_INDENT: ["the indentation does not fit the lines above", "Let keys of one mapping begin in the same column."],
+  MULTIPLE_DOCS: ["a second document begins here", "Keep one document; remove this --- and what belongs to it."],
+  TAG_RESOLVE_FAILED: [
+    "this tag is not known",
+    "Remove the word that begins with an exclamation mark, or quote the text.",
+  ],
+  BAD_SCALAR_START: ["a text cannot begin with this character", "Put the text in quotes."],
+  BLOCK_AS_IMPLICIT_KEY: [
+    "a key stands inside this value",
+    "Begin keys of one mapping in the same column, and quote a text that holds a colon and a space.",
+  ],
+  NON_STRING_KEY: ["a key must be a plain text", "Write a plain word before the colon."],
+};
+const otherSyntax = [
+  "is no valid YAML here",
+  "Check quotes, brackets, colons and indentation at this line and above.",
+] as const;
+
+function syntaxProblems(document: Document, text: string, placeAt: (offset: number, path: string) => Place): Problem[] {
+  const found = [...document.errors, ...document.warnings];
+  const duplicates = found.filter((error) => error.code === "DUPLICATE_KEY");
+  // After the first error the parser is out of step, and what it says of the rest misleads; duplicates do not do that.
+  const shown = duplicates.length === found.length ? duplicates : found.slice(0, 1);
+  return shown.map((error) => {
+    const place = placeAt(error.pos[0], "");
+    const [message, fix] = syntaxMessages[error.code] ?? otherSyntax;
+    const line = text.split("\n")[(place.line ?? 1) - 1] ?? "";
+    const inBraces = /[{[].*\$\{/.test(line) && error.code !== "DUPLICATE_KEY";
+    return { ...place, message, fix: inBraces ? `Between { } or [ ] put "\${NAME}" in quotes.` : fix };
+  });
+}

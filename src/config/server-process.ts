@@ -1,0 +1,25 @@
+// What must be true of the process itself before it serves: how Bun was started, and which proxy it would use.
+import type { Env } from "./formats.ts";
+import { ConfigError, placeOutsideFile } from "./problems.ts";
+
+const requestLimit = "BUN_CONFIG_MAX_HTTP_REQUESTS";
+const proxyVariables = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+
+/**
+ * Throws a ConfigError unless the launcher lifted Bun's limit of 256 outgoing requests: beyond it, requests to model
+ * servers would silently wait for each other. Bun reads the variable at its own start and ignores values above 65535.
+ * Removes proxy variables: Bun would send even loopback requests, prompts and keys included, to that proxy.
+ */
+export function prepareProcess(env: Record<string, string | undefined> & Env): void {
+  const limit = Number(env[requestLimit]);
+  if (!Number.isInteger(limit) || limit < 1024 || limit > 65_535) {
+    throw new ConfigError([
+      {
+        ...placeOutsideFile(requestLimit),
+        message: "must be a whole number from 1024 to 65535 when the server's process starts",
+        fix: "Start Headrace with `npm start` or `npx headrace serve`, which set it.",
+      },
+    ]);
+  }
+  for (const name of proxyVariables) delete env[name];
+}

@@ -1,0 +1,123 @@
+// Picks each start-up option from flags, environment, file and default, in this order, and remembers where it stood.
+import type * as z from "zod";
+import { type Env, readNumber, readSwitch } from "./formats.ts";
+import { flagAttribute, flagName, type Option, options, refusedVariables } from "./options.ts";
+import { valueAt } from "./paths.ts";
+import { nearest, type Place, type Problem, placeOutsideFile, renderValue } from "./problems.ts";
+import type { YamlFile } from "./read-yaml.ts";
+
+/** Values by the names commander gives them: `dataDir`, `demo` for `--no-demo`, a list for what may be repeated. */
+export type Flags = Readonly<Record<string, unknown>>;
+
+export type SourceKind = "flag" | "variable" | "file" | "default";
+
+interface Given {
+  value: unknown;
+  from: SourceKind;
+  place: Place;
+}
+
+export interface Taken<T> extends Given {
+  value: T;
+  /** False when what was given cannot be; `value` then is the default. */
+  valid: boolean;
+}
+
+export interface Sources {
+  flags: Flags;
+  env: Env;
+  file: YamlFile | undefined;
+}
+
+/** Takes options one by one and collects what is wrong with those from flags and variables. */
+export class OptionReader {
+  readonly problems: Problem[] = [];
+  readonly #sources: Sources;
+
+  constructor(sources: Sources) {
+    this.#sources = sources;
+  }
+
+  take<S extends z.ZodType, D>(option: Option<S, D>): Taken<z.output<S> | D> {
+    const given = this.#fromFlag(option) ?? this.#fromVariable(option) ?? this.#fromFile(option);
+    if (given === undefined)
+      return { value: option.default, from: "default", place: missingPlace(option), valid: true };
+    const result = option.schema.safeParse(given.value);
+    if (result.success) return { ...given, value: result.data, valid: true };
+    // The file was checked as a whole; its problems are already told, with their lines.
+    if (given.from !== "file") this.problems.push(invalid(option, given, result.error.issues[0]));
+    return { ...given, value: option.default, valid: false };
+  }
+
+  #fromFlag(option: Option<z.ZodType, unknown>): Given | undefined {
+    if (option.flag === undefined) return undefined;
+    const given = this.#sources.flags[flagAttribute(option.flag)];
+    const place = placeOutsideFile(flagName(option.flag));
+    // Commander says true for a `--no-…` that was not given.
+    if (given === undefined || (option.kind === "switch" && given === true)) return undefined;
+    const value = typeof given === "string" ? readText(option, given) : given;
+    return { value, from: "flag", place };
+  }
+
+  #fromVariable(option: Option<z.ZodType, unknown>): Given | undefined {
+    if (option.env === undefined) return undefined;
+    const text = this.#sources.env[option.env];
+    // An empty variable is one that a script or compose file left unset; an empty secret is a mistake worth stopping for.
+    if (text === undefined || (text.trim() === "" && option !== options.secret)) return undefined;
+    return { value: readText(option, text), from: "variable", place: placeOutsideFile(option.env) };
+  }
+
+  #fromFile(option: Option<z.ZodType, unknown>): Given | undefined {
+    const file = this.#sources.file;
+    if (option.file === undefined || file === undefined) return undefined;
+    const value = valueAt(file.data, option.file);
+    return value === undefined ? undefined : { value, from: "file", place: file.place(option.file) };
+  }
+}
+
+/** Text that cannot be read as the option's kind stays text, which its schema then refuses. */
+function readText(option: Option<z.ZodType, unknown>, text: string): unknown {
+  if (option.kind === "number") return readNumber(text) ?? text;
+  if (option.kind === "switch") return readSwitch(text) ?? text;
+  if (option.kind === "repeated") return [text];
+  if (option.kind !== "list") return option === options.secret ? text.trim() : text;
+  return text
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
+}
+
+function missingPlace(option: Option<z.ZodType, unknown>): Place {
+  return placeOutsideFile(option.file?.join(".") ?? option.env ?? "");
+}
+
+function invalid(option: Option<z.ZodType, unknown>, given: Given, issue: z.core.$ZodIssue | undefined): Problem {
+  const { rule, env } = option;
+  const value = valueAt(given.value, issue?.path ?? []);
+  const got = rule.quiet ? "" : ` (got ${renderValue(value)})`;
+  const message = `must be ${rule.must}${got}`;
+  // Kubernetes sets HEADRACE_PORT to an address of its own wherever a service is named headrace.
+  const fromKubernetes = env === "HEADRACE_PORT" && given.from === "variable" && String(value).startsWith("tcp://");
+  const fix = fromKubernetes ? "Set enableServiceLinks: false in the pod, or rename the service." : rule.fix;
+  return { ...given.place, message, fix };
+}
+
+/** Variables that ask for what this version cannot do. */
+export function refusedVariableProblems(env: Env): Problem[] {
+  return Object.entries(refusedVariables).flatMap(([name, reason]) =>
+    env[name] ? [{ ...placeOutsideFile(name), message: `is set, but ${reason}`, fix: "Unset the variable." }] : [],
+  );
+}
+
+/** Variables that are most likely one of ours, misspelt. */
+export function variableWarnings(env: Env): string[] {
+  const known = [...Object.values(options).flatMap((option) => option.env ?? []), ...Object.keys(refusedVariables)];
+  return Object.keys(env).flatMap((name) => {
+    if (!name.startsWith("HEADRACE_") || known.includes(name)) return [];
+    const meant = nearest(
+      name.slice("HEADRACE_".length),
+      known.map((one) => one.slice("HEADRACE_".length)),
+    );
+    return meant === undefined ? [] : [`${name}: is not a known variable; did you mean HEADRACE_${meant}?`];
+  });
+}

@@ -1,0 +1,117 @@
+// Chat completions on the wire: request, response and stream chunk.
+import { z } from "zod";
+import { finishReason, modelId, samplingParameters, unixSeconds, usageShape } from "./wire.ts";
+
+const name = z.string().max(256).nullish();
+
+const textPart = z.looseObject({ type: z.literal("text"), text: z.string() });
+const imagePart = z.looseObject({ type: z.literal("image_url"), image_url: z.looseObject({ url: z.string() }) });
+const audioPart = z.looseObject({
+  type: z.literal("input_audio"),
+  input_audio: z.looseObject({ data: z.string(), format: z.string() }),
+});
+const filePart = z.looseObject({ type: z.literal("file"), file: z.looseObject({}) });
+const refusalPart = z.looseObject({ type: z.literal("refusal"), refusal: z.string() });
+const contentPart = z.discriminatedUnion("type", [textPart, imagePart, audioPart, filePart, refusalPart]);
+
+const content = z.union([z.string(), z.array(contentPart).min(1)]);
+
+const toolCall = z.looseObject({
+  id: z.string().max(256),
+  type: z.string(),
+  function: z.looseObject({ name: z.string().min(1).max(256), arguments: z.string() }).optional(),
+});
+
+const message = z
+  .discriminatedUnion("role", [
+    z.looseObject({ role: z.literal("system"), content, name }),
+    z.looseObject({ role: z.literal("developer"), content, name }),
+    z.looseObject({ role: z.literal("user"), content, name }),
+    z.looseObject({
+      role: z.literal("assistant"),
+      content: content.nullish(),
+      name,
+      tool_calls: z.array(toolCall).max(512).nullish(),
+    }),
+    z.looseObject({ role: z.literal("tool"), content, tool_call_id: z.string().max(256) }),
+    z.looseObject({ role: z.literal("function"), content: content.nullable(), name: z.string().max(256) }),
+  ])
+  .meta({ id: "ChatMessage", description: "One message of the conversation." });
+
+const tool = z.looseObject({
+  type: z.string(),
+  function: z
+    .looseObject({
+      name: z.string().min(1).max(256),
+      description: z.string().nullish(),
+      parameters: z.record(z.string(), z.unknown()).nullish(),
+    })
+    .optional(),
+});
+
+const responseFormat = z.discriminatedUnion("type", [
+  z.looseObject({ type: z.literal("text") }),
+  z.looseObject({ type: z.literal("json_object") }),
+  z.looseObject({
+    type: z.literal("json_schema"),
+    json_schema: z.looseObject({
+      name: z.string().min(1).max(64),
+      schema: z.record(z.string(), z.unknown()).optional(),
+    }),
+  }),
+]);
+
+/** POST /chat/completions. Unknown members are kept: they go to the model server untouched. */
+export const chatRequest = z
+  .looseObject({
+    model: modelId,
+    messages: z.array(message).min(1).describe("The conversation so far."),
+    ...samplingParameters,
+    max_completion_tokens: z.int().min(1).nullish().describe("Like `max_tokens`, and wins over it when both are sent."),
+    logprobs: z.boolean().nullish(),
+    top_logprobs: z.int().min(0).max(20).nullish(),
+    tools: z.array(tool).max(512).nullish().describe("Functions that the model may call."),
+    tool_choice: z.union([z.enum(["none", "auto", "required"]), z.looseObject({ type: z.string() })]).nullish(),
+    parallel_tool_calls: z.boolean().nullish(),
+    response_format: responseFormat.nullish().describe("`text`, `json_object` or `json_schema`."),
+    reasoning_effort: z.string().max(32).nullish(),
+    metadata: z.record(z.string().max(64), z.string().max(512)).nullish(),
+    store: z.boolean().nullish(),
+  })
+  .meta({ id: "ChatCompletionRequest" });
+
+export type ChatRequest = z.infer<typeof chatRequest>;
+
+export const chatCompletion = z
+  .looseObject({
+    id: z.string(),
+    object: z.literal("chat.completion"),
+    created: unixSeconds,
+    model: z.string(),
+    choices: z.array(
+      z.looseObject({
+        index: z.int(),
+        message: z.looseObject({ role: z.literal("assistant"), content: z.string().nullable() }),
+        finish_reason: finishReason,
+      }),
+    ),
+    usage: usageShape,
+  })
+  .meta({ id: "ChatCompletion" });
+
+export const chatChunk = z
+  .looseObject({
+    id: z.string(),
+    object: z.literal("chat.completion.chunk"),
+    created: unixSeconds,
+    model: z.string(),
+    choices: z.array(
+      z.looseObject({
+        index: z.int(),
+        delta: z.looseObject({ role: z.literal("assistant").optional(), content: z.string().nullish() }),
+        finish_reason: finishReason.nullable(),
+      }),
+    ),
+    usage: usageShape.nullish(),
+  })
+  .meta({ id: "ChatCompletionChunk" });

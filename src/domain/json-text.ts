@@ -1,0 +1,130 @@
+// Reads and edits the top level of a JSON object as text, so that everything untouched stays byte for byte the same.
+
+export interface Member {
+  /** Offset of the member's opening quote. */
+  keyStart: number;
+  /** Offsets of its value: [valueStart, valueEnd). */
+  valueStart: number;
+  valueEnd: number;
+}
+
+export type Members = ReadonlyMap<string, Member>;
+
+export class JsonTextError extends Error {
+  override readonly name = "JsonTextError";
+}
+
+const quote = 0x22;
+const backslash = 0x5c;
+const colon = 0x3a;
+const comma = 0x2c;
+
+/**
+ * Finds the members of the top-level object in one pass. Depth and repeated names are refused here: deep nesting
+ * before the parser recurses, repeated names because two parsers may pick different ones and what was checked would
+ * not be what the model server reads. Anything else that is wrong is left for JSON.parse to refuse.
+ */
+export function scanObject(text: string, maxDepth = Number.POSITIVE_INFINITY): Members {
+  const members = new Map<string, Member>();
+  let depth = 0;
+  let name: string | undefined;
+  let keyStart = 0;
+  let valueStart = -1;
+
+  const endMember = (end: number) => {
+    if (name === undefined || valueStart < 0) return;
+    if (members.has(name)) throw new JsonTextError(`the field \`${name}\` appears twice; send it once`);
+    members.set(name, { keyStart, valueStart, valueEnd: trimEnd(text, valueStart, end) });
+    name = undefined;
+    valueStart = -1;
+  };
+
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code <= 0x20) continue;
+    if (depth === 1 && name !== undefined && valueStart < 0 && code !== colon) valueStart = i;
+    if (code === quote) {
+      const end = endOfString(text, i);
+      if (depth === 1 && name === undefined) {
+        keyStart = i;
+        name = unquote(text.slice(i, end));
+      }
+      i = end - 1;
+    } else if (code === 0x7b || code === 0x5b) {
+      depth++;
+      if (depth > maxDepth) throw new JsonTextError(`the JSON is nested more than ${maxDepth} levels deep`);
+    } else if (code === 0x7d || code === 0x5d) {
+      if (depth === 1) endMember(i);
+      depth--;
+    } else if (code === comma && depth === 1) {
+      endMember(i);
+    }
+  }
+  return members;
+}
+
+/**
+ * Returns `text` with top-level members replaced or added (a string value is JSON text) or removed (null).
+ * `members` must come from `scanObject` of the same text.
+ */
+export function editObject(text: string, members: Members, edits: Readonly<Record<string, string | null>>): string {
+  const cuts: { start: number; end: number; insert: string }[] = [];
+  let added = "";
+  let removed = 0;
+  for (const [name, value] of Object.entries(edits)) {
+    const member = members.get(name);
+    if (member === undefined) {
+      if (value !== null) added += `${JSON.stringify(name)}:${value},`;
+    } else if (value !== null) {
+      cuts.push({ start: member.valueStart, end: member.valueEnd, insert: value });
+    } else {
+      removed++;
+      cuts.push({ ...removalRange(text, member), insert: "" });
+    }
+  }
+  let result = "";
+  let position = 0;
+  for (const cut of cuts.sort((a, b) => a.start - b.start)) {
+    result += text.slice(position, cut.start) + cut.insert;
+    position = cut.end;
+  }
+  result += text.slice(position);
+  if (removed > 0) result = result.replace(/,(\s*\}\s*)$/, "$1");
+  if (added === "") return result;
+  const open = result.indexOf("{") + 1;
+  if (members.size === removed) added = added.slice(0, -1);
+  return result.slice(0, open) + added + result.slice(open);
+}
+
+/** A removed member takes the comma behind it along; the comma before the closing brace is mended by the caller. */
+function removalRange(text: string, member: Member): { start: number; end: number } {
+  let end = member.valueEnd;
+  while (end < text.length && text.charCodeAt(end) <= 0x20) end++;
+  return { start: member.keyStart, end: text.charCodeAt(end) === comma ? end + 1 : member.valueEnd };
+}
+
+/** Offset behind the closing quote of the string that opens at `start`. */
+function endOfString(text: string, start: number): number {
+  for (let i = text.indexOf('"', start + 1); i >= 0; i = text.indexOf('"', i + 1)) {
+    let slashes = 0;
+    while (text.charCodeAt(i - 1 - slashes) === backslash) slashes++;
+    if (slashes % 2 === 0) return i + 1;
+  }
+  return text.length;
+}
+
+/** A name may hide behind escapes (`"mod\u0065l"`); a malformed one is left to JSON.parse. */
+function unquote(quoted: string): string {
+  if (!quoted.includes("\\")) return quoted.slice(1, -1);
+  try {
+    return String(JSON.parse(quoted));
+  } catch {
+    return quoted;
+  }
+}
+
+function trimEnd(text: string, start: number, end: number): number {
+  let last = end;
+  while (last > start && text.charCodeAt(last - 1) <= 0x20) last--;
+  return last;
+}

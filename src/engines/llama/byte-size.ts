@@ -1,0 +1,16 @@
+// Sizes for people, in the decimal units that the hub and disk makers use.
+
+const units = ["B", "kB", "MB", "GB", "TB"] as const;
+
+/** Three significant digits: `512 B`, `4.64 MB`, `12.3 GB`. */
+export function formatBytes(bytes: number): string {
+  let value = Math.max(0, bytes);
+  let index = 0;
+  // 999.5 and above would round to a fourth digit.
+  while (value >= 999.5 && index < units.length - 1) {
+    value /= 1000;
+    index++;
+  }
+  const digits = index === 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  return `${value.toFixed(digits)} ${units[index]}`;
+}

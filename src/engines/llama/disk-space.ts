@@ -1,0 +1,18 @@
+// Refuses what would fill the disk, before the first byte of it is fetched.
+import { statfs } from "node:fs/promises";
+import { formatBytes } from "./byte-size.ts";
+import { SetupError } from "./setup-error.ts";
+
+// Left free, so that the machine stays usable while a server writes its ledger.
+const reserveBytes = 100_000_000;
+
+/** Rejects with a SetupError when `bytes` more do not fit where `directory` is; `advice` says what else can be done. */
+export async function requireDiskSpace(directory: string, bytes: number, advice: string): Promise<void> {
+  if (bytes <= 0) return;
+  const { bavail, bsize } = await statfs(directory);
+  const roomBytes = Math.max(0, bavail * bsize - reserveBytes);
+  if (bytes <= roomBytes) return;
+  throw new SetupError(
+    `${formatBytes(bytes)} are needed, but ${directory} has room for ${formatBytes(roomBytes)}. ${advice}`,
+  );
+}

@@ -1,0 +1,166 @@
+// The back-ends of llama.cpp that live apart from the default install: which exist, which are here, which one to use.
+import { readdir, readFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import packageJson from "../../../package.json" with { type: "json" };
+import { SetupError } from "./setup-error.ts";
+
+export const backends = ["cuda", "vulkan", "cpu"] as const;
+export type Backend = (typeof backends)[number];
+
+/** The exact version that this Headrace is built on: library and binaries must be of one version. */
+export const libraryVersion: string = packageJson.dependencies["node-llama-cpp"];
+
+export interface BackendPackage {
+  name: string;
+  /** Unpacked; what is shown where the registry does not tell. Rounded from version 3.22. */
+  approximateBytes: number;
+}
+
+/** Unpacked size of the library itself with all that it needs, without binaries. */
+export const libraryBytes = 50_000_000;
+
+const scope = "@node-llama-cpp";
+const pack = (name: string, megabytes: number): BackendPackage => ({
+  name: `${scope}/${name}`,
+  approximateBytes: megabytes * 1_000_000,
+});
+
+// A GPU back-end brings the CPU's package too: it is what answers while no device does.
+const packages: Readonly<Record<string, Partial<Record<Backend, readonly BackendPackage[]>>>> = {
+  "linux-x64": {
+    cuda: [pack("linux-x64-cuda", 130), pack("linux-x64-cuda-ext", 410), pack("linux-x64", 30)],
+    vulkan: [pack("linux-x64-vulkan", 74), pack("linux-x64", 30)],
+    cpu: [pack("linux-x64", 30)],
+  },
+  "linux-arm64": { cpu: [pack("linux-arm64", 20)] },
+  "linux-arm": { cpu: [pack("linux-armv7l", 15)] },
+  "linux-riscv64": { cpu: [pack("linux-riscv64", 15)] },
+  "win32-x64": {
+    cuda: [pack("win-x64-cuda", 130), pack("win-x64-cuda-ext", 410), pack("win-x64", 30)],
+    vulkan: [pack("win-x64-vulkan", 74), pack("win-x64", 30)],
+    cpu: [pack("win-x64", 30)],
+  },
+  "win32-arm64": { cpu: [pack("win-arm64", 20)] },
+};
+
+/** `linux-x64` and the like, in Node's words. */
+export function currentPlatform(): string {
+  return `${process.platform}-${process.arch}`;
+}
+
+/** The back-ends that exist for a platform. Empty on macOS, where Metal comes with the default install. */
+export function availableBackends(platform: string): Backend[] {
+  return backends.filter((backend) => packages[platform]?.[backend] !== undefined);
+}
+
+/** Throws a SetupError (misuse) that names what exists. */
+export function backendPackages(name: string, platform: string): { backend: Backend; packages: BackendPackage[] } {
+  const backend = backends.find((known) => known === name);
+  if (backend === undefined) {
+    throw new SetupError(`'${name}' is no back-end. There are: ${backends.join(", ")}.`, { kind: "misuse" });
+  }
+  const wanted = packages[platform]?.[backend];
+  if (wanted !== undefined) return { backend, packages: [...wanted] };
+  const available = availableBackends(platform);
+  const reason = platform.startsWith("darwin")
+    ? "On macOS the default install already carries the engine, with Metal where the chip has it."
+    : available.length > 0
+      ? `Available for ${platform}: ${available.join(", ")}.`
+      : `There is none for ${platform} at all; models can still be served through an upstream, such as Ollama.`;
+  throw new SetupError(`There is no ${backend} back-end for ${platform}. ${reason}`);
+}
+
+/**
+ * Whether the default install brings a CPU binary. On Linux on ARM it does not: a stand-in of another name is there,
+ * as package.json's overrides would have it.
+ */
+export async function defaultInstallComputes(platform: string): Promise<boolean> {
+  const cpu = packages[platform]?.cpu?.[0];
+  if (cpu === undefined) return platform.startsWith("darwin");
+  try {
+    const path = new URL(`../../../node_modules/${cpu.name}/package.json`, import.meta.url);
+    const { name }: { name?: unknown } = JSON.parse(await readFile(path, "utf8"));
+    return name === cpu.name;
+  } catch {
+    return false;
+  }
+}
+
+const recordSchema = z.object({
+  backend: z.enum(backends),
+  version: z.string(),
+  /** Unpacked size of everything. */
+  bytes: z.number().nonnegative(),
+  /** Unix seconds. */
+  installedAt: z.number().int(),
+  /** Names of the devices that answered at the last check; empty: the CPU computes. */
+  devices: z.array(z.string()),
+});
+
+/** What an install knows of itself, in `engine.json` beside it. */
+export type BackendRecord = z.infer<typeof recordSchema>;
+
+export const recordName = "engine.json";
+
+export function enginesDirectory(dataDir: string): string {
+  return join(dataDir, "engine");
+}
+
+export function libraryPathIn(directory: string): string {
+  return join(directory, "node_modules", "node-llama-cpp");
+}
+
+/** All installs that can be read, preferred ones first. */
+export async function listBackends(dataDir: string): Promise<BackendRecord[]> {
+  const found = await Promise.all(backends.map((backend) => readRecord(join(enginesDirectory(dataDir), backend))));
+  return found.filter((record) => record !== undefined);
+}
+
+export async function readRecord(directory: string): Promise<BackendRecord | undefined> {
+  try {
+    return recordSchema.parse(JSON.parse(await readFile(join(directory, recordName), "utf8")));
+  } catch {
+    // Absent, torn or foreign: to be treated as not installed, which an install mends.
+    return undefined;
+  }
+}
+
+export interface InstalledEngine {
+  backend: Backend;
+  /** Directory of the `node-llama-cpp` package to load instead of our own. */
+  libraryPath: string;
+  /** What to ask of its `getLlama`; false where no device answered at the last check. */
+  gpu: "cuda" | "vulkan" | false;
+}
+
+/**
+ * The install to use: the first with a device in the order cuda, vulkan; else any, for its CPU binary. Undefined when
+ * there is none of this version, and the default install serves.
+ */
+export async function installedEngine(dataDir: string): Promise<InstalledEngine | undefined> {
+  const current = (await listBackends(dataDir)).filter((record) => record.version === libraryVersion);
+  const chosen = current.find((record) => record.devices.length > 0) ?? current.at(-1);
+  if (chosen === undefined) return undefined;
+  return {
+    backend: chosen.backend,
+    libraryPath: libraryPathIn(join(enginesDirectory(dataDir), chosen.backend)),
+    gpu: chosen.backend === "cpu" || chosen.devices.length === 0 ? false : chosen.backend,
+  };
+}
+
+/** Removes an install. Resolves to false when there is none; throws a SetupError (misuse) for an unknown name. */
+export async function removeBackend(dataDir: string, name: string): Promise<boolean> {
+  const backend = backends.find((known) => known === name);
+  if (backend === undefined) {
+    throw new SetupError(`'${name}' is no back-end. There are: ${backends.join(", ")}.`, { kind: "misuse" });
+  }
+  const parent = enginesDirectory(dataDir);
+  const names: string[] = await readdir(parent).catch(() => []);
+  if (!names.includes(backend)) return false;
+  // Renamed first: a server that starts meanwhile sees all of it or nothing.
+  const doomed = join(parent, `.removing-${backend}-${process.pid}`);
+  await rename(join(parent, backend), doomed);
+  await rm(doomed, { recursive: true, force: true });
+  return true;
+}

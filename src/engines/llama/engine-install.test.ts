@@ -1,0 +1,299 @@
+// Installing back-ends with the real npm, from a registry on this machine.
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { type LibraryKind, libraryPackage, NpmRegistry } from "../../../tests/fixtures/npm-registry.ts";
+import {
+  availableBackends,
+  backendPackages,
+  currentPlatform,
+  defaultInstallComputes,
+  installedEngine,
+  libraryPathIn,
+  libraryVersion,
+  listBackends,
+  readRecord,
+  recordName,
+  removeBackend,
+} from "./engine-backends.ts";
+import { type InstallRequest, type InstallResult, installBackend } from "./engine-install.ts";
+import { SetupError } from "./setup-error.ts";
+
+// The back-ends with a GPU exist for x64 Linux and Windows only; elsewhere there is nothing to install.
+const withGpu = test.skipIf(!availableBackends(currentPlatform()).includes("vulkan"));
+const npmTimeoutMs = 60_000;
+
+let registry: NpmRegistry;
+let home: string;
+let dataDir: string;
+
+beforeEach(async () => {
+  registry = new NpmRegistry();
+  home = await mkdtemp(join(tmpdir(), "headrace-install-"));
+  dataDir = join(home, "data");
+});
+
+afterEach(async () => {
+  await registry.stop();
+  await rm(home, { recursive: true, force: true });
+});
+
+async function publish(kind: LibraryKind): Promise<void> {
+  await registry.publish(libraryPackage(libraryVersion, kind));
+  for (const version of ["1.0.0", "1.1.0"]) await registry.publish({ name: "library-part", version, files: {} });
+  await registry.publish({ name: "@node-llama-cpp/other-platform", version: libraryVersion, files: {} });
+  for (const { name } of backendPackages("vulkan", currentPlatform()).packages) {
+    await registry.publish({ name, version: libraryVersion, files: { "bins/binary": "x".repeat(1000) } });
+  }
+}
+
+interface Watch extends Partial<InstallRequest> {
+  onPlanned?: (bytes: number) => void;
+  onChecking?: () => void;
+}
+
+function install(watch: Watch = {}): Promise<InstallResult> {
+  const { onPlanned, onChecking, ...parts } = watch;
+  const tools = ["npm", "node"].map((name) => dirname(Bun.which(name) ?? "/"));
+  const env = {
+    PATH: [...tools, "/usr/bin", "/bin"].join(":"),
+    HOME: home,
+    npm_config_cache: join(home, "cache"),
+    npm_config_registry: registry.url,
+  };
+  const signal = new AbortController().signal;
+  return installBackend(
+    { name: "vulkan", dataDir, env, signal, lockFile: join(home, "none"), ...parts },
+    {
+      planned: (_backend, _packages, bytes) => onPlanned?.(bytes),
+      progress: () => {},
+      checking: () => onChecking?.(),
+    },
+  );
+}
+
+async function failureOf(work: Promise<unknown>): Promise<SetupError> {
+  const error = await work.catch((reason: unknown) => reason);
+  if (!(error instanceof SetupError)) throw new Error(`Expected a SetupError, got ${String(error)}`);
+  return error;
+}
+
+/** What lies in the directory of back-ends, hidden leftovers included. */
+async function left(): Promise<string[]> {
+  return (await readdir(join(dataDir, "engine")).catch((): string[] => [])).sort();
+}
+
+describe("an install", () => {
+  withGpu(
+    "brings exactly the named binaries, runs no script, and is used from then on",
+    async () => {
+      await publish("device");
+      let plannedBytes = 0;
+      const { record, alreadyThere } = await install({ onPlanned: (bytes) => void (plannedBytes = bytes) });
+      expect([record.devices, alreadyThere]).toEqual([["Test GPU"], false]);
+      // Two binaries of 1 MB each by the registry's word, and our own figure for the library.
+      expect(plannedBytes).toBe(52_000_000);
+      const directory = join(dataDir, "engine", "vulkan");
+      const scoped = await readdir(join(directory, "node_modules", "@node-llama-cpp"));
+      expect(scoped.sort()).toEqual(["linux-x64", "linux-x64-vulkan"]);
+      expect(await stat(join(libraryPathIn(directory), "script-ran")).catch(() => "absent")).toBe("absent");
+      expect(await installedEngine(dataDir)).toEqual({
+        backend: "vulkan",
+        libraryPath: libraryPathIn(directory),
+        gpu: "vulkan",
+      });
+      expect(await left()).toEqual(["vulkan"]);
+    },
+    npmTimeoutMs,
+  );
+
+  withGpu(
+    "without a device stays, says so, and computes on the CPU",
+    async () => {
+      await publish("no device");
+      const { record } = await install();
+      expect(record.devices).toEqual([]);
+      expect((await installedEngine(dataDir))?.gpu).toBe(false);
+    },
+    npmTimeoutMs,
+  );
+
+  withGpu(
+    "run again only looks for devices, and fetches nothing",
+    async () => {
+      await publish("no device");
+      await install();
+      const library = join(libraryPathIn(join(dataDir, "engine", "vulkan")), "dist", "index.js");
+      const withDevice = libraryPackage(libraryVersion, "device").files["dist/index.js"] ?? "";
+      await writeFile(library, withDevice);
+      registry.requests.length = 0;
+      const { record, alreadyThere } = await install();
+      expect([record.devices, alreadyThere, registry.requests]).toEqual([["Test GPU"], true, []]);
+      expect((await installedEngine(dataDir))?.gpu).toBe("vulkan");
+    },
+    npmTimeoutMs,
+  );
+
+  withGpu(
+    "takes the versions of our own lock file, not the newest ones",
+    async () => {
+      await publish("device");
+      const lockFile = join(home, "package-lock.json");
+      const entry = { version: "1.0.0", license: "MIT" };
+      const alias = { name: "stand-in", version: "2.0.0" };
+      await writeFile(
+        lockFile,
+        JSON.stringify({
+          packages: {
+            "": { name: "headrace" },
+            "node_modules/library-part": entry,
+            "node_modules/@node-llama-cpp/linux-x64-vulkan": alias,
+          },
+        }),
+      );
+      await install({ lockFile });
+      const modules = join(dataDir, "engine", "vulkan", "node_modules");
+      const part: unknown = JSON.parse(await readFile(join(modules, "library-part", "package.json"), "utf8"));
+      const binary: unknown = JSON.parse(
+        await readFile(join(modules, "@node-llama-cpp", "linux-x64-vulkan", "package.json"), "utf8"),
+      );
+      expect([part, binary]).toMatchObject([{ version: "1.0.0" }, { name: "@node-llama-cpp/linux-x64-vulkan" }]);
+    },
+    npmTimeoutMs,
+  );
+
+  withGpu(
+    "takes the place of one of another version, which is not used before that",
+    async () => {
+      await publish("device");
+      await install();
+      const directory = join(dataDir, "engine", "vulkan");
+      const record = await readRecord(directory);
+      await writeFile(join(directory, recordName), JSON.stringify({ ...record, version: "3.0.0" }));
+      expect(await installedEngine(dataDir)).toBeUndefined();
+      expect((await install()).alreadyThere).toBe(false);
+      expect((await installedEngine(dataDir))?.backend).toBe("vulkan");
+      expect(await left()).toEqual(["vulkan"]);
+    },
+    npmTimeoutMs,
+  );
+});
+
+describe("nothing is left behind", () => {
+  withGpu(
+    "when the library does not start at all, and the reason is told",
+    async () => {
+      await publish("broken");
+      expect((await failureOf(install())).message).toContain("not even on the CPU: libstdc++ is too old");
+      expect(await left()).toEqual([]);
+    },
+    npmTimeoutMs,
+  );
+
+  withGpu(
+    "when the registry cannot be reached",
+    async () => {
+      await registry.stop();
+      const error = await failureOf(install());
+      expect([error.kind, error.message]).toEqual([
+        "network",
+        "npm cannot reach its registry (ECONNREFUSED). Are you offline, or is a proxy missing?",
+      ]);
+      expect(await left()).toEqual([]);
+    },
+    npmTimeoutMs,
+  );
+
+  withGpu(
+    "when the registry lacks a package",
+    async () => {
+      await publish("device");
+      await registry.stop();
+      registry = new NpmRegistry();
+      const { message } = await failureOf(install());
+      expect(message).toContain("npm's registry has no @node-llama-cpp/linux-x64");
+      expect(await left()).toEqual([]);
+    },
+    npmTimeoutMs,
+  );
+
+  withGpu(
+    "when it is interrupted while npm works",
+    async () => {
+      await publish("device");
+      registry.holdsTarballs = true;
+      const abort = new AbortController();
+      const work = install({
+        signal: abort.signal,
+        onPlanned: () => setImmediate(() => abort.abort(new Error("stop"))),
+      });
+      expect(await work.catch((error: Error) => error.message)).toBe("stop");
+      expect(await left()).toEqual([]);
+    },
+    npmTimeoutMs,
+  );
+
+  withGpu(
+    "of an install that was killed",
+    async () => {
+      await publish("device");
+      const ended = Bun.spawn(["true"]);
+      await ended.exited;
+      await mkdir(join(dataDir, "engine", `.installing-cuda-${ended.pid}`), { recursive: true });
+      await install();
+      expect(await left()).toEqual(["vulkan"]);
+    },
+    npmTimeoutMs,
+  );
+});
+
+test("a machine without npm is told where it comes from", async () => {
+  const name = availableBackends(currentPlatform())[0] ?? "cpu";
+  expect((await failureOf(install({ name, env: { PATH: home } }))).message).toContain("npm was not found on PATH");
+});
+
+describe("a name", () => {
+  test("that is no back-end is refused with those that are", () => {
+    expect(() => backendPackages("metal", "linux-x64")).toThrow("There are: cuda, vulkan, cpu.");
+  });
+
+  test("that does not exist for the platform is refused with those that do", () => {
+    expect(() => backendPackages("cuda", "linux-arm64")).toThrow("Available for linux-arm64: cpu.");
+    expect(() => backendPackages("cuda", "darwin-arm64")).toThrow("Metal");
+    expect(() => backendPackages("cpu", "sunos-x64")).toThrow("none for sunos-x64 at all");
+  });
+});
+
+test("removing an install takes all of it, and says when there was none", async () => {
+  const directory = join(dataDir, "engine", "cuda");
+  await mkdir(join(directory, "node_modules"), { recursive: true });
+  await writeFile(
+    join(directory, recordName),
+    JSON.stringify({ backend: "cuda", version: libraryVersion, bytes: 1, installedAt: 1, devices: ["GPU"] }),
+  );
+  expect(await installedEngine(dataDir)).toMatchObject({ backend: "cuda", gpu: "cuda" });
+  expect(await removeBackend(dataDir, "cuda")).toBe(true);
+  expect(await removeBackend(dataDir, "cuda")).toBe(false);
+  expect(await left()).toEqual([]);
+  expect(await listBackends(dataDir)).toEqual([]);
+  await expect(removeBackend(dataDir, "../models")).rejects.toThrow("is no back-end");
+});
+
+test("an install with a device goes before a preferred one without", async () => {
+  for (const [backend, devices] of [
+    ["cuda", []],
+    ["vulkan", ["GPU"]],
+  ] as const) {
+    const directory = join(dataDir, "engine", backend);
+    await mkdir(directory, { recursive: true });
+    const record = { backend, version: libraryVersion, bytes: 1, installedAt: 1, devices };
+    await writeFile(join(directory, recordName), JSON.stringify(record));
+  }
+  expect(await installedEngine(dataDir)).toMatchObject({ backend: "vulkan", gpu: "vulkan" });
+});
+
+test.skipIf(currentPlatform() !== "linux-x64")("the default install computes here", async () => {
+  expect(await defaultInstallComputes("linux-x64")).toBe(true);
+  expect(await defaultInstallComputes("linux-arm64")).toBe(false);
+});

@@ -1,0 +1,270 @@
+// Installs a back-end of llama.cpp: a private package of the library and the named binaries, checked, then moved in place.
+import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
+import { requireDiskSpace } from "./disk-space.ts";
+import {
+  type Backend,
+  type BackendPackage,
+  type BackendRecord,
+  backendPackages,
+  currentPlatform,
+  enginesDirectory,
+  libraryBytes,
+  libraryPathIn,
+  libraryVersion,
+  readRecord,
+  recordName,
+} from "./engine-backends.ts";
+import { type Env, findNpm, type Npm, runNpm } from "./npm-command.ts";
+import { isProcessAlive } from "./process-alive.ts";
+import { SetupError } from "./setup-error.ts";
+
+export interface InstallRequest {
+  /** As typed: `cuda`, `vulkan`, `cpu`. */
+  name: string;
+  dataDir: string;
+  /** For npm: PATH, proxies, its own configuration. */
+  env: Env;
+  signal: AbortSignal;
+  /** Ours; its versions and checksums of the library's own dependencies hold for the private install too. */
+  lockFile?: string;
+}
+
+export interface InstallObserver {
+  /** Before anything is fetched: what it will take on disk. */
+  planned(backend: Backend, packages: readonly string[], bytes: number): void;
+  /** Bytes on disk so far; about as many as planned at the end. */
+  progress(bytes: number): void;
+  /** Everything is there; the library is now started to see what answers. */
+  checking(): void;
+}
+
+export interface InstallResult {
+  record: BackendRecord;
+  /** It was there in this version, and only the devices were looked for again. */
+  alreadyThere: boolean;
+}
+
+const probeTimeoutMs = 60_000;
+const progressIntervalMs = 500;
+const ownLockFile = fileURLToPath(new URL("../../../package-lock.json", import.meta.url));
+const probeScript = fileURLToPath(new URL("./engine-probe.ts", import.meta.url));
+
+/**
+ * Rejects with a SetupError, or with the reason of `signal`; then nothing has changed on disk. A machine without a
+ * fitting device is no failure: the record's `devices` is empty and the CPU computes.
+ */
+export async function installBackend(request: InstallRequest, observer: InstallObserver): Promise<InstallResult> {
+  const { backend, packages } = backendPackages(request.name, currentPlatform());
+  const directory = join(enginesDirectory(request.dataDir), backend);
+  const present = await readRecord(directory);
+  if (present?.version === libraryVersion) {
+    observer.checking();
+    const record = { ...present, devices: await findDevices(directory, backend, request.signal) };
+    await writeRecord(directory, record);
+    return { record, alreadyThere: true };
+  }
+  await mkdir(request.dataDir, { recursive: true, mode: 0o700 });
+  await mkdir(enginesDirectory(request.dataDir), { recursive: true, mode: 0o755 });
+  await sweep(enginesDirectory(request.dataDir));
+  const staging = join(enginesDirectory(request.dataDir), `.installing-${backend}-${process.pid}`);
+  try {
+    const record = await build(request, observer, backend, packages, staging);
+    await moveIntoPlace(staging, directory);
+    return { record, alreadyThere: false };
+  } finally {
+    await rm(staging, { recursive: true, force: true });
+  }
+}
+
+async function build(
+  request: InstallRequest,
+  observer: InstallObserver,
+  backend: Backend,
+  packages: readonly BackendPackage[],
+  staging: string,
+): Promise<BackendRecord> {
+  const npm = findNpm(request.env);
+  await mkdir(staging, { mode: 0o755 });
+  const binaryBytes = await unpackedBytes(npm, staging, packages, request.signal);
+  const planned = binaryBytes + libraryBytes;
+  await requireDiskSpace(staging, planned, "Free some space, or choose another place with --data-dir.");
+  observer.planned(
+    backend,
+    packages.map(({ name }) => name),
+    planned,
+  );
+  await writePackage(staging, backend, packages, request.lockFile ?? ownLockFile);
+  await watchSize(join(staging, "node_modules"), observer, () =>
+    // Optional dependencies are all the other platforms' binaries: only the named packages may come.
+    runNpm(npm, staging, ["install", "--ignore-scripts", "--omit=optional", "--omit=dev"], request.signal),
+  );
+  observer.checking();
+  const record: BackendRecord = {
+    backend,
+    version: libraryVersion,
+    bytes: await directoryBytes(staging),
+    installedAt: Math.floor(Date.now() / 1000),
+    devices: await findDevices(staging, backend, request.signal),
+  };
+  await writeRecord(staging, record);
+  return record;
+}
+
+const npmSize = z.union([z.number(), z.record(z.string(), z.number())]);
+
+/** Asks the registry, which also tells whether it can be reached before anything is written; else our own figures. */
+async function unpackedBytes(
+  npm: Npm,
+  directory: string,
+  packages: readonly BackendPackage[],
+  signal: AbortSignal,
+): Promise<number> {
+  const sizes = await Promise.all(
+    packages.map(async ({ name, approximateBytes }) => {
+      const output = await runNpm(
+        npm,
+        directory,
+        // Asked first, so a missing network is told within seconds and not after the patience of a download.
+        ["view", `${name}@${libraryVersion}`, "dist.unpackedSize", "--json", "--fetch-retries=1"],
+        signal,
+      );
+      try {
+        const told = npmSize.parse(JSON.parse(output));
+        return typeof told === "number" ? told : (Object.values(told)[0] ?? approximateBytes);
+      } catch {
+        // Mirrors leave the figure out.
+        return approximateBytes;
+      }
+    }),
+  );
+  return sizes.reduce((sum, bytes) => sum + bytes, 0);
+}
+
+const lockSchema = z.object({ packages: z.record(z.string(), z.record(z.string(), z.unknown())) });
+
+/** A package.json with exact versions, and a lock file cut from our own. */
+async function writePackage(
+  directory: string,
+  backend: Backend,
+  packages: readonly BackendPackage[],
+  lockFile: string,
+): Promise<void> {
+  const names = ["node-llama-cpp", ...packages.map(({ name }) => name)];
+  const root = {
+    name: `headrace-engine-${backend}`,
+    private: true,
+    dependencies: Object.fromEntries(names.map((name) => [name, libraryVersion])),
+  };
+  await writeFile(join(directory, "package.json"), `${JSON.stringify(root, undefined, 2)}\n`);
+  const ours = await readFile(lockFile, "utf8").catch(() => undefined);
+  // Not every way of installing Headrace brings its lock file; npm then resolves by itself.
+  if (ours === undefined) return;
+  const locked = Object.entries(lockSchema.parse(JSON.parse(ours)).packages).filter(
+    // An entry with a name is an alias: our stand-in for a binary that the default install leaves out.
+    ([path, entry]) => path !== "" && entry["dev"] !== true && entry["name"] === undefined,
+  );
+  const lock = {
+    name: root.name,
+    lockfileVersion: 3,
+    requires: true,
+    packages: { "": root, ...Object.fromEntries(locked) },
+  };
+  await writeFile(join(directory, "package-lock.json"), JSON.stringify(lock));
+}
+
+/**
+ * Starts the library in a child process. First the back-end asked for; when that gives no device, the CPU, which must
+ * work: otherwise the install itself is broken.
+ */
+async function findDevices(directory: string, backend: Backend, signal: AbortSignal): Promise<string[]> {
+  if (backend !== "cpu") {
+    const answer = await probe(directory, backend, signal);
+    if ("devices" in answer && answer.devices.length > 0) return answer.devices;
+  }
+  const cpu = await probe(directory, "cpu", signal);
+  if ("devices" in cpu) return [];
+  throw new SetupError(`The ${backend} back-end was installed but does not start, not even on the CPU: ${cpu.error}`);
+}
+
+const probeAnswer = z.union([z.object({ devices: z.array(z.string()) }), z.object({ error: z.string() })]);
+
+async function probe(directory: string, backend: Backend, signal: AbortSignal): Promise<z.infer<typeof probeAnswer>> {
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(probeTimeoutMs)]);
+  const child = Bun.spawn([process.execPath, probeScript, libraryPathIn(directory), backend], {
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "ignore",
+    signal: limit,
+    killSignal: "SIGKILL",
+  });
+  const [output, code] = await Promise.all([new Response(child.stdout).text(), child.exited]);
+  signal.throwIfAborted();
+  try {
+    return probeAnswer.parse(JSON.parse(output.trim().split("\n").at(-1) ?? ""));
+  } catch {
+    return { error: limit.aborted ? "it hangs" : `it ended with code ${code}` };
+  }
+}
+
+async function moveIntoPlace(staging: string, directory: string): Promise<void> {
+  const old = `${staging}.old`;
+  const replaced = await rename(directory, old).then(
+    () => true,
+    () => false,
+  );
+  await rename(staging, directory);
+  if (replaced) await rm(old, { recursive: true, force: true });
+}
+
+async function writeRecord(directory: string, record: BackendRecord): Promise<void> {
+  const path = join(directory, recordName);
+  const temporary = `${path}.${process.pid}.tmp`;
+  await writeFile(temporary, `${JSON.stringify(record, undefined, 2)}\n`);
+  await chmod(temporary, 0o644);
+  await rename(temporary, path);
+}
+
+/** Removes what installs that were killed have left. */
+async function sweep(parent: string): Promise<void> {
+  for (const name of await readdir(parent)) {
+    const owner = /^\.(?:installing|removing)-\w+-(\d+)/.exec(name)?.[1];
+    if (owner !== undefined && !isProcessAlive(Number(owner)))
+      await rm(join(parent, name), { recursive: true, force: true });
+  }
+}
+
+async function watchSize<Result>(
+  directory: string,
+  observer: InstallObserver,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  let measuring = false;
+  const timer = setInterval(() => {
+    if (measuring) return;
+    measuring = true;
+    directoryBytes(directory)
+      .then((bytes) => observer.progress(bytes))
+      .finally(() => {
+        measuring = false;
+      });
+  }, progressIntervalMs);
+  try {
+    return await work();
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+/** npm moves files about while this looks: what vanishes in between counts as nothing. */
+async function directoryBytes(directory: string): Promise<number> {
+  let bytes = 0;
+  for (const entry of await readdir(directory, { withFileTypes: true }).catch(() => [])) {
+    const path = join(directory, entry.name);
+    if (entry.isDirectory()) bytes += await directoryBytes(path);
+    else bytes += (await stat(path).catch(() => undefined))?.size ?? 0;
+  }
+  return bytes;
+}

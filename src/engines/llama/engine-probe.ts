@@ -1,0 +1,31 @@
+// A child process of its own: loads one install of the library, asks for one back-end, prints what answers as JSON.
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import type * as LibraryModule from "node-llama-cpp";
+
+/** One line on standard output: the devices that answer (none for the CPU), or why the library does not start. */
+export type ProbeAnswer = { devices: string[] } | { error: string };
+
+async function probe(libraryPath: string, gpu: "cuda" | "vulkan" | false): Promise<ProbeAnswer> {
+  const entry = pathToFileURL(join(libraryPath, "dist", "index.js")).href;
+  const library: Pick<typeof LibraryModule, "getLlama" | "LlamaLogLevel"> = await import(entry);
+  const llama = await library.getLlama({
+    gpu,
+    build: "never",
+    skipDownload: true,
+    progressLogs: false,
+    logLevel: library.LlamaLogLevel.disabled,
+  });
+  const devices = llama.gpu === false ? [] : await llama.getGpuDeviceNames();
+  await llama.dispose();
+  return { devices };
+}
+
+if (import.meta.main) {
+  const [libraryPath = "", wanted] = process.argv.slice(2);
+  const gpu = wanted === "cuda" || wanted === "vulkan" ? wanted : false;
+  const answer = await probe(libraryPath, gpu).catch(
+    (error: unknown): ProbeAnswer => ({ error: error instanceof Error ? error.message : String(error) }),
+  );
+  process.stdout.write(`${JSON.stringify(answer)}\n`, () => process.exit(0));
+}

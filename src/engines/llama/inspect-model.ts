@@ -1,0 +1,61 @@
+// Asks the engine's worker, in a process of its own, what a GGUF file is: a broken file can end only that process.
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
+import { SetupError } from "./setup-error.ts";
+
+const inspection = z.object({
+  architecture: z.string(),
+  name: z.string().nullish(),
+  /** Tokens; the length that the model was trained for. */
+  context: z.number().int().positive().nullish(),
+  embeddingLength: z.number().nullish(),
+  parameters: z.number().nullish(),
+  quantization: z.string().nullish(),
+  capabilities: z.object({ chat: z.boolean(), completion: z.boolean(), embeddings: z.boolean() }),
+  tools: z.boolean(),
+});
+
+export type ModelInspection = z.infer<typeof inspection>;
+
+const refusal = z.object({ error: z.string() });
+const worker = fileURLToPath(new URL("./worker/main.ts", import.meta.url));
+
+/** Reading the header of a file, on a slow disk and a busy machine. */
+const inspectTimeoutMs = 60_000;
+
+/** Reads the file's own description. Rejects with a SetupError when the engine cannot use the file. */
+export async function inspectModel(path: string, signal: AbortSignal): Promise<ModelInspection> {
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(inspectTimeoutMs)]);
+  const child = Bun.spawn([process.execPath, worker, "--inspect", path], {
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+    signal: limit,
+    killSignal: "SIGKILL",
+  });
+  const [output, complaint] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  signal.throwIfAborted();
+  if (limit.aborted) throw new SetupError(`The engine did not finish reading ${path} in ${inspectTimeoutMs / 1000} s.`);
+  const answer = lastJson(output);
+  const told = inspection.safeParse(answer);
+  if (told.success) return told.data;
+  const refused = refusal.safeParse(answer);
+  const reason = refused.success ? refused.data.error : lastLine(complaint) || `it ended with code ${child.exitCode}`;
+  throw new SetupError(`The engine cannot use ${path}: ${reason}`);
+}
+
+function lastJson(output: string): unknown {
+  try {
+    return JSON.parse(lastLine(output));
+  } catch {
+    return undefined;
+  }
+}
+
+function lastLine(text: string): string {
+  return text.trim().split("\n").at(-1) ?? "";
+}

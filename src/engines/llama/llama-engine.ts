@@ -1,0 +1,225 @@
+// The built-in engine: every GGUF model of this machine, each in a process of its own, behind the engine port.
+import type { Environment } from "../../domain/api-key.ts";
+import type { Engine, EngineModel, EngineRequest, EngineResponse } from "../../domain/engine.ts";
+import { GatewayError } from "../../domain/errors.ts";
+import type { Log } from "../../domain/log.ts";
+import type { Capabilities } from "../../domain/model.ts";
+import { getModels, type HttpTarget, postJson } from "../http-engine.ts";
+import { Slots } from "./slots.ts";
+import { WorkerProcess, type WorkerReady } from "./worker-process.ts";
+
+/** A GGUF file to serve. */
+export interface LlamaModel {
+  id: string;
+  path: string;
+  ownedBy: string;
+  /** Left out: those of any discovered model. */
+  environments?: readonly Environment[];
+  /** What is known before it is loaded. */
+  capabilities?: Capabilities;
+  context?: number;
+  /** Loaded with the server, and kept; others are loaded by their first request and unloaded when idle. */
+  eager: boolean;
+}
+
+export interface LlamaEngineOptions {
+  /** The models of this moment; asked again whenever the catalog is refreshed. */
+  models(): Promise<readonly LlamaModel[]>;
+  context: number | undefined;
+  parallel: number | undefined;
+  threads: number | undefined;
+  gpu: false | "auto";
+  libraryPath: string | undefined;
+  log: Log;
+  /** A model became ready: what it can do is known now. */
+  onReady(): void;
+}
+
+interface Loaded {
+  model: LlamaModel;
+  worker: WorkerProcess;
+  slots: Slots;
+  lastUsedMs: number;
+  facts: EngineModel | undefined;
+}
+
+export const builtInEngineName = "built-in";
+
+/** Models loaded by a request, side by side, besides the eager ones. */
+const maxLoadedOnDemand = 3;
+const unloadAfterMs = 10 * 60_000;
+/** Until the worker tells how many it takes; the demo model takes 8. */
+const slotsBeforeReady = 1;
+const firstByteTimeoutMs = 10 * 60_000;
+
+export class LlamaEngine implements Engine {
+  readonly name = builtInEngineName;
+  readonly idleTimeoutMs = 10 * 60_000;
+  readonly #options: LlamaEngineOptions;
+  readonly #loaded = new Map<string, Loaded>();
+  #known = new Map<string, LlamaModel>();
+  #unloader: ReturnType<typeof setInterval>;
+
+  constructor(options: LlamaEngineOptions) {
+    this.#options = options;
+    this.#unloader = setInterval(() => void this.#unloadIdle(), unloadAfterMs / 10);
+  }
+
+  /** Reads the list of models and starts the eager ones; resolves when the list is known, not when they are loaded. */
+  async start(): Promise<void> {
+    await this.#readModels();
+    for (const model of this.#known.values()) if (model.eager) this.#load(model).worker.start();
+  }
+
+  async models(): Promise<EngineModel[]> {
+    await this.#readModels();
+    return [...this.#known.values()].map((model) => {
+      const facts = this.#loaded.get(model.id)?.facts;
+      const capabilities = facts?.capabilities ?? model.capabilities;
+      const context = facts?.context ?? model.context;
+      return {
+        id: model.id,
+        ownedBy: model.ownedBy,
+        ...(capabilities ? { capabilities } : {}),
+        ...(context === undefined ? {} : { context }),
+        ...(model.environments ? { environments: model.environments } : {}),
+      };
+    });
+  }
+
+  async send(request: EngineRequest, signal: AbortSignal): Promise<EngineResponse> {
+    const id = request.model;
+    const model = this.#known.get(id);
+    if (!model) throw new GatewayError("upstream_error", `The built-in engine no longer has the model \`${id}\`.`);
+    const entry = this.#loaded.get(id) ?? (await this.#loadOnDemand(model));
+    entry.lastUsedMs = performance.now();
+    await entry.worker.ready(signal);
+    const release = await entry.slots.acquire(request.width, signal);
+    try {
+      // It may have crashed while this request waited for its turn.
+      const ready = await entry.worker.ready(signal);
+      const response = await postJson(target(ready), request, signal);
+      if (!response.body) release();
+      return { ...response, body: response.body && watched(response.body, release, signal) };
+    } catch (error) {
+      release();
+      throw signal.aborted ? error : asEngineFault(error);
+    }
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#unloader);
+    await Promise.all([...this.#loaded.values()].map(({ worker }) => worker.close()));
+  }
+
+  /** States of the loaded models, for readiness and tests. */
+  status(): { id: string; state: string; pid: number | undefined; busy: number; waiting: number }[] {
+    return [...this.#loaded.values()].map(({ model, worker, slots }) => ({
+      id: model.id,
+      state: worker.state,
+      pid: worker.pid,
+      busy: slots.busy,
+      waiting: slots.waiting,
+    }));
+  }
+
+  async #readModels(): Promise<void> {
+    this.#known = new Map((await this.#options.models()).map((model) => [model.id, model]));
+  }
+
+  #load(model: LlamaModel): Loaded {
+    const { context, parallel, threads, gpu, libraryPath, log } = this.#options;
+    const options = { modelId: model.id, modelPath: model.path, context, parallel, threads, gpu, libraryPath };
+    const entry: Loaded = {
+      model,
+      worker: new WorkerProcess(options, log, (ready) => void this.#becameReady(entry, ready)),
+      slots: new Slots(slotsBeforeReady),
+      lastUsedMs: performance.now(),
+      facts: undefined,
+    };
+    this.#loaded.set(model.id, entry);
+    return entry;
+  }
+
+  async #becameReady(entry: Loaded, ready: WorkerReady): Promise<void> {
+    entry.slots.resize(ready.parallel);
+    try {
+      const [facts] = await getModels(target(ready), AbortSignal.timeout(5_000));
+      entry.facts = facts;
+    } catch {
+      // It died at once: the supervisor says so, and the facts come with its successor.
+    }
+    this.#options.onReady();
+  }
+
+  async #loadOnDemand(model: LlamaModel): Promise<Loaded> {
+    const onDemand = [...this.#loaded.values()].filter((entry) => !entry.model.eager);
+    if (onDemand.length >= maxLoadedOnDemand) {
+      const idle = onDemand.filter(({ slots }) => slots.busy === 0 && slots.waiting === 0);
+      const oldest = idle.sort((a, b) => a.lastUsedMs - b.lastUsedMs)[0];
+      if (!oldest) {
+        const message = `${maxLoadedOnDemand} other models are loaded and busy. Retry in 10 s.`;
+        throw new GatewayError("service_unavailable", message, { retryAfterSeconds: 10 });
+      }
+      await this.#unload(oldest);
+    }
+    return this.#loaded.get(model.id) ?? this.#load(model);
+  }
+
+  async #unloadIdle(): Promise<void> {
+    for (const entry of this.#loaded.values()) {
+      const idleMs = performance.now() - entry.lastUsedMs;
+      if (!entry.model.eager && entry.slots.busy === 0 && entry.slots.waiting === 0 && idleMs > unloadAfterMs) {
+        await this.#unload(entry);
+      }
+    }
+  }
+
+  async #unload(entry: Loaded): Promise<void> {
+    this.#loaded.delete(entry.model.id);
+    this.#options.log.info("engine_unloaded", { model: entry.model.id });
+    await entry.worker.close();
+  }
+}
+
+function target(ready: WorkerReady): HttpTarget {
+  return { name: builtInEngineName, url: "http://engine", unix: ready.socket, firstByteTimeoutMs };
+}
+
+function asEngineFault(error: unknown): unknown {
+  if (error instanceof GatewayError && error.code !== "upstream_error") return error;
+  return new GatewayError(
+    "upstream_error",
+    "The built-in engine stopped while it worked on this request. It restarts by itself; send the request again.",
+    { cause: error },
+  );
+}
+
+/** The body, unchanged; calls `release` at its end, however it comes. */
+function watched(
+  body: ReadableStream<Uint8Array>,
+  release: () => void,
+  signal: AbortSignal,
+): ReadableStream<Uint8Array> {
+  const reader = body.getReader();
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const { value, done } = await reader.read();
+          if (!done) return controller.enqueue(value);
+          release();
+          controller.close();
+        } catch (error) {
+          release();
+          controller.error(signal.aborted ? error : asEngineFault(error));
+        }
+      },
+      async cancel(reason) {
+        release();
+        await reader.cancel(reason);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}

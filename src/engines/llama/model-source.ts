@@ -1,0 +1,175 @@
+// Which file of a Hugging Face repository is meant: the `hf:` name, quantisations, split files, the preferred choice.
+import { formatBytes } from "./byte-size.ts";
+import { SetupError } from "./setup-error.ts";
+
+/** `hf:owner/repo[:file]` taken apart; `file` is a path in the repository or a quantisation such as `Q8_0`. */
+export interface ModelSource {
+  owner: string;
+  repo: string;
+  file: string | undefined;
+}
+
+/** A file as the hub lists it. */
+export interface HubFile {
+  /** Path inside the repository. */
+  path: string;
+  bytes: number;
+  /** What the content must hash to: SHA-256 of a large file, git's blob SHA-1 of one kept in git itself. */
+  checksum: { algorithm: "sha256" | "git-blob"; hex: string };
+}
+
+/** One model: a single GGUF file, or all parts of a split one in order. */
+export interface ModelFiles {
+  quantization: string | undefined;
+  /** Path of the only or first part. */
+  path: string;
+  /** File name without `.gguf` and without the part number. */
+  stem: string;
+  parts: readonly HubFile[];
+  bytes: number;
+}
+
+const example = "hf:Qwen/Qwen3-0.6B-GGUF or hf:Qwen/Qwen3-0.6B-GGUF:Q8_0";
+// The characters that the hub allows in names of owners and repositories.
+const sourcePattern = /^hf:([A-Za-z0-9][\w.-]*)\/([A-Za-z0-9][\w.-]*)(?::(.+))?$/;
+const splitPattern = /-(\d{5})-of-(\d{5})$/;
+const quantizationPattern =
+  /(?:^|[-._])((?:UD-)?(?:I?Q\d(?:_[A-Z0-9]+)*|TQ\d_\d|MXFP4(?:_MOE)?|BF16|F16|FP16|F32|FP32))(?=$|[-._])/gi;
+
+/**
+ * What is taken when nobody says: Q4_K_M is the usual balance of size and quality; what follows is the nearest to it,
+ * smaller files before larger ones of no use on a small machine.
+ */
+export const preferredQuantizations: readonly string[] = [
+  "Q4_K_M",
+  "Q5_K_M",
+  "Q4_0",
+  "Q8_0",
+  "Q4_K_S",
+  "Q5_K_S",
+  "Q6_K",
+  "IQ4_XS",
+  "Q3_K_M",
+  "Q4_1",
+  "MXFP4",
+  "F16",
+  "BF16",
+];
+
+/** Throws a SetupError (misuse) that shows the right form. */
+export function parseModelSource(text: string): ModelSource {
+  const match = sourcePattern.exec(text);
+  const [, owner, repo, file] = match ?? [];
+  if (owner === undefined || repo === undefined) {
+    throw new SetupError(`'${text}' names no model. Use hf:owner/repo or hf:owner/repo:file, such as ${example}.`, {
+      kind: "misuse",
+    });
+  }
+  return { owner, repo, file };
+}
+
+/** `UD-Q4_K_XL`, `Q8_0`, `F16`… from a file's name, in capitals; undefined where the name has none. */
+export function quantizationOf(stem: string): string | undefined {
+  return [...stem.matchAll(quantizationPattern)].at(-1)?.[1]?.toUpperCase();
+}
+
+/** Groups the `.gguf` files of a listing into models. Projectors (mmproj) and importance matrices are no models. */
+export function modelsAmong(files: readonly HubFile[]): ModelFiles[] {
+  const groups = new Map<string, HubFile[]>();
+  for (const file of files) {
+    if (!isModelFile(file.path)) continue;
+    const stem = file.path.slice(0, -".gguf".length);
+    const key = stem.replace(splitPattern, (_part, _index, count: string) => `-of-${count}`);
+    groups.set(key, [...(groups.get(key) ?? []), file]);
+  }
+  return [...groups.values()].map(toModel).sort((a, b) => compareText(a.path, b.path));
+}
+
+/**
+ * The model that `wanted` (a path, a file name or a quantisation) means, or the preferred one when it is undefined.
+ * Throws a SetupError that lists what there is when nothing or more than one fits.
+ */
+export function chooseModel(files: readonly HubFile[], wanted: string | undefined, repository: string): ModelFiles {
+  const models = modelsAmong(files);
+  if (models.length === 0) {
+    throw new SetupError(
+      `${repository} holds no .gguf file. Look for a repository of the same model whose name ends in -GGUF.`,
+    );
+  }
+  const chosen = wanted === undefined ? preferred(models, repository) : named(models, wanted, repository);
+  const expected = Number(splitPattern.exec(chosen.path.slice(0, -".gguf".length))?.[2] ?? 1);
+  if (chosen.parts.length !== expected) {
+    throw new SetupError(
+      `${repository} is incomplete: ${chosen.path} is one of ${expected} parts, and only ${chosen.parts.length} are there. Choose another file:\n${choices(models)}`,
+    );
+  }
+  return chosen;
+}
+
+function preferred(models: readonly ModelFiles[], repository: string): ModelFiles {
+  for (const quantization of preferredQuantizations) {
+    const fitting = models.filter((model) => model.quantization === quantization);
+    if (fitting.length > 0) return only(fitting, undefined, repository);
+  }
+  const [first] = models;
+  if (first === undefined) throw new RangeError("No model to choose from.");
+  return first;
+}
+
+function named(models: readonly ModelFiles[], wanted: string, repository: string): ModelFiles {
+  const lower = wanted.toLowerCase();
+  const tests: ((model: ModelFiles) => boolean)[] = [
+    (model) => model.parts.some((part) => part.path === wanted),
+    (model) => model.parts.some((part) => [part.path, fileName(part.path)].some((p) => p.toLowerCase() === lower)),
+    (model) => model.stem.toLowerCase() === lower,
+    (model) => model.quantization === wanted.toUpperCase(),
+  ];
+  for (const test of tests) {
+    const fitting = models.filter(test);
+    if (fitting.length > 0) return only(fitting, wanted, repository);
+  }
+  throw new SetupError(`${repository} has no GGUF file '${wanted}'. It has:\n${choices(models)}`);
+}
+
+function only(fitting: readonly ModelFiles[], wanted: string | undefined, repository: string): ModelFiles {
+  const [first, second] = fitting;
+  if (first === undefined) throw new RangeError("No model to choose from.");
+  if (second === undefined) return first;
+  const what = wanted === undefined ? `${first.quantization} files` : `files that '${wanted}' could mean`;
+  throw new SetupError(`${repository} has several ${what}. Name one:\n${choices(fitting, repository)}`);
+}
+
+/** One line a model: what to write after the colon, and the size. */
+function choices(models: readonly ModelFiles[], repository?: string): string {
+  const prefix = repository === undefined ? "" : `hf:${repository}:`;
+  const width = Math.max(...models.map((model) => model.path.length));
+  return models
+    .map((model) => {
+      const parts = model.parts.length > 1 ? `, ${model.parts.length} parts` : "";
+      return `  ${prefix}${model.path.padEnd(width)}  ${formatBytes(model.bytes)}${parts}`;
+    })
+    .join("\n");
+}
+
+function toModel(files: HubFile[]): ModelFiles {
+  const parts = [...files].sort((a, b) => compareText(a.path, b.path));
+  const path = parts[0]?.path ?? "";
+  const stem = fileName(path).slice(0, -".gguf".length).replace(splitPattern, "");
+  const bytes = parts.reduce((sum, part) => sum + part.bytes, 0);
+  // Some repositories name the quantisation in the folder only.
+  const quantization = quantizationOf(stem) ?? quantizationOf(path.slice(0, -fileName(path).length - 1));
+  return { quantization, path, stem, parts, bytes };
+}
+
+function isModelFile(path: string): boolean {
+  const name = fileName(path).toLowerCase();
+  return name.endsWith(".gguf") && !/(^|[-_.])(mmproj|imatrix)([-_.]|$)/.test(name);
+}
+
+function fileName(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

@@ -1,0 +1,166 @@
+// The models on this machine's disk: one manifest beside its GGUF file or files in `<dataDir>/models`.
+import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { basename, isAbsolute, join } from "node:path";
+import { z } from "zod";
+import { SetupError } from "./setup-error.ts";
+
+const modelId = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,127}$/);
+const fileName = z.string().refine((name) => name !== "" && basename(name) === name && !isAbsolute(name), {
+  message: "must be a file name without a folder",
+});
+
+const manifestSchema = z.object({
+  id: modelId,
+  /** The only file, or the first part of a split model. */
+  file: fileName,
+  /** Further parts of a split model, in order. */
+  otherFiles: z.array(fileName).default([]),
+  /** All files together. */
+  bytes: z.number().int().positive(),
+  /** Of `file`, hexadecimal. */
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  /** Where it came from, e.g. `hf:Qwen/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf`. */
+  source: z.string(),
+  /** Unix seconds. */
+  pulledAt: z.number().int().nonnegative(),
+  /** Tokens; the length that the model was trained for. */
+  context: z.number().int().positive().optional(),
+  capabilities: z.object({ chat: z.boolean(), completion: z.boolean(), embeddings: z.boolean() }),
+  /** Whether the chat template has tool calls. */
+  tools: z.boolean(),
+});
+
+/** In memory `file` and `otherFiles` are absolute paths; on disk they are bare names, so that a data directory may move. */
+export type ModelManifest = z.infer<typeof manifestSchema>;
+
+export function modelsDirectory(dataDir: string): string {
+  return join(dataDir, "models");
+}
+
+/** `Qwen3-0.6B-Q8_0` becomes `qwen3-0.6b-q8_0`. Throws a SetupError (misuse) when `text` cannot be an id. */
+export function modelIdFrom(text: string): string {
+  const id = text
+    .toLowerCase()
+    .replace(/[^a-z0-9._-]+/g, "-")
+    .replace(/^[^a-z0-9]+|-+$/g, "");
+  if (!modelId.safeParse(id).success) {
+    throw new SetupError(`'${text}' gives no usable model id. Rename the file, or choose an id with --name.`, {
+      kind: "misuse",
+    });
+  }
+  return id;
+}
+
+/** Throws a SetupError (misuse) unless `id` may name a model. */
+export function checkModelId(id: string): string {
+  if (modelId.safeParse(id).success) return id;
+  throw new SetupError(
+    `--name '${id}': a model id has 1 to 128 lower-case letters, digits, '.', '_' or '-', and begins with a letter or digit.`,
+    { kind: "misuse" },
+  );
+}
+
+/** Creates the models directory; a data directory that does not exist yet is made for its owner only. */
+export async function prepareModelsDirectory(dataDir: string): Promise<string> {
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  const directory = modelsDirectory(dataDir);
+  await mkdir(directory, { recursive: true, mode: 0o755 });
+  return directory;
+}
+
+/**
+ * All usable models, sorted by id. A manifest that cannot be read, or whose file is gone, is left out and told to
+ * `onSkipped` with the reason, so that one broken file never keeps a server from starting.
+ */
+export async function listModels(
+  dataDir: string,
+  onSkipped: (manifestPath: string, reason: string) => void = () => {},
+): Promise<ModelManifest[]> {
+  const directory = modelsDirectory(dataDir);
+  const models: ModelManifest[] = [];
+  for (const name of await namesIn(directory)) {
+    if (!name.endsWith(".json") || name.endsWith(".gguf.part.json")) continue;
+    const path = join(directory, name);
+    const found = await readManifest(path);
+    if (typeof found === "string") onSkipped(path, found);
+    else models.push(found);
+  }
+  return models.sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** The manifest of one model, whether its files exist or not; undefined where there is none, or none that reads. */
+export async function findManifest(dataDir: string, id: string): Promise<ModelManifest | undefined> {
+  if (!modelId.safeParse(id).success) return undefined;
+  const found = await readManifest(manifestPath(dataDir, id), false);
+  return typeof found === "string" ? undefined : found;
+}
+
+/** Writes `<id>.json` as a whole or not at all. `file` may be a path in the models directory. */
+export async function saveManifest(dataDir: string, manifest: ModelManifest): Promise<void> {
+  await prepareModelsDirectory(dataDir);
+  const stored = manifestSchema.parse({
+    ...manifest,
+    file: basename(manifest.file),
+    otherFiles: manifest.otherFiles.map((path) => basename(path)),
+  });
+  const path = manifestPath(dataDir, manifest.id);
+  const temporary = `${path}.${process.pid}.tmp`;
+  const handle = await open(temporary, "w", 0o644);
+  try {
+    await handle.writeFile(`${JSON.stringify(stored, undefined, 2)}\n`);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(temporary, path);
+}
+
+/** Removes a model's manifest and files. Resolves to false when there is no such model. */
+export async function removeModel(dataDir: string, id: string): Promise<boolean> {
+  const manifest = await findManifest(dataDir, id);
+  if (manifest === undefined) return false;
+  // The manifest goes first: a crash in between leaves an unlisted file, not a listed model without one.
+  await rm(manifestPath(dataDir, id), { force: true });
+  for (const path of [manifest.file, ...manifest.otherFiles]) await rm(path, { force: true });
+  return true;
+}
+
+function manifestPath(dataDir: string, id: string): string {
+  return join(modelsDirectory(dataDir), `${id}.json`);
+}
+
+async function namesIn(directory: string): Promise<string[]> {
+  try {
+    return await readdir(directory);
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
+    throw error;
+  }
+}
+
+/** The manifest, or the reason why there is none. */
+async function readManifest(path: string, mustHaveFiles = true): Promise<ModelManifest | string> {
+  let json: unknown;
+  try {
+    json = JSON.parse(await readFile(path, "utf8"));
+  } catch (error) {
+    return error instanceof SyntaxError ? "it is not valid JSON" : "it cannot be read";
+  }
+  const parsed = manifestSchema.safeParse(json);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    return `field '${issue?.path.join(".") ?? ""}': ${issue?.message ?? "is wrong"}`;
+  }
+  const directory = join(path, "..");
+  const manifest: ModelManifest = {
+    ...parsed.data,
+    file: join(directory, parsed.data.file),
+    otherFiles: parsed.data.otherFiles.map((name) => join(directory, name)),
+  };
+  if (basename(path) !== `${manifest.id}.json`) return `its id '${manifest.id}' does not match its file name`;
+  for (const file of mustHaveFiles ? [manifest.file, ...manifest.otherFiles] : []) {
+    const found = await stat(file).catch(() => undefined);
+    if (!found?.isFile()) return `${basename(file)} is missing; pull the model again`;
+  }
+  return manifest;
+}

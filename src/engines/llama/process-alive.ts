@@ -1,0 +1,12 @@
+// Whether the process that left a lock or a half-done directory behind is still running.
+
+/** False for numbers that are no process id. A process of another user counts as running. */
+export function isProcessAlive(pid: number): boolean {
+  if (!Number.isInteger(pid) || pid <= 0) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error instanceof Error && "code" in error && error.code === "EPERM";
+  }
+}

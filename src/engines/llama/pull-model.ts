@@ -1,0 +1,194 @@
+// Brings a model from the hub into the store: choose the file, check the disk, download, inspect, write the manifest.
+import { open, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { contentCheck } from "./content-check.ts";
+import { requireDiskSpace } from "./disk-space.ts";
+import { downloadFile } from "./download.ts";
+import type { Hub } from "./hub-request.ts";
+import { listHubFiles } from "./hugging-face.ts";
+import { inspectModel } from "./inspect-model.ts";
+import { chooseModel, type HubFile, type ModelFiles, type ModelSource, parseModelSource } from "./model-source.ts";
+import {
+  checkModelId,
+  findManifest,
+  type ModelManifest,
+  modelIdFrom,
+  prepareModelsDirectory,
+  saveManifest,
+} from "./model-store.ts";
+import { claimPull } from "./pull-lock.ts";
+import { SetupError } from "./setup-error.ts";
+
+export interface PullRequest {
+  /** `hf:owner/repo[:file]`. */
+  source: string;
+  /** The id wanted; by default the file's name in lower case. */
+  name: string | undefined;
+  dataDir: string;
+  hub: Hub;
+  signal: AbortSignal;
+}
+
+/** What a watcher of a pull is told, in this order; `progress` many times. */
+export interface PullObserver {
+  /** `chosen` says that nobody named the file, and the preference list did. */
+  selected(model: ModelFiles, id: string, chosen: boolean): void;
+  /** Bytes of all parts on disk; the first call tells what an earlier run left. */
+  progress(bytes: number): void;
+  retrying(reason: string, waitMs: number): void;
+  /** The bytes are complete and right; the engine now reads the file. */
+  inspecting(): void;
+}
+
+export interface PulledModel {
+  manifest: ModelManifest;
+  /** Nothing had to be fetched: the same content was there. */
+  alreadyThere: boolean;
+}
+
+/** Rejects with a SetupError, or with the reason of `signal`; a part then stays and the same call continues it. */
+export async function pullModel(request: PullRequest, observer: PullObserver): Promise<PulledModel> {
+  const source = parseModelSource(request.source);
+  const named = request.name === undefined ? undefined : checkModelId(request.name);
+  const repository = `${source.owner}/${source.repo}`;
+  const files = await listHubFiles(request.hub, source, request.signal);
+  const model = chooseModel(files, source.file, repository);
+  const id = named ?? modelIdFrom(model.stem);
+  observer.selected(model, id, source.file === undefined);
+  return await explainDiskErrors(async () => {
+    const directory = await prepareModelsDirectory(request.dataDir);
+    const release = await claimPull(join(directory, `${id}.lock`), id);
+    try {
+      return await fetchAndRecord({ request, source, repository, model, id, directory }, observer);
+    } finally {
+      await release();
+    }
+  }, request.dataDir);
+}
+
+interface Pull {
+  request: PullRequest;
+  source: ModelSource;
+  repository: string;
+  model: ModelFiles;
+  id: string;
+  directory: string;
+}
+
+async function fetchAndRecord(pull: Pull, observer: PullObserver): Promise<PulledModel> {
+  const { model, id, request } = pull;
+  const origin = `hf:${pull.repository}:${model.path}`;
+  const earlier = await findManifest(request.dataDir, id);
+  if (earlier !== undefined && earlier.source.toLowerCase() !== origin.toLowerCase()) {
+    throw new SetupError(`Model ${id} is already here, from ${earlier.source}. Choose another id with --name.`);
+  }
+  const targets = model.parts.map((_, index) => join(pull.directory, localName(id, index, model.parts.length)));
+  const { sums, alreadyThere } = await fetchParts(pull, targets, observer);
+  observer.inspecting();
+  const [first = "", ...others] = targets;
+  const inspection = await inspectModel(first, request.signal);
+  const manifest: ModelManifest = {
+    id,
+    file: first,
+    otherFiles: others,
+    bytes: model.bytes,
+    sha256: sums[0] ?? "",
+    source: origin,
+    pulledAt: Math.floor(Date.now() / 1000),
+    ...(inspection.context ? { context: inspection.context } : {}),
+    capabilities: inspection.capabilities,
+    tools: inspection.tools,
+  };
+  await saveManifest(request.dataDir, manifest);
+  return { manifest, alreadyThere };
+}
+
+async function fetchParts(
+  pull: Pull,
+  targets: readonly string[],
+  observer: PullObserver,
+): Promise<{ sums: string[]; alreadyThere: boolean }> {
+  const { model, request } = pull;
+  const present = await Promise.all(targets.map(sizeOf));
+  const started = await Promise.all(targets.map((target) => sizeOf(`${target}.part`)));
+  const held = model.parts.map((part, i) => (present[i] === part.bytes ? part.bytes : (started[i] ?? 0)));
+  const missing = model.bytes - held.reduce((sum, bytes) => sum + bytes, 0);
+  await requireDiskSpace(pull.directory, missing, "Free some space, choose a smaller file, or another --data-dir.");
+
+  const sums: string[] = [];
+  let alreadyThere = true;
+  let before = 0;
+  for (const [index, file] of model.parts.entries()) {
+    const target = targets[index] ?? "";
+    const known = await existingSum(target, file, request.signal);
+    if (known === undefined) alreadyThere = false;
+    sums.push(
+      known ??
+        (await downloadFile({
+          hub: request.hub,
+          source: pull.source,
+          file,
+          target,
+          signal: request.signal,
+          onBytes: (bytes) => observer.progress(before + bytes),
+          onRetry: observer.retrying,
+        })),
+    );
+    before += file.bytes;
+    observer.progress(before);
+  }
+  return { sums, alreadyThere };
+}
+
+/** llama.cpp finds the parts of a split model by exactly this ending. */
+function localName(id: string, index: number, count: number): string {
+  if (count === 1) return `${id}.gguf`;
+  return `${id}-${String(index + 1).padStart(5, "0")}-of-${String(count).padStart(5, "0")}.gguf`;
+}
+
+/** The SHA-256 of a file that already has the wanted content, else undefined. */
+async function existingSum(path: string, file: HubFile, signal: AbortSignal): Promise<string | undefined> {
+  if ((await sizeOf(path)) !== file.bytes) return undefined;
+  const check = contentCheck(file);
+  const handle = await open(path, "r");
+  try {
+    const buffer = new Uint8Array(1024 * 1024);
+    for (;;) {
+      signal.throwIfAborted();
+      const { bytesRead } = await handle.read(buffer, 0, buffer.length, null);
+      if (bytesRead === 0) break;
+      check.update(buffer.subarray(0, bytesRead));
+    }
+  } finally {
+    await handle.close();
+  }
+  const { sha256, matches } = check.finish();
+  return matches ? sha256 : undefined;
+}
+
+async function sizeOf(path: string): Promise<number> {
+  return (await stat(path).catch(() => undefined))?.size ?? 0;
+}
+
+async function explainDiskErrors<Result>(work: () => Promise<Result>, dataDir: string): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === "ENOSPC" || code === "EDQUOT") {
+      throw new SetupError("The disk is full. Free some space and run the same command again: it continues.", {
+        cause: error,
+      });
+    }
+    if (code === "EACCES" || code === "EPERM" || code === "EROFS") {
+      throw new SetupError(`${dataDir} cannot be written to (${code}). Choose another place with --data-dir.`, {
+        cause: error,
+      });
+    }
+    throw error;
+  }
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+}

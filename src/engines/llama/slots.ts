@@ -1,0 +1,105 @@
+// Bounds how much work is with a model at once; the rest waits in order, outside of the process that may crash.
+import { GatewayError } from "../../domain/errors.ts";
+
+interface Waiter {
+  width: number;
+  start(): void;
+  fail(error: unknown): void;
+}
+
+const longestWaitMs = 5 * 60_000;
+const maxWaiting = 512;
+
+export class Slots {
+  #free: number;
+  #total: number;
+  #waiting: Waiter[] = [];
+
+  constructor(total: number) {
+    this.#total = total;
+    this.#free = total;
+  }
+
+  get busy(): number {
+    return this.#total - this.#free;
+  }
+
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  /** A model that was reloaded may have another number of sequences. */
+  resize(total: number): void {
+    this.#free += total - this.#total;
+    this.#total = total;
+    this.#next();
+  }
+
+  /**
+   * Waits for `width` slots (at most all of them) in order of arrival; call the result once to give them back.
+   * Rejects with `service_unavailable` when too many wait already or the wait is too long.
+   */
+  async acquire(width: number, signal: AbortSignal): Promise<() => void> {
+    signal.throwIfAborted();
+    const taken = Math.min(width, this.#total);
+    if (this.#waiting.length === 0 && this.#free >= taken) this.#free -= taken;
+    else await this.#wait(taken, signal);
+    let held = true;
+    return () => {
+      if (!held) return;
+      held = false;
+      this.#free += taken;
+      this.#next();
+    };
+  }
+
+  #wait(width: number, signal: AbortSignal): Promise<void> {
+    if (this.#waiting.length >= maxWaiting) {
+      throw new GatewayError("service_unavailable", "Too many requests wait for this model. Retry in 5 s.", {
+        retryAfterSeconds: 5,
+      });
+    }
+    return new Promise((resolve, reject) => {
+      const leave = () => {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", onAbort);
+        const index = this.#waiting.indexOf(waiter);
+        if (index >= 0) this.#waiting.splice(index, 1);
+      };
+      const fail = (error: unknown) => {
+        leave();
+        reject(error);
+        this.#next();
+      };
+      const waiter: Waiter = {
+        width,
+        start() {
+          leave();
+          resolve();
+        },
+        fail,
+      };
+      const onAbort = () => fail(signal.reason);
+      const timer = setTimeout(() => {
+        fail(
+          new GatewayError("service_unavailable", "The model stayed busy for too long. Retry in 10 s.", {
+            retryAfterSeconds: 10,
+          }),
+        );
+      }, longestWaitMs);
+      signal.addEventListener("abort", onAbort, { once: true });
+      this.#waiting.push(waiter);
+    });
+  }
+
+  #next(): void {
+    for (
+      let first = this.#waiting[0];
+      first && (this.#free >= first.width || this.busy === 0);
+      first = this.#waiting[0]
+    ) {
+      this.#free -= Math.min(first.width, this.#total);
+      first.start();
+    }
+  }
+}

@@ -1,0 +1,239 @@
+// Supervises the process that runs one model: starts it, waits for it, restarts it after a crash with back-off.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { GatewayError } from "../../domain/errors.ts";
+import type { Log } from "../../domain/log.ts";
+
+export interface WorkerOptions {
+  modelId: string;
+  modelPath: string;
+  /** Tokens of one sequence; chosen by the worker where undefined. */
+  context: number | undefined;
+  /** Sequences that generate side by side; chosen by the worker where undefined. */
+  parallel: number | undefined;
+  threads: number | undefined;
+  gpu: false | "auto";
+  /** A node-llama-cpp installed elsewhere, with a GPU back-end. */
+  libraryPath: string | undefined;
+}
+
+/** What a worker says of itself when it is ready. */
+export interface WorkerReady {
+  socket: string;
+  context: number;
+  parallel: number;
+}
+
+type State = "stopped" | "starting" | "ready" | "failed";
+
+const firstRestartMs = 200;
+const longestRestartMs = 30_000;
+/** A worker that ran this long before it died starts the back-off anew. */
+const stableMs = 60_000;
+/** A file that did not load is not tried again sooner, whatever requests come. */
+const retryFailedMs = 15_000;
+/** A large model on a slow disk takes minutes; one that takes longer hangs. */
+const longestLoadMs = 15 * 60_000;
+const stopGraceMs = 2_000;
+
+const workerMain = join(import.meta.dir, "worker", "main.ts");
+
+export class WorkerProcess {
+  readonly #options: WorkerOptions;
+  readonly #log: Log;
+  readonly #onReady: (ready: WorkerReady) => void;
+  readonly #directory = mkdtempSync(join(tmpdir(), "headrace-engine-"));
+  #state: State = "stopped";
+  #process: Bun.Subprocess<"pipe", "pipe", "pipe"> | undefined;
+  #ready: WorkerReady | undefined;
+  #waiting = new Set<{ resolve(ready: WorkerReady): void; reject(error: GatewayError): void }>();
+  #failure = "";
+  #failedAtMs = 0;
+  #crashes = 0;
+  #restart: ReturnType<typeof setTimeout> | undefined;
+  #generation = 0;
+
+  constructor(options: WorkerOptions, log: Log, onReady: (ready: WorkerReady) => void) {
+    this.#options = options;
+    this.#log = log;
+    this.#onReady = onReady;
+  }
+
+  get state(): State {
+    return this.#state;
+  }
+
+  /** Its figures, while it is ready. */
+  get info(): WorkerReady | undefined {
+    return this.#ready;
+  }
+
+  /** The process id, for tests that kill it. */
+  get pid(): number | undefined {
+    return this.#process?.pid;
+  }
+
+  /** Starts it unless it runs. Never throws: `ready` tells how it went. */
+  start(): void {
+    if (this.#state === "starting" || this.#state === "ready") return;
+    if (this.#state === "failed" && performance.now() - this.#failedAtMs < retryFailedMs) return;
+    clearTimeout(this.#restart);
+    this.#state = "starting";
+    void this.#launch();
+  }
+
+  /** Resolves when it can take requests; starts it if need be. Rejects when the model cannot be loaded. */
+  ready(signal: AbortSignal): Promise<WorkerReady> {
+    signal.throwIfAborted();
+    if (this.#ready) return Promise.resolve(this.#ready);
+    // During back-off the restart that is planned is waited for.
+    if (this.#state !== "starting" && this.#restart === undefined) this.start();
+    if (this.#state === "failed") return Promise.reject(this.#loadError());
+    return new Promise((resolve, reject) => {
+      const waiter = {
+        resolve: (ready: WorkerReady) => settle(() => resolve(ready)),
+        reject: (error: GatewayError) => settle(() => reject(error)),
+      };
+      const onAbort = () => settle(() => reject(signal.reason));
+      const settle = (done: () => void) => {
+        this.#waiting.delete(waiter);
+        signal.removeEventListener("abort", onAbort);
+        done();
+      };
+      signal.addEventListener("abort", onAbort, { once: true });
+      this.#waiting.add(waiter);
+    });
+  }
+
+  /** Stops it for good or until the next `start`; a worker that does not leave is killed. */
+  async stop(): Promise<void> {
+    this.#generation++;
+    clearTimeout(this.#restart);
+    this.#restart = undefined;
+    this.#state = "stopped";
+    this.#ready = undefined;
+    const child = this.#process;
+    this.#process = undefined;
+    if (child && child.exitCode === null) {
+      child.kill("SIGTERM");
+      const killer = setTimeout(() => child.kill("SIGKILL"), stopGraceMs);
+      await child.exited;
+      clearTimeout(killer);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.stop();
+    for (const waiter of this.#waiting)
+      waiter.reject(new GatewayError("service_unavailable", "Headrace is shutting down."));
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+
+  async #launch(): Promise<void> {
+    const generation = ++this.#generation;
+    const socket = join(this.#directory, `${generation}.sock`);
+    const startedMs = performance.now();
+    const { modelId } = this.#options;
+    const child = Bun.spawn([process.execPath, workerMain, JSON.stringify({ ...this.#options, socket })], {
+      stdin: "pipe",
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    this.#process = child;
+    void forLines(child.stderr, (line) => this.#log.warn("engine", { model: modelId, detail: line.slice(0, 500) }));
+    let failure = "the engine process ended before the model was loaded";
+    const loadLimit = setTimeout(() => {
+      failure = `the model was not loaded within ${longestLoadMs / 60_000} minutes`;
+      child.kill("SIGKILL");
+    }, longestLoadMs);
+    await forLines(child.stdout, (line) => {
+      const message = parseReady(line);
+      if (!message || generation !== this.#generation) return;
+      if ("error" in message) failure = message.error;
+      else {
+        clearTimeout(loadLimit);
+        this.#becomeReady({ ...message, socket }, startedMs);
+      }
+    });
+    await child.exited;
+    clearTimeout(loadLimit);
+    if (generation !== this.#generation) return;
+    const wasReady = this.#ready !== undefined;
+    this.#ready = undefined;
+    this.#process = undefined;
+    rmSync(socket, { force: true });
+    if (wasReady) this.#crashed(child, startedMs);
+    else this.#failed(failure);
+  }
+
+  #becomeReady(ready: WorkerReady, startedMs: number): void {
+    this.#state = "ready";
+    this.#ready = ready;
+    const { modelId: model } = this.#options;
+    const { context, parallel } = ready;
+    this.#log.info("engine_ready", { model, context, parallel, ms: Math.round(performance.now() - startedMs) });
+    for (const waiter of this.#waiting) waiter.resolve(ready);
+    this.#onReady(ready);
+  }
+
+  #crashed(child: Bun.Subprocess, startedMs: number): void {
+    if (performance.now() - startedMs > stableMs) this.#crashes = 0;
+    const delayMs = Math.min(firstRestartMs * 2 ** this.#crashes, longestRestartMs);
+    this.#crashes++;
+    this.#state = "stopped";
+    const { modelId: model } = this.#options;
+    this.#log.error("engine_crashed", {
+      model,
+      exit_code: child.exitCode,
+      signal: child.signalCode,
+      restart_ms: delayMs,
+    });
+    this.#restart = setTimeout(() => {
+      this.#restart = undefined;
+      this.start();
+    }, delayMs);
+  }
+
+  #failed(reason: string): void {
+    this.#state = "failed";
+    this.#failure = reason;
+    this.#failedAtMs = performance.now();
+    this.#log.error("engine_failed", { model: this.#options.modelId, detail: reason });
+    for (const waiter of this.#waiting) waiter.reject(this.#loadError());
+  }
+
+  #loadError(): GatewayError {
+    const { modelId } = this.#options;
+    return new GatewayError(
+      "service_unavailable",
+      `The model \`${modelId}\` could not be loaded; the log of the server says why.`,
+      {
+        detail: this.#failure,
+        retryAfterSeconds: Math.ceil(retryFailedMs / 1000),
+      },
+    );
+  }
+}
+
+function parseReady(line: string): Omit<WorkerReady, "socket"> | { error: string } | undefined {
+  try {
+    const message = JSON.parse(line) as { ready?: unknown; error?: unknown; context?: unknown; parallel?: unknown };
+    if (message.ready === false) return { error: String(message.error) };
+    if (message.ready !== true) return undefined;
+    return { context: Number(message.context), parallel: Number(message.parallel) };
+  } catch {
+    return undefined;
+  }
+}
+
+async function forLines(stream: ReadableStream<Uint8Array>, onLine: (line: string) => void): Promise<void> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const bytes of stream) {
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) if (line.trim() !== "") onLine(line);
+  }
+  if (rest.trim() !== "") onLine(rest);
+}

@@ -1,0 +1,120 @@
+// The generation loop: one prompt on one sequence, token by token, with exact counts and no hidden shift of the context.
+import type { LlamaContextSequence, LlamaGrammarEvaluationState, Token } from "node-llama-cpp";
+import type { ReplyEvent, ReplyReader } from "./reply-reader.ts";
+import type { Runtime } from "./runtime.ts";
+import { evaluateOptions, type Sampling } from "./sampling.ts";
+import { TokenText } from "./token-text.ts";
+
+export interface Generation {
+  /** Fits into the context with room for at least one more token; the caller has checked (engine trap 3). */
+  prompt: Token[];
+  maxTokens: number;
+  sampling: Sampling;
+  /** Index among the choices of the request. */
+  choice: number;
+  reader: ReplyReader<LlamaGrammarEvaluationState>;
+}
+
+export interface Outcome {
+  finishReason: "stop" | "length" | "tool_calls";
+  /** Every token after the prompt, those that ended the reply or formed a stop text included (engine trap 4). */
+  completionTokens: number;
+}
+
+/** Prompts are evaluated in portions of about this time, so that an abort and other sequences need not wait long. */
+const portionMs = 250;
+const smallestPortion = 32;
+
+/**
+ * Yields what the reply tells, as soon as it does; returns how it ended. Nothing is generated while nobody asks for
+ * the next event. Rejects with the signal's reason at most one token after an abort; the sequence is free again then.
+ */
+export async function* generate(
+  runtime: Runtime,
+  generation: Generation,
+  signal: AbortSignal,
+): AsyncGenerator<ReplyEvent[], Outcome> {
+  const lease = await runtime.pool.acquire(generation.prompt, signal);
+  let broken = false;
+  try {
+    return yield* generateOn(lease.sequence, runtime, generation, signal);
+  } catch (error) {
+    // After an abort the sequence holds exactly what it was given, and is as good as before.
+    broken = !signal.aborted;
+    throw error;
+  } finally {
+    await lease.release(broken);
+  }
+}
+
+async function* generateOn(
+  sequence: LlamaContextSequence,
+  runtime: Runtime,
+  { prompt, maxTokens, sampling, choice, reader }: Generation,
+  signal: AbortSignal,
+): AsyncGenerator<ReplyEvent[], Outcome> {
+  const { model } = runtime;
+  const limit = Math.min(maxTokens, runtime.context.contextSize - prompt.length);
+  const last = await evaluatePrompt(sequence, runtime, prompt, signal);
+  const generated: Token[] = [];
+  const text = new TokenText(model, prompt);
+  const options = evaluateOptions(sampling, choice, generated, runtime.context.contextSize, () => reader.grammar);
+  const steps = sequence.evaluate(last, options);
+  try {
+    let next: Token | Token[] | undefined;
+    while (generated.length < limit) {
+      const step = await steps.next(next as Token);
+      signal.throwIfAborted();
+      if (step.done === true || step.value === undefined) throw new Error("the sequence ended without a token");
+      const token = step.value;
+      generated.push(token);
+      if (model.isEogToken(token)) {
+        yield [...reader.read(text.flush()), ...reader.finish()];
+        return { finishReason: finished(reader), completionTokens: generated.length };
+      }
+      const events = reader.read(text.push(token));
+      if (events.length > 0) yield events;
+      // A consumer that has gone away closes the generator at the yield; one that aborts may still ask once more.
+      signal.throwIfAborted();
+      if (reader.ended) return { finishReason: finished(reader), completionTokens: generated.length };
+      const injected = model.tokenize(reader.takeInjection(), true, "trimLeadingSpace");
+      generated.push(...injected);
+      next = injected.length === 0 ? undefined : [token, ...injected];
+    }
+    yield [...reader.read(text.flush()), ...reader.finish()];
+    return { finishReason: "length", completionTokens: Math.min(generated.length, limit) };
+  } finally {
+    await steps.return();
+  }
+}
+
+function finished(reader: ReplyReader<LlamaGrammarEvaluationState>): "stop" | "tool_calls" {
+  return reader.calledTools ? "tool_calls" : "stop";
+}
+
+/**
+ * Brings the sequence to the end of the prompt but for a last portion, which it returns: what the sequence already
+ * holds of the prompt is kept. The counts of a request never depend on what was kept.
+ */
+async function evaluatePrompt(
+  sequence: LlamaContextSequence,
+  runtime: Runtime,
+  prompt: Token[],
+  signal: AbortSignal,
+): Promise<Token[]> {
+  // The last token has to be evaluated anew in any case: its result is the first token of the reply.
+  await sequence.adaptStateToTokens(prompt.slice(0, -1), false);
+  let portion = Math.min(runtime.context.batchSize, Math.max(smallestPortion, runtime.promptPortion));
+  let from = sequence.nextTokenIndex;
+  while (prompt.length - from > portion) {
+    const started = performance.now();
+    await sequence.evaluateWithoutGeneratingNewTokens(prompt.slice(from, from + portion));
+    signal.throwIfAborted();
+    from += portion;
+    const elapsedMs = performance.now() - started;
+    if (elapsedMs > portionMs) portion = Math.max(smallestPortion, portion >> 1);
+    else if (elapsedMs < portionMs / 2) portion = Math.min(runtime.context.batchSize, portion * 2);
+    runtime.promptPortion = portion;
+  }
+  return prompt.slice(from);
+}

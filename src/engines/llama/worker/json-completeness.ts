@@ -1,0 +1,28 @@
+// Follows JSON text piece by piece and tells when its outermost object or array is closed.
+
+/** For text that a grammar keeps well-formed: it checks nothing but nesting and strings. */
+export class JsonCompleteness {
+  #depth = 0;
+  #inString = false;
+  #escaped = false;
+  #opened = false;
+
+  /** True once the outermost bracket is closed. */
+  get complete(): boolean {
+    return this.#opened && this.#depth === 0;
+  }
+
+  push(text: string): void {
+    for (const character of text) {
+      if (this.#inString) {
+        if (this.#escaped) this.#escaped = false;
+        else if (character === "\\") this.#escaped = true;
+        else if (character === '"') this.#inString = false;
+      } else if (character === '"') this.#inString = true;
+      else if (character === "{" || character === "[") {
+        this.#depth += 1;
+        this.#opened = true;
+      } else if (character === "}" || character === "]") this.#depth -= 1;
+    }
+  }
+}

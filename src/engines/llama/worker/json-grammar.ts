@@ -1,0 +1,86 @@
+// Builds GBNF, llama.cpp's grammar notation (its grammars/README.md), for JSON texts.
+
+/**
+ * The rules that every JSON grammar may use. White space is bounded, or a model could write it until the context is
+ * full; so are digits.
+ */
+const baseRules: Readonly<Record<string, string>> = {
+  space: '| " " | "\\n" [ \\t]{0,20}',
+  char: '[^"\\\\\\x7F\\x00-\\x1F] | "\\\\" (["\\\\/bfnrt] | "u" [0-9a-fA-F]{4})',
+  string: '"\\"" char* "\\""',
+  integer: '"-"? ("0" | [1-9] [0-9]{0,15})',
+  number: 'integer ("." [0-9]{1,16})? ([eE] [-+]? [0-9]{1,3})?',
+  boolean: '"true" | "false"',
+  null: '"null"',
+  object: '"{" space (string ":" space value ("," space string ":" space value)* space)? "}"',
+  array: '"[" space (value ("," space value)* space)? "]"',
+  value: "object | array | string | number | boolean | null",
+  date: '[0-9]{4} "-" ("0" [1-9] | "1" [0-2]) "-" ("0" [1-9] | [12] [0-9] | "3" [01])',
+  time: '([01] [0-9] | "2" [0-3]) ":" [0-5] [0-9] ":" [0-5] [0-9] ("." [0-9]{1,6})? ("Z" | [-+] [0-2] [0-9] ":" [0-5] [0-9])',
+  uuid: '[0-9a-f]{8} "-" [0-9a-f]{4} "-" [0-9a-f]{4} "-" [0-9a-f]{4} "-" [0-9a-f]{12}',
+};
+
+/** Text as a GBNF literal. */
+export function literal(text: string): string {
+  let body = "";
+  for (const character of text) {
+    const code = character.codePointAt(0) ?? 0;
+    if (character === '"' || character === "\\") body += `\\${character}`;
+    else if (code < 32 || code === 127) body += `\\x${code.toString(16).padStart(2, "0")}`;
+    else body += character;
+  }
+  return `"${body}"`;
+}
+
+export function alternatives(expressions: readonly string[]): string {
+  return expressions.length === 1 ? (expressions[0] ?? "") : `(${expressions.join(" | ")})`;
+}
+
+/** Collects named rules; same text, same rule. */
+export class GrammarRules {
+  readonly #rules = new Map<string, string>();
+  readonly #names = new Map<string, string>();
+
+  /** Gives the expression a rule of its own and returns its name. */
+  add(expression: string): string {
+    const known = this.#names.get(expression);
+    if (known !== undefined) return known;
+    const name = this.reserve();
+    this.#rules.set(name, expression);
+    this.#names.set(expression, name);
+    return name;
+  }
+
+  /** A name to refer to before its rule is known, for schemas that contain themselves. */
+  reserve(): string {
+    const name = `r${this.#rules.size}`;
+    this.#rules.set(name, '""');
+    return name;
+  }
+
+  define(name: string, expression: string): void {
+    this.#rules.set(name, expression);
+  }
+
+  get size(): number {
+    return this.#rules.size;
+  }
+
+  /** The whole grammar text; `root` is what the model has to write. */
+  grammar(root: string): string {
+    const lines = [`root ::= ${root}`];
+    for (const [name, expression] of this.#rules) lines.push(`${name} ::= ${expression}`);
+    for (const [name, expression] of Object.entries(baseRules)) lines.push(`${name} ::= ${expression}`);
+    return lines.join("\n");
+  }
+}
+
+/** Any JSON object, as `response_format: {"type": "json_object"}` asks for. */
+export function anyObjectGrammar(): string {
+  return new GrammarRules().grammar("object");
+}
+
+/** Exactly one of the texts. */
+export function oneOfTextsGrammar(texts: readonly string[]): string {
+  return `root ::= ${texts.map(literal).join(" | ")}`;
+}

@@ -1,0 +1,68 @@
+// The worker process: serves one GGUF model on a Unix domain socket, so that a crash of native code ends only it
+// (engine trap 10). `main.ts <settings as JSON>` serves; `main.ts --inspect <file>` describes a file and ends.
+import { rmSync } from "node:fs";
+import { loadLibrary } from "./library.ts";
+import { load } from "./load.ts";
+import { type ModelFacts, readModelFacts } from "./model-facts.ts";
+import { serve } from "./server.ts";
+import { workerSettings } from "./settings.ts";
+
+/** The one line on standard output; everything else goes to standard error. */
+function tell(message: object): Promise<void> {
+  return new Promise((resolve) => {
+    process.stdout.write(`${JSON.stringify(message)}\n`, () => resolve());
+  });
+}
+
+function log(line: string): void {
+  process.stderr.write(`${line.replaceAll(/\s*\n\s*/g, " ")}\n`);
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+async function inspect(path: string): Promise<number> {
+  try {
+    const { chatTemplate: _, author: __, ...facts }: ModelFacts = await readModelFacts(await loadLibrary(), path);
+    await tell(facts);
+    return 0;
+  } catch (error) {
+    await tell({ error: reasonOf(error) });
+    return 1;
+  }
+}
+
+async function run(json: string): Promise<void> {
+  const started = performance.now();
+  const settings = workerSettings.parse(JSON.parse(json));
+  const end = () => {
+    rmSync(settings.socket, { force: true });
+    process.exit(0);
+  };
+  process.on("SIGTERM", end);
+  // The parent holds the other end open for as long as it lives, so a killed gateway leaves no engine behind.
+  process.stdin.on("end", end).on("close", end).on("error", end).resume();
+  const runtime = await load(settings, log);
+  rmSync(settings.socket, { force: true });
+  serve(settings.socket, runtime);
+  await tell({
+    ready: true,
+    context: runtime.contextSize,
+    parallel: runtime.parallel,
+    threads: runtime.threads,
+    loadMs: Math.round(performance.now() - started),
+  });
+}
+
+// A stray rejection in the library concerns one generation; the others go on.
+process.on("unhandledRejection", (reason) => log(`error: ${reasonOf(reason)}`));
+
+const [first = "", second = ""] = process.argv.slice(2);
+if (first === "--inspect") process.exit(await inspect(second));
+try {
+  await run(first);
+} catch (error) {
+  await tell({ ready: false, error: reasonOf(error) });
+  process.exit(1);
+}

@@ -1,0 +1,85 @@
+// What a GGUF file says of itself: name, sizes, and what the model can be asked to do.
+import { stat } from "node:fs/promises";
+import type { GgufFileInfo } from "node-llama-cpp";
+import type { Library } from "./library.ts";
+
+export interface ModelFacts {
+  architecture: string;
+  name: string | undefined;
+  author: string | undefined;
+  /** Tokens; the length that the model was trained for. */
+  context: number | undefined;
+  embeddingLength: number | undefined;
+  parameters: number | undefined;
+  /** As the file types are usually named, e.g. `Q4_K_M`. */
+  quantization: string | undefined;
+  capabilities: { chat: boolean; completion: boolean; embeddings: boolean };
+  /** Whether the chat template has a place for tools. */
+  tools: boolean;
+  chatTemplate: string | undefined;
+}
+
+/** A failure that the operator can mend; its message is one clear sentence. */
+export class ModelFileError extends Error {
+  override readonly name = "ModelFileError";
+}
+
+/** Architectures that only read text; they have neither a next token nor a chat. */
+const encoderOnly = /bert|gemma-embedding|t5encoder/;
+
+/** Reads the header only. Rejects with a ModelFileError. */
+export async function readModelFacts(library: Library, path: string): Promise<ModelFacts> {
+  await checkModelFile(path);
+  try {
+    return factsOf(library, await library.readGgufFileInfo(path, { sourceType: "filesystem", logWarnings: false }));
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new ModelFileError(`The header of ${path} is damaged or incomplete; get the file again (${reason}).`);
+  }
+}
+
+/** Rejects with a ModelFileError when there is no GGUF at the path; resolves with its size in bytes and its age. */
+export async function checkModelFile(path: string): Promise<{ sizeBytes: number; modified: Date }> {
+  const file = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") throw new ModelFileError(`There is no file at ${path}. Check the path of the model.`);
+    throw new ModelFileError(`The file ${path} cannot be read (${error.code ?? error.message}). Check its permissions.`);
+  });
+  if (!file.isFile()) throw new ModelFileError(`${path} is not a file. Name the .gguf file itself.`);
+  const magic = await Bun.file(path).slice(0, 4).text();
+  if (magic !== "GGUF") throw new ModelFileError(`${path} is not a GGUF file. Models have to be in the GGUF format.`);
+  return { sizeBytes: file.size, modified: file.mtime };
+}
+
+export function factsOf(library: Library, info: GgufFileInfo): ModelFacts {
+  const { general } = info.metadata;
+  const { architecture } = general;
+  const chatTemplate = info.metadata.tokenizer?.chat_template;
+  const generates = !encoderOnly.test(architecture);
+  const { context_length: context, embedding_length: embeddingLength, pooling_type: pooling } = info.architectureMetadata;
+  const fileType = general.file_type;
+  return {
+    architecture,
+    name: general.name,
+    author: general.author,
+    context,
+    embeddingLength,
+    parameters: countParameters(info),
+    quantization: fileType === undefined ? undefined : library.GgufFileType[fileType]?.replace("MOSTLY_", ""),
+    capabilities: {
+      chat: generates && chatTemplate !== undefined && chatTemplate.trim() !== "",
+      completion: generates,
+      // 0 is "no pooling" and 4 ranks pairs of texts (llama.cpp, enum llama_pooling_type): neither makes one vector.
+      embeddings: !generates || (pooling !== undefined && pooling > 0 && pooling < 4),
+    },
+    tools: /\btools\b/.test(chatTemplate ?? ""),
+    chatTemplate,
+  };
+}
+
+function countParameters(info: GgufFileInfo): number | undefined {
+  if (info.fullTensorInfo === undefined) return undefined;
+  return info.fullTensorInfo.reduce(
+    (sum, { dimensions }) => sum + dimensions.reduce<number>((product, size) => product * Number(size), 1),
+    0,
+  );
+}

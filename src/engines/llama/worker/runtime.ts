@@ -1,0 +1,36 @@
+// What a loaded model consists of, for those who answer requests with it.
+import type { ChatWrapper, Llama, LlamaContext, LlamaModel } from "node-llama-cpp";
+import type { Library } from "./library.ts";
+import type { ModelFacts } from "./model-facts.ts";
+import type { ReplySyntax } from "./reply-format.ts";
+import type { SequencePool } from "./sequence-pool.ts";
+
+export interface ModelRuntime {
+  library: Library;
+  llama: Llama;
+  model: LlamaModel;
+  modelId: string;
+  facts: ModelFacts;
+  /** Unix seconds. */
+  created: number;
+  /** Tokens of one sequence, prompt and reply together. */
+  contextSize: number;
+  /** Generations side by side. */
+  parallel: number;
+  threads: number;
+  vocabularySize: number;
+  /** A token stands for at most so many bytes of text. */
+  longestTokenBytes: number;
+  /** Writes what the operator should know of a failed request to the log: never what a client sent. */
+  report: (error: unknown) => void;
+}
+
+/** A model that writes text; the others only make embeddings. */
+export interface Runtime extends ModelRuntime {
+  context: LlamaContext;
+  pool: SequencePool;
+  /** undefined: the file has no chat template. */
+  chat: { wrapper: ChatWrapper; syntax: ReplySyntax } | undefined;
+  /** Tokens of a prompt that are evaluated in one go; follows the speed of the machine. */
+  promptPortion: number;
+}

@@ -1,0 +1,109 @@
+// How the next token is chosen: the request's sampling parameters, and their translation for the library.
+import type { LlamaGrammarEvaluationState, LlamaModel, SequenceEvaluateOptions, Token, TokenBias } from "node-llama-cpp";
+import { type Fields, isObject } from "./fields.ts";
+import type { Library } from "./library.ts";
+import { invalid } from "./request-error.ts";
+
+export interface Sampling {
+  temperature: number;
+  topP: number;
+  topK: number;
+  minP: number;
+  frequencyPenalty: number;
+  presencePenalty: number;
+  seed: number | undefined;
+  bias: TokenBias | undefined;
+}
+
+/**
+ * The library's own default of 40 would change what temperature 1 means. Beyond a thousand candidates nothing
+ * sensible is left, and sorting a vocabulary of 150,000 for every token takes milliseconds.
+ */
+const mostCandidates = 1000;
+
+/** Reads `temperature`, `top_p`, `top_k`, `min_p`, the penalties, `seed` and `logit_bias`. Defaults as in the API. */
+export function readSampling(fields: Fields, library: Library, model: LlamaModel, vocabularySize: number): Sampling {
+  const topP = fields.number("top_p", 0, 1) ?? 1;
+  if (topP === 0) throw invalid("top_p must be greater than 0 and at most 1.");
+  const topK = fields.integer("top_k", 0, Number.MAX_SAFE_INTEGER) ?? 0;
+  const seed = fields.value("seed");
+  if (seed !== undefined && !Number.isInteger(seed)) throw invalid("seed must be a whole number.");
+  return {
+    temperature: fields.number("temperature", 0, 2) ?? 1,
+    topP,
+    topK: topK === 0 ? mostCandidates : Math.min(topK, mostCandidates),
+    minP: fields.number("min_p", 0, 1) ?? 0,
+    frequencyPenalty: fields.number("frequency_penalty", -2, 2) ?? 0,
+    presencePenalty: fields.number("presence_penalty", -2, 2) ?? 0,
+    // llama.cpp takes 32 bits.
+    seed: seed === undefined ? undefined : (seed as number) >>> 0,
+    bias: readBias(fields.value("logit_bias"), library, model, vocabularySize),
+  };
+}
+
+/**
+ * Options for `sequence.evaluate`. Every default of the library is overridden (engine trap 2): it would decode
+ * greedily, cut to 40 candidates, and seed by the second, so that all choices of a request were the same.
+ * @param choice index of the choice, so that equal seeds do not make equal choices
+ * @param generated grows as the generation goes on; the penalties look at all of it
+ */
+export function evaluateOptions(
+  sampling: Sampling,
+  choice: number,
+  generated: Token[],
+  contextSize: number,
+  grammar: () => LlamaGrammarEvaluationState | undefined,
+): SequenceEvaluateOptions {
+  const { frequencyPenalty, presencePenalty, bias, seed } = sampling;
+  return {
+    temperature: sampling.temperature,
+    topP: sampling.topP,
+    topK: sampling.topK,
+    minP: sampling.minP,
+    seed: seed === undefined ? randomSeed() : (seed + choice) >>> 0,
+    grammarEvaluationState: grammar,
+    yieldEogToken: true,
+    ...(bias === undefined ? {} : { tokenBias: bias }),
+    ...(frequencyPenalty === 0 && presencePenalty === 0
+      ? {}
+      : {
+          repeatPenalty: {
+            punishTokens: () => generated,
+            maxPunishTokens: contextSize,
+            penalty: 1,
+            frequencyPenalty,
+            presencePenalty,
+          },
+        }),
+  };
+}
+
+function randomSeed(): number {
+  return crypto.getRandomValues(new Uint32Array(1))[0] ?? 0;
+}
+
+function readBias(
+  value: unknown,
+  library: Library,
+  model: LlamaModel,
+  vocabularySize: number,
+): TokenBias | undefined {
+  if (value === undefined) return undefined;
+  if (!isObject(value)) throw invalid("logit_bias must be an object of token ids and numbers from -100 to 100.");
+  const entries = Object.entries(value);
+  if (entries.length === 0) return undefined;
+  const biases = library.TokenBias.for(model);
+  for (const [key, bias] of entries) {
+    const token = Number(key);
+    if (!/^\d+$/.test(key) || token >= vocabularySize) {
+      throw invalid(`logit_bias.${key}: the model has no such token; its token ids are 0 to ${vocabularySize - 1}.`);
+    }
+    if (typeof bias !== "number" || !(bias >= -100 && bias <= 100)) {
+      throw invalid(`logit_bias.${key} must be a number from -100 to 100.`);
+    }
+    // The library takes no bias for tokens that end a reply; saying nothing would look like success.
+    if (model.isEogToken(token as Token)) throw invalid(`logit_bias.${key}: this token ends the reply and takes no bias.`);
+    biases.set(token as Token, bias === -100 ? "never" : { logit: bias });
+  }
+  return biases;
+}

@@ -1,0 +1,117 @@
+// Lends the context's sequences, one a generation, to those who wait in the order of their asking.
+import type { LlamaContext, LlamaContextSequence, Token } from "node-llama-cpp";
+
+interface Slot {
+  sequence: LlamaContextSequence;
+  /** Counts up with every loan; the lowest was unused for longest. */
+  lastUse: number;
+}
+
+interface Waiter {
+  prompt: readonly Token[];
+  resolve: (lease: Lease) => void;
+}
+
+export interface Lease {
+  readonly sequence: LlamaContextSequence;
+  /** Gives the sequence back with its tokens kept; `broken`: its state is not to be trusted and is cleared first. */
+  release(broken: boolean): Promise<void>;
+}
+
+export interface PoolState {
+  total: number;
+  busy: number;
+  free: number;
+  waiting: number;
+}
+
+/** Below this share of the prompt, keeping another conversation's tokens is worth more than reusing these. */
+const worthwhileShare = 0.5;
+
+export class SequencePool {
+  readonly #context: LlamaContext;
+  readonly #free: Slot[];
+  readonly #waiters: Waiter[] = [];
+  readonly #total: number;
+  #loans = 0;
+
+  constructor(context: LlamaContext) {
+    this.#context = context;
+    this.#total = context.totalSequences;
+    // The library throws when it has no sequence left, so all are taken at once and never given back to it.
+    this.#free = Array.from({ length: this.#total }, () => ({ sequence: context.getSequence(), lastUse: 0 }));
+  }
+
+  get state(): PoolState {
+    const free = this.#free.length;
+    return { total: this.#total, busy: this.#total - free, free, waiting: this.#waiters.length };
+  }
+
+  /**
+   * Resolves when a sequence is free, first come, first served; among several, the one that keeps the longest
+   * beginning of `prompt` already evaluated. Rejects with the signal's reason when it is aborted before that.
+   */
+  async acquire(prompt: readonly Token[], signal: AbortSignal): Promise<Lease> {
+    signal.throwIfAborted();
+    const slot = this.#take(prompt);
+    if (slot !== undefined) return this.#lend(slot);
+    return await new Promise<Lease>((resolve, reject) => {
+      const onAbort = () => {
+        const index = this.#waiters.indexOf(waiter);
+        if (index >= 0) this.#waiters.splice(index, 1);
+        reject(signal.reason);
+      };
+      const waiter: Waiter = {
+        prompt,
+        resolve: (lease) => {
+          signal.removeEventListener("abort", onAbort);
+          resolve(lease);
+        },
+      };
+      signal.addEventListener("abort", onAbort, { once: true });
+      this.#waiters.push(waiter);
+    });
+  }
+
+  #take(prompt: readonly Token[]): Slot | undefined {
+    let best: Slot | undefined;
+    let bestShared = 0;
+    for (const slot of this.#free) {
+      const shared = slot.sequence.compareContextTokens(prompt as Token[]).firstDifferentIndex;
+      const reusable = shared >= prompt.length * worthwhileShare ? shared : 0;
+      if (best === undefined || reusable > bestShared || (reusable === bestShared && slot.lastUse < best.lastUse)) {
+        best = slot;
+        bestShared = reusable;
+      }
+    }
+    if (best !== undefined) this.#free.splice(this.#free.indexOf(best), 1);
+    return best;
+  }
+
+  #lend(slot: Slot): Lease {
+    this.#loans += 1;
+    slot.lastUse = this.#loans;
+    let released = false;
+    return {
+      sequence: slot.sequence,
+      release: async (broken) => {
+        if (released) return;
+        released = true;
+        if (broken) await this.#clear(slot);
+        this.#free.push(slot);
+        const waiter = this.#waiters.shift();
+        const next = waiter === undefined ? undefined : this.#take(waiter.prompt);
+        if (waiter !== undefined && next !== undefined) waiter.resolve(this.#lend(next));
+      },
+    };
+  }
+
+  async #clear(slot: Slot): Promise<void> {
+    try {
+      await slot.sequence.clearHistory();
+    } catch {
+      await slot.sequence.dispose();
+      slot.sequence = this.#context.getSequence();
+    }
+  }
+}

@@ -1,0 +1,91 @@
+// The worker's HTTP server on a Unix domain socket: OpenAI-shaped routes, and errors in the OpenAI shape.
+import { answerChat } from "./chat.ts";
+import { answerCompletion } from "./completion.ts";
+import { Embedder } from "./embedding.ts";
+import { Fields, isObject } from "./fields.ts";
+import { writesText } from "./load.ts";
+import { asRequestError, errorBody, invalid, RequestError } from "./request-error.ts";
+import type { ModelRuntime, Runtime } from "./runtime.ts";
+
+/** The gateway has its own, lower limit for what clients send. */
+const largestBodyBytes = 64 * 1024 * 1024;
+
+type Handler = (fields: Fields, signal: AbortSignal) => Promise<Response>;
+
+/** Listens on the socket until the process ends. */
+export function serve(socket: string, runtime: ModelRuntime | Runtime): void {
+  const embedder = new Embedder(runtime);
+  const posts: Readonly<Record<string, Handler>> = {
+    "/chat/completions": (fields, signal) => answerChat(requireText(runtime), fields, signal),
+    "/completions": (fields, signal) => answerCompletion(requireText(runtime), fields, signal),
+    "/embeddings": (fields, signal) => embedder.answer(fields, signal),
+  };
+  const gets: Readonly<Record<string, () => object>> = {
+    "/models": () => ({ object: "list", data: [describe(runtime)] }),
+    "/health": () => ({ status: "ok", sequences: writesText(runtime) ? runtime.pool.state : undefined }),
+  };
+  Bun.serve({
+    unix: socket,
+    // A generation may be silent for as long as it takes; only the gateway is at the other end.
+    idleTimeout: 0,
+    maxRequestBodySize: largestBodyBytes,
+    async fetch(request) {
+      try {
+        const path = new URL(request.url).pathname;
+        const get = gets[path];
+        const post = posts[path];
+        if (get === undefined && post === undefined) throw notFound(path);
+        if (request.method === "GET" && get !== undefined) return Response.json(get());
+        if (request.method !== "POST" || post === undefined) throw methodNotAllowed(get === undefined ? "POST" : "GET");
+        return await post(await readBody(request, runtime.modelId), request.signal);
+      } catch (error) {
+        if (!(error instanceof RequestError) && !request.signal.aborted) runtime.report(error);
+        const shown = asRequestError(error);
+        const headers = { "content-type": "application/json" };
+        return new Response(errorBody(shown), { status: shown.status, headers });
+      }
+    },
+  });
+}
+
+async function readBody(request: Request, modelId: string): Promise<Fields> {
+  let body: unknown;
+  try {
+    body = await request.json();
+  } catch {
+    throw invalid("The body is not valid JSON.");
+  }
+  if (!isObject(body)) throw invalid("The body must be a JSON object.");
+  const fields = new Fields(body);
+  const model = fields.string("model");
+  if (model === undefined || model === modelId) return fields;
+  throw new RequestError(404, "invalid_request_error", "model_not_found", "This engine does not serve the model.");
+}
+
+function requireText(runtime: ModelRuntime | Runtime): Runtime {
+  if (writesText(runtime)) return runtime;
+  throw invalid("This model only makes embeddings. Use a model whose capabilities include chat or completion.");
+}
+
+function describe(runtime: ModelRuntime | Runtime): object {
+  const { facts, modelId, created, contextSize, parallel } = runtime;
+  return {
+    id: modelId,
+    object: "model",
+    created,
+    owned_by: facts.author ?? "headrace",
+    capabilities: facts.capabilities,
+    context_length: contextSize,
+    embedding_length: facts.embeddingLength,
+    parallel,
+    tools: writesText(runtime) && runtime.chat?.syntax.calls !== undefined,
+  };
+}
+
+function notFound(path: string): RequestError {
+  return new RequestError(404, "invalid_request_error", "not_found", `There is no ${path} here.`);
+}
+
+function methodNotAllowed(allowed: string): RequestError {
+  return new RequestError(405, "invalid_request_error", "method_not_allowed", `Use ${allowed} for this path.`);
+}

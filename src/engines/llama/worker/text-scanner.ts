@@ -1,0 +1,99 @@
+// Finds marker texts in text that arrives in pieces, and holds back only what could be the beginning of a marker.
+
+export interface ScannedText {
+  /** What may be delivered: it holds no marker and cannot become one. */
+  text: string;
+  /** The marker that follows `text`; it is taken out. undefined: none yet. */
+  marker: string | undefined;
+}
+
+interface Piece {
+  text: string;
+  /** Text of a control token (as `<|im_end|>`): it can be part of a marker but is never delivered. */
+  hidden: boolean;
+}
+
+export class TextScanner {
+  #markers: readonly string[] = [];
+  #firstCharacters = new Set<string>();
+  #pieces: Piece[] = [];
+  #raw = "";
+
+  /** Applies to what is held back, too. Empty markers are ignored. */
+  setMarkers(markers: Iterable<string>): void {
+    this.#markers = [...new Set(markers)].filter((marker) => marker !== "");
+    this.#firstCharacters = new Set(this.#markers.map((marker) => marker.charAt(0)));
+  }
+
+  push(text: string, hidden: boolean): void {
+    if (text === "") return;
+    this.#pieces.push({ text, hidden });
+    this.#raw += text;
+  }
+
+  /** Call until it returns no marker. */
+  next(): ScannedText {
+    if (!this.#mayHoldMarker()) return { text: this.#take(this.#raw.length), marker: undefined };
+    let found: string | undefined;
+    let index = -1;
+    for (const marker of this.#markers) {
+      const at = this.#raw.indexOf(marker);
+      if (at < 0) continue;
+      if (found === undefined || at < index || (at === index && marker.length > found.length)) {
+        found = marker;
+        index = at;
+      }
+    }
+    if (found === undefined) return { text: this.#take(this.#raw.length - this.#heldLength()), marker: undefined };
+    const text = this.#take(index);
+    this.#take(found.length);
+    return { text, marker: found };
+  }
+
+  /** Everything that is left, as at the end of the text. */
+  flush(): string {
+    return this.#take(this.#raw.length);
+  }
+
+  /** Everything that is left with the text of control tokens, for a reader that goes on by itself. */
+  takeRaw(): string {
+    const raw = this.#raw;
+    this.#take(raw.length);
+    return raw;
+  }
+
+  #mayHoldMarker(): boolean {
+    for (const character of this.#firstCharacters) if (this.#raw.includes(character)) return true;
+    return false;
+  }
+
+  /** Length of the longest end of the text that begins a marker. */
+  #heldLength(): number {
+    let held = 0;
+    for (const marker of this.#markers) {
+      for (let length = Math.min(marker.length - 1, this.#raw.length); length > held; length--) {
+        if (this.#raw.endsWith(marker.slice(0, length))) {
+          held = length;
+          break;
+        }
+      }
+    }
+    return held;
+  }
+
+  #take(length: number): string {
+    let visible = "";
+    let left = length;
+    while (left > 0) {
+      const piece = this.#pieces[0];
+      if (piece === undefined) break;
+      const part = piece.text.slice(0, left);
+      if (!piece.hidden) visible += part;
+      if (part.length === piece.text.length) this.#pieces.shift();
+      else piece.text = piece.text.slice(part.length);
+      left -= part.length;
+    }
+    this.#raw = this.#raw.slice(length);
+    return visible;
+  }
+}

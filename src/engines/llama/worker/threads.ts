@@ -1,0 +1,53 @@
+// Finds how many threads serve a model best on this machine, by trying (engine trap 1).
+import { availableParallelism } from "node:os";
+import type { LlamaModel } from "node-llama-cpp";
+
+/** One core stays with the gateway. */
+export const mostThreads = Math.max(1, availableParallelism() - 1);
+
+/** The whole search, and the share of one candidate: enough for some tokens of any model that is usable at all. */
+const searchMs = 2000;
+const trialMs = 150;
+const mostTokensOfTrial = 24;
+
+/**
+ * More threads can be many times slower: with two on two virtual cores a tiny model ran at a twentieth of its speed.
+ * Goes from the most threads down by halves and stops where it gets slower, as the speed has one peak.
+ */
+export async function chooseThreads(model: LlamaModel): Promise<number> {
+  const candidates: number[] = [];
+  for (let threads = mostThreads; threads >= 1; threads >>= 1) candidates.push(threads);
+  let best = candidates[0] ?? 1;
+  if (candidates.length === 1) return best;
+  let bestMs = Number.POSITIVE_INFINITY;
+  const started = performance.now();
+  for (const threads of candidates) {
+    if (performance.now() - started > searchMs) break;
+    const tokenMs = await measure(model, threads);
+    if (tokenMs > bestMs) break;
+    best = threads;
+    bestMs = tokenMs;
+  }
+  return best;
+}
+
+/** Milliseconds a token. */
+async function measure(model: LlamaModel, threads: number): Promise<number> {
+  const context = await model.createContext({ contextSize: 64, batchSize: 16, threads });
+  try {
+    const sequence = context.getSequence();
+    const start = model.tokens.bos ?? model.tokens.eos ?? model.tokenize("a")[0];
+    if (start === undefined) return Number.POSITIVE_INFINITY;
+    let count = 0;
+    let started = 0;
+    for await (const _ of sequence.evaluate([start], { yieldEogToken: true })) {
+      // The first token also pays for setting up the threads.
+      if (count === 0) started = performance.now();
+      else if (performance.now() - started > trialMs || count >= mostTokensOfTrial) break;
+      count += 1;
+    }
+    return (performance.now() - started) / Math.max(1, count);
+  } finally {
+    await context.dispose();
+  }
+}

@@ -1,0 +1,44 @@
+// The model servers that people commonly run on their own machine, found by asking their default ports on loopback.
+import { GatewayError } from "../domain/errors.ts";
+import { getModels } from "./http-engine.ts";
+
+export interface LocalServer {
+  /** Name of the upstream it becomes. */
+  name: string;
+  /** How people call it. */
+  title: string;
+  port: number;
+}
+
+export const knownLocalServers: readonly LocalServer[] = [
+  { name: "ollama", title: "Ollama", port: 11434 },
+  { name: "lmstudio", title: "LM Studio", port: 1234 },
+  { name: "vllm", title: "vLLM", port: 8000 },
+  { name: "llama-server", title: "llama-server", port: 8080 },
+];
+
+export interface FoundServer extends LocalServer {
+  url: string;
+  /** Undefined where it wants a credential first. */
+  models: readonly string[] | undefined;
+}
+
+const probeTimeoutMs = 700;
+
+/** Asks all at once for their model lists; whatever does not answer as an OpenAI-compatible server is not one. */
+export async function findLocalServers(servers: readonly LocalServer[], ownPort: number): Promise<FoundServer[]> {
+  const probes = servers
+    .filter((server) => server.port !== ownPort)
+    .map(async (server): Promise<FoundServer | undefined> => {
+      const url = `http://127.0.0.1:${server.port}/v1`;
+      try {
+        const target = { name: server.name, url, firstByteTimeoutMs: probeTimeoutMs };
+        const models = await getModels(target, AbortSignal.timeout(probeTimeoutMs));
+        return { ...server, url, models: models.map((model) => model.id) };
+      } catch (error) {
+        const locked = error instanceof GatewayError && /answered 40[13]$/.test(error.message);
+        return locked ? { ...server, url, models: undefined } : undefined;
+      }
+    });
+  return (await Promise.all(probes)).filter((found) => found !== undefined);
+}

@@ -1,0 +1,39 @@
+// An OpenAI-compatible server as an engine: Ollama, vLLM, SGLang, llama-server, LM Studio, LocalAI, or a cloud API.
+import type { Engine, EngineModel, EngineRequest, EngineResponse } from "../domain/engine.ts";
+import { getModels, type HttpTarget, postJson } from "./http-engine.ts";
+
+export interface UpstreamOptions {
+  name: string;
+  /** Base URL, usually ending in `/v1`. */
+  url: string;
+  apiKey?: string | undefined;
+  firstByteTimeoutMs: number;
+  idleTimeoutMs: number;
+}
+
+export class UpstreamEngine implements Engine {
+  readonly name: string;
+  readonly idleTimeoutMs: number;
+  readonly #target: HttpTarget;
+
+  constructor(options: UpstreamOptions) {
+    this.name = options.name;
+    this.idleTimeoutMs = options.idleTimeoutMs;
+    this.#target = {
+      name: options.name,
+      url: options.url.replace(/\/+$/, ""),
+      apiKey: options.apiKey,
+      firstByteTimeoutMs: options.firstByteTimeoutMs,
+    };
+  }
+
+  send(request: EngineRequest, signal: AbortSignal): Promise<EngineResponse> {
+    return postJson(this.#target, request, signal);
+  }
+
+  models(signal: AbortSignal): Promise<EngineModel[]> {
+    return getModels(this.#target, signal);
+  }
+
+  async close(): Promise<void> {}
+}

@@ -1,0 +1,59 @@
+// Where a request comes from: the client's address behind trusted proxies, and whether it is from this machine.
+import { BlockList, isIP } from "node:net";
+
+/** Addresses whose `X-Forwarded-For` is believed. */
+export function trustedProxies(entries: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const entry of entries) {
+    const [address = "", bits] = entry.split("/");
+    const family = isIP(address) === 6 ? "ipv6" : "ipv4";
+    if (bits === undefined) list.addAddress(address, family);
+    else list.addSubnet(address, Number(bits), family);
+  }
+  return list;
+}
+
+/** The peer, or, walking `X-Forwarded-For` from the right, the first address that is no trusted proxy. */
+export function clientAddress(req: Request, peer: string, trusted: BlockList): string {
+  let address = plain(peer);
+  if (!isTrusted(address, trusted)) return address;
+  const hops = (req.headers.get("x-forwarded-for") ?? "").split(",").map((hop) => plain(hop.trim()));
+  for (const hop of hops.reverse()) {
+    if (isIP(hop) === 0) break;
+    address = hop;
+    if (!isTrusted(hop, trusted)) break;
+  }
+  return address;
+}
+
+/**
+ * A request is local only if both its peer and its Host are loopback and no proxy passed it on: a tunnel or proxy on
+ * the same host must not make the internet local, nor may a web page that rebinds its name to 127.0.0.1.
+ */
+export function isLocalRequest(req: Request, peer: string): boolean {
+  if (!isLoopback(plain(peer))) return false;
+  if (!isLoopbackHost(req.headers.get("host") ?? "")) return false;
+  for (const name of req.headers.keys()) {
+    if (name === "forwarded" || name === "via" || name.startsWith("x-forwarded-")) return false;
+  }
+  return true;
+}
+
+function isLoopbackHost(host: string): boolean {
+  const name = host.replace(/:\d+$/, "").toLowerCase();
+  return name === "localhost" || name === "[::1]" || (isIP(name) === 4 && isLoopback(name));
+}
+
+function isLoopback(address: string): boolean {
+  return address === "::1" || /^127\./.test(address);
+}
+
+function isTrusted(address: string, trusted: BlockList): boolean {
+  const family = isIP(address);
+  return family !== 0 && trusted.check(address, family === 6 ? "ipv6" : "ipv4");
+}
+
+/** An IPv4 address that arrives in IPv6 clothes is an IPv4 address. */
+function plain(address: string): string {
+  return address.startsWith("::ffff:") && isIP(address.slice(7)) === 4 ? address.slice(7) : address;
+}

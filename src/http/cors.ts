@@ -1,0 +1,38 @@
+// Cross-origin access for web pages of configured origins; none by default.
+
+const allowedMethods = "GET, POST, OPTIONS";
+const exposedHeaders = [
+  "x-request-id",
+  "retry-after",
+  "retry-after-ms",
+  "x-should-retry",
+  "openai-processing-ms",
+  ...["limit", "remaining", "reset"].flatMap((part) => [`x-ratelimit-${part}-requests`, `x-ratelimit-${part}-tokens`]),
+].join(", ");
+
+/** Headers for an answer to `origin`; nothing where it is not allowed. Credentials are never cookies, so `*` is sound. */
+export function corsHeaders(req: Request, origins: readonly string[]): Record<string, string> {
+  const origin = req.headers.get("origin");
+  if (origin === null || origins.length === 0) return {};
+  if (origins.includes("*"))
+    return { "access-control-allow-origin": "*", "access-control-expose-headers": exposedHeaders };
+  if (!origins.includes(origin)) return {};
+  return { "access-control-allow-origin": origin, "access-control-expose-headers": exposedHeaders, vary: "Origin" };
+}
+
+/** Answers a preflight (Fetch standard, 3.2.2). SDKs send `X-Stainless-*` and more: whatever is asked for is allowed. */
+export function preflight(req: Request, origins: readonly string[]): Response | undefined {
+  if (req.method !== "OPTIONS" || !req.headers.has("access-control-request-method")) return undefined;
+  const headers = corsHeaders(req, origins);
+  if (!("access-control-allow-origin" in headers)) return undefined;
+  const asked = req.headers.get("access-control-request-headers");
+  return new Response(null, {
+    status: 204,
+    headers: {
+      ...headers,
+      "access-control-allow-methods": allowedMethods,
+      ...(asked ? { "access-control-allow-headers": asked } : {}),
+      "access-control-max-age": "600",
+    },
+  });
+}

@@ -1,0 +1,139 @@
+// The endpoints that run models: decode and check the body once, hand over to `run`, answer with text or a stream.
+import type { z } from "zod";
+import { chatChunk, chatCompletion, chatRequest } from "../domain/chat.ts";
+import { completionRequest, textCompletion } from "../domain/completion.ts";
+import { embeddingList, embeddingRequest } from "../domain/embedding.ts";
+import type { Operation } from "../domain/engine.ts";
+import { GatewayError } from "../domain/errors.ts";
+import type { Principal } from "../domain/principal.ts";
+import { countTexts, type TextOrTokens } from "../domain/wire.ts";
+import type { DecodedRequest } from "../inference/dispatch.ts";
+import { type InferenceDeps, run } from "../inference/run.ts";
+import { type BodyLimits, readJsonBody } from "./body.ts";
+import { renderError, toGatewayError } from "./errors.ts";
+import type { Exchange, RouteDoc, ScopedRoute } from "./route.ts";
+import { validate } from "./validation.ts";
+
+export interface RequestLimits extends BodyLimits {
+  messages: number;
+}
+
+export interface InferenceRouteDeps extends InferenceDeps {
+  /** Read for every request: a reload may change them. */
+  limits(): RequestLimits;
+}
+
+const schemas: Readonly<Record<Operation, z.ZodType>> = {
+  chat: chatRequest,
+  completion: completionRequest,
+  embedding: embeddingRequest,
+};
+
+const inferenceErrors = [
+  "invalid_request",
+  "model_not_found",
+  "request_too_large",
+  "unsupported_media_type",
+  "upstream_error",
+  "upstream_timeout",
+  "service_unavailable",
+] as const;
+
+export function inferenceRoutes(deps: InferenceRouteDeps): ScopedRoute[] {
+  const route = (
+    path: string,
+    operation: Operation,
+    doc: Omit<RouteDoc, "tag" | "requestBody" | "errors">,
+  ): ScopedRoute => ({
+    method: "POST",
+    path,
+    access: "chat:write",
+    doc: { ...doc, tag: "Inference", requestBody: schemas[operation], errors: inferenceErrors },
+    handle: (exchange, principal) => answer(operation, exchange, principal, deps),
+  });
+  return [
+    route("/v1/chat/completions", "chat", {
+      operationId: "createChatCompletion",
+      summary: "Create a chat completion",
+      description:
+        "With `stream: true` the answer is a stream of Server-Sent Events that ends with `data: [DONE]`. An error in an open stream is one event with an `error` member, after which the connection closes without `[DONE]`. Lines that begin with a colon are keep-alives.",
+      response: { description: "The completion, or its chunks.", json: chatCompletion, stream: chatChunk },
+    }),
+    route("/v1/completions", "completion", {
+      operationId: "createCompletion",
+      summary: "Create a text completion (legacy)",
+      response: { description: "The completion, or its chunks.", json: textCompletion, stream: textCompletion },
+    }),
+    route("/v1/embeddings", "embedding", {
+      operationId: "createEmbedding",
+      summary: "Create embeddings",
+      response: { description: "One embedding for each input, in order.", json: embeddingList },
+    }),
+  ];
+}
+
+async function answer(
+  operation: Operation,
+  exchange: Exchange,
+  principal: Principal,
+  deps: InferenceRouteDeps,
+): Promise<Response> {
+  const request = await decode(operation, exchange.req, deps.limits());
+  exchange.bodyRead();
+  exchange.note({ model: request.model, stream: request.stream });
+  let log: { finish(error?: GatewayError): void } | undefined;
+  const result = await run(
+    {
+      request,
+      principal,
+      requestId: exchange.requestId,
+      signal: exchange.req.signal,
+      renderError,
+      onEnd({ outcome, usage, error }) {
+        const { promptTokens, completionTokens, estimated } = usage;
+        exchange.note({ outcome, prompt_tokens: promptTokens, completion_tokens: completionTokens });
+        if (estimated) exchange.note({ estimated });
+        log?.finish(outcome === "failed" ? toGatewayError(error) : undefined);
+      },
+    },
+    deps,
+  );
+  if (typeof result === "string") return new Response(result, { headers: { "content-type": "application/json" } });
+  log = exchange.defer();
+  return new Response(result, {
+    headers: {
+      "content-type": "text/event-stream; charset=utf-8",
+      "cache-control": "no-cache",
+      // Tells nginx and its kind not to hold events back.
+      "x-accel-buffering": "no",
+    },
+  });
+}
+
+async function decode(operation: Operation, req: Request, limits: RequestLimits): Promise<DecodedRequest> {
+  const { text, members, body } = await readJsonBody(req, limits);
+  const { messages } = body;
+  if (Array.isArray(messages) && messages.length > limits.messages) {
+    throw new GatewayError(
+      "invalid_request",
+      `messages: must be an array of 1 to ${limits.messages} items (got an array of ${messages.length} items).`,
+    );
+  }
+  validate(schemas[operation], body);
+  return {
+    operation,
+    text,
+    members,
+    body,
+    model: body["model"] as string,
+    stream: operation !== "embedding" && body["stream"] === true,
+    width: width(operation, body),
+  };
+}
+
+/** Generations that run side by side for one request. */
+function width(operation: Operation, body: Readonly<Record<string, unknown>>): number {
+  if (operation === "embedding") return 1;
+  const choices = (body["n"] as number | null | undefined) ?? 1;
+  return operation === "completion" ? choices * countTexts(body["prompt"] as TextOrTokens) : choices;
+}

@@ -1,0 +1,75 @@
+// Which models a key may use.
+import { z } from "zod";
+import type { Model } from "../domain/model.ts";
+import { unixSeconds } from "../domain/wire.ts";
+import type { Catalog } from "../inference/catalog.ts";
+import { mayUseModel, requireModel } from "../policy/authorize.ts";
+import type { ScopedRoute } from "./route.ts";
+
+const modelShape = z
+  .object({
+    id: z.string(),
+    object: z.literal("model"),
+    created: unixSeconds,
+    owned_by: z.string(),
+    capabilities: z
+      .object({ chat: z.boolean().optional(), completion: z.boolean().optional(), embeddings: z.boolean().optional() })
+      .optional()
+      .describe("Left out where nobody says."),
+    context_length: z.int().optional().describe("Tokens of prompt and answer together. Left out where nobody says."),
+  })
+  .meta({ id: "Model" });
+
+const modelList = z.object({ object: z.literal("list"), data: z.array(modelShape) }).meta({ id: "ModelList" });
+
+export function modelRoutes(catalog: Catalog): ScopedRoute[] {
+  return [
+    {
+      method: "GET",
+      path: "/v1/models",
+      access: "models:read",
+      doc: {
+        operationId: "listModels",
+        summary: "List the models that this key may use",
+        tag: "Models",
+        response: { description: "The models.", json: modelList },
+      },
+      handle(_exchange, principal) {
+        const data = catalog
+          .list()
+          .filter((model) => mayUseModel(principal, model))
+          .map(toWire);
+        return Response.json({ object: "list", data });
+      },
+    },
+    {
+      method: "GET",
+      path: "/v1/models/*",
+      access: "models:read",
+      doc: {
+        operationId: "retrieveModel",
+        summary: "Retrieve one model",
+        description: "An id with slashes works as it is and percent-encoded.",
+        tag: "Models",
+        parameters: [{ name: "model", in: "path", description: "Model ID." }],
+        response: { description: "The model.", json: modelShape },
+        errors: ["model_not_found"],
+      },
+      handle(exchange, principal) {
+        const id = exchange.params["*"] ?? "";
+        return Response.json(toWire(requireModel(principal, catalog.find(id), id)));
+      },
+    },
+  ];
+}
+
+function toWire(model: Model): z.infer<typeof modelShape> {
+  return {
+    id: model.id,
+    object: "model",
+    created: model.created,
+    owned_by: model.ownedBy,
+    ...(model.capabilities ? { capabilities: model.capabilities } : {}),
+    ...(model.context === undefined ? {} : { context_length: model.context }),
+  };
+}

@@ -1,0 +1,164 @@
+// The OpenAPI 3.1 document of exactly what is served, made from the route table.
+import { z } from "zod";
+import { type ErrorCode, errorCodes } from "../domain/errors.ts";
+import { scopeMeanings } from "../domain/scope.ts";
+import { errorTable } from "./errors.ts";
+import type { Route } from "./route.ts";
+
+type Json = Record<string, unknown>;
+
+export interface OpenApiOperation {
+  operationId: string;
+  summary: string;
+  description?: string;
+  tags: string[];
+  security: Record<string, string[]>[];
+  parameters?: Json[];
+  requestBody?: Json;
+  responses: Record<string, Json>;
+}
+
+export interface OpenApiDocument {
+  openapi: string;
+  info: { title: string; version: string; description: string };
+  paths: Record<string, Record<string, OpenApiOperation>>;
+  components: { schemas: Record<string, Json>; securitySchemes: Record<string, Json> };
+}
+
+const errorSchema = {
+  type: "object",
+  required: ["error"],
+  properties: {
+    error: {
+      type: "object",
+      required: ["message", "type", "code"],
+      additionalProperties: false,
+      properties: {
+        message: { type: "string", description: "Text for people." },
+        type: { type: "string", enum: [...new Set(Object.values(errorTable).map((shape) => shape.type))] },
+        code: { type: "string", enum: [...errorCodes] },
+      },
+    },
+  },
+};
+
+export function openApiDocument(routes: readonly Route[], version: string): OpenApiDocument {
+  const schemas: Record<string, Json> = { Error: errorSchema };
+  const paths: OpenApiDocument["paths"] = {};
+  for (const route of routes) {
+    const path = documentedPath(route);
+    paths[path] ??= {};
+    paths[path][route.method.toLowerCase()] = operation(route, schemas);
+  }
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Headrace",
+      version,
+      description:
+        "A model inference gateway. Client libraries for the OpenAI API work with this base address and an API key. Within `/v1` only additive changes are made.",
+    },
+    paths,
+    components: {
+      schemas,
+      securitySchemes: {
+        bearer: { type: "http", scheme: "bearer", description: "An API key: `Authorization: Bearer sk_…`" },
+        apiKey: { type: "apiKey", in: "header", name: "X-API-Key", description: "An API key: `X-API-Key: sk_…`" },
+      },
+    },
+  };
+}
+
+/** `/v1/models/*` reads `/v1/models/{model}` in the document. */
+function documentedPath(route: Route): string {
+  const rest = route.doc.parameters?.at(-1)?.name ?? "rest";
+  return route.path.replace(/\*$/, `{${rest}}`).replace(/:(\w+)/g, "{$1}");
+}
+
+function operation(route: Route, schemas: Record<string, Json>): OpenApiOperation {
+  const { doc, access } = route;
+  const scoped = access !== "public";
+  const scopeText = scoped ? `Needs the scope \`${access}\`: ${scopeMeanings[access]}` : "";
+  const description = [doc.description, scopeText].filter(Boolean).join("\n\n");
+  const codes: ErrorCode[] = [
+    ...(scoped ? (["invalid_api_key", "insufficient_scope"] as const) : []),
+    ...(doc.errors ?? []),
+  ];
+  codes.push("internal_error");
+  return {
+    operationId: doc.operationId,
+    summary: doc.summary,
+    ...(description ? { description } : {}),
+    tags: [doc.tag],
+    security: scoped ? [{ bearer: [] }, { apiKey: [] }] : [],
+    ...(doc.parameters
+      ? {
+          parameters: doc.parameters.map((parameter) => ({ ...parameter, required: true, schema: { type: "string" } })),
+        }
+      : {}),
+    ...(doc.requestBody
+      ? {
+          requestBody: {
+            required: true,
+            content: { "application/json": { schema: component(doc.requestBody, schemas) } },
+          },
+        }
+      : {}),
+    responses: { "200": success(route, schemas), ...errorResponses(codes) },
+  };
+}
+
+function success({ doc: { response } }: Route, schemas: Record<string, Json>): Json {
+  const content: Json = {};
+  if (response.json) content["application/json"] = { schema: component(response.json, schemas) };
+  if (response.stream) content["text/event-stream"] = { schema: component(response.stream, schemas) };
+  if (response.contentType) content[response.contentType] = {};
+  return {
+    description: response.description,
+    headers: { "x-request-id": { description: "Finds the request in logs and usage.", schema: { type: "string" } } },
+    content,
+  };
+}
+
+/** Several codes may share a status. */
+function errorResponses(codes: readonly ErrorCode[]): Record<string, Json> {
+  const responses: Record<string, Json> = {};
+  for (const code of codes) {
+    const { status, when } = errorTable[code];
+    const known = responses[status]?.["description"];
+    responses[status] = {
+      description: `${known ? `${known}\n\n` : ""}\`${code}\`: ${when}`,
+      content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
+    };
+  }
+  return responses;
+}
+
+/** Registers a schema and all that it refers to; gives a reference, or the schema itself where it has no name. */
+function component(schema: z.ZodType, schemas: Record<string, Json>): Json {
+  const {
+    $schema: _,
+    $defs,
+    ...root
+  } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as Json & { $defs?: Record<string, Json> };
+  const relocate = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(relocate);
+    if (typeof value !== "object" || value === null) return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([name, inner]) => [
+        name,
+        name === "$ref" && typeof inner === "string"
+          ? inner.replace("#/$defs/", "#/components/schemas/")
+          : relocate(inner),
+      ]),
+    );
+  };
+  for (const [name, definition] of Object.entries($defs ?? {})) {
+    const { id: _id, ...rest } = definition;
+    schemas[name] = relocate(rest) as Json;
+  }
+  const { id, ...rest } = relocate(root) as Json & { id?: string };
+  if (typeof id !== "string" || "$ref" in rest) return rest;
+  schemas[id] = rest;
+  return { $ref: `#/components/schemas/${id}` };
+}

@@ -1,0 +1,52 @@
+// What a route is: the server, the OpenAPI document and the tests all read the same table of these.
+import type { z } from "zod";
+import type { ErrorCode, GatewayError } from "../domain/errors.ts";
+import type { LogFields } from "../domain/log.ts";
+import type { Principal } from "../domain/principal.ts";
+import type { Scope } from "../domain/scope.ts";
+
+/** One request on its way through the server. */
+export interface Exchange {
+  req: Request;
+  /** Path parameters as the router matched them; `*` holds the rest of a wildcard path, decoded. */
+  params: Readonly<Record<string, string>>;
+  requestId: string;
+  /** Adds to the request's line in the log. */
+  note(fields: LogFields): void;
+  /** The body is read: from here on silence is the model's, and thinking may take longer than any idle timer. */
+  bodyRead(): void;
+  /** The log line waits for `finish`, because the answer goes on after the handler returns. */
+  defer(): { finish(error?: GatewayError): void };
+}
+
+export interface RouteDoc {
+  operationId: string;
+  summary: string;
+  description?: string;
+  tag: "Inference" | "Models" | "Service";
+  parameters?: readonly { name: string; in: "path"; description: string }[];
+  requestBody?: z.ZodType;
+  /** The 200 answer. */
+  response: { description: string; json?: z.ZodType; stream?: z.ZodType; contentType?: string };
+  errors?: readonly ErrorCode[];
+}
+
+interface RouteBase {
+  method: "GET" | "POST";
+  /** As Bun's router reads it: `/v1/models/*`. */
+  path: string;
+  doc: RouteDoc;
+}
+
+export interface PublicRoute extends RouteBase {
+  access: "public";
+  handle(exchange: Exchange): Response | Promise<Response>;
+}
+
+export interface ScopedRoute extends RouteBase {
+  access: Scope;
+  handle(exchange: Exchange, principal: Principal): Response | Promise<Response>;
+}
+
+/** Deny by default: a route without a scope has to say `public`. */
+export type Route = PublicRoute | ScopedRoute;

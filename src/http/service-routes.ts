@@ -1,0 +1,106 @@
+// What a monitor or a newcomer asks without credentials: health, readiness, the API description.
+import { z } from "zod";
+import { openApiDocument } from "./openapi.ts";
+import { referencePage } from "./reference-page.ts";
+import type { PublicRoute, Route } from "./route.ts";
+
+export interface ServiceRouteDeps {
+  version: string;
+  /** Checks of what requests need; names the parts that fail. */
+  readiness(): Promise<{ ready: boolean; checks: Record<string, "ok" | "failed" | "draining"> }>;
+  /** All routes, these included. */
+  routes(): readonly Route[];
+}
+
+const health = z.object({ status: z.literal("ok") }).meta({ id: "Health" });
+const readinessShape = z
+  .object({
+    status: z.enum(["ready", "not_ready"]),
+    checks: z.record(z.string(), z.enum(["ok", "failed", "draining"])),
+  })
+  .meta({ id: "Readiness" });
+
+export function serviceRoutes(deps: ServiceRouteDeps): PublicRoute[] {
+  let document: string | undefined;
+  let page: string | undefined;
+  const describe = () => openApiDocument(deps.routes(), deps.version);
+  return [
+    {
+      method: "GET",
+      path: "/healthz",
+      access: "public",
+      doc: {
+        operationId: "health",
+        summary: "Whether the process is alive",
+        tag: "Service",
+        response: { description: "It is.", json: health },
+      },
+      handle: () => Response.json({ status: "ok" }),
+    },
+    {
+      method: "GET",
+      path: "/readyz",
+      access: "public",
+      doc: {
+        operationId: "readiness",
+        summary: "Whether it takes requests",
+        description: "503 with the same body while it does not.",
+        tag: "Service",
+        response: { description: "It does.", json: readinessShape },
+      },
+      async handle() {
+        const { ready, checks } = await deps.readiness();
+        return Response.json({ status: ready ? "ready" : "not_ready", checks }, { status: ready ? 200 : 503 });
+      },
+    },
+    {
+      method: "GET",
+      path: "/openapi.json",
+      access: "public",
+      doc: {
+        operationId: "openapi",
+        summary: "This description, as OpenAPI 3.1",
+        tag: "Service",
+        response: { description: "The document.", contentType: "application/json" },
+      },
+      handle() {
+        document ??= JSON.stringify(describe());
+        return new Response(document, { headers: { "content-type": "application/json" } });
+      },
+    },
+    {
+      method: "GET",
+      path: "/docs",
+      access: "public",
+      doc: {
+        operationId: "reference",
+        summary: "This description, as a page to read",
+        tag: "Service",
+        response: { description: "The page.", contentType: "text/html" },
+      },
+      handle() {
+        page ??= referencePage(describe());
+        return new Response(page, {
+          headers: {
+            "content-type": "text/html; charset=utf-8",
+            "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+            "referrer-policy": "no-referrer",
+            "x-content-type-options": "nosniff",
+          },
+        });
+      },
+    },
+    {
+      method: "GET",
+      path: "/",
+      access: "public",
+      doc: {
+        operationId: "root",
+        summary: "Leads to the reference page",
+        tag: "Service",
+        response: { description: "A redirect (303) to /docs.", contentType: "text/html" },
+      },
+      handle: () => new Response(null, { status: 303, headers: { location: "/docs" } }),
+    },
+  ];
+}

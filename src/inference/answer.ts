@@ -1,0 +1,138 @@
+// Reads a whole (not streamed) answer of an engine and makes it what the client was promised.
+import { decodeEmbedding, encodeEmbedding } from "../domain/embedding.ts";
+import { GatewayError } from "../domain/errors.ts";
+import { editObject, scanObject } from "../domain/json-text.ts";
+import type { TokenUsage } from "../domain/usage.ts";
+import { type DecodedRequest, type Dispatched, publicMessage } from "./dispatch.ts";
+import { estimatePromptTokens, estimateTokens, reportedUsage, usageObject } from "./usage.ts";
+
+export interface Answer {
+  text: string;
+  usage: TokenUsage;
+}
+
+/** A batch of 2,048 long embeddings in JSON comes to about 80 MB. */
+const maxAnswerBytes = 128 * 1024 * 1024;
+
+/**
+ * The engine's bytes, unless something must change: the model's public id, usage that was not reported, members that
+ * every client expects, the encoding of embeddings. Throws `upstream_error` on anything that is not a usable answer.
+ */
+export async function readAnswer(
+  request: DecodedRequest,
+  { response, deployment }: Dispatched,
+  defaults: { id: string; created: number },
+): Promise<Answer> {
+  const text = await readText(response.body, deployment.engine.idleTimeoutMs);
+  const body = parseObject(text);
+  if (body["error"] !== undefined && body["error"] !== null) {
+    throw new GatewayError("upstream_error", publicMessage(text) ?? "The model server failed.", {
+      detail: "error in a 200 answer",
+    });
+  }
+  const list = body[request.operation === "embedding" ? "data" : "choices"];
+  if (!Array.isArray(list)) throw malformed("neither choices nor data");
+
+  const edits: Record<string, string | null> = {};
+  if (body["model"] !== request.model) edits["model"] = JSON.stringify(request.model);
+  const reported = reportedUsage(body["usage"]);
+  const usage = reported ?? estimatedUsage(request, list);
+  if (!reported) edits["usage"] = JSON.stringify(usageObject(usage, request.operation));
+  if (request.operation === "embedding") {
+    if (body["object"] !== "list") edits["object"] = '"list"';
+    if (encodeAsAsked(list, request.body["encoding_format"] === "base64")) edits["data"] = JSON.stringify(list);
+  } else {
+    if (typeof body["id"] !== "string") edits["id"] = JSON.stringify(defaults.id);
+    if (typeof body["created"] !== "number") edits["created"] = String(defaults.created);
+    const object = request.operation === "chat" ? "chat.completion" : "text_completion";
+    if (body["object"] !== object) edits["object"] = JSON.stringify(object);
+  }
+  return { text: Object.keys(edits).length === 0 ? text : editObject(text, scanObject(text), edits), usage };
+}
+
+/** Both encodings work whatever the engine returned. Changes the items in place; says whether it did. */
+function encodeAsAsked(items: unknown[], base64: boolean): boolean {
+  let changed = false;
+  for (const item of items as { embedding?: unknown }[]) {
+    const embedding = item?.embedding;
+    if (Array.isArray(embedding)) {
+      if (!base64) continue;
+      item.embedding = encodeEmbedding(embedding as number[]);
+    } else if (typeof embedding === "string") {
+      if (base64) continue;
+      const values = decodeEmbedding(embedding);
+      if (!values) throw malformed("an embedding that is not base64 of float32");
+      item.embedding = values;
+    } else {
+      throw malformed("an item without an embedding");
+    }
+    changed = true;
+  }
+  return changed;
+}
+
+function estimatedUsage(request: DecodedRequest, choices: readonly unknown[]): TokenUsage {
+  let delivered = 0;
+  if (request.operation !== "embedding") {
+    for (const choice of choices as {
+      text?: unknown;
+      message?: { content?: unknown; reasoning_content?: unknown };
+    }[]) {
+      for (const text of [choice?.text, choice?.message?.content, choice?.message?.reasoning_content]) {
+        if (typeof text === "string") delivered += Buffer.byteLength(text);
+      }
+    }
+  }
+  return {
+    promptTokens: estimatePromptTokens(request.body),
+    completionTokens: estimateTokens(delivered),
+    estimated: true,
+  };
+}
+
+function parseObject(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  } catch {
+    // Falls through: the same refusal for what is no JSON and what is no object.
+  }
+  throw malformed(`${text.length} characters that are no JSON object`);
+}
+
+async function readText(body: ReadableStream<Uint8Array> | null, idleTimeoutMs: number): Promise<string> {
+  if (!body) throw malformed("no body");
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  let idle = false;
+  const timer = setTimeout(() => {
+    idle = true;
+    void reader.cancel().catch(() => {});
+  }, idleTimeoutMs);
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (idle)
+        throw new GatewayError("upstream_timeout", "The model server stopped sending in the middle of the answer.");
+      if (done) return text + decoder.decode();
+      timer.refresh();
+      text += decoder.decode(value, { stream: true });
+      if (text.length > maxAnswerBytes) {
+        void reader.cancel().catch(() => {});
+        throw malformed(`more than ${maxAnswerBytes} characters`);
+      }
+    }
+  } catch (error) {
+    if (error instanceof GatewayError) throw error;
+    throw new GatewayError("upstream_error", "The model server broke off in the middle of the answer.", {
+      cause: error,
+    });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function malformed(detail: string): GatewayError {
+  return new GatewayError("upstream_error", "The model server sent an answer that cannot be read.", { detail });
+}

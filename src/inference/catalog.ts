@@ -1,0 +1,166 @@
+// The models on offer: what the configuration declares, merged with what engines report.
+import { environments as allEnvironments, type Environment } from "../domain/api-key.ts";
+import type { Clock } from "../domain/clock.ts";
+import type { Engine, EngineModel } from "../domain/engine.ts";
+import type { Log } from "../domain/log.ts";
+import type { Capabilities, Deployment, Model, Price } from "../domain/model.ts";
+
+/** An engine and how its models enter the catalog. */
+export interface CatalogSource {
+  engine: Engine;
+  /** Whether models that the configuration does not name are offered under the engine's own ids. */
+  discover: boolean;
+  /** Environments of its discovered models. */
+  environments: readonly Environment[];
+  /** Only a reachable source is worth a warning when it is one that somebody configured. */
+  configured: boolean;
+}
+
+/** A model as the configuration declares it. */
+export interface DeclaredModel {
+  id: string;
+  ownedBy: string | undefined;
+  capabilities: Capabilities | undefined;
+  context: number | undefined;
+  environments: readonly Environment[] | undefined;
+  price: Price | undefined;
+  deployments: readonly { engine: string; model: string; weight: number }[];
+}
+
+/** Test keys reach only models that are marked for test. */
+export const defaultEnvironments: readonly Environment[] = allEnvironments.filter((name) => name !== "test");
+
+const pollTimeoutMs = 5_000;
+
+export class Catalog {
+  readonly #log: Log;
+  readonly #clock: Clock;
+  #sources: readonly CatalogSource[] = [];
+  #declared: readonly DeclaredModel[] = [];
+  /** The last answer of each engine, kept while it cannot be reached: a restart of a server is no change of models. */
+  #reported = new Map<Engine, readonly EngineModel[]>();
+  #unreachable = new Set<Engine>();
+  #firstSeen = new Map<string, number>();
+  #models: ReadonlyMap<string, Model> = new Map();
+
+  constructor(options: { log: Log; clock: Clock }) {
+    this.#log = options.log;
+    this.#clock = options.clock;
+  }
+
+  /** Replaces sources and declarations in one step; what is known of engines that stay is kept. */
+  configure(sources: readonly CatalogSource[], declared: readonly DeclaredModel[]): void {
+    this.#sources = sources;
+    this.#declared = declared;
+    const kept = new Set(sources.map((source) => source.engine));
+    for (const engine of this.#reported.keys()) if (!kept.has(engine)) this.#reported.delete(engine);
+    this.#rebuild();
+  }
+
+  find(id: string): Model | undefined {
+    return this.#models.get(id);
+  }
+
+  list(): Model[] {
+    return [...this.#models.values()];
+  }
+
+  /** What a source last reported; undefined where it has not answered yet. */
+  reported(engine: Engine): readonly EngineModel[] | undefined {
+    return this.#reported.get(engine);
+  }
+
+  /** Asks every source for its models. Never rejects: a source that fails keeps its last answer. */
+  async refresh(): Promise<void> {
+    await Promise.all(this.#sources.map((source) => this.#poll(source)));
+    this.#rebuild();
+  }
+
+  async #poll(source: CatalogSource): Promise<void> {
+    const { engine } = source;
+    try {
+      const models = await engine.models(AbortSignal.timeout(pollTimeoutMs));
+      if (!this.#sources.includes(source)) return;
+      const isNew = !this.#reported.has(engine) || this.#unreachable.delete(engine);
+      this.#reported.set(engine, models);
+      if (isNew) this.#log.info("upstream_reached", { upstream: engine.name, models: models.length });
+    } catch (error) {
+      if (!source.configured || this.#unreachable.has(engine)) return;
+      this.#unreachable.add(engine);
+      this.#log.warn("upstream_unreachable", { upstream: engine.name, detail: describe(error) });
+    }
+  }
+
+  #rebuild(): void {
+    const models = new Map<string, Model>();
+    for (const declared of this.#declared) models.set(declared.id, this.#fromDeclaration(declared));
+    for (const source of this.#sources) {
+      if (!source.discover) continue;
+      for (const reported of this.#reported.get(source.engine) ?? []) {
+        const known = models.get(reported.id);
+        const deployment: Deployment = { engine: source.engine, model: reported.id, weight: 1 };
+        if (!known) models.set(reported.id, this.#fromReport(reported, deployment, source));
+        // The same id on several engines is one model with several deployments; a declaration is the last word.
+        else if (!this.#declared.some((declared) => declared.id === reported.id)) {
+          models.set(reported.id, merge(known, deployment, source, reported));
+        }
+      }
+    }
+    this.#models = models;
+  }
+
+  #fromDeclaration(declared: DeclaredModel): Model {
+    const deployments: Deployment[] = [];
+    let reported: EngineModel | undefined;
+    for (const { engine: name, model, weight } of declared.deployments) {
+      const engine = this.#sources.find((source) => source.engine.name === name)?.engine;
+      if (!engine) continue;
+      deployments.push({ engine, model, weight });
+      reported ??= this.#reported.get(engine)?.find((candidate) => candidate.id === model);
+    }
+    return {
+      id: declared.id,
+      created: reported?.created ?? this.#seen(declared.id),
+      ownedBy: declared.ownedBy ?? reported?.ownedBy ?? declared.deployments[0]?.engine ?? "headrace",
+      capabilities: declared.capabilities ?? reported?.capabilities,
+      context: declared.context ?? reported?.context,
+      environments: declared.environments ?? defaultEnvironments,
+      price: declared.price,
+      deployments,
+    };
+  }
+
+  #fromReport(reported: EngineModel, deployment: Deployment, source: CatalogSource): Model {
+    return {
+      id: reported.id,
+      created: reported.created ?? this.#seen(reported.id),
+      ownedBy: reported.ownedBy ?? source.engine.name,
+      capabilities: reported.capabilities,
+      context: reported.context,
+      environments: reported.environments ?? source.environments,
+      price: undefined,
+      deployments: [deployment],
+    };
+  }
+
+  #seen(id: string): number {
+    const seen = this.#firstSeen.get(id) ?? this.#clock.nowSeconds();
+    this.#firstSeen.set(id, seen);
+    return seen;
+  }
+}
+
+/** Another deployment may only narrow what the model promises, as any of them may get a request. */
+function merge(known: Model, deployment: Deployment, source: CatalogSource, reported: EngineModel): Model {
+  const contexts = [known.context, reported.context].filter((context) => context !== undefined);
+  return {
+    ...known,
+    environments: known.environments.filter((name) => (reported.environments ?? source.environments).includes(name)),
+    context: contexts.length > 0 ? Math.min(...contexts) : undefined,
+    deployments: [...known.deployments, deployment],
+  };
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

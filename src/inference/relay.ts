@@ -1,0 +1,330 @@
+// Passes a stream of events from an engine to the client: watches usage and the end, keeps a silent stream alive.
+import { GatewayError } from "../domain/errors.ts";
+import { editObject, scanObject } from "../domain/json-text.ts";
+import type { TokenUsage } from "../domain/usage.ts";
+import { type DecodedRequest, type Dispatched, publicMessage } from "./dispatch.ts";
+import { SseParser } from "./sse.ts";
+import { estimatePromptTokens, estimateTokens, reportedUsage, usageObject } from "./usage.ts";
+
+/** What was seen of a stream so far; what settlement counts. */
+export interface StreamObservation {
+  /** As reported by the engine. */
+  reported: TokenUsage | undefined;
+  /** UTF-16 units of text delivered. */
+  deliveredText: number;
+}
+
+export interface RelayOptions {
+  request: DecodedRequest;
+  /** The engine's response, perhaps still on its way. */
+  source: Promise<Dispatched>;
+  /** Id for chunks of engines that give none. */
+  completionId: string;
+  created: number;
+  heartbeatMs: number;
+  renderError(error: GatewayError): string;
+  /** Called once: without an error when the stream was delivered whole. */
+  onEnd(observed: StreamObservation, error: unknown): void;
+  /** The client's side: aborted when it left. */
+  signal: AbortSignal;
+  /** Stops the engine's work. */
+  abort(): void;
+}
+
+const encoder = new TextEncoder();
+const keepAlive = encoder.encode(": keep-alive\n\n");
+const heartbeat = Symbol("heartbeat");
+/** After `[DONE]` the rest of the connection is read this long, so that it can be used again. */
+const drainMs = 1_000;
+
+interface Chunk {
+  [member: string]: unknown;
+  choices?: unknown;
+}
+
+/**
+ * The client's side of the stream. It pulls: when the client does not read, the engine is not read. Errors become one
+ * error event and the end without `[DONE]`; a heartbeat comment goes out whenever the engine is silent.
+ */
+export function relayStream(options: RelayOptions): ReadableStream<Uint8Array> {
+  const relay = new Relay(options);
+  return new ReadableStream<Uint8Array>(
+    { pull: (controller) => relay.pull(controller), cancel: () => relay.cancelled() },
+    { highWaterMark: 0 },
+  );
+}
+
+class Relay {
+  readonly #options: RelayOptions;
+  readonly #parser = new SseParser();
+  readonly #observed: StreamObservation = { reported: undefined, deliveredText: 0 };
+  readonly #wantsUsage: boolean;
+  readonly #roleSent = new Set<number>();
+  #dispatched: Dispatched | undefined;
+  #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+  #step: Promise<string> | undefined;
+  #silentMs = 0;
+  #usageText: string | undefined;
+  #lastChunk: { id: unknown; created: unknown; model: unknown } | undefined;
+  #finishSeen = false;
+  #over = false;
+
+  constructor(options: RelayOptions) {
+    this.#options = options;
+    const streamOptions = options.request.body["stream_options"] as { include_usage?: unknown } | null | undefined;
+    this.#wantsUsage = streamOptions?.include_usage === true;
+    // A client may leave before the first pull, when nobody would cancel.
+    options.signal.addEventListener("abort", () => this.cancelled(), { once: true });
+  }
+
+  async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    if (!this.#step) {
+      this.#step = this.#next();
+      // Between two pulls, and after the client left, nobody waits for it.
+      this.#step.catch(() => {});
+    }
+    try {
+      const outcome = await this.#orHeartbeat(this.#step);
+      if (outcome === heartbeat) {
+        this.#checkIdle();
+        controller.enqueue(keepAlive);
+        return;
+      }
+      this.#step = undefined;
+      this.#silentMs = 0;
+      if (outcome === "") return controller.close();
+      controller.enqueue(encoder.encode(outcome));
+      if (this.#over) controller.close();
+    } catch (error) {
+      this.#fail(controller, error);
+    }
+  }
+
+  cancelled(): void {
+    if (this.#over) return;
+    this.#finish(new DOMException("The client left", "AbortError"));
+    this.#options.abort();
+  }
+
+  async #orHeartbeat(step: Promise<string>): Promise<string | typeof heartbeat> {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const silence = new Promise<typeof heartbeat>((resolve) => {
+      timer = setTimeout(resolve, this.#options.heartbeatMs, heartbeat);
+    });
+    try {
+      return await Promise.race([step, silence]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #checkIdle(): void {
+    this.#silentMs += this.#options.heartbeatMs;
+    const limit = this.#dispatched?.deployment.engine.idleTimeoutMs;
+    if (limit !== undefined && this.#silentMs >= limit) {
+      throw new GatewayError("upstream_timeout", "The model server stopped sending in the middle of the answer.");
+    }
+  }
+
+  #fail(controller: ReadableStreamDefaultController<Uint8Array>, error: unknown): void {
+    if (this.#over) return;
+    if (this.#options.signal.aborted) {
+      this.cancelled();
+      return;
+    }
+    const shown =
+      error instanceof GatewayError
+        ? error
+        : new GatewayError("upstream_error", "The model server broke off in the middle of the answer.", {
+            cause: error,
+          });
+    this.#finish(shown);
+    this.#options.abort();
+    try {
+      controller.enqueue(encoder.encode(`data: ${this.#options.renderError(shown)}\n\n`));
+      controller.close();
+    } catch {
+      // The client is gone as well: nobody is left to tell.
+    }
+  }
+
+  /** Text of at least one event for the client; sets #over with the last. */
+  async #next(): Promise<string> {
+    if (!this.#reader) {
+      this.#dispatched = await this.#options.source;
+      const { body } = this.#dispatched.response;
+      if (this.#over) {
+        this.#dispatched.done(false);
+        void body?.cancel().catch(() => {});
+        return "";
+      }
+      if (!body) throw new GatewayError("upstream_error", "The model server sent an empty answer.");
+      this.#reader = body.getReader();
+    }
+    for (;;) {
+      const { value, done } = await this.#reader.read();
+      const events = done ? this.#parser.end() : this.#parser.push(value);
+      let text = "";
+      for (const event of events) {
+        text += this.#event(event);
+        if (this.#over) {
+          void drain(this.#reader);
+          return text;
+        }
+      }
+      if (done) return text + this.#endWithoutDone();
+      if (text !== "") return text;
+    }
+  }
+
+  #event(data: string): string {
+    if (data === "[DONE]") return this.#done();
+    const chunk = parseChunk(data);
+    if (chunk["error"] !== undefined && chunk["error"] !== null) {
+      const said = publicMessage(data);
+      throw new GatewayError("upstream_error", said ?? "The model server failed in the middle of the answer.");
+    }
+    const usage = reportedUsage(chunk["usage"]);
+    if (usage) {
+      this.#observed.reported = usage;
+      this.#usageText = JSON.stringify(chunk["usage"]);
+    }
+    const { choices } = chunk;
+    // Chunks without a choice break clients that did not ask for usage; the one with usage is made at the end.
+    if (!Array.isArray(choices) || choices.length === 0) return "";
+    const roleAdded = this.#observe(choices);
+    this.#lastChunk = { id: chunk["id"], created: chunk["created"], model: chunk["model"] };
+    const edits = this.#edits(chunk);
+    if (roleAdded) edits["choices"] = JSON.stringify(choices);
+    const text = Object.keys(edits).length === 0 ? data : editObject(data, scanObject(data), edits);
+    return `data: ${text}\n\n`;
+  }
+
+  /** Counts what the choices deliver; gives each choice's first delta its role. Returns whether it changed one. */
+  #observe(choices: unknown[]): boolean {
+    let changed = false;
+    for (const choice of choices as {
+      index?: unknown;
+      delta?: Record<string, unknown>;
+      text?: unknown;
+      finish_reason?: unknown;
+    }[]) {
+      if (choice?.finish_reason) this.#finishSeen = true;
+      if (typeof choice?.text === "string") this.#observed.deliveredText += choice.text.length;
+      const delta = choice?.delta;
+      if (typeof delta !== "object" || delta === null) continue;
+      this.#observed.deliveredText += deltaLength(delta);
+      const index = typeof choice.index === "number" ? choice.index : 0;
+      if (this.#roleSent.has(index)) continue;
+      this.#roleSent.add(index);
+      if (delta["role"] === undefined) {
+        choice.delta = { role: "assistant", ...delta };
+        changed = true;
+      }
+    }
+    return changed;
+  }
+
+  #edits(chunk: Chunk): Record<string, string | null> {
+    const { request, completionId, created } = this.#options;
+    const edits: Record<string, string | null> = {};
+    if (chunk["model"] !== request.model) edits["model"] = JSON.stringify(request.model);
+    if (chunk["id"] === undefined) edits["id"] = JSON.stringify(completionId);
+    if (chunk["created"] === undefined) edits["created"] = String(created);
+    if (chunk["object"] === undefined) edits["object"] = JSON.stringify(this.#objectName());
+    if (this.#wantsUsage) {
+      if (chunk["usage"] !== null) edits["usage"] = "null";
+    } else if (chunk["usage"] !== undefined) {
+      edits["usage"] = null;
+    }
+    return edits;
+  }
+
+  #done(): string {
+    const usage = this.#wantsUsage ? this.#usageChunk() : "";
+    this.#finish(undefined);
+    return `${usage}data: [DONE]\n\n`;
+  }
+
+  #endWithoutDone(): string {
+    if (!this.#finishSeen) {
+      throw new GatewayError("upstream_error", "The model server closed the connection in the middle of the answer.");
+    }
+    return this.#done();
+  }
+
+  #usageChunk(): string {
+    const { request, completionId, created } = this.#options;
+    const usage =
+      this.#usageText ?? JSON.stringify(usageObject(streamUsage(request, this.#observed), request.operation));
+    const head = {
+      id: this.#lastChunk?.id ?? completionId,
+      object: this.#objectName(),
+      created: this.#lastChunk?.created ?? created,
+      model: request.model,
+      choices: [],
+    };
+    return `data: ${JSON.stringify(head).slice(0, -1)},"usage":${usage}}\n\n`;
+  }
+
+  #objectName(): string {
+    return this.#options.request.operation === "chat" ? "chat.completion.chunk" : "text_completion";
+  }
+
+  #finish(error: unknown): void {
+    this.#over = true;
+    this.#dispatched?.done(error instanceof GatewayError);
+    this.#options.onEnd(this.#observed, error);
+  }
+}
+
+/** Usage of a stream as far as it went: reported, else estimated from what was delivered. */
+export function streamUsage(request: DecodedRequest, observed: StreamObservation): TokenUsage {
+  return (
+    observed.reported ?? {
+      promptTokens: estimatePromptTokens(request.body),
+      completionTokens: estimateTokens(observed.deliveredText),
+      estimated: true,
+    }
+  );
+}
+
+function parseChunk(data: string): Chunk {
+  try {
+    const value: unknown = JSON.parse(data);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Chunk;
+  } catch {
+    // Falls through: the same refusal for what is no JSON and what is no object.
+  }
+  throw new GatewayError("upstream_error", "The model server sent a malformed event.", {
+    detail: `${data.length} characters`,
+  });
+}
+
+/** Every text that a delta carries is generated text: content, reasoning, refusal, arguments of calls. */
+function deltaLength(delta: Record<string, unknown>): number {
+  let length = 0;
+  for (const name of ["content", "reasoning_content", "reasoning", "refusal"]) {
+    const text = delta[name];
+    if (typeof text === "string") length += text.length;
+  }
+  const calls = delta["tool_calls"];
+  if (Array.isArray(calls)) {
+    for (const call of calls as { function?: { arguments?: unknown } }[]) {
+      const text = call?.function?.arguments;
+      if (typeof text === "string") length += text.length;
+    }
+  }
+  return length;
+}
+
+async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+  const timer = setTimeout(() => void reader.cancel().catch(() => {}), drainMs);
+  try {
+    while (!(await reader.read()).done);
+  } catch {
+    // The answer is complete: how its connection ends is of no interest.
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,72 @@
+// Chooses the order in which a model's deployments are tried.
+import type { Clock } from "../domain/clock.ts";
+import type { Engine } from "../domain/engine.ts";
+import type { Deployment, Model } from "../domain/model.ts";
+
+interface EngineLoad {
+  outstanding: number;
+  failures: number;
+  /** Monotonic milliseconds; until then the engine is tried last. */
+  restUntilMs: number;
+}
+
+const firstRestMs = 2_000;
+const longestRestMs = 60_000;
+
+/** Passive health and least outstanding work by weight. An engine that just failed is tried last, never forgotten. */
+export class Router {
+  readonly #clock: Clock;
+  readonly #loads = new WeakMap<Engine, EngineLoad>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  order(model: Model): Deployment[] {
+    const now = this.#clock.monotonicMs();
+    const ranked = model.deployments.map((deployment) => {
+      const load = this.#load(deployment.engine);
+      return {
+        deployment,
+        resting: load.restUntilMs > now ? 1 : 0,
+        busy: (load.outstanding + 1) / deployment.weight,
+        tie: Math.random(),
+      };
+    });
+    ranked.sort((a, b) => a.resting - b.resting || a.busy - b.busy || a.tie - b.tie);
+    return ranked.map((entry) => entry.deployment);
+  }
+
+  /** Counts a request as outstanding; call the returned function once, at its end. */
+  begin(engine: Engine): () => void {
+    const load = this.#load(engine);
+    load.outstanding++;
+    let ended = false;
+    return () => {
+      if (!ended) load.outstanding--;
+      ended = true;
+    };
+  }
+
+  succeeded(engine: Engine): void {
+    const load = this.#load(engine);
+    load.failures = 0;
+    load.restUntilMs = 0;
+  }
+
+  failed(engine: Engine): void {
+    const load = this.#load(engine);
+    const rest = Math.min(firstRestMs * 2 ** load.failures, longestRestMs);
+    load.failures++;
+    load.restUntilMs = this.#clock.monotonicMs() + rest;
+  }
+
+  #load(engine: Engine): EngineLoad {
+    let load = this.#loads.get(engine);
+    if (!load) {
+      load = { outstanding: 0, failures: 0, restUntilMs: 0 };
+      this.#loads.set(engine, load);
+    }
+    return load;
+  }
+}

@@ -1,0 +1,36 @@
+// Mints the installation's first key of an environment.
+import { displayParts, type Environment, generateApiKey } from "../domain/api-key.ts";
+import type { Clock } from "../domain/clock.ts";
+import type { ApiKeyRecord, KeyStore } from "../domain/principal.ts";
+import { scopes } from "../domain/scope.ts";
+import { keyDigest } from "./key-digest.ts";
+
+export interface FirstKey {
+  record: ApiKeyRecord;
+  /** The secret, only when it was made just now. */
+  key: string | undefined;
+}
+
+/** Once for each environment: a key with every scope. Started again, the same record and no secret. */
+export async function ensureFirstKey(
+  store: KeyStore,
+  options: { accountId: string; environment: Environment; pepper: Uint8Array; clock: Clock },
+): Promise<FirstKey> {
+  const existing = await store.firstKey(options.environment);
+  if (existing) return { record: existing, key: undefined };
+  const key = generateApiKey(options.environment);
+  const record: ApiKeyRecord = {
+    id: `key_${Bun.randomUUIDv7()}`,
+    accountId: options.accountId,
+    name: "First key",
+    environment: options.environment,
+    digest: keyDigest(key, options.pepper),
+    ...displayParts(key),
+    scopes,
+    createdAt: options.clock.nowSeconds(),
+    expiresAt: null,
+    revokedAt: null,
+  };
+  await store.insertKey(record);
+  return { record, key };
+}

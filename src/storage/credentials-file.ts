@@ -1,0 +1,36 @@
+// `credentials.json` in the data directory: where the command line tool finds the local server and the first key.
+import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+export interface Credentials {
+  /** Includes `/v1`. */
+  base_url: string;
+  api_key: string;
+}
+
+export function credentialsPath(dataDir: string): string {
+  return join(dataDir, "credentials.json");
+}
+
+/** Undefined where there is none, or where what is there is not credentials. */
+export function readCredentials(dataDir: string): Credentials | undefined {
+  const file = credentialsPath(dataDir);
+  if (!existsSync(file)) return undefined;
+  try {
+    const value: unknown = JSON.parse(readFileSync(file, "utf8"));
+    if (typeof value !== "object" || value === null) return undefined;
+    const { base_url, api_key } = value as Partial<Credentials>;
+    return typeof base_url === "string" && typeof api_key === "string" ? { base_url, api_key } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Replaces the file in one step; only its owner can read it at any time. */
+export function writeCredentials(dataDir: string, credentials: Credentials): void {
+  const file = credentialsPath(dataDir);
+  const draft = `${file}.${process.pid}`;
+  writeFileSync(draft, `${JSON.stringify(credentials, null, 2)}\n`, { mode: 0o600 });
+  chmodSync(draft, 0o600);
+  renameSync(draft, file);
+}

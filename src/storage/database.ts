@@ -1,0 +1,35 @@
+// Opens the database and brings its schema up to date.
+import { SQL } from "bun";
+import { migrations } from "./migrations.ts";
+
+export type Database = SQL;
+
+/**
+ * Opens (or creates) the SQLite file. WAL with `synchronous=NORMAL`: a commit survives the death of this process; after a
+ * power cut the last commits may be missing, the file stays sound.
+ */
+export async function openDatabase(file: string): Promise<Database> {
+  const db = new SQL({ adapter: "sqlite", filename: file, create: true });
+  await db.unsafe("PRAGMA journal_mode = WAL");
+  await db.unsafe("PRAGMA synchronous = NORMAL");
+  await db.unsafe("PRAGMA busy_timeout = 5000");
+  await migrate(db);
+  return db;
+}
+
+async function migrate(db: Database): Promise<void> {
+  await db`CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL)`;
+  const [row] = await db`SELECT max(version) AS version FROM schema_migrations`;
+  const current = Number(row?.version ?? 0);
+  if (current > migrations.length) {
+    throw new Error(
+      `The database has schema version ${current}, this Headrace knows ${migrations.length}: start the newer Headrace that wrote it.`,
+    );
+  }
+  for (let version = current + 1; version <= migrations.length; version++) {
+    await db.begin(async (tx) => {
+      for (const statement of migrations[version - 1] ?? []) await tx.unsafe(statement);
+      await tx`INSERT INTO schema_migrations (version, applied_at) VALUES (${version}, ${Math.floor(Date.now() / 1000)})`;
+    });
+  }
+}

@@ -1,0 +1,180 @@
+// An OpenAI-compatible server behind the gateway: bytes kept, usage counted, faults told clearly.
+import { expect, test } from "bun:test";
+import { startHeadrace, until } from "../support/headrace.ts";
+import { chatScript, chunk, json, startUpstream, upstreamYaml, usage } from "../support/scripted-upstream.ts";
+
+const messages = [{ role: "user", content: "Hi" }];
+
+test("a plain answer passes byte for byte when nothing must change", async () => {
+  await using upstream = await startUpstream();
+  await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+  const body =
+    '{"model": "upstream-model",  "messages":[{"role":"user","content":"Hi"}], "x_unknown": 12345678901234567890, "seed":1.0}';
+  const response = await server.request("/v1/chat/completions", { body });
+  expect(response.status).toBe(200);
+  expect(upstream.requests[0]?.text).toBe(body);
+  expect(await response.json()).toMatchObject({ model: "upstream-model", usage });
+  expect(response.headers.get("x-request-id")).toMatch(/^req_/);
+});
+
+test("nothing of the client's headers reaches the model server, and its key reaches nobody else", async () => {
+  await using upstream = await startUpstream();
+  await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+  await server.request("/v1/chat/completions", {
+    body: { model: "upstream-model", messages },
+    headers: { cookie: "a=b", "x-secret": "1" },
+  });
+  const { headers } = upstream.requests[0] ?? { headers: {} };
+  expect(headers.authorization).toBe("Bearer sk-upstream-secret-0123456789");
+  expect(Object.keys(headers).sort()).toEqual(
+    [
+      "accept",
+      "accept-encoding",
+      "authorization",
+      "connection",
+      "content-length",
+      "content-type",
+      "host",
+      "user-agent",
+    ].sort(),
+  );
+});
+
+test("usage is asked of the model server and counted, but only a client that asks sees the usage chunk", async () => {
+  await using upstream = await startUpstream();
+  await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+  const plain = await (
+    await server.request("/v1/chat/completions", { body: { model: "upstream-model", messages, stream: true } })
+  ).text();
+  expect(upstream.requests[0]?.body["stream_options"]).toEqual({ include_usage: true });
+  expect(plain).not.toContain("usage");
+  expect(plain.endsWith("data: [DONE]\n\n")).toBe(true);
+  const line = await until(
+    () => server.logged("request").find((entry) => entry["stream"] === true),
+    "the log line of the stream",
+  );
+  expect(line).toMatchObject({ outcome: "completed", prompt_tokens: 7, completion_tokens: 2 });
+
+  const body = { model: "upstream-model", messages, stream: true, stream_options: { include_usage: true } };
+  const events = (await (await server.request("/v1/chat/completions", { body })).text()).split("\n\n").filter(Boolean);
+  const chunks = events.slice(0, -1).map((event) => JSON.parse(event.slice(6)));
+  expect(chunks.slice(0, -1).every((entry) => entry.usage === null)).toBe(true);
+  expect(chunks.at(-1)).toMatchObject({ choices: [], usage });
+});
+
+test("a model with another public id is renamed both ways", async () => {
+  await using upstream = await startUpstream();
+  const yaml = upstreamYaml(
+    upstream,
+    "models:\n  - { id: my/model, deployments: [{ upstream: up, model: upstream-model }] }\n",
+  );
+  await using server = await startHeadrace({ yaml });
+  const plain = await (await server.request("/v1/chat/completions", { body: { model: "my/model", messages } })).json();
+  expect(upstream.requests[0]?.body["model"]).toBe("upstream-model");
+  expect(plain.model).toBe("my/model");
+  const streamed = await (
+    await server.request("/v1/chat/completions", { body: { model: "my/model", messages, stream: true } })
+  ).text();
+  expect(streamed).not.toContain("upstream-model");
+  for (const path of ["/v1/models/my/model", "/v1/models/my%2Fmodel"]) {
+    expect(await (await server.request(path)).json()).toMatchObject({ id: "my/model", object: "model" });
+  }
+});
+
+test("a model server that breaks off gives an error event and no [DONE]; what was delivered is counted", async () => {
+  await using upstream = await startUpstream((_request, res) => {
+    res.writeHead(200, { "content-type": "text/event-stream" });
+    res.write(chunk({ role: "assistant", content: "Some text that was delivered" }));
+    setTimeout(() => res.destroy(), 20);
+  });
+  await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+  const text = await (
+    await server.request("/v1/chat/completions", { body: { model: "upstream-model", messages, stream: true } })
+  ).text();
+  const last = text.trim().split("\n\n").at(-1) ?? "";
+  expect(JSON.parse(last.slice(6)).error).toMatchObject({ code: "upstream_error", type: "api_error" });
+  expect(text).not.toContain("[DONE]");
+  const line = await until(
+    () => server.logged("request").find((entry) => entry["outcome"] === "failed"),
+    "the log line",
+  );
+  expect(Number(line["completion_tokens"])).toBeGreaterThan(0);
+});
+
+test("a client that leaves stops the model server's work within a second", async () => {
+  await using upstream = await startUpstream((_request, res) => {
+    res.writeHead(200, { "content-type": "text/event-stream" });
+    res.write(chunk({ role: "assistant", content: "begin" }));
+  });
+  await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+  const client = new AbortController();
+  const response = await server.request("/v1/chat/completions", {
+    body: { model: "upstream-model", messages, stream: true },
+    signal: client.signal,
+  });
+  await response.body?.getReader().read();
+  client.abort();
+  await until(() => upstream.requests[0]?.abandoned, "the model server sees the hang-up", 1_000);
+  const line = await until(
+    () => server.logged("request").find((entry) => entry["outcome"] === "cancelled"),
+    "the log line",
+  );
+  expect(line["estimated"]).toBe(true);
+});
+
+test("a silent stream is kept alive by comments", async () => {
+  let release = () => {};
+  await using upstream = await startUpstream(async (request, res) => {
+    await new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    return chatScript()(request, res);
+  });
+  await using server = await startHeadrace({ yaml: upstreamYaml(upstream), heartbeatMs: 30 });
+  const response = await server.request("/v1/chat/completions", {
+    body: { model: "upstream-model", messages, stream: true },
+  });
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  const first = new TextDecoder().decode((await reader.read()).value);
+  expect(first).toStartWith(": keep-alive\n\n");
+  release();
+  let rest = "";
+  for (let part = await reader.read(); !part.done; part = await reader.read())
+    rest += new TextDecoder().decode(part.value);
+  expect(rest).toEndWith("data: [DONE]\n\n");
+});
+
+test("a busy or failing deployment is followed by the next one before the first byte", async () => {
+  await using broken = await startUpstream((_request, res) => json(res, 500, { error: { message: "boom" } }));
+  await using busy = await startUpstream((_request, res) => json(res, 429, { error: { message: "slow down" } }));
+  await using good = await startUpstream();
+  const deployments = ["a", "b", "c"].map((upstream) => `{ upstream: ${upstream}, model: upstream-model }`).join(", ");
+  const yaml = `upstreams:
+  - { name: a, url: "${broken.url}" }
+  - { name: b, url: "${busy.url}" }
+  - { name: c, url: "${good.url}" }
+models:
+  - { id: m, deployments: [${deployments}] }
+`;
+  await using server = await startHeadrace({ yaml });
+  for (let i = 0; i < 6; i++) {
+    expect((await server.request("/v1/chat/completions", { body: { model: "m", messages } })).status).toBe(200);
+  }
+  expect(good.requests).toHaveLength(6);
+});
+
+test("what a model server says of a bad request reaches the client without addresses and credentials", async () => {
+  await using upstream = await startUpstream((_request, res) =>
+    json(res, 400, {
+      error: { message: "maximum context is 10 tokens, see http://10.0.0.1/x with sk-upstream-secret-0123456789" },
+    }),
+  );
+  await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+  const response = await server.request("/v1/chat/completions", { body: { model: "upstream-model", messages } });
+  expect(response.status).toBe(400);
+  expect((await response.json()).error).toEqual({
+    message: "maximum context is 10 tokens, see [address] with [redacted]",
+    type: "invalid_request_error",
+    code: "invalid_request",
+  });
+});

@@ -1,0 +1,112 @@
+// A real server for a test: port 0, a temporary data directory, its log kept in memory.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Config, loadConfig, readConfigFile } from "../../src/config.ts";
+import type { LogFields } from "../../src/domain/log.ts";
+import { StreamLog } from "../../src/logging.ts";
+import { type RunningServer, type ServeOptions, serve } from "../../src/serve.ts";
+
+export interface TestServer extends RunningServer {
+  /** The first key. */
+  key: string;
+  config: Config;
+  dataDir: string;
+  /** Everything logged so far, as JSON lines. */
+  logText(): string;
+  /** Log entries of one event. */
+  logged(event: string): LogFields[];
+  /** fetch with the key and, for an object body, JSON. */
+  request(
+    path: string,
+    init?: { method?: string; body?: unknown; headers?: Record<string, string>; signal?: AbortSignal },
+  ): Promise<Response>;
+  /** Writes `yaml` to the configuration file and reloads it. */
+  reconfigure(yaml: string): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface TestServerOptions extends Partial<Omit<ServeOptions, "log">> {
+  /** Content of headrace.yaml. */
+  yaml?: string;
+  flags?: Record<string, unknown>;
+  env?: Record<string, string>;
+  /** The built-in demo model; off unless asked for, as most tests are about something else. */
+  demo?: boolean;
+  /** Kept after the test; made and removed by the server otherwise. */
+  dataDir?: string;
+}
+
+export async function startHeadrace(options: TestServerOptions = {}): Promise<TestServer> {
+  const { yaml = "", flags = {}, env = {}, demo = false, dataDir: givenDir, ...serveOptions } = options;
+  const directory = mkdtempSync(join(tmpdir(), "headrace-test-"));
+  const dataDir = givenDir ?? join(directory, "data");
+  const file = join(directory, "headrace.yaml");
+  writeFileSync(file, yaml);
+  const config = await loadConfig({
+    flags: { port: "0", dataDir, config: file, demo, discoverLocal: serveOptions.localServers !== undefined, ...flags },
+    env,
+    cwd: directory,
+  });
+  let text = "";
+  const log = new StreamLog("json", (lines) => {
+    text += lines;
+  });
+  const server = await serve(config, { ...serveOptions, log });
+  await server.localServers;
+  await server.catalog.refresh();
+  const key = server.firstKey.key ?? "";
+  const logText = () => {
+    log.flush();
+    return text;
+  };
+  return {
+    ...server,
+    key,
+    config,
+    dataDir,
+    logText,
+    logged: (event) =>
+      logText()
+        .split("\n")
+        .filter(Boolean)
+        .map((line) => JSON.parse(line) as LogFields)
+        .filter((entry) => entry["event"] === event),
+    request(path, { method, body, headers = {}, signal } = {}) {
+      const isText = typeof body === "string" || body === undefined;
+      return fetch(server.url + path, {
+        method: method ?? (body === undefined ? "GET" : "POST"),
+        headers: {
+          authorization: `Bearer ${key}`,
+          ...(body === undefined ? {} : { "content-type": "application/json" }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body: isText ? (body as string) : JSON.stringify(body) }),
+        ...(signal ? { signal } : {}),
+      });
+    },
+    async reconfigure(changed) {
+      writeFileSync(file, changed);
+      await server.reload(await readConfigFile({ path: file, env }));
+    },
+    async [Symbol.asyncDispose]() {
+      await server.close();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Waits until `condition` gives something; fails loudly after `deadlineMs`. */
+export async function until<Value>(
+  condition: () => Value | Promise<Value>,
+  what: string,
+  deadlineMs = 10_000,
+): Promise<NonNullable<Value>> {
+  const end = performance.now() + deadlineMs;
+  for (;;) {
+    const value = await condition();
+    if (value) return value as NonNullable<Value>;
+    if (performance.now() > end) throw new Error(`Not within ${deadlineMs} ms: ${what}`);
+    await Bun.sleep(10);
+  }
+}
