@@ -68,15 +68,30 @@ export const chatRequest = z
     messages: z.array(message).min(1).describe("The conversation so far."),
     ...samplingParameters,
     max_completion_tokens: z.int().min(1).nullish().describe("Like `max_tokens`, and wins over it when both are sent."),
-    logprobs: z.boolean().nullish(),
-    top_logprobs: z.int().min(0).max(20).nullish(),
+    logprobs: z
+      .boolean()
+      .nullish()
+      .describe("Log-probabilities of the answer's tokens, where the model server has them."),
+    top_logprobs: z
+      .int()
+      .min(0)
+      .max(20)
+      .nullish()
+      .describe("How many likely tokens to show at each place; with `logprobs`."),
     tools: z.array(tool).max(512).nullish().describe("Functions that the model may call."),
-    tool_choice: z.union([z.enum(["none", "auto", "required"]), z.looseObject({ type: z.string() })]).nullish(),
-    parallel_tool_calls: z.boolean().nullish(),
+    tool_choice: z
+      .union([z.enum(["none", "auto", "required"]), z.looseObject({ type: z.string() })])
+      .nullish()
+      .describe("Whether the model may, must or must not call a function, or which one it must call."),
+    parallel_tool_calls: z.boolean().nullish().describe("Whether one answer may hold several calls."),
     response_format: responseFormat.nullish().describe("`text`, `json_object` or `json_schema`."),
-    reasoning_effort: z.string().max(32).nullish(),
-    metadata: z.record(z.string().max(64), z.string().max(512)).nullish(),
-    store: z.boolean().nullish(),
+    reasoning_effort: z
+      .string()
+      .max(32)
+      .nullish()
+      .describe("How much a reasoning model thinks, e.g. `low`; passed on."),
+    metadata: z.record(z.string().max(64), z.string().max(512)).nullish().describe("Your own labels; passed on."),
+    store: z.boolean().nullish().describe("Whether the completion may be kept; passed on."),
   })
   .meta({ id: "ChatCompletionRequest" });
 

@@ -8,10 +8,20 @@ export const completionRequest = z
     model: modelId,
     prompt: textOrTokens.describe("Text, several texts, or token ids."),
     ...samplingParameters,
-    suffix: z.string().nullish(),
-    echo: z.boolean().nullish(),
-    best_of: z.int().min(1).max(128).nullish(),
-    logprobs: z.int().min(0).max(20).nullish(),
+    suffix: z.string().nullish().describe("Text that follows the inserted completion, where the model supports it."),
+    echo: z.boolean().nullish().describe("Return the prompt before the completion."),
+    best_of: z
+      .int()
+      .min(1)
+      .max(128)
+      .nullish()
+      .describe("Generate this many and return the best `n`, where the model server can."),
+    logprobs: z
+      .int()
+      .min(0)
+      .max(20)
+      .nullish()
+      .describe("Log-probabilities of this many likely tokens, where the model server has them."),
   })
   .meta({ id: "CompletionRequest" });
 

@@ -12,7 +12,7 @@ export const embeddingRequest = z
       .nullish()
       .describe("`float` (default) or `base64`: little-endian float32, as the openai SDKs ask for."),
     dimensions: z.int().min(1).max(65_536).nullish().describe("Shorter vectors, where the model supports it."),
-    user: z.string().max(1024).nullish(),
+    user: z.string().max(1024).nullish().describe("Your own id of the end user; passed on."),
   })
   .meta({ id: "EmbeddingRequest" });
 

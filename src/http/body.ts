@@ -36,14 +36,19 @@ export async function readJsonBody(req: Request, limits: BodyLimits): Promise<Js
 
 async function readBytes(req: Request, limit: number): Promise<Uint8Array> {
   const declared = req.headers.get("content-length");
-  if (declared !== null) {
-    if (Number(declared) > limit) throw tooLarge(limit);
-    return req.bytes();
+  if (declared !== null && Number(declared) > limit) throw tooLarge(limit);
+  try {
+    return declared !== null ? await req.bytes() : await readChunks(req, limit);
+  } catch (error) {
+    if (error instanceof GatewayError) throw error;
+    throw new GatewayError("invalid_request", "The body ended early.", { detail: "body_incomplete", cause: error });
   }
-  if (!req.body) return new Uint8Array(0);
+}
+
+async function readChunks(req: Request, limit: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of req.body) {
+  for await (const chunk of req.body ?? []) {
     size += chunk.byteLength;
     if (size > limit) throw tooLarge(limit);
     chunks.push(chunk);

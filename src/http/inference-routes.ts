@@ -57,16 +57,19 @@ export function inferenceRoutes(deps: InferenceRouteDeps): ScopedRoute[] {
       summary: "Create a chat completion",
       description:
         "With `stream: true` the answer is a stream of Server-Sent Events that ends with `data: [DONE]`. An error in an open stream is one event with an `error` member, after which the connection closes without `[DONE]`. Lines that begin with a colon are keep-alives.",
+      example: { model: "tiny-demo", stream: true, messages: [{ role: "user", content: "Who are you?" }] },
       response: { description: "The completion, or its chunks.", json: chatCompletion, stream: chatChunk },
     }),
     route("/v1/completions", "completion", {
       operationId: "createCompletion",
       summary: "Create a text completion (legacy)",
+      example: { model: "tiny-demo", prompt: "Once upon a time", max_tokens: 40 },
       response: { description: "The completion, or its chunks.", json: textCompletion, stream: textCompletion },
     }),
     route("/v1/embeddings", "embedding", {
       operationId: "createEmbedding",
       summary: "Create embeddings",
+      example: { model: "tiny-demo", input: ["How do I stream?", "What is the default port?"] },
       response: { description: "One embedding for each input, in order.", json: embeddingList },
     }),
   ];

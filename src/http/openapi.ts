@@ -100,7 +100,12 @@ function operation(route: Route, schemas: Record<string, Json>): OpenApiOperatio
       ? {
           requestBody: {
             required: true,
-            content: { "application/json": { schema: component(doc.requestBody, schemas) } },
+            content: {
+              "application/json": {
+                schema: component(doc.requestBody, schemas),
+                ...(doc.example ? { example: doc.example } : {}),
+              },
+            },
           },
         }
       : {}),

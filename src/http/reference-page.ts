@@ -53,13 +53,28 @@ function section(path: string, method: string, operation: OpenApiOperation, docu
   return `<section id="${operation.operationId}"><h2><span class="method">${method}</span> ${escapeHtml(path)}</h2>
 <p><strong>${escapeHtml(operation.summary)}.</strong> ${operation.description ? prose(operation.description) : ""}</p>
 <p>${open ? "Needs no credentials." : "Needs an API key: <code>Authorization: Bearer &lt;API_KEY&gt;</code> or <code>X-API-Key: &lt;API_KEY&gt;</code>."}</p>
-${request ? `<h3>Request body</h3>${schemaTable(request, document)}` : ""}
+${example(path, operation)}${request ? `<h3>Request body</h3>${schemaTable(request, document)}` : ""}
 <h3>Answers</h3><div class="wide"><table><thead><tr><th>Status</th><th>When</th><th>Body</th></tr></thead><tbody>${answers}</tbody></table></div></section>`;
 }
 
+function example(path: string, operation: OpenApiOperation): string {
+  const body = mediaOf(operation.requestBody)?.["example"];
+  if (body === undefined) return "";
+  const command = [
+    `curl http://127.0.0.1:7545${path} \\`,
+    '  -H "Authorization: Bearer $HEADRACE_API_KEY" \\',
+    '  -H "Content-Type: application/json" \\',
+    `  -d '${JSON.stringify(body)}'`,
+  ];
+  return `<h3>Example</h3><pre><code>${escapeHtml(command.join("\n"))}</code></pre>`;
+}
+
 function jsonSchema(requestBody: Json | undefined): Json | undefined {
-  const content = requestBody?.["content"] as Record<string, { schema?: Json }> | undefined;
-  return content?.["application/json"]?.schema;
+  return mediaOf(requestBody)?.["schema"] as Json | undefined;
+}
+
+function mediaOf(requestBody: Json | undefined): Json | undefined {
+  return (requestBody?.["content"] as Record<string, Json> | undefined)?.["application/json"];
 }
 
 function resolve(schema: Json, document: OpenApiDocument): Json {
@@ -137,6 +152,7 @@ nav h2{font-size:.8rem;text-transform:uppercase;letter-spacing:.05em;margin:1.2r
 section{margin-top:2.5rem;scroll-margin-top:1rem}h2{font-size:1.25rem}section>h2{border-bottom:1px solid var(--line);padding-bottom:.4rem;overflow-wrap:anywhere}
 .method,nav b{color:var(--tag);font:600 .85em ui-monospace,monospace}a{color:var(--link)}em{font-size:.85em}
 code{font:.9em ui-monospace,monospace;background:var(--soft);padding:.1em .3em;border-radius:.25em;overflow-wrap:anywhere}
+td:first-child code{white-space:nowrap}pre{background:var(--soft);padding:.8rem 1rem;border-radius:.4rem;overflow-x:auto}pre code{background:none;padding:0}
 .wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.92rem}th,td{text-align:left;vertical-align:top;padding:.45rem .6rem;border-bottom:1px solid var(--line)}
 @media(max-width:48rem){body{display:block}nav{position:static;height:auto;border-right:0;border-bottom:1px solid var(--line)}main{padding:1rem}}
 `;

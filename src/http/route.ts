@@ -26,6 +26,8 @@ export interface RouteDoc {
   tag: "Inference" | "Models" | "Service";
   parameters?: readonly { name: string; in: "path"; description: string }[];
   requestBody?: z.ZodType;
+  /** A request body that works as it stands. */
+  example?: Readonly<Record<string, unknown>>;
   /** The 200 answer. */
   response: { description: string; json?: z.ZodType; stream?: z.ZodType; contentType?: string };
   errors?: readonly ErrorCode[];

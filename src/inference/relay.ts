@@ -36,6 +36,8 @@ const keepAlive = encoder.encode(": keep-alive\n\n");
 const heartbeat = Symbol("heartbeat");
 /** After `[DONE]` the rest of the connection is read this long, so that it can be used again. */
 const drainMs = 1_000;
+/** A client that takes nothing for this long is cut off: what it holds back is a place at the model. */
+const stalledReaderMs = 60_000;
 
 interface Chunk {
   [member: string]: unknown;
@@ -68,6 +70,10 @@ class Relay {
   #lastChunk: { id: unknown; created: unknown; model: unknown } | undefined;
   #finishSeen = false;
   #over = false;
+  /** Monotonic milliseconds since which the client has not asked for more; undefined while it does. */
+  #unreadSinceMs: number | undefined = performance.now();
+  #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  readonly #stallCheck: ReturnType<typeof setInterval>;
 
   constructor(options: RelayOptions) {
     this.#options = options;
@@ -75,9 +81,20 @@ class Relay {
     this.#wantsUsage = streamOptions?.include_usage === true;
     // A client may leave before the first pull, when nobody would cancel.
     options.signal.addEventListener("abort", () => this.cancelled(), { once: true });
+    this.#stallCheck = setInterval(() => this.#checkStalled(), stalledReaderMs / 4);
   }
 
   async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    this.#controller = controller;
+    this.#unreadSinceMs = undefined;
+    try {
+      await this.#pull(controller);
+    } finally {
+      this.#unreadSinceMs = performance.now();
+    }
+  }
+
+  async #pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
     if (!this.#step) {
       this.#step = this.#next();
       // Between two pulls, and after the client left, nobody waits for it.
@@ -104,6 +121,12 @@ class Relay {
     if (this.#over) return;
     this.#finish(new DOMException("The client left", "AbortError"));
     this.#options.abort();
+  }
+
+  #checkStalled(): void {
+    if (this.#unreadSinceMs === undefined || performance.now() - this.#unreadSinceMs < stalledReaderMs) return;
+    this.cancelled();
+    this.#controller?.error(new DOMException("The client stopped reading", "TimeoutError"));
   }
 
   async #orHeartbeat(step: Promise<string>): Promise<string | typeof heartbeat> {
@@ -273,6 +296,7 @@ class Relay {
 
   #finish(error: unknown): void {
     this.#over = true;
+    clearInterval(this.#stallCheck);
     this.#dispatched?.done(error instanceof GatewayError);
     this.#options.onEnd(this.#observed, error);
   }
