@@ -26,6 +26,7 @@ const watchMs = 1_000;
 export function registerServe(program: Command): void {
   const command = program
     .command("serve", { isDefault: true })
+    .summary("start the gateway or local node (the default command)")
     .description("Start the gateway or local node.")
     .addHelpText(
       "after",
@@ -50,6 +51,8 @@ Examples:
 
 async function start(flags: Record<string, unknown>): Promise<void> {
   prepareServerProcess();
+  // Everything this process writes, the database and its journal included, is for its owner only.
+  process.umask(0o077);
   const config = await loadConfig({ flags: flags as never });
   const log = new StreamLog(config.logFormat);
   process.on("unhandledRejection", (reason) => log.error("unhandled_rejection", { detail: describe(reason) }));
