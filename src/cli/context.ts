@@ -6,6 +6,8 @@ import { createTerminal, type Env, type Terminal } from "./terminal.ts";
 export interface CliContext {
   env: Env;
   terminal: Terminal;
+  /** Called first by every command that only prints and ends; a server must outlive the reader of its output. */
+  begin(): void;
   /** The data directory as `headrace serve` would choose it. Absolute. Rejects with a ConfigError. */
   dataDir(flag: string | undefined): Promise<string>;
   /** Throws a ConfigError. */
@@ -14,15 +16,29 @@ export interface CliContext {
   readLine(): Promise<string>;
 }
 
+/** 128 + SIGPIPE, as of a program that the signal ends. */
+const brokenPipeCode = 141;
+
 /** The real world, seen through the environment that config.ts hands out. */
 export function createContext(env: Env): CliContext {
   return {
     env,
+    begin: endWhenUnread,
     terminal: createTerminal(process.stdout, process.stderr, env),
     dataDir: (flag) => loadDataDir({ flags: { dataDir: flag }, env }),
     pullSource: () => loadPullSource(env),
     readLine: readStandardInput,
   };
+}
+
+/** Whoever read our output has gone, as `| head` does: there is nobody left to tell anything. */
+function endWhenUnread(): void {
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code === "EPIPE") process.exit(brokenPipeCode);
+      throw error;
+    });
+  }
 }
 
 async function readStandardInput(): Promise<string> {

@@ -15,7 +15,7 @@ import {
 import { type InstallObserver, installBackend } from "../engines/llama/engine-install.ts";
 import type { CliContext } from "./context.ts";
 import { type Progress, startProgress } from "./progress.ts";
-import { CliError, formatTable, interruptible, type Terminal } from "./terminal.ts";
+import { CliError, formatTable, interruptible, printable, type Terminal } from "./terminal.ts";
 
 interface EngineOptions {
   dataDir?: string;
@@ -69,6 +69,7 @@ export function registerEngine(program: Command, context: CliContext): void {
 }
 
 async function install(context: CliContext, name: string, options: EngineOptions): Promise<void> {
+  context.begin();
   const { terminal, env } = context;
   const dataDir = await context.dataDir(options.dataDir);
   const view = new InstallView(terminal);
@@ -76,19 +77,23 @@ async function install(context: CliContext, name: string, options: EngineOptions
     const { record, alreadyThere } = await interruptible((signal) =>
       installBackend({ name, dataDir, env, signal }, view),
     );
-    const state = alreadyThere ? "was installed already" : `is installed (${formatBytes(record.bytes)})`;
-    terminal.print(`${terminal.out.green(`Back-end ${record.backend} ${state}.`)} ${deviceText(record)}`);
-    terminal.print("Start headrace serve, or start it again, to use it.");
+    const state = alreadyThere ? "was installed already." : `is installed, ${formatBytes(record.bytes)}.`;
+    terminal.print(terminal.out.green(`Back-end ${record.backend} ${state}`));
+    for (const line of deviceLines(record)) terminal.print(line);
+    terminal.print("To use it, start headrace serve, or start it again.");
   } finally {
     view.end();
   }
 }
 
-function deviceText(record: BackendRecord): string {
-  if (record.backend === "cpu") return "It computes on the CPU.";
-  if (record.devices.length > 0) return `Devices that answer: ${record.devices.join(", ")}.`;
-  const need = record.backend === "cuda" ? "NVIDIA GPU and its driver" : "GPU, its driver and the Vulkan loader";
-  return `No ${record.backend} device answers on this machine, so the CPU is used. It needs a ${need}; once they are there, run the same command again.`;
+function deviceLines({ backend, devices }: BackendRecord): string[] {
+  if (backend === "cpu") return ["It computes on the CPU."];
+  if (devices.length > 0) return [`Devices that answer: ${devices.map(printable).join(", ")}.`];
+  const need = backend === "cuda" ? "an NVIDIA GPU and its driver" : "a GPU, its driver and the Vulkan loader";
+  return [
+    `No ${backend} device answers on this machine, so the CPU is used.`,
+    `It takes ${need}. Once they are there: headrace engine install ${backend}`,
+  ];
 }
 
 class InstallView implements InstallObserver {
@@ -123,6 +128,7 @@ class InstallView implements InstallObserver {
 }
 
 async function list(context: CliContext, options: EngineOptions): Promise<void> {
+  context.begin();
   const { terminal } = context;
   const dataDir = await context.dataDir(options.dataDir);
   const installed = await listBackends(dataDir);
@@ -157,6 +163,7 @@ async function list(context: CliContext, options: EngineOptions): Promise<void> 
 }
 
 async function remove(context: CliContext, name: string, options: EngineOptions): Promise<void> {
+  context.begin();
   const dataDir = await context.dataDir(options.dataDir);
   if (!(await removeBackend(dataDir, name))) throw new CliError(`Back-end ${name} is not installed.`);
   context.terminal.print(`Back-end ${name} is removed. A running headrace serve keeps it until it is started again.`);

@@ -27,10 +27,12 @@ export function registerModels(program: Command, context: CliContext): void {
     .action((options: ModelsOptions) => listModels(context, options));
 }
 
-// Loose: a server may say more of a model than this command shows, and --json passes all of it on.
+// Unchecked entries in the order of the server: --json passes on what this version does not know.
+const rawList = z.object({ data: z.array(z.unknown()) });
+
 const modelList = z.object({
   data: z.array(
-    z.looseObject({
+    z.object({
       id: z.string(),
       owned_by: z.string().optional(),
       context_length: z.number().nullish(),
@@ -48,6 +50,7 @@ const modelList = z.object({
 type ListedModel = z.infer<typeof modelList>["data"][number];
 
 async function listModels(context: CliContext, options: ModelsOptions): Promise<void> {
+  context.begin();
   const { terminal } = context;
   const connection = await findConnection(context, options);
   const answer = await interruptible((signal) => getJson(connection, "/models", signal));
@@ -56,7 +59,7 @@ async function listModels(context: CliContext, options: ModelsOptions): Promise<
     throw new CliError(`${connection.baseUrl} answered with JSON that is no model list. Is it a Headrace?`);
   }
   if (options.json) {
-    terminal.print(JSON.stringify(list.data.data, undefined, 2));
+    terminal.print(JSON.stringify(rawList.parse(answer).data, undefined, 2));
     return;
   }
   if (list.data.data.length === 0) {

@@ -54,6 +54,7 @@ export function registerPull(program: Command, context: CliContext): void {
 }
 
 async function pull(context: CliContext, source: string, options: PullOptions): Promise<void> {
+  context.begin();
   const { terminal } = context;
   const dataDir = await context.dataDir(options.dataDir);
   const hub = { ...context.pullSource(), timing: defaultHubTiming };
@@ -117,7 +118,7 @@ class TextView implements PullView {
     this.#terminal.note(`${bold(file)} (${formatBytes(model.bytes)}${parts}), as model ${bold(id)}`);
     if (chosen) {
       const order = `${preferredQuantizations.slice(0, 4).join(", ")}, …`;
-      this.#terminal.note(dim(`No file was named, so the first of ${order} was taken; name another after a colon.`));
+      this.#terminal.note(dim(`Taken by preference (${order}); name another after a colon.`));
     }
   }
 
@@ -145,11 +146,11 @@ class TextView implements PullView {
 
   done(manifest: ModelManifest, alreadyThere: boolean): void {
     const { bold, green } = this.#terminal.out;
-    const state = alreadyThere ? "was here already" : "is here";
-    this.#terminal.print(`${green(`Model ${manifest.id} ${state}`)}: ${traits(manifest)}.`);
     this.#terminal.print(
-      `A running headrace serve serves it as model ${bold(manifest.id)}; else start one: headrace serve`,
+      `${green("Model")} ${bold(manifest.id)} ${green(alreadyThere ? "was here already." : "is here.")}`,
     );
+    this.#terminal.print(`  ${traits(manifest)}`);
+    this.#terminal.print("  A running headrace serve serves it within a minute; else start one: headrace serve");
   }
 
   failed(): void {
@@ -212,14 +213,10 @@ class JsonView implements PullView {
   }
 }
 
-function traits(manifest: ModelManifest): string {
-  const { chat, completion, embeddings } = manifest.capabilities;
-  return [
-    ...(chat ? ["chat"] : []),
-    ...(completion ? ["completion"] : []),
-    ...(embeddings ? ["embeddings"] : []),
-    ...(manifest.tools ? ["tools"] : []),
-    ...(manifest.context === undefined ? [] : [`context of ${manifest.context} tokens`]),
-    formatBytes(manifest.bytes),
-  ].join(", ");
+/** `chat, completion, tools; 40960 tokens of context; 639 MB` */
+function traits({ capabilities, tools, context, bytes }: ModelManifest): string {
+  const names = (["chat", "completion", "embeddings"] as const).filter((name) => capabilities[name]);
+  const abilities = [...names, ...(tools ? ["tools"] : [])].join(", ");
+  const length = context === undefined ? [] : [`${context} tokens of context`];
+  return [abilities, ...length, formatBytes(bytes)].join("; ");
 }

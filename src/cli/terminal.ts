@@ -147,16 +147,20 @@ export class Interrupted extends CliError {
  */
 export function reportError(error: unknown, terminal: Terminal): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+  // Errors quote what servers and file names say.
+  const clean = (text: string) => text.split("\n").map(printable).join("\n");
   if (error instanceof Interrupted) {
-    terminal.note(error.message);
+    terminal.note(clean(error.message));
     return error.exitCode;
   }
-  const known = error instanceof CliError || error instanceof SetupError || error instanceof ConfigError;
-  const text =
-    known || !(error instanceof Error)
-      ? String(error instanceof Error ? error.message : error)
-      : (error.stack ?? error.message);
-  terminal.note(`${terminal.err.red("error:")} ${text}`);
+  terminal.note(`${terminal.err.red("error:")} ${clean(textOf(error))}`);
   if (error instanceof CliError) return error.exitCode;
   return error instanceof SetupError && error.kind === "misuse" ? exitCodes.usage : exitCodes.failure;
+}
+
+/** What nobody foresaw keeps its stack: it will be part of a bug report. */
+function textOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const foreseen = error instanceof CliError || error instanceof SetupError || error instanceof ConfigError;
+  return foreseen ? error.message : (error.stack ?? error.message);
 }

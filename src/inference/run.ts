@@ -80,6 +80,8 @@ export async function run(call: InferenceCall, deps: InferenceDeps): Promise<Inf
   };
   const completionId = `${request.operation === "chat" ? "chatcmpl" : "cmpl"}-${call.requestId}`;
   const source = dispatch(request, model, deps.router, stop.signal);
+  // It may fail while a silent stream is open that nobody reads.
+  source.catch(() => {});
 
   if (request.stream) {
     try {

@@ -90,7 +90,11 @@ describe("an install", () => {
     async () => {
       await publish("device");
       let plannedBytes = 0;
-      const { record, alreadyThere } = await install({ onPlanned: (bytes) => void (plannedBytes = bytes) });
+      const { record, alreadyThere } = await install({
+        onPlanned: (bytes) => {
+          plannedBytes = bytes;
+        },
+      });
       expect([record.devices, alreadyThere]).toEqual([["Test GPU"], false]);
       // Two binaries of 1 MB each by the registry's word, and our own figure for the library.
       expect(plannedBytes).toBe(52_000_000);
@@ -224,11 +228,10 @@ describe("nothing is left behind", () => {
       await publish("device");
       registry.holdsTarballs = true;
       const abort = new AbortController();
-      const work = install({
-        signal: abort.signal,
-        onPlanned: () => setImmediate(() => abort.abort(new Error("stop"))),
-      });
-      expect(await work.catch((error: Error) => error.message)).toBe("stop");
+      const work = install({ signal: abort.signal }).catch((error: Error) => error.message);
+      await registry.tarballAsked;
+      abort.abort(new Error("stop"));
+      expect(await work).toBe("stop");
       expect(await left()).toEqual([]);
     },
     npmTimeoutMs,

@@ -1,14 +1,11 @@
 // A child process of its own: loads one install of the library, asks for one back-end, prints what answers as JSON.
-import { join } from "node:path";
-import { pathToFileURL } from "node:url";
-import type * as LibraryModule from "node-llama-cpp";
+import { loadLibrary } from "./worker/library.ts";
 
 /** One line on standard output: the devices that answer (none for the CPU), or why the library does not start. */
 export type ProbeAnswer = { devices: string[] } | { error: string };
 
 async function probe(libraryPath: string, gpu: "cuda" | "vulkan" | false): Promise<ProbeAnswer> {
-  const entry = pathToFileURL(join(libraryPath, "dist", "index.js")).href;
-  const library: Pick<typeof LibraryModule, "getLlama" | "LlamaLogLevel"> = await import(entry);
+  const library = await loadLibrary(libraryPath);
   const llama = await library.getLlama({
     gpu,
     build: "never",

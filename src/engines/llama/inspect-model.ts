@@ -45,7 +45,7 @@ export async function inspectModel(path: string, signal: AbortSignal): Promise<M
   if (told.success) return told.data;
   const refused = refusal.safeParse(answer);
   const reason = refused.success ? refused.data.error : lastLine(complaint) || `it ended with code ${child.exitCode}`;
-  throw new SetupError(`The engine cannot use ${path}: ${reason}`);
+  throw new SetupError(`The engine cannot use the file: ${reason}`);
 }
 
 function lastJson(output: string): unknown {

@@ -47,6 +47,13 @@ test("an absent data directory has no models", async () => {
   expect(await listModels(join(dataDir, "none"))).toEqual([]);
 });
 
+test("a models directory that cannot be read is told, and keeps no server from starting", async () => {
+  await writeFile(modelsDirectory(dataDir), "a file");
+  const skipped: string[] = [];
+  expect(await listModels(dataDir, (path, reason) => void skipped.push(`${path}: ${reason}`))).toEqual([]);
+  expect(skipped).toEqual([`${modelsDirectory(dataDir)}: the directory cannot be read (ENOTDIR)`]);
+});
+
 test("what was saved is listed, sorted, with absolute paths", async () => {
   const split = { ...manifest("a"), otherFiles: [join(modelsDirectory(dataDir), "a-00002-of-00002.gguf")] };
   await store(manifest("b"));

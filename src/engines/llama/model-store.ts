@@ -78,7 +78,9 @@ export async function listModels(
 ): Promise<ModelManifest[]> {
   const directory = modelsDirectory(dataDir);
   const models: ModelManifest[] = [];
-  for (const name of await namesIn(directory)) {
+  const names = await namesIn(directory);
+  if (typeof names === "string") onSkipped(directory, names);
+  for (const name of typeof names === "string" ? [] : names) {
     if (!name.endsWith(".json") || name.endsWith(".gguf.part.json")) continue;
     const path = join(directory, name);
     const found = await readManifest(path);
@@ -129,12 +131,13 @@ function manifestPath(dataDir: string, id: string): string {
   return join(modelsDirectory(dataDir), `${id}.json`);
 }
 
-async function namesIn(directory: string): Promise<string[]> {
+/** Names in a directory; a reason when it is there and cannot be read. */
+async function namesIn(directory: string): Promise<string[] | string> {
   try {
     return await readdir(directory);
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
-    throw error;
+    const code = error instanceof Error && "code" in error ? String(error.code) : "unknown";
+    return code === "ENOENT" ? [] : `the directory cannot be read (${code})`;
   }
 }
 

@@ -40,6 +40,8 @@ export async function runNpm(
     stdout: "pipe",
     stderr: "pipe",
     signal,
+    // npm does not end on SIGINT or SIGTERM while it waits for the network. What it wrote is thrown away anyway.
+    killSignal: "SIGKILL",
   });
   const [output, complaint, code] = await Promise.all([
     new Response(child.stdout).text(),

@@ -86,7 +86,10 @@ async function fetchAndRecord(pull: Pull, observer: PullObserver): Promise<Pulle
   const { sums, alreadyThere } = await fetchParts(pull, targets, observer);
   observer.inspecting();
   const [first = "", ...others] = targets;
-  const inspection = await inspectModel(first, request.signal);
+  const inspection = await inspectModel(first, request.signal).catch((error: unknown) => {
+    if (!(error instanceof SetupError)) throw error;
+    throw new SetupError(`${error.message} It is kept as ${first}, and not served.`, { cause: error });
+  });
   const manifest: ModelManifest = {
     id,
     file: first,
@@ -131,7 +134,7 @@ async function fetchParts(
           target,
           signal: request.signal,
           onBytes: (bytes) => observer.progress(before + bytes),
-          onRetry: observer.retrying,
+          onRetry: (reason, waitMs) => observer.retrying(reason, waitMs),
         })),
     );
     before += file.bytes;
@@ -180,7 +183,7 @@ async function explainDiskErrors<Result>(work: () => Promise<Result>, dataDir: s
         cause: error,
       });
     }
-    if (code === "EACCES" || code === "EPERM" || code === "EROFS") {
+    if (code !== undefined && ["EACCES", "EPERM", "EROFS", "EEXIST", "ENOTDIR"].includes(code)) {
       throw new SetupError(`${dataDir} cannot be written to (${code}). Choose another place with --data-dir.`, {
         cause: error,
       });
