@@ -40,10 +40,12 @@ export interface Answer {
 
 export async function answer(runtime: Runtime, request: Answer, signal: AbortSignal): Promise<Response> {
   if (request.stream) return streamed(runtime, request, signal);
-  const choices = request.generations.map((): FinishedChoice => ({
-    events: [],
-    outcome: { finishReason: "stop", completionTokens: 0 },
-  }));
+  const choices = request.generations.map(
+    (): FinishedChoice => ({
+      events: [],
+      outcome: { finishReason: "stop", completionTokens: 0 },
+    }),
+  );
   for await (const { choice, events, outcome } of runChoices(runtime, request.generations, signal)) {
     const finished = choices[choice];
     if (finished === undefined) continue;
@@ -66,6 +68,12 @@ export function usageOf(promptTokens: number, completionTokens: number): Usage {
 function streamed(runtime: Runtime, request: Answer, signal: AbortSignal): Response {
   const stop = new AbortController();
   const frames = writeFrames(runtime, request, AbortSignal.any([signal, stop.signal]));
+  // A client may leave while the stream waits for it to read: then nothing but this ends the generation.
+  const leave = () => {
+    stop.abort();
+    void frames.return();
+  };
+  signal.addEventListener("abort", leave, { once: true });
   const encoder = new TextEncoder();
   const body = new ReadableStream<Uint8Array>(
     {
@@ -75,9 +83,7 @@ function streamed(runtime: Runtime, request: Answer, signal: AbortSignal): Respo
         if (done === true) controller.close();
         else controller.enqueue(encoder.encode(value));
       },
-      cancel() {
-        stop.abort();
-      },
+      cancel: leave,
     },
     { highWaterMark: 0 },
   );

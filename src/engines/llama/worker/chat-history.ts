@@ -53,7 +53,9 @@ function readContent(fields: Fields, kinds: readonly string[] = ["text"]): strin
       const text = isObject(part) && typeof kind === "string" ? part[kind] : undefined;
       if (typeof kind === "string" && kinds.includes(kind) && typeof text === "string") return text;
       const found = typeof kind === "string" ? `"${kind}"` : "this";
-      throw invalid(`${name}[${index}]: this model takes only text parts, {"type": "text", "text": "…"}, not ${found}.`);
+      throw invalid(
+        `${name}[${index}]: this model takes only text parts, {"type": "text", "text": "…"}, not ${found}.`,
+      );
     })
     .join("");
 }
@@ -72,7 +74,9 @@ function readAssistant(turn: ChatModelResponse, fields: Fields): PendingCall[] {
   if (thinking !== undefined && thinking !== "") {
     turn.response.push({ type: "segment", segmentType: "thought", text: thinking, ended: true });
   }
+  const refusal = fields.string("refusal");
   if (fields.value("content") !== undefined) turn.response.push(readContent(fields, ["text", "refusal"]));
+  else if (refusal !== undefined) turn.response.push(refusal);
   else if (calls.length === 0) throw invalid(`${fields.name("content")} is required where there are no tool_calls.`);
   for (const [index, { call }] of calls.entries()) {
     if (index === 0) call.startsNewChunk = true;
@@ -107,7 +111,9 @@ function answerCall(pending: readonly PendingCall[], fields: Fields, role: "tool
   const key = role === "tool" ? "tool_call_id" : "name";
   const wanted = fields.string(key);
   if (wanted === undefined) throw invalid(`${fields.name(key)} is required for a message of role "${role}".`);
-  const answered = pending.find(({ id, call }) => (role === "tool" ? id === wanted : id === undefined && call.name === wanted));
+  const answered = pending.find(({ id, call }) =>
+    role === "tool" ? id === wanted : id === undefined && call.name === wanted,
+  );
   if (answered === undefined) {
     throw invalid(`${fields.name(key)} "${wanted}" answers no call of the assistant message before it.`);
   }

@@ -1,12 +1,13 @@
 // POST /chat/completions: checks the request and sets up its generations.
 import { type Answer, answer } from "./answer.ts";
-import { checkMaxTokens, checkPromptLength, renderPrompt } from "./chat-prompt.ts";
-import { chatFormat } from "./chat-wire.ts";
 import { readHistory } from "./chat-history.ts";
+import { renderPrompt } from "./chat-prompt.ts";
+import { chatFormat } from "./chat-wire.ts";
 import type { Fields } from "./fields.ts";
 import { GrammarSource } from "./grammar-source.ts";
 import { anyObjectGrammar } from "./json-grammar.ts";
 import { schemaGrammar } from "./json-schema-grammar.ts";
+import { checkMaxTokens, checkPromptLength } from "./prompt-length.ts";
 import { ReplyReader } from "./reply-reader.ts";
 import { invalid } from "./request-error.ts";
 import { readChoiceCount, readStops, readStreaming, refuseLogprobs } from "./request-parts.ts";
@@ -19,8 +20,9 @@ export async function answerChat(runtime: Runtime, fields: Fields, signal: Abort
 }
 
 function readChat(runtime: Runtime, fields: Fields): Answer {
-  const { syntax } = runtime.chat ?? {};
-  if (syntax === undefined) throw invalid("This model's file has no chat template, so it cannot chat. Use /completions.");
+  const { chat } = runtime;
+  if (chat === undefined) throw invalid("This model's file has no chat template, so it cannot chat. Use /completions.");
+  const { syntax } = chat;
   refuseLogprobs(fields);
   const messages = fields.array("messages");
   if (messages === undefined) throw invalid("messages is required: an array of messages.");
@@ -35,7 +37,7 @@ function readChat(runtime: Runtime, fields: Fields): Answer {
   const count = readChoiceCount(fields);
   const limitName = fields.value("max_completion_tokens") === undefined ? "max_tokens" : "max_completion_tokens";
   const maxTokens = checkMaxTokens(runtime, fields.integer(limitName, 1, Number.MAX_SAFE_INTEGER), limitName);
-  const { tokens, startsInReasoning } = renderPrompt(runtime, {
+  const { tokens, startsInReasoning } = renderPrompt(runtime, chat, {
     history: readHistory(messages),
     functions: tools?.functions,
     opensReasoning: tools?.forced !== true && fields.value("reasoning_effort") !== "none",

@@ -1,9 +1,9 @@
 // POST /completions, the legacy text completion: prompts as text or tokens, echo, and filling in the middle.
 import type { LlamaGrammarEvaluationState, Token } from "node-llama-cpp";
 import { type Answer, type AnswerFormat, answer, type FinishedChoice } from "./answer.ts";
-import { checkMaxTokens, checkPromptLength, refuseHopelessLength } from "./chat-prompt.ts";
 import type { Fields } from "./fields.ts";
 import type { Generation } from "./generate.ts";
+import { checkMaxTokens, checkPromptLength, refuseHopelessLength } from "./prompt-length.ts";
 import { plainSyntax } from "./reply-format.ts";
 import { type ReplyEvent, ReplyReader } from "./reply-reader.ts";
 import { invalid } from "./request-error.ts";
@@ -28,14 +28,17 @@ function readCompletion(runtime: Runtime, fields: Fields): Answer {
   }
   const suffix = fields.string("suffix");
   const inputs = readTextInputs(fields, "prompt", runtime.vocabularySize);
-  if (inputs.length * count > mostGenerations) throw invalid(`prompt times n may make at most ${mostGenerations} choices.`);
+  if (inputs.length * count > mostGenerations)
+    throw invalid(`prompt times n may make at most ${mostGenerations} choices.`);
   const echo = fields.boolean("echo") ?? false;
   const sampling = readSampling(fields, runtime.library, runtime.model, runtime.vocabularySize);
   const stops = readStops(fields);
   const { stream, includeUsage } = readStreaming(fields);
   const asked = fields.integer("max_tokens", 0, Number.MAX_SAFE_INTEGER) ?? defaultMaxTokens;
   const maxTokens = checkMaxTokens(runtime, asked, "max_tokens");
-  const prompts = inputs.map((input, index) => tokenizePrompt(runtime, input, suffix, inputs.length > 1 ? index : undefined));
+  const prompts = inputs.map((input, index) =>
+    tokenizePrompt(runtime, input, suffix, inputs.length > 1 ? index : undefined),
+  );
   const generations = prompts.flatMap((prompt, index) =>
     Array.from(
       { length: count },
@@ -59,7 +62,9 @@ function readCompletion(runtime: Runtime, fields: Fields): Answer {
       }),
     ),
   );
-  const echoes = echo ? inputs.map((input) => (typeof input === "string" ? input : runtime.model.detokenize(input))) : [];
+  const echoes = echo
+    ? inputs.map((input) => (typeof input === "string" ? input : runtime.model.detokenize(input)))
+    : [];
   return {
     stream,
     includeUsage,
@@ -70,7 +75,12 @@ function readCompletion(runtime: Runtime, fields: Fields): Answer {
 }
 
 /** Text of a request is plain text, whatever control tokens it spells (engine trap 9); tokens are taken as they are. */
-function tokenizePrompt(runtime: Runtime, input: TextInput, suffix: string | undefined, index: number | undefined): Token[] {
+function tokenizePrompt(
+  runtime: Runtime,
+  input: TextInput,
+  suffix: string | undefined,
+  index: number | undefined,
+): Token[] {
   const { model } = runtime;
   const name = index === undefined ? "prompt" : `prompt[${index}]`;
   if (typeof input === "string") refuseHopelessLength(runtime, input.length + (suffix?.length ?? 0), name);
@@ -78,6 +88,10 @@ function tokenizePrompt(runtime: Runtime, input: TextInput, suffix: string | und
   const beginning = model.tokens.shouldPrependBosToken && !isTokenArray(input) ? model.tokens.bos : null;
   const prompt = suffix === undefined ? text : fillInTheMiddle(runtime, text, suffix);
   if (beginning !== null && prompt[0] !== beginning) prompt.unshift(beginning);
+  // A text without tokens starts a document.
+  const start = model.tokens.bos ?? model.tokens.eos;
+  if (prompt.length === 0 && start !== null) prompt.push(start);
+  if (prompt.length === 0) throw invalid(`${name} must not be empty for this model.`);
   checkPromptLength(runtime, prompt, name);
   return prompt;
 }

@@ -1,7 +1,7 @@
 // POST /embeddings: texts to vectors, one at a time on a context of its own that is made at the first request.
 import type { LlamaEmbeddingContext, Token } from "node-llama-cpp";
-import type { Fields } from "./fields.ts";
 import { usageOf } from "./answer.ts";
+import type { Fields } from "./fields.ts";
 import { invalid } from "./request-error.ts";
 import type { ModelRuntime } from "./runtime.ts";
 import { availableMemoryBytes } from "./sizing.ts";
@@ -57,7 +57,9 @@ export class Embedder {
     const { longestTokenBytes } = this.#runtime;
     if (input.length === 0) throw invalid(`${name} must not be empty.`);
     const hopeless = typeof input === "string" && input.length > this.#limit * longestTokenBytes;
-    const count = hopeless ? Math.ceil(input.length / longestTokenBytes) : context.calculateInputLength(tokensOrText(input));
+    const count = hopeless
+      ? Math.ceil(input.length / longestTokenBytes)
+      : context.calculateInputLength(tokensOrText(input));
     if (count <= this.#limit) return count;
     throw invalid(`${name} comes to ${count} tokens; this model takes at most ${this.#limit}. Split the text.`);
   }

@@ -1,4 +1,6 @@
 // The generation loop: one prompt on one sequence, token by token, with exact counts and no hidden shift of the context.
+// The library's LlamaChat is not used: it shifts the context (engine trap 3), rejects or withholds text at an abort
+// (trap 6) and at the token limit, does not tell how many tokens it made, and cannot wait for a slow client.
 import type { LlamaContextSequence, LlamaGrammarEvaluationState, Token } from "node-llama-cpp";
 import type { ReplyEvent, ReplyReader } from "./reply-reader.ts";
 import type { Runtime } from "./runtime.ts";
@@ -34,6 +36,7 @@ export async function* generate(
   generation: Generation,
   signal: AbortSignal,
 ): AsyncGenerator<ReplyEvent[], Outcome> {
+  if (generation.maxTokens === 0) return { finishReason: "length", completionTokens: 0 };
   const lease = await runtime.pool.acquire(generation.prompt, signal);
   let broken = false;
   try {
@@ -63,11 +66,12 @@ async function* generateOn(
   try {
     let next: Token | Token[] | undefined;
     while (generated.length < limit) {
-      const step = await steps.next(next as Token);
+      const step = await steps.next(next);
       signal.throwIfAborted();
       if (step.done === true || step.value === undefined) throw new Error("the sequence ended without a token");
       const token = step.value;
       generated.push(token);
+      runtime.generatedTokens += 1;
       if (model.isEogToken(token)) {
         yield [...reader.read(text.flush()), ...reader.finish()];
         return { finishReason: finished(reader), completionTokens: generated.length };

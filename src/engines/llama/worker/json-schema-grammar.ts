@@ -55,7 +55,8 @@ class SchemaTranslation {
   expression(schema: unknown, path: string, depth: number): string {
     if (schema === true) return "value";
     if (!isObject(schema)) throw invalid(`${path} must be a JSON Schema object.`);
-    if (depth > deepestNesting) throw invalid(`${path} is nested too deeply; at most ${deepestNesting} levels are allowed.`);
+    if (depth > deepestNesting)
+      throw invalid(`${path} is nested too deeply; at most ${deepestNesting} levels are allowed.`);
     if (this.rules.size > mostRules) throw invalid(`${this.#options.path} is too large; simplify it.`);
     this.#refuseUnsupported(schema, path);
     const expression = this.#single(schema, path, depth);
@@ -151,8 +152,8 @@ class SchemaTranslation {
     if (properties !== undefined && !isObject(properties)) throw invalid(`${path}.properties must be an object.`);
     const names = Object.keys(properties ?? {});
     const needed = new Set(Array.isArray(required) ? required : []);
-    // Where the schema says nothing, extra properties are allowed only if it names none: else a model would invent some.
-    const extra = additionalProperties ?? names.length === 0;
+    // Where the schema names its properties and says no more, others would be inventions of the model.
+    const extra = additionalProperties ?? properties === undefined;
     const pair = (name: string) => {
       const value = this.expression(properties?.[name], `${path}.properties.${name}`, depth + 1);
       return this.rules.add(`${literal(JSON.stringify(name))} ":" space ${value}`);
@@ -189,7 +190,8 @@ class SchemaTranslation {
     if (most !== undefined && most < Math.max(least, fixed.length)) {
       throw invalid(`${path}.maxItems must not be less than minItems or the number of prefixItems.`);
     }
-    const item = items === false ? undefined : this.rules.add(this.expression(items ?? true, `${path}.items`, depth + 1));
+    const item =
+      items === false ? undefined : this.rules.add(this.expression(items ?? true, `${path}.items`, depth + 1));
     const from = Math.max(0, least - fixed.length);
     const to = most === undefined ? undefined : most - fixed.length;
     const free = item === undefined || to === 0 ? "" : this.#repeated(item, from, to, fixed.length > 0);
@@ -228,7 +230,8 @@ class SchemaTranslation {
 
   #refuseUnsupported(schema: JsonObject, path: string): void {
     for (const keyword of unsupportedKeywords) {
-      if (schema[keyword] !== undefined) throw invalid(`${path}.${keyword}: this keyword cannot be enforced. Remove it.`);
+      if (schema[keyword] !== undefined)
+        throw invalid(`${path}.${keyword}: this keyword cannot be enforced. Remove it.`);
     }
     if (!this.#options.strict) return;
     for (const keyword of unenforcedKeywords) {
@@ -258,7 +261,8 @@ function mergeAll(schema: JsonObject, path: string): JsonObject {
   const merged: Record<string, unknown> = {};
   for (const part of [...allOf, own]) {
     if (!isObject(part)) throw invalid(`${path} must hold JSON Schema objects.`);
-    if (part["$ref"] !== undefined && allOf.length > 1) throw invalid(`${path}: $ref beside other parts cannot be merged.`);
+    if (part["$ref"] !== undefined && allOf.length > 1)
+      throw invalid(`${path}: $ref beside other parts cannot be merged.`);
     const properties = { ...asObject(merged["properties"]), ...asObject(part["properties"]) };
     const required = [...asArray(merged["required"]), ...asArray(part["required"])];
     Object.assign(merged, part);

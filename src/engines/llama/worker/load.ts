@@ -1,24 +1,32 @@
 // Loads the library and one model, and creates the context that its sequences share.
 import type { LlamaModel } from "node-llama-cpp";
 import { type Library, loadLibrary } from "./library.ts";
-import { checkModelFile, factsOf, ModelFileError } from "./model-facts.ts";
+import { checkModelFile, factsOf, ModelFileError, readModelFacts } from "./model-facts.ts";
 import { readReplySyntax } from "./reply-format.ts";
-import type { ModelRuntime, Runtime } from "./runtime.ts";
+import type { Chat, ModelRuntime, Runtime } from "./runtime.ts";
 import { SequencePool } from "./sequence-pool.ts";
 import type { WorkerSettings } from "./settings.ts";
 import { availableMemoryBytes, chooseShape } from "./sizing.ts";
 import { chooseThreads, mostThreads } from "./threads.ts";
 
 const firstPromptPortion = 64;
+/** The embedding context has room for one token more than the model was trained for; that one is never used. */
+const harmlessLine = /n_ctx_seq \(\d+\) > n_ctx_train/;
+
+export interface LoadHooks {
+  log: (line: string) => void;
+  /** The context is broken; only a new process helps. */
+  giveUp: (error: unknown) => void;
+}
 
 /** A Runtime where the model writes text, else only a ModelRuntime. Rejects with a ModelFileError for the operator. */
-export async function load(settings: WorkerSettings, log: (line: string) => void): Promise<ModelRuntime | Runtime> {
+export async function load(settings: WorkerSettings, { log, giveUp }: LoadHooks): Promise<ModelRuntime | Runtime> {
   const { modelPath } = settings;
   const { sizeBytes, modified } = await checkModelFile(modelPath);
   if (settings.gpu === false) checkMemory(sizeBytes);
   const library = await loadLibrary(settings.libraryPath);
   // llama.cpp tells the reason of a failure only in its log.
-  let lastLine = "";
+  let reason = "";
   const llama = await library.getLlama({
     gpu: settings.gpu,
     build: "never",
@@ -27,14 +35,17 @@ export async function load(settings: WorkerSettings, log: (line: string) => void
     maxThreads: settings.threads ?? mostThreads,
     logLevel: library.LlamaLogLevel.warn,
     logger: (level, message) => {
-      lastLine = message.trim().replaceAll(/\s*\n\s*/g, " ");
-      log(`${level}: ${lastLine}`);
+      const line = message.trim();
+      if (harmlessLine.test(line)) return;
+      reason ||= /error loading model: (.*)/.exec(line)?.[1] ?? "";
+      log(`${level}: ${line}`);
     },
   });
   try {
     const model = await llama.loadModel({ modelPath });
     const facts = factsOf(library, model.fileInfo);
-    const threads = settings.threads ?? (facts.capabilities.completion ? await chooseThreads(model) : mostThreads);
+    const threads =
+      settings.threads ?? (facts.capabilities.completion ? await chooseThreads(model, mostThreads) : mostThreads);
     const { contextSize, sequences } = await chooseShape(llama, model, {
       contextSize: settings.context,
       sequences: facts.capabilities.completion ? settings.parallel : 1,
@@ -60,22 +71,20 @@ export async function load(settings: WorkerSettings, log: (line: string) => void
       ...runtime,
       contextSize: context.contextSize,
       context,
-      pool: new SequencePool(context),
+      pool: new SequencePool(context, giveUp),
       chat: facts.capabilities.chat ? readChat(library, model, facts.chatTemplate ?? "") : undefined,
       promptPortion: firstPromptPortion,
+      generatedTokens: 0,
     };
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    const detail = lastLine === "" || lastLine === reason ? "" : ` (${lastLine})`;
-    throw new ModelFileError(`The model ${modelPath} could not be loaded: ${reason}${detail}`, { cause: error });
+    // A file that is torn in its header is said to be so.
+    await readModelFacts(library, modelPath);
+    reason ||= error instanceof Error ? error.message : String(error);
+    throw new ModelFileError(`The model ${modelPath} could not be loaded: ${reason}`, { cause: error });
   }
 }
 
-export function writesText(runtime: ModelRuntime | Runtime): runtime is Runtime {
-  return "pool" in runtime;
-}
-
-function readChat(library: Library, model: LlamaModel, template: string): NonNullable<Runtime["chat"]> {
+function readChat(library: Library, model: LlamaModel, template: string): Chat {
   const wrapper = library.resolveChatWrapper(model, { warningLogs: false });
   return { wrapper, syntax: readReplySyntax(library, wrapper, template) };
 }

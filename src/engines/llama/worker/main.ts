@@ -43,7 +43,12 @@ async function run(json: string): Promise<void> {
   process.on("SIGTERM", end);
   // The parent holds the other end open for as long as it lives, so a killed gateway leaves no engine behind.
   process.stdin.on("end", end).on("close", end).on("error", end).resume();
-  const runtime = await load(settings, log);
+  const giveUp = (error: unknown) => {
+    log(`error: the engine cannot go on: ${reasonOf(error)}`);
+    // The gateway starts a new one.
+    process.exit(1);
+  };
+  const runtime = await load(settings, { log, giveUp });
   rmSync(settings.socket, { force: true });
   serve(settings.socket, runtime);
   await tell({

@@ -29,20 +29,33 @@ const encoderOnly = /bert|gemma-embedding|t5encoder/;
 
 /** Reads the header only. Rejects with a ModelFileError. */
 export async function readModelFacts(library: Library, path: string): Promise<ModelFacts> {
-  await checkModelFile(path);
+  const { sizeBytes } = await checkModelFile(path);
+  let info: GgufFileInfo;
   try {
-    return factsOf(library, await library.readGgufFileInfo(path, { sourceType: "filesystem", logWarnings: false }));
+    info = await library.readGgufFileInfo(path, { sourceType: "filesystem", logWarnings: false });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new ModelFileError(`The header of ${path} is damaged or incomplete; get the file again (${reason}).`);
   }
+  // Beyond the end of a file the library reads zeros, and takes them for what the file says.
+  if (expectedBytes(info) > sizeBytes) throw new ModelFileError(`${path} is incomplete; get the file again.`);
+  return factsOf(library, info);
+}
+
+/** A lower bound: the end of the header, and the beginning of the tensor that starts last. */
+function expectedBytes(info: GgufFileInfo): number {
+  const header = info.infoEndOffset ?? 0;
+  const lastStart = (info.tensorInfo ?? []).reduce((last, { offset }) => Math.max(last, Number(offset)), 0);
+  return header + lastStart + 1;
 }
 
 /** Rejects with a ModelFileError when there is no GGUF at the path; resolves with its size in bytes and its age. */
 export async function checkModelFile(path: string): Promise<{ sizeBytes: number; modified: Date }> {
   const file = await stat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") throw new ModelFileError(`There is no file at ${path}. Check the path of the model.`);
-    throw new ModelFileError(`The file ${path} cannot be read (${error.code ?? error.message}). Check its permissions.`);
+    throw new ModelFileError(
+      `The file ${path} cannot be read (${error.code ?? error.message}). Check its permissions.`,
+    );
   });
   if (!file.isFile()) throw new ModelFileError(`${path} is not a file. Name the .gguf file itself.`);
   const magic = await Bun.file(path).slice(0, 4).text();
@@ -55,7 +68,11 @@ export function factsOf(library: Library, info: GgufFileInfo): ModelFacts {
   const { architecture } = general;
   const chatTemplate = info.metadata.tokenizer?.chat_template;
   const generates = !encoderOnly.test(architecture);
-  const { context_length: context, embedding_length: embeddingLength, pooling_type: pooling } = info.architectureMetadata;
+  const {
+    context_length: context,
+    embedding_length: embeddingLength,
+    pooling_type: pooling,
+  } = info.architectureMetadata;
   const fileType = general.file_type;
   return {
     architecture,

@@ -1,5 +1,5 @@
 // What a model's output looks like: which texts open and close thinking, announce a tool call, or end the reply.
-import type { ChatWrapper, ChatWrapperGeneratedContextState } from "node-llama-cpp";
+import type { ChatHistoryItem, ChatWrapper, ChatWrapperGeneratedContextState } from "node-llama-cpp";
 import type { Library } from "./library.ts";
 
 /** How a model writes a tool call. */
@@ -14,6 +14,8 @@ export interface CallSyntax {
   beforeArguments: string;
   /** After the arguments; `{{functionName}}` stands for the name. */
   afterArguments: string;
+  /** Written between two calls of one reply; without meaning of its own. */
+  betweenCalls: string;
   /** Whether the model may write several calls in one reply. */
   parallel: boolean;
 }
@@ -50,15 +52,14 @@ export const plainSyntax: ReplySyntax = {
   calls: undefined,
 };
 
+const probeHistory: ChatHistoryItem[] = [
+  { type: "user", text: "." },
+  { type: "model", response: [] },
+];
+
 /** Derives the syntax from the library's description of the model's chat template. */
 export function readReplySyntax(library: Library, wrapper: ChatWrapper, template: string): ReplySyntax {
-  const state = wrapper.generateContextState({
-    chatHistory: [
-      { type: "user", text: "." },
-      { type: "model", response: [] },
-    ],
-    availableFunctions: { probe: {} },
-  });
+  const state = wrapper.generateContextState({ chatHistory: probeHistory });
   const { thought, comment } = wrapper.settings.segments ?? {};
   const prefix = thought?.prefix;
   const openedByTemplate = typeof prefix === "object" && !library.isLlamaText(prefix);
@@ -68,9 +69,10 @@ export function readReplySyntax(library: Library, wrapper: ChatWrapper, template
       .filter((trigger) => trigger.type === type && (trigger.type !== "segment" || trigger.segmentType === segment))
       .flatMap((trigger) => trigger.triggers.map((text) => `${text}${trigger.inject ?? ""}`));
   const labelled = triggers.length > 0;
+  const closing = asText(thought?.suffix);
   return {
     reasoningOpenings: present([openedByTemplate ? "" : trimmed(prefix), ...ofType("segment", "thought")]),
-    reasoningClosings: present(labelled ? rerenders(state) : [asText(thought?.suffix), trimmed(thought?.suffix)]),
+    reasoningClosings: present(labelled ? rerenders(state) : [closing, closing.trimEnd(), closing.trim()]),
     opensReasoning: openedByTemplate || thought?.openOnResponseStart === true,
     reopensReasoning: (openedByTemplate && prefix.afterFunctionCalls) || thought?.reopenAfterFunctionCalls === true,
     contentOpenings: ofType("response"),
@@ -79,15 +81,15 @@ export function readReplySyntax(library: Library, wrapper: ChatWrapper, template
       asText(comment?.prefix),
       asText(comment?.suffix),
       ...(labelled ? ["<|start|>assistant", ...rerenders(state)] : []),
-      trimmed(wrapper.settings.functions.parallelism?.call.betweenCalls),
     ]),
-    endings: present(state.stopGenerationTriggers.filter((text) => !isBuiltinToken(library, text)).map(String)),
+    endings: present(state.stopGenerationTriggers.filter((text) => !isBuiltinToken(library, text)).map(withoutLineEnd)),
     ignoredStarts: (state.ignoreStartText ?? []).map(String),
-    calls: /\btools\b/.test(template) ? readCallSyntax(wrapper, state) : undefined,
+    calls: /\btools\b/.test(template) ? readCallSyntax(wrapper) : undefined,
   };
 }
 
-function readCallSyntax(wrapper: ChatWrapper, state: ChatWrapperGeneratedContextState): CallSyntax | undefined {
+function readCallSyntax(wrapper: ChatWrapper): CallSyntax | undefined {
+  const state = wrapper.generateContextState({ chatHistory: probeHistory, availableFunctions: { probe: {} } });
   // These families begin every reply with a call or something that looks like one; nothing announces a call.
   if (state.functionCall?.initiallyEngaged === true || state.noPrefixTrigger?.type === "functionCall") return undefined;
   const { call } = wrapper.settings.functions;
@@ -101,6 +103,7 @@ function readCallSyntax(wrapper: ChatWrapper, state: ChatWrapperGeneratedContext
   const syntax = {
     beforeArguments: asText(call.paramsPrefix),
     afterArguments: asText(call.suffix),
+    betweenCalls: trimmed(parallelism?.betweenCalls),
     parallel: parallelism !== undefined,
   };
   const [label] = labelled;
@@ -138,6 +141,11 @@ function asText(text: { toString(): string } | string | undefined): string {
 /** Models differ in the line breaks around a tag. */
 function trimmed(text: { toString(): string } | string | undefined): string {
   return asText(text).trim();
+}
+
+/** Jinja templates put a line break after the tag that ends a turn; the model ends with the tag. */
+function withoutLineEnd(text: { toString(): string }): string {
+  return String(text).trimEnd();
 }
 
 function present(texts: readonly string[]): string[] {

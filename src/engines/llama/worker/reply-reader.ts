@@ -48,6 +48,7 @@ export class ReplyReader<State> {
   /** The beginning of the answer, until it is clear what of it to leave out; undefined once it has begun. */
   #start: string | undefined = "";
   #trimsStart = false;
+  #reasoningBegun = false;
   #callCount = 0;
   #candidates: { name: string; text: string }[] = [];
   #callText = "";
@@ -120,9 +121,9 @@ export class ReplyReader<State> {
       this.#scanner.setMarkers([...syntax.reasoningClosings, ...syntax.endings, ...announcements]);
       return;
     }
-    const labels = [...syntax.reasoningOpenings, ...syntax.contentOpenings, ...syntax.dropped];
-    const ends = mode === "content" ? [...syntax.endings, ...stops] : syntax.endings;
-    this.#scanner.setMarkers([...labels, ...announcements, ...ends]);
+    const labels = [...syntax.reasoningOpenings, ...syntax.contentOpenings, ...syntax.dropped, ...syntax.endings];
+    const others = mode === "content" ? stops : [this.#calls?.betweenCalls ?? ""];
+    this.#scanner.setMarkers([...labels, ...announcements, ...others]);
     if (mode === "content" && answers && answerGrammar !== undefined) {
       this.#grammar = this.#options.startGrammar(orCall(answerGrammar, this.#calls));
     }
@@ -160,7 +161,7 @@ export class ReplyReader<State> {
 
   #deliver(text: string): void {
     if (text === "") return;
-    if (this.#mode === "reasoning") this.#events.push({ kind: "reasoning", text });
+    if (this.#mode === "reasoning") this.#deliverReasoning(text);
     else if (this.#mode === "after-call") {
       // After a call only another call can follow; what else the model says there is no answer.
       if (text.trim() !== "") this.#ended = true;
@@ -168,6 +169,13 @@ export class ReplyReader<State> {
       this.#start += text;
       this.#beginAnswer(false);
     } else this.#events.push({ kind: "text", text });
+  }
+
+  #deliverReasoning(text: string): void {
+    const begun = this.#reasoningBegun ? text : text.trimStart();
+    if (begun === "") return;
+    this.#reasoningBegun = true;
+    this.#events.push({ kind: "reasoning", text: begun });
   }
 
   /** Leaves out what the template says to ignore, and the white space that models write after thinking. */
@@ -239,7 +247,10 @@ export class ReplyReader<State> {
   }
 }
 
-/** Where the model may also call a tool, the grammar of the answer has to let the announcement through. */
+/**
+ * Where the model may also call a tool, the grammar of the answer has to let the announcement through. The library
+ * cannot combine the two (engine trap 8); a grammar for each part of the reply in turn can.
+ */
 function orCall(grammar: string, calls: CallSyntax | undefined): string {
   if (calls === undefined) return grammar;
   const announcements = [...calls.openings.keys()].map(literal).join(" | ");

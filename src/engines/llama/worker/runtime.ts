@@ -25,12 +25,23 @@ export interface ModelRuntime {
   report: (error: unknown) => void;
 }
 
+export interface Chat {
+  wrapper: ChatWrapper;
+  syntax: ReplySyntax;
+}
+
 /** A model that writes text; the others only make embeddings. */
 export interface Runtime extends ModelRuntime {
   context: LlamaContext;
   pool: SequencePool;
   /** undefined: the file has no chat template. */
-  chat: { wrapper: ChatWrapper; syntax: ReplySyntax } | undefined;
+  chat: Chat | undefined;
   /** Tokens of a prompt that are evaluated in one go; follows the speed of the machine. */
   promptPortion: number;
+  /** Since the start; shows that the engine gets on. */
+  generatedTokens: number;
+}
+
+export function writesText(runtime: ModelRuntime | Runtime): runtime is Runtime {
+  return "pool" in runtime;
 }

@@ -1,5 +1,11 @@
 // How the next token is chosen: the request's sampling parameters, and their translation for the library.
-import type { LlamaGrammarEvaluationState, LlamaModel, SequenceEvaluateOptions, Token, TokenBias } from "node-llama-cpp";
+import type {
+  LlamaGrammarEvaluationState,
+  LlamaModel,
+  SequenceEvaluateOptions,
+  Token,
+  TokenBias,
+} from "node-llama-cpp";
 import { type Fields, isObject } from "./fields.ts";
 import type { Library } from "./library.ts";
 import { invalid } from "./request-error.ts";
@@ -82,12 +88,7 @@ function randomSeed(): number {
   return crypto.getRandomValues(new Uint32Array(1))[0] ?? 0;
 }
 
-function readBias(
-  value: unknown,
-  library: Library,
-  model: LlamaModel,
-  vocabularySize: number,
-): TokenBias | undefined {
+function readBias(value: unknown, library: Library, model: LlamaModel, vocabularySize: number): TokenBias | undefined {
   if (value === undefined) return undefined;
   if (!isObject(value)) throw invalid("logit_bias must be an object of token ids and numbers from -100 to 100.");
   const entries = Object.entries(value);
@@ -102,7 +103,8 @@ function readBias(
       throw invalid(`logit_bias.${key} must be a number from -100 to 100.`);
     }
     // The library takes no bias for tokens that end a reply; saying nothing would look like success.
-    if (model.isEogToken(token as Token)) throw invalid(`logit_bias.${key}: this token ends the reply and takes no bias.`);
+    if (model.isEogToken(token as Token))
+      throw invalid(`logit_bias.${key}: this token ends the reply and takes no bias.`);
     biases.set(token as Token, bias === -100 ? "never" : { logit: bias });
   }
   return biases;

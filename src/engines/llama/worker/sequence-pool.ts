@@ -2,7 +2,7 @@
 import type { LlamaContext, LlamaContextSequence, Token } from "node-llama-cpp";
 
 interface Slot {
-  sequence: LlamaContextSequence;
+  readonly sequence: LlamaContextSequence;
   /** Counts up with every loan; the lowest was unused for longest. */
   lastUse: number;
 }
@@ -29,14 +29,15 @@ export interface PoolState {
 const worthwhileShare = 0.5;
 
 export class SequencePool {
-  readonly #context: LlamaContext;
+  readonly #onUnusable: (error: unknown) => void;
   readonly #free: Slot[];
   readonly #waiters: Waiter[] = [];
   readonly #total: number;
   #loans = 0;
 
-  constructor(context: LlamaContext) {
-    this.#context = context;
+  /** `onUnusable` is called when a sequence cannot even be cleared: then the context itself is broken. */
+  constructor(context: LlamaContext, onUnusable: (error: unknown) => void) {
+    this.#onUnusable = onUnusable;
     this.#total = context.totalSequences;
     // The library throws when it has no sequence left, so all are taken at once and never given back to it.
     this.#free = Array.from({ length: this.#total }, () => ({ sequence: context.getSequence(), lastUse: 0 }));
@@ -109,9 +110,8 @@ export class SequencePool {
   async #clear(slot: Slot): Promise<void> {
     try {
       await slot.sequence.clearHistory();
-    } catch {
-      await slot.sequence.dispose();
-      slot.sequence = this.#context.getSequence();
+    } catch (error) {
+      this.#onUnusable(error);
     }
   }
 }

@@ -3,12 +3,17 @@ import { answerChat } from "./chat.ts";
 import { answerCompletion } from "./completion.ts";
 import { Embedder } from "./embedding.ts";
 import { Fields, isObject } from "./fields.ts";
-import { writesText } from "./load.ts";
 import { asRequestError, errorBody, invalid, RequestError } from "./request-error.ts";
-import type { ModelRuntime, Runtime } from "./runtime.ts";
+import { type ModelRuntime, type Runtime, writesText } from "./runtime.ts";
 
 /** The gateway has its own, lower limit for what clients send. */
 const largestBodyBytes = 64 * 1024 * 1024;
+
+/**
+ * A generation may be silent for as long as it takes; only the gateway is at the other end. Bun's types say that
+ * there is no such limit on a Unix socket, but Bun 1.4.5 closes it after 10 s all the same.
+ */
+const noIdleTimeout: object = { idleTimeout: 0 };
 
 type Handler = (fields: Fields, signal: AbortSignal) => Promise<Response>;
 
@@ -22,12 +27,11 @@ export function serve(socket: string, runtime: ModelRuntime | Runtime): void {
   };
   const gets: Readonly<Record<string, () => object>> = {
     "/models": () => ({ object: "list", data: [describe(runtime)] }),
-    "/health": () => ({ status: "ok", sequences: writesText(runtime) ? runtime.pool.state : undefined }),
+    "/health": () => ({ status: "ok", ...(writesText(runtime) ? progress(runtime) : {}) }),
   };
   Bun.serve({
     unix: socket,
-    // A generation may be silent for as long as it takes; only the gateway is at the other end.
-    idleTimeout: 0,
+    ...noIdleTimeout,
     maxRequestBodySize: largestBodyBytes,
     async fetch(request) {
       try {
@@ -65,6 +69,10 @@ async function readBody(request: Request, modelId: string): Promise<Fields> {
 function requireText(runtime: ModelRuntime | Runtime): Runtime {
   if (writesText(runtime)) return runtime;
   throw invalid("This model only makes embeddings. Use a model whose capabilities include chat or completion.");
+}
+
+function progress({ pool, generatedTokens }: Runtime): object {
+  return { sequences: pool.state, generated_tokens: generatedTokens };
 }
 
 function describe(runtime: ModelRuntime | Runtime): object {

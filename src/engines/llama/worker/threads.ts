@@ -10,13 +10,18 @@ const searchMs = 2000;
 const trialMs = 150;
 const mostTokensOfTrial = 24;
 
+/** Up to this size one thread writes a token in well under a second. */
+const quickModelBytes = 500_000_000;
+
 /**
  * More threads can be many times slower: with two on two virtual cores a tiny model ran at a twentieth of its speed.
- * Goes from the most threads down by halves and stops where it gets slower, as the speed has one peak.
+ * Small models begin with one thread, large ones with the most, which are the likely best; from there by factors of
+ * two until it gets slower, as the speed has one peak.
  */
-export async function chooseThreads(model: LlamaModel): Promise<number> {
+export async function chooseThreads(model: LlamaModel, most: number): Promise<number> {
   const candidates: number[] = [];
-  for (let threads = mostThreads; threads >= 1; threads >>= 1) candidates.push(threads);
+  for (let threads = most; threads >= 1; threads >>= 1) candidates.push(threads);
+  if (model.size <= quickModelBytes) candidates.reverse();
   let best = candidates[0] ?? 1;
   if (candidates.length === 1) return best;
   let bestMs = Number.POSITIVE_INFINITY;

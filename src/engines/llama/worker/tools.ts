@@ -22,7 +22,8 @@ const namePattern = /^[A-Za-z0-9_-]{1,64}$/;
 /** undefined: the request offers no tools, or wants none called. */
 export function readToolUse(fields: Fields, supported: boolean): ToolUse | undefined {
   for (const key of ["functions", "function_call"]) {
-    if (fields.value(key) !== undefined) throw invalid(`${key} is not supported; send "tools" and "tool_choice" instead.`);
+    if (fields.value(key) !== undefined)
+      throw invalid(`${key} is not supported; send "tools" and "tool_choice" instead.`);
   }
   const tools = fields.array("tools") ?? [];
   const choice = readChoice(fields);
@@ -57,9 +58,7 @@ function readChoice(fields: Fields): ToolChoice {
   if (choice === undefined || choice === "auto" || choice === "none" || choice === "required") return choice ?? "auto";
   const target = isObject(choice) && choice["type"] === "function" ? choice["function"] : undefined;
   if (isObject(target) && typeof target["name"] === "string") return { name: target["name"] };
-  throw invalid(
-    'tool_choice must be "auto", "none", "required", or {"type": "function", "function": {"name": "…"}}.',
-  );
+  throw invalid('tool_choice must be "auto", "none", "required", or {"type": "function", "function": {"name": "…"}}.');
 }
 
 function readTool(entry: unknown, index: number) {
@@ -72,7 +71,8 @@ function readTool(entry: unknown, index: number) {
     throw invalid(`${path}.function.name must be 1 to 64 letters, digits, underscores or hyphens.`);
   }
   const parameters = fields.value("parameters");
-  const schema = isObject(parameters) && parameters["type"] === undefined ? { ...parameters, type: "object" } : parameters;
+  const schema =
+    isObject(parameters) && parameters["type"] === undefined ? { ...parameters, type: "object" } : parameters;
   if (schema !== undefined && (!isObject(schema) || schema["type"] !== "object")) {
     throw invalid(`${path}.function.parameters must be a JSON Schema of type "object".`);
   }

@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type Health, temporaryDirectory, until, WorkerProcess } from "./testing/worker-process.ts";
+
+const directory = temporaryDirectory();
+let worker: WorkerProcess;
+
+beforeAll(async () => {
+  worker = await WorkerProcess.start(directory.path);
+});
+
+afterAll(async () => {
+  await worker.stop();
+  directory.dispose();
+});
+
+/** Banning nothing and favouring a full stop makes a reply that only ends with the context. */
+const endless = { logit_bias: { 46: 100 }, temperature: 0 };
+
+function stream(options: Record<string, unknown>, signal?: AbortSignal): Promise<Response> {
+  const body = { messages: [{ role: "user", content: "Hi" }], stream: true, ...endless, ...options };
+  return worker.post("/chat/completions", body, signal === undefined ? {} : { signal });
+}
+
+async function sequences(): Promise<Health["sequences"]> {
+  return (await worker.get<Health>("/health")).sequences;
+}
+
+async function idle(): Promise<boolean> {
+  const { busy, waiting } = await sequences();
+  return busy === 0 && waiting === 0;
+}
+
+test("eight streams at once all progress side by side", async () => {
+  const order: number[] = [];
+  await Promise.all(
+    Array.from({ length: 8 }, async (_, index) => {
+      const response = await stream({ max_tokens: 100 });
+      for await (const _ of response.body ?? []) order.push(index);
+    }),
+  );
+  const firstEnd = Math.min(...Array.from({ length: 8 }, (_, index) => order.lastIndexOf(index)));
+  // Before the first of them ends, each of the others has delivered something.
+  expect(new Set(order.slice(0, firstEnd)).size).toBe(8);
+});
+
+test("more requests than sequences wait their turn and all finish", async () => {
+  const answers = await Promise.all(Array.from({ length: 30 }, () => worker.chat("Hi", { max_tokens: 5 })));
+  expect(answers.map(({ usage }) => usage.completion_tokens)).toEqual(Array(30).fill(5));
+  expect(await idle()).toBe(true);
+});
+
+test("a client that leaves a stream frees its sequence", async () => {
+  const response = await stream({});
+  const reader = response.body?.getReader();
+  await reader?.read();
+  expect((await sequences()).busy).toBe(1);
+  await reader?.cancel();
+  await until(idle, 1000);
+});
+
+test("a client that leaves before a plain answer frees its sequence", async () => {
+  const abort = new AbortController();
+  const body = { messages: [{ role: "user", content: "Hi" }], ...endless };
+  const answer = worker.post("/chat/completions", body, { signal: abort.signal }).catch(() => undefined);
+  await until(async () => (await sequences()).busy === 1);
+  abort.abort();
+  await until(idle, 1000);
+  expect(await answer).toBeUndefined();
+});
+
+test("clients that leave while they wait for a sequence leave the queue, and the others are served", async () => {
+  const holders = await Promise.all(Array.from({ length: 8 }, () => stream({})));
+  const abort = new AbortController();
+  const leavers = Array.from({ length: 3 }, () =>
+    stream({}, abort.signal)
+      .then((response) => response.text())
+      .catch(() => "left"),
+  );
+  const stayer = worker.chat("Hi", { max_tokens: 2 });
+  await until(async () => (await sequences()).waiting === 4);
+  abort.abort();
+  await until(async () => (await sequences()).waiting === 1);
+  await Promise.all(holders.map((response) => response.body?.cancel()));
+  expect((await stayer).usage.completion_tokens).toBe(2);
+  expect(await Promise.all(leavers)).toEqual(["left", "left", "left"]);
+  await until(idle, 1000);
+});
+
+test("a request with several choices that is left ends all of them", async () => {
+  const response = await stream({ n: 12 });
+  await until(async () => (await sequences()).busy === 8);
+  await response.body?.cancel();
+  await until(idle, 1000);
+});
+
+test("a client that does not read makes its generation wait, and frees it when it leaves", async () => {
+  const abort = new AbortController();
+  const response = await stream({ n: 8 }, abort.signal);
+  let before = -1;
+  await until(async () => {
+    const { sequences, generated_tokens: generated } = await worker.get<Health>("/health");
+    const waits = sequences.busy === 8 && generated === before;
+    before = generated;
+    if (!waits) await Bun.sleep(100);
+    return waits;
+  });
+  expect(response.status).toBe(200);
+  abort.abort();
+  await until(idle, 1000);
+});
+
+test("after aborts the answers are as before", async () => {
+  const before = await worker.chat("What is the default port?");
+  const response = await stream({ messages: [{ role: "user", content: "What is the default port?" }] });
+  await response.body?.cancel();
+  await until(idle, 1000);
+  const after = await worker.chat("What is the default port?");
+  expect(after.choices[0]?.message.content).toBe(before.choices[0]?.message.content ?? "");
+});

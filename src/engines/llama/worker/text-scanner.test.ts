@@ -1,0 +1,56 @@
+import { expect, test } from "bun:test";
+import { TextScanner } from "./text-scanner.ts";
+
+/** Pushes the pieces one by one and collects what comes out, markers in angle brackets. */
+function scan(markers: string[], pieces: string[]): string[] {
+  const scanner = new TextScanner();
+  scanner.setMarkers(markers);
+  const out: string[] = [];
+  for (const piece of pieces) {
+    scanner.push(piece, false);
+    for (;;) {
+      const { text, marker } = scanner.next();
+      if (text !== "") out.push(text);
+      if (marker === undefined) break;
+      out.push(`<${marker}>`);
+    }
+  }
+  const rest = scanner.flush();
+  return rest === "" ? out : [...out, rest];
+}
+
+test("a marker is found wherever the text is split, and nothing of it gets out", () => {
+  const text = "one STOP two";
+  for (let first = 0; first <= text.length; first++) {
+    for (let second = first; second <= text.length; second++) {
+      const pieces = [text.slice(0, first), text.slice(first, second), text.slice(second)];
+      expect(scan(["STOP"], pieces).join("")).toBe("one <STOP> two");
+    }
+  }
+});
+
+test("text that cannot become a marker is not held back", () => {
+  expect(scan(["STOP"], ["abc", "S", "x", "end"])).toEqual(["abc", "Sx", "end"]);
+});
+
+test("what only began like a marker comes out at the end", () => {
+  expect(scan(["STOP"], ["a ST"])).toEqual(["a ", "ST"]);
+});
+
+test("of two markers the earlier counts, and of two at the same place the longer", () => {
+  expect(scan(["</t>", "\n</t>"], ["a\n</t>b"])).toEqual(["a", "<\n</t>>", "b"]);
+  expect(scan(["ab", "abc"], ["xabcy"])).toEqual(["x", "<abc>", "y"]);
+});
+
+test("the text of control tokens takes part in markers and is never delivered", () => {
+  const scanner = new TextScanner();
+  scanner.setMarkers(["<call>{"]);
+  scanner.push("a", false);
+  scanner.push("<odd>", true);
+  scanner.push("b", false);
+  expect(scanner.next()).toEqual({ text: "ab", marker: undefined });
+  scanner.push("<call>", true);
+  expect(scanner.next()).toEqual({ text: "", marker: undefined });
+  scanner.push("{", false);
+  expect(scanner.next()).toEqual({ text: "", marker: "<call>{" });
+});
