@@ -6,7 +6,7 @@ ensureDependencies({ dev: true });
 ensureDebianPackages({ curl: "curl" });
 
 const chosen = process.argv.slice(2);
-const args = ["test", "--timeout", "60000", ...(chosen.length > 0 ? chosen : ["src", "tests"])];
+const args = ["test", "--timeout", "60000", ...(chosen.length > 0 ? chosen : ["src", "tests", "bench"])];
 // The tests set what they need; what this shell has set for a Headrace of its own must not leak in.
 const env = Object.fromEntries(Object.entries(bunEnvironment()).filter(([name]) => !name.startsWith("HEADRACE_")));
 const child = spawn(bunExecutable(), args, { cwd: root, env, stdio: ["ignore", "inherit", "pipe"] });

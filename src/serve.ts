@@ -1,20 +1,18 @@
 // The composition root: the only file that knows all adapters. A test starts it on port 0 with a temporary directory.
 import { chmodSync, existsSync, mkdirSync } from "node:fs";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import packageJson from "../package.json" with { type: "json" };
-import { type Config, defaultEnvironments, type ReloadableConfig } from "./config.ts";
-import { environments } from "./domain/api-key.ts";
+import { createBuiltInEngine } from "./built-in-models.ts";
+import type { Config, ReloadableConfig } from "./config.ts";
 import { type Clock, systemClock } from "./domain/clock.ts";
 import type { Log } from "./domain/log.ts";
-import { installedEngine } from "./engines/llama/engine-backends.ts";
-import { LlamaEngine, type LlamaModel } from "./engines/llama/llama-engine.ts";
-import { listModels, modelIdFrom } from "./engines/llama/model-store.ts";
+import { EngineSources } from "./engine-sources.ts";
+import type { LlamaEngine } from "./engines/llama/llama-engine.ts";
 import { type FoundServer, findLocalServers, knownLocalServers, type LocalServer } from "./engines/local-servers.ts";
-import { UpstreamEngine } from "./engines/upstream-engine.ts";
 import { trustedProxies } from "./http/client-address.ts";
 import { createRoutes } from "./http/routes.ts";
 import { startHttpServer } from "./http/server.ts";
-import { Catalog, type CatalogSource } from "./inference/catalog.ts";
+import { Catalog } from "./inference/catalog.ts";
 import { Router } from "./inference/route.ts";
 import { Authenticator } from "./policy/authenticate.ts";
 import { ensureFirstKey, type FirstKey } from "./policy/first-key.ts";
@@ -54,45 +52,43 @@ export interface RunningServer {
 
 const defaultPollMs = 30_000;
 const defaultHeartbeatMs = 10_000;
-const demoModel: LlamaModel = {
-  id: "tiny-demo",
-  path: join(import.meta.dir, "..", "models", "tiny-demo", "tiny-demo.gguf"),
-  ownedBy: "headrace",
-  environments,
-  capabilities: { chat: true, completion: true, embeddings: true },
-  context: 1024,
-  eager: true,
-};
 
 export async function serve(config: Config, options: ServeOptions): Promise<RunningServer> {
+  const opened: (() => unknown)[] = [];
+  const closeAll = async () => {
+    for (const close of opened.reverse()) await close();
+  };
+  try {
+    return await compose(config, options, opened, closeAll);
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+/** Adds to `opened` how to close each part, in the order in which they were opened. */
+async function compose(
+  config: Config,
+  options: ServeOptions,
+  opened: (() => unknown)[],
+  closeAll: () => Promise<void>,
+): Promise<RunningServer> {
   const { log, clock = systemClock, heartbeatMs = defaultHeartbeatMs, pollMs = defaultPollMs } = options;
   prepareDirectory(config.dataDir);
   const db = await openDatabase(join(config.dataDir, "headrace.db"));
+  opened.push(() => db.close());
   const keys = new SqlKeyStore(db);
   const usage = new SqlUsageStore(db, log);
+  opened.push(() => usage.flush());
   const configuredSecret = config.secretHex === undefined ? undefined : Buffer.from(config.secretHex, "hex");
   const pepper = deriveKey(loadSecret(config.dataDir, configuredSecret), "api-key-pepper-v1");
-  const accountId = await keys.ensureFirstAccount(clock.nowSeconds());
-  const environment = config.mode === "development" ? "dev" : "live";
-  const firstKey = await ensureFirstKey(keys, { accountId, environment, pepper, clock });
 
   const catalog = new Catalog({ log, clock });
-  const gpuEngine = await installedEngine(config.dataDir);
-  const engine = new LlamaEngine({
-    models: () => builtInModels(config, log),
-    context: config.engine.context,
-    parallel: config.engine.parallel,
-    threads: config.engine.threads,
-    gpu: gpuEngine && gpuEngine.gpu !== false ? "auto" : false,
-    libraryPath: gpuEngine?.libraryPath,
-    log,
-    onReady: () => void catalog.refresh(),
-  });
-  const sources = new Sources(engine);
-  let current: ReloadableConfig = config;
-  const configure = () => catalog.configure(sources.of(current), declaredModels(current));
+  const engine = await createBuiltInEngine(config, log, () => void catalog.refresh());
+  opened.push(() => engine.close());
+  const sources = new EngineSources(engine, config);
+  const configure = () => catalog.configure(sources.list(), sources.declaredModels());
   configure();
-  await engine.start();
 
   let draining = false;
   const routes = createRoutes({
@@ -101,7 +97,7 @@ export async function serve(config: Config, options: ServeOptions): Promise<Runn
     usage,
     clock,
     heartbeatMs,
-    limits: () => current.limits,
+    limits: () => sources.config.limits,
     version: packageJson.version,
     async readiness() {
       const database = await db`SELECT 1`.then(
@@ -117,29 +113,38 @@ export async function serve(config: Config, options: ServeOptions): Promise<Runn
     routes,
     authenticator: new Authenticator({ keys, pepper, mode: config.mode, clock }),
     trustedProxies: trustedProxies(config.trustedProxies),
-    corsOrigins: () => current.cors.origins,
+    corsOrigins: () => sources.config.cors.origins,
     log,
     clock,
   });
+  opened.push(() => server.stop(true));
   const port = server.port ?? config.port;
-  const shownHost = config.host.includes(":") ? `[${config.host}]` : config.host;
-  const url = `http://${shownHost}:${port}`;
+  const url = `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${port}`;
   const baseUrl = `${config.publicUrl ?? url}/v1`;
-  keepCredentials(config.dataDir, baseUrl, firstKey);
+
+  await engine.start();
+  // Only now, when nothing can keep the server from telling it: the key is shown once.
+  const accountId = await keys.ensureFirstAccount(clock.nowSeconds());
+  const environment = config.mode === "development" ? "dev" : "live";
+  const firstKey = await ensureFirstKey(keys, {
+    accountId,
+    environment,
+    pepper,
+    clock,
+    keep: (key) => writeCredentials(config.dataDir, { base_url: baseUrl, api_key: key }),
+  });
+  keepAddress(config.dataDir, baseUrl);
 
   const look = async () => {
     if (!config.discoverLocal) return [];
     const found = await findLocalServers(options.localServers ?? knownLocalServers, port);
-    if (config.mode === "development" && sources.setLocal(found, current)) configure();
+    if (config.mode === "development" && sources.addLocal(found)) configure();
     return found;
   };
   const localServers = look();
-  const refresh = async () => {
-    await look();
-    await catalog.refresh();
-  };
   void localServers.then(() => catalog.refresh());
-  const poller = setInterval(() => void refresh(), pollMs);
+  const poller = setInterval(() => void look().then(() => catalog.refresh()), pollMs);
+  opened.push(() => clearInterval(poller));
 
   return {
     url,
@@ -150,18 +155,14 @@ export async function serve(config: Config, options: ServeOptions): Promise<Runn
     engine,
     localServers,
     async reload(changed) {
-      current = changed;
+      sources.config = changed;
       configure();
       await catalog.refresh();
     },
     async close(drainMs = 0) {
       draining = true;
-      clearInterval(poller);
       await Promise.race([server.stop(), Bun.sleep(drainMs)]);
-      await server.stop(true);
-      await engine.close();
-      await usage.flush();
-      await db.close();
+      await closeAll();
     },
   };
 }
@@ -173,109 +174,8 @@ function prepareDirectory(dataDir: string): void {
   chmodSync(dataDir, 0o700);
 }
 
-/** The first start writes the file; later ones only correct the address in it, for the key is known to nobody else. */
-function keepCredentials(dataDir: string, baseUrl: string, firstKey: FirstKey): void {
-  if (firstKey.key !== undefined) {
-    writeCredentials(dataDir, { base_url: baseUrl, api_key: firstKey.key });
-    return;
-  }
+/** A later start may have another address; the key in the file is known to nobody else. */
+function keepAddress(dataDir: string, baseUrl: string): void {
   const existing = readCredentials(dataDir);
   if (existing && existing.base_url !== baseUrl) writeCredentials(dataDir, { ...existing, base_url: baseUrl });
-}
-
-async function builtInModels(config: Config, log: Log): Promise<LlamaModel[]> {
-  const pulled = await listModels(config.dataDir, (file, reason) =>
-    log.warn("model_skipped", { file, detail: reason }),
-  );
-  return [
-    ...(config.engine.demo ? [demoModel] : []),
-    ...config.engine.models.map((path) => ({
-      id: modelIdFrom(basename(path).replace(/\.gguf$/i, "")),
-      path,
-      ownedBy: "local",
-      eager: true,
-    })),
-    ...pulled.map((manifest) => ({
-      id: manifest.id,
-      path: manifest.file,
-      ownedBy: "local",
-      capabilities: manifest.capabilities,
-      ...(manifest.context === undefined ? {} : { context: manifest.context }),
-      eager: false,
-    })),
-  ];
-}
-
-/** Keeps the engine object of an upstream while its settings stay, so that what is known of it survives a reload. */
-class Sources {
-  readonly #builtIn: CatalogSource;
-  #upstreams = new Map<string, CatalogSource>();
-  #local: readonly FoundServer[] = [];
-
-  constructor(engine: LlamaEngine) {
-    this.#builtIn = { engine, discover: true, environments: defaultEnvironments, configured: false };
-  }
-
-  /** Whether something changed. A server that is gone for now stays: it may only be restarting. */
-  setLocal(found: readonly FoundServer[], config: ReloadableConfig): boolean {
-    const added = found.filter(
-      (server) =>
-        server.models !== undefined &&
-        !this.#local.some((known) => known.url === server.url) &&
-        !config.upstreams.some((upstream) => samePlace(upstream.url, server.url) || upstream.name === server.name),
-    );
-    this.#local = [...this.#local, ...added];
-    return added.length > 0;
-  }
-
-  of(config: ReloadableConfig): CatalogSource[] {
-    const wanted = [
-      ...config.upstreams.map((upstream) => ({ ...upstream, configured: true })),
-      ...this.#local
-        .filter((server) => !config.upstreams.some((upstream) => samePlace(upstream.url, server.url)))
-        .map(({ name, url }) => {
-          return {
-            name,
-            url,
-            apiKey: undefined,
-            discover: true,
-            timeoutSeconds: 600,
-            idleSeconds: 900,
-            configured: false,
-          };
-        }),
-    ];
-    const kept = new Map<string, CatalogSource>();
-    for (const { discover, configured, ...settings } of wanted) {
-      const identity = JSON.stringify(settings);
-      const { name, url, apiKey, timeoutSeconds, idleSeconds } = settings;
-      const engine =
-        this.#upstreams.get(identity)?.engine ??
-        new UpstreamEngine({
-          name,
-          url,
-          apiKey,
-          firstByteTimeoutMs: timeoutSeconds * 1000,
-          idleTimeoutMs: idleSeconds * 1000,
-        });
-      kept.set(identity, { engine, discover, environments: defaultEnvironments, configured });
-    }
-    this.#upstreams = kept;
-    return [this.#builtIn, ...kept.values()];
-  }
-}
-
-function samePlace(a: string, b: string): boolean {
-  const place = (url: string) => {
-    const { hostname, port } = new URL(url);
-    return `${hostname === "localhost" ? "127.0.0.1" : hostname}:${port}`;
-  };
-  return place(a) === place(b);
-}
-
-function declaredModels(config: ReloadableConfig) {
-  return config.models.map((model) => ({
-    ...model,
-    deployments: model.deployments.map(({ upstream, model: id, weight }) => ({ engine: upstream, model: id, weight })),
-  }));
 }

@@ -2,6 +2,7 @@
 import { statSync } from "node:fs";
 import type { Command } from "commander";
 import packageJson from "../../package.json" with { type: "json" };
+import { demoModelId } from "../built-in-models.ts";
 import {
   type Config,
   ConfigError,
@@ -116,7 +117,7 @@ function banner(config: Config, server: RunningServer, found: readonly FoundServ
   const { firstKey, baseUrl, url } = server;
   const file = credentialsPath(config.dataDir);
   const models = server.catalog.list();
-  const chatModel = models.find((model) => model.id !== "tiny-demo" && model.capabilities?.chat !== false) ?? models[0];
+  const chatModel = models.find((model) => model.id !== demoModelId && model.capabilities?.chat !== false) ?? models[0];
   const { prefix, last4 } = firstKey.record;
   const key = firstKey.key
     ? `${firstKey.key}   (shown only now; also in ${file})`
@@ -155,7 +156,14 @@ function tryIt(config: Config, { firstKey, baseUrl }: RunningServer, model: stri
   const file = credentialsPath(config.dataDir);
   const key =
     firstKey.key ?? (readCredentials(config.dataDir) ? `$(node -p 'require("${file}").api_key')` : "$HEADRACE_API_KEY");
-  const body = JSON.stringify({ model, stream: true, messages: [{ role: "user", content: "Who are you?" }] });
+  // Only its likeliest words make sense: the demo model is that small.
+  const temperature = model === demoModelId ? { temperature: 0 } : {};
+  const body = JSON.stringify({
+    model,
+    stream: true,
+    ...temperature,
+    messages: [{ role: "user", content: "Who are you?" }],
+  });
   return `curl -N ${baseUrl}/chat/completions \\
   -H "Authorization: Bearer ${key}" \\
   -H "Content-Type: application/json" \\

@@ -57,5 +57,7 @@ export interface Engine {
   send(request: EngineRequest, signal: AbortSignal): Promise<EngineResponse>;
   /** Lists what it serves now. Rejects when it cannot be reached. */
   models(signal: AbortSignal): Promise<EngineModel[]>;
+  /** Text that the engine sent, without the gateway's own credentials for it. */
+  redact(text: string): string;
   close(): Promise<void>;
 }

@@ -14,26 +14,38 @@ export class JsonTextError extends Error {
   override readonly name = "JsonTextError";
 }
 
+/** Several times what any request has; more is an attempt to keep the parser, and with it the process, busy. */
+const maxMembers = 1_000;
+const maxNames = 100_000;
+const maxValues = 2_000_000;
 const quote = 0x22;
 const backslash = 0x5c;
+const openBrace = 0x7b;
 const colon = 0x3a;
 const comma = 0x2c;
 
 /**
- * Finds the members of the top-level object in one pass. Depth and repeated names are refused here: deep nesting
- * before the parser recurses, repeated names because two parsers may pick different ones and what was checked would
+ * Finds the members of the top-level object in one pass. Depth, mass and repeated names are refused here: deep nesting
+ * before the parser recurses, millions of values before it builds them, repeated names because two parsers may pick different ones and what was checked would
  * not be what the model server reads. Anything else that is wrong is left for JSON.parse to refuse.
  */
 export function scanObject(text: string, maxDepth = Number.POSITIVE_INFINITY): Members {
   const members = new Map<string, Member>();
   let depth = 0;
+  let isObject = false;
+  let names = 0;
+  let values = 0;
   let name: string | undefined;
   let keyStart = 0;
   let valueStart = -1;
 
   const endMember = (end: number) => {
     if (name === undefined || valueStart < 0) return;
-    if (members.has(name)) throw new JsonTextError(`the field \`${name}\` appears twice; send it once`);
+    if (members.has(name)) {
+      const shown = name.length > 64 ? `${name.slice(0, 64)}…` : name;
+      throw new JsonTextError(`the field \`${shown}\` appears twice; send it once`);
+    }
+    if (members.size >= maxMembers) throw new JsonTextError(`it has more than ${maxMembers} fields`);
     members.set(name, { keyStart, valueStart, valueEnd: trimEnd(text, valueStart, end) });
     name = undefined;
     valueStart = -1;
@@ -45,19 +57,27 @@ export function scanObject(text: string, maxDepth = Number.POSITIVE_INFINITY): M
     if (depth === 1 && name !== undefined && valueStart < 0 && code !== colon) valueStart = i;
     if (code === quote) {
       const end = endOfString(text, i);
-      if (depth === 1 && name === undefined) {
+      if (depth === 1 && name === undefined && isObject) {
         keyStart = i;
         name = unquote(text.slice(i, end));
       }
       i = end - 1;
-    } else if (code === 0x7b || code === 0x5b) {
+    } else if (code === openBrace || code === 0x5b) {
+      if (depth === 0) isObject = code === openBrace;
       depth++;
       if (depth > maxDepth) throw new JsonTextError(`the JSON is nested more than ${maxDepth} levels deep`);
     } else if (code === 0x7d || code === 0x5d) {
-      if (depth === 1) endMember(i);
+      if (depth === 1) {
+        endMember(i);
+        // A second document behind the first is for JSON.parse to refuse.
+        return members;
+      }
       depth--;
-    } else if (code === comma && depth === 1) {
-      endMember(i);
+    } else if (code === comma) {
+      if (++values > maxValues) throw new JsonTextError(`it holds more than ${maxValues} values`);
+      if (depth === 1) endMember(i);
+    } else if (code === colon && ++names > maxNames) {
+      throw new JsonTextError(`it holds more than ${maxNames} named fields`);
     }
   }
   return members;

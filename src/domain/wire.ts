@@ -61,7 +61,7 @@ export const samplingParameters = {
     .describe("Up to 16 strings at which generation stops; the stop string is not returned."),
   seed: z
     .number()
-    .refine(Number.isInteger, "must be an integer.")
+    .meta({ type: "integer" })
     .nullish()
     .describe("The same seed and parameters give the same answer where the model server can."),
   n: z.int().min(1).max(128).nullish().describe("How many choices to generate. Default 1."),

@@ -35,5 +35,10 @@ export class UpstreamEngine implements Engine {
     return getModels(this.#target, signal);
   }
 
+  redact(text: string): string {
+    const { apiKey } = this.#target;
+    return apiKey ? text.replaceAll(apiKey, "[redacted]") : text;
+  }
+
   async close(): Promise<void> {}
 }

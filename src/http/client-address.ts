@@ -32,7 +32,9 @@ export function clientAddress(req: Request, peer: string, trusted: BlockList): s
  */
 export function isLocalRequest(req: Request, peer: string): boolean {
   if (!isLoopback(plain(peer))) return false;
-  if (!isLoopbackHost(req.headers.get("host") ?? "")) return false;
+  // A target in absolute form (RFC 9112, 3.2.2) names a host as well.
+  const target = /^https?:\/\/([^/?#]*)/.exec(req.url)?.[1] ?? "";
+  if (!isLoopbackHost(req.headers.get("host") ?? "") || !isLoopbackHost(target)) return false;
   for (const name of req.headers.keys()) {
     if (name === "forwarded" || name === "via" || name.startsWith("x-forwarded-")) return false;
   }

@@ -12,11 +12,12 @@ const exposedHeaders = [
 
 /** Headers for an answer to `origin`; nothing where it is not allowed. Credentials are never cookies, so `*` is sound. */
 export function corsHeaders(req: Request, origins: readonly string[]): Record<string, string> {
+  if (origins.length === 0) return {};
   const origin = req.headers.get("origin");
-  if (origin === null || origins.length === 0) return {};
   if (origins.includes("*"))
     return { "access-control-allow-origin": "*", "access-control-expose-headers": exposedHeaders };
-  if (!origins.includes(origin)) return {};
+  // A cache must not give one origin the answer for another, nor for none.
+  if (origin === null || !origins.includes(origin)) return { vary: "Origin" };
   return { "access-control-allow-origin": origin, "access-control-expose-headers": exposedHeaders, vary: "Origin" };
 }
 

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { type ErrorCode, errorCodes } from "../domain/errors.ts";
 import { scopeMeanings } from "../domain/scope.ts";
 import { errorTable } from "./errors.ts";
-import type { Route } from "./route.ts";
+import type { Route, RouteDoc } from "./route.ts";
 
 type Json = Record<string, unknown>;
 
@@ -109,11 +109,17 @@ function operation(route: Route, schemas: Record<string, Json>): OpenApiOperatio
           },
         }
       : {}),
-    responses: { "200": success(route, schemas), ...errorResponses(codes) },
+    responses: {
+      [doc.response.status ?? 200]: success(doc.response, schemas),
+      ...Object.fromEntries(
+        Object.entries(doc.otherResponses ?? {}).map(([status, response]) => [status, success(response, schemas)]),
+      ),
+      ...errorResponses(codes),
+    },
   };
 }
 
-function success({ doc: { response } }: Route, schemas: Record<string, Json>): Json {
+function success(response: RouteDoc["response"], schemas: Record<string, Json>): Json {
   const content: Json = {};
   if (response.json) content["application/json"] = { schema: component(response.json, schemas) };
   if (response.stream) content["text/event-stream"] = { schema: component(response.stream, schemas) };

@@ -28,8 +28,10 @@ export interface RouteDoc {
   requestBody?: z.ZodType;
   /** A request body that works as it stands. */
   example?: Readonly<Record<string, unknown>>;
-  /** The 200 answer. */
-  response: { description: string; json?: z.ZodType; stream?: z.ZodType; contentType?: string };
+  /** The answer of a success; 200 unless it says otherwise. */
+  response: { status?: number; description: string; json?: z.ZodType; stream?: z.ZodType; contentType?: string };
+  /** Answers that are no success and no error of the table, by status. */
+  otherResponses?: Readonly<Record<number, { description: string; json: z.ZodType }>>;
   errors?: readonly ErrorCode[];
 }
 

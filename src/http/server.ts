@@ -29,6 +29,7 @@ type Handler = (req: BunRequest, server: Bun.Server<undefined>) => Promise<Respo
 
 /** Headers and body must keep arriving at this pace; an answer may be silent as long as it likes. */
 const idleTimeoutSeconds = 30;
+const clientClosedRequest = 499;
 
 export function startHttpServer(options: HttpServerOptions): Bun.Server<undefined> {
   const table: Record<string, Record<string, Handler>> = {};
@@ -98,6 +99,12 @@ async function serve(
     if (!deferred) write();
     return response;
   } catch (thrown) {
+    if (req.signal.aborted && !(thrown instanceof GatewayError)) {
+      // Nobody is there to be answered; the status, nginx's own, is for the log.
+      status = clientClosedRequest;
+      if (!deferred) write();
+      return new Response(null, { status });
+    }
     const error = toGatewayError(thrown);
     status = errorTable[error.code].status;
     if (error.code === "method_not_allowed") headers["allow"] = allowedMethods(pathOf(req), options.routes).join(", ");
@@ -142,7 +149,8 @@ function routeParams(req: BunRequest, route: Route | undefined): Record<string, 
 
 /** The path of the request; `new URL` would throw on a junk Host. */
 function pathOf(req: Request): string {
-  const start = req.url.indexOf("/", req.url.indexOf("://") + 3);
+  // With a Host that is no host name, Bun gives the path alone.
+  const start = req.url.startsWith("/") ? 0 : req.url.indexOf("/", req.url.indexOf("://") + 3);
   if (start < 0) return "/";
   const end = req.url.slice(start).search(/[?#]/);
   return end < 0 ? req.url.slice(start) : req.url.slice(start, start + end);
@@ -161,6 +169,13 @@ function unrouted(req: Request, routes: readonly Route[]): GatewayError {
   const path = pathOf(req);
   const shown = path.length > 100 ? `${path.slice(0, 100)}…` : path;
   const allowed = allowedMethods(path, routes);
+  // The router matched the path as it was sent; `req.url` shows it with dots and escapes resolved.
+  if (allowed.includes(req.method)) {
+    return new GatewayError(
+      "not_found",
+      `There is no endpoint at the path as it was sent; ask for ${shown} itself. GET /docs lists the endpoints.`,
+    );
+  }
   if (allowed.length > 0) {
     return new GatewayError(
       "method_not_allowed",

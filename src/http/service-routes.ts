@@ -44,9 +44,9 @@ export function serviceRoutes(deps: ServiceRouteDeps): PublicRoute[] {
       doc: {
         operationId: "readiness",
         summary: "Whether it takes requests",
-        description: "503 with the same body while it does not.",
         tag: "Service",
         response: { description: "It does.", json: readinessShape },
+        otherResponses: { 503: { description: "It does not; `checks` says why.", json: readinessShape } },
       },
       async handle() {
         const { ready, checks } = await deps.readiness();
@@ -98,7 +98,7 @@ export function serviceRoutes(deps: ServiceRouteDeps): PublicRoute[] {
         operationId: "root",
         summary: "Leads to the reference page",
         tag: "Service",
-        response: { description: "A redirect (303) to /docs.", contentType: "text/html" },
+        response: { status: 303, description: "Leads to /docs." },
       },
       handle: () => new Response(null, { status: 303, headers: { location: "/docs" } }),
     },

@@ -1,11 +1,10 @@
 // Checks a value against a schema and says in one sentence which field is wrong, what it may be, and what it was.
 import { z } from "zod";
 import { GatewayError } from "../domain/errors.ts";
+import { describeAllowed, describeValue, formatPath } from "./validation-text.ts";
 
-type Path = readonly PropertyKey[];
-
-/** The part of JSON Schema that our wire shapes come out as. */
-interface Node {
+/** The part of JSON Schema (2020-12) that our wire shapes come out as. */
+export interface Node {
   $ref?: string;
   $defs?: Record<string, Node>;
   type?: string | string[];
@@ -14,8 +13,11 @@ interface Node {
   anyOf?: Node[];
   oneOf?: Node[];
   properties?: Record<string, Node>;
+  required?: string[];
   additionalProperties?: Node | boolean;
+  propertyNames?: Node;
   items?: Node;
+  pattern?: string;
   minimum?: number;
   maximum?: number;
   exclusiveMinimum?: number;
@@ -25,143 +27,183 @@ interface Node {
   maxItems?: number;
 }
 
-const jsonSchemas = new WeakMap<z.ZodType, Node>();
+export type Path = readonly (string | number)[];
 
-/** Throws `invalid_request` for the first thing that is wrong. The value itself is never changed. */
-export function validate(schema: z.ZodType, value: unknown): void {
-  const result = schema.safeParse(value);
-  if (result.success) return;
-  const issue = result.error.issues[0];
-  const { path, custom } = issue ? deepest(issue, []) : { path: [], custom: undefined };
-  throw new GatewayError("invalid_request", explain(schema, value, path, custom));
+interface Failure {
+  path: Path;
+  /** Undefined: the field is missing. */
+  found: unknown;
+  allowed: readonly Node[];
+  /** The name of the member at `path` is wrong, not its value. */
+  inName?: boolean;
 }
 
-/** Of the branches of a union, the one that got furthest is the one that was meant. */
-function deepest(issue: z.core.$ZodIssue, prefix: Path): { path: Path; custom: string | undefined } {
-  const path = [...prefix, ...issue.path];
-  let best = { path: path as Path, custom: issue.code === "custom" ? issue.message : undefined };
-  if (issue.code === "invalid_union") {
-    for (const branch of issue.errors) {
-      const first = branch[0];
-      if (!first) continue;
-      const inner = deepest(first, path);
-      if (inner.path.length > best.path.length) best = inner;
+const compiled = new WeakMap<z.ZodType, Node[]>();
+
+/**
+ * Throws `invalid_request` for the first thing that is wrong; the value is never changed or copied. The schema is read
+ * as JSON Schema rather than run by its library, which would go on to collect every error of a body made to have
+ * millions.
+ */
+export function validate(schema: z.ZodType, value: unknown): void {
+  let options = compiled.get(schema);
+  if (!options) {
+    const root = z.toJSONSchema(schema, { io: "input" }) as Node;
+    options = alternatives(inline(root, root));
+    compiled.set(schema, options);
+  }
+  const failure = check(options, value, []);
+  if (failure) throw new GatewayError("invalid_request", explain(failure));
+}
+
+function explain({ path, found, allowed, inName }: Failure): string {
+  const where = formatPath(path);
+  const must = describeAllowed(allowed);
+  if (inName) return `${where}: its names must each be ${must}.`;
+  if (found === undefined) return `${where}: is required and must be ${must}.`;
+  return `${where}: must be ${must} (got ${describeValue(found)}).`;
+}
+
+/** References are resolved once; our shapes do not recurse. */
+function inline(node: Node, root: Node): Node {
+  if (node.$ref) return inline(root.$defs?.[node.$ref.replace("#/$defs/", "")] ?? {}, root);
+  const each = (nodes: Node[] | undefined) => nodes?.map((inner) => inline(inner, root));
+  const { $defs: _, anyOf, oneOf, properties, items, additionalProperties, ...rest } = node;
+  return {
+    ...rest,
+    ...(anyOf ? { anyOf: each(anyOf) ?? [] } : {}),
+    ...(oneOf ? { oneOf: each(oneOf) ?? [] } : {}),
+    ...(properties
+      ? {
+          properties: Object.fromEntries(
+            Object.entries(properties).map(([name, inner]) => [name, inline(inner, root)]),
+          ),
+        }
+      : {}),
+    ...(items ? { items: inline(items, root) } : {}),
+    ...(typeof additionalProperties === "object" ? { additionalProperties: inline(additionalProperties, root) } : {}),
+  };
+}
+
+const alternativesOf = new WeakMap<Node, Node[]>();
+
+/** A union of unions as one flat list; a list of types as one node for each. */
+function alternatives(node: Node): Node[] {
+  let known = alternativesOf.get(node);
+  if (!known) {
+    const { type } = node;
+    const choices =
+      node.anyOf ?? node.oneOf ?? (Array.isArray(type) ? type.map((one) => ({ ...node, type: one })) : undefined);
+    known = choices ? choices.flatMap(alternatives) : [node];
+    alternativesOf.set(node, known);
+  }
+  return known;
+}
+
+function check(options: readonly Node[], value: unknown, path: Path): Failure | undefined {
+  const type = typeOf(value);
+  const fitting = options.filter((option) => fitsType(option, type, value));
+  const [first] = fitting;
+  if (!first) return { path, found: value, allowed: options };
+  if (type === "object") return checkObject(fitting, value as Record<string, unknown>, path);
+  if (type === "array") return checkArray(byFirstItem(fitting, value as unknown[]), value as unknown[], path);
+  return fitting.some((option) => fitsValue(option, value)) ? undefined : { path, found: value, allowed: options };
+}
+
+function checkObject(options: readonly Node[], value: Record<string, unknown>, path: Path): Failure | undefined {
+  const [first] = options;
+  let node = first;
+  if (options.length > 1) {
+    const tag = tagOf(options);
+    node = options.find((option) => tag !== undefined && option.properties?.[tag]?.const === value[tag]);
+    if (!node) {
+      const tags = options.map((option) => option.properties?.[tag ?? ""]?.const);
+      return { path: tag === undefined ? path : [...path, tag], found: value[tag ?? ""], allowed: [{ enum: tags }] };
     }
   }
-  return best;
-}
-
-function explain(schema: z.ZodType, value: unknown, path: Path, custom: string | undefined): string {
-  const where = formatPath(path);
-  if (custom !== undefined) return `${where}: ${custom}`;
-  let root = jsonSchemas.get(schema);
-  if (!root) {
-    root = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as Node;
-    jsonSchemas.set(schema, root);
+  if (!node) return undefined;
+  const { properties = {}, additionalProperties, propertyNames } = node;
+  for (const name of node.required ?? []) {
+    if (value[name] === undefined)
+      return { path: [...path, name], found: undefined, allowed: alternatives(properties[name] ?? {}) };
   }
-  const { node, found } = walk(root, value, path);
-  const allowed = node ? describeAllowed(node, root) : "valid";
-  if (found === undefined) return `${where}: is required and must be ${allowed}.`;
-  return `${where}: must be ${allowed} (got ${describeValue(found)}).`;
-}
-
-/** Follows a path through schema and value side by side; at a union, the branch that fits the value. */
-function walk(root: Node, value: unknown, path: Path): { node: Node | undefined; found: unknown } {
-  let node: Node | undefined = root;
-  let found = value;
-  for (const step of path) {
-    node = node && fitting(node, found, root);
-    found = typeof found === "object" && found !== null ? (found as Record<PropertyKey, unknown>)[step] : undefined;
-    if (typeof step === "number") node = node?.items;
-    else
-      node =
-        node?.properties?.[String(step)] ??
-        (typeof node?.additionalProperties === "object" ? node.additionalProperties : undefined);
+  if (!propertyNames && typeof additionalProperties !== "object") return checkMembers(properties, value, path);
+  const others = typeof additionalProperties === "object" ? alternatives(additionalProperties) : [{}];
+  for (const name in value) {
+    if (propertyNames && !fitsValue(propertyNames, name)) {
+      return { path, found: name, allowed: [propertyNames], inName: true };
+    }
+    const failure = check(properties[name] ? alternatives(properties[name]) : others, value[name], [...path, name]);
+    if (failure) return failure;
   }
-  return { node, found };
+  return undefined;
 }
 
-function resolve(node: Node, root: Node): Node {
-  if (!node.$ref) return node;
-  return root.$defs?.[node.$ref.replace("#/$defs/", "")] ?? {};
+function checkMembers(
+  properties: Record<string, Node>,
+  value: Record<string, unknown>,
+  path: Path,
+): Failure | undefined {
+  for (const name in properties) {
+    const member = value[name];
+    if (member === undefined) continue;
+    const failure = check(alternatives(properties[name] ?? {}), member, [...path, name]);
+    if (failure) return failure;
+  }
+  return undefined;
 }
 
-function branches(node: Node, root: Node): Node[] {
-  const resolved = resolve(node, root);
-  const choices = resolved.anyOf ?? resolved.oneOf;
-  return choices ? choices.flatMap((choice) => branches(choice, root)) : [resolved];
+function checkArray(node: Node, value: readonly unknown[], path: Path): Failure | undefined {
+  const { minItems = 0, maxItems = Number.POSITIVE_INFINITY, items } = node;
+  if (value.length < minItems || value.length > maxItems) return { path, found: value, allowed: [node] };
+  if (!items) return undefined;
+  const options = alternatives(items);
+  for (let i = 0; i < value.length; i++) {
+    const failure = check(options, value[i], [...path, i]);
+    if (failure) return failure;
+  }
+  return undefined;
 }
 
-function fitting(node: Node, value: unknown, root: Node): Node | undefined {
-  const options = branches(node, root);
-  if (options.length === 1) return options[0];
-  const sameType = options.filter((option) => option.type === typeOf(value));
-  const sameTag = sameType.find((option) =>
-    Object.entries(option.properties ?? {}).some(
-      ([name, property]) => property.const !== undefined && property.const === (value as Record<string, unknown>)[name],
-    ),
+/** Several kinds of arrays are told apart by their first item. */
+function byFirstItem(options: readonly Node[], value: readonly unknown[]): Node {
+  const type = typeOf(value[0]);
+  const match = options.find((option) =>
+    alternatives(option.items ?? {}).some((item) => fitsType(item, type, value[0])),
   );
-  if (sameTag) return sameTag;
-  // An unknown tag: the tag's own description has to name all of them.
-  const tags = sameType.flatMap((option) =>
-    Object.entries(option.properties ?? {}).filter(([, p]) => p.const !== undefined),
+  return match ?? options[0] ?? {};
+}
+
+/** The member that every option has with a value of its own. */
+function tagOf(options: readonly Node[]): string | undefined {
+  return Object.keys(options[0]?.properties ?? {}).find((name) =>
+    options.every((option) => option.properties?.[name]?.const !== undefined),
   );
-  const name = tags[0]?.[0];
-  if (sameType.length > 1 && name)
-    return { properties: { [name]: { enum: tags.map(([, property]) => property.const) } } };
-  return sameType[0] ?? options[0];
 }
 
-function describeAllowed(node: Node, root: Node): string {
-  const options = branches(node, root)
-    .filter((option) => option.type !== "null")
-    .map(describeOne);
-  return [...new Set(options)].join(" or ");
+function fitsType({ type }: Node, actual: string, value: unknown): boolean {
+  if (type === undefined || type === actual) return true;
+  // Half a token is still a number where an integer is wanted: the message is about its value.
+  return type === "integer" && actual === "number" && typeof value === "number";
 }
 
-function describeOne(node: Node): string {
-  if (node.const !== undefined) return JSON.stringify(node.const);
-  if (node.enum) return `one of ${node.enum.map((entry) => JSON.stringify(entry)).join(", ")}`;
-  const type = Array.isArray(node.type) ? node.type.find((name) => name !== "null") : node.type;
-  if (type === "string") return `a string${range(node.minLength, node.maxLength, "character")}`;
-  if (type === "array") return `an array${range(node.minItems, node.maxItems, "item")}`;
-  if (type === "boolean") return "true or false";
-  if (type === "object") return "an object";
-  if (type === "number" || type === "integer")
-    return `${type === "integer" ? "an integer" : "a number"}${numberRange(node)}`;
-  return "valid";
-}
-
-function range(least: number | undefined, most: number | undefined, unit: string): string {
-  if (least !== undefined && most !== undefined) return ` of ${least} to ${most} ${unit}s`;
-  if (most !== undefined) return ` of at most ${most} ${unit}s`;
-  return least === undefined || least === 0 ? "" : ` of at least ${least} ${unit}${least === 1 ? "" : "s"}`;
-}
-
-function numberRange(node: Node): string {
-  const most = node.maximum === Number.MAX_SAFE_INTEGER ? undefined : node.maximum;
-  const least = node.minimum === Number.MIN_SAFE_INTEGER ? undefined : node.minimum;
-  if (node.exclusiveMinimum !== undefined)
-    return ` above ${node.exclusiveMinimum}${most === undefined ? "" : ` and up to ${most}`}`;
-  if (least !== undefined && most !== undefined) return ` from ${least} to ${most}`;
-  if (most !== undefined) return ` of at most ${most}`;
-  return least === undefined ? "" : ` of at least ${least}`;
+function fitsValue(node: Node, value: unknown): boolean {
+  if (node.const !== undefined) return value === node.const;
+  if (node.enum) return node.enum.includes(value);
+  if (typeof value === "number") {
+    if (node.type === "integer" && !Number.isInteger(value)) return false;
+    if (node.exclusiveMinimum !== undefined && value <= node.exclusiveMinimum) return false;
+    return value >= (node.minimum ?? Number.NEGATIVE_INFINITY) && value <= (node.maximum ?? Number.POSITIVE_INFINITY);
+  }
+  if (typeof value === "string") {
+    if (value.length < (node.minLength ?? 0) || value.length > (node.maxLength ?? Number.POSITIVE_INFINITY))
+      return false;
+    return node.pattern === undefined || new RegExp(node.pattern).test(value);
+  }
+  return true;
 }
 
 function typeOf(value: unknown): string {
   if (value === null) return "null";
   return Array.isArray(value) ? "array" : typeof value;
-}
-
-/** Numbers and the like as they are; of texts, arrays and objects only what they are, as they may be private. */
-function describeValue(value: unknown): string {
-  if (typeof value === "string") return value === "" ? "an empty string" : `a string of ${value.length} characters`;
-  if (Array.isArray(value)) return `an array of ${value.length} items`;
-  return typeof value === "object" && value !== null ? "an object" : String(value);
-}
-
-function formatPath(path: Path): string {
-  let text = "";
-  for (const step of path) text += typeof step === "number" ? `[${step}]` : `${text === "" ? "" : "."}${String(step)}`;
-  return text === "" ? "body" : text;
 }

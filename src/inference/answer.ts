@@ -26,7 +26,7 @@ export async function readAnswer(
   const text = await readText(response.body, deployment.engine.idleTimeoutMs);
   const body = parseObject(text);
   if (body["error"] !== undefined && body["error"] !== null) {
-    throw new GatewayError("upstream_error", publicMessage(text) ?? "The model server failed.", {
+    throw new GatewayError("upstream_error", publicMessage(text, deployment.engine) ?? "The model server failed.", {
       detail: "error in a 200 answer",
     });
   }
@@ -47,7 +47,7 @@ export async function readAnswer(
     const object = request.operation === "chat" ? "chat.completion" : "text_completion";
     if (body["object"] !== object) edits["object"] = JSON.stringify(object);
   }
-  return { text: Object.keys(edits).length === 0 ? text : editObject(text, scanObject(text), edits), usage };
+  return { text: Object.keys(edits).length === 0 ? text : edited(text, edits), usage };
 }
 
 /** Both encodings work whatever the engine returned. Changes the items in place; says whether it did. */
@@ -88,6 +88,15 @@ function estimatedUsage(request: DecodedRequest, choices: readonly unknown[]): T
     completionTokens: estimateTokens(delivered),
     estimated: true,
   };
+}
+
+function edited(text: string, edits: Readonly<Record<string, string | null>>): string {
+  try {
+    return editObject(text, scanObject(text), edits);
+  } catch {
+    // Its reason may quote the answer.
+    throw malformed("JSON that cannot be edited: a field appears twice, or there is too much of it");
+  }
 }
 
 function parseObject(text: string): Record<string, unknown> {

@@ -1,6 +1,6 @@
 // Sends one request to the first deployment that takes it, and turns refusals of engines into errors of the gateway.
 
-import { type EngineResponse, type Operation, operationPaths } from "../domain/engine.ts";
+import { type Engine, type EngineResponse, type Operation, operationPaths } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { editObject, type Members } from "../domain/json-text.ts";
 import type { Deployment, Model } from "../domain/model.ts";
@@ -27,6 +27,8 @@ export interface Dispatched {
 }
 
 const maxErrorBody = 64 * 1024;
+/** The status says enough: what else a broken server has to say is not waited for any longer. */
+const errorBodyMs = 3_000;
 
 /**
  * Tries the candidates in order. Nothing was delivered yet, so a failed one may be followed by the next; the last
@@ -109,7 +111,7 @@ async function refusalOf(
   request: DecodedRequest,
 ): Promise<{ error: GatewayError; final: boolean }> {
   const { status } = response;
-  const said = publicMessage(await readStart(response.body));
+  const said = publicMessage(await readStart(response.body), engine);
   const detail = `${engine.name} answered ${status} for ${model} at ${operationPaths[request.operation]}`;
   if (status === 400 || status === 422) {
     return {
@@ -153,7 +155,7 @@ function retryAfter(headers: Headers): number {
  * What an engine said about a bad request, fit for a client: its `error.message` without addresses and without anything
  * that looks like a credential. Undefined where there is none.
  */
-export function publicMessage(text: string): string | undefined {
+export function publicMessage(text: string, engine: Engine): string | undefined {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -164,7 +166,8 @@ export function publicMessage(text: string): string | undefined {
   const nested = typeof error === "object" && error !== null ? (error as { message?: unknown }).message : error;
   const said = [nested, message, detail].find((candidate) => typeof candidate === "string" && candidate !== "");
   if (typeof said !== "string") return undefined;
-  return said
+  return engine
+    .redact(said)
     .replace(/\b[a-z][a-z0-9+.-]*:\/\/\S+/gi, "[address]")
     .replace(/\b(?:sk|pk|key|hf|gsk|AIza)[-_][\w-]{8,}|\bBearer\s+\S+|\b[A-Za-z0-9_-]{40,}\b/g, "[redacted]")
     .slice(0, 1000);
@@ -175,6 +178,7 @@ async function readStart(body: ReadableStream<Uint8Array> | null): Promise<strin
   const decoder = new TextDecoder();
   let text = "";
   const reader = body.getReader();
+  const timer = setTimeout(() => void reader.cancel().catch(() => {}), errorBodyMs);
   try {
     for (;;) {
       const { value, done } = await reader.read();
@@ -185,6 +189,7 @@ async function readStart(body: ReadableStream<Uint8Array> | null): Promise<strin
   } catch {
     return text;
   } finally {
+    clearTimeout(timer);
     reader.cancel().catch(() => {});
   }
 }

@@ -70,6 +70,8 @@ class Relay {
   #lastChunk: { id: unknown; created: unknown; model: unknown } | undefined;
   #finishSeen = false;
   #over = false;
+  /** An error behind events that arrived with it: those are delivered first. */
+  #deferred: unknown;
   /** Monotonic milliseconds since which the client has not asked for more; undefined while it does. */
   #unreadSinceMs: number | undefined = performance.now();
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
@@ -185,26 +187,39 @@ class Relay {
       this.#reader = body.getReader();
     }
     for (;;) {
+      if (this.#deferred !== undefined) throw this.#deferred;
       const { value, done } = await this.#reader.read();
-      const events = done ? this.#parser.end() : this.#parser.push(value);
-      let text = "";
-      for (const event of events) {
-        text += this.#event(event);
-        if (this.#over) {
-          void drain(this.#reader);
-          return text;
-        }
-      }
-      if (done) return text + this.#endWithoutDone();
+      this.#silentMs = 0;
+      const text = this.#translate(done ? undefined : value);
+      if (this.#over) void drain(this.#reader);
       if (text !== "") return text;
     }
   }
 
-  #event(data: string): string {
-    if (data === "[DONE]") return this.#done();
-    const chunk = parseChunk(data);
-    if (chunk["error"] !== undefined && chunk["error"] !== null) {
-      const said = publicMessage(data);
+  /** What a piece of the engine's stream, or its end, tells the client. */
+  #translate(bytes: Uint8Array | undefined): string {
+    let text = "";
+    try {
+      for (const event of bytes ? this.#parser.push(bytes) : this.#parser.end()) {
+        text += this.#event(event);
+        if (this.#over) return text;
+      }
+      return bytes ? text : text + this.#endWithoutDone();
+    } catch (error) {
+      if (text === "") throw error;
+      this.#deferred = error;
+      return text;
+    }
+  }
+
+  #event(received: string): string {
+    if (received === "[DONE]") return this.#done();
+    const chunk = parseChunk(received);
+    // JSON over several data lines: one line has to do for clients that read line by line.
+    const data = received.includes("\n") ? JSON.stringify(chunk) : received;
+    // The second form is vLLM's.
+    if ((chunk["error"] !== undefined && chunk["error"] !== null) || chunk["object"] === "error") {
+      const said = this.#dispatched && publicMessage(data, this.#dispatched.deployment.engine);
       throw new GatewayError("upstream_error", said ?? "The model server failed in the middle of the answer.");
     }
     const usage = reportedUsage(chunk["usage"]);

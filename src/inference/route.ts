@@ -29,11 +29,12 @@ export class Router {
       return {
         deployment,
         resting: load.restUntilMs > now ? 1 : 0,
-        busy: (load.outstanding + 1) / deployment.weight,
-        tie: Math.random(),
+        busy: load.outstanding / deployment.weight,
+        // Among equally busy ones the weight decides by lot (Efraimidis and Spirakis, weighted random sampling).
+        lot: -Math.log(1 - Math.random()) / deployment.weight,
       };
     });
-    ranked.sort((a, b) => a.resting - b.resting || a.busy - b.busy || a.tie - b.tie);
+    ranked.sort((a, b) => a.resting - b.resting || a.busy - b.busy || a.lot - b.lot);
     return ranked.map((entry) => entry.deployment);
   }
 

@@ -31,6 +31,10 @@ export class SseParser {
   }
 
   #take(text: string, last: boolean): string[] {
+    // Asked before more is read, so that events complete so far were given out.
+    if (this.#rest.length + this.#dataLength > maxEventLength) {
+      throw new SseError(`an event is longer than ${maxEventLength} characters`);
+    }
     const events: string[] = [];
     const buffer = this.#rest === "" ? text : this.#rest + text;
     // Most servers send no CR at all: then no line needs a search for one.
@@ -43,9 +47,6 @@ export class SseParser {
       start = next;
     }
     this.#rest = buffer.slice(start);
-    if (this.#rest.length + this.#dataLength > maxEventLength) {
-      throw new SseError(`an event is longer than ${maxEventLength} characters`);
-    }
     return events;
   }
 

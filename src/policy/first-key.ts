@@ -11,10 +11,10 @@ export interface FirstKey {
   key: string | undefined;
 }
 
-/** Once for each environment: a key with every scope. Started again, the same record and no secret. */
+/** Once for each environment: a key with every scope, handed to `keep`. Started again, the same record and no secret. */
 export async function ensureFirstKey(
   store: KeyStore,
-  options: { accountId: string; environment: Environment; pepper: Uint8Array; clock: Clock },
+  options: { accountId: string; environment: Environment; pepper: Uint8Array; clock: Clock; keep(key: string): void },
 ): Promise<FirstKey> {
   const existing = await store.firstKey(options.environment);
   if (existing) return { record: existing, key: undefined };
@@ -31,6 +31,8 @@ export async function ensureFirstKey(
     expiresAt: null,
     revokedAt: null,
   };
+  // Kept before it is valid: after a crash in between, the next start mints another, instead of one that nobody knows.
+  options.keep(key);
   await store.insertKey(record);
   return { record, key };
 }

@@ -24,7 +24,7 @@ test("nothing of the client's headers reaches the model server, and its key reac
     body: { model: "upstream-model", messages },
     headers: { cookie: "a=b", "x-secret": "1" },
   });
-  const { headers } = upstream.requests[0] ?? { headers: {} };
+  const headers = upstream.requests[0]?.headers ?? {};
   expect(headers.authorization).toBe("Bearer sk-upstream-secret-0123456789");
   expect(Object.keys(headers).sort()).toEqual(
     [

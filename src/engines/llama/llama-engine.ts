@@ -95,16 +95,26 @@ export class LlamaEngine implements Engine {
     entry.lastUsedMs = performance.now();
     await entry.worker.ready(signal);
     const release = await entry.slots.acquire(request.width, signal);
+    let ready: WorkerReady | undefined;
+    const failed = (error: unknown): unknown => {
+      // Before the place is given on: the next one must not meet a process that is dying.
+      if (ready && !signal.aborted) entry.worker.suspect(ready);
+      release();
+      return signal.aborted ? error : asEngineFault(error);
+    };
     try {
       // It may have crashed while this request waited for its turn.
-      const ready = await entry.worker.ready(signal);
+      ready = await entry.worker.ready(signal);
       const response = await postJson(target(ready), request, signal);
       if (!response.body) release();
-      return { ...response, body: response.body && watched(response.body, release, signal) };
+      return { ...response, body: response.body && watched(response.body, release, failed) };
     } catch (error) {
-      release();
-      throw signal.aborted ? error : asEngineFault(error);
+      throw failed(error);
     }
+  }
+
+  redact(text: string): string {
+    return text;
   }
 
   async close(): Promise<void> {
@@ -195,11 +205,11 @@ function asEngineFault(error: unknown): unknown {
   );
 }
 
-/** The body, unchanged; calls `release` at its end, however it comes. */
+/** The body, unchanged; calls `release` at its end, or `failed` for the error to give on. */
 function watched(
   body: ReadableStream<Uint8Array>,
   release: () => void,
-  signal: AbortSignal,
+  failed: (error: unknown) => unknown,
 ): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   return new ReadableStream<Uint8Array>(
@@ -211,8 +221,7 @@ function watched(
           release();
           controller.close();
         } catch (error) {
-          release();
-          controller.error(signal.aborted ? error : asEngineFault(error));
+          controller.error(failed(error));
         }
       },
       async cancel(reason) {

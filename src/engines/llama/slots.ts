@@ -3,7 +3,8 @@ import { GatewayError } from "../../domain/errors.ts";
 
 interface Waiter {
   width: number;
-  start(): void;
+  /** Given the number of slots that it takes. */
+  start(taken: number): void;
   fail(error: unknown): void;
 }
 
@@ -41,9 +42,9 @@ export class Slots {
    */
   async acquire(width: number, signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
-    const taken = Math.min(width, this.#total);
+    let taken = Math.min(width, this.#total);
     if (this.#waiting.length === 0 && this.#free >= taken) this.#free -= taken;
-    else await this.#wait(taken, signal);
+    else taken = await this.#wait(width, signal);
     let held = true;
     return () => {
       if (!held) return;
@@ -53,7 +54,7 @@ export class Slots {
     };
   }
 
-  #wait(width: number, signal: AbortSignal): Promise<void> {
+  #wait(width: number, signal: AbortSignal): Promise<number> {
     if (this.#waiting.length >= maxWaiting) {
       throw new GatewayError("service_unavailable", "Too many requests wait for this model. Retry in 5 s.", {
         retryAfterSeconds: 5,
@@ -73,9 +74,9 @@ export class Slots {
       };
       const waiter: Waiter = {
         width,
-        start() {
+        start(taken) {
           leave();
-          resolve();
+          resolve(taken);
         },
         fail,
       };
@@ -93,13 +94,11 @@ export class Slots {
   }
 
   #next(): void {
-    for (
-      let first = this.#waiting[0];
-      first && (this.#free >= first.width || this.busy === 0);
-      first = this.#waiting[0]
-    ) {
-      this.#free -= Math.min(first.width, this.#total);
-      first.start();
+    for (let first = this.#waiting[0]; first; first = this.#waiting[0]) {
+      const taken = Math.min(first.width, this.#total);
+      if (this.#free < taken) return;
+      this.#free -= taken;
+      first.start(taken);
     }
   }
 }

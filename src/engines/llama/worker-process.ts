@@ -36,6 +36,7 @@ const retryFailedMs = 15_000;
 /** A large model on a slow disk takes minutes; one that takes longer hangs. */
 const longestLoadMs = 15 * 60_000;
 const stopGraceMs = 2_000;
+const probeTimeoutMs = 2_000;
 
 const workerMain = join(import.meta.dir, "worker", "main.ts");
 
@@ -47,6 +48,8 @@ export class WorkerProcess {
   #state: State = "stopped";
   #process: Bun.Subprocess<"pipe", "pipe", "pipe"> | undefined;
   #ready: WorkerReady | undefined;
+  /** Whether this process was ready at any time: its death then is a crash, else a model that cannot be loaded. */
+  #wasReady = false;
   #waiting = new Set<{ resolve(ready: WorkerReady): void; reject(error: GatewayError): void }>();
   #failure = "";
   #failedAtMs = 0;
@@ -106,6 +109,35 @@ export class WorkerProcess {
     });
   }
 
+  /**
+   * A connection broke that should not have. Most likely the process is dying, but its end may be told later than its
+   * sockets: whoever comes now waits for the successor, or for proof that it lives.
+   */
+  suspect(ready: WorkerReady): void {
+    if (this.#ready !== ready) return;
+    this.#ready = undefined;
+    this.#state = "starting";
+    void this.#probe(ready, this.#generation);
+  }
+
+  async #probe(ready: WorkerReady, generation: number): Promise<void> {
+    const alive = await fetch("http://engine/health", {
+      unix: ready.socket,
+      signal: AbortSignal.timeout(probeTimeoutMs),
+    })
+      .then((response) => response.ok)
+      .catch(() => false);
+    if (generation !== this.#generation || this.#process === undefined) return;
+    if (alive) this.#announce(ready);
+    else this.#process.kill("SIGKILL");
+  }
+
+  #announce(ready: WorkerReady): void {
+    this.#state = "ready";
+    this.#ready = ready;
+    for (const waiter of this.#waiting) waiter.resolve(ready);
+  }
+
   /** Stops it for good or until the next `start`; a worker that does not leave is killed. */
   async stop(): Promise<void> {
     this.#generation++;
@@ -132,6 +164,7 @@ export class WorkerProcess {
 
   async #launch(): Promise<void> {
     const generation = ++this.#generation;
+    this.#wasReady = false;
     const socket = join(this.#directory, `${generation}.sock`);
     const startedMs = performance.now();
     const { modelId } = this.#options;
@@ -159,7 +192,7 @@ export class WorkerProcess {
     await child.exited;
     clearTimeout(loadLimit);
     if (generation !== this.#generation) return;
-    const wasReady = this.#ready !== undefined;
+    const wasReady = this.#wasReady;
     this.#ready = undefined;
     this.#process = undefined;
     rmSync(socket, { force: true });
@@ -168,12 +201,11 @@ export class WorkerProcess {
   }
 
   #becomeReady(ready: WorkerReady, startedMs: number): void {
-    this.#state = "ready";
-    this.#ready = ready;
+    this.#wasReady = true;
     const { modelId: model } = this.#options;
     const { context, parallel } = ready;
     this.#log.info("engine_ready", { model, context, parallel, ms: Math.round(performance.now() - startedMs) });
-    for (const waiter of this.#waiting) waiter.resolve(ready);
+    this.#announce(ready);
     this.#onReady(ready);
   }
 

@@ -3,7 +3,7 @@ import type { Fields } from "./fields.ts";
 import { invalid } from "./request-error.ts";
 
 const mostStops = 16;
-const longestStop = 1000;
+const longestStop = 1024;
 const mostChoices = 128;
 
 /** `stop`: one text or several. */

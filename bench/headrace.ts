@@ -1,0 +1,137 @@
+// A real Headrace process for the benchmark: its own data directory, production mode, its log written to a file.
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { freePort, stop, until } from "./child.ts";
+import { processTree } from "./process-usage.ts";
+import { renamedModel, upstreamModel } from "./workload.ts";
+
+export interface Headrace {
+  port: number;
+  key: string;
+  /** The gateway and, where the built-in engine runs, its processes. */
+  pids(): readonly number[];
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface HeadraceOptions {
+  /** Undefined: no upstream, the built-in demo model instead. */
+  upstreamPort: number | undefined;
+  /** Where its CPU profile goes when it ends. */
+  profileDir?: string | undefined;
+}
+
+const main = new URL("../src/main.ts", import.meta.url).pathname;
+const demoModel = "tiny-demo";
+
+export async function startHeadrace(options: HeadraceOptions): Promise<Headrace> {
+  const directory = mkdtempSync(join(tmpdir(), "headrace-bench-"));
+  const installation = install(directory, options);
+  const child = installation.start(0);
+  const dispose = async () => {
+    await stop(child);
+    rmSync(directory, { recursive: true, force: true });
+  };
+  try {
+    const models = options.upstreamPort === undefined ? [demoModel] : [upstreamModel, renamedModel];
+    const port = await until(() => installation.listeningPort(child), "Headrace listens");
+    const key = installation.key();
+    await until(() => serves(port, key, models), `Headrace serves ${models.join(" and ")}`);
+    return { port, key, pids: () => processTree(child.pid), [Symbol.asyncDispose]: dispose };
+  } catch (error) {
+    await dispose();
+    throw error;
+  }
+}
+
+/**
+ * Milliseconds from the start of the process to the first 200 of `/healthz`, `count` times, on data of an earlier
+ * start. The built-in engine is off.
+ */
+export async function measureStarts(count: number, upstreamPort: number): Promise<number[]> {
+  const directory = mkdtempSync(join(tmpdir(), "headrace-bench-start-"));
+  const installation = install(directory, { upstreamPort });
+  const times: number[] = [];
+  try {
+    for (let start = 0; start <= count; start++) {
+      // A known port: what the log says comes a moment later than what the socket does.
+      const port = await freePort();
+      const startedMs = performance.now();
+      const child = installation.start(port);
+      try {
+        await until(() => healthy(port), "Headrace answers /healthz");
+        // The first one makes the database and the key.
+        if (start > 0) times.push(performance.now() - startedMs);
+      } finally {
+        await stop(child);
+      }
+    }
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+  return times;
+}
+
+function install(directory: string, { upstreamPort, profileDir }: HeadraceOptions) {
+  const config = join(directory, "headrace.yaml");
+  const data = join(directory, "data");
+  const log = join(directory, "headrace.log");
+  writeFileSync(config, upstreamPort === undefined ? "" : configuration(upstreamPort));
+  const flags = ["--mode", "production", "--public-url", "http://127.0.0.1", "--no-discover-local"];
+  if (upstreamPort !== undefined) flags.push("--no-demo");
+  flags.push("--config", config, "--data-dir", data, "--log-format", "json");
+  const profiler = profileDir === undefined ? [] : ["--cpu-prof", "--cpu-prof-md", `--cpu-prof-dir=${profileDir}`];
+  return {
+    start(port: number): Bun.Subprocess {
+      // A file, as under a service manager: a pipe would charge this process with reading it.
+      const output = openSync(log, "w");
+      const command = [process.execPath, ...profiler, main, "serve", "--port", String(port), ...flags];
+      const child = Bun.spawn(command, { stdin: "ignore", stdout: output, stderr: output, env: environment() });
+      closeSync(output);
+      return child;
+    },
+    listeningPort(child: Bun.Subprocess): number | undefined {
+      const text = readFileSync(log, "utf8");
+      if (child.exitCode !== null) throw new Error(`Headrace ended with exit code ${child.exitCode}:\n${text}`);
+      for (const line of text.split("\n").slice(0, -1)) {
+        const entry = JSON.parse(line) as { event?: unknown; port?: unknown };
+        if (entry.event === "listening" && typeof entry.port === "number") return entry.port;
+      }
+      return undefined;
+    },
+    key(): string {
+      const { api_key } = JSON.parse(readFileSync(join(data, "credentials.json"), "utf8")) as { api_key: string };
+      return api_key;
+    },
+  };
+}
+
+function configuration(upstreamPort: number): string {
+  return `upstreams:
+  - { name: mock, url: "http://127.0.0.1:${upstreamPort}/v1", api_key: sk-bench-upstream-key }
+models:
+  - id: ${renamedModel}
+    deployments: [{ upstream: mock, model: ${upstreamModel} }]
+`;
+}
+
+/** As the launcher has it, and nothing of what this shell has set for a Headrace of its own. */
+function environment(): Record<string, string | undefined> {
+  const own = Object.entries(process.env).filter(([name]) => !name.startsWith("HEADRACE_"));
+  return { ...Object.fromEntries(own), BUN_CONFIG_MAX_HTTP_REQUESTS: "65535" };
+}
+
+async function healthy(port: number): Promise<true | undefined> {
+  try {
+    return (await fetch(`http://127.0.0.1:${port}/healthz`)).status === 200 || undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function serves(port: number, key: string, models: readonly string[]): Promise<true | undefined> {
+  const response = await fetch(`http://127.0.0.1:${port}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+  if (!response.ok) throw new Error(`GET /v1/models answered ${response.status}: ${await response.text()}`);
+  const { data } = (await response.json()) as { data: { id: string }[] };
+  return models.every((id) => data.some((model) => model.id === id)) || undefined;
+}

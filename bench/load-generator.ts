@@ -1,0 +1,201 @@
+// The load generator, a process of its own: takes jobs as JSON lines on standard input, keeps so many connections busy
+// for so long, and answers each job with one line. It ends when its standard input does.
+import { createInterface } from "node:readline";
+import type { Socket } from "bun";
+import { ResponseReader } from "./response-reader.ts";
+import { percentile } from "./statistics.ts";
+
+export interface LoadJob {
+  port: number;
+  /** Sent as the bearer token. */
+  key: string;
+  body: string;
+  connections: number;
+  /** No new request begins after this. */
+  windowMs: number;
+  /** Nor after this many. */
+  maxRequests: number;
+  /** Events that each answer must have; undefined: any number. 0 for an answer that is not streamed. */
+  events: number | undefined;
+}
+
+export interface LoadResult {
+  requests: number;
+  events: number;
+  /** Completion tokens, as the usage at the end of each answer has them. */
+  tokens: number;
+  /** From the first request to the last answer. */
+  seconds: number;
+  /** Of whole answers, in milliseconds. */
+  p50Ms: number;
+  p99Ms: number;
+  /** To the first event of a stream, in milliseconds; NaN becomes null in JSON where nothing was streamed. */
+  firstEventP50Ms: number | null;
+  /** What went wrong, and how often. */
+  errors: Record<string, number>;
+}
+
+interface Connection {
+  reader: ResponseReader;
+  unsent: Buffer | undefined;
+  startedMs: number;
+  firstEventMs: number | undefined;
+  busy: boolean;
+  ended(): void;
+}
+
+/** Longest wait for answers after the window. */
+const graceMs = 15_000;
+
+class LoadRun {
+  readonly #job: LoadJob;
+  readonly #request: Buffer;
+  readonly #latencies: number[] = [];
+  readonly #firstEvents: number[] = [];
+  readonly #errors: Record<string, number> = {};
+  #begun = 0;
+  #events = 0;
+  #tokens = 0;
+  #stopAtMs = 0;
+  #lastAnswerMs = 0;
+
+  constructor(job: LoadJob) {
+    this.#job = job;
+    this.#request = Buffer.from(
+      `POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:${job.port}\r\nauthorization: Bearer ${job.key}\r\n` +
+        "content-type: application/json\r\naccept: */*\r\nuser-agent: headrace-bench\r\n" +
+        `content-length: ${Buffer.byteLength(job.body)}\r\n\r\n${job.body}`,
+    );
+  }
+
+  async run(): Promise<LoadResult> {
+    const startedMs = performance.now();
+    this.#stopAtMs = startedMs + this.#job.windowMs;
+    this.#lastAnswerMs = startedMs;
+    await Promise.all(Array.from({ length: this.#job.connections }, () => this.#connection()));
+    const latencies = Float64Array.from(this.#latencies).sort();
+    return {
+      requests: latencies.length,
+      events: this.#events,
+      tokens: this.#tokens,
+      seconds: (this.#lastAnswerMs - startedMs) / 1000,
+      p50Ms: percentile(latencies, 0.5),
+      p99Ms: percentile(latencies, 0.99),
+      firstEventP50Ms: percentile(Float64Array.from(this.#firstEvents).sort(), 0.5),
+      errors: this.#errors,
+    };
+  }
+
+  /** Resolves when this connection has done its part, whatever became of it. */
+  async #connection(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let socket: Socket<Connection>;
+    try {
+      socket = await this.#connect(resolve);
+    } catch {
+      this.#count("cannot connect");
+      return;
+    }
+    const limit = setTimeout(() => {
+      this.#count("no answer in time");
+      resolve();
+      socket.terminate();
+    }, this.#job.windowMs + graceMs);
+    this.#begin(socket);
+    await promise;
+    clearTimeout(limit);
+    socket.end();
+  }
+
+  #connect(ended: () => void): Promise<Socket<Connection>> {
+    return Bun.connect<Connection>({
+      hostname: "127.0.0.1",
+      port: this.#job.port,
+      data: {
+        reader: new ResponseReader(),
+        unsent: undefined,
+        startedMs: 0,
+        firstEventMs: undefined,
+        busy: false,
+        ended,
+      },
+      socket: {
+        data: (socket, bytes) => this.#received(socket, bytes),
+        drain: (socket) => {
+          const { unsent } = socket.data;
+          socket.data.unsent = undefined;
+          if (unsent) this.#write(socket, unsent);
+        },
+        close: ({ data }) => this.#closed(data, "connection closed before the answer was complete"),
+        error: ({ data }) => this.#closed(data, "connection broken"),
+      },
+    });
+  }
+
+  #begin(socket: Socket<Connection>): void {
+    const { data } = socket;
+    data.startedMs = performance.now();
+    if (this.#begun >= this.#job.maxRequests || data.startedMs >= this.#stopAtMs) {
+      data.ended();
+      return;
+    }
+    this.#begun++;
+    data.busy = true;
+    data.firstEventMs = undefined;
+    this.#write(socket, this.#request);
+  }
+
+  #write(socket: Socket<Connection>, bytes: Buffer): void {
+    const sent = socket.write(bytes);
+    if (sent < bytes.length) socket.data.unsent = bytes.subarray(Math.max(sent, 0));
+  }
+
+  #received(socket: Socket<Connection>, bytes: Buffer): void {
+    const { data } = socket;
+    const { reader } = data;
+    try {
+      const complete = reader.push(bytes);
+      if (data.firstEventMs === undefined && reader.events > 0) data.firstEventMs = performance.now();
+      if (!complete) return;
+    } catch (error) {
+      this.#closed(data, error instanceof Error ? error.message : String(error));
+      return;
+    }
+    data.busy = false;
+    this.#lastAnswerMs = performance.now();
+    const fault = this.#faultOf(reader);
+    if (fault === undefined) {
+      this.#latencies.push(this.#lastAnswerMs - data.startedMs);
+      if (data.firstEventMs !== undefined) this.#firstEvents.push(data.firstEventMs - data.startedMs);
+      this.#events += reader.events;
+      this.#tokens += Number(/"completion_tokens": *(\d+)/.exec(reader.tail)?.[1] ?? 0);
+    } else {
+      this.#count(fault);
+    }
+    this.#begin(socket);
+  }
+
+  #faultOf(reader: ResponseReader): string | undefined {
+    const { events } = this.#job;
+    if (reader.status !== 200) return `status ${reader.status}`;
+    if (events === 0) return reader.tail.endsWith("}") ? undefined : "an answer that ends in the middle";
+    if (!reader.tail.endsWith("data: [DONE]\n\n")) return "a stream without [DONE]";
+    return events === undefined || reader.events === events ? undefined : `${reader.events} events for ${events}`;
+  }
+
+  #closed(data: Connection, reason: string): void {
+    if (data.busy) this.#count(reason);
+    data.busy = false;
+    data.ended();
+  }
+
+  #count(error: string): void {
+    this.#errors[error] = (this.#errors[error] ?? 0) + 1;
+  }
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const result = await new LoadRun(JSON.parse(line) as LoadJob).run();
+  process.stdout.write(`${JSON.stringify(result)}\n`);
+}
+process.exit(0);

@@ -1,0 +1,192 @@
+// Slots: order of arrival, width, leaving while waiting, resizing, bounds.
+import { describe, expect, test } from "bun:test";
+import { GatewayError } from "../../domain/errors.ts";
+import { Slots } from "./slots.ts";
+
+const never = new AbortController().signal;
+
+/** Lets everything that was made ready run. */
+const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/** Starts to wait and notes under `name` when the slots are granted. */
+function enter(slots: Slots, name: string, width: number, granted: string[], signal = never) {
+  const entry: { release: () => void; failure: unknown } = { release: () => {}, failure: undefined };
+  slots.acquire(width, signal).then(
+    (release) => {
+      entry.release = release;
+      granted.push(name);
+    },
+    (error: unknown) => {
+      entry.failure = error;
+    },
+  );
+  return entry;
+}
+
+test("grants at once what is free, and the rest in order of arrival", async () => {
+  const slots = new Slots(2);
+  const granted: string[] = [];
+  const entries = ["a", "b", "c", "d"].map((name) => enter(slots, name, 1, granted));
+  await settle();
+  expect(granted).toEqual(["a", "b"]);
+  expect([slots.busy, slots.waiting]).toEqual([2, 2]);
+  entries[1]?.release();
+  await settle();
+  expect(granted).toEqual(["a", "b", "c"]);
+  entries[0]?.release();
+  entries[2]?.release();
+  await settle();
+  expect(granted).toEqual(["a", "b", "c", "d"]);
+  entries[3]?.release();
+  expect([slots.busy, slots.waiting]).toEqual([0, 0]);
+});
+
+test("a wide request is not overtaken by narrow ones that came later", async () => {
+  const slots = new Slots(3);
+  const granted: string[] = [];
+  const first = enter(slots, "first", 2, granted);
+  const wide = enter(slots, "wide", 3, granted);
+  const narrow = enter(slots, "narrow", 1, granted);
+  await settle();
+  expect(granted).toEqual(["first"]);
+  first.release();
+  await settle();
+  expect(granted).toEqual(["first", "wide"]);
+  wide.release();
+  await settle();
+  expect(granted).toEqual(["first", "wide", "narrow"]);
+  narrow.release();
+  expect(slots.busy).toBe(0);
+});
+
+test("a request wider than everything gets all slots, and gives back as many as it got", async () => {
+  const slots = new Slots(2);
+  const release = await slots.acquire(100, never);
+  expect(slots.busy).toBe(2);
+  release();
+  expect(slots.busy).toBe(0);
+});
+
+test("giving back twice counts once", async () => {
+  const slots = new Slots(2);
+  const release = await slots.acquire(1, never);
+  release();
+  release();
+  expect(slots.busy).toBe(0);
+});
+
+describe("leaving", () => {
+  test("whoever is aborted while waiting is gone, and who stood behind goes on", async () => {
+    const slots = new Slots(2);
+    const granted: string[] = [];
+    const holder = enter(slots, "holder", 1, granted);
+    const client = new AbortController();
+    const wide = enter(slots, "wide", 2, granted, client.signal);
+    enter(slots, "narrow", 1, granted);
+    await settle();
+    expect(granted).toEqual(["holder"]);
+    client.abort(new Error("left"));
+    await settle();
+    expect(wide.failure).toEqual(new Error("left"));
+    expect(granted).toEqual(["holder", "narrow"]);
+    expect(slots.waiting).toBe(0);
+    holder.release();
+    expect(slots.busy).toBe(1);
+  });
+
+  test("an abort after the grant changes nothing", async () => {
+    const slots = new Slots(1);
+    const client = new AbortController();
+    const release = await slots.acquire(1, client.signal);
+    client.abort();
+    expect(slots.busy).toBe(1);
+    release();
+    expect(slots.busy).toBe(0);
+  });
+
+  test("whoever is aborted already does not even begin to wait", async () => {
+    const slots = new Slots(1);
+    await expect(slots.acquire(1, AbortSignal.abort(new Error("gone")))).rejects.toThrow("gone");
+    expect([slots.busy, slots.waiting]).toEqual([0, 0]);
+  });
+});
+
+describe("resizing", () => {
+  test("more slots let waiting requests in at once", async () => {
+    const slots = new Slots(1);
+    const granted: string[] = [];
+    for (const name of ["a", "b", "c"]) enter(slots, name, 1, granted);
+    await settle();
+    slots.resize(3);
+    await settle();
+    expect(granted).toEqual(["a", "b", "c"]);
+    expect(slots.busy).toBe(3);
+  });
+
+  test("fewer slots let nobody in until enough is given back", async () => {
+    const slots = new Slots(3);
+    const granted: string[] = [];
+    const held = ["a", "b", "c"].map((name) => enter(slots, name, 1, granted));
+    enter(slots, "d", 1, granted);
+    await settle();
+    slots.resize(1);
+    held[0]?.release();
+    held[1]?.release();
+    await settle();
+    expect(granted).toEqual(["a", "b", "c"]);
+    held[2]?.release();
+    await settle();
+    expect(granted).toEqual(["a", "b", "c", "d"]);
+    expect(slots.busy).toBe(1);
+  });
+
+  test("a wide request that waits while the model shrinks is let in, and gives back no more than it got", async () => {
+    const slots = new Slots(4);
+    const granted: string[] = [];
+    const holder = enter(slots, "holder", 1, granted);
+    const wide = enter(slots, "wide", 4, granted);
+    await settle();
+    slots.resize(2);
+    holder.release();
+    await settle();
+    expect(granted).toEqual(["holder", "wide"]);
+    expect(slots.busy).toBe(2);
+    wide.release();
+    expect(slots.busy).toBe(0);
+    // Exactly two may work now, not four.
+    for (const name of ["x", "y", "z"]) enter(slots, name, 1, granted);
+    await settle();
+    expect(granted).toEqual(["holder", "wide", "x", "y"]);
+  });
+
+  test("a wide request that waits while the model grows keeps to the width it asked for", async () => {
+    const slots = new Slots(2);
+    const granted: string[] = [];
+    const holder = enter(slots, "holder", 2, granted);
+    const wide = enter(slots, "wide", 4, granted);
+    await settle();
+    slots.resize(8);
+    await settle();
+    expect(granted).toEqual(["holder", "wide"]);
+    holder.release();
+    wide.release();
+    expect(slots.busy).toBe(0);
+  });
+});
+
+test("beyond 512 waiting requests the next is refused at once with a time to retry", async () => {
+  const slots = new Slots(1);
+  const clients = new AbortController();
+  const granted: string[] = [];
+  const waiting = Array.from({ length: 513 }, () => enter(slots, "", 1, granted, clients.signal));
+  await settle();
+  expect(slots.waiting).toBe(512);
+  const refusal = await slots.acquire(1, never).catch((error: unknown) => error);
+  expect(refusal).toBeInstanceOf(GatewayError);
+  expect(refusal).toMatchObject({ code: "service_unavailable", retryAfterSeconds: 5 });
+  clients.abort();
+  await settle();
+  expect(slots.waiting).toBe(0);
+  waiting[0]?.release();
+  expect(slots.busy).toBe(0);
+});

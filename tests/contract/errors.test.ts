@@ -1,0 +1,48 @@
+// The list of error codes, the table of their statuses and the reference page say the same.
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { errorCodes } from "../../src/domain/errors.ts";
+import { errorTable } from "../../src/http/errors.ts";
+
+const page = readFileSync(join(import.meta.dir, "..", "..", "docs", "reference", "errors.md"), "utf8");
+
+/** Specification section 7 and the decisions: status and type of each code, written down a second time. */
+const decided: Readonly<Record<string, readonly [status: number, type: string]>> = {
+  invalid_request: [400, "invalid_request_error"],
+  invalid_api_key: [401, "invalid_request_error"],
+  token_expired: [401, "authentication_error"],
+  insufficient_scope: [403, "permission_error"],
+  insufficient_quota: [403, "insufficient_quota"],
+  model_not_found: [404, "invalid_request_error"],
+  not_found: [404, "invalid_request_error"],
+  method_not_allowed: [405, "invalid_request_error"],
+  request_too_large: [413, "invalid_request_error"],
+  unsupported_media_type: [415, "invalid_request_error"],
+  rate_limit_exceeded: [429, "rate_limit_error"],
+  internal_error: [500, "api_error"],
+  upstream_error: [502, "api_error"],
+  upstream_timeout: [504, "api_error"],
+  service_unavailable: [503, "overloaded_error"],
+};
+
+test("the union, the table and the decisions name the same codes", () => {
+  expect([...errorCodes].sort()).toEqual(Object.keys(decided).sort() as never);
+  expect(Object.keys(errorTable).sort()).toEqual(Object.keys(decided).sort());
+});
+
+test.each([...errorCodes])("%s has the decided status and type, in the table and on the reference page", (code) => {
+  const { status, type, when } = errorTable[code];
+  expect([status, type]).toEqual([...(decided[code] ?? [])] as never);
+  expect(page).toContain(`| ${status} | \`${code}\` | \`${type}\` | ${when} |`);
+});
+
+test("the reference page lists no other code", () => {
+  const listed = [...page.matchAll(/^\| \d+ \| `(\w+)` \|/gm)].map((match) => match[1] ?? "");
+  expect(listed.sort()).toEqual([...errorCodes].sort());
+});
+
+test("SDKs are told not to retry what a retry cannot mend, and to retry what it can", () => {
+  expect(errorTable.insufficient_quota.shouldRetry).toBe(false);
+  expect(errorTable.service_unavailable.shouldRetry).toBe(true);
+});

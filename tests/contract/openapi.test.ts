@@ -1,0 +1,209 @@
+// The OpenAPI document describes exactly what is served: structure, routes, and the answers of a running server.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { errorCodes } from "../../src/domain/errors.ts";
+import { createRoutes } from "../../src/http/routes.ts";
+import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { chatScript, json, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+import { mismatches, type Schema } from "./json-schema.ts";
+
+interface Operation {
+  operationId: string;
+  tags: string[];
+  security: Record<string, string[]>[];
+  parameters?: { name: string; in: string; required: boolean }[];
+  requestBody?: { content: Record<string, { schema: Schema; example?: unknown }> };
+  responses: Record<string, { description: string; content?: Record<string, { schema?: Schema }> }>;
+}
+
+interface Document {
+  openapi: string;
+  info: { title: string; version: string };
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, Schema>; securitySchemes: Record<string, Record<string, string>> };
+}
+
+let upstream: ScriptedUpstream;
+let server: TestServer;
+let document: Document;
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+  server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+  document = (await (await fetch(`${server.url}/openapi.json`)).json()) as Document;
+});
+
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await upstream[Symbol.asyncDispose]();
+});
+
+function resolve(reference: string): Schema {
+  const name = /^#\/components\/schemas\/([\w.-]+)$/.exec(reference)?.[1] ?? "";
+  const schema = document.components.schemas[name];
+  if (!schema) throw new Error(`${reference} leads nowhere`);
+  return schema;
+}
+
+function operations(): { path: string; method: string; operation: Operation }[] {
+  return Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+  );
+}
+
+describe("structure", () => {
+  test("the document is OpenAPI 3.1 with title and version", () => {
+    expect(document.openapi).toMatch(/^3\.1\.\d+$/);
+    expect(document.info.title).toBe("Headrace");
+    expect(document.info.version).toMatch(/^\d+\.\d+\.\d+/);
+  });
+
+  test("every reference leads to a schema, and every schema is referred to", () => {
+    const text = JSON.stringify(document);
+    const references = [...text.matchAll(/"\$ref":"([^"]*)"/g)].map((match) => match[1] ?? "");
+    for (const reference of references) resolve(reference);
+    const used = new Set(references.map((reference) => reference.slice(reference.lastIndexOf("/") + 1)));
+    expect([...used].sort()).toEqual(Object.keys(document.components.schemas).sort());
+    expect(text).not.toContain("$defs");
+    expect(text).not.toContain('"$schema"');
+  });
+
+  test("every operation has a unique name, described answers, known security and declared path parameters", () => {
+    const names = operations().map(({ operation }) => operation.operationId);
+    expect(new Set(names).size).toBe(names.length);
+    for (const { path, operation } of operations()) {
+      expect(Object.keys(operation.responses)).not.toHaveLength(0);
+      for (const [status, response] of Object.entries(operation.responses)) {
+        expect(status).toMatch(/^[1-5]\d\d$/);
+        expect(response.description).not.toBe("");
+      }
+      for (const requirement of operation.security) {
+        for (const name of Object.keys(requirement)) expect(document.components.securitySchemes).toHaveProperty(name);
+      }
+      const inPath = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] ?? "");
+      const declared = (operation.parameters ?? []).filter((parameter) => parameter.in === "path");
+      expect(declared.map((parameter) => parameter.name)).toEqual(inPath);
+      expect(declared.every((parameter) => parameter.required)).toBe(true);
+    }
+  });
+
+  test("the error schema lists exactly the error codes and allows no other member", () => {
+    const error = resolve("#/components/schemas/Error") as { properties: { error: Schema } };
+    const inner = error.properties.error as { additionalProperties: boolean; properties: { code: { enum: string[] } } };
+    expect(inner.additionalProperties).toBe(false);
+    expect(inner.properties.code.enum).toEqual([...errorCodes]);
+  });
+
+  test("request examples fit their own schemas", () => {
+    for (const { operation } of operations()) {
+      const media = operation.requestBody?.content["application/json"];
+      if (media?.example) expect(mismatches(media.example, media.schema, resolve)).toEqual([]);
+    }
+  });
+});
+
+describe("routes", () => {
+  const table = createRoutes(new Proxy({}, { get: () => undefined }) as Parameters<typeof createRoutes>[0]);
+
+  test("every served route is documented with its access, and nothing else is", () => {
+    const documented = operations().map(({ path, method, operation }) => {
+      const access = operation.security.length > 0 ? "key" : "public";
+      return `${method.toUpperCase()} ${path.replace(/\{\w+\}$/, "*")} ${access}`;
+    });
+    const served = table.map(
+      (route) => `${route.method} ${route.path} ${route.access === "public" ? "public" : "key"}`,
+    );
+    expect(documented.sort()).toEqual(served.sort());
+  });
+
+  test("every documented operation is answered by the running server, not with 404 or 405", async () => {
+    for (const { path, method } of operations()) {
+      const url = server.url + path.replace(/\{\w+\}$/, "upstream-model");
+      const response = await fetch(url, { method: method.toUpperCase(), redirect: "manual" });
+      expect([200, 303, 401]).toContain(response.status);
+    }
+  });
+
+  test("the document and the reference page need no credentials", async () => {
+    for (const path of ["/openapi.json", "/docs"]) expect((await fetch(server.url + path)).status).toBe(200);
+  });
+});
+
+const chat = { model: "upstream-model", messages: [{ role: "user", content: "Hi" }] };
+const vector = (_request: unknown, res: Parameters<typeof json>[0]) =>
+  json(res, 200, {
+    object: "list",
+    data: [{ object: "embedding", index: 0, embedding: [0.25, -1] }],
+    model: "upstream-model",
+    usage: { prompt_tokens: 1, total_tokens: 1 },
+  });
+const text = (_request: unknown, res: Parameters<typeof json>[0]) =>
+  json(res, 200, {
+    id: "cmpl-up",
+    object: "text_completion",
+    created: 1_700_000_001,
+    model: "upstream-model",
+    choices: [{ index: 0, text: "Hello", finish_reason: "stop" }],
+  });
+
+describe("answers of the running server fit their schemas", () => {
+  const cases = [
+    ["post", "/v1/chat/completions", chat, chatScript(), "200"],
+    ["post", "/v1/chat/completions", { ...chat, temperature: 9 }, chatScript(), "400"],
+    ["post", "/v1/chat/completions", { ...chat, model: "nope" }, chatScript(), "404"],
+    ["post", "/v1/completions", { model: "upstream-model", prompt: "Hi" }, text, "200"],
+    ["post", "/v1/embeddings", { model: "upstream-model", input: "Hi" }, vector, "200"],
+    ["post", "/v1/embeddings", { model: "upstream-model", input: "Hi", encoding_format: "base64" }, vector, "200"],
+    ["get", "/v1/models", undefined, chatScript(), "200"],
+    ["get", "/v1/models/{model}", undefined, chatScript(), "200"],
+    ["get", "/healthz", undefined, chatScript(), "200"],
+    ["get", "/readyz", undefined, chatScript(), "200"],
+  ] as const;
+
+  test.each(cases)("%s %s %o", async (method, path, body, script, status) => {
+    upstream.script(script);
+    const response = await server.request(path.replace("{model}", "upstream-model"), body === undefined ? {} : { body });
+    expect(String(response.status)).toBe(status);
+    const schema = document.paths[path]?.[method]?.responses[status]?.content?.["application/json"]?.schema;
+    expect(schema).toBeDefined();
+    expect(mismatches(await response.json(), schema ?? {}, resolve)).toEqual([]);
+    expect(response.headers.get("x-request-id")).toMatch(/^req_/);
+  });
+
+  test("every event of a stream fits the schema of the event stream", async () => {
+    upstream.script(chatScript());
+    const body = { ...chat, stream: true, stream_options: { include_usage: true } };
+    const events = (await (await server.request("/v1/chat/completions", { body })).text()).trim().split("\n\n");
+    const media = document.paths["/v1/chat/completions"]?.["post"]?.responses["200"]?.content;
+    const schema = media?.["text/event-stream"]?.schema ?? {};
+    expect(events.length).toBeGreaterThan(3);
+    for (const event of events.slice(0, -1)) {
+      expect(mismatches(JSON.parse(event.slice("data: ".length)), schema, resolve)).toEqual([]);
+    }
+  });
+
+  test("every status that a documented operation answers is documented", async () => {
+    upstream.script((_request, res) => json(res, 500, {}));
+    const seen: [string, Record<string, string>, unknown][] = [
+      ["401", { authorization: "Bearer nonsense" }, chat],
+      ["415", { "content-type": "text/plain" }, chat],
+      ["400", {}, {}],
+      ["404", {}, { ...chat, model: "nope" }],
+      ["502", {}, chat],
+    ];
+    const responses = document.paths["/v1/chat/completions"]?.["post"]?.responses ?? {};
+    for (const [status, headers, body] of seen) {
+      const response = await server.request("/v1/chat/completions", { body, headers });
+      expect(String(response.status)).toBe(status);
+      expect(mismatches(await response.json(), responses[status]?.content?.["application/json"]?.schema ?? {}, resolve)).toEqual([]);
+      expect(responses).toHaveProperty(status);
+    }
+    expect(Object.keys(responses).sort()).toEqual(
+      ["200", "400", "401", "403", "404", "413", "415", "500", "502", "503", "504"],
+    );
+  });
+
+  test("the readiness description names its 503, and the redirect its 303", () => {
+    expect(document.paths["/readyz"]?.["get"]?.responses).toHaveProperty("503");
+    expect(document.paths["/"]?.["get"]?.responses).toHaveProperty("303");
+  });
+});

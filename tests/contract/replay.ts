@@ -1,0 +1,123 @@
+// Recorded event streams, and the relay run over them in pieces of any size.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Engine, Operation } from "../../src/domain/engine.ts";
+import { GatewayError } from "../../src/domain/errors.ts";
+import { scanObject } from "../../src/domain/json-text.ts";
+import { renderError } from "../../src/http/errors.ts";
+import type { DecodedRequest } from "../../src/inference/dispatch.ts";
+import { relayStream, type StreamObservation } from "../../src/inference/relay.ts";
+
+const folder = join(import.meta.dir, "..", "fixtures", "sse");
+
+export interface Recording {
+  name: string;
+  bytes: Uint8Array;
+  operation: Operation;
+}
+
+/** Every recorded stream; those whose name begins with `fault-` must not end well. */
+export const recordings: readonly Recording[] = readdirSync(folder)
+  .filter((file) => file.endsWith(".sse"))
+  .sort()
+  .map((file) => ({
+    name: file.replace(/\.sse$/, ""),
+    bytes: new Uint8Array(readFileSync(join(folder, file))),
+    operation: file.startsWith("legacy-") ? "completion" : "chat",
+  }));
+
+export interface Replay {
+  /** Everything the client gets. */
+  text: string;
+  observed: StreamObservation;
+  error: unknown;
+}
+
+/** An engine that was reached already: the relay only needs to know how long it may be silent. */
+const engine: Engine = {
+  name: "recorded",
+  idleTimeoutMs: 60_000,
+  send: () => Promise.reject(new Error("not used")),
+  models: () => Promise.resolve([]),
+  redact: (text) => text,
+  close: () => Promise.resolve(),
+};
+
+/** Sends `pieces` through the relay, each as one network read. */
+export async function replay(
+  pieces: readonly Uint8Array[],
+  operation: Operation,
+  includeUsage: boolean,
+): Promise<Replay> {
+  let next = 0;
+  const body = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      const piece = pieces[next++];
+      if (piece === undefined) controller.close();
+      else controller.enqueue(piece);
+    },
+  });
+  let ended: { observed: StreamObservation; error: unknown } | undefined;
+  const stream = relayStream({
+    request: streamRequest(operation, includeUsage),
+    source: Promise.resolve({
+      response: { status: 200, headers: new Headers(), body },
+      deployment: { engine, model: "upstream-model", weight: 1 },
+      done() {},
+    }),
+    completionId: "chatcmpl-req_given",
+    created: 1_800_000_000,
+    heartbeatMs: 60_000,
+    renderError: (error) => renderError(error),
+    onEnd(observed, error) {
+      if (ended) throw new Error("onEnd was called twice");
+      ended = { observed: { ...observed }, error };
+    },
+    signal: new AbortController().signal,
+    abort() {},
+  });
+  const text = await new Response(stream).text();
+  if (!ended) throw new GatewayError("internal_error", "onEnd was not called");
+  return { text, ...ended };
+}
+
+function streamRequest(operation: Operation, includeUsage: boolean): DecodedRequest {
+  const body = {
+    model: "upstream-model",
+    stream: true,
+    ...(operation === "chat" ? { messages: [{ role: "user", content: "Hello there" }] } : { prompt: "Hello there" }),
+    ...(includeUsage ? { stream_options: { include_usage: true } } : {}),
+  };
+  const text = JSON.stringify(body);
+  return { operation, text, members: scanObject(text), body, model: "upstream-model", stream: true, width: 1 };
+}
+
+export function splitAt(bytes: Uint8Array, position: number): Uint8Array[] {
+  return [bytes.subarray(0, position), bytes.subarray(position)].filter((piece) => piece.length > 0);
+}
+
+export function byteByByte(bytes: Uint8Array): Uint8Array[] {
+  return Array.from(bytes, (byte) => new Uint8Array([byte]));
+}
+
+/** One event of a stream as a client reads it: its `data` lines joined, or a comment. */
+export interface ClientEvent {
+  data?: string;
+  comment?: string;
+}
+
+/** A strict reader of what Headrace sends: LF only, every event ended by a blank line, no field but `data`. */
+export function clientEvents(text: string): ClientEvent[] {
+  if (text === "") return [];
+  if (!text.endsWith("\n\n")) throw new Error(`The stream ends inside an event: ${JSON.stringify(text.slice(-80))}`);
+  return text
+    .slice(0, -2)
+    .split("\n\n")
+    .map((block) => {
+      const lines = block.split("\n");
+      if (lines.every((line) => line.startsWith(":"))) return { comment: block };
+      const wrong = lines.find((line) => !line.startsWith("data: "));
+      if (wrong !== undefined) throw new Error(`A line that is no data line: ${JSON.stringify(wrong.slice(0, 80))}`);
+      return { data: lines.map((line) => line.slice(6)).join("\n") };
+    });
+}

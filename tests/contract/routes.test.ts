@@ -1,0 +1,92 @@
+// The route table: nothing is served without a scope or an explicit `public`, and everything else wants a real key.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { generateApiKey } from "../../src/domain/api-key.ts";
+import { scopes } from "../../src/domain/scope.ts";
+import type { Route } from "../../src/http/route.ts";
+import { createRoutes } from "../../src/http/routes.ts";
+import { addKey } from "../hostile/keys.ts";
+import { startHeadrace, type TestServer } from "../support/headrace.ts";
+
+/** The table describes itself; its handlers, and so what they need, are never reached by building it. */
+const routes = createRoutes(new Proxy({}, { get: () => undefined }) as Parameters<typeof createRoutes>[0]);
+const scoped = routes.filter((route) => route.access !== "public");
+
+/** Deny by default: whoever opens another endpoint to the world has to say so here as well. */
+const openToAll = ["GET /", "GET /docs", "GET /healthz", "GET /openapi.json", "GET /readyz"];
+
+let server: TestServer;
+
+beforeAll(async () => {
+  server = await startHeadrace();
+});
+
+afterAll(() => server[Symbol.asyncDispose]());
+
+test("every route has a known scope or is public, and the public ones are exactly those listed", () => {
+  for (const route of routes) expect(["public", ...scopes]).toContain(route.access);
+  const open = routes.filter((route) => route.access === "public").map((route) => `${route.method} ${route.path}`);
+  expect(open.sort()).toEqual(openToAll);
+});
+
+test("no method and path is routed twice, and every operation has a name of its own", () => {
+  const places = routes.map((route) => `${route.method} ${route.path}`);
+  expect(new Set(places).size).toBe(places.length);
+  const names = routes.map((route) => route.doc.operationId);
+  expect(new Set(names).size).toBe(names.length);
+});
+
+function send(route: Route, headers: Record<string, string>): Promise<Response> {
+  return fetch(server.url + route.path.replace("*", "some-model"), {
+    method: route.method,
+    headers: { ...headers, ...(route.method === "POST" ? { "content-type": "application/json" } : {}) },
+    ...(route.method === "POST" ? { body: "{}" } : {}),
+  });
+}
+
+const refused = {
+  error: { message: "Invalid API key provided", type: "invalid_request_error", code: "invalid_api_key" },
+};
+
+describe.each(scoped.map((route) => ({ name: `${route.method} ${route.path}`, route })))("$name", ({ route }) => {
+  test("answers 401 without a key", async () => {
+    const response = await send(route, {});
+    expect(response.status).toBe(401);
+    expect(await response.json()).toEqual(refused);
+    expect(response.headers.get("www-authenticate")).toBe('Bearer realm="headrace"');
+  });
+
+  test.each(["live", "test", "dev"] as const)("answers 401 to a fabricated, well-formed %s key", async (environment) => {
+    const key = generateApiKey(environment);
+    for (const headers of [{ authorization: `Bearer ${key}` }, { "x-api-key": key }]) {
+      const response = await send(route, headers as Record<string, string>);
+      expect(response.status).toBe(401);
+      expect(await response.json()).toEqual(refused);
+      expect(response.headers.get("www-authenticate")).toBe('Bearer realm="headrace", error="invalid_token"');
+    }
+  });
+
+  test("answers 403 naming the scope to a key that has every other scope", async () => {
+    const key = await addKey(server, { scopes: scopes.filter((scope) => scope !== route.access) });
+    const response = await send(route, { authorization: `Bearer ${key}` });
+    expect(response.status).toBe(403);
+    expect((await response.json()).error).toEqual({
+      message: `API key lacks required scope: ${route.access}`,
+      type: "permission_error",
+      code: "insufficient_scope",
+    });
+    expect(response.headers.get("www-authenticate")).toBe(
+      `Bearer realm="headrace", error="insufficient_scope", scope="${route.access}"`,
+    );
+  });
+
+  test("lets a key in that has this scope alone", async () => {
+    const key = await addKey(server, { scopes: [route.access as (typeof scopes)[number]] });
+    const { status } = await send(route, { authorization: `Bearer ${key}` });
+    expect([200, 400, 404]).toContain(status);
+  });
+});
+
+test("a refused credential is refused before the body is looked at", async () => {
+  const response = await fetch(`${server.url}/v1/chat/completions`, { method: "POST", body: "\0garbage" });
+  expect(response.status).toBe(401);
+});

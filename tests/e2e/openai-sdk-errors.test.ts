@@ -1,0 +1,218 @@
+// Every error that a request can bring on itself, as the `openai` package raises it: its class, status, code and request id.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import type OpenAI from "openai";
+import {
+  APIConnectionError,
+  APIError,
+  AuthenticationError,
+  BadRequestError,
+  InternalServerError,
+  NotFoundError,
+  PermissionDeniedError,
+} from "openai";
+import { openDatabase } from "../../src/storage/database.ts";
+import { openaiClient } from "../support/clients.ts";
+import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import { mintKey } from "../support/mint-key.ts";
+import { expectBody, raised } from "../support/openai-errors.ts";
+import { type ScriptedUpstream, startUpstream } from "../support/scripted-upstream.ts";
+
+const messages = [{ role: "user" as const, content: "Hi" }];
+const request = { model: "upstream-model", messages };
+const bodyLimit = 4096;
+
+let upstream: ScriptedUpstream;
+let server: TestServer;
+let client: OpenAI;
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+  const limits = `limits: { body_bytes: ${bodyLimit}, messages: 8, depth: 16 }`;
+  server = await startHeadrace({ yaml: `upstreams: [{ name: up, url: "${upstream.url}" }]\n${limits}\n` });
+  client = openaiClient(server);
+});
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await upstream[Symbol.asyncDispose]();
+});
+
+describe("400 is a BadRequestError that names the field and what is allowed", () => {
+  const wrong: [name: string, body: Record<string, unknown>, message: RegExp][] = [
+    ["temperature", { temperature: 3 }, /temperature: must be a number from 0 to 2 \(got 3\)/],
+    ["top_p", { top_p: 0 }, /top_p: must be a number above 0 and up to 1 \(got 0\)/],
+    ["penalty", { frequency_penalty: -2.5 }, /frequency_penalty: must be a number from -2 to 2/],
+    ["type", { max_tokens: "ten" }, /max_tokens: must be an integer/],
+    ["messages", { messages: [] }, /messages: must be an array of at least 1 item/],
+    [
+      "many messages",
+      { messages: Array.from({ length: 9 }, () => messages[0]) },
+      /messages: .* 1 to 8 items .* 9 items/,
+    ],
+    ["role", { messages: [{ role: "wizard", content: "Hi" }] }, /messages\[0\]\.role: must be one of .*"assistant"/],
+    ["content", { messages: [{ role: "user", content: 5 }] }, /messages\[0\]\.content: must be a string/],
+    ["model", { model: null }, /model: must be a string/],
+  ];
+  for (const [name, body, message] of wrong) {
+    test(name, async () => {
+      const error = await raised(
+        () => client.post("/chat/completions", { body: { ...request, ...body } }),
+        BadRequestError,
+      );
+      await expectBody(server, error, 400, "invalid_request", "invalid_request_error");
+      expect(error.message).toMatch(message);
+    });
+  }
+
+  test("JSON that is broken, too deep, or no object", async () => {
+    const headers = { "content-type": "application/json" };
+    const deep = `{"model":"m","messages":${"[".repeat(40)}${"]".repeat(40)}}`;
+    for (const body of ['{"model": "m",', "[]", '"text"', "", deep]) {
+      const error = await raised(
+        () => client.post("/chat/completions", { body: new TextEncoder().encode(body), headers }),
+        BadRequestError,
+      );
+      await expectBody(server, error, 400, "invalid_request", "invalid_request_error");
+    }
+  });
+});
+
+test("401 is an AuthenticationError with one message for every bad key", async () => {
+  const everything = ["chat:read", "chat:write", "models:read", "usage:read", "keys:manage"] as const;
+  const past = Math.floor(Date.now() / 1000) - 60;
+  const keys = {
+    malformed: "sk-nonsense",
+    "made up": "sk_dev_hr_000000000000000000000000000000000000",
+    unknown: await elsewhere(),
+    expired: await mintKey(server.dataDir, { scopes: everything, expiresAt: past }),
+    revoked: await mintKey(server.dataDir, { scopes: everything, revokedAt: past }),
+  };
+  for (const [name, apiKey] of Object.entries(keys)) {
+    const error = await raised(() => openaiClient(server, { apiKey }).models.list(), AuthenticationError);
+    await expectBody(server, error, 401, "invalid_api_key", "invalid_request_error");
+    expect(`${name}: ${error.message}`).toBe(`${name}: 401 Invalid API key provided`);
+    expect(error.headers?.get("www-authenticate")).toStartWith("Bearer");
+    expect(server.logText()).not.toContain(apiKey);
+  }
+  expect(upstream.requests.filter((entry) => entry.headers.authorization !== undefined)).toEqual([]);
+});
+
+test("401 is also the answer to a good key in the wrong place", async () => {
+  await using production = await startHeadrace({ flags: { mode: "production", publicUrl: "https://ai.example.com" } });
+  const everything = ["chat:write", "models:read"] as const;
+  const development = await mintKey(production.dataDir, { scopes: everything, environment: "dev" });
+  expect((await openaiClient(production).models.list()).data).toEqual([]);
+  for (const wrong of [
+    openaiClient(production, { apiKey: development }),
+    openaiClient(server, { defaultHeaders: { "x-forwarded-for": "203.0.113.7" } }),
+    openaiClient(server, { defaultHeaders: { host: "headrace.example.com" } }),
+    openaiClient(server, { defaultHeaders: { "x-api-key": production.key } }),
+  ]) {
+    const error = await raised(() => wrong.models.list(), AuthenticationError);
+    expect(error.message).toBe("401 Invalid API key provided");
+  }
+  const same = openaiClient(server, { defaultHeaders: { "x-api-key": server.key } });
+  expect((await same.models.list()).data).toHaveLength(1);
+});
+
+/** A well-formed key that another installation made. */
+async function elsewhere(): Promise<string> {
+  await using other = await startHeadrace();
+  return other.key;
+}
+
+test("403 is a PermissionDeniedError that names the missing scope", async () => {
+  const reader = openaiClient(server, { apiKey: await mintKey(server.dataDir, { scopes: ["models:read"] }) });
+  expect((await reader.models.list()).data.length).toBeGreaterThan(0);
+  for (const call of [
+    () => reader.chat.completions.create(request),
+    () => reader.chat.completions.create({ ...request, stream: true }),
+    () => reader.completions.create({ model: "upstream-model", prompt: "Hi" }),
+    () => reader.embeddings.create({ model: "upstream-model", input: "Hi" }),
+  ]) {
+    const error = await raised(call, PermissionDeniedError);
+    await expectBody(server, error, 403, "insufficient_scope", "permission_error");
+    expect(error.message).toBe("403 API key lacks required scope: chat:write");
+  }
+  const writer = openaiClient(server, { apiKey: await mintKey(server.dataDir, { scopes: ["chat:write"] }) });
+  expect((await writer.chat.completions.create(request)).choices).toHaveLength(1);
+  for (const call of [() => writer.models.list(), () => writer.models.retrieve("upstream-model")]) {
+    const error = await raised(call, PermissionDeniedError);
+    expect(error.message).toBe("403 API key lacks required scope: models:read");
+  }
+});
+
+test("404 is a NotFoundError: an unknown model, one of another environment, an unknown endpoint", async () => {
+  const tester = openaiClient(server, {
+    apiKey: await mintKey(server.dataDir, { scopes: ["chat:write", "models:read"], environment: "test" }),
+  });
+  expect((await tester.models.list()).data).toEqual([]);
+  for (const call of [
+    () => client.chat.completions.create({ ...request, model: "no-such-model" }),
+    () => client.embeddings.create({ model: "no-such-model", input: "Hi" }),
+    () => client.completions.create({ model: "no-such-model", prompt: "Hi" }),
+    () => client.models.retrieve("no-such/model"),
+    () => tester.models.retrieve("upstream-model"),
+    () => tester.chat.completions.create(request),
+  ]) {
+    const error = await raised(call, NotFoundError);
+    await expectBody(server, error, 404, "model_not_found", "invalid_request_error");
+  }
+  const error = await raised(() => client.get("/no/such/endpoint"), NotFoundError);
+  await expectBody(server, error, 404, "not_found", "invalid_request_error");
+  const forgotten = openaiClient(server, { baseURL: server.url });
+  expect((await raised(() => forgotten.chat.completions.create(request), NotFoundError)).message).toContain("/v1");
+});
+
+test("405 is an APIError that says which method to use", async () => {
+  const error = await raised<APIError>(() => client.put("/chat/completions", { body: request }), APIError);
+  await expectBody(server, error, 405, "method_not_allowed", "invalid_request_error");
+  expect(error.headers?.get("allow")).toBe("POST");
+});
+
+test("413 is an APIError that names the limit", async () => {
+  const large = { ...request, messages: [{ role: "user" as const, content: "x".repeat(2 * bodyLimit) }] };
+  const error = await raised(() => client.chat.completions.create(large), APIError);
+  await expectBody(server, error, 413, "request_too_large", "invalid_request_error");
+  expect(error.message).toContain(`${bodyLimit} bytes`);
+  const after = await client.chat.completions.create(request);
+  expect(after.choices).toHaveLength(1);
+});
+
+test("415 is an APIError that says how to send the body", async () => {
+  const body = new TextEncoder().encode(JSON.stringify(request));
+  const calls = [
+    () => client.post("/chat/completions", { body, headers: { "content-type": "text/plain" } }),
+    () =>
+      client.post("/chat/completions", {
+        body: Bun.gzipSync(body),
+        headers: { "content-type": "application/json", "content-encoding": "gzip" },
+      }),
+  ];
+  for (const call of calls) {
+    const error = await raised(call, APIError);
+    await expectBody(server, error, 415, "unsupported_media_type", "invalid_request_error");
+  }
+});
+
+test("500 is an InternalServerError that tells nothing of the fault", async () => {
+  await using broken = await startHeadrace();
+  const db = await openDatabase(join(broken.dataDir, "headrace.db"));
+  await db.unsafe("DROP TABLE api_keys");
+  await db.close();
+  const error = await raised(() => openaiClient(broken).models.list(), InternalServerError);
+  expect(error).toMatchObject({ status: 500, code: "internal_error", type: "api_error" });
+  expect(error.message).not.toMatch(/api_keys|sql|\.ts/i);
+  const line = await until(
+    () => broken.logged("request").find((entry) => entry["id"] === error.requestID),
+    "the log line",
+  );
+  expect(String(line["detail"])).toContain("api_keys");
+});
+
+test("a server that is gone is an APIConnectionError", async () => {
+  const gone = await startHeadrace();
+  await gone[Symbol.asyncDispose]();
+  const error = await raised(() => openaiClient(gone).models.list(), APIConnectionError);
+  expect(error.status).toBeUndefined();
+});

@@ -1,0 +1,84 @@
+// Editing headrace.yaml under the running program: a good edit takes effect, a broken one is refused and changes nothing.
+import { expect, test } from "bun:test";
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { openaiClient } from "../support/clients.ts";
+import { makeWorkspace, startServer } from "../support/program.ts";
+import { startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+
+const messages = [{ role: "user" as const, content: "Hi" }];
+
+test("an edit adds and removes models without a restart; a broken edit leaves the old configuration", async () => {
+  await using upstream = await startUpstream();
+  await using workspace = makeWorkspace();
+  const file = join(workspace.directory, "headrace.yaml");
+  const alias = (id: string) => `models:\n  - { id: ${id}, deployments: [{ upstream: up, model: upstream-model }] }\n`;
+  writeFileSync(file, upstreamYaml(upstream, alias("first")));
+  await using server = await startServer(workspace, ["--no-demo"]);
+  const client = openaiClient(server);
+  const ids = async () => (await client.models.list()).data.map((model) => model.id).sort();
+  expect(await ids()).toEqual(["first", "upstream-model"]);
+
+  writeFileSync(file, upstreamYaml(upstream, alias("second")));
+  await server.says(/configuration_reloaded .*models=2/);
+  expect(await ids()).toEqual(["second", "upstream-model"]);
+  expect((await client.chat.completions.create({ model: "second", messages })).model).toBe("second");
+
+  writeFileSync(file, upstreamYaml(upstream, alias("third").replace("upstream: up", "upstream: nowhere")));
+  const [refusal] = await server.says(/configuration_refused .*/);
+  expect(refusal).toMatch(/headrace\.yaml:4:\d+/);
+  expect(refusal).not.toContain("sk-upstream-secret");
+  expect(await ids()).toEqual(["second", "upstream-model"]);
+  expect((await client.chat.completions.create({ model: "second", messages })).model).toBe("second");
+
+  writeFileSync(file, `${upstreamYaml(upstream, alias("fourth"))}port: 9\n`);
+  await server.says(/configuration_needs_restart keys=port/);
+  expect(await ids()).toEqual(["fourth", "upstream-model"]);
+});
+
+test("a file that appears after the start is read, and one that is gone changes nothing", async () => {
+  await using upstream = await startUpstream();
+  await using workspace = makeWorkspace();
+  const file = join(workspace.directory, "headrace.yaml");
+  await using server = await startServer(workspace);
+  const client = openaiClient(server);
+  const ids = async () => (await client.models.list()).data.map((model) => model.id).sort();
+  writeFileSync(file, upstreamYaml(upstream));
+  await server.says(/configuration_reloaded/);
+  expect(await ids()).toEqual(["tiny-demo", "upstream-model"]);
+  rmSync(file);
+  server.signal("SIGHUP");
+  await server.says(/configuration_refused .*does not exist/);
+  expect(await ids()).toEqual(["tiny-demo", "upstream-model"]);
+});
+
+test("SIGHUP reloads at once, and an open stream goes on through a reload", async () => {
+  await using upstream = await startUpstream();
+  await using workspace = makeWorkspace();
+  writeFileSync(join(workspace.directory, "headrace.yaml"), upstreamYaml(upstream));
+  await using server = await startServer(workspace);
+  let finish = () => {};
+  upstream.script((_request, res) => {
+    res.writeHead(200, { "content-type": "text/event-stream" });
+    res.write('data: {"choices":[{"index":0,"delta":{"content":"begin"}}]}\n\n');
+    finish = () =>
+      void res.end(
+        'data: {"choices":[{"index":0,"delta":{"content":" end"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n',
+      );
+  });
+  const stream = await openaiClient(server).chat.completions.create({
+    model: "upstream-model",
+    messages,
+    stream: true,
+  });
+  let text = "";
+  for await (const { choices } of stream) {
+    text += choices[0]?.delta.content ?? "";
+    if (text !== "begin") continue;
+    writeFileSync(join(workspace.directory, "headrace.yaml"), "upstreams: []\n");
+    server.signal("SIGHUP");
+    await server.says(/configuration_reloaded/);
+    finish();
+  }
+  expect(text).toBe("begin end");
+});

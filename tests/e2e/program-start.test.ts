@@ -1,0 +1,172 @@
+// The real program from the outside: first start, second start, the pasted curl, logs for machines, and starts that must fail.
+import { expect, test } from "bun:test";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
+import { join } from "node:path";
+import { openaiClient } from "../support/clients.ts";
+import { until } from "../support/headrace.ts";
+import { makeWorkspace, startProgram, startServer, type Workspace } from "../support/program.ts";
+import { answer, chat, demoModel } from "../support/tiny-demo.ts";
+
+const keyPattern = /sk_dev_hr_[0-9A-Za-z]{36}/;
+
+/** What a user's shell prints when the text is pasted. */
+async function paste(command: string): Promise<string> {
+  const shell = Bun.spawn(["sh", "-c", command], { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+  const [stdout, stderr, code] = await Promise.all([
+    new Response(shell.stdout).text(),
+    new Response(shell.stderr).text(),
+    shell.exited,
+  ]);
+  if (code !== 0) throw new Error(`${command}\nended with ${code}: ${stderr}`);
+  return stdout;
+}
+
+function expectStreamedAnswer(events: string): void {
+  expect(events.trimEnd()).toEndWith("data: [DONE]");
+  const chunks = events
+    .split("\n\n")
+    .filter((event) => event.startsWith("data: {"))
+    .map((event) => JSON.parse(event.slice("data: ".length)));
+  const content = chunks.map((entry) => entry.choices[0]?.delta.content ?? "").join("");
+  // The pasted request does not pin the temperature, so the words may vary.
+  expect(content.length).toBeGreaterThan(10);
+  expect(chunks.every((entry) => entry.model === demoModel)).toBe(true);
+}
+
+function readCredentials(workspace: Workspace): { base_url: string; api_key: string } {
+  return JSON.parse(readFileSync(join(workspace.dataDir, "credentials.json"), "utf8"));
+}
+
+test("the first start prints a key once and a curl that streams; the second keeps key and data, and its curl streams too", async () => {
+  await using workspace = makeWorkspace();
+  let key = "";
+  {
+    await using first = await startServer(workspace);
+    const banner = first.stdout();
+    key = keyPattern.exec(banner)?.[0] ?? "";
+    expect(readCredentials(workspace)).toEqual({ base_url: first.baseUrl, api_key: key });
+    expect(first.baseUrl).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1$/);
+    expect(banner).toContain(`listening url=${first.url}`);
+    expect(banner).toContain(`${demoModel} (built-in)`);
+    expect(banner).toContain(`${first.url}/docs`);
+    expect(statSync(join(workspace.dataDir, "credentials.json")).mode & 0o777).toBe(0o600);
+    expect(statSync(join(workspace.dataDir, "secret")).mode & 0o777).toBe(0o600);
+    expect(statSync(workspace.dataDir).mode & 0o777).toBe(0o700);
+    expect(first.curl).toContain(key);
+    expectStreamedAnswer(await paste(first.curl));
+    first.signal("SIGTERM");
+    expect(await first.exitCode()).toBe(0);
+    // Only in the banner and its curl: no log line holds it.
+    expect(first.stdout().split(key)).toHaveLength(3);
+    expect(first.stderr()).not.toContain(key);
+  }
+  await using second = await startServer(workspace);
+  expect(second.key).toBe(key);
+  expect(second.stdout()).not.toMatch(keyPattern);
+  expect(second.stdout()).toContain(`${key.slice(0, 10)}…${key.slice(-4)}`);
+  expect(readCredentials(workspace)).toEqual({ base_url: second.baseUrl, api_key: key });
+  expect(statSync(join(workspace.dataDir, "credentials.json")).mode & 0o777).toBe(0o600);
+  expectStreamedAnswer(await paste(second.curl));
+  expect((await openaiClient(second).chat.completions.create(chat)).choices[0]?.message.content).toBe(answer);
+});
+
+test("a request that arrives while the engine loads waits for it", async () => {
+  await using workspace = makeWorkspace();
+  await using program = startProgram(workspace, ["serve"]);
+  const [, url = ""] = await program.says(/listening url=(\S+)/);
+  const { api_key } = readCredentials(workspace);
+  const completion = await openaiClient({ url, key: api_key }).chat.completions.create(chat);
+  expect(completion.choices[0]?.message.content).toBe(answer);
+});
+
+test("in JSON format every line of standard output is a JSON object, and none holds the key", async () => {
+  await using workspace = makeWorkspace();
+  await using program = startProgram(workspace, ["serve", "--log-format", "json"]);
+  const [, url = ""] = await program.says(/"event":"listening","url":"([^"]+)"/);
+  await program.says(/"event":"first_key"/);
+  const key = readCredentials(workspace).api_key;
+  expect(key).toMatch(keyPattern);
+  await openaiClient({ url, key }).chat.completions.create(chat);
+  await openaiClient({ url, key: `${key.slice(0, -1)}_` })
+    .models.list()
+    .catch(() => {});
+  await fetch(`${url}/v1/models?api_key=${key}`, { headers: { "x-api-key": key } });
+  await fetch(`${url}/v1/${key}`, { headers: { authorization: `Bearer ${key}` } });
+  await program.says(/"route":"\/v1\/chat\/completions"/);
+  program.signal("SIGTERM");
+  expect(await program.exitCode()).toBe(0);
+  const lines = program.stdout().split("\n").filter(Boolean);
+  const entries = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  expect(entries.every((entry) => typeof entry["event"] === "string" && typeof entry["time"] === "string")).toBe(true);
+  expect(entries.map((entry) => entry["event"])).toContain("stopped");
+  expect(entries.find((entry) => entry["event"] === "models")?.["models"]).toBe(demoModel);
+  expect(program.stdout()).not.toContain(key);
+  expect(program.stdout()).not.toContain(key.slice(10, -4));
+  expect(program.stderr()).toBe("");
+});
+
+/** A port that somebody else has, for the length of a test. */
+async function occupyPort(): Promise<{ port: number; [Symbol.asyncDispose](): Promise<void> }> {
+  const occupant = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => occupant.once("listening", resolve));
+  const { port } = occupant.address() as AddressInfo;
+  return {
+    port,
+    async [Symbol.asyncDispose]() {
+      await new Promise((resolve) => occupant.close(resolve));
+    },
+  };
+}
+
+test("a port in use is named, with what to do, and ends with exit code 1", async () => {
+  await using workspace = makeWorkspace();
+  await using occupied = await occupyPort();
+  await using program = startProgram(workspace, ["serve", "--port", String(occupied.port)]);
+  expect(await program.exitCode()).toBe(1);
+  expect(program.stderr()).toContain(`Port ${occupied.port} on 127.0.0.1 is in use`);
+  expect(program.stderr()).toContain("--port 0");
+  expect(program.stderr()).not.toMatch(/\bat .*\.ts:\d+/);
+  expect(program.stdout()).not.toMatch(keyPattern);
+});
+
+test("a first start that could not listen does not lose the key: the next start still tells it", async () => {
+  await using workspace = makeWorkspace();
+  {
+    await using occupied = await occupyPort();
+    await using failed = startProgram(workspace, ["serve", "--port", String(occupied.port)]);
+    await until(() => failed.stderr().includes("is in use"), "it says that the port is in use");
+  }
+  await using program = startProgram(workspace, ["serve"]);
+  await program.says(/Reference/);
+  expect(program.stdout()).toMatch(keyPattern);
+  expect(readCredentials(workspace).api_key).toMatch(keyPattern);
+});
+
+test("a wrong headrace.yaml is refused with file, line, field and fix, and exit code 1", async () => {
+  await using workspace = makeWorkspace();
+  writeFileSync(
+    join(workspace.directory, "headrace.yaml"),
+    "upstreams:\n  - name: up\n    url: ftp://example.com\nmodels:\n  - id: m\n    deployments: [{ upstream: up, wieght: 2 }]\n",
+  );
+  await using program = startProgram(workspace, ["serve"]);
+  expect(await program.exitCode()).toBe(1);
+  expect(program.stderr()).toMatch(/headrace\.yaml:3:\d+ {2}upstreams\[0\]\.url: .* Fix: /);
+  expect(program.stderr()).toMatch(/headrace\.yaml:6:\d+ {2}models\[0\]\.deployments\[0\].*wieght.*weight/);
+  expect(existsSync(workspace.dataDir)).toBe(false);
+});
+
+test("YAML that cannot be read is refused with file and line", async () => {
+  await using workspace = makeWorkspace();
+  writeFileSync(join(workspace.directory, "headrace.yaml"), 'port: 7545\nupstreams: [{ name: "up\n');
+  await using program = startProgram(workspace, ["serve"]);
+  expect(await program.exitCode()).toBe(1);
+  expect(program.stderr()).toMatch(/headrace\.yaml:[23]:\d+/);
+});
+
+test("an unknown flag is refused with a hint and exit code 2", async () => {
+  await using workspace = makeWorkspace();
+  await using program = startProgram(workspace, ["serve", "--prot", "1"]);
+  expect(await program.exitCode()).toBe(2);
+  expect(program.stderr()).toContain("--port");
+});

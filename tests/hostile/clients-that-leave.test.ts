@@ -1,0 +1,197 @@
+// Clients that leave, stall or send half: the model server is told within a second, and the log stays calm.
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import type { LogFields } from "../../src/domain/log.ts";
+import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import { chunk } from "../support/scripted-upstream.ts";
+import { head, openRaw } from "./raw-client.ts";
+import { goodAnswer, type RawUpstream, rawYaml, startRawUpstream, streamHead } from "./raw-upstream.ts";
+
+let upstream: RawUpstream;
+let server: TestServer;
+
+beforeAll(async () => {
+  upstream = await startRawUpstream();
+  server = await startHeadrace({ yaml: rawYaml(upstream) });
+});
+
+beforeEach(() => {
+  upstream.requests.length = 0;
+  upstream.script(() => {});
+});
+
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await upstream[Symbol.asyncDispose]();
+});
+
+const chat = { model: "upstream-model", messages: [{ role: "user", content: "Hello there, model" }] };
+
+/** Starts a request, waits until the model server has it, leaves; gives the line that the log has of it. */
+async function askAndLeave(body: unknown): Promise<LogFields> {
+  const lines = server.logged("request").length;
+  const client = new AbortController();
+  const answer = server.request("/v1/chat/completions", { body, signal: client.signal }).then(
+    () => "answered",
+    () => "left",
+  );
+  await until(() => upstream.requests[0], "the model server gets the request");
+  client.abort();
+  expect(await answer).toBe("left");
+  await until(() => upstream.requests[0]?.hungUp, "the model server is told", 1_000);
+  return until(() => server.logged("request")[lines], "the log line");
+}
+
+test.each([false, true])(
+  "a client that leaves before the first byte stops the model server within a second (stream: %p)",
+  async (stream) => {
+    const line = await askAndLeave({ ...chat, stream });
+    // The prompt was read for it: that is what it pays.
+    expect(line).toMatchObject({ outcome: "cancelled", completion_tokens: 0, estimated: true });
+    expect(line["prompt_tokens"]).toBeGreaterThan(0);
+  },
+);
+
+test.each([false, true])(
+  "a client that leaves is routine: neither an error in the log nor a fault of the gateway (stream: %p)",
+  async (stream) => {
+    const line = await askAndLeave({ ...chat, stream });
+    expect(line["level"]).toBe("info");
+    expect(line["code"]).not.toBe("internal_error");
+    expect(line["code"]).not.toBe("upstream_error");
+    expect(String(line["detail"] ?? "")).not.toMatch(/\n\s+at |AbortError/);
+  },
+);
+
+test("a client that leaves does not put the model server to rest: the next request goes straight to it", async () => {
+  await askAndLeave(chat);
+  upstream.script((socket) => void socket.write(goodAnswer));
+  expect((await server.request("/v1/chat/completions", { body: chat })).status).toBe(200);
+});
+
+test("a client that leaves in the middle of a plain answer stops the model server within a second", async () => {
+  upstream.script((socket) => void socket.write("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{"));
+  const line = await askAndLeave(chat);
+  expect(line).toMatchObject({ level: "info", outcome: "cancelled" });
+});
+
+test("a client that leaves while a stream is silent stops the model server within a second, and pays what it got", async () => {
+  upstream.script((socket) => {
+    socket.write(streamHead + chunk({ role: "assistant", content: "Twelve chars" }));
+  });
+  const lines = server.logged("request").length;
+  const client = new AbortController();
+  const response = await server.request("/v1/chat/completions", {
+    body: { ...chat, stream: true },
+    signal: client.signal,
+  });
+  await response.body?.getReader().read();
+  client.abort();
+  await until(() => upstream.requests[0]?.hungUp, "the model server is told", 1_000);
+  const line = await until(() => server.logged("request")[lines], "the log line");
+  expect(line).toMatchObject({ level: "info", outcome: "cancelled", completion_tokens: 3, estimated: true });
+});
+
+test("many clients that leave at once leave nothing behind", async () => {
+  const clients = Array.from({ length: 100 }, () => new AbortController());
+  const answers = clients.map((client, i) =>
+    server
+      .request("/v1/chat/completions", { body: { ...chat, stream: i % 2 === 0 }, signal: client.signal })
+      .catch(() => undefined),
+  );
+  await until(() => upstream.requests.length === 100, "all are with the model server");
+  for (const client of clients) client.abort();
+  await Promise.all(answers);
+  await until(() => upstream.requests.every((request) => request.hungUp), "all are cancelled", 2_000);
+  upstream.script((socket) => void socket.write(goodAnswer));
+  expect((await server.request("/v1/chat/completions", { body: chat })).status).toBe(200);
+});
+
+function uploadHead(length: number): string {
+  return head("POST /v1/chat/completions HTTP/1.1", [
+    "Host: 127.0.0.1",
+    `Authorization: Bearer ${server.key}`,
+    "Content-Type: application/json",
+    `Content-Length: ${length}`,
+  ]);
+}
+
+test("a client that sends half its body and leaves reaches no model server and is no fault of the gateway", async () => {
+  const lines = server.logged("request").length;
+  for (const how of ["end", "destroy", "resetAndDestroy"] as const) {
+    const connection = await openRaw(server.url);
+    await connection.write(`${uploadHead(1_000)}{"model":"upstream-model"`);
+    await Bun.sleep(20);
+    connection.socket[how]();
+  }
+  await until(() => server.logged("request").length >= lines + 3, "all three are logged");
+  for (const line of server.logged("request").slice(lines)) {
+    expect(line["level"]).toBe("info");
+    expect(line["code"]).toBe("invalid_request");
+  }
+  expect(upstream.requests).toHaveLength(0);
+});
+
+test("a client that half-closes after its request still gets its answer", async () => {
+  upstream.script(async (socket) => {
+    await Bun.sleep(30);
+    socket.write(goodAnswer);
+  });
+  const body = JSON.stringify(chat);
+  const connection = await openRaw(server.url);
+  await connection.write(uploadHead(body.length) + body);
+  connection.socket.end();
+  const { answers, closed } = await connection.answered(1, 2_000);
+  // Either is right in HTTP: what must not be is a request that goes on for nobody.
+  if (answers.length > 0) expect(answers[0]?.status).toBe(200);
+  else expect(closed).toBe(true);
+});
+
+/** These wait out real timers, which cannot be shortened from outside: only with HEADRACE_LONG_TESTS=1. */
+const longTest: typeof test = process.env["HEADRACE_LONG_TESTS"] === "1" ? test : (((..._: unknown[]) => {}) as never);
+
+longTest(
+  "long: a body that trickles or stops is cut off, while the server answers others",
+  async () => {
+    const stopped = await openRaw(server.url);
+    await stopped.write(`${uploadHead(1_000)}{`);
+    const headers = await openRaw(server.url);
+    await headers.write("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n");
+    const startedMs = performance.now();
+    const [body, head] = await Promise.all([stopped.ended(60_000), headers.ended(60_000)]);
+    expect(body.closed && head.closed).toBe(true);
+    expect(performance.now() - startedMs).toBeLessThan(60_000);
+    expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+    expect(upstream.requests).toHaveLength(0);
+  },
+  90_000,
+);
+
+longTest(
+  "long: a body of one byte a second is cut off in bounded time",
+  async () => {
+    const connection = await openRaw(server.url);
+    await connection.write(uploadHead(100_000));
+    const startedMs = performance.now();
+    while (performance.now() - startedMs < 120_000) {
+      if (!(await connection.write(" "))) break;
+      const { closed } = await connection.ended(1_000);
+      if (closed) break;
+    }
+    expect(performance.now() - startedMs).toBeLessThan(119_000);
+    connection.socket.destroy();
+  },
+  150_000,
+);
+
+longTest(
+  "long: an answer that takes longer than every idle timer is delivered, streamed or not",
+  async () => {
+    upstream.script(async (socket) => {
+      await Bun.sleep(36_000);
+      socket.write(goodAnswer);
+    });
+    const response = await server.request("/v1/chat/completions", { body: chat });
+    expect(response.status).toBe(200);
+  },
+  60_000,
+);

@@ -1,0 +1,233 @@
+// Credentials of every wrong kind: one 401 that tells nothing, and keys that end when they should.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+import { addKey, revokeKey } from "./keys.ts";
+import { head, raw } from "./raw-client.ts";
+
+let upstream: ScriptedUpstream;
+let server: TestServer;
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+  server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+});
+
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await upstream[Symbol.asyncDispose]();
+});
+
+const refused =
+  '{"error":{"message":"Invalid API key provided","type":"invalid_request_error","code":"invalid_api_key"}}';
+const jwt = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIiwiZXhwIjo0MTAyNDQ0ODAwfQ.";
+
+async function get(headers: Record<string, string>, gateway = server): Promise<Response> {
+  return fetch(`${gateway.url}/v1/models`, { headers });
+}
+
+async function expectRefused(response: Response, reason?: string): Promise<void> {
+  expect(response.status).toBe(401);
+  expect(await response.text()).toBe(refused);
+  expect(response.headers.get("www-authenticate")).toMatch(/^Bearer realm="headrace"(, error="invalid_token")?$/);
+  if (reason === undefined) return;
+  const id = response.headers.get("x-request-id");
+  expect(server.logged("request").find((line) => line["id"] === id)?.["detail"]).toBe(reason);
+}
+
+describe("what is no key", () => {
+  const wrong: readonly [name: string, headers: (key: string) => Record<string, string>, reason: string][] = [
+    ["nothing", () => ({}), "missing"],
+    ["an empty X-API-Key", () => ({ "x-api-key": "" }), "missing"],
+    ["a bare scheme", () => ({ authorization: "Bearer" }), "authorization_not_bearer"],
+    ["a scheme and blanks", () => ({ authorization: "Bearer    " }), "authorization_not_bearer"],
+    ["a key without scheme", (key) => ({ authorization: key }), "authorization_not_bearer"],
+    ["Basic", (key) => ({ authorization: `Basic ${btoa(`user:${key}`)}` }), "authorization_not_bearer"],
+    ["the scheme Token", (key) => ({ authorization: `Token ${key}` }), "authorization_not_bearer"],
+    ["the scheme Bearerx", (key) => ({ authorization: `Bearerx ${key}` }), "authorization_not_bearer"],
+    ["two keys in one header", (key) => ({ authorization: `Bearer ${key} ${key}` }), "authorization_not_bearer"],
+    ["two credentials with a comma", (key) => ({ authorization: `Bearer ${key},Bearer ${key}` }), "authorization_not_bearer"],
+    ["a key in quotes", (key) => ({ authorization: `Bearer "${key}"` }), "malformed"],
+    ["a wrong scheme beside a good X-API-Key", (key) => ({ authorization: "Basic eDp5", "x-api-key": key }), "authorization_not_bearer"],
+    ["a JWT as X-API-Key", () => ({ "x-api-key": jwt }), "malformed"],
+    ["an unsigned JWT", () => ({ authorization: `Bearer ${jwt}` }), "malformed"],
+    ["Bearer within X-API-Key", (key) => ({ "x-api-key": `Bearer ${key}` }), "malformed"],
+    ["another vendor's key", () => ({ authorization: "Bearer sk-proj-abcdefghijklmnopqrstuvwxyz0123456789" }), "malformed"],
+    ["a key without the infix", (key) => ({ authorization: `Bearer ${key.replace("_hr_", "_")}` }), "malformed"],
+    ["a key in upper case", (key) => ({ authorization: `Bearer ${key.toUpperCase()}` }), "malformed"],
+    ["a key cut by one", (key) => ({ authorization: `Bearer ${key.slice(0, -1)}` }), "malformed"],
+    ["a key with one character more", (key) => ({ authorization: `Bearer ${key}0` }), "malformed"],
+    ["a key of the environment beside its own", (key) => ({ authorization: `Bearer ${key.replace("sk_dev", "sk_live")}` }), "malformed"],
+    ["10,000 characters", () => ({ authorization: `Bearer sk_dev_hr_${"a".repeat(10_000)}` }), "malformed"],
+    ["an injection", () => ({ "x-api-key": "' OR 1=1 --" }), "malformed"],
+  ];
+
+  test.each(wrong)("%s is refused like any other, and the log has the reason", async (_name, headers, reason) => {
+    await expectRefused(await get(headers(server.key)), reason);
+  });
+
+  test("a key with any one character changed is refused", async () => {
+    const { key } = server;
+    for (let i = 0; i < key.length; i++) {
+      const other = key[i] === "a" ? "b" : "a";
+      await expectRefused(await get({ authorization: `Bearer ${key.slice(0, i)}${other}${key.slice(i + 1)}` }));
+    }
+  });
+
+  test("two different credentials in one request are refused, the same one twice is accepted", async () => {
+    const other = await addKey(server);
+    await expectRefused(await get({ authorization: `Bearer ${server.key}`, "x-api-key": other }), "two_credentials");
+    await expectRefused(await get({ authorization: `Bearer ${other}`, "x-api-key": "x" }), "two_credentials");
+    const same = await get({ authorization: `Bearer ${server.key}`, "x-api-key": server.key });
+    expect(same.status).toBe(200);
+  });
+
+  test("two Authorization headers are refused, whatever they hold", async () => {
+    const lines = ["Host: 127.0.0.1", `Authorization: Bearer ${server.key}`];
+    for (const second of [`Authorization: Bearer ${server.key}`, "Authorization: Bearer x", "Authorization: Basic eDp5"]) {
+      const { answers } = await raw(server.url, head("GET /v1/models HTTP/1.1", [...lines, second]));
+      expect([400, 401]).toContain(answers[0]?.status as number);
+    }
+  });
+
+  test("a credential in the query or the body counts for nothing", async () => {
+    const { key } = server;
+    for (const query of [`api_key=${key}`, `access_token=${key}`, `key=${key}`]) {
+      await expectRefused(await fetch(`${server.url}/v1/models?${query}`));
+    }
+    const response = await fetch(`${server.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ api_key: key, model: "upstream-model", messages: [{ role: "user", content: "x" }] }),
+    });
+    await expectRefused(response);
+    expect(server.logText()).not.toContain(key);
+  });
+
+  test("scheme and header names are read without regard to case", async () => {
+    for (const headers of [
+      { AUTHORIZATION: `bearer ${server.key}` },
+      { Authorization: `BEARER   ${server.key}` },
+      { "X-API-KEY": server.key },
+    ]) {
+      expect((await get(headers as Record<string, string>)).status).toBe(200);
+    }
+  });
+});
+
+describe("keys that are over or not for here", () => {
+  const now = () => Math.floor(Date.now() / 1000);
+
+  test("a revoked, an expired and a key of another environment are refused like an unknown one", async () => {
+    await expectRefused(await get({ "x-api-key": await addKey(server, { revokedAt: now() - 1 }) }), "revoked");
+    await expectRefused(await get({ "x-api-key": await addKey(server, { expiresAt: now() - 1 }) }), "expired");
+    await expectRefused(await get({ "x-api-key": await addKey(server, { expiresAt: now() }) }), "expired");
+  });
+
+  test("a key is refused within a second of its revocation, under steady use, and stays refused", async () => {
+    const key = await addKey(server);
+    expect((await get({ "x-api-key": key })).status).toBe(200);
+    await revokeKey(server, key);
+    const revokedMs = performance.now();
+    let refusedMs: number | undefined;
+    while (performance.now() - revokedMs < 2_000) {
+      const { status } = await get({ "x-api-key": key });
+      if (status === 401) refusedMs ??= performance.now() - revokedMs;
+      else expect(refusedMs).toBeUndefined();
+      if (refusedMs !== undefined && performance.now() - revokedMs > refusedMs + 200) break;
+    }
+    expect(refusedMs).toBeLessThan(1_200);
+  });
+
+  test("a test key sees and reaches no model that is not marked for test", async () => {
+    const key = await addKey(server, { environment: "test" });
+    expect(await (await get({ "x-api-key": key })).json()).toEqual({ object: "list", data: [] });
+    expect((await fetch(`${server.url}/v1/models/upstream-model`, { headers: { "x-api-key": key } })).status).toBe(404);
+    const response = await fetch(`${server.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "x-api-key": key, "content-type": "application/json" },
+      body: JSON.stringify({ model: "upstream-model", messages: [{ role: "user", content: "x" }] }),
+    });
+    expect(response.status).toBe(404);
+    expect((await response.json()).error.code).toBe("model_not_found");
+    expect(upstream.requests).toHaveLength(0);
+  });
+
+  test("in production a development key is refused, and the first key is a live one", async () => {
+    await using production = await startHeadrace({
+      yaml: upstreamYaml(upstream),
+      flags: { mode: "production", publicUrl: "https://ai.example.com" },
+    });
+    expect(production.key).toStartWith("sk_live_hr_");
+    expect((await get({ "x-api-key": production.key }, production)).status).toBe(200);
+    const dev = await addKey(production, { environment: "dev" });
+    const response = await get({ "x-api-key": dev }, production);
+    expect(response.status).toBe(401);
+    expect(await response.text()).toBe(refused);
+    // A live key is not bound to this machine.
+    const { answers } = await raw(
+      production.url,
+      head("GET /v1/models HTTP/1.1", ["Host: ai.example.com", "Via: 1.1 proxy", `X-API-Key: ${production.key}`]),
+    );
+    expect(answers[0]?.status).toBe(200);
+  });
+});
+
+describe("a development key", () => {
+  const ask = async (lines: readonly string[]) => {
+    const { answers } = await raw(server.url, head("GET /v1/models HTTP/1.1", [...lines, `X-API-Key: ${server.key}`]));
+    return answers[0]?.status;
+  };
+
+  test.each(["127.0.0.1", "127.0.0.1:7545", "127.8.9.1", "localhost", "LocalHost:80", "[::1]", "[::1]:7545"])(
+    "works with the Host %s",
+    async (host) => {
+      expect(await ask([`Host: ${host}`])).toBe(200);
+    },
+  );
+
+  test.each([
+    "evil.example",
+    "127.0.0.1.evil.example",
+    "localhost.evil.example",
+    "evil.example:127",
+    "127.0.0.1@evil.example",
+    "user@127.0.0.1",
+    "127.0.0.1, evil.example",
+    "127.0.0.1 evil.example",
+    "127.1",
+    "2130706433",
+    "0x7f000001",
+    "0.0.0.0",
+    "[::ffff:8.8.8.8]",
+    "10.0.0.1",
+    "128.0.0.1",
+    "",
+    "[::1",
+    "%31%32%37.0.0.1",
+    "localhost#",
+    "localhost/",
+    "localhost?x",
+  ])("is refused with the Host %p: a page that rebinds its name must not reach the local node", async (host) => {
+    expect([400, 401]).toContain((await ask([`Host: ${host}`])) as number);
+  });
+
+  test("is refused with two Host headers", async () => {
+    expect([400, 401]).toContain((await ask(["Host: 127.0.0.1", "Host: evil.example"])) as number);
+    expect([400, 401]).toContain((await ask(["Host: evil.example", "Host: 127.0.0.1"])) as number);
+  });
+
+  test.each([
+    "X-Forwarded-For: 203.0.113.9",
+    "X-Forwarded-For: 127.0.0.1",
+    "X-Forwarded-For:",
+    "X-Forwarded-Host: localhost",
+    "X-Forwarded-Proto: https",
+    "x-forwarded-anything: 1",
+    "Forwarded: for=127.0.0.1",
+    "Via: 1.1 tunnel",
+    "vIA: 1.1 tunnel",
+  ])("is refused with %s: a tunnel on this host must not make the internet local", async (line) => {
+    expect(await ask(["Host: 127.0.0.1", line])).toBe(401);
+  });
+});

@@ -1,0 +1,316 @@
+// Paths, methods, Host headers and cross-origin requests that somebody made up: refused plainly, never let through.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+import { head, type RawAnswer, raw, rawUntilClosed } from "./raw-client.ts";
+
+let upstream: ScriptedUpstream;
+let server: TestServer;
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+  upstream.serves([
+    { id: "upstream-model", object: "model" },
+    { id: "org/model", object: "model" },
+    { id: "odd %2f?#é", object: "model" },
+  ]);
+  server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+});
+
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await upstream[Symbol.asyncDispose]();
+});
+
+async function ask(method: string, target: string, withKey = true, more: readonly string[] = []): Promise<RawAnswer> {
+  const key = withKey ? [`Authorization: Bearer ${server.key}`] : [];
+  // Without a body: what a request would cost is not the question here.
+  const { answers } = await raw(server.url, head(`${method} ${target} HTTP/1.1`, ["Host: 127.0.0.1", ...key, ...more]), 2_000);
+  return answers[0] ?? { status: 0, headers: {}, body: "" };
+}
+
+function errorOf(answer: RawAnswer): { code?: string; message?: string } {
+  return (JSON.parse(answer.body) as { error: { code: string; message: string } }).error;
+}
+
+describe("unknown paths", () => {
+  test.each([
+    "/v1",
+    "/v1/",
+    "/v1/nope",
+    "/v2/models",
+    "/V1/models",
+    "/v1/Models",
+    "/v1/chat",
+    "/v1/chat/completions/",
+    "/v1/chat/completions/x",
+    "/v1//models",
+    "//v1/models",
+    "/v1%2fmodels",
+    "/%76%31/models/../..",
+    "/.env",
+    "/admin",
+    "/healthz/",
+    "/healthz/x",
+    "/docs/../etc/passwd",
+    "/openapi.json%00",
+    "/index.php?x=/v1/models",
+  ])("%s is 404 in the error shape, with a way on", async (target) => {
+    const answer = await ask("GET", target);
+    expect(answer.status).toBe(404);
+    expect(errorOf(answer)).toMatchObject({ code: "not_found", message: expect.stringContaining("/docs") as never });
+    expect(answer.headers["x-request-id"]).toMatch(/^req_/);
+    expect(answer.headers["content-type"]).toContain("application/json");
+  });
+
+  test("a path that lacks only the version says so", async () => {
+    for (const [method, path] of [
+      ["GET", "/models"],
+      ["POST", "/chat/completions"],
+      ["GET", "/models/upstream-model"],
+    ] as const) {
+      const answer = await ask(method, path);
+      expect(answer.status).toBe(404);
+      expect(errorOf(answer).message).toContain(`/v1${path}`);
+    }
+  });
+
+  test("a very long or strange path is shown short, as text", async () => {
+    const answer = await ask("GET", `/${"a".repeat(5_000)}<script>`);
+    expect(answer.status).toBe(404);
+    expect(answer.body.length).toBeLessThan(400);
+    expect(answer.headers["content-type"]).toContain("application/json");
+    expect((await ask("GET", `/v1/models/${"m".repeat(5_000)}`)).body.length).toBeLessThan(500);
+  });
+});
+
+describe("path tricks", () => {
+  // Every way to write a path that some proxy would read as another one.
+  const tricks = [
+    "/v1/../v1/models",
+    "/./v1/models",
+    "/v1/./models",
+    "/healthz/../v1/models",
+    "/v1/models/..",
+    "/%2e%2e/v1/models",
+    "/v1/%2e%2e/v1/models",
+    "/docs/..%2fv1/models",
+    "/v1/models#fragment",
+    "/v1/models;x=y",
+    "/v1\\models",
+  ];
+
+  test.each(tricks)("%s never answers with models to a client without a key", async (target) => {
+    const answer = await ask("GET", target, false);
+    expect([400, 401, 404]).toContain(answer.status);
+  });
+
+  test.each(tricks)("%s with a key is the model list, 404 or 400, never 405 for an allowed method", async (target) => {
+    const answer = await ask("GET", target);
+    expect([200, 400, 404]).toContain(answer.status);
+  });
+
+  test("a public endpoint cannot be reached around through a protected one, nor the other way round", async () => {
+    for (const target of ["/v1/models/../../healthz", "/v1/models/x/../../../healthz", "/v1/models/..%2f..%2fhealthz"]) {
+      expect([400, 401, 404]).toContain((await ask("GET", target, false)).status);
+      expect((await ask("GET", target)).body).not.toContain('"status":"ok"');
+    }
+    for (const target of ["/healthz/../v1/chat/completions", "/docs/../v1/chat/completions"]) {
+      expect([400, 401, 404]).toContain((await ask("POST", target, false, ["Content-Length: 0"])).status);
+    }
+  });
+
+  test.each(["%00", "%zz", "%", "%2e%2e%2f%2e%2e%2fetc%2fpasswd", "..%5c..%5cx", "%c0%ae%c0%ae", "%f0%9f%92%a9"])(
+    "a model id %s is looked up as text and not found",
+    async (id) => {
+      const answer = await ask("GET", `/v1/models/${id}`);
+      expect(answer.status).toBe(404);
+      expect(errorOf(answer).code).toBe("model_not_found");
+    },
+  );
+
+  test("ids with slashes and reserved characters are found, encoded or not", async () => {
+    for (const id of ["org/model", "org%2Fmodel", "odd%20%252f%3F%23%C3%A9"]) {
+      const answer = await ask("GET", `/v1/models/${id}`);
+      expect([id, answer.status]).toEqual([id, 200]);
+    }
+  });
+
+  test("the query of a request changes nothing", async () => {
+    expect((await ask("GET", "/v1/models?x=%00&y=../../z")).status).toBe(200);
+    expect((await ask("GET", "/v1/models/upstream-model?a=b/c#d")).status).toBe(200);
+  });
+});
+
+describe("methods", () => {
+  test.each([
+    ["/v1/models", "GET, HEAD"],
+    ["/v1/models/upstream-model", "GET, HEAD"],
+    ["/v1/chat/completions", "POST"],
+    ["/v1/completions", "POST"],
+    ["/v1/embeddings", "POST"],
+    ["/healthz", "GET, HEAD"],
+    ["/readyz", "GET, HEAD"],
+    ["/openapi.json", "GET, HEAD"],
+    ["/docs", "GET, HEAD"],
+  ])("every other method on %s is 405 with Allow: %s", async (path, allow) => {
+    for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]) {
+      if (allow.includes(method)) continue;
+      const answer = await ask(method, path, true, ["Content-Length: 0"]);
+      expect([method, answer.status]).toEqual([method, 405]);
+      expect(answer.headers["allow"]).toBe(allow);
+      expect(errorOf(answer)).toMatchObject({ code: "method_not_allowed" });
+    }
+  });
+
+  test("an unknown path is 404 for every method", async () => {
+    for (const method of ["PUT", "DELETE", "OPTIONS"]) {
+      expect((await ask(method, "/nope", true, ["Content-Length: 0"])).status).toBe(404);
+    }
+  });
+
+  test("HEAD answers as GET does, without a body, and wants the same key", async () => {
+    for (const path of ["/v1/models", "/v1/models/upstream-model", "/healthz", "/docs"]) {
+      const response = await server.request(path, { method: "HEAD" });
+      expect([path, response.status]).toEqual([path, 200]);
+      expect(await response.text()).toBe("");
+    }
+    expect((await fetch(`${server.url}/v1/models`, { method: "HEAD" })).status).toBe(401);
+    expect((await server.request("/v1/models/nope", { method: "HEAD" })).status).toBe(404);
+  });
+
+  test("a method that does not exist is refused without reaching anything", async () => {
+    const { answers, closed } = await rawUntilClosed(
+      server.url,
+      head("FOO /v1/models HTTP/1.1", ["Host: 127.0.0.1", `Authorization: Bearer ${server.key}`]),
+    );
+    expect(closed || (answers[0]?.status ?? 0) >= 400).toBe(true);
+  });
+});
+
+describe("Host headers", () => {
+  test.each(["", "evil.example", "a b", "[::1", "%00", "x".repeat(5_000), "\xff\xfe", "127.0.0.1:99999999", "<script>"])(
+    "junk (%p) breaks nothing: public paths answer, no answer repeats it",
+    async (host) => {
+      for (const [target, statuses] of [
+        ["/healthz", [200, 400]],
+        ["/docs", [200, 400]],
+        ["/openapi.json", [200, 400]],
+        ["/nope", [404, 400]],
+        ["/v1/models/x", [401, 400]],
+        ["/", [303, 400]],
+      ] as const) {
+        const { answers } = await raw(server.url, head(`GET ${target} HTTP/1.1`, [`Host: ${host}`]));
+        expect(statuses as readonly number[]).toContain(answers[0]?.status as number);
+        if (host.length > 3) expect(JSON.stringify(answers[0])).not.toContain(host);
+      }
+    },
+  );
+
+  test("a junk Host changes no path: a live key finds the model it names", async () => {
+    await using production = await startHeadrace({
+      yaml: upstreamYaml(upstream),
+      flags: { mode: "production", publicUrl: "https://ai.example.com" },
+    });
+    const ask = async (host: string, path: string) => {
+      const lines = [`Host: ${host}`, `X-API-Key: ${production.key}`];
+      return (await raw(production.url, head(`GET ${path} HTTP/1.1`, lines))).answers[0]?.status;
+    };
+    for (const host of ["ai.example.com", "", "a b", "<script>"]) {
+      expect([200, 400]).toContain((await ask(host, "/v1/models/org/model")) as number);
+      expect([404, 400]).toContain((await ask(host, "/v1/models/xxx/org/model")) as number);
+    }
+    const old = await raw(production.url, head("GET /v1/models/org/model HTTP/1.0", [`X-API-Key: ${production.key}`]));
+    expect(old.answers[0]?.status).toBe(200);
+  });
+
+  test("a request without Host is 400 in HTTP/1.1", async () => {
+    const { answers, closed } = await rawUntilClosed(server.url, head("GET /healthz HTTP/1.1", []));
+    expect(answers[0]?.status).toBe(400);
+    expect(closed).toBe(true);
+  });
+});
+
+describe("cross-origin requests", () => {
+  const origin = "https://app.example.com";
+  const stainless =
+    "authorization,content-type,x-stainless-arch,x-stainless-lang,x-stainless-os,x-stainless-package-version,x-stainless-retry-count,x-stainless-runtime,x-stainless-timeout,openai-organization,openai-project";
+  const preflight = (gateway: TestServer, from: string, path = "/v1/chat/completions") =>
+    fetch(gateway.url + path, {
+      method: "OPTIONS",
+      headers: {
+        origin: from,
+        "access-control-request-method": "POST",
+        "access-control-request-headers": stainless,
+      },
+    });
+  const corsOf = (response: Response) => [...response.headers.keys()].filter((name) => name.startsWith("access-control"));
+
+  test("without configured origins nothing is allowed: neither preflight nor answer has a CORS header", async () => {
+    const refused = await preflight(server, origin);
+    expect(refused.status).toBe(405);
+    expect(corsOf(refused)).toEqual([]);
+    const answer = await server.request("/v1/models", { headers: { origin } });
+    expect(answer.status).toBe(200);
+    expect(corsOf(answer)).toEqual([]);
+  });
+
+  test("a configured origin may send what the SDKs send and read what they read; errors included", async () => {
+    await using gateway = await startHeadrace({ yaml: upstreamYaml(upstream, `cors: { origins: ["${origin}"] }\n`) });
+    const allowed = await preflight(gateway, origin);
+    expect(allowed.status).toBe(204);
+    expect(allowed.headers.get("access-control-allow-origin")).toBe(origin);
+    expect(allowed.headers.get("access-control-allow-methods")).toContain("POST");
+    const names = (allowed.headers.get("access-control-allow-headers") ?? "").split(/, */);
+    for (const name of stainless.split(",")) expect(names).toContain(name);
+    expect(allowed.headers.get("access-control-allow-credentials")).toBeNull();
+    for (const response of [
+      await gateway.request("/v1/models", { headers: { origin } }),
+      await fetch(`${gateway.url}/v1/models`, { headers: { origin } }),
+      await gateway.request("/nope", { headers: { origin } }),
+    ]) {
+      expect(response.headers.get("access-control-allow-origin")).toBe(origin);
+      expect(response.headers.get("vary")).toContain("Origin");
+      const exposed = response.headers.get("access-control-expose-headers") ?? "";
+      for (const name of ["x-request-id", "retry-after", "retry-after-ms", "x-ratelimit-remaining-tokens"]) {
+        expect(exposed).toContain(name);
+      }
+    }
+  });
+
+  test.each([
+    "https://app.example.com.evil.example",
+    "https://evil.example",
+    "http://app.example.com",
+    "https://app.example.com:8443",
+    "https://APP.example.com",
+    "null",
+    "",
+  ])("the origin %p is not the configured one", async (other) => {
+    await using gateway = await startHeadrace({ yaml: upstreamYaml(upstream, `cors: { origins: ["${origin}"] }\n`) });
+    const refused = await preflight(gateway, other);
+    expect(refused.status).toBe(405);
+    expect(corsOf(refused)).toEqual([]);
+    expect(corsOf(await gateway.request("/v1/models", { headers: { origin: other } }))).toEqual([]);
+  });
+
+  test("an answer that depends on the origin says so to caches, also to an origin that is refused", async () => {
+    await using gateway = await startHeadrace({ yaml: upstreamYaml(upstream, `cors: { origins: ["${origin}"] }\n`) });
+    const answer = await gateway.request("/v1/models", { headers: { origin: "https://evil.example" } });
+    expect(answer.headers.get("vary") ?? "").toContain("Origin");
+  });
+
+  test('with "*" every origin is allowed, and a reload closes it again', async () => {
+    await using gateway = await startHeadrace({ yaml: upstreamYaml(upstream, 'cors: { origins: ["*"] }\n') });
+    expect((await preflight(gateway, "https://any.example")).headers.get("access-control-allow-origin")).toBe("*");
+    await gateway.reconfigure(upstreamYaml(upstream));
+    expect((await preflight(gateway, "https://any.example")).status).toBe(405);
+  });
+
+  test("a preflight needs no key and gives nothing away: unknown paths answer the same", async () => {
+    await using gateway = await startHeadrace({ yaml: upstreamYaml(upstream, 'cors: { origins: ["*"] }\n') });
+    const known = await preflight(gateway, origin);
+    const unknown = await preflight(gateway, origin, "/nope");
+    expect([known.status, await known.text()]).toEqual([unknown.status, await unknown.text()]);
+  });
+});

@@ -1,0 +1,401 @@
+// A model server that misbehaves before or instead of an answer: a clear 4xx or 5xx, nothing leaked, nothing poisoned.
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { gzipSync } from "node:zlib";
+import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import {
+  completion,
+  goodAnswer,
+  plainAnswer,
+  type RawScript,
+  type RawUpstream,
+  rawYaml,
+  startRawUpstream,
+  upstreamKey,
+} from "./raw-upstream.ts";
+
+let upstream: RawUpstream;
+let server: TestServer;
+
+beforeAll(async () => {
+  upstream = await startRawUpstream();
+  server = await startHeadrace({ yaml: rawYaml(upstream, ", timeout_seconds: 1, idle_seconds: 1") });
+});
+
+beforeEach(() => {
+  upstream.requests.length = 0;
+  upstream.answerEarly(false);
+});
+
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await upstream[Symbol.asyncDispose]();
+});
+
+const chat = { model: "upstream-model", messages: [{ role: "user", content: "Hi" }] };
+
+interface Seen {
+  status: number;
+  code: string | undefined;
+  message: string;
+  headers: Headers;
+}
+
+async function ask(body: unknown = chat, path = "/v1/chat/completions"): Promise<Seen> {
+  // Longer than any time limit of this file: a request that hangs fails its own test and no other.
+  const response = await server.request(path, { body, signal: AbortSignal.timeout(4_000) });
+  const answer = (await response.json()) as { error?: { code: string; message: string } };
+  if (answer.error) expect(Object.keys(answer.error)).toEqual(["message", "type", "code"]);
+  return {
+    status: response.status,
+    code: answer.error?.code,
+    message: answer.error?.message ?? "",
+    headers: response.headers,
+  };
+}
+
+/** Whatever happened before, the model server can be used again at once. */
+async function expectUnpoisoned(): Promise<void> {
+  upstream.answerEarly(false);
+  upstream.script((socket) => void socket.write(goodAnswer));
+  for (let i = 0; i < 3; i++) expect((await ask()).status).toBe(200);
+}
+
+const whole = JSON.stringify(completion);
+
+describe("no answer, or no HTTP", () => {
+  const faults: readonly [name: string, script: RawScript][] = [
+    ["closes without a byte", (socket) => void socket.end()],
+    ["resets the connection", (socket) => void socket.resetAndDestroy()],
+    ["breaks off in the status line", (socket) => void socket.end("HTTP/1.1 20")],
+    ["breaks off in the headers", (socket) => void socket.end("HTTP/1.1 200 OK\r\nContent-Ty")],
+    ["does not speak HTTP", (socket) => void socket.end("SSH-2.0-OpenSSH_9.9\r\n")],
+    ["sends an impossible status", (socket) => void socket.end("HTTP/1.1 9999 What\r\n\r\n")],
+    ["sends 1 MB of headers", (socket) => void socket.end(`HTTP/1.1 200 OK\r\nX: ${"a".repeat(1_000_000)}\r\n\r\n`)],
+    ["sends two lengths", (socket) => void socket.end(`HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 7\r\n\r\n{"a":1}`)],
+  ];
+
+  test.each(faults)("a model server that %s is 502, and usable again", async (_name, script) => {
+    upstream.script(script);
+    const { status, code, message } = await ask();
+    expect([status, code]).toEqual([502, "upstream_error"]);
+    expect(message).not.toMatch(/127\.0\.0\.1|ECONN|socket/i);
+    // POST is not idempotent: sent once, whatever happened to it.
+    expect(upstream.requests).toHaveLength(1);
+    await expectUnpoisoned();
+  });
+
+  test("one that never answers is 504 when its time is up, and is hung up on", async () => {
+    upstream.script(() => {});
+    const startedMs = performance.now();
+    const { status, code, message } = await ask();
+    expect([status, code]).toEqual([504, "upstream_timeout"]);
+    expect(message).toContain("1 s");
+    expect(performance.now() - startedMs).toBeGreaterThan(900);
+    expect(performance.now() - startedMs).toBeLessThan(3_000);
+    await until(() => upstream.requests[0]?.hungUp, "the gateway hangs up", 1_000);
+    await expectUnpoisoned();
+  });
+
+  test("one that is not there at all is 502", async () => {
+    await using gone = await startRawUpstream();
+    await using gateway = await startHeadrace({ yaml: rawYaml(gone) });
+    await gone[Symbol.asyncDispose]();
+    const response = await gateway.request("/v1/chat/completions", { body: chat });
+    expect(response.status).toBe(502);
+    expect((await response.json()).error.message).toBe("The model server cannot be reached.");
+  });
+});
+
+describe("an answer that is none", () => {
+  const bodies: readonly [name: string, bytes: string | Uint8Array][] = [
+    ["truncated JSON", plainAnswer(200, whole.slice(0, -20))],
+    ["an empty body", plainAnswer(200, "")],
+    ["no body at all", "HTTP/1.1 204 No Content\r\n\r\n"],
+    ["a JSON list", plainAnswer(200, "[]")],
+    ["a JSON text", plainAnswer(200, '"Hello"')],
+    ["JSON without choices", plainAnswer(200, '{"id":"x","object":"chat.completion"}')],
+    ["choices that are no list", plainAnswer(200, '{"choices":{}}')],
+    ["a web page", plainAnswer(200, "<html><body>It works!</body></html>", { "Content-Type": "text/html" })],
+    ["an event stream that nobody asked for", plainAnswer(200, `data: ${whole}\n\n`, { "Content-Type": "text/event-stream" })],
+    ["vLLM's bare error", plainAnswer(200, '{"object":"error","message":"out of memory","code":500}')],
+    ["100,000 levels of JSON", plainAnswer(200, "[".repeat(100_000))],
+  ];
+
+  test.each(bodies)("%s with status 200 is 502", async (_name, bytes) => {
+    upstream.script((socket) => void socket.write(bytes));
+    const { status, code } = await ask();
+    expect([status, code]).toEqual([502, "upstream_error"]);
+    await expectUnpoisoned();
+  });
+
+  test("a member twice is passed on or 502, also where the answer must be edited; it is no fault of the gateway", async () => {
+    for (const model of ["upstream-model", "another-model"]) {
+      const answer = JSON.stringify({ ...completion, model });
+      upstream.script((socket) => void socket.write(plainAnswer(200, `{"id":"a","id":"b",${answer.slice(1)}`)));
+      const { status, code } = await ask();
+      expect([model, status, code === "internal_error"]).not.toEqual([model, 500, true]);
+      expect([200, 502]).toContain(status);
+    }
+    await expectUnpoisoned();
+  });
+
+  test("gzip that nobody asked for is 502, not garbage", async () => {
+    const zipped = gzipSync(whole);
+    upstream.script((socket) => {
+      socket.write(`HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ${zipped.length}\r\n\r\n`);
+      socket.write(zipped);
+    });
+    expect((await ask()).status).toBe(502);
+    await expectUnpoisoned();
+  });
+
+  test("an error with status 200 is 502 with what it says", async () => {
+    upstream.script((socket) => void socket.write(plainAnswer(200, '{"error":{"message":"model crashed"}}')));
+    expect(await ask()).toMatchObject({ status: 502, code: "upstream_error", message: "model crashed" });
+    await expectUnpoisoned();
+  });
+
+  test("a body shorter than its Content-Length is 502", async () => {
+    upstream.script((socket) => {
+      socket.end(`HTTP/1.1 200 OK\r\nContent-Length: ${whole.length + 50}\r\n\r\n${whole}`);
+    });
+    expect((await ask()).status).toBe(502);
+    await expectUnpoisoned();
+  });
+
+  test("a body longer than its Content-Length is 502, and its tail does not answer the next request", async () => {
+    const stolen = plainAnswer(200, whole.replace("Hello", "STOLEN"));
+    upstream.script((socket) => {
+      socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${whole.length - 10}\r\n\r\n${whole}${stolen}`);
+    });
+    expect((await ask()).status).toBe(502);
+    upstream.script((socket) => void socket.write(goodAnswer));
+    for (let i = 0; i < 3; i++) {
+      const response = await server.request("/v1/chat/completions", { body: chat });
+      expect(await response.text()).not.toContain("STOLEN");
+    }
+  });
+
+  test("a broken chunk is 502", async () => {
+    upstream.script((socket) => {
+      socket.end(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n${whole.slice(0, 5)}\r\nzz\r\n`);
+    });
+    expect((await ask()).status).toBe(502);
+    await expectUnpoisoned();
+  });
+
+  test("one that stops in the middle of its answer is 504 after its idle time", async () => {
+    upstream.script((socket) => {
+      socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${whole.length}\r\n\r\n${whole.slice(0, 20)}`);
+    });
+    const startedMs = performance.now();
+    const { status, code } = await ask();
+    expect([status, code]).toEqual([504, "upstream_timeout"]);
+    expect(performance.now() - startedMs).toBeLessThan(3_000);
+    await until(() => upstream.requests[0]?.hungUp, "the gateway hangs up", 1_000);
+    await expectUnpoisoned();
+  });
+
+  test("embeddings that are none are 502", async () => {
+    for (const data of ["[{}]", "[null]", '[{"embedding":"!!!"}]', '[{"embedding":{}}]', "{}", "null"]) {
+      upstream.script((socket) => void socket.write(plainAnswer(200, `{"object":"list","data":${data}}`)));
+      const { status, code } = await ask({ model: "upstream-model", input: "x" }, "/v1/embeddings");
+      expect([data, status, code]).toEqual([data, 502, "upstream_error"]);
+    }
+    await expectUnpoisoned();
+  });
+
+  test("informational answers before the real one are skipped", async () => {
+    upstream.script((socket) => {
+      socket.write(`HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n${goodAnswer}`);
+    });
+    expect((await ask()).status).toBe(200);
+    await expectUnpoisoned();
+  });
+});
+
+describe("statuses", () => {
+  const statuses: readonly [theirs: number, ours: number, code: string][] = [
+    [400, 400, "invalid_request"],
+    [422, 400, "invalid_request"],
+    [413, 413, "request_too_large"],
+    [401, 502, "upstream_error"],
+    [403, 502, "upstream_error"],
+    [404, 502, "upstream_error"],
+    [402, 502, "upstream_error"],
+    [405, 502, "upstream_error"],
+    [418, 502, "upstream_error"],
+    [408, 504, "upstream_timeout"],
+    [504, 504, "upstream_timeout"],
+    [429, 503, "service_unavailable"],
+    [503, 503, "service_unavailable"],
+    [500, 502, "upstream_error"],
+    [501, 502, "upstream_error"],
+    [502, 502, "upstream_error"],
+    [529, 502, "upstream_error"],
+  ];
+
+  test.each(statuses)("%d of a model server is %d %s, streamed or not", async (theirs, ours, code) => {
+    const body = JSON.stringify({ error: { message: "Words of the server", type: "x", code: "y" } });
+    upstream.script((socket) => void socket.write(plainAnswer(theirs, body)));
+    for (const stream of [false, true]) {
+      const seen = await ask({ ...chat, stream });
+      expect([seen.status, seen.code]).toEqual([ours, code]);
+      if (ours === 400) expect(seen.message).toBe("Words of the server");
+      // What a server says of its own trouble is for its operator.
+      if (ours >= 500) expect(seen.message).not.toContain("Words");
+      expect(seen.headers.has("retry-after")).toBe(ours === 503);
+    }
+    await expectUnpoisoned();
+  });
+
+  test("the same statuses with a web page for a body are told as well", async () => {
+    for (const [theirs, ours, code] of statuses) {
+      const page = `<html><h1>${theirs}</h1> nginx ${upstreamKey}</html>`;
+      upstream.script((socket) => void socket.write(plainAnswer(theirs, page, { "Content-Type": "text/html" })));
+      const seen = await ask();
+      expect([seen.status, seen.code]).toEqual([ours, code]);
+      expect(seen.message).not.toMatch(/nginx|html|upk/);
+    }
+    await expectUnpoisoned();
+  });
+
+  test.each([
+    ["7", 7, "7000"],
+    ["0.5", 1, "1000"],
+    ["999999", 60, "60000"],
+    ["-5", 5, "5000"],
+    ["soon", 5, "5000"],
+    ["Wed, 21 Oct 2099 07:28:00 GMT", 5, "5000"],
+  ])("Retry-After: %s of a model server becomes %d s", async (theirs, seconds, milliseconds) => {
+    upstream.script((socket) => void socket.write(plainAnswer(503, "{}", { "Retry-After": theirs })));
+    const { headers, message } = await ask();
+    expect(headers.get("retry-after")).toBe(String(seconds));
+    expect(headers.get("retry-after-ms")).toBe(milliseconds);
+    expect(message).toContain(`Retry in ${seconds} s`);
+  });
+
+  test("an error body without end is not read to its end", async () => {
+    let sent = 0;
+    upstream.script(async (socket) => {
+      socket.write("HTTP/1.1 500 Oops\r\nTransfer-Encoding: chunked\r\n\r\n");
+      while (!socket.destroyed && sent < 200) {
+        sent++;
+        socket.write(`10000\r\n${"x".repeat(65_536)}\r\n`);
+        await Bun.sleep(1);
+      }
+    });
+    expect((await ask()).status).toBe(502);
+    await until(() => upstream.requests[0]?.hungUp, "the gateway hangs up", 2_000);
+    expect(sent).toBeLessThan(200);
+    await expectUnpoisoned();
+  });
+
+  test("an error body that never comes does not hold the client for ever", async () => {
+    upstream.script((socket) => void socket.write("HTTP/1.1 500 Oops\r\nContent-Length: 100\r\n\r\n{"));
+    expect([502, 504]).toContain((await ask()).status);
+    await until(() => upstream.requests[0]?.hungUp, "the gateway hangs up", 1_000);
+    await expectUnpoisoned();
+  });
+
+  test.each([301, 302, 303, 307, 308])("a redirect (%d) is not followed: nothing goes to the other host", async (status) => {
+    await using other = await startRawUpstream((socket) => void socket.write(goodAnswer));
+    const location = `${other.url}/chat/completions`;
+    upstream.script((socket) => void socket.write(plainAnswer(status, "{}", { Location: location })));
+    const seen = await ask();
+    expect([seen.status, seen.code]).toEqual([502, "upstream_error"]);
+    expect(seen.headers.get("location")).toBeNull();
+    expect(other.requests).toHaveLength(0);
+    await expectUnpoisoned();
+  });
+});
+
+describe("words of a model server", () => {
+  test("its own credential is never passed on, however short, in no kind of answer", async () => {
+    const said = `Incorrect API key provided: ${upstreamKey}. Bearer ${upstreamKey} is not valid`;
+    const bodies = [
+      JSON.stringify({ error: { message: said } }),
+      JSON.stringify({ error: said }),
+      JSON.stringify({ message: said }),
+      JSON.stringify({ detail: said }),
+    ];
+    for (const status of [200, 400, 401, 413, 422, 500]) {
+      for (const body of bodies) {
+        upstream.script((socket) => void socket.write(plainAnswer(status, body)));
+        expect((await ask()).message).not.toContain(upstreamKey);
+      }
+    }
+    expect(server.logText()).not.toContain(upstreamKey);
+  });
+
+  test("its addresses and internal names are not passed on", async () => {
+    const said = "see http://10.1.2.3:8000/v1 or https://vllm.internal/x and grpc://a:1";
+    upstream.script((socket) => void socket.write(plainAnswer(400, JSON.stringify({ error: { message: said } }))));
+    expect((await ask()).message).not.toMatch(/10\.1\.2\.3|internal|grpc/);
+  });
+
+  test("what it says at length is cut", async () => {
+    const body = JSON.stringify({ error: { message: "word ".repeat(20_000) } });
+    upstream.script((socket) => void socket.write(plainAnswer(400, body)));
+    expect((await ask()).message.length).toBeLessThanOrEqual(1_000);
+  });
+
+  test("its headers are not passed on", async () => {
+    const headers = { "Set-Cookie": "a=b", "X-Internal": "secret", Server: "vLLM", "X-Request-Id": "theirs" };
+    for (const status of [200, 400, 500]) {
+      upstream.script((socket) => void socket.write(plainAnswer(status, whole, headers)));
+      const seen = await ask();
+      for (const name of ["set-cookie", "x-internal", "server"]) expect(seen.headers.get(name)).toBeNull();
+      expect(seen.headers.get("x-request-id")).toMatch(/^req_/);
+    }
+  });
+});
+
+describe("neighbours", () => {
+  test("requests that fail do not disturb others on the same model server at the same time", async () => {
+    upstream.script(async (socket, { number }) => {
+      await Bun.sleep(5);
+      switch (number % 4) {
+        case 0:
+          return void socket.resetAndDestroy();
+        case 1:
+          return void socket.end("HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{");
+        case 2:
+          return void socket.write(plainAnswer(500, "{}"));
+        default:
+          return void socket.write(goodAnswer);
+      }
+    });
+    const seen = await Promise.all(Array.from({ length: 80 }, () => ask()));
+    expect(seen.filter((answer) => answer.status === 200)).toHaveLength(20);
+    expect(seen.filter((answer) => answer.status === 502)).toHaveLength(60);
+    await expectUnpoisoned();
+  });
+
+  test("an idle connection that the model server closed is not used again", async () => {
+    upstream.script((socket) => {
+      socket.write(goodAnswer);
+      setTimeout(() => socket.end(), 5);
+    });
+    for (let i = 0; i < 10; i++) {
+      expect((await ask()).status).toBe(200);
+      await Bun.sleep(25);
+    }
+  });
+
+  test("an answer that comes before the request was read is passed on, or a clear 502, and poisons nothing", async () => {
+    upstream.answerEarly(true);
+    const big = { ...chat, user: "x", x: "y".repeat(6_000_000) };
+    for (const closes of [true, false]) {
+      upstream.script((socket) => {
+        const early = plainAnswer(413, '{"error":{"message":"too large for me"}}', { Connection: "close" });
+        socket.write(early, () => {
+          if (closes) socket.end();
+        });
+      });
+      const { status } = await ask(big);
+      expect([413, 502]).toContain(status);
+    }
+    await expectUnpoisoned();
+  });
+});

@@ -1,0 +1,292 @@
+// A model server that misbehaves in the middle of a stream: an error event without [DONE], and what came before it kept.
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { clientEvents } from "../contract/replay.ts";
+import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import { chunk } from "../support/scripted-upstream.ts";
+import { plainAnswer, type RawUpstream, rawYaml, startRawUpstream, streamHead, upstreamKey } from "./raw-upstream.ts";
+
+let upstream: RawUpstream;
+let server: TestServer;
+
+beforeAll(async () => {
+  upstream = await startRawUpstream();
+  server = await startHeadrace({
+    yaml: rawYaml(upstream, ", timeout_seconds: 1, idle_seconds: 1"),
+    heartbeatMs: 100,
+  });
+});
+
+beforeEach(() => {
+  upstream.requests.length = 0;
+});
+
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await upstream[Symbol.asyncDispose]();
+});
+
+const body = { model: "upstream-model", messages: [{ role: "user", content: "Hi" }], stream: true };
+const hello = chunk({ role: "assistant", content: "Hello" });
+
+interface Seen {
+  status: number;
+  text: string;
+  comments: number;
+  content: string;
+  error: { message: string; code: string; type: string } | undefined;
+  done: boolean;
+}
+
+async function stream(gateway = server): Promise<Seen> {
+  const response = await gateway.request("/v1/chat/completions", { body, signal: AbortSignal.timeout(10_000) });
+  const text = await response.text();
+  const seen: Seen = { status: response.status, text, comments: 0, content: "", error: undefined, done: false };
+  if (response.status !== 200) return { ...seen, error: JSON.parse(text).error };
+  for (const { data, comment } of clientEvents(text)) {
+    if (comment !== undefined) seen.comments++;
+    else if (data === "[DONE]") seen.done = true;
+    else {
+      const event = JSON.parse(data ?? "");
+      if (event.error) seen.error = event.error;
+      else seen.content += event.choices[0].delta.content ?? "";
+    }
+  }
+  return seen;
+}
+
+function expectFailed(seen: Seen, content: string, code = "upstream_error"): void {
+  expect({ ...seen, text: "", comments: 0 }).toEqual({
+    status: 200,
+    text: "",
+    comments: 0,
+    content,
+    error: { message: expect.any(String) as never, type: "api_error", code },
+    done: false,
+  });
+  expect(seen.text.trimEnd().split("\n\n").at(-1)).toContain('"error"');
+}
+
+describe("after the first event", () => {
+  test.each([
+    ["a reset", "reset"],
+    ["a close", "end"],
+  ] as const)("%s is an error event, and the text before it is delivered and counted", async (_name, how) => {
+    upstream.script(async (socket) => {
+      socket.write(streamHead + hello);
+      await Bun.sleep(20);
+      if (how === "reset") socket.resetAndDestroy();
+      else socket.end();
+    });
+    const lines = server.logged("request").length;
+    expectFailed(await stream(), "Hello");
+    const line = await until(() => server.logged("request")[lines], "the log line");
+    expect(line).toMatchObject({ outcome: "failed", code: "upstream_error", estimated: true });
+    expect(line["completion_tokens"]).toBeGreaterThan(0);
+  });
+
+  test("an error event and the text before it survive when they arrive together", async () => {
+    upstream.script((socket) => void socket.end(`${streamHead}${hello}data: {"error":{"message":"boom"}}\n\n`));
+    const seen = await stream();
+    expectFailed(seen, "Hello");
+    expect(seen.error?.message).toBe("boom");
+  });
+
+  test("malformed JSON is an error event that does not quote it, and the text before it is delivered", async () => {
+    upstream.script((socket) => void socket.end(`${streamHead}${hello}data: {"choices": [CANARY\n\n`));
+    const seen = await stream();
+    expectFailed(seen, "Hello");
+    expect(seen.text).not.toContain("CANARY");
+    expect(server.logText()).not.toContain("CANARY");
+  });
+
+  test("a broken chunk of the transfer is an error event", async () => {
+    const size = Buffer.byteLength(hello).toString(16);
+    upstream.script(async (socket) => {
+      socket.write("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n");
+      socket.write(`${size}\r\n${hello}\r\n`);
+      await Bun.sleep(20);
+      socket.end("zz\r\n");
+    });
+    expectFailed(await stream(), "Hello");
+  });
+
+  test("silence beyond the idle time is upstream_timeout, after keep-alives, and the gateway hangs up", async () => {
+    upstream.script((socket) => void socket.write(streamHead + hello));
+    const seen = await stream();
+    expectFailed(seen, "Hello", "upstream_timeout");
+    expect(seen.comments).toBeGreaterThan(3);
+    await until(() => upstream.requests[0]?.hungUp, "the gateway hangs up", 1_000);
+  });
+
+  test("silence shorter than the idle time is no fault, however often", async () => {
+    upstream.script(async (socket) => {
+      socket.write(streamHead);
+      for (let i = 0; i < 4; i++) {
+        await Bun.sleep(450);
+        socket.write(chunk({ content: String(i) }));
+      }
+      socket.end(`${chunk({}, "stop")}data: [DONE]\n\n`);
+    });
+    const seen = await stream();
+    expect(seen).toMatchObject({ content: "0123", done: true, error: undefined });
+    expect(seen.comments).toBeGreaterThan(3);
+  });
+
+  test("a comment of the model server counts as a sign of life", async () => {
+    upstream.script(async (socket) => {
+      socket.write(streamHead);
+      for (let i = 0; i < 4; i++) {
+        await Bun.sleep(450);
+        socket.write(": thinking\n\n");
+      }
+      socket.end(`${hello}${chunk({}, "stop")}data: [DONE]\n\n`);
+    });
+    expect(await stream()).toMatchObject({ content: "Hello", done: true, error: undefined });
+  });
+
+  test("what comes after [DONE] is ignored, and a connection left open does not hold the client", async () => {
+    upstream.script((socket) => {
+      socket.write(`HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n`);
+      const events = `${hello}${chunk({}, "stop")}data: [DONE]\n\n${chunk({ content: "MORE" })}data: {"error":{}}\n\n`;
+      socket.write(`${Buffer.byteLength(events).toString(16)}\r\n${events}\r\n`);
+    });
+    const startedMs = performance.now();
+    const seen = await stream();
+    expect(seen).toMatchObject({ content: "Hello", done: true, error: undefined });
+    expect(performance.now() - startedMs).toBeLessThan(900);
+    await until(() => upstream.requests[0]?.hungUp, "the gateway lets the connection go", 3_000);
+  });
+});
+
+describe("before the first event", () => {
+  test("no answer at all: keep-alives, then upstream_timeout as an event", async () => {
+    upstream.script(() => {});
+    const seen = await stream();
+    expectFailed(seen, "", "upstream_timeout");
+    expect(seen.comments).toBeGreaterThan(3);
+  });
+
+  test("a failure within the first heartbeat has its own status", async () => {
+    for (const [script, status] of [
+      ["reset", 502],
+      ["500", 502],
+      ["429", 503],
+      ["400", 400],
+    ] as const) {
+      upstream.script((socket) => {
+        if (script === "reset") socket.resetAndDestroy();
+        else socket.write(plainAnswer(Number(script), '{"error":{"message":"no"}}'));
+      });
+      const seen = await stream();
+      expect([script, seen.status]).toEqual([script, status]);
+      expect(seen.error?.message).toBeString();
+    }
+  });
+
+  test("a failure after keep-alives is an error event with the code it would have had", async () => {
+    for (const [status, code] of [
+      [500, "upstream_error"],
+      [503, "service_unavailable"],
+      [400, "invalid_request"],
+    ] as const) {
+      upstream.script(async (socket) => {
+        await Bun.sleep(250);
+        socket.write(plainAnswer(status, '{"error":{"message":"late"}}'));
+      });
+      const seen = await stream();
+      expect(seen.status).toBe(200);
+      expect(seen.comments).toBeGreaterThan(0);
+      expect(seen.error?.code).toBe(code);
+      expect(seen.done).toBe(false);
+    }
+  });
+
+  test.each([
+    ["an error in JSON", plainAnswer(200, '{"error":{"message":"boom"}}')],
+    ["a whole answer in JSON", plainAnswer(200, '{"choices":[{"message":{"role":"assistant","content":"x"}}]}')],
+    ["a web page", plainAnswer(200, "<html>data: no</html>", { "Content-Type": "text/html" })],
+    ["nothing", plainAnswer(200, "")],
+    ["no content", "HTTP/1.1 204 No Content\r\n\r\n"],
+  ])("%s in place of a stream is an error event without [DONE], or its own status", async (_name, bytes) => {
+    upstream.script((socket) => void socket.write(bytes));
+    const seen = await stream();
+    expect([200, 502]).toContain(seen.status);
+    expect(seen.error?.code).toBe("upstream_error");
+    expect(seen.done).toBe(false);
+  });
+});
+
+describe("an event that is too much", () => {
+  test("a line of 10 MB is refused without taking much memory or time, and the server lives on", async () => {
+    Bun.gc(true);
+    const before = process.memoryUsage.rss();
+    let written = 0;
+    upstream.script(async (socket) => {
+      socket.write(`${streamHead}${hello}data: {"choices":[{"index":0,"delta":{"content":"`);
+      const piece = "x".repeat(65_536);
+      for (let i = 0; i < 160 && !socket.destroyed; i++) {
+        await new Promise<void>((resolve) => socket.write(piece, () => resolve()));
+        written += piece.length;
+      }
+      socket.end('"}}]}\n\n');
+    });
+    const startedMs = performance.now();
+    let longestStallMs = 0;
+    let lastMs = startedMs;
+    const watch = setInterval(() => {
+      longestStallMs = Math.max(longestStallMs, performance.now() - lastMs);
+      lastMs = performance.now();
+    }, 5);
+    const seen = await stream();
+    clearInterval(watch);
+    expectFailed(seen, "Hello");
+    expect(seen.text.length).toBeLessThan(2_000);
+    expect(written).toBeGreaterThan(1_000_000);
+    expect(performance.now() - startedMs).toBeLessThan(5_000);
+    expect(longestStallMs).toBeLessThan(1_000);
+    expect((process.memoryUsage.rss() - before) / 1e6).toBeLessThan(250);
+    await until(() => upstream.requests[0]?.hungUp, "the gateway hangs up", 2_000);
+  });
+
+  test("an event of 2 MB passes whole", async () => {
+    const image = "i".repeat(2_000_000);
+    upstream.script((socket) => {
+      socket.end(`${streamHead}${chunk({ role: "assistant", content: image })}${chunk({}, "stop")}data: [DONE]\n\n`);
+    });
+    const seen = await stream();
+    expect(seen.content.length).toBe(image.length);
+    expect(seen.done).toBe(true);
+  });
+
+  test("bytes without any line end are refused as well", async () => {
+    upstream.script(async (socket) => {
+      socket.write(streamHead);
+      for (let i = 0; i < 160 && !socket.destroyed; i++) {
+        await new Promise<void>((resolve) => socket.write("\0".repeat(65_536), () => resolve()));
+      }
+      socket.end();
+    });
+    expectFailed(await stream(), "");
+  });
+});
+
+test("the credential of a model server never reaches a client through an error event", async () => {
+  upstream.script((socket) => {
+    socket.end(`${streamHead}${hello}data: {"error":{"message":"bad key ${upstreamKey}"}}\n\n`);
+  });
+  const seen = await stream();
+  expect(seen.error?.code).toBe("upstream_error");
+  expect(seen.text).not.toContain(upstreamKey);
+});
+
+test("a stream that fails does not disturb others on the same model server", async () => {
+  upstream.script(async (socket, { number }) => {
+    socket.write(streamHead + hello);
+    await Bun.sleep(10);
+    if (number % 2 === 0) return void socket.resetAndDestroy();
+    socket.end(`${chunk({ content: " world" })}${chunk({}, "stop")}data: [DONE]\n\n`);
+  });
+  const seen = await Promise.all(Array.from({ length: 40 }, () => stream()));
+  expect(seen.filter((answer) => answer.done && answer.content === "Hello world")).toHaveLength(20);
+  expect(seen.filter((answer) => answer.error && !answer.done && answer.content === "Hello")).toHaveLength(20);
+});
