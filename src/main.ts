@@ -15,7 +15,7 @@ const program = new Command("headrace")
   .version(packageJson.version)
   .showSuggestionAfterError()
   .exitOverride();
-registerServe(program);
+registerServe(program, context);
 registerPull(program, context);
 registerEngine(program, context);
 registerModels(program, context);

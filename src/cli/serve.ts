@@ -2,7 +2,6 @@
 import { statSync } from "node:fs";
 import type { Command } from "commander";
 import packageJson from "../../package.json" with { type: "json" };
-import { demoModelId } from "../built-in-models.ts";
 import {
   type Config,
   ConfigError,
@@ -15,7 +14,9 @@ import {
 import type { FoundServer } from "../engines/local-servers.ts";
 import { StreamLog } from "../logging.ts";
 import { type RunningServer, serve } from "../serve.ts";
-import { credentialsPath, readCredentials } from "../storage/credentials-file.ts";
+import { credentialsPath } from "../storage/credentials-file.ts";
+import { banner } from "./banner.ts";
+import type { CliContext } from "./context.ts";
 import { CliError } from "./terminal.ts";
 
 /** Open answers get this long to end after the first signal. */
@@ -24,7 +25,7 @@ const drainMs = 30_000;
 const secondSignalMs = 1_500;
 const watchMs = 1_000;
 
-export function registerServe(program: Command): void {
+export function registerServe(program: Command, context: CliContext): void {
   const command = program
     .command("serve", { isDefault: true })
     .summary("start the gateway or local node (the default command)")
@@ -47,10 +48,10 @@ Examples:
       command.option(flag.syntax, flag.description);
     }
   }
-  command.action(async () => start(command.opts()));
+  command.action(async () => start(command.opts(), context));
 }
 
-async function start(flags: Record<string, unknown>): Promise<void> {
+async function start(flags: Record<string, unknown>, context: CliContext): Promise<void> {
   prepareServerProcess();
   // Everything this process writes, the database and its journal included, is for its owner only.
   process.umask(0o077);
@@ -76,7 +77,7 @@ async function start(flags: Record<string, unknown>): Promise<void> {
   for (const warning of config.warnings) log.warn("configuration", { detail: warning });
   const found = await server.localServers;
   await server.catalog.refresh();
-  log.plain(banner(config, server, found));
+  log.plain(banner(config, server, found, context.terminal.out));
   logStart(log, config, server, found);
   followConfigFile(config, server, log);
 }
@@ -111,63 +112,6 @@ function logStart(log: StreamLog, config: Config, server: RunningServer, found: 
   }
   for (const { title, url } of found)
     log.info("local_server_found", { title, url, served: config.mode === "development" });
-}
-
-function banner(config: Config, server: RunningServer, found: readonly FoundServer[]): string {
-  const { firstKey, baseUrl, url } = server;
-  const file = credentialsPath(config.dataDir);
-  const models = server.catalog.list();
-  const chatModel = models.find((model) => model.id !== demoModelId && model.capabilities?.chat !== false) ?? models[0];
-  const { prefix, last4 } = firstKey.record;
-  const key = firstKey.key
-    ? `${firstKey.key}   (shown only now; also in ${file})`
-    : `${prefix}…${last4}   (from the first start${readCredentials(config.dataDir) ? `; in ${file}` : ""})`;
-  const shown = models.slice(0, 8).map((model) => `${model.id} (${model.deployments[0]?.engine.name ?? "nowhere"})`);
-  if (models.length > shown.length) shown.push(`and ${models.length - shown.length} more`);
-  const lines = [
-    "",
-    `  Headrace ${packageJson.version}, ${config.mode === "development" ? "for this machine only (development mode)" : "production mode"}`,
-    "",
-    `  Base URL   ${baseUrl}`,
-    `  API key    ${key}`,
-    `  Models     ${shown.length > 0 ? shown.join("\n             ") : "none yet"}`,
-    `  Reference  ${url}/docs`,
-    ...localServerLines(config, found),
-  ];
-  if (chatModel) lines.push("", "  Try it:", "", tryIt(config, server, chatModel.id));
-  return `${lines.join("\n")}\n\n`;
-}
-
-function localServerLines(config: Config, found: readonly FoundServer[]): string[] {
-  const lines: string[] = [];
-  const locked = found.filter((server) => server.models === undefined);
-  for (const { title, url } of locked)
-    lines.push(`  Found      ${title} at ${url}, which wants a key: add it to headrace.yaml`);
-  if (config.mode === "development") return lines;
-  const known = new Set(config.upstreams.map((upstream) => upstream.url));
-  const unserved = found.filter((server) => server.models !== undefined && !known.has(server.url));
-  if (unserved.length === 0) return lines;
-  lines.push("", "  Model servers found on this machine. To serve them, add to headrace.yaml:", "", "    upstreams:");
-  for (const { name, url } of unserved) lines.push(`      - { name: ${name}, url: "${url}" }`);
-  return lines;
-}
-
-function tryIt(config: Config, { firstKey, baseUrl }: RunningServer, model: string): string {
-  const file = credentialsPath(config.dataDir);
-  const key =
-    firstKey.key ?? (readCredentials(config.dataDir) ? `$(node -p 'require("${file}").api_key')` : "$HEADRACE_API_KEY");
-  // Only its likeliest words make sense: the demo model is that small.
-  const temperature = model === demoModelId ? { temperature: 0 } : {};
-  const body = JSON.stringify({
-    model,
-    stream: true,
-    ...temperature,
-    messages: [{ role: "user", content: "Who are you?" }],
-  });
-  return `curl -N ${baseUrl}/chat/completions \\
-  -H "Authorization: Bearer ${key}" \\
-  -H "Content-Type: application/json" \\
-  -d '${body.replaceAll("'", "'\\''")}'`;
 }
 
 function followSignals(server: RunningServer, log: StreamLog): void {

@@ -81,7 +81,8 @@ export class Catalog {
     try {
       const models = await engine.models(AbortSignal.timeout(pollTimeoutMs));
       if (!this.#sources.includes(source)) return;
-      const isNew = !this.#reported.has(engine) || this.#unreachable.delete(engine);
+      const wasUnreachable = this.#unreachable.delete(engine);
+      const isNew = wasUnreachable || !this.#reported.has(engine);
       this.#reported.set(engine, models);
       if (isNew) this.#log.info("upstream_reached", { upstream: engine.name, models: models.length });
     } catch (error) {
@@ -156,9 +157,20 @@ function merge(known: Model, deployment: Deployment, source: CatalogSource, repo
   return {
     ...known,
     environments: known.environments.filter((name) => (reported.environments ?? source.environments).includes(name)),
+    capabilities: commonCapabilities(known.capabilities, reported.capabilities),
     context: contexts.length > 0 ? Math.min(...contexts) : undefined,
     deployments: [...known.deployments, deployment],
   };
+}
+
+/** No where one says no, yes where all say yes, else unknown. */
+function commonCapabilities(a: Capabilities | undefined, b: Capabilities | undefined): Capabilities {
+  const common: Capabilities = {};
+  for (const name of ["chat", "completion", "embeddings"] as const) {
+    if (a?.[name] === false || b?.[name] === false) common[name] = false;
+    else if (a?.[name] && b?.[name]) common[name] = true;
+  }
+  return common;
 }
 
 function describe(error: unknown): string {

@@ -178,11 +178,7 @@ class Relay {
     if (!this.#reader) {
       this.#dispatched = await this.#options.source;
       const { body } = this.#dispatched.response;
-      if (this.#over) {
-        this.#dispatched.done(false);
-        void body?.cancel().catch(() => {});
-        return "";
-      }
+      if (this.#over) return "";
       if (!body) throw new GatewayError("upstream_error", "The model server sent an empty answer.");
       this.#reader = body.getReader();
     }
@@ -312,8 +308,20 @@ class Relay {
   #finish(error: unknown): void {
     this.#over = true;
     clearInterval(this.#stallCheck);
-    this.#dispatched?.done(error instanceof GatewayError);
+    if (this.#dispatched) this.#dispatched.done(error instanceof GatewayError);
+    else this.#letGo();
     this.#options.onEnd(this.#observed, error);
+  }
+
+  /** An answer that came, or will come, for a client that never read it. */
+  #letGo(): void {
+    this.#options.source.then(
+      ({ done, response }) => {
+        done(false);
+        void response.body?.cancel().catch(() => {});
+      },
+      () => {},
+    );
   }
 }
 

@@ -2,6 +2,7 @@
 
 /** One longer event is an attack or a fault: no token, and no image that a model draws, comes near it. */
 const maxEventLength = 8 * 1024 * 1024;
+const lineEnds = /[\r\n]/;
 
 export class SseError extends Error {
   override readonly name = "SseError";
@@ -13,7 +14,9 @@ export class SseError extends Error {
  */
 export class SseParser {
   readonly #decoder = new TextDecoder();
-  #rest = "";
+  /** The beginning of a line, in the pieces in which it came: joined once, when its end is there. */
+  #pieces: string[] = [];
+  #piecesLength = 0;
   #data: string | undefined;
   #dataLength = 0;
 
@@ -32,11 +35,14 @@ export class SseParser {
 
   #take(text: string, last: boolean): string[] {
     // Asked before more is read, so that events complete so far were given out.
-    if (this.#rest.length + this.#dataLength > maxEventLength) {
+    if (this.#piecesLength + this.#dataLength > maxEventLength) {
       throw new SseError(`an event is longer than ${maxEventLength} characters`);
     }
     const events: string[] = [];
-    const buffer = this.#rest === "" ? text : this.#rest + text;
+    this.#pieces.push(text);
+    this.#piecesLength += text.length;
+    if (!last && !lineEnds.test(text) && !this.#pieces.at(-2)?.endsWith("\r")) return events;
+    const buffer = this.#pieces.join("");
     // Most servers send no CR at all: then no line needs a search for one.
     const hasCr = buffer.includes("\r");
     let start = 0;
@@ -46,7 +52,8 @@ export class SseParser {
       this.#line(buffer.slice(start, end), events);
       start = next;
     }
-    this.#rest = buffer.slice(start);
+    this.#pieces = start < buffer.length ? [buffer.slice(start)] : [];
+    this.#piecesLength = buffer.length - start;
     return events;
   }
 
@@ -61,6 +68,7 @@ export class SseParser {
       this.#dataLength = this.#data.length;
     } else if (line === "data") {
       this.#data = this.#data === undefined ? "" : `${this.#data}\n`;
+      this.#dataLength = this.#data.length;
     }
   }
 }

@@ -1,0 +1,66 @@
+// The text at start, for people.
+import packageJson from "../../package.json" with { type: "json" };
+import { demoModelId } from "../built-in-models.ts";
+import type { Config } from "../config.ts";
+import type { FoundServer } from "../engines/local-servers.ts";
+import type { RunningServer } from "../serve.ts";
+import { credentialsPath, readCredentials } from "../storage/credentials-file.ts";
+import type { Style } from "./terminal.ts";
+
+/** What a person reads at start: where it is, the key, the models, and a command that works when pasted. */
+export function banner(config: Config, server: RunningServer, found: readonly FoundServer[], style: Style): string {
+  const { firstKey, baseUrl, url } = server;
+  const file = credentialsPath(config.dataDir);
+  const models = server.catalog.list();
+  const chatModel = models.find((model) => model.id !== demoModelId && model.capabilities?.chat !== false) ?? models[0];
+  const { prefix, last4 } = firstKey.record;
+  const key = firstKey.key
+    ? `${style.bold(firstKey.key)}   ${style.dim(`(shown only now; also in ${file})`)}`
+    : `${prefix}…${last4}   ${style.dim(`(from the first start${readCredentials(config.dataDir) ? `; in ${file}` : ""})`)}`;
+  const shown = models.slice(0, 8).map((model) => `${model.id} (${model.deployments[0]?.engine.name ?? "nowhere"})`);
+  if (models.length > shown.length) shown.push(`and ${models.length - shown.length} more`);
+  const lines = [
+    "",
+    `  ${style.bold(`Headrace ${packageJson.version}`)}, ${config.mode === "development" ? "for this machine only (development mode)" : "production mode"}`,
+    "",
+    `  Base URL   ${style.bold(baseUrl)}`,
+    `  API key    ${key}`,
+    `  Models     ${shown.length > 0 ? shown.join("\n             ") : "none yet"}`,
+    `  Reference  ${url}/docs`,
+    ...localServerLines(config, found),
+  ];
+  if (chatModel) lines.push("", "  Try it:", "", tryIt(config, server, chatModel.id));
+  return `${lines.join("\n")}\n\n`;
+}
+
+function localServerLines(config: Config, found: readonly FoundServer[]): string[] {
+  const lines: string[] = [];
+  const locked = found.filter((server) => server.models === undefined);
+  for (const { title, url } of locked)
+    lines.push(`  Found      ${title} at ${url}, which wants a key: add it to headrace.yaml`);
+  if (config.mode === "development") return lines;
+  const known = new Set(config.upstreams.map((upstream) => upstream.url));
+  const unserved = found.filter((server) => server.models !== undefined && !known.has(server.url));
+  if (unserved.length === 0) return lines;
+  lines.push("", "  Model servers found on this machine. To serve them, add to headrace.yaml:", "", "    upstreams:");
+  for (const { name, url } of unserved) lines.push(`      - { name: ${name}, url: "${url}" }`);
+  return lines;
+}
+
+function tryIt(config: Config, { firstKey, baseUrl }: RunningServer, model: string): string {
+  const file = credentialsPath(config.dataDir);
+  const key =
+    firstKey.key ?? (readCredentials(config.dataDir) ? `$(node -p 'require("${file}").api_key')` : "$HEADRACE_API_KEY");
+  // Only its likeliest words make sense: the demo model is that small.
+  const temperature = model === demoModelId ? { temperature: 0 } : {};
+  const body = JSON.stringify({
+    model,
+    stream: true,
+    ...temperature,
+    messages: [{ role: "user", content: "Who are you?" }],
+  });
+  return `curl -N ${baseUrl}/chat/completions \\
+  -H "Authorization: Bearer ${key}" \\
+  -H "Content-Type: application/json" \\
+  -d '${body.replaceAll("'", "'\\''")}'`;
+}
