@@ -60,8 +60,15 @@ function textFields(fields: LogFields): string {
   let text = "";
   for (const [name, value] of Object.entries(fields)) {
     if (value === undefined || value === null) continue;
-    const shown = typeof value === "string" && !/^[\w./:@*-]+$/.test(value) ? JSON.stringify(value) : String(value);
+    const shown = typeof value === "string" && !/^[\w./:@*-]+$/.test(value) ? quoted(value) : String(value);
     text += ` ${name}=${shown}`;
   }
   return text;
+}
+
+/** JSON leaves some characters as they are that end a line, or command a terminal. */
+function quoted(value: string): string {
+  return JSON.stringify(value).replace(/[\u007f-\u009f\u2028\u2029]/g, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  });
 }

@@ -14,10 +14,25 @@ export class JsonTextError extends Error {
   override readonly name = "JsonTextError";
 }
 
-/** Several times what any request has; more is an attempt to keep the parser, and with it the process, busy. */
-const maxMembers = 1_000;
-const maxNames = 100_000;
-const maxValues = 2_000_000;
+/** How much a text may hold. */
+export interface JsonLimits {
+  /** Levels of objects and arrays. */
+  depth: number;
+  /** Members of the top-level object. */
+  members: number;
+  /** Named fields altogether. */
+  names: number;
+  /** Commas altogether: one less than the values of each array or object. */
+  values: number;
+}
+
+const unlimited: JsonLimits = {
+  depth: Number.POSITIVE_INFINITY,
+  members: Number.POSITIVE_INFINITY,
+  names: Number.POSITIVE_INFINITY,
+  values: Number.POSITIVE_INFINITY,
+};
+
 const quote = 0x22;
 const backslash = 0x5c;
 const openBrace = 0x7b;
@@ -26,10 +41,11 @@ const comma = 0x2c;
 
 /**
  * Finds the members of the top-level object in one pass. Depth, mass and repeated names are refused here: deep nesting
- * before the parser recurses, millions of values before it builds them, repeated names because two parsers may pick different ones and what was checked would
- * not be what the model server reads. Anything else that is wrong is left for JSON.parse to refuse.
+ * before the parser recurses, millions of values before it builds them, repeated names because two parsers may pick
+ * different ones, and what was checked would not be what the model server reads. Anything else that is wrong is left
+ * for JSON.parse to refuse.
  */
-export function scanObject(text: string, maxDepth = Number.POSITIVE_INFINITY): Members {
+export function scanObject(text: string, limits: JsonLimits = unlimited): Members {
   const members = new Map<string, Member>();
   let depth = 0;
   let isObject = false;
@@ -45,7 +61,7 @@ export function scanObject(text: string, maxDepth = Number.POSITIVE_INFINITY): M
       const shown = name.length > 64 ? `${name.slice(0, 64)}…` : name;
       throw new JsonTextError(`the field \`${shown}\` appears twice; send it once`);
     }
-    if (members.size >= maxMembers) throw new JsonTextError(`it has more than ${maxMembers} fields`);
+    if (members.size >= limits.members) throw new JsonTextError(`it has more than ${limits.members} fields`);
     members.set(name, { keyStart, valueStart, valueEnd: trimEnd(text, valueStart, end) });
     name = undefined;
     valueStart = -1;
@@ -65,7 +81,7 @@ export function scanObject(text: string, maxDepth = Number.POSITIVE_INFINITY): M
     } else if (code === openBrace || code === 0x5b) {
       if (depth === 0) isObject = code === openBrace;
       depth++;
-      if (depth > maxDepth) throw new JsonTextError(`the JSON is nested more than ${maxDepth} levels deep`);
+      if (depth > limits.depth) throw new JsonTextError(`the JSON is nested more than ${limits.depth} levels deep`);
     } else if (code === 0x7d || code === 0x5d) {
       if (depth === 1) {
         endMember(i);
@@ -74,10 +90,10 @@ export function scanObject(text: string, maxDepth = Number.POSITIVE_INFINITY): M
       }
       depth--;
     } else if (code === comma) {
-      if (++values > maxValues) throw new JsonTextError(`it holds more than ${maxValues} values`);
+      if (++values > limits.values) throw new JsonTextError(`it holds more than ${limits.values} values`);
       if (depth === 1) endMember(i);
-    } else if (code === colon && ++names > maxNames) {
-      throw new JsonTextError(`it holds more than ${maxNames} named fields`);
+    } else if (code === colon && ++names > limits.names) {
+      throw new JsonTextError(`it holds more than ${limits.names} named fields`);
     }
   }
   return members;

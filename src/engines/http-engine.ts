@@ -40,9 +40,19 @@ export async function getModels(target: HttpTarget, signal: AbortSignal): Promis
     await response.body?.cancel();
     throw new GatewayError("upstream_error", `GET /models answered ${response.status}`, { detail: target.name });
   }
-  const text = await response.text();
-  if (text.length > maxListBytes) throw new GatewayError("upstream_error", "GET /models answered too much");
-  return parseModels(text);
+  return parseModels(await readList(response));
+}
+
+async function readList(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response.body ?? []) {
+    size += chunk.byteLength;
+    // Leaving the loop cancels the rest.
+    if (size > maxListBytes) throw new GatewayError("upstream_error", "GET /models answered too much");
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, size).toString();
 }
 
 /** Reads a model list, with the extensions of vLLM (`max_model_len`), LM Studio, and llama-server (`meta`). */

@@ -14,6 +14,8 @@ export interface JsonBody {
   body: Record<string, unknown>;
 }
 
+/** Several times what any request has; more is an attempt to keep the parser, and with it the process, busy. */
+const massLimits = { members: 1_000, names: 100_000, values: 2_000_000 } as const;
 const jsonType = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 
 export async function readJsonBody(req: Request, limits: BodyLimits): Promise<JsonBody> {
@@ -73,7 +75,7 @@ function parseObject(text: string, maxDepth: number): JsonBody {
   let members: Members;
   let body: unknown;
   try {
-    members = scanObject(text, maxDepth);
+    members = scanObject(text, { ...massLimits, depth: maxDepth });
     body = JSON.parse(text);
   } catch (error) {
     // The parser's own message may quote the body, so it is not shown.

@@ -133,7 +133,11 @@ function checkObject(options: readonly Node[], value: Record<string, unknown>, p
     if (propertyNames && !fitsValue(propertyNames, name)) {
       return { path, found: name, allowed: [propertyNames], inName: true };
     }
-    const failure = check(properties[name] ? alternatives(properties[name]) : others, value[name], [...path, name]);
+    const failure = check(
+      Object.hasOwn(properties, name) ? alternatives(properties[name] ?? {}) : others,
+      value[name],
+      [...path, name],
+    );
     if (failure) return failure;
   }
   return undefined;
@@ -145,8 +149,8 @@ function checkMembers(
   path: Path,
 ): Failure | undefined {
   for (const name in properties) {
+    if (!Object.hasOwn(value, name)) continue;
     const member = value[name];
-    if (member === undefined) continue;
     const failure = check(alternatives(properties[name] ?? {}), member, [...path, name]);
     if (failure) return failure;
   }

@@ -4,7 +4,7 @@ import { GatewayError } from "../domain/errors.ts";
 import { editObject, scanObject } from "../domain/json-text.ts";
 import type { TokenUsage } from "../domain/usage.ts";
 import { type DecodedRequest, type Dispatched, publicMessage } from "./dispatch.ts";
-import { estimatePromptTokens, estimateTokens, reportedUsage, usageObject } from "./usage.ts";
+import { estimatePromptTokens, estimateTokens, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
 
 export interface Answer {
   text: string;
@@ -38,6 +38,7 @@ export async function readAnswer(
   const reported = reportedUsage(body["usage"]);
   const usage = reported ?? estimatedUsage(request, list);
   if (!reported) edits["usage"] = JSON.stringify(usageObject(usage, request.operation));
+  else if (!hasTotal(body["usage"])) edits["usage"] = JSON.stringify(withTotal(body["usage"], usage));
   if (request.operation === "embedding") {
     if (body["object"] !== "list") edits["object"] = '"list"';
     if (encodeAsAsked(list, request.body["encoding_format"] === "base64")) edits["data"] = JSON.stringify(list);

@@ -6,13 +6,12 @@ import { Catalog, type CatalogSource, type DeclaredModel } from "./catalog.ts";
 
 /** An engine whose list of models, or whose absence, the test sets. */
 class ListedEngine implements Engine {
+  readonly name: string;
   readonly idleTimeoutMs = 1_000;
-  list: EngineModel[] | Error = [];
+  list: EngineModel[] | Error;
 
-  constructor(
-    readonly name: string,
-    list: EngineModel[] | Error = [],
-  ) {
+  constructor(name: string, list: EngineModel[] | Error = []) {
+    this.name = name;
     this.list = list;
   }
 
@@ -65,7 +64,9 @@ const ids = () => catalog.list().map((model) => model.id);
 
 describe("discovery", () => {
   test("what an engine lists is offered under its own ids, with what it says of it", async () => {
-    const a = new ListedEngine("a", [{ id: "m", ownedBy: "org", created: 5, context: 100, capabilities: { chat: true } }]);
+    const a = new ListedEngine("a", [
+      { id: "m", ownedBy: "org", created: 5, context: 100, capabilities: { chat: true } },
+    ]);
     catalog.configure([source(a)], []);
     expect(ids()).toEqual([]);
     await catalog.refresh();

@@ -4,7 +4,7 @@ import { editObject, scanObject } from "../domain/json-text.ts";
 import type { TokenUsage } from "../domain/usage.ts";
 import { type DecodedRequest, type Dispatched, publicMessage } from "./dispatch.ts";
 import { SseParser } from "./sse.ts";
-import { estimatePromptTokens, estimateTokens, reportedUsage, usageObject } from "./usage.ts";
+import { estimatePromptTokens, estimateTokens, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
 
 /** What was seen of a stream so far; what settlement counts. */
 export interface StreamObservation {
@@ -83,6 +83,7 @@ class Relay {
     this.#wantsUsage = streamOptions?.include_usage === true;
     // A client may leave before the first pull, when nobody would cancel.
     options.signal.addEventListener("abort", () => this.cancelled(), { once: true });
+    if (options.signal.aborted) queueMicrotask(() => this.cancelled());
     this.#stallCheck = setInterval(() => this.#checkStalled(), stalledReaderMs / 4);
   }
 
@@ -221,7 +222,7 @@ class Relay {
     const usage = reportedUsage(chunk["usage"]);
     if (usage) {
       this.#observed.reported = usage;
-      this.#usageText = JSON.stringify(chunk["usage"]);
+      this.#usageText = JSON.stringify(hasTotal(chunk["usage"]) ? chunk["usage"] : withTotal(chunk["usage"], usage));
     }
     const { choices } = chunk;
     // Chunks without a choice break clients that did not ask for usage; the one with usage is made at the end.

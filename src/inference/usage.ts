@@ -14,6 +14,15 @@ export function reportedUsage(value: unknown): TokenUsage | undefined {
   return { promptTokens: prompt_tokens, completionTokens, estimated: false };
 }
 
+/** A reported usage object with its sum, which some servers leave out; its other members stay. */
+export function withTotal(reported: unknown, usage: TokenUsage): Record<string, unknown> {
+  return { ...(reported as object), total_tokens: usage.promptTokens + usage.completionTokens };
+}
+
+export function hasTotal(reported: unknown): boolean {
+  return typeof (reported as { total_tokens?: unknown } | null)?.total_tokens === "number";
+}
+
 /** The usage object as clients read it. */
 export function usageObject(usage: TokenUsage, operation: Operation): Record<string, number | boolean> {
   return {

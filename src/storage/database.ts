@@ -10,26 +10,28 @@ export type Database = SQL;
  */
 export async function openDatabase(file: string): Promise<Database> {
   const db = new SQL({ adapter: "sqlite", filename: file, create: true });
+  // First of all: what follows already may meet another process that starts.
+  await db.unsafe("PRAGMA busy_timeout = 5000");
   await db.unsafe("PRAGMA journal_mode = WAL");
   await db.unsafe("PRAGMA synchronous = NORMAL");
-  await db.unsafe("PRAGMA busy_timeout = 5000");
   await migrate(db);
   return db;
 }
 
+/** In one write transaction from the first look on, so that of several starts at once one migrates and the others see it. */
 async function migrate(db: Database): Promise<void> {
-  await db`CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL)`;
-  const [row] = await db`SELECT max(version) AS version FROM schema_migrations`;
-  const current = Number(row?.version ?? 0);
-  if (current > migrations.length) {
-    throw new Error(
-      `The database has schema version ${current}, this Headrace knows ${migrations.length}: start the newer Headrace that wrote it.`,
-    );
-  }
-  for (let version = current + 1; version <= migrations.length; version++) {
-    await db.begin(async (tx) => {
+  await db.begin("IMMEDIATE", async (tx) => {
+    await tx`CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL)`;
+    const [row] = await tx`SELECT max(version) AS version FROM schema_migrations`;
+    const current = Number(row?.version ?? 0);
+    if (current > migrations.length) {
+      throw new Error(
+        `The database has schema version ${current}, this Headrace knows ${migrations.length}: start the newer Headrace that wrote it.`,
+      );
+    }
+    for (let version = current + 1; version <= migrations.length; version++) {
       for (const statement of migrations[version - 1] ?? []) await tx.unsafe(statement);
       await tx`INSERT INTO schema_migrations (version, applied_at) VALUES (${version}, ${Math.floor(Date.now() / 1000)})`;
-    });
-  }
+    }
+  });
 }

@@ -20,13 +20,13 @@ export function loadSecret(dataDir: string, configured: Uint8Array | undefined):
     }
   }
   chmodSync(file, 0o600);
-  const secret = Buffer.from(readFileSync(file, "utf8").trim(), "hex");
-  if (secret.length !== 32) {
+  const text = readFileSync(file, "utf8").trim();
+  if (!/^[0-9a-f]{64}$/i.test(text)) {
     throw new Error(
       `${file} does not hold 32 bytes in hex. Restore it from a backup: with another secret every API key is refused.`,
     );
   }
-  return secret;
+  return Buffer.from(text, "hex");
 }
 
 /** HKDF-SHA-256 (RFC 5869): one independent key for each purpose, 32 bytes. The purpose carries a version. */

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { rawYaml, startRawUpstream, streamHead } from "../hostile/raw-upstream.ts";
 import { startHeadrace } from "../support/headrace.ts";
 import { withoutVolatileParts } from "./golden.ts";
-import { recordings, replay, byteByByte } from "./replay.ts";
+import { byteByByte, recordings, replay } from "./replay.ts";
 
 /** Cuts per recording; the relay itself is cut at every byte in sse-replay.test.ts. */
 const samples = 6;

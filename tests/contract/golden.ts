@@ -25,7 +25,9 @@ export function withoutVolatileParts(text: string): string {
   const now = Date.now() / 1000;
   return text
     .replace(/req_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "req_<id>")
-    .replace(/"created":(\d+)/g, (whole, seconds: string) => (Math.abs(Number(seconds) - now) < 300 ? '"created":<now>' : whole))
+    .replace(/"created":(\d+)/g, (whole, seconds: string) =>
+      Math.abs(Number(seconds) - now) < 300 ? '"created":<now>' : whole,
+    )
     .replace(/^openai-processing-ms: \d+$/gm, "openai-processing-ms: <ms>")
     .replace(/^date: .*$/gm, "date: <date>");
 }

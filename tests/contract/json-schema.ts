@@ -46,7 +46,6 @@ function hasType(value: unknown, type: string): boolean {
     case "integer":
       return Number.isInteger(value);
     default:
-      // biome-ignore lint/suspicious/useValidTypeof: the name comes from the schema.
       return typeof value === type;
   }
 }
@@ -58,7 +57,8 @@ const keywords: Readonly<Record<string, (check: Check) => string[]>> = {
     return fail(!types.some((type) => hasType(value, type)), path, `is not ${types.join(" or ")}`);
   },
   const: ({ value, rule, path }) => fail(value !== rule, path, `is not ${JSON.stringify(rule)}`),
-  enum: ({ value, rule, path }) => fail(!(rule as unknown[]).includes(value), path, `is none of ${JSON.stringify(rule)}`),
+  enum: ({ value, rule, path }) =>
+    fail(!(rule as unknown[]).includes(value), path, `is none of ${JSON.stringify(rule)}`),
   anyOf: ({ value, rule, path, resolve }) => {
     const branches = (rule as Schema[]).map((branch) => mismatches(value, branch, resolve, path));
     return branches.some((branch) => branch.length === 0) ? [] : [`${path}: fits no branch`, ...branches.flat()];
@@ -99,6 +99,8 @@ const keywords: Readonly<Record<string, (check: Check) => string[]>> = {
     fail(typeof value === "string" && value.length > Number(rule), path, `is longer than ${rule}`),
   pattern: ({ value, rule, path }) =>
     fail(typeof value === "string" && !new RegExp(String(rule)).test(value), path, `does not match ${rule}`),
-  minItems: ({ value, rule, path }) => fail(Array.isArray(value) && value.length < Number(rule), path, "has too few items"),
-  maxItems: ({ value, rule, path }) => fail(Array.isArray(value) && value.length > Number(rule), path, "has too many items"),
+  minItems: ({ value, rule, path }) =>
+    fail(Array.isArray(value) && value.length < Number(rule), path, "has too few items"),
+  maxItems: ({ value, rule, path }) =>
+    fail(Array.isArray(value) && value.length > Number(rule), path, "has too many items"),
 };

@@ -3,7 +3,14 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { errorCodes } from "../../src/domain/errors.ts";
 import { createRoutes } from "../../src/http/routes.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
-import { chatScript, json, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+import {
+  chatScript,
+  chunk,
+  json,
+  type ScriptedUpstream,
+  startUpstream,
+  upstreamYaml,
+} from "../support/scripted-upstream.ts";
 import { mismatches, type Schema } from "./json-schema.ts";
 
 interface Operation {
@@ -161,12 +168,40 @@ describe("answers of the running server fit their schemas", () => {
 
   test.each(cases)("%s %s %o", async (method, path, body, script, status) => {
     upstream.script(script);
-    const response = await server.request(path.replace("{model}", "upstream-model"), body === undefined ? {} : { body });
+    const response = await server.request(
+      path.replace("{model}", "upstream-model"),
+      body === undefined ? {} : { body },
+    );
     expect(String(response.status)).toBe(status);
     const schema = document.paths[path]?.[method]?.responses[status]?.content?.["application/json"]?.schema;
     expect(schema).toBeDefined();
     expect(mismatches(await response.json(), schema ?? {}, resolve)).toEqual([]);
     expect(response.headers.get("x-request-id")).toMatch(/^req_/);
+  });
+
+  test("usage without its sum is completed, in an answer and in a stream", async () => {
+    const usage = { prompt_tokens: 3, completion_tokens: 2 };
+    upstream.script((request, res) => {
+      if (request.body["stream"] !== true) {
+        const choices = [{ index: 0, message: { role: "assistant", content: "x" }, finish_reason: "stop" }];
+        return json(res, 200, {
+          id: "a",
+          object: "chat.completion",
+          created: 1,
+          model: "upstream-model",
+          choices,
+          usage,
+        });
+      }
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      res.write(chunk({ role: "assistant", content: "x" }, "stop"));
+      res.end(`${chunk({}, null, { choices: [], usage })}data: [DONE]\n\n`);
+    });
+    const plain = await (await server.request("/v1/chat/completions", { body: chat })).json();
+    expect(plain.usage).toMatchObject({ ...usage, total_tokens: 5 });
+    const body = { ...chat, stream: true, stream_options: { include_usage: true } };
+    const events = (await (await server.request("/v1/chat/completions", { body })).text()).trim().split("\n\n");
+    expect(JSON.parse(events.at(-2)?.slice("data: ".length) ?? "").usage).toMatchObject({ ...usage, total_tokens: 5 });
   });
 
   test("every event of a stream fits the schema of the event stream", async () => {
@@ -194,12 +229,24 @@ describe("answers of the running server fit their schemas", () => {
     for (const [status, headers, body] of seen) {
       const response = await server.request("/v1/chat/completions", { body, headers });
       expect(String(response.status)).toBe(status);
-      expect(mismatches(await response.json(), responses[status]?.content?.["application/json"]?.schema ?? {}, resolve)).toEqual([]);
+      expect(
+        mismatches(await response.json(), responses[status]?.content?.["application/json"]?.schema ?? {}, resolve),
+      ).toEqual([]);
       expect(responses).toHaveProperty(status);
     }
-    expect(Object.keys(responses).sort()).toEqual(
-      ["200", "400", "401", "403", "404", "413", "415", "500", "502", "503", "504"],
-    );
+    expect(Object.keys(responses).sort()).toEqual([
+      "200",
+      "400",
+      "401",
+      "403",
+      "404",
+      "413",
+      "415",
+      "500",
+      "502",
+      "503",
+      "504",
+    ]);
   });
 
   test("the readiness description names its 503, and the redirect its 303", () => {

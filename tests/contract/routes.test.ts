@@ -55,15 +55,18 @@ describe.each(scoped.map((route) => ({ name: `${route.method} ${route.path}`, ro
     expect(response.headers.get("www-authenticate")).toBe('Bearer realm="headrace"');
   });
 
-  test.each(["live", "test", "dev"] as const)("answers 401 to a fabricated, well-formed %s key", async (environment) => {
-    const key = generateApiKey(environment);
-    for (const headers of [{ authorization: `Bearer ${key}` }, { "x-api-key": key }]) {
-      const response = await send(route, headers as Record<string, string>);
-      expect(response.status).toBe(401);
-      expect(await response.json()).toEqual(refused);
-      expect(response.headers.get("www-authenticate")).toBe('Bearer realm="headrace", error="invalid_token"');
-    }
-  });
+  test.each(["live", "test", "dev"] as const)(
+    "answers 401 to a fabricated, well-formed %s key",
+    async (environment) => {
+      const key = generateApiKey(environment);
+      for (const headers of [{ authorization: `Bearer ${key}` }, { "x-api-key": key }]) {
+        const response = await send(route, headers as Record<string, string>);
+        expect(response.status).toBe(401);
+        expect(await response.json()).toEqual(refused);
+        expect(response.headers.get("www-authenticate")).toBe('Bearer realm="headrace", error="invalid_token"');
+      }
+    },
+  );
 
   test("answers 403 naming the scope to a key that has every other scope", async () => {
     const key = await addKey(server, { scopes: scopes.filter((scope) => scope !== route.access) });

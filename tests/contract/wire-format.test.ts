@@ -56,7 +56,8 @@ async function exchange(
 ): Promise<string> {
   const response = await server.request(path, init);
   const method = init.method ?? (init.body === undefined ? "GET" : "POST");
-  const sent = init.body === undefined ? "" : `${typeof init.body === "string" ? init.body : JSON.stringify(init.body)}\n`;
+  const sent =
+    init.body === undefined ? "" : `${typeof init.body === "string" ? init.body : JSON.stringify(init.body)}\n`;
   const headers = [...response.headers].map(([name, value]) => `${name}: ${value}`).sort();
   const answer = `${response.status}\n${headers.join("\n")}\n\n${await response.text()}\n`;
   return withoutVolatileParts(`${method} ${path}\n${sent}\n${answer}`).replaceAll(
@@ -84,8 +85,7 @@ const asBase64 = embeddings((values) => Buffer.from(new Float32Array(values).buf
 const legacy: Script = (request, res) => {
   const head = { id: "cmpl-up", object: "text_completion", created: 1_700_000_001, model: "upstream-model" };
   const choice = (text: string, finish_reason: string | null) => ({ index: 0, text, logprobs: null, finish_reason });
-  if (request.body["stream"] !== true)
-    return json(res, 200, { ...head, choices: [choice("Hello", "stop")], usage });
+  if (request.body["stream"] !== true) return json(res, 200, { ...head, choices: [choice("Hello", "stop")], usage });
   res.writeHead(200, { "content-type": "text/event-stream" });
   for (const data of [
     { ...head, choices: [choice("Hel", null)] },
@@ -109,7 +109,12 @@ const answers: readonly [name: string, script: Script, path: string, body: unkno
   ["chat-streamed-renamed", chatScript(), "/v1/chat/completions", { ...chat, ...withUsage, model: "declared" }],
   ["completion", legacy, "/v1/completions", { model: "upstream-model", prompt: "Say" }],
   ["completion-streamed", legacy, "/v1/completions", { model: "upstream-model", prompt: "Say", stream: true }],
-  ["completion-streamed-with-usage", legacy, "/v1/completions", { model: "upstream-model", prompt: "Say", ...withUsage }],
+  [
+    "completion-streamed-with-usage",
+    legacy,
+    "/v1/completions",
+    { model: "upstream-model", prompt: "Say", ...withUsage },
+  ],
   ["embeddings", asFloats, "/v1/embeddings", embed],
   ["embeddings-from-base64", asBase64, "/v1/embeddings", { ...embed, encoding_format: "float" }],
   ["embeddings-base64", asBase64, "/v1/embeddings", { ...embed, encoding_format: "base64" }],
@@ -163,8 +168,18 @@ const failures: readonly [
   ["not_found", chatScript(), "/v1/nope", {}],
   ["not_found-without-v1", chatScript(), "/models", {}],
   ["method_not_allowed", chatScript(), "/v1/models", { method: "DELETE" }],
-  ["request_too_large", chatScript(), "/v1/chat/completions", { body: { ...chat, user: "x".repeat(900), x: "y".repeat(1200) } }],
-  ["unsupported_media_type", chatScript(), "/v1/chat/completions", { body: "{}", headers: { "content-type": "text/plain" } }],
+  [
+    "request_too_large",
+    chatScript(),
+    "/v1/chat/completions",
+    { body: { ...chat, user: "x".repeat(900), x: "y".repeat(1200) } },
+  ],
+  [
+    "unsupported_media_type",
+    chatScript(),
+    "/v1/chat/completions",
+    { body: "{}", headers: { "content-type": "text/plain" } },
+  ],
   ["upstream_error", refusing(500), "/v1/chat/completions", { body: chat }],
   ["upstream_error-credentials", refusing(401), "/v1/chat/completions", { body: chat }],
   ["upstream_timeout", refusing(504), "/v1/chat/completions", { body: chat }],

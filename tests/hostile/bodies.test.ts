@@ -149,24 +149,20 @@ describe("media types", () => {
   });
 
   test("no media type at all is 415", async () => {
-    const answer = await raw(
-      server.url,
-      head("POST /v1/chat/completions HTTP/1.1", [
-        "Host: 127.0.0.1",
-        `Authorization: Bearer ${server.key}`,
-        "Content-Length: 2",
-      ]) + "{}",
-    );
+    const lines = ["Host: 127.0.0.1", `Authorization: Bearer ${server.key}`, "Content-Length: 2"];
+    const answer = await raw(server.url, `${head("POST /v1/chat/completions HTTP/1.1", lines)}{}`);
     expect(answer.answers[0]?.status).toBe(415);
   });
 
-  test.each(["application/json; charset=utf-8", "APPLICATION/JSON", "application/json;charset=UTF-8", "application/vnd.api+json"])(
-    "%s is JSON",
-    async (type) => {
-      expect((await post(JSON.stringify(good), { "content-type": type })).status).toBe(200);
-      upstream.requests.length = 0;
-    },
-  );
+  test.each([
+    "application/json; charset=utf-8",
+    "APPLICATION/JSON",
+    "application/json;charset=UTF-8",
+    "application/vnd.api+json",
+  ])("%s is JSON", async (type) => {
+    expect((await post(JSON.stringify(good), { "content-type": type })).status).toBe(200);
+    upstream.requests.length = 0;
+  });
 
   test.each(["gzip", "br", "deflate", "zstd", "gzip, identity", "GZIP"])(
     "a body in %s is 415 and is never unpacked",
@@ -193,7 +189,9 @@ describe("sizes", () => {
 
   const ofLength = (length: number) => {
     const shell = JSON.stringify({ ...good, user: "" }).length;
-    return JSON.stringify({ ...good, x: "x".repeat(length - shell + 1) }).padEnd(length).slice(0, length);
+    return JSON.stringify({ ...good, x: "x".repeat(length - shell + 1) })
+      .padEnd(length)
+      .slice(0, length);
   };
 
   test("a body of exactly the limit is served, one byte more is 413 with the limit", async () => {
@@ -237,18 +235,21 @@ describe("sizes", () => {
   test.each([
     ["with its Content-Length", "Content-Length: 10000000000", "x".repeat(65_536)],
     ["chunked, without a length", "Transfer-Encoding: chunked", `10000\r\n${"x".repeat(65_536)}\r\n`],
-  ])("an oversized upload %s is 413, the connection closes, and the rest is not read", async (_name, framing, piece) => {
-    await using gateway = await small();
-    const before = process.memoryUsage.rss();
-    const { sent, exchange } = await flood(gateway, framing, piece);
-    expect(exchange.answers[0]?.status).toBe(413);
-    expect(exchange.answers[0]?.headers["connection"]).toBe("close");
-    expect(exchange.answers).toHaveLength(1);
-    expect(exchange.closed).toBe(true);
-    // What kernel buffers hold is sent without anybody reading it.
-    expect(sent).toBeLessThan(32 * 1024 * 1024);
-    expect(process.memoryUsage.rss() - before).toBeLessThan(64 * 1024 * 1024);
-  });
+  ])(
+    "an oversized upload %s is 413, the connection closes, and the rest is not read",
+    async (_name, framing, piece) => {
+      await using gateway = await small();
+      const before = process.memoryUsage.rss();
+      const { sent, exchange } = await flood(gateway, framing, piece);
+      expect(exchange.answers[0]?.status).toBe(413);
+      expect(exchange.answers[0]?.headers["connection"]).toBe("close");
+      expect(exchange.answers).toHaveLength(1);
+      expect(exchange.closed).toBe(true);
+      // What kernel buffers hold is sent without anybody reading it.
+      expect(sent).toBeLessThan(32 * 1024 * 1024);
+      expect(process.memoryUsage.rss() - before).toBeLessThan(64 * 1024 * 1024);
+    },
+  );
 
   test("a refused credential does not make the server read the upload either", async () => {
     await using gateway = await small();

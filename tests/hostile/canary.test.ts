@@ -44,7 +44,9 @@ afterAll(async () => {
 const chat = { model: "upstream-model", messages: [{ role: "user", content: prompt }], user: prompt };
 
 async function ask(body: unknown, headers: Record<string, string> = {}, path = "/v1/chat/completions") {
-  const response = await server.request(path, { body, headers, signal: AbortSignal.timeout(5_000) }).catch(() => undefined);
+  const response = await server
+    .request(path, { body, headers, signal: AbortSignal.timeout(5_000) })
+    .catch(() => undefined);
   if (!response) return;
   const text = await response.text().catch(() => "");
   // A model's answer belongs to the client; what surrounds it does not.
@@ -138,7 +140,8 @@ test("usage is recorded once for every request that reached a model, and for no 
   const ran = server.logged("request").filter((line) => line["outcome"] !== undefined);
   expect(ran.length).toBeGreaterThan(40);
   const db = await openDatabase(join(server.dataDir, "headrace.db"));
-  const recorded = async () => (await db`SELECT request_id FROM usage_records`).map((row: { request_id: string }) => row.request_id);
+  const recorded = async () =>
+    (await db`SELECT request_id FROM usage_records`).map((row: { request_id: string }) => row.request_id);
   await until(async () => (await recorded()).length >= ran.length, "all usage is written");
   expect((await recorded()).sort()).toEqual(ran.map((line) => String(line["id"])).sort());
   await db.close();

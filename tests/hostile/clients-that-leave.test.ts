@@ -195,3 +195,36 @@ longTest(
   },
   60_000,
 );
+
+longTest(
+  "long: clients that stop reading a stream are cut off at their deadline, and hold little memory until then",
+  async () => {
+    let sent = 0;
+    upstream.script(async (socket) => {
+      socket.write(streamHead);
+      const piece = chunk({ content: "x".repeat(16_000) });
+      while (!socket.destroyed) {
+        if (socket.write(piece)) sent += piece.length;
+        else await new Promise<void>((resolve) => socket.once("drain", resolve).once("close", () => resolve()));
+      }
+    });
+    const before = process.memoryUsage.rss();
+    const body = JSON.stringify({ ...chat, stream: true });
+    const clients = await Promise.all(
+      Array.from({ length: 20 }, async () => {
+        const connection = await openRaw(server.url);
+        connection.socket.pause();
+        await connection.write(uploadHead(body.length) + body);
+        return connection;
+      }),
+    );
+    await until(() => upstream.requests.length === 20, "all streams run");
+    await until(() => upstream.requests.every((request) => request.hungUp), "all are cut off", 120_000);
+    expect((process.memoryUsage.rss() - before) / 20).toBeLessThan(12 * 1024 * 1024);
+    expect(sent).toBeGreaterThan(0);
+    for (const client of clients) client.socket.destroy();
+    upstream.script((socket) => void socket.write(goodAnswer));
+    expect((await server.request("/v1/chat/completions", { body: chat })).status).toBe(200);
+  },
+  150_000,
+);

@@ -46,18 +46,34 @@ describe("what is no key", () => {
     ["the scheme Token", (key) => ({ authorization: `Token ${key}` }), "authorization_not_bearer"],
     ["the scheme Bearerx", (key) => ({ authorization: `Bearerx ${key}` }), "authorization_not_bearer"],
     ["two keys in one header", (key) => ({ authorization: `Bearer ${key} ${key}` }), "authorization_not_bearer"],
-    ["two credentials with a comma", (key) => ({ authorization: `Bearer ${key},Bearer ${key}` }), "authorization_not_bearer"],
+    [
+      "two credentials with a comma",
+      (key) => ({ authorization: `Bearer ${key},Bearer ${key}` }),
+      "authorization_not_bearer",
+    ],
     ["a key in quotes", (key) => ({ authorization: `Bearer "${key}"` }), "malformed"],
-    ["a wrong scheme beside a good X-API-Key", (key) => ({ authorization: "Basic eDp5", "x-api-key": key }), "authorization_not_bearer"],
+    [
+      "a wrong scheme beside a good X-API-Key",
+      (key) => ({ authorization: "Basic eDp5", "x-api-key": key }),
+      "authorization_not_bearer",
+    ],
     ["a JWT as X-API-Key", () => ({ "x-api-key": jwt }), "malformed"],
     ["an unsigned JWT", () => ({ authorization: `Bearer ${jwt}` }), "malformed"],
     ["Bearer within X-API-Key", (key) => ({ "x-api-key": `Bearer ${key}` }), "malformed"],
-    ["another vendor's key", () => ({ authorization: "Bearer sk-proj-abcdefghijklmnopqrstuvwxyz0123456789" }), "malformed"],
+    [
+      "another vendor's key",
+      () => ({ authorization: "Bearer sk-proj-abcdefghijklmnopqrstuvwxyz0123456789" }),
+      "malformed",
+    ],
     ["a key without the infix", (key) => ({ authorization: `Bearer ${key.replace("_hr_", "_")}` }), "malformed"],
     ["a key in upper case", (key) => ({ authorization: `Bearer ${key.toUpperCase()}` }), "malformed"],
     ["a key cut by one", (key) => ({ authorization: `Bearer ${key.slice(0, -1)}` }), "malformed"],
     ["a key with one character more", (key) => ({ authorization: `Bearer ${key}0` }), "malformed"],
-    ["a key of the environment beside its own", (key) => ({ authorization: `Bearer ${key.replace("sk_dev", "sk_live")}` }), "malformed"],
+    [
+      "a key of the environment beside its own",
+      (key) => ({ authorization: `Bearer ${key.replace("sk_dev", "sk_live")}` }),
+      "malformed",
+    ],
     ["10,000 characters", () => ({ authorization: `Bearer sk_dev_hr_${"a".repeat(10_000)}` }), "malformed"],
     ["an injection", () => ({ "x-api-key": "' OR 1=1 --" }), "malformed"],
   ];
@@ -84,7 +100,11 @@ describe("what is no key", () => {
 
   test("two Authorization headers are refused, whatever they hold", async () => {
     const lines = ["Host: 127.0.0.1", `Authorization: Bearer ${server.key}`];
-    for (const second of [`Authorization: Bearer ${server.key}`, "Authorization: Bearer x", "Authorization: Basic eDp5"]) {
+    for (const second of [
+      `Authorization: Bearer ${server.key}`,
+      "Authorization: Bearer x",
+      "Authorization: Basic eDp5",
+    ]) {
       const { answers } = await raw(server.url, head("GET /v1/models HTTP/1.1", [...lines, second]));
       expect([400, 401]).toContain(answers[0]?.status as number);
     }

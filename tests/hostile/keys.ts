@@ -1,7 +1,7 @@
 // Puts API keys of any kind into the database of a running test server.
 import { join } from "node:path";
 import { displayParts, type Environment, generateApiKey } from "../../src/domain/api-key.ts";
-import { type Scope, scopes as allScopes } from "../../src/domain/scope.ts";
+import { scopes as allScopes, type Scope } from "../../src/domain/scope.ts";
 import { keyDigest } from "../../src/policy/key-digest.ts";
 import { openDatabase } from "../../src/storage/database.ts";
 import { SqlKeyStore } from "../../src/storage/key-store.ts";

@@ -24,13 +24,17 @@ test("300 requests are with one model server at the same time", async () => {
   );
   try {
     const credentials = join(dataDir, "credentials.json");
-    const { base_url, api_key } = await until(() => {
-      try {
-        return JSON.parse(readFileSync(credentials, "utf8")) as { base_url: string; api_key: string };
-      } catch {
-        return undefined;
-      }
-    }, "the credentials file", 15_000);
+    const { base_url, api_key } = await until(
+      () => {
+        try {
+          return JSON.parse(readFileSync(credentials, "utf8")) as { base_url: string; api_key: string };
+        } catch {
+          return undefined;
+        }
+      },
+      "the credentials file",
+      15_000,
+    );
     const headers = { authorization: `Bearer ${api_key}`, "content-type": "application/json" };
     await until(
       async () => (await (await fetch(`${base_url}/models`, { headers })).text()).includes("upstream-model"),

@@ -90,7 +90,11 @@ export async function raw(url: string, bytes: string | Uint8Array, deadlineMs = 
 }
 
 /** One connection: writes, waits until the server hangs up (or the deadline), so that a second answer is seen too. */
-export async function rawUntilClosed(url: string, bytes: string | Uint8Array, deadlineMs = 1_000): Promise<RawExchange> {
+export async function rawUntilClosed(
+  url: string,
+  bytes: string | Uint8Array,
+  deadlineMs = 1_000,
+): Promise<RawExchange> {
   const connection = await openRaw(url);
   await connection.write(bytes);
   const exchange = await connection.ended(deadlineMs);

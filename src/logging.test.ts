@@ -1,0 +1,120 @@
+// The log: one line for each entry whatever its fields hold, no terminal steered, nothing lost at the end.
+import { describe, expect, test } from "bun:test";
+import { StreamLog } from "./logging.ts";
+
+function record(format: "text" | "json") {
+  const log = new StreamLog(format, (text) => {
+    written.push(text);
+  });
+  const written: string[] = [];
+  const all = () => {
+    log.flush();
+    return written.join("");
+  };
+  return { log, written, all };
+}
+
+/** What somebody may put into a model id, a path or a header to write lines of their own. */
+const forgeries: readonly [name: string, value: string][] = [
+  ["a line feed", "a\nERROR forged"],
+  ["a carriage return", "a\r\nforged"],
+  ["a quote", 'a" status=200 id="x'],
+  ["a field", "a b=c"],
+  ["a line separator", "a\u2028forged"],
+  ["a paragraph separator", "a\u2029forged"],
+  ["a next-line character", "a\u0085forged"],
+  ["an escape sequence", "\u001b[31mred"],
+  ["a terminal title", "\u001b]0;title\u0007"],
+  ["an 8-bit escape sequence", "\u009b31mred"],
+  ["a delete character", "a\u007fb"],
+  ["a NUL", "a\u0000b"],
+  ["JSON", '{"time":"forged"}'],
+  ["nothing", ""],
+];
+
+describe("text", () => {
+  test("a line has time, event and fields; other levels than info are named; what is undefined or null is left out", () => {
+    const { log, all } = record("text");
+    log.info("request", { id: "req_1", status: 200, ms: 1.5, stream: true, none: undefined, nil: null });
+    log.warn("odd");
+    log.error("bad", { detail: "two words" });
+    const lines = all().split("\n");
+    expect(lines[0]).toMatch(/^\d\d:\d\d:\d\d\.\d{3} request id=req_1 status=200 ms=1\.5 stream=true$/);
+    expect(lines[1]).toMatch(/^\d\d:\d\d:\d\d\.\d{3} warn odd$/);
+    expect(lines[2]).toMatch(/^\d\d:\d\d:\d\d\.\d{3} error bad detail="two words"$/);
+    expect(lines[3]).toBe("");
+  });
+
+  test.each(forgeries)("%s forges neither a line nor a field, and steers no terminal", (_name, value) => {
+    const { log, all } = record("text");
+    log.info("request", { model: value, last: 1 });
+    const text = all();
+    expect(text.endsWith(" last=1\n")).toBe(true);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this is about.
+    expect(text.slice(0, -1)).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/);
+    const shown = / model=(\S+|".*") last=1\n$/.exec(text)?.[1] ?? "";
+    expect(shown.startsWith('"') ? JSON.parse(shown) : shown).toBe(value);
+  });
+});
+
+describe("json", () => {
+  test.each(forgeries)("%s stays within one JSON object on one line", (_name, value) => {
+    const { log, all } = record("json");
+    log.warn("request", { model: value });
+    const text = all();
+    expect(text.split("\n")).toHaveLength(2);
+    expect(JSON.parse(text)).toEqual({
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/) as never,
+      level: "warn",
+      event: "request",
+      model: value,
+    });
+  });
+
+  test("text for people is left out, so that every line is a log line", () => {
+    const { log, all } = record("json");
+    log.plain("Welcome\n");
+    log.info("listening");
+    expect(all().split("\n").filter(Boolean)).toHaveLength(1);
+    const people = record("text");
+    people.log.plain("Welcome\n");
+    expect(people.all()).toBe("Welcome\n");
+  });
+});
+
+describe("writing", () => {
+  test("lines gather and are written together soon after, in order", async () => {
+    const { log, written } = record("json");
+    for (let i = 0; i < 100; i++) log.info("e", { i });
+    expect(written).toEqual([]);
+    const endMs = performance.now() + 5_000;
+    while (written.length === 0 && performance.now() < endMs) await Bun.sleep(5);
+    expect(written).toHaveLength(1);
+    expect(
+      written[0]
+        ?.split("\n")
+        .filter(Boolean)
+        .map((line) => JSON.parse(line).i),
+    ).toEqual(Array.from({ length: 100 }, (_, i) => i));
+  });
+
+  test("an error is written at once, with what was logged before it: the process may be about to end", () => {
+    const { log, written } = record("json");
+    log.info("before");
+    log.error("bad");
+    expect(
+      written
+        .join("")
+        .split("\n")
+        .filter(Boolean)
+        .map((line) => JSON.parse(line).event),
+    ).toEqual(["before", "bad"]);
+  });
+
+  test("flushing an empty log writes nothing", () => {
+    const { log, written } = record("text");
+    log.flush();
+    log.flush();
+    expect(written).toEqual([]);
+  });
+});

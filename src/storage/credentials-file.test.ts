@@ -1,0 +1,69 @@
+// credentials.json: for its owner only at every moment, replaced in one step, read without trust.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { credentialsPath, readCredentials, writeCredentials } from "./credentials-file.ts";
+
+let directory: string;
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "headrace-credentials-"));
+});
+
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
+
+const credentials = { base_url: "http://127.0.0.1:7545/v1", api_key: "sk_dev_hr_x" };
+
+test("what is written is read again, as JSON with exactly the two decided names, and no draft stays", () => {
+  writeCredentials(directory, credentials);
+  expect(readCredentials(directory)).toEqual(credentials);
+  expect(JSON.parse(readFileSync(credentialsPath(directory), "utf8"))).toEqual(credentials);
+  expect(readdirSync(directory)).toEqual(["credentials.json"]);
+});
+
+test("the file is for its owner only, also where it replaces one that was not, whatever the umask", () => {
+  const before = process.umask(0);
+  try {
+    writeFileSync(credentialsPath(directory), "{}", { mode: 0o666 });
+    chmodSync(credentialsPath(directory), 0o666);
+    writeCredentials(directory, credentials);
+    expect(statSync(credentialsPath(directory)).mode & 0o777).toBe(0o600);
+  } finally {
+    process.umask(before);
+  }
+});
+
+test("a draft left by a crash with open permissions does not lend them to the new file", () => {
+  const draft = `${credentialsPath(directory)}.${process.pid}`;
+  writeFileSync(draft, "old", { mode: 0o666 });
+  chmodSync(draft, 0o666);
+  writeCredentials(directory, credentials);
+  expect(statSync(credentialsPath(directory)).mode & 0o777).toBe(0o600);
+});
+
+test("no file is no credentials", () => {
+  expect(readCredentials(directory)).toBeUndefined();
+  expect(readCredentials(join(directory, "nowhere"))).toBeUndefined();
+});
+
+test.each([
+  "",
+  "{",
+  "null",
+  "[]",
+  "7",
+  '"x"',
+  "{}",
+  '{"base_url":"x"}',
+  '{"api_key":"x"}',
+  '{"base_url":1,"api_key":2}',
+])("%p is no credentials", (content) => {
+  writeFileSync(credentialsPath(directory), content);
+  expect(readCredentials(directory)).toBeUndefined();
+});
+
+test("other members are not taken along", () => {
+  writeFileSync(credentialsPath(directory), JSON.stringify({ ...credentials, more: 1 }));
+  expect(readCredentials(directory)).toEqual(credentials);
+});

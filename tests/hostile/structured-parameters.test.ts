@@ -1,0 +1,307 @@
+// Parameters with a structure (messages, tools, formats, lists): a wrong part is named by its place, and never quoted.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { operations, type ParameterServer, type Path, rawMarker, startParameterServer } from "./parameter-server.ts";
+
+let gateway: ParameterServer;
+const send = (path: Path, changes: Record<string, unknown>, rawValue?: string) => gateway.send(path, changes, rawValue);
+
+beforeAll(async () => {
+  gateway = await startParameterServer();
+});
+
+afterAll(() => gateway[Symbol.asyncDispose]());
+
+describe("messages of a chat", () => {
+  const user = { role: "user", content: "Hi" };
+  const wrong: readonly [name: string, messages: unknown, says: RegExp][] = [
+    ["none", [], /^messages: must be an array of at least 1 item/],
+    ["a text", ["Hi"], /^messages\[0\]: must be an object/],
+    ["null", [null], /^messages\[0\]: must be an object/],
+    ["a message without role", [{ content: "Hi" }], /^messages\[0\]\.role: .*"system".*"tool"/],
+    [
+      "an unknown role",
+      [user, { role: "wizard", content: "x" }],
+      /^messages\[1\]\.role: must be one of "system", "developer", "user", "assistant", "tool", "function"/,
+    ],
+    ["a role of the wrong type", [{ role: 7, content: "x" }], /^messages\[0\]\.role: /],
+    [
+      "a message without content",
+      [{ role: "user" }],
+      /^messages\[0\]\.content: is required and must be a string or an array/,
+    ],
+    [
+      "content of the wrong type",
+      [{ role: "user", content: 7 }],
+      /^messages\[0\]\.content: must be a string or an array.*got 7/,
+    ],
+    ["content null of a user", [{ role: "user", content: null }], /^messages\[0\]\.content: /],
+    ["no content parts", [{ role: "user", content: [] }], /^messages\[0\]\.content: .*at least 1/],
+    [
+      "a part of an unknown type",
+      [{ role: "user", content: [{ type: "video", video: "x" }] }],
+      /^messages\[0\]\.content\[0\]\.type: must be one of "text", "image_url", "input_audio", "file", "refusal"/,
+    ],
+    [
+      "a text part without text",
+      [{ role: "user", content: [{ type: "text" }] }],
+      /^messages\[0\]\.content\[0\]\.text: is required and must be a string/,
+    ],
+    [
+      "an image part without url",
+      [
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "a" },
+            { type: "image_url", image_url: {} },
+          ],
+        },
+      ],
+      /^messages\[0\]\.content\[1\]\.image_url\.url: is required/,
+    ],
+    [
+      "a tool message without its call",
+      [user, { role: "tool", content: "x" }],
+      /^messages\[1\]\.tool_call_id: is required/,
+    ],
+    [
+      "a call without id",
+      [{ role: "assistant", tool_calls: [{ type: "function" }] }],
+      /^messages\[0\]\.tool_calls\[0\]\.id: is required/,
+    ],
+    [
+      "arguments that are no text",
+      [{ role: "assistant", tool_calls: [{ id: "a", type: "function", function: { name: "f", arguments: {} } }] }],
+      /^messages\[0\]\.tool_calls\[0\]\.function\.arguments: must be a string/,
+    ],
+    [
+      "a name that is too long",
+      [{ role: "user", content: "x", name: "n".repeat(257) }],
+      /^messages\[0\]\.name: must be a string of at most 256 characters/,
+    ],
+  ];
+
+  test.each(wrong)("%s: the message names the place", async (_name, messages, says) => {
+    const [status, message] = await send("/v1/chat/completions", { messages });
+    expect(status).toBe(400);
+    expect(message).toMatch(says);
+  });
+
+  test("every decided role and part is accepted", async () => {
+    const messages = [
+      { role: "system", content: "a" },
+      { role: "developer", content: [{ type: "text", text: "a" }] },
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "a" },
+          { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } },
+          { type: "input_audio", input_audio: { data: "AA==", format: "wav" } },
+          { type: "file", file: { file_id: "x" } },
+        ],
+      },
+      {
+        role: "assistant",
+        content: null,
+        tool_calls: [{ id: "c", type: "function", function: { name: "f", arguments: "{}" } }],
+      },
+      { role: "tool", content: "a", tool_call_id: "c" },
+      { role: "assistant", content: [{ type: "refusal", refusal: "no" }] },
+      { role: "function", name: "f", content: "a" },
+    ];
+    expect((await send("/v1/chat/completions", { messages }))[0]).toBe(200);
+  });
+});
+
+describe("parameters with a structure", () => {
+  const wrong: readonly [name: string, path: Path, changes: Record<string, unknown>, says: RegExp][] = [
+    [
+      "an empty model id",
+      "/v1/chat/completions",
+      { model: "" },
+      /^model: must be a string of 1 to 256 characters \(got an empty string\)/,
+    ],
+    [
+      "a model id of 257 characters",
+      "/v1/chat/completions",
+      { model: "m".repeat(257) },
+      /^model: must be a string of 1 to 256 characters \(got a string of 257/,
+    ],
+    [
+      "an empty stop string",
+      "/v1/chat/completions",
+      { stop: "" },
+      /^stop: must be a string of 1 to 1024 characters or an array/,
+    ],
+    ["17 stop strings", "/v1/chat/completions", { stop: Array(17).fill("a") }, /^stop: .*at most 16 items/],
+    [
+      "an empty stop string in a list",
+      "/v1/chat/completions",
+      { stop: ["a", ""] },
+      /^stop\[1\]: must be a string of 1 to 1024 characters/,
+    ],
+    ["a number among stop strings", "/v1/chat/completions", { stop: ["a", 7] }, /^stop\[1\]: must be a string/],
+    [
+      "a bias above 100",
+      "/v1/chat/completions",
+      { logit_bias: { 5: 101 } },
+      /^logit_bias\.5: must be a number from -100 to 100 \(got 101\)/,
+    ],
+    [
+      "a bias that is no number",
+      "/v1/chat/completions",
+      { logit_bias: { 5: "a" } },
+      /^logit_bias\.5: must be a number from -100 to 100/,
+    ],
+    [
+      "a label that is no text",
+      "/v1/chat/completions",
+      { metadata: { a: 7 } },
+      /^metadata\.a: must be a string of at most 512 characters/,
+    ],
+    [
+      "a label of 513 characters",
+      "/v1/chat/completions",
+      { metadata: { a: "x".repeat(513) } },
+      /^metadata\.a: must be a string of at most 512 characters/,
+    ],
+    [
+      "a response format without type",
+      "/v1/chat/completions",
+      { response_format: {} },
+      /^response_format\.type: .*"text", "json_object", "json_schema"/,
+    ],
+    [
+      "an unknown response format",
+      "/v1/chat/completions",
+      { response_format: { type: "xml" } },
+      /^response_format\.type: must be one of "text", "json_object", "json_schema"/,
+    ],
+    [
+      "a json_schema without schema",
+      "/v1/chat/completions",
+      { response_format: { type: "json_schema" } },
+      /^response_format\.json_schema: is required/,
+    ],
+    [
+      "a json_schema without name",
+      "/v1/chat/completions",
+      { response_format: { type: "json_schema", json_schema: { name: "" } } },
+      /^response_format\.json_schema\.name: must be a string of 1 to 64/,
+    ],
+    ["a tool without type", "/v1/chat/completions", { tools: [{}] }, /^tools\[0\]\.type: is required/],
+    [
+      "a function without name",
+      "/v1/chat/completions",
+      { tools: [{ type: "function", function: {} }] },
+      /^tools\[0\]\.function\.name: is required/,
+    ],
+    [
+      "513 tools",
+      "/v1/chat/completions",
+      { tools: Array(513).fill({ type: "function" }) },
+      /^tools: must be an array of at most 512 items/,
+    ],
+    [
+      "an unknown tool choice",
+      "/v1/chat/completions",
+      { tool_choice: "sometimes" },
+      /^tool_choice: must be one of "none", "auto", "required" or an object/,
+    ],
+    ["a tool choice without type", "/v1/chat/completions", { tool_choice: {} }, /^tool_choice\.type: is required/],
+    [
+      "include_usage as a text",
+      "/v1/chat/completions",
+      { stream_options: { include_usage: "yes" } },
+      /^stream_options\.include_usage: must be true or false/,
+    ],
+    ["an empty list of prompts", "/v1/completions", { prompt: [] }, /^prompt: .*(at least|1 to)/],
+    ["a text and a token", "/v1/completions", { prompt: ["a", 1] }, /^prompt(\[\d\])?: /],
+    ["a negative token", "/v1/completions", { prompt: [1, -1] }, /^prompt\[1\]: must be an integer of at least 0/],
+    ["half a token", "/v1/completions", { prompt: [1, 1.5] }, /^prompt\[1\]: must be an integer/],
+    ["an empty list of tokens", "/v1/completions", { prompt: [[1], []] }, /^prompt\[1\]: /],
+    ["an empty input", "/v1/embeddings", { input: "" }, /^input: /],
+    [
+      "an empty text among inputs",
+      "/v1/embeddings",
+      { input: ["a", ""] },
+      /^input\[1\]: must be a string of at least 1 character/,
+    ],
+    ["2,049 inputs", "/v1/embeddings", { input: Array(2049).fill("a") }, /^input: .*2048/],
+    [
+      "an unknown encoding",
+      "/v1/embeddings",
+      { encoding_format: "int8" },
+      /^encoding_format: must be one of "float", "base64"/,
+    ],
+  ];
+
+  test.each(wrong)("%s on %s", async (_name, path, changes, says) => {
+    const [status, message] = await send(path, changes);
+    expect([status, message]).toEqual([400, expect.stringMatching(says)] as never);
+    expect(message.length).toBeLessThan(400);
+  });
+
+  test("a name in logit_bias that is no token id is called that, not a wrong value", async () => {
+    const [status, message] = await send("/v1/chat/completions", { logit_bias: { hello: 5 } });
+    expect(status).toBe(400);
+    expect(message).toStartWith("logit_bias");
+    expect(message).not.toContain("got 5");
+    expect(message).toMatch(/token id|name|key/);
+  });
+
+  test("a name in metadata that is too long is called that, not a wrong value, and not repeated", async () => {
+    const [status, message] = await send("/v1/chat/completions", { metadata: { ["k".repeat(65)]: "value" } });
+    expect(status).toBe(400);
+    expect(message).toStartWith("metadata");
+    expect(message).toContain("64");
+    expect(message).not.toContain("512");
+    expect(message).not.toContain("k".repeat(65));
+  });
+
+  test("names that every JavaScript object has are names like any other", async () => {
+    for (const name of ["constructor", "__proto__", "toString", "hasOwnProperty"]) {
+      const [status, message] = await send("/v1/chat/completions", { metadata: rawMarker }, `{"${name}":7}`);
+      expect([name, status]).toEqual([name, 400]);
+      expect(message).toStartWith(`metadata.${name}: must be a string`);
+      expect((await send("/v1/chat/completions", { metadata: rawMarker }, `{"${name}":"x"}`))[0]).toBe(200);
+      expect((await send("/v1/chat/completions", { logit_bias: rawMarker }, `{"${name}":1}`))[0]).toBe(400);
+    }
+  });
+
+  test("values of texts are described, not quoted", async () => {
+    for (const changes of [{ temperature: "CANARY" }, { tool_choice: "CANARY" }, { encoding_format: "CANARY" }]) {
+      const path = "encoding_format" in changes ? "/v1/embeddings" : "/v1/chat/completions";
+      const [status, message] = await send(path, changes);
+      expect(status).toBe(400);
+      expect(message).not.toContain("CANARY");
+    }
+  });
+
+  test("unknown parameters pass, whatever they hold", async () => {
+    const changes = { x: 1, top_k: -5, min_p: "a", guided_json: { a: [null] }, service_tier: 7 };
+    expect((await send("/v1/chat/completions", changes))[0]).toBe(200);
+    expect(gateway.upstream.requests.at(-1)?.body).toMatchObject(changes);
+  });
+
+  test("a token limit above the model's context is refused with the context", async () => {
+    for (const field of ["max_tokens", "max_completion_tokens"]) {
+      expect((await send("/v1/chat/completions", { model: "small", [field]: 100 }))[0]).toBe(200);
+      const [status, message] = await send("/v1/chat/completions", { model: "small", [field]: 101 });
+      expect(status).toBe(400);
+      expect(message).toBe(`${field}: must be at most 100, the context of \`small\` in tokens (got 101).`);
+    }
+  });
+
+  test("an unknown model is 404, and a long or hostile id is not repeated whole", async () => {
+    for (const model of ["nope", "a/../../b", "x".repeat(256), "\u0000\r\n", "<script>"]) {
+      const response = await gateway.server.request("/v1/chat/completions", {
+        body: { ...operations["/v1/chat/completions"].body, model },
+      });
+      expect(response.status).toBe(404);
+      const { error } = (await response.json()) as { error: { code: string; message: string } };
+      expect(error.code).toBe("model_not_found");
+      expect(error.message.length).toBeLessThan(300);
+    }
+  });
+});
