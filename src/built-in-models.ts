@@ -1,15 +1,15 @@
 // The models of the built-in engine: the demo model, files named in the configuration, and pulled ones.
+import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
-import type { Config } from "./config.ts";
+import { type Config, ConfigError, type Problem } from "./config.ts";
 import { environments } from "./domain/api-key.ts";
 import type { Log } from "./domain/log.ts";
 import { installedEngine } from "./engines/llama/engine-backends.ts";
 import { LlamaEngine, type LlamaModel } from "./engines/llama/llama-engine.ts";
-import { listModels, modelIdFrom } from "./engines/llama/model-store.ts";
+import { demoId, listModels, modelIdFrom } from "./engines/llama/model-store.ts";
 
-export const demoModelId = "tiny-demo";
 const demoModel: LlamaModel = {
-  id: demoModelId,
+  id: demoId,
   path: join(import.meta.dir, "..", "models", "tiny-demo", "tiny-demo.gguf"),
   ownedBy: "headrace",
   environments,
@@ -27,32 +27,80 @@ export async function createBuiltInEngine(config: Config, log: Log, onReady: () 
     context,
     parallel,
     threads,
-    gpu: installed && installed.gpu !== false ? "auto" : false,
+    // macOS has Metal in the default install; elsewhere a GPU back-end is installed on purpose.
+    gpu: process.platform === "darwin" || (installed && installed.gpu !== false) ? "auto" : false,
     libraryPath: installed?.libraryPath,
     log,
     onReady,
   });
 }
 
+/**
+ * Every file that flags or configuration name must be there, be a GGUF, and give an id of its own: throws a ConfigError
+ * that says which one and what to do, before anything is started.
+ */
+export function checkModelFiles(config: Config): void {
+  const problems: Problem[] = [];
+  const report = (path: string, message: string, fix: string) => {
+    problems.push({ file: undefined, line: undefined, column: undefined, path: `--model ${path}`, message, fix });
+  };
+  const seen = new Map(config.engine.demo ? [[demoId, "the demo model"]] : []);
+  for (const path of config.engine.models) {
+    const id = idOfFile(path);
+    const other = seen.get(id);
+    if (other) {
+      report(
+        path,
+        `gives the model id \`${id}\`, as ${other} does`,
+        "Rename the file, or use --no-demo where the demo model is meant.",
+      );
+    }
+    seen.set(id, path);
+    if (!existsSync(path))
+      report(path, "there is no such file", "Check the path; a relative one starts from the working directory.");
+    else if (!isGguf(path))
+      report(path, "is not a GGUF file", "Give a model in GGUF format, whose name usually ends in .gguf.");
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+}
+
+function isGguf(path: string): boolean {
+  if (!statSync(path).isFile()) return false;
+  const file = openSync(path, "r");
+  try {
+    const magic = Buffer.alloc(4);
+    return readSync(file, magic, 0, 4, 0) === 4 && magic.toString("latin1") === "GGUF";
+  } finally {
+    closeSync(file);
+  }
+}
+
+function idOfFile(path: string): string {
+  return modelIdFrom(basename(path).replace(/\.gguf$/i, ""));
+}
+
 async function builtInModels(config: Config, log: Log): Promise<LlamaModel[]> {
+  const models = new Map<string, LlamaModel>();
+  if (config.engine.demo) models.set(demoModel.id, demoModel);
+  for (const path of config.engine.models) {
+    const id = idOfFile(path);
+    models.set(id, { id, path, ownedBy: "local", eager: true });
+  }
   const pulled = await listModels(config.dataDir, (file, reason) =>
     log.warn("model_skipped", { file, detail: reason }),
   );
-  return [
-    ...(config.engine.demo ? [demoModel] : []),
-    ...config.engine.models.map((path) => ({
-      id: modelIdFrom(basename(path).replace(/\.gguf$/i, "")),
-      path,
+  for (const manifest of pulled) {
+    const { id, file, capabilities, context } = manifest;
+    // What was named for this start is meant.
+    if (models.has(id)) continue;
+    models.set(id, {
+      id,
+      path: file,
       ownedBy: "local",
-      eager: true,
-    })),
-    ...pulled.map((manifest) => ({
-      id: manifest.id,
-      path: manifest.file,
-      ownedBy: "local",
-      capabilities: manifest.capabilities,
-      ...(manifest.context === undefined ? {} : { context: manifest.context }),
+      capabilities,
+      ...(context === undefined ? {} : { context }),
       eager: false,
-    })),
-  ];
+    });
+  }
+  return [...models.values()];
 }

@@ -6,7 +6,8 @@ import { registerEngine } from "./cli/engine.ts";
 import { registerModels } from "./cli/models.ts";
 import { registerPull } from "./cli/pull.ts";
 import { registerServe } from "./cli/serve.ts";
-import { reportError } from "./cli/terminal.ts";
+import { CliError, exitCodes, printable, reportError } from "./cli/terminal.ts";
+import { nearest } from "./config/problems.ts";
 import { processEnvironment } from "./config.ts";
 
 const context = createContext(processEnvironment());
@@ -21,7 +22,17 @@ registerEngine(program, context);
 registerModels(program, context);
 
 try {
+  refuseUnknownCommand(process.argv[2]);
   await program.parseAsync();
 } catch (error) {
   process.exitCode = reportError(error, context.terminal);
+}
+
+/** `serve` is the default command, and would take any other word for an argument of its own. */
+function refuseUnknownCommand(word: string | undefined): void {
+  const known = [...program.commands.map((command) => command.name()), "help"];
+  if (word === undefined || word.startsWith("-") || known.includes(word)) return;
+  const meant = nearest(word, known);
+  const hint = meant ? `Did you mean \`headrace ${meant}\`?` : "`headrace --help` lists the commands.";
+  throw new CliError(`There is no command \`${printable(word)}\`. ${hint}`, exitCodes.usage);
 }

@@ -2,7 +2,7 @@
 import { chmodSync, existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import packageJson from "../package.json" with { type: "json" };
-import { createBuiltInEngine } from "./built-in-models.ts";
+import { checkModelFiles, createBuiltInEngine } from "./built-in-models.ts";
 import type { Config, ReloadableConfig } from "./config.ts";
 import { type Clock, systemClock } from "./domain/clock.ts";
 import type { Log } from "./domain/log.ts";
@@ -74,6 +74,7 @@ async function compose(
   closeAll: () => Promise<void>,
 ): Promise<RunningServer> {
   const { log, clock = systemClock, heartbeatMs = defaultHeartbeatMs, pollMs = defaultPollMs } = options;
+  checkModelFiles(config);
   prepareDirectory(config.dataDir);
   const db = await openDatabase(join(config.dataDir, "headrace.db"));
   opened.push(() => db.close());
@@ -89,6 +90,8 @@ async function compose(
   const sources = new EngineSources(engine, config);
   const configure = () => catalog.configure(sources.list(), sources.declaredModels());
   configure();
+  // Known before the first request can come; loading waits until it is clear that the port is free.
+  await catalog.refreshSource(engine);
 
   let draining = false;
   const routes = createRoutes({
@@ -104,7 +107,13 @@ async function compose(
         () => "ok" as const,
         () => "failed" as const,
       );
-      return { ready: !draining && database === "ok", checks: { database, server: draining ? "draining" : "ok" } };
+      const ready = !draining && database === "ok" && catalog.complete;
+      const checks = {
+        database,
+        models: catalog.complete ? "ok" : "starting",
+        server: draining ? "draining" : "ok",
+      } as const;
+      return { ready, checks };
     },
   });
   const server = startHttpServer({
@@ -122,7 +131,7 @@ async function compose(
   const url = `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${port}`;
   const baseUrl = `${config.publicUrl ?? url}/v1`;
 
-  await engine.start();
+  engine.start();
   // Only now, when nothing can keep the server from telling it: the key is shown once.
   const accountId = await keys.ensureFirstAccount(clock.nowSeconds());
   const environment = config.mode === "development" ? "dev" : "live";

@@ -1,7 +1,7 @@
 // The text at start, for people.
 import packageJson from "../../package.json" with { type: "json" };
-import { demoModelId } from "../built-in-models.ts";
 import type { Config } from "../config.ts";
+import { demoId } from "../engines/llama/model-store.ts";
 import type { FoundServer } from "../engines/local-servers.ts";
 import type { RunningServer } from "../serve.ts";
 import { credentialsPath, readCredentials } from "../storage/credentials-file.ts";
@@ -12,7 +12,7 @@ export function banner(config: Config, server: RunningServer, found: readonly Fo
   const { firstKey, baseUrl, url } = server;
   const file = credentialsPath(config.dataDir);
   const models = server.catalog.list();
-  const chatModel = models.find((model) => model.id !== demoModelId && model.capabilities?.chat !== false) ?? models[0];
+  const chatModel = models.find((model) => model.id !== demoId && model.capabilities?.chat !== false) ?? models[0];
   const { prefix, last4 } = firstKey.record;
   const key = firstKey.key
     ? `${style.bold(firstKey.key)}   ${style.dim(`(shown only now; also in ${file})`)}`
@@ -50,9 +50,12 @@ function localServerLines(config: Config, found: readonly FoundServer[]): string
 function tryIt(config: Config, { firstKey, baseUrl }: RunningServer, model: string): string {
   const file = credentialsPath(config.dataDir);
   const key =
-    firstKey.key ?? (readCredentials(config.dataDir) ? `$(node -p 'require("${file}").api_key')` : "$HEADRACE_API_KEY");
+    firstKey.key ??
+    (readCredentials(config.dataDir)
+      ? `$(node -p ${shellQuoted(`require(${JSON.stringify(file)}).api_key`)})`
+      : "$HEADRACE_API_KEY");
   // Only its likeliest words make sense: the demo model is that small.
-  const temperature = model === demoModelId ? { temperature: 0 } : {};
+  const temperature = model === demoId ? { temperature: 0 } : {};
   const body = JSON.stringify({
     model,
     stream: true,
@@ -62,5 +65,10 @@ function tryIt(config: Config, { firstKey, baseUrl }: RunningServer, model: stri
   return `curl -N ${baseUrl}/chat/completions \\
   -H "Authorization: Bearer ${key}" \\
   -H "Content-Type: application/json" \\
-  -d '${body.replaceAll("'", "'\\''")}'`;
+  -d ${shellQuoted(body)}`;
+}
+
+/** For a POSIX shell, also inside `"$(…)"`. */
+function shellQuoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
 }

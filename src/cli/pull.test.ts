@@ -130,9 +130,9 @@ describe("the exit code", () => {
     );
   });
 
-  test("is 1 for a wrong HF_ENDPOINT, and no token is shown", async () => {
+  test("is 2 for a wrong HF_ENDPOINT, and no token is shown", async () => {
     const { code, stderr } = await pull(["hf:a/b"], { env: { HF_ENDPOINT: "ftp://x", HF_TOKEN: "hf_secret" } });
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(stderr).toContain("HF_ENDPOINT");
     expect(stderr).not.toContain("hf_secret");
   });

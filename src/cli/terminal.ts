@@ -155,6 +155,8 @@ export function reportError(error: unknown, terminal: Terminal): number {
   }
   terminal.note(`${terminal.err.red("error:")} ${clean(textOf(error))}`);
   if (error instanceof CliError) return error.exitCode;
+  // A wrong flag or variable is a wrong call; a wrong file is a failure.
+  if (error instanceof ConfigError && error.problems.every(({ file }) => file === undefined)) return exitCodes.usage;
   return error instanceof SetupError && error.kind === "misuse" ? exitCodes.usage : exitCodes.failure;
 }
 

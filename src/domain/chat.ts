@@ -95,8 +95,6 @@ export const chatRequest = z
   })
   .meta({ id: "ChatCompletionRequest" });
 
-export type ChatRequest = z.infer<typeof chatRequest>;
-
 export const chatCompletion = z
   .looseObject({
     id: z.string(),

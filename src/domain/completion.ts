@@ -1,13 +1,20 @@
 // Legacy text completions on the wire.
 import { z } from "zod";
-import { modelId, samplingParameters, textOrTokens, unixSeconds, usageShape } from "./wire.ts";
+import { modelId, promptShape, samplingParameters, unixSeconds, usageShape } from "./wire.ts";
 
 /** POST /completions. */
 export const completionRequest = z
   .looseObject({
     model: modelId,
-    prompt: textOrTokens.describe("Text, several texts, or token ids."),
+    prompt: promptShape.describe("Text, several texts, or token ids."),
     ...samplingParameters,
+    max_tokens: z
+      .int()
+      .min(0)
+      .nullish()
+      .describe(
+        "Maximum tokens to generate; 0 with `echo` only returns the prompt. The default is the model server's, often 16.",
+      ),
     suffix: z.string().nullish().describe("Text that follows the inserted completion, where the model supports it."),
     echo: z.boolean().nullish().describe("Return the prompt before the completion."),
     best_of: z
@@ -24,8 +31,6 @@ export const completionRequest = z
       .describe("Log-probabilities of this many likely tokens, where the model server has them."),
   })
   .meta({ id: "CompletionRequest" });
-
-export type CompletionRequest = z.infer<typeof completionRequest>;
 
 export const textCompletion = z
   .looseObject({

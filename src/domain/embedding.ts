@@ -1,12 +1,12 @@
 // Embeddings on the wire, and their two encodings.
 import { z } from "zod";
-import { modelId, textOrTokens } from "./wire.ts";
+import { inputShape, modelId } from "./wire.ts";
 
 /** POST /embeddings. */
 export const embeddingRequest = z
   .looseObject({
     model: modelId,
-    input: textOrTokens.describe("Text, several texts, or token ids."),
+    input: inputShape.describe("Text, several texts, or token ids."),
     encoding_format: z
       .enum(["float", "base64"])
       .nullish()
@@ -15,8 +15,6 @@ export const embeddingRequest = z
     user: z.string().max(1024).nullish().describe("Your own id of the end user; passed on."),
   })
   .meta({ id: "EmbeddingRequest" });
-
-export type EmbeddingRequest = z.infer<typeof embeddingRequest>;
 
 export const embeddingList = z
   .looseObject({

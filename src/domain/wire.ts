@@ -32,12 +32,18 @@ export const streamOptions = z
 const tokenId = z.int().min(0);
 
 /** Text or token forms of `prompt` and `input`. */
-export const textOrTokens = z.union([
-  z.string().min(1),
-  z.array(z.string().min(1)).min(1).max(2048),
-  z.array(tokenId).min(1).max(1_000_000),
-  z.array(z.array(tokenId).min(1).max(1_000_000)).min(1).max(2048),
-]);
+function textOrTokens(shortestText: number) {
+  return z.union([
+    z.string().min(shortestText),
+    z.array(z.string().min(shortestText)).min(1).max(2048),
+    z.array(tokenId).min(1).max(1_000_000),
+    z.array(z.array(tokenId).min(1).max(1_000_000)).min(1).max(2048),
+  ]);
+}
+
+/** An empty prompt lets the model begin a text. */
+export const promptShape = textOrTokens(0);
+export const inputShape = textOrTokens(1);
 
 /** Sampling parameters that chat and legacy completions share. OpenAI API reference, "Create chat completion". */
 export const samplingParameters = {
@@ -74,7 +80,7 @@ export const samplingParameters = {
   stream_options: streamOptions.nullish(),
 } as const;
 
-export type TextOrTokens = z.infer<typeof textOrTokens>;
+export type TextOrTokens = z.infer<typeof promptShape>;
 
 /** How many separate texts a `prompt` or `input` holds. */
 export function countTexts(value: TextOrTokens): number {

@@ -34,7 +34,8 @@ export function modelRoutes(catalog: Catalog): ScopedRoute[] {
         tag: "Models",
         response: { description: "The models.", json: modelList },
       },
-      handle(_exchange, principal) {
+      async handle(_exchange, principal) {
+        await catalog.whenComplete();
         const data = catalog
           .list()
           .filter((model) => mayUseModel(principal, model))
@@ -55,8 +56,9 @@ export function modelRoutes(catalog: Catalog): ScopedRoute[] {
         response: { description: "The model.", json: modelShape },
         errors: ["model_not_found"],
       },
-      handle(exchange, principal) {
+      async handle(exchange, principal) {
         const id = exchange.params["*"] ?? "";
+        if (!catalog.find(id)) await catalog.whenComplete();
         return Response.json(toWire(requireModel(principal, catalog.find(id), id)));
       },
     },

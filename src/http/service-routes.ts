@@ -4,10 +4,13 @@ import { openApiDocument } from "./openapi.ts";
 import { referencePage } from "./reference-page.ts";
 import type { PublicRoute, Route } from "./route.ts";
 
+const checkState = z.enum(["ok", "starting", "failed", "draining"]);
+export type CheckState = z.infer<typeof checkState>;
+
 export interface ServiceRouteDeps {
   version: string;
   /** Checks of what requests need; names the parts that fail. */
-  readiness(): Promise<{ ready: boolean; checks: Record<string, "ok" | "failed" | "draining"> }>;
+  readiness(): Promise<{ ready: boolean; checks: Record<string, CheckState> }>;
   /** All routes, these included. */
   routes(): readonly Route[];
 }
@@ -16,7 +19,7 @@ const health = z.object({ status: z.literal("ok") }).meta({ id: "Health" });
 const readinessShape = z
   .object({
     status: z.enum(["ready", "not_ready"]),
-    checks: z.record(z.string(), z.enum(["ok", "failed", "draining"])),
+    checks: z.record(z.string(), checkState),
   })
   .meta({ id: "Readiness" });
 

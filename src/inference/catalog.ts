@@ -42,6 +42,9 @@ export class Catalog {
   #unreachable = new Set<Engine>();
   #firstSeen = new Map<string, number>();
   #models: ReadonlyMap<string, Model> = new Map();
+  /** Resolves once every source was asked for the first time. */
+  readonly #firstLook = Promise.withResolvers<void>();
+  #lookedOnce = false;
 
   constructor(options: { log: Log; clock: Clock }) {
     this.#log = options.log;
@@ -70,9 +73,27 @@ export class Catalog {
     return this.#reported.get(engine);
   }
 
+  /** Whether every source was asked at least once. */
+  get complete(): boolean {
+    return this.#lookedOnce;
+  }
+
+  /** Resolves at once, or, just after the start, when every source was asked: until then "unknown" may mean "not yet". */
+  async whenComplete(): Promise<void> {
+    if (!this.#lookedOnce) await this.#firstLook.promise;
+  }
+
   /** Asks every source for its models. Never rejects: a source that fails keeps its last answer. */
   async refresh(): Promise<void> {
     await Promise.all(this.#sources.map((source) => this.#poll(source)));
+    this.#rebuild();
+    this.#lookedOnce = true;
+    this.#firstLook.resolve();
+  }
+
+  /** Asks one source alone. */
+  async refreshSource(engine: Engine): Promise<void> {
+    await Promise.all(this.#sources.filter((source) => source.engine === engine).map((source) => this.#poll(source)));
     this.#rebuild();
   }
 

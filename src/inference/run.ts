@@ -45,6 +45,7 @@ export type InferenceAnswer = string | ReadableStream<Uint8Array>;
 
 export async function run(call: InferenceCall, deps: InferenceDeps): Promise<InferenceAnswer> {
   const { request, principal } = call;
+  if (!deps.catalog.find(request.model)) await deps.catalog.whenComplete();
   const model = requireModel(principal, deps.catalog.find(request.model), request.model);
   requireCapability(model, request);
   requireContext(model, request);

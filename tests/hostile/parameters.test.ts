@@ -21,6 +21,7 @@ interface Range {
 
 const both: readonly Path[] = ["/v1/chat/completions", "/v1/completions"];
 const chatOnly: readonly Path[] = ["/v1/chat/completions"];
+const completionOnly: readonly Path[] = ["/v1/completions"];
 
 /** Bounds of the specification and the decisions, and where neither gives one, of the OpenAI API. */
 const numbers: readonly [field: string, paths: readonly Path[], range: Range][] = [
@@ -28,7 +29,8 @@ const numbers: readonly [field: string, paths: readonly Path[], range: Range][] 
   ["top_p", both, { says: "a number above 0 and up to 1", allowed: [1e-9, 0.5, 1], refused: [0, -0.1, 1.0001] }],
   ["frequency_penalty", both, { says: "a number from -2 to 2", allowed: [-2, 0, 2], refused: [-2.0001, 2.0001] }],
   ["presence_penalty", both, { says: "a number from -2 to 2", allowed: [-2, 0, 2], refused: [-2.0001, 2.0001] }],
-  ["max_tokens", both, { says: "an integer of at least 1", allowed: [1, 1_000_000], refused: [0, -1, 1.5] }],
+  ["max_tokens", chatOnly, { says: "an integer of at least 1", allowed: [1, 1_000_000], refused: [0, -1, 1.5] }],
+  ["max_tokens", completionOnly, { says: "an integer of at least 0", allowed: [0, 1, 1_000_000], refused: [-1, 1.5] }],
   [
     "max_completion_tokens",
     chatOnly,

@@ -39,6 +39,10 @@ interface Loaded {
   model: LlamaModel;
   worker: WorkerProcess;
   slots: Slots;
+  /** Embeddings have a context of their own in the worker, so they do not take the places of chats. */
+  embeddingSlots: Slots;
+  /** Requests that wait for it or are with it. */
+  inUse: number;
   lastUsedMs: number;
   facts: EngineModel | undefined;
 }
@@ -50,6 +54,8 @@ const maxLoadedOnDemand = 3;
 const unloadAfterMs = 10 * 60_000;
 /** Until the worker tells how many it takes; the demo model takes 8. */
 const slotsBeforeReady = 1;
+/** One that computes, and one that is ready to follow. */
+const embeddingSlots = 2;
 const firstByteTimeoutMs = 10 * 60_000;
 
 export class LlamaEngine implements Engine {
@@ -65,9 +71,8 @@ export class LlamaEngine implements Engine {
     this.#unloader = setInterval(() => void this.#unloadIdle(), unloadAfterMs / 10);
   }
 
-  /** Reads the list of models and starts the eager ones; resolves when the list is known, not when they are loaded. */
-  async start(): Promise<void> {
-    await this.#readModels();
+  /** Begins to load the eager ones among the models of the last list. */
+  start(): void {
     for (const model of this.#known.values()) if (model.eager) this.#load(model).worker.start();
   }
 
@@ -92,9 +97,27 @@ export class LlamaEngine implements Engine {
     const model = this.#known.get(id);
     if (!model) throw new GatewayError("upstream_error", `The built-in engine no longer has the model \`${id}\`.`);
     const entry = this.#loaded.get(id) ?? (await this.#loadOnDemand(model));
-    entry.lastUsedMs = performance.now();
-    await entry.worker.ready(signal);
-    const release = await entry.slots.acquire(request.width, signal);
+    entry.inUse++;
+    const leave = () => {
+      entry.inUse--;
+      entry.lastUsedMs = performance.now();
+    };
+    let freeSlots: () => void;
+    try {
+      await entry.worker.ready(signal);
+      const slots = request.operation === "embedding" ? entry.embeddingSlots : entry.slots;
+      freeSlots = await slots.acquire(request.width, signal);
+    } catch (error) {
+      leave();
+      throw error;
+    }
+    let released = false;
+    const release = () => {
+      if (released) return;
+      released = true;
+      freeSlots();
+      leave();
+    };
     let ready: WorkerReady | undefined;
     const failed = (error: unknown): unknown => {
       // Before the place is given on: the next one must not meet a process that is dying.
@@ -144,6 +167,8 @@ export class LlamaEngine implements Engine {
       model,
       worker: new WorkerProcess(options, log, (ready) => void this.#becameReady(entry, ready)),
       slots: new Slots(slotsBeforeReady),
+      embeddingSlots: new Slots(embeddingSlots),
+      inUse: 0,
       lastUsedMs: performance.now(),
       facts: undefined,
     };
@@ -163,9 +188,12 @@ export class LlamaEngine implements Engine {
   }
 
   async #loadOnDemand(model: LlamaModel): Promise<Loaded> {
-    const onDemand = [...this.#loaded.values()].filter((entry) => !entry.model.eager);
-    if (onDemand.length >= maxLoadedOnDemand) {
-      const idle = onDemand.filter(({ slots }) => slots.busy === 0 && slots.waiting === 0);
+    for (;;) {
+      const entry = this.#loaded.get(model.id);
+      if (entry) return entry;
+      const onDemand = [...this.#loaded.values()].filter((other) => !other.model.eager);
+      if (onDemand.length < maxLoadedOnDemand) return this.#load(model);
+      const idle = onDemand.filter(({ inUse }) => inUse === 0);
       const oldest = idle.sort((a, b) => a.lastUsedMs - b.lastUsedMs)[0];
       if (!oldest) {
         const message = `${maxLoadedOnDemand} other models are loaded and busy. Retry in 10 s.`;
@@ -173,15 +201,12 @@ export class LlamaEngine implements Engine {
       }
       await this.#unload(oldest);
     }
-    return this.#loaded.get(model.id) ?? this.#load(model);
   }
 
   async #unloadIdle(): Promise<void> {
     for (const entry of this.#loaded.values()) {
       const idleMs = performance.now() - entry.lastUsedMs;
-      if (!entry.model.eager && entry.slots.busy === 0 && entry.slots.waiting === 0 && idleMs > unloadAfterMs) {
-        await this.#unload(entry);
-      }
+      if (!entry.model.eager && entry.inUse === 0 && idleMs > unloadAfterMs) await this.#unload(entry);
     }
   }
 

@@ -4,6 +4,9 @@ import { basename, isAbsolute, join } from "node:path";
 import { z } from "zod";
 import { SetupError } from "./setup-error.ts";
 
+/** Of the model that ships with Headrace. */
+export const demoId = "tiny-demo";
+
 const modelId = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,127}$/);
 const fileName = z.string().refine((name) => name !== "" && basename(name) === name && !isAbsolute(name), {
   message: "must be a file name without a folder",
@@ -53,6 +56,11 @@ export function modelIdFrom(text: string): string {
 
 /** Throws a SetupError (misuse) unless `id` may name a model. */
 export function checkModelId(id: string): string {
+  if (id === demoId) {
+    throw new SetupError(`--name '${id}': this is the id of the model that ships with Headrace. Choose another.`, {
+      kind: "misuse",
+    });
+  }
   if (modelId.safeParse(id).success) return id;
   throw new SetupError(
     `--name '${id}': a model id has 1 to 128 lower-case letters, digits, '.', '_' or '-', and begins with a letter or digit.`,

@@ -37,6 +37,11 @@ const retryFailedMs = 15_000;
 const longestLoadMs = 15 * 60_000;
 const stopGraceMs = 2_000;
 const probeTimeoutMs = 2_000;
+/** A worker that answers nothing at all for this long is stuck, and is killed: every request waits behind it. */
+const healthEveryMs = 15_000;
+const healthTimeoutMs = 20_000;
+/** Deaths while loading, in a row, after which the model is given up until somebody asks again. */
+const maxLoadDeaths = 5;
 
 const workerMain = join(import.meta.dir, "worker", "main.ts");
 
@@ -48,14 +53,16 @@ export class WorkerProcess {
   #state: State = "stopped";
   #process: Bun.Subprocess<"pipe", "pipe", "pipe"> | undefined;
   #ready: WorkerReady | undefined;
-  /** Whether this process was ready at any time: its death then is a crash, else a model that cannot be loaded. */
+  /** Whether this process was ready at any time. */
   #wasReady = false;
   #waiting = new Set<{ resolve(ready: WorkerReady): void; reject(error: GatewayError): void }>();
   #failure = "";
   #failedAtMs = 0;
   #crashes = 0;
+  #loadDeaths = 0;
   #restart: ReturnType<typeof setTimeout> | undefined;
   #generation = 0;
+  #health: ReturnType<typeof setInterval> | undefined;
 
   constructor(options: WorkerOptions, log: Log, onReady: (ready: WorkerReady) => void) {
     this.#options = options;
@@ -117,19 +124,18 @@ export class WorkerProcess {
     if (this.#ready !== ready) return;
     this.#ready = undefined;
     this.#state = "starting";
-    void this.#probe(ready, this.#generation);
+    void this.#probe(ready, probeTimeoutMs);
   }
 
-  async #probe(ready: WorkerReady, generation: number): Promise<void> {
-    const alive = await fetch("http://engine/health", {
-      unix: ready.socket,
-      signal: AbortSignal.timeout(probeTimeoutMs),
-    })
+  /** Goes on with a worker that answers, and kills one that does not. */
+  async #probe(ready: WorkerReady, timeoutMs: number): Promise<void> {
+    const generation = this.#generation;
+    const alive = await fetch("http://engine/health", { unix: ready.socket, signal: AbortSignal.timeout(timeoutMs) })
       .then((response) => response.ok)
       .catch(() => false);
     if (generation !== this.#generation || this.#process === undefined) return;
-    if (alive) this.#announce(ready);
-    else this.#process.kill("SIGKILL");
+    if (!alive) this.#process.kill("SIGKILL");
+    else if (this.#ready === undefined) this.#announce(ready);
   }
 
   #announce(ready: WorkerReady): void {
@@ -141,6 +147,7 @@ export class WorkerProcess {
   /** Stops it for good or until the next `start`; a worker that does not leave is killed. */
   async stop(): Promise<void> {
     this.#generation++;
+    clearInterval(this.#health);
     clearTimeout(this.#restart);
     this.#restart = undefined;
     this.#state = "stopped";
@@ -175,7 +182,7 @@ export class WorkerProcess {
     });
     this.#process = child;
     void forLines(child.stderr, (line) => this.#log.warn("engine", { model: modelId, detail: line.slice(0, 500) }));
-    let failure = "the engine process ended before the model was loaded";
+    let failure: string | undefined;
     const loadLimit = setTimeout(() => {
       failure = `the model was not loaded within ${longestLoadMs / 60_000} minutes`;
       child.kill("SIGKILL");
@@ -192,12 +199,13 @@ export class WorkerProcess {
     await child.exited;
     clearTimeout(loadLimit);
     if (generation !== this.#generation) return;
-    const wasReady = this.#wasReady;
     this.#ready = undefined;
+    clearInterval(this.#health);
     this.#process = undefined;
     rmSync(socket, { force: true });
-    if (wasReady) this.#crashed(child, startedMs);
-    else this.#failed(failure);
+    // What the worker says of a model is final; a death without a word is a crash, also while loading.
+    if (failure !== undefined) this.#failed(failure);
+    else this.#crashed(child, startedMs);
   }
 
   #becomeReady(ready: WorkerReady, startedMs: number): void {
@@ -206,11 +214,18 @@ export class WorkerProcess {
     const { context, parallel } = ready;
     this.#log.info("engine_ready", { model, context, parallel, ms: Math.round(performance.now() - startedMs) });
     this.#announce(ready);
+    this.#health = setInterval(() => void this.#probe(ready, healthTimeoutMs), healthEveryMs);
     this.#onReady(ready);
   }
 
   #crashed(child: Bun.Subprocess, startedMs: number): void {
-    if (performance.now() - startedMs > stableMs) this.#crashes = 0;
+    if (this.#wasReady && performance.now() - startedMs > stableMs) this.#crashes = 0;
+    this.#loadDeaths = this.#wasReady ? 0 : this.#loadDeaths + 1;
+    if (this.#loadDeaths >= maxLoadDeaths) {
+      this.#loadDeaths = 0;
+      this.#failed(`the engine process died ${maxLoadDeaths} times while it loaded the model`);
+      return;
+    }
     const delayMs = Math.min(firstRestartMs * 2 ** this.#crashes, longestRestartMs);
     this.#crashes++;
     this.#state = "stopped";

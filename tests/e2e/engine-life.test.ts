@@ -1,0 +1,78 @@
+// The life of the built-in engine's processes: early requests, deaths while loading, models loaded on demand.
+import { expect, test } from "bun:test";
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { saveManifest } from "../../src/engines/llama/model-store.ts";
+import { startHeadrace, until } from "../support/headrace.ts";
+
+const gguf = join(import.meta.dir, "..", "..", "models", "tiny-demo", "tiny-demo.gguf");
+const body = (model: string) => ({ model, temperature: 0, messages: [{ role: "user", content: "Who are you?" }] });
+
+function temporaryDirectory(): { path: string; [Symbol.dispose](): void } {
+  const path = mkdtempSync(join(tmpdir(), "headrace-life-"));
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+test("a death while the model loads is a crash: whoever waits is served by the successor", async () => {
+  await using server = await startHeadrace({ demo: true });
+  await server.request("/v1/chat/completions", { body: body("tiny-demo") });
+  const pid = () => server.engine.status()[0]?.pid;
+  const first = pid();
+  process.kill(first ?? 0, "SIGKILL");
+  const successor = await until(() => (pid() === first ? undefined : pid()), "the successor begins to load");
+  const waiting = server.request("/v1/chat/completions", { body: body("tiny-demo") });
+  process.kill(successor, "SIGKILL");
+  expect((await waiting).status).toBe(200);
+  expect(server.logged("engine_failed")).toHaveLength(0);
+  expect(server.logged("engine_crashed").length).toBeGreaterThanOrEqual(2);
+});
+
+test("more models than are kept loaded take turns, and none is taken from under a request that waits for it", async () => {
+  using directory = temporaryDirectory();
+  const dataDir = join(directory.path, "data");
+  mkdirSync(join(dataDir, "models"), { recursive: true });
+  const ids = ["one", "two", "three", "four"];
+  for (const id of ids) {
+    const file = join(dataDir, "models", `${id}.gguf`);
+    copyFileSync(gguf, file);
+    const capabilities = { chat: true, completion: true, embeddings: true };
+    const facts = { bytes: 4_636_352, sha256: "0".repeat(64), source: "test", pulledAt: 1, capabilities, tools: false };
+    await saveManifest(dataDir, { id, file, otherFiles: [], ...facts });
+  }
+  await using server = await startHeadrace({ dataDir });
+  const ask = (id: string) => server.request("/v1/chat/completions", { body: body(id) });
+  const together = await Promise.all(ids.map(ask));
+  const statuses = together.map((response) => response.status).sort();
+  expect(statuses.slice(0, 3)).toEqual([200, 200, 200]);
+  for (const response of together) {
+    if (response.status === 200) continue;
+    expect(response.status).toBe(503);
+    expect(response.headers.get("retry-after")).toBe("10");
+    expect((await response.json()).error.message).toContain("busy");
+  }
+  for (const id of ids) expect((await ask(id)).status).toBe(200);
+  expect(server.engine.status().length).toBeLessThanOrEqual(3);
+});
+
+test("the models of the built-in engine are known to the very first request", async () => {
+  for (let i = 0; i < 3; i++) {
+    await using server = await startHeadrace({ demo: true, localServers: [{ name: "slow", title: "Slow", port: 9 }] });
+    const listed = await (await server.request("/v1/models")).json();
+    expect(listed.data.map((model: { id: string }) => model.id)).toEqual(["tiny-demo"]);
+  }
+});
+
+test("a model file that is missing, no GGUF, or gives an id twice is refused before anything starts", async () => {
+  using directory = temporaryDirectory();
+  const other = join(directory.path, "tiny-demo.gguf");
+  copyFileSync(gguf, other);
+  const text = join(directory.path, "notes.gguf");
+  writeFileSync(text, "no model at all");
+  const start = (model: string[], demo: boolean) => startHeadrace({ demo, flags: { model } });
+  await expect(start(["/nowhere/x.gguf"], false)).rejects.toThrow("there is no such file");
+  await expect(start([text], false)).rejects.toThrow("is not a GGUF file");
+  await expect(start([other], true)).rejects.toThrow("gives the model id `tiny-demo`, as the demo model does");
+  await using server = await startHeadrace({ flags: { model: [other] } });
+  expect((await server.request("/v1/chat/completions", { body: body("tiny-demo") })).status).toBe(200);
+});
