@@ -33,6 +33,7 @@ export interface RelayOptions {
 
 const encoder = new TextEncoder();
 const keepAlive = encoder.encode(": keep-alive\n\n");
+const usageNull = ',"usage":null}';
 const heartbeat = Symbol("heartbeat");
 /** After `[DONE]` the rest of the connection is read this long, so that it can be used again. */
 const drainMs = 1_000;
@@ -213,7 +214,7 @@ class Relay {
     if (received === "[DONE]") return this.#done();
     const chunk = parseChunk(received);
     // JSON over several data lines: one line has to do for clients that read line by line.
-    const data = received.includes("\n") ? JSON.stringify(chunk) : received;
+    const data = received.includes("\n") ? JSON.stringify(chunk) : this.#withoutUsageNull(received, chunk);
     // The second form is vLLM's.
     if ((chunk["error"] !== undefined && chunk["error"] !== null) || chunk["object"] === "error") {
       const said = this.#dispatched && publicMessage(data, this.#dispatched.deployment.engine);
@@ -233,6 +234,13 @@ class Relay {
     if (roleAdded) edits["choices"] = JSON.stringify(choices);
     const text = Object.keys(edits).length === 0 ? data : editObject(data, scanObject(data), edits);
     return `data: ${text}\n\n`;
+  }
+
+  /** The usage that we asked for makes most servers end every chunk with this: the common case needs no scan. */
+  #withoutUsageNull(text: string, chunk: Chunk): string {
+    if (this.#wantsUsage || chunk["usage"] !== null || !text.endsWith(usageNull)) return text;
+    chunk["usage"] = undefined;
+    return `${text.slice(0, -usageNull.length)}}`;
   }
 
   /** Counts what the choices deliver; gives each choice's first delta its role. Returns whether it changed one. */
