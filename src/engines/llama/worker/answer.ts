@@ -2,7 +2,7 @@
 import { runChoices } from "./choices.ts";
 import type { Generation, Outcome } from "./generate.ts";
 import type { ReplyEvent } from "./reply-reader.ts";
-import { asRequestError, errorBody } from "./request-error.ts";
+import { asRequestError, errorBody, RequestError } from "./request-error.ts";
 import type { Runtime } from "./runtime.ts";
 
 export interface Usage {
@@ -111,7 +111,7 @@ async function* writeFrames(runtime: Runtime, request: Answer, signal: AbortSign
     yield `${usage}data: [DONE]\n\n`;
   } catch (error) {
     if (signal.aborted) return;
-    runtime.report(error);
+    if (!(error instanceof RequestError)) runtime.report("streaming an answer", error);
     // No [DONE] after an error: the SDKs raise on the event, and nobody can take the answer for complete.
     yield frame(errorBody(asRequestError(error)));
   }

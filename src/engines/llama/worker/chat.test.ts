@@ -177,7 +177,7 @@ test("json_object gives an object", async () => {
 test("a prompt that does not fit is refused with the limit and its length", async () => {
   const message = await worker.chatRefusal({ messages: [{ role: "user", content: "a ".repeat(1500) }] });
   expect(message).toBe(
-    "This model's maximum context length is 1024 tokens, but the messages come to 1509 tokens. Shorten the messages.",
+    "This model's maximum context length is 1024 tokens, but the length of messages is 1509 tokens. Shorten it.",
   );
   const huge = await worker.chatRefusal({ messages: [{ role: "user", content: "a ".repeat(3_000_000) }] });
   expect(huge).toContain("maximum context length is 1024 tokens");
@@ -190,13 +190,35 @@ test("a prompt that leaves one token gets one token, then the context is full", 
   const { usage, choices } = await worker.chat("", { messages: messages(1023 - frame) });
   expect(usage).toEqual({ prompt_tokens: 1023, completion_tokens: 1, total_tokens: 1024 });
   expect(choices[0]?.finish_reason).toBe("length");
-  expect(await worker.chatRefusal({ messages: messages(1024 - frame) })).toContain("come to 1024 tokens");
+  expect(await worker.chatRefusal({ messages: messages(1024 - frame) })).toContain(
+    "the length of messages is 1024 tokens",
+  );
 });
 
 test("a conversation that fills the context ends with length and is never shifted", async () => {
   const { usage, choices } = await worker.chat("Tell me a story.", { logit_bias: { 46: 100 } });
   expect(usage.total_tokens).toBe(1024);
   expect(choices[0]?.finish_reason).toBe("length");
+});
+
+test("a bias that forbids all that the grammar allows is an error, never an answer against the schema", async () => {
+  const opening = Array.from({ length: 2048 }, (_, token) => token as library.Token).filter(
+    (token) => model.detokenize([token]).includes("{") && !model.isEogToken(token),
+  );
+  const logit_bias = Object.fromEntries(opening.map((token) => [token, -100]));
+  const schema = { type: "object", properties: { a: { type: "integer" } }, required: ["a"] };
+  const response_format = { type: "json_schema", json_schema: { name: "x", schema } };
+  for (const temperature of [0, 1]) {
+    const options = { logit_bias, response_format, temperature };
+    expect(await worker.chatRefusal(options)).toMatch(/^logit_bias forbids .* response_format/);
+    const { chunks, done } = await streamChat(options);
+    expect(chunks.at(-1)?.error?.message).toMatch(/^logit_bias forbids .* response_format/);
+    expect(done).toBe(false);
+  }
+  // A ban that leaves another way is followed.
+  const other = { logit_bias: { [model.tokenize("{")[0] ?? 0]: -100 }, response_format: { type: "json_object" } };
+  const { choices } = await worker.chat("Hi", { ...other, max_tokens: 1 });
+  expect(choices[0]?.message.content).toMatch(/^\{./);
 });
 
 const refusals: [name: string, options: Record<string, unknown>, message: RegExp][] = [
@@ -223,9 +245,18 @@ for (const [name, options, message] of refusals) {
   });
 }
 
-test("tools that are not to be used need no template", async () => {
-  const tools = [{ type: "function", function: { name: "f" } }];
-  const { choices } = await worker.chat(question, { tools, tool_choice: "none" });
+test("tools that are not to be used are not looked at", async () => {
+  const one = { type: "function", function: { name: "f" } };
+  const custom = { type: "custom", custom: { name: "x" } };
+  const dotted = { type: "function", function: { name: "a.b", parameters: { type: "text" } } };
+  for (const tools of [[one], [custom], [dotted], Array(600).fill(one)]) {
+    const { choices } = await worker.chat(question, { tools, tool_choice: "none" });
+    expect(choices[0]?.message.content).toBe(expected);
+  }
+});
+
+test("asking for no log-probabilities is no error", async () => {
+  const { choices } = await worker.chat(question, { logprobs: false, top_logprobs: 0 });
   expect(choices[0]?.message.content).toBe(expected);
 });
 

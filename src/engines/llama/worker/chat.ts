@@ -54,16 +54,17 @@ function readChat(runtime: Runtime, fields: Fields): Answer {
       maxTokens,
       sampling,
       choice,
-      reader: new ReplyReader({
-        syntax,
-        stops,
-        startsInReasoning,
-        answerGrammar,
-        tools: tools?.callable ?? [],
-        startsInCall: tools?.forced ?? false,
-        parallelCalls: tools?.parallel ?? false,
-        startGrammar: (grammar) => grammars.start(grammar),
-      }),
+      startReader: () =>
+        new ReplyReader({
+          syntax,
+          stops,
+          startsInReasoning,
+          answerGrammar,
+          tools: tools?.callable ?? [],
+          startsInCall: tools?.forced ?? false,
+          parallelCalls: tools?.parallel ?? false,
+          startGrammar: (grammar) => grammars.start(grammar),
+        }),
     })),
   };
 }

@@ -67,6 +67,31 @@ test("an empty prompt starts a document of the model's own", async () => {
   expect(usage).toEqual({ prompt_tokens: 1, completion_tokens: 4, total_tokens: 5 });
 });
 
+test("max_tokens 0 generates nothing, also without echo and in a stream", async () => {
+  const silent = await complete({ max_tokens: 0 });
+  expect(silent.choices[0]).toMatchObject({ text: "", finish_reason: "length" });
+  expect(silent.usage).toEqual({ prompt_tokens: 4, completion_tokens: 0, total_tokens: 4 });
+  const body = { prompt, max_tokens: 0, echo: true, stream: true, stream_options: { include_usage: true } };
+  const { chunks, done } = await readEvents(await worker.post("/completions", body));
+  expect(chunks.map((chunk) => chunk.choices[0]?.text)).toEqual([prompt, "", undefined]);
+  expect(chunks.at(-1)?.usage).toEqual(silent.usage);
+  expect(done).toBe(true);
+});
+
+test("empty prompts are answered among others, with echo, in a stream, and with no tokens asked for", async () => {
+  const alone = await complete({ prompt: "", max_tokens: 4 });
+  const mixed = await complete({ prompt: ["", prompt], echo: true, max_tokens: 4 });
+  expect(mixed.choices.map(({ text }) => text?.startsWith(prompt))).toEqual([false, true]);
+  expect(mixed.choices[0]?.text).toBe(alone.choices[0]?.text ?? "");
+  expect(mixed.usage.prompt_tokens).toBe(5);
+  const { chunks } = await readEvents(
+    await worker.post("/completions", { prompt: "", echo: true, max_tokens: 4, temperature: 0, stream: true }),
+  );
+  expect(chunks.map((chunk) => chunk.choices[0]?.text ?? "").join("")).toBe(alone.choices[0]?.text ?? "");
+  const nothing = await complete({ prompt: "", max_tokens: 0, echo: true });
+  expect(nothing.choices[0]).toMatchObject({ text: "", finish_reason: "length" });
+});
+
 test("a stop text ends the completion", async () => {
   const whole = (await complete({})).choices[0]?.text ?? "";
   const { choices } = await complete({ stop: whole.slice(8, 12) });

@@ -47,18 +47,19 @@ function readCompletion(runtime: Runtime, fields: Fields): Answer {
         maxTokens,
         sampling,
         choice: index * count + copy,
-        reader: new ReplyReader<LlamaGrammarEvaluationState>({
-          syntax: plainSyntax,
-          stops,
-          startsInReasoning: false,
-          answerGrammar: undefined,
-          tools: [],
-          startsInCall: false,
-          parallelCalls: false,
-          startGrammar: () => {
-            throw new Error("a completion has no grammar");
-          },
-        }),
+        startReader: () =>
+          new ReplyReader<LlamaGrammarEvaluationState>({
+            syntax: plainSyntax,
+            stops,
+            startsInReasoning: false,
+            answerGrammar: undefined,
+            tools: [],
+            startsInCall: false,
+            parallelCalls: false,
+            startGrammar: () => {
+              throw new Error("a completion has no grammar");
+            },
+          }),
       }),
     ),
   );

@@ -63,6 +63,11 @@ test("an input of exactly the context length is taken, and one token more is ref
   expect(message).toBe("input[1] comes to 1025 tokens; this model takes at most 1024. Split the text.");
 });
 
+test("an input of tokens that is too long is called by the name that it has in the request", async () => {
+  const message = await worker.refusal("/embeddings", { input: Array(1025).fill(97) });
+  expect(message).toStartWith("input comes to 1025 tokens");
+});
+
 test("requests at the same time do not mix", async () => {
   const alone = await Promise.all(texts.map((input) => embed({ input })));
   const together = await Promise.all([...texts, ...texts].map((input) => embed({ input })));

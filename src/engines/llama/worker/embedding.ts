@@ -32,7 +32,8 @@ export class Embedder {
       throw invalid(`dimensions must be ${size}: this model's embeddings have no other length.`);
     }
     const inputs = readTextInputs(fields, "input", vocabularySize);
-    const single = !Array.isArray(fields.value("input"));
+    const value = fields.value("input");
+    const single = !Array.isArray(value) || typeof value[0] === "number";
     const context = await this.#open();
     const lengths = inputs.map((input, index) => this.#measure(context, input, single ? "input" : `input[${index}]`));
     const vectors = await this.#inTurn(async () => {

@@ -3,6 +3,7 @@
 // (trap 6) and at the token limit, does not tell how many tokens it made, and cannot wait for a slow client.
 import type { LlamaContextSequence, LlamaGrammarEvaluationState, Token } from "node-llama-cpp";
 import type { ReplyEvent, ReplyReader } from "./reply-reader.ts";
+import { invalid } from "./request-error.ts";
 import type { Runtime } from "./runtime.ts";
 import { evaluateOptions, type Sampling } from "./sampling.ts";
 import { TokenText } from "./token-text.ts";
@@ -14,7 +15,8 @@ export interface Generation {
   sampling: Sampling;
   /** Index among the choices of the request. */
   choice: number;
-  reader: ReplyReader<LlamaGrammarEvaluationState>;
+  /** Called when the generation's turn has come: starting a grammar takes milliseconds, and a request may have many. */
+  startReader: () => ReplyReader<LlamaGrammarEvaluationState>;
 }
 
 export interface Outcome {
@@ -53,10 +55,11 @@ export async function* generate(
 async function* generateOn(
   sequence: LlamaContextSequence,
   runtime: Runtime,
-  { prompt, maxTokens, sampling, choice, reader }: Generation,
+  { prompt, maxTokens, sampling, choice, startReader }: Generation,
   signal: AbortSignal,
 ): AsyncGenerator<ReplyEvent[], Outcome> {
   const { model } = runtime;
+  const reader = startReader();
   const limit = Math.min(maxTokens, runtime.context.contextSize - prompt.length);
   const last = await evaluatePrompt(sequence, runtime, prompt, signal);
   const generated: Token[] = [];
@@ -70,6 +73,7 @@ async function* generateOn(
       signal.throwIfAborted();
       if (step.done === true || step.value === undefined) throw new Error("the sequence ended without a token");
       const token = step.value;
+      if (sampling.banned.has(token)) throw nothingAllowed();
       generated.push(token);
       runtime.generatedTokens += 1;
       if (model.isEogToken(token)) {
@@ -90,6 +94,14 @@ async function* generateOn(
   } finally {
     await steps.return();
   }
+}
+
+/** A forbidden token is only chosen when the grammar leaves no other. */
+function nothingAllowed(): Error {
+  return invalid(
+    "logit_bias forbids every token with which the answer could go on as response_format or the tools demand. " +
+      "Forbid fewer tokens.",
+  );
 }
 
 function finished(reader: ReplyReader<LlamaGrammarEvaluationState>): "stop" | "tool_calls" {

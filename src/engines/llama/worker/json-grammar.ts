@@ -62,10 +62,6 @@ export class GrammarRules {
     this.#rules.set(name, expression);
   }
 
-  get size(): number {
-    return this.#rules.size;
-  }
-
   /** The whole grammar text; `root` is what the model has to write. */
   grammar(root: string): string {
     const lines = [`root ::= ${root}`];
@@ -73,6 +69,38 @@ export class GrammarRules {
     for (const [name, expression] of Object.entries(baseRules)) lines.push(`${name} ::= ${expression}`);
     return lines.join("\n");
   }
+}
+
+/** Beyond so many characters only strings that differ earlier, or end there, are let through. */
+const deepestDifference = 100;
+
+/**
+ * A JSON string that is none of the texts. While it could still become one of them it is written without escapes.
+ * @param spend is told of each rule that this takes
+ */
+export function otherString(rules: GrammarRules, texts: readonly string[], spend: (rules: number) => void): string {
+  const rest = (suffixes: readonly string[], depth: number): string => {
+    spend(1);
+    const groups = new Map<string, string[]>();
+    for (const suffix of suffixes) {
+      if (suffix === "") continue;
+      const first = String.fromCodePoint(suffix.codePointAt(0) ?? 0);
+      const group = groups.get(first);
+      if (group === undefined) groups.set(first, [suffix.slice(first.length)]);
+      else group.push(suffix.slice(first.length));
+    }
+    const plain = [...groups].filter(([first]) => JSON.stringify(first) === `"${first}"`);
+    const going = depth < deepestDifference ? plain : [];
+    const differing = plain.map(([first]) => `\\U${(first.codePointAt(0) ?? 0).toString(16).padStart(8, "0")}`);
+    return rules.add(
+      alternatives([
+        ...(suffixes.includes("") ? [] : ['""']),
+        ...going.map(([first, group]) => `${literal(first)} ${rest(group, depth + 1)}`),
+        `[^"\\\\\\x7F\\x00-\\x1F${differing.join("")}] char*`,
+      ]),
+    );
+  };
+  return texts.length === 0 ? "string" : rules.add(`"\\"" ${rest(texts, 0)} "\\""`);
 }
 
 /** Any JSON object, as `response_format: {"type": "json_object"}` asks for. */

@@ -1,29 +1,30 @@
 // Translates a JSON Schema into a grammar that lets the model write only JSON of that schema.
 // The library's own translation drops what it does not know (anyOf becomes null, optional properties become required).
 import { isObject, type JsonObject } from "./fields.ts";
-import { alternatives, GrammarRules, literal } from "./json-grammar.ts";
+import { alternatives, GrammarRules, literal, otherString } from "./json-grammar.ts";
+import { resolvePointer } from "./json-pointer.ts";
+import {
+  constraints,
+  hasType,
+  impliedType,
+  readTypes,
+  refuseBeside,
+  refuseUnsupported,
+  type TypeName,
+  textFormats,
+} from "./json-schema-keywords.ts";
+import { mergeSchemas, mergeWork } from "./json-schema-merge.ts";
 import { invalid } from "./request-error.ts";
 
-/** Change what is valid in ways that a grammar cannot follow: always refused. */
-const unsupportedKeywords = ["not", "if", "then", "else", "patternProperties", "dependentSchemas", "$dynamicRef"];
-/** Narrow what is otherwise right: refused when the client asks for strictness, else left to the model. */
-const unenforcedKeywords = [
-  "pattern",
-  "minimum",
-  "maximum",
-  "exclusiveMinimum",
-  "exclusiveMaximum",
-  "multipleOf",
-  "uniqueItems",
-  "contains",
-  "minProperties",
-  "maxProperties",
-  "propertyNames",
-  "dependentRequired",
-];
 /** llama.cpp refuses grammars with longer repetitions. */
 const mostRepetitions = 1000;
-const mostRules = 5000;
+/** Schemas can ask for work that grows exponentially with their length; each unit takes microseconds. */
+const mostWork = 5000;
+/** What llama.cpp's compiler makes of these takes longer than ours. */
+const workPerOptional = 2;
+const repetitionsPerWork = 50;
+/** Characters of literal text that count as a unit of work. */
+const textPerWork = 100;
 const deepestNesting = 100;
 
 export interface SchemaOptions {
@@ -31,6 +32,13 @@ export interface SchemaOptions {
   path: string;
   /** Whether the client asked that every keyword be enforced. */
   strict: boolean;
+  /** Shared by the schemas of one request; default: a schema's own. */
+  budget?: WorkBudget;
+}
+
+/** How much work a request may ask for; used up as it goes. */
+export interface WorkBudget {
+  left: number;
 }
 
 /** The grammar text for a schema. Throws a RequestError (400) that names the keyword that cannot be enforced. */
@@ -46,47 +54,102 @@ class SchemaTranslation {
   readonly #references = new Map<string, string>();
   /** References that are being followed and have not met a bracket yet: one of them again would never end. */
   #leading = new Set<string>();
+  readonly #budget: WorkBudget;
 
   constructor(root: unknown, options: SchemaOptions) {
     this.#root = root;
     this.#options = options;
+    this.#budget = options.budget ?? { left: mostWork };
   }
 
   expression(schema: unknown, path: string, depth: number): string {
+    this.#spend(1);
     if (schema === true) return "value";
     if (!isObject(schema)) throw invalid(`${path} must be a JSON Schema object.`);
     if (depth > deepestNesting)
       throw invalid(`${path} is nested too deeply; at most ${deepestNesting} levels are allowed.`);
-    if (this.rules.size > mostRules) throw invalid(`${this.#options.path} is too large; simplify it.`);
-    this.#refuseUnsupported(schema, path);
-    const expression = this.#single(schema, path, depth);
-    return schema["nullable"] === true ? alternatives([expression, "null"]) : expression;
+    refuseUnsupported(schema, path, this.#options.strict);
+    const { nullable, ...rest } = schema;
+    const expression = this.#single(rest, path, depth);
+    return nullable === true ? alternatives([expression, "null"]) : expression;
+  }
+
+  #spend(work: number): void {
+    this.#budget.left -= work;
+    if (this.#budget.left < 0) throw invalid(`${this.#options.path} is too large or too entangled; simplify it.`);
   }
 
   #single(schema: JsonObject, path: string, depth: number): string {
-    const { $ref: reference, const: constant, enum: choices, allOf, type } = schema;
-    if (typeof reference === "string") return this.#reference(reference, path, depth);
-    if (constant !== undefined) return literal(JSON.stringify(constant));
-    if (choices !== undefined) {
-      if (!Array.isArray(choices) || choices.length === 0) throw invalid(`${path}.enum must be a non-empty array.`);
-      return this.rules.add(alternatives(choices.map((choice) => literal(JSON.stringify(choice)))));
+    const { $ref: reference, type } = schema;
+    if (schema["allOf"] !== undefined) return this.#all(schema, path, depth);
+    if (reference !== undefined) {
+      refuseBeside(schema, "$ref", [], path);
+      return this.#reference(reference, path, depth);
     }
-    for (const keyword of ["anyOf", "oneOf"]) {
-      const options = schema[keyword];
-      if (options !== undefined) return this.#union(options, `${path}.${keyword}`, depth);
+    if (schema["const"] !== undefined) return this.#literals(schema, "const", [schema["const"]], path);
+    if (schema["enum"] !== undefined) return this.#literals(schema, "enum", schema["enum"], path);
+    for (const keyword of ["anyOf", "oneOf"] as const) {
+      if (schema[keyword] !== undefined) return this.#union(schema, keyword, path, depth);
     }
-    if (allOf !== undefined) return this.expression(mergeAll(schema, `${path}.allOf`), path, depth + 1);
-    if (Array.isArray(type)) {
-      return this.#union(
-        type.map((one) => ({ ...schema, type: one })),
-        path,
-        depth,
-      );
-    }
-    return this.#typed(typeof type === "string" ? type : impliedType(schema), schema, path, depth);
+    const types = type === undefined ? [impliedType(schema)] : readTypes(type, `${path}.type`);
+    const expressions = types.map((one) => this.#typed(one, schema, path, depth));
+    return expressions.length === 1 ? (expressions[0] ?? "") : this.rules.add(alternatives(expressions));
   }
 
-  #typed(type: string | undefined, schema: JsonObject, path: string, depth: number): string {
+  #literals(schema: JsonObject, keyword: "const" | "enum", values: unknown, path: string): string {
+    refuseBeside(schema, keyword, ["type"], path);
+    if (!Array.isArray(values) || values.length === 0) throw invalid(`${path}.enum must be a non-empty array.`);
+    const types = schema["type"] === undefined ? undefined : readTypes(schema["type"], `${path}.type`);
+    const fitting = values.filter((value) => types?.some((type) => hasType(value, type)) ?? true);
+    if (fitting.length === 0)
+      throw invalid(`${path}.${keyword} holds no value of the type that ${path}.type asks for.`);
+    const texts = fitting.map((value) => JSON.stringify(value));
+    this.#spend(texts.reduce((work, text) => work + 1 + text.length / textPerWork, 0));
+    return this.rules.add(alternatives(texts.map(literal)));
+  }
+
+  /** Parts that must all hold: merged into one schema. */
+  #all(schema: JsonObject, path: string, depth: number): string {
+    const { allOf, ...own } = schema;
+    if (!Array.isArray(allOf) || allOf.length === 0) throw invalid(`${path}.allOf must be a non-empty array.`);
+    const parts = [...allOf.filter((part) => part !== true), ...(constraints(own).length > 0 ? [own] : [])];
+    if (parts.length < 2) return this.expression(parts[0] ?? true, `${path}.allOf[0]`, depth + 1);
+    return this.#merged(parts, `${path}.allOf`, depth);
+  }
+
+  #union(schema: JsonObject, keyword: "anyOf" | "oneOf", path: string, depth: number): string {
+    const { [keyword]: options, ...own } = schema;
+    if (!Array.isArray(options) || options.length === 0) {
+      throw invalid(`${path}.${keyword} must be a non-empty array.`);
+    }
+    const kept = constraints(own);
+    const base = Object.fromEntries(kept.map((key) => [key, own[key]]));
+    const expressions = options.map((option, index) => {
+      const place = `${path}.${keyword}[${index}]`;
+      if (kept.length === 0) return this.expression(option, place, depth + 1);
+      // What stands beside the alternatives holds for each of them.
+      return option === true ? this.expression(base, path, depth + 1) : this.#merged([base, option], place, depth);
+    });
+    return this.rules.add(alternatives(expressions));
+  }
+
+  #merged(parts: readonly unknown[], path: string, depth: number): string {
+    const resolved = parts.map((part) => {
+      let schema = part;
+      while (isObject(schema) && schema["$ref"] !== undefined) {
+        this.#spend(1);
+        refuseBeside(schema, "$ref", [], path);
+        schema = this.#resolve(schema["$ref"], path);
+      }
+      if (schema === true) return {};
+      if (!isObject(schema)) throw invalid(`${path} must hold JSON Schema objects.`);
+      this.#spend(mergeWork(schema));
+      return schema;
+    });
+    return this.expression(mergeSchemas(resolved, path), path, depth + 1);
+  }
+
+  #typed(type: TypeName | undefined, schema: JsonObject, path: string, depth: number): string {
     switch (type) {
       case undefined:
         return "value";
@@ -101,10 +164,6 @@ class SchemaTranslation {
       case "boolean":
       case "null":
         return type;
-      default:
-        throw invalid(
-          `${path}.type must be one of "object", "array", "string", "number", "integer", "boolean", "null".`,
-        );
     }
   }
 
@@ -116,54 +175,58 @@ class SchemaTranslation {
     return expression;
   }
 
-  #union(options: unknown, path: string, depth: number): string {
-    if (!Array.isArray(options) || options.length === 0) throw invalid(`${path} must be a non-empty array.`);
-    const expressions = options.map((option, index) => this.expression(option, `${path}[${index}]`, depth + 1));
-    return this.rules.add(alternatives(expressions));
-  }
-
-  #reference(reference: string, path: string, depth: number): string {
-    if (this.#leading.has(reference)) throw invalid(`${path}.$ref "${reference}" only refers to itself.`);
-    const known = this.#references.get(reference);
+  #reference(reference: unknown, path: string, depth: number): string {
+    const target = this.#resolve(reference, path);
+    const key = String(reference);
+    if (this.#leading.has(key)) throw invalid(`${path}.$ref "${key}" only refers to itself.`);
+    const known = this.#references.get(key);
     if (known !== undefined) return known;
     const name = this.rules.reserve();
-    this.#references.set(reference, name);
-    this.#leading.add(reference);
-    this.rules.define(name, this.expression(this.#resolve(reference, path), `${path}.$ref`, depth + 1));
-    this.#leading.delete(reference);
+    this.#references.set(key, name);
+    this.#leading.add(key);
+    this.rules.define(name, this.expression(target, `${path}.$ref`, depth + 1));
+    this.#leading.delete(key);
     return name;
   }
 
-  /** JSON Pointer (RFC 6901) within the schema itself. */
-  #resolve(reference: string, path: string): unknown {
-    const unresolved = invalid(`${path}.$ref "${reference}" does not point into the schema; use "#/$defs/…".`);
-    if (!reference.startsWith("#")) throw unresolved;
-    let target: unknown = this.#root;
-    for (const part of reference.slice(1).split("/").slice(1)) {
-      const key = decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
-      if (!isObject(target) || !Object.hasOwn(target, key)) throw unresolved;
-      target = target[key];
-    }
-    return target;
+  #resolve(reference: unknown, path: string): unknown {
+    if (typeof reference !== "string") throw invalid(`${path}.$ref must be a string.`);
+    this.#spend(reference.length / textPerWork);
+    const target = resolvePointer(this.#root, reference);
+    if (target !== undefined) return target;
+    throw invalid(`${path}.$ref "${reference}" does not point into the schema; use "#/$defs/…".`);
   }
 
   #object(schema: JsonObject, path: string, depth: number): string {
-    const { properties, required, additionalProperties } = schema;
+    const { properties, required = [], additionalProperties } = schema;
     if (properties !== undefined && !isObject(properties)) throw invalid(`${path}.properties must be an object.`);
+    if (!isTextArray(required)) throw invalid(`${path}.required must be an array of strings.`);
     const names = Object.keys(properties ?? {});
-    const needed = new Set(Array.isArray(required) ? required : []);
+    const needed = new Set(required);
     // Where the schema names its properties and says no more, others would be inventions of the model.
     const extra = additionalProperties ?? properties === undefined;
-    const pair = (name: string) => {
-      const value = this.expression(properties?.[name], `${path}.properties.${name}`, depth + 1);
+    const pair = (name: string, value: string) => {
+      this.#spend(name.length / textPerWork);
       return this.rules.add(`${literal(JSON.stringify(name))} ":" space ${value}`);
     };
-    const first = names.filter((name) => needed.has(name)).map(pair);
-    const optional = names.filter((name) => !needed.has(name)).map(pair);
+    const property = (name: string) =>
+      pair(name, this.expression(properties?.[name], `${path}.properties.${name}`, depth + 1));
+    const first = names.filter((name) => needed.has(name)).map(property);
+    const optional = names.filter((name) => !needed.has(name)).map(property);
+    this.#spend(optional.length * workPerOptional);
+    for (const name of needed) {
+      if (properties !== undefined && Object.hasOwn(properties, name)) continue;
+      if (additionalProperties === false) {
+        throw invalid(`${path}.required names "${name}", which properties lacks and additionalProperties forbids.`);
+      }
+      first.push(pair(name, this.expression(additionalProperties ?? true, `${path}.additionalProperties`, depth + 1)));
+    }
+    // Another member of the same name would take the place of the one that follows the schema.
+    const other = () => otherString(this.rules, names, (work) => this.#spend(work));
     const free =
       extra === false
         ? undefined
-        : `string ":" space ${this.expression(extra, `${path}.additionalProperties`, depth + 1)}`;
+        : `${other()} ":" space ${this.expression(extra, `${path}.additionalProperties`, depth + 1)}`;
     return this.rules.add(`"{" space ${this.#members(first, optional, free)} "}"`);
   }
 
@@ -181,14 +244,16 @@ class SchemaTranslation {
   }
 
   #array(schema: JsonObject, path: string, depth: number): string {
-    const { items, prefixItems } = schema;
-    const fixed = Array.isArray(prefixItems)
-      ? prefixItems.map((item, index) => this.expression(item, `${path}.prefixItems[${index}]`, depth + 1))
-      : [];
+    const { items, prefixItems = [] } = schema;
+    if (!Array.isArray(prefixItems)) throw invalid(`${path}.prefixItems must be an array.`);
+    const fixed = prefixItems.map((item, index) => this.expression(item, `${path}.prefixItems[${index}]`, depth + 1));
     const least = this.#repetitions(schema, "minItems", path) ?? 0;
     const most = this.#repetitions(schema, "maxItems", path);
     if (most !== undefined && most < Math.max(least, fixed.length)) {
       throw invalid(`${path}.maxItems must not be less than minItems or the number of prefixItems.`);
+    }
+    if (items === false && least > fixed.length) {
+      throw invalid(`${path}.minItems must not be more than the number of prefixItems where items is false.`);
     }
     const item =
       items === false ? undefined : this.rules.add(this.expression(items ?? true, `${path}.items`, depth + 1));
@@ -208,12 +273,15 @@ class SchemaTranslation {
   }
 
   #string(schema: JsonObject, path: string): string {
-    const { format } = schema;
-    if (format === "date" || format === "time" || format === "uuid") return `"\\"" ${format} "\\""`;
-    if (format === "date-time") return '"\\"" date "T" time "\\""';
     const least = this.#repetitions(schema, "minLength", path) ?? 0;
     const most = this.#repetitions(schema, "maxLength", path);
     if (most !== undefined && most < least) throw invalid(`${path}.maxLength must not be less than minLength.`);
+    const format = textFormats.get(schema["format"]);
+    if (format !== undefined) {
+      const bound = least > format.shortest ? "minLength" : "maxLength";
+      if (bound === "maxLength" && (most ?? format.longest) >= format.longest) return `"\\"" ${format.grammar} "\\""`;
+      throw invalid(`${path}.${bound} cannot be enforced beside the format. Remove one of them.`);
+    }
     if (least === 0 && most === undefined) return "string";
     return this.rules.add(`"\\"" char{${least},${most ?? ""}} "\\""`);
   }
@@ -222,60 +290,14 @@ class SchemaTranslation {
     const value = schema[keyword];
     if (value === undefined) return undefined;
     if (!Number.isInteger(value) || (value as number) < 0) throw invalid(`${path}.${keyword} must be a whole number.`);
+    this.#spend(Math.min(value as number, mostRepetitions) / repetitionsPerWork);
     if ((value as number) <= mostRepetitions) return value as number;
     // A high upper limit that is not asked for strictly may be left open; a lower limit may not.
     if (keyword.startsWith("max") && !this.#options.strict) return undefined;
     throw invalid(`${path}.${keyword} must be at most ${mostRepetitions}.`);
   }
-
-  #refuseUnsupported(schema: JsonObject, path: string): void {
-    for (const keyword of unsupportedKeywords) {
-      if (schema[keyword] !== undefined)
-        throw invalid(`${path}.${keyword}: this keyword cannot be enforced. Remove it.`);
-    }
-    if (!this.#options.strict) return;
-    for (const keyword of unenforcedKeywords) {
-      if (schema[keyword] === undefined || isVacuous(keyword, schema[keyword])) continue;
-      throw invalid(`${path}.${keyword}: this keyword cannot be enforced. Remove it, or send "strict": false.`);
-    }
-  }
 }
 
-/** Schema libraries write the limits of safe integers for a plain integer. */
-function isVacuous(keyword: string, value: unknown): boolean {
-  if (value === false) return true;
-  if (typeof value !== "number") return false;
-  if (keyword === "minimum") return value <= Number.MIN_SAFE_INTEGER;
-  return keyword === "maximum" && value >= Number.MAX_SAFE_INTEGER;
-}
-
-function impliedType(schema: JsonObject): string | undefined {
-  if (schema["properties"] !== undefined || schema["additionalProperties"] !== undefined) return "object";
-  return schema["items"] !== undefined || schema["prefixItems"] !== undefined ? "array" : undefined;
-}
-
-/** One object schema out of the parts; what a later part says of a keyword wins. */
-function mergeAll(schema: JsonObject, path: string): JsonObject {
-  const { allOf, ...own } = schema;
-  if (!Array.isArray(allOf) || allOf.length === 0) throw invalid(`${path} must be a non-empty array.`);
-  const merged: Record<string, unknown> = {};
-  for (const part of [...allOf, own]) {
-    if (!isObject(part)) throw invalid(`${path} must hold JSON Schema objects.`);
-    if (part["$ref"] !== undefined && allOf.length > 1)
-      throw invalid(`${path}: $ref beside other parts cannot be merged.`);
-    const properties = { ...asObject(merged["properties"]), ...asObject(part["properties"]) };
-    const required = [...asArray(merged["required"]), ...asArray(part["required"])];
-    Object.assign(merged, part);
-    if (Object.keys(properties).length > 0) merged["properties"] = properties;
-    if (required.length > 0) merged["required"] = required;
-  }
-  return merged;
-}
-
-function asObject(value: unknown): JsonObject {
-  return isObject(value) ? value : {};
-}
-
-function asArray(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
+function isTextArray(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((entry) => typeof entry === "string");
 }

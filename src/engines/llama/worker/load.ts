@@ -62,7 +62,7 @@ export async function load(settings: WorkerSettings, { log, giveUp }: LoadHooks)
       parallel: sequences,
       threads,
       vocabularySize: tokens.length,
-      report: (error) => log(`error: ${error instanceof Error ? error.message : String(error)}`),
+      report: (doing, error) => log(`error: unexpected failure while ${doing}: ${errorText(error)}`),
       longestTokenBytes: tokens.reduce((longest, token) => Math.max(longest, Buffer.byteLength(token)), 1),
     };
     if (!facts.capabilities.completion) return runtime;
@@ -82,6 +82,13 @@ export async function load(settings: WorkerSettings, { log, giveUp }: LoadHooks)
     reason ||= error instanceof Error ? error.message : String(error);
     throw new ModelFileError(`The model ${modelPath} could not be loaded: ${reason}`, { cause: error });
   }
+}
+
+/** With the place in the code, as the library's messages are short ("Object is disposed"). */
+function errorText(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const place = /^\s*at (?:async )?([\w.#<>]+)/m.exec(error.stack ?? "")?.[1];
+  return `${error.name}: ${error.message}${place === undefined ? "" : ` (in ${place})`}`;
 }
 
 function readChat(library: Library, model: LlamaModel, template: string): Chat {

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { toolTemplate } from "./testing/templates.ts";
 import {
@@ -127,6 +127,19 @@ test("ends when its parent does, at once and in the middle of a generation", asy
   expect(await child.exited).toBe(0);
   expect(performance.now() - started).toBeLessThan(2000);
   expect(existsSync(socket)).toBe(false);
+});
+
+test("takes an empty directory of the socket with it, and leaves one that holds something else", async () => {
+  const own = join(directory.path, "own");
+  for (const other of [undefined, "other"]) {
+    mkdirSync(own);
+    if (other !== undefined) writeFileSync(join(own, other), "");
+    const child = spawnWorker({ socket: join(own, "worker.sock"), modelPath: demoModel, modelId: "tiny" });
+    expect(await firstLine(child.stdout)).toMatchObject({ ready: true });
+    child.stdin.end();
+    expect(await child.exited).toBe(0);
+    expect(existsSync(own)).toBe(other !== undefined);
+  }
 });
 
 test("ends on SIGTERM, also while it loads", async () => {

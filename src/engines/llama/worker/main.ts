@@ -1,6 +1,7 @@
 // The worker process: serves one GGUF model on a Unix domain socket, so that a crash of native code ends only it
 // (engine trap 10). `main.ts <settings as JSON>` serves; `main.ts --inspect <file>` describes a file and ends.
-import { rmSync } from "node:fs";
+import { rmdirSync, rmSync } from "node:fs";
+import { dirname } from "node:path";
 import { loadLibrary } from "./library.ts";
 import { load } from "./load.ts";
 import { type ModelFacts, readModelFacts } from "./model-facts.ts";
@@ -22,6 +23,15 @@ function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** A gateway that was killed cannot clear away the directory that it made for the socket. */
+function removeIfEmpty(directory: string): void {
+  try {
+    rmdirSync(directory);
+  } catch {
+    // Something else is in it, or it is gone already.
+  }
+}
+
 async function inspect(path: string): Promise<number> {
   try {
     const { chatTemplate: _, author: __, ...facts }: ModelFacts = await readModelFacts(await loadLibrary(), path);
@@ -41,8 +51,13 @@ async function run(json: string): Promise<void> {
     process.exit(0);
   };
   process.on("SIGTERM", end);
+  const orphaned = () => {
+    rmSync(settings.socket, { force: true });
+    removeIfEmpty(dirname(settings.socket));
+    process.exit(0);
+  };
   // The parent holds the other end open for as long as it lives, so a killed gateway leaves no engine behind.
-  process.stdin.on("end", end).on("close", end).on("error", end).resume();
+  process.stdin.on("end", orphaned).on("close", orphaned).on("error", orphaned).resume();
   const giveUp = (error: unknown) => {
     log(`error: the engine cannot go on: ${reasonOf(error)}`);
     // The gateway starts a new one.
@@ -61,7 +76,9 @@ async function run(json: string): Promise<void> {
 }
 
 // A stray rejection in the library concerns one generation; the others go on.
-process.on("unhandledRejection", (reason) => log(`error: ${reasonOf(reason)}`));
+process.on("unhandledRejection", (reason) =>
+  log(`error: unexpected failure outside of any request: ${reasonOf(reason)}`),
+);
 
 const [first = "", second = ""] = process.argv.slice(2);
 if (first === "--inspect") process.exit(await inspect(second));

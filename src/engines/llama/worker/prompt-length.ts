@@ -17,8 +17,8 @@ export function checkPromptLength(runtime: Runtime, prompt: readonly Token[], wh
 
 function overlong(contextSize: number, count: string, what: string): Error {
   return invalid(
-    `This model's maximum context length is ${contextSize} tokens, but the ${what} come to ${count} tokens. ` +
-      `Shorten the ${what}.`,
+    `This model's maximum context length is ${contextSize} tokens, but the length of ${what} is ${count} tokens. ` +
+      "Shorten it.",
   );
 }
 

@@ -37,7 +37,8 @@ export function readChoiceCount(fields: Fields): number {
 export function refuseLogprobs(fields: Fields): void {
   for (const key of ["logprobs", "top_logprobs"]) {
     const value = fields.value(key);
-    if (value !== undefined && value !== false) {
+    const none = value === undefined || value === false || (key === "top_logprobs" && value === 0);
+    if (!none) {
       throw invalid(`${key}: the built-in engine cannot tell log-probabilities. Leave it out, or use another model.`);
     }
   }

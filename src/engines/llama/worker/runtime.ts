@@ -21,8 +21,11 @@ export interface ModelRuntime {
   vocabularySize: number;
   /** A token stands for at most so many bytes of text. */
   longestTokenBytes: number;
-  /** Writes what the operator should know of a failed request to the log: never what a client sent. */
-  report: (error: unknown) => void;
+  /**
+   * Writes what the operator should know of an unexpected failure to the log: never what a client sent.
+   * @param doing what was being done, e.g. "streaming the answer"
+   */
+  report: (doing: string, error: unknown) => void;
 }
 
 export interface Chat {

@@ -17,8 +17,11 @@ export interface Sampling {
   minP: number;
   frequencyPenalty: number;
   presencePenalty: number;
+  /** Any whole number. */
   seed: number | undefined;
   bias: TokenBias | undefined;
+  /** Tokens that the client forbids. */
+  banned: ReadonlySet<Token>;
 }
 
 /**
@@ -26,6 +29,12 @@ export interface Sampling {
  * sensible is left, and sorting a vocabulary of 150,000 for every token takes milliseconds.
  */
 const mostCandidates = 1000;
+
+/**
+ * Makes a token impossible beside any other. Not minus infinity: where a grammar allows none but forbidden tokens, the
+ * sampler would choose among all that are at minus infinity, so write what the grammar forbids.
+ */
+const bannedLogit = -1e6;
 
 /** Reads `temperature`, `top_p`, `top_k`, `min_p`, the penalties, `seed` and `logit_bias`. Defaults as in the API. */
 export function readSampling(fields: Fields, library: Library, model: LlamaModel, vocabularySize: number): Sampling {
@@ -41,9 +50,8 @@ export function readSampling(fields: Fields, library: Library, model: LlamaModel
     minP: fields.number("min_p", 0, 1) ?? 0,
     frequencyPenalty: fields.number("frequency_penalty", -2, 2) ?? 0,
     presencePenalty: fields.number("presence_penalty", -2, 2) ?? 0,
-    // llama.cpp takes 32 bits.
-    seed: seed === undefined ? undefined : (seed as number) >>> 0,
-    bias: readBias(fields.value("logit_bias"), library, model, vocabularySize),
+    seed: seed as number | undefined,
+    ...readBias(fields.value("logit_bias"), library, model, vocabularySize),
   };
 }
 
@@ -66,7 +74,7 @@ export function evaluateOptions(
     topP: sampling.topP,
     topK: sampling.topK,
     minP: sampling.minP,
-    seed: seed === undefined ? randomSeed() : (seed + choice) >>> 0,
+    seed: seed === undefined ? randomSeed() : choiceSeed(seed, choice),
     grammarEvaluationState: grammar,
     yieldEogToken: true,
     ...(bias === undefined ? {} : { tokenBias: bias }),
@@ -84,15 +92,30 @@ export function evaluateOptions(
   };
 }
 
+/**
+ * The 32 bits that llama.cpp takes. The first choice of a small seed has the seed itself; everything else is spread, so
+ * that the second choice is not the first one of the next seed.
+ */
+export function choiceSeed(seed: number, choice: number): number {
+  if (choice === 0 && seed >= 0 && seed <= 0xffff_ffff) return seed;
+  return Bun.hash.xxHash32(`${seed} ${choice}`);
+}
+
 function randomSeed(): number {
   return crypto.getRandomValues(new Uint32Array(1))[0] ?? 0;
 }
 
-function readBias(value: unknown, library: Library, model: LlamaModel, vocabularySize: number): TokenBias | undefined {
-  if (value === undefined) return undefined;
+function readBias(
+  value: unknown,
+  library: Library,
+  model: LlamaModel,
+  vocabularySize: number,
+): Pick<Sampling, "bias" | "banned"> {
+  const banned = new Set<Token>();
+  if (value === undefined) return { bias: undefined, banned };
   if (!isObject(value)) throw invalid("logit_bias must be an object of token ids and numbers from -100 to 100.");
   const entries = Object.entries(value);
-  if (entries.length === 0) return undefined;
+  if (entries.length === 0) return { bias: undefined, banned };
   const biases = library.TokenBias.for(model);
   for (const [key, bias] of entries) {
     const token = Number(key);
@@ -105,7 +128,8 @@ function readBias(value: unknown, library: Library, model: LlamaModel, vocabular
     // The library takes no bias for tokens that end a reply; saying nothing would look like success.
     if (model.isEogToken(token as Token))
       throw invalid(`logit_bias.${key}: this token ends the reply and takes no bias.`);
-    biases.set(token as Token, bias === -100 ? "never" : { logit: bias });
+    if (bias === -100) banned.add(token as Token);
+    biases.set(token as Token, { logit: bias === -100 ? bannedLogit : bias });
   }
-  return biases;
+  return { bias: biases, banned };
 }

@@ -35,7 +35,7 @@ export function serve(socket: string, runtime: ModelRuntime | Runtime): void {
     maxRequestBodySize: largestBodyBytes,
     async fetch(request) {
       try {
-        const path = new URL(request.url).pathname;
+        const path = requestPath(request);
         const get = gets[path];
         const post = posts[path];
         if (get === undefined && post === undefined) throw notFound(path);
@@ -43,13 +43,18 @@ export function serve(socket: string, runtime: ModelRuntime | Runtime): void {
         if (request.method !== "POST" || post === undefined) throw methodNotAllowed(get === undefined ? "POST" : "GET");
         return await post(await readBody(request, runtime.modelId), request.signal);
       } catch (error) {
-        if (!(error instanceof RequestError) && !request.signal.aborted) runtime.report(error);
+        if (!(error instanceof RequestError) && !request.signal.aborted)
+          runtime.report(`answering ${request.method} ${requestPath(request)}`, error);
         const shown = asRequestError(error);
         const headers = { "content-type": "application/json" };
         return new Response(errorBody(shown), { status: shown.status, headers });
       }
     },
   });
+}
+
+function requestPath(request: Request): string {
+  return new URL(request.url).pathname;
 }
 
 async function readBody(request: Request, modelId: string): Promise<Fields> {

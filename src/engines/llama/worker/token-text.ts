@@ -1,4 +1,4 @@
-// Turns generated tokens into text, holding back the tokens of a character that is not complete yet.
+// Turns generated tokens into text, holding back the bytes of a character that is not complete yet.
 import type { LlamaModel, Token } from "node-llama-cpp";
 
 export interface TextPiece {
@@ -7,20 +7,28 @@ export interface TextPiece {
   hidden: boolean;
 }
 
+/** The part of a model that makes text of tokens. */
+export type Detokenizer = Pick<LlamaModel, "detokenize" | "isSpecialToken">;
+
 /** What the detokenizer writes for bytes that are not a whole character. */
 const incomplete = "\uFFFD";
-/** A UTF-8 character has at most four bytes, so at most four tokens; a model that writes rubbish is let through. */
-const mostTokensOfCharacter = 4;
+/** The beginning of a UTF-8 character has at most three bytes, each of which may be shown by itself. */
+const mostIncomplete = 3;
+/** Held tokens beyond these say nothing more: three such signs stand for nine bytes at most. */
+const mostHeldTokens = 9;
 /** As many as the library itself looks at to place spaces between tokens. */
 const trailLength = 3;
 
 export class TokenText {
-  readonly #model: LlamaModel;
+  readonly #model: Detokenizer;
   #trail: Token[];
+  /** The tokens from the last one on whose end was the end of a character. */
   #pending: Token[] = [];
+  /** How much of the text of the pending tokens has been delivered, in UTF-16 units. */
+  #delivered = 0;
 
   /** `before` are the tokens that the generated ones continue. */
-  constructor(model: LlamaModel, before: readonly Token[]) {
+  constructor(model: Detokenizer, before: readonly Token[]) {
     this.#model = model;
     this.#trail = before.slice(-trailLength);
   }
@@ -33,20 +41,48 @@ export class TokenText {
       return pieces;
     }
     this.#pending.push(token);
-    const text = this.#model.detokenize(this.#pending, false, this.#trail);
-    if (text.endsWith(incomplete) && this.#pending.length < mostTokensOfCharacter) return [];
-    return this.#deliver(text);
+    const text = this.#pendingText();
+    const held = heldBack(text);
+    if (held === 0) return this.#settle(text);
+    const piece = text.slice(this.#delivered, text.length - held);
+    this.#delivered = Math.max(this.#delivered, text.length - held);
+    // A token may end one character and begin the next, so a whole run of them may never end at a boundary.
+    if (this.#pending.length > 2 * mostHeldTokens) this.#forget(text.length - this.#delivered);
+    return visible(piece);
   }
 
   /** What is held back, complete or not. */
   flush(): TextPiece[] {
-    if (this.#pending.length === 0) return [];
-    return this.#deliver(this.#model.detokenize(this.#pending, false, this.#trail));
+    return this.#pending.length === 0 ? [] : this.#settle(this.#pendingText());
   }
 
-  #deliver(text: string): TextPiece[] {
+  #pendingText(): string {
+    return this.#model.detokenize(this.#pending, false, this.#trail);
+  }
+
+  #settle(text: string): TextPiece[] {
+    const piece = text.slice(this.#delivered);
     this.#trail = [...this.#trail, ...this.#pending].slice(-trailLength);
     this.#pending = [];
-    return text === "" ? [] : [{ text, hidden: false }];
+    this.#delivered = 0;
+    return visible(piece);
   }
+
+  /** Lets go of the first tokens. What UTF-8 means at the end of a text does not depend on where the text begins. */
+  #forget(heldLength: number): void {
+    this.#trail = this.#pending.slice(-mostHeldTokens - trailLength, -mostHeldTokens);
+    this.#pending = this.#pending.slice(-mostHeldTokens);
+    this.#delivered = Math.max(0, this.#pendingText().length - heldLength);
+  }
+}
+
+/** Length of the end of the text that the next token may complete to something else. */
+function heldBack(text: string): number {
+  let held = 0;
+  while (held < mostIncomplete && text[text.length - 1 - held] === incomplete) held += 1;
+  return held;
+}
+
+function visible(text: string): TextPiece[] {
+  return text === "" ? [] : [{ text, hidden: false }];
 }

@@ -112,6 +112,23 @@ test("a history with calls and results is rendered and answered", async () => {
   expect(usage.prompt_tokens).toBeGreaterThan(shorter.usage.prompt_tokens + 60);
 });
 
+test("512 tools are taken, one more is not, and their schemas may not hold up the others", async () => {
+  const many = (count: number, schema: object) =>
+    Array.from({ length: count }, (_, index) => ({
+      type: "function",
+      function: { name: `tool_${index}`, parameters: schema },
+    }));
+  // They are more than the demo model's context can hold, which is looked at last.
+  expect(await worker.chatRefusal({ tools: many(512, {}) })).toContain("the length of messages is");
+  expect(await worker.chatRefusal({ tools: many(513, {}) })).toBe("tools may hold at most 512 tools.");
+  const properties = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`p${index}`, {}]));
+  const started = performance.now();
+  expect(await worker.chatRefusal({ tools: many(512, { properties }) })).toMatch(
+    /^tools\[\d+\]\.function\.parameters is/,
+  );
+  expect(performance.now() - started).toBeLessThan(500);
+});
+
 const refusals: [name: string, options: Record<string, unknown>, message: RegExp][] = [
   ["a call without a result", { messages: [called] }, /^messages\[0\]\.tool_calls\[0\] has no answer/],
   ["a result without a call", { messages: results }, /^messages\[0\]\.tool_call_id "b" answers no call/],

@@ -1,7 +1,7 @@
 // Reads `tools`, `tool_choice` and `parallel_tool_calls`: which tools the model may or must call.
 import type { ChatModelFunctions, GbnfJsonSchema } from "node-llama-cpp";
 import { Fields, isObject } from "./fields.ts";
-import { schemaGrammar } from "./json-schema-grammar.ts";
+import { schemaGrammar, type WorkBudget } from "./json-schema-grammar.ts";
 import type { CallableTool } from "./reply-reader.ts";
 import { invalid } from "./request-error.ts";
 
@@ -15,7 +15,10 @@ export interface ToolUse {
   parallel: boolean;
 }
 
-const mostTools = 128;
+/** As many as the gateway lets through. */
+const mostTools = 512;
+/** For the schemas of all tools together, so that no request holds up the others. */
+const mostSchemaWork = 20_000;
 /** As the OpenAI API has it. */
 const namePattern = /^[A-Za-z0-9_-]{1,64}$/;
 
@@ -25,15 +28,16 @@ export function readToolUse(fields: Fields, supported: boolean): ToolUse | undef
     if (fields.value(key) !== undefined)
       throw invalid(`${key} is not supported; send "tools" and "tool_choice" instead.`);
   }
-  const tools = fields.array("tools") ?? [];
   const choice = readChoice(fields);
+  if (choice === "none") return undefined;
+  const tools = fields.array("tools") ?? [];
   if (tools.length === 0) {
-    if (choice === "auto" || choice === "none") return undefined;
+    if (choice === "auto") return undefined;
     throw invalid(`tool_choice asks for a call, so "tools" must hold at least one tool.`);
   }
   if (tools.length > mostTools) throw invalid(`tools may hold at most ${mostTools} tools.`);
-  const read = tools.map(readTool);
-  if (choice === "none") return undefined;
+  const budget = { left: mostSchemaWork };
+  const read = tools.map((tool, index) => readTool(tool, index, budget));
   if (!supported) {
     throw invalid(
       'tools: this model\'s chat template has no place for tools. Leave "tools" out, send "tool_choice": "none", or use another model.',
@@ -61,7 +65,7 @@ function readChoice(fields: Fields): ToolChoice {
   throw invalid('tool_choice must be "auto", "none", "required", or {"type": "function", "function": {"name": "…"}}.');
 }
 
-function readTool(entry: unknown, index: number) {
+function readTool(entry: unknown, index: number, budget: WorkBudget) {
   const path = `tools[${index}]`;
   const target = isObject(entry) && entry["type"] === "function" ? entry["function"] : undefined;
   if (!isObject(target)) throw invalid(`${path} must be {"type": "function", "function": {"name": "…"}}.`);
@@ -88,6 +92,7 @@ function readTool(entry: unknown, index: number) {
     grammar: schemaGrammar(schema ?? { type: "object", properties: {} }, {
       path: `${path}.function.parameters`,
       strict,
+      budget,
     }),
   };
 }

@@ -48,6 +48,8 @@ export interface Health {
 /** A directory that is removed by `dispose`, for sockets and model variants. */
 export function temporaryDirectory(): { path: string; dispose: () => void } {
   const path = mkdtempSync(join(tmpdir(), "llama-worker-"));
+  // A worker takes the directory of its socket with it when that is empty.
+  writeFileSync(join(path, "keep"), "");
   return { path, dispose: () => rmSync(path, { recursive: true, force: true }) };
 }
 
