@@ -113,20 +113,41 @@ test("a history with calls and results is rendered and answered", async () => {
 });
 
 test("512 tools are taken, one more is not, and their schemas may not hold up the others", async () => {
-  const many = (count: number, schema: object) =>
+  const many = (count: number, schema: object, strict = false) =>
     Array.from({ length: count }, (_, index) => ({
       type: "function",
-      function: { name: `tool_${index}`, parameters: schema },
+      function: { name: `tool_${index}`, parameters: schema, strict },
     }));
   // They are more than the demo model's context can hold, which is looked at last.
   expect(await worker.chatRefusal({ tools: many(512, {}) })).toContain("the length of messages is");
   expect(await worker.chatRefusal({ tools: many(513, {}) })).toBe("tools may hold at most 512 tools.");
   const properties = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`p${index}`, {}]));
   const started = performance.now();
-  expect(await worker.chatRefusal({ tools: many(512, { properties }) })).toMatch(
+  expect(await worker.chatRefusal({ tools: many(512, { properties }, true) })).toMatch(
     /^tools\[\d+\]\.function\.parameters is/,
   );
   expect(performance.now() - started).toBeLessThan(500);
+  // Without `strict` they only become free objects.
+  expect(await worker.chatRefusal({ tools: many(512, { properties }) })).toContain("the length of messages is");
+});
+
+test("a keyword that no grammar can follow makes the arguments a free object, unless strict asks for more", async () => {
+  const odd = (strict: boolean) => ({
+    tools: [
+      {
+        type: "function",
+        function: { name: "look", strict, parameters: { type: "object", not: { required: ["x"] } } },
+      },
+    ],
+    tool_choice: "required",
+    max_tokens: 40,
+  });
+  expect(await worker.chatRefusal(odd(true))).toContain("tools[0].function.parameters");
+  const response = await worker.post("/chat/completions", {
+    messages: [{ role: "user", content: "Hi" }],
+    ...odd(false),
+  });
+  expect(response.status).toBe(200);
 });
 
 const refusals: [name: string, options: Record<string, unknown>, message: RegExp][] = [

@@ -1,9 +1,10 @@
 // Reads `tools`, `tool_choice` and `parallel_tool_calls`: which tools the model may or must call.
 import type { ChatModelFunctions, GbnfJsonSchema } from "node-llama-cpp";
 import { Fields, isObject } from "./fields.ts";
+import { anyObjectGrammar } from "./json-grammar.ts";
 import { schemaGrammar, type WorkBudget } from "./json-schema-grammar.ts";
 import type { CallableTool } from "./reply-reader.ts";
-import { invalid } from "./request-error.ts";
+import { invalid, RequestError } from "./request-error.ts";
 
 export interface ToolUse {
   /** As the chat template describes them to the model. */
@@ -89,10 +90,25 @@ function readTool(entry: unknown, index: number, budget: WorkBudget) {
       // The library only prints it for the model; our own grammar enforces it.
       params: schema as GbnfJsonSchema | undefined,
     },
-    grammar: schemaGrammar(schema ?? { type: "object", properties: {} }, {
-      path: `${path}.function.parameters`,
+    grammar: argumentsGrammar(
+      schema ?? { type: "object", properties: {} },
+      `${path}.function.parameters`,
       strict,
       budget,
-    }),
+    ),
   };
+}
+
+/**
+ * Schemas of tools come from everywhere, with keywords that no grammar can follow. Only `strict` promises that they are
+ * enforced; otherwise the model has read the schema, and the grammar keeps to a JSON object.
+ */
+function argumentsGrammar(schema: unknown, path: string, strict: boolean, budget: WorkBudget): string {
+  if (strict) return schemaGrammar(schema, { path, strict, budget });
+  try {
+    return schemaGrammar(schema, { path, strict, budget });
+  } catch (error) {
+    if (error instanceof RequestError) return anyObjectGrammar();
+    throw error;
+  }
 }
