@@ -7,8 +7,15 @@ import { bunEnvironment, bunExecutable, ensureDependencies, root } from "../scri
 ensureDependencies();
 const child = spawn(bunExecutable(), [join(root, "src", "main.ts"), ...process.argv.slice(2)], {
   stdio: "inherit",
-  env: bunEnvironment(),
+  env: bunEnvironment({ LAUNCHED_BY: "headrace" }),
 });
+// npm ends at SIGTERM without a word to this process: as its child, end as well.
+if (process.env.npm_lifecycle_event) {
+  const parent = process.ppid;
+  setInterval(() => {
+    if (process.ppid !== parent) child.kill("SIGTERM");
+  }, 1000).unref();
+}
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
 child.on("error", (error) => {
   process.stderr.write(`Cannot start Bun: ${error.message}\n`);

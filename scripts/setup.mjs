@@ -19,6 +19,10 @@ export function ensureDependencies({ dev = false } = {}) {
   const lock = createHash("sha256").update(readFileSync(lockFile)).digest("hex");
   const stamp = existsSync(stampFile) ? readFileSync(stampFile, "utf8") : "";
   if (stamp === `${lock} all` || (!dev && stamp === `${lock} run`)) return;
+  if (stamp === "" && alreadyInstalled(dev)) {
+    writeStamp(`${lock} ${dev ? "all" : "run"}`);
+    return;
+  }
   // Standard output may be read by a program (--json, --log-format json): progress goes to standard error.
   process.stderr.write(`Setting up Headrace: installing ${dev ? "development" : "runtime"} packages (once) …\n`);
   const started = Date.now();
@@ -38,8 +42,30 @@ export function ensureDependencies({ dev = false } = {}) {
     );
     process.exit(1);
   }
-  writeFileSync(stampFile, `${lock} ${dev ? "all" : "run"}`);
+  writeStamp(`${lock} ${dev ? "all" : "run"}`);
   process.stderr.write(`Packages installed in ${((Date.now() - started) / 1000).toFixed(1)} s.\n`);
+}
+
+/** Whether npm itself installed what the lock file says: an installation that works is never replaced. */
+function alreadyInstalled(dev) {
+  try {
+    const wanted = JSON.parse(readFileSync(lockFile, "utf8")).packages;
+    const present = JSON.parse(readFileSync(join(root, "node_modules", ".package-lock.json"), "utf8")).packages;
+    return Object.entries(wanted).every(([path, entry]) => {
+      if (path === "" || entry.optional || (entry.dev && !dev)) return true;
+      return present[path]?.version === entry.version && existsSync(join(root, path));
+    });
+  } catch {
+    return false;
+  }
+}
+
+function writeStamp(text) {
+  try {
+    writeFileSync(stampFile, text);
+  } catch {
+    // A read-only installation is compared anew at each start.
+  }
 }
 
 /** The Bun executable that npm installed for this platform. The `bun` package's own launcher needs an install script. */

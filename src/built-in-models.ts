@@ -22,8 +22,15 @@ const demoModel: LlamaModel = {
 export async function createBuiltInEngine(config: Config, log: Log, onReady: () => void): Promise<LlamaEngine> {
   const installed = await installedEngine(config.dataDir);
   const { context, parallel, threads } = config.engine;
+  // The list is read again and again; what is wrong with it is told once.
+  const told = new Map<string, string>();
+  const onSkipped = (file: string, reason: string) => {
+    if (told.get(file) === reason) return;
+    told.set(file, reason);
+    log.warn("model_skipped", { file, detail: reason });
+  };
   return new LlamaEngine({
-    models: () => builtInModels(config, log),
+    models: () => builtInModels(config, onSkipped),
     context,
     parallel,
     threads,
@@ -79,17 +86,14 @@ function idOfFile(path: string): string {
   return modelIdFrom(basename(path).replace(/\.gguf$/i, ""));
 }
 
-async function builtInModels(config: Config, log: Log): Promise<LlamaModel[]> {
+async function builtInModels(config: Config, onSkipped: (file: string, reason: string) => void): Promise<LlamaModel[]> {
   const models = new Map<string, LlamaModel>();
   if (config.engine.demo) models.set(demoModel.id, demoModel);
   for (const path of config.engine.models) {
     const id = idOfFile(path);
     models.set(id, { id, path, ownedBy: "local", eager: true });
   }
-  const pulled = await listModels(config.dataDir, (file, reason) =>
-    log.warn("model_skipped", { file, detail: reason }),
-  );
-  for (const manifest of pulled) {
+  for (const manifest of await listModels(config.dataDir, onSkipped)) {
     const { id, file, capabilities, context } = manifest;
     // What was named for this start is meant.
     if (models.has(id)) continue;

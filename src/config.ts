@@ -180,6 +180,11 @@ export function prepareServerProcess(): void {
   prepareProcess(process.env);
 }
 
+/** Whether the launcher in `bin/` started this process, and forwards signals to it. */
+export function wasLaunched(): boolean {
+  return process.env["LAUNCHED_BY"] === "headrace";
+}
+
 /** The environment for commands other than `serve`, which hand it on to what reads it. */
 export function processEnvironment(): Readonly<Record<string, string | undefined>> {
   return process.env;

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import packageJson from "../package.json" with { type: "json" };
 import { checkModelFiles, createBuiltInEngine } from "./built-in-models.ts";
 import type { Config, ReloadableConfig } from "./config.ts";
+import { showsAs } from "./domain/api-key.ts";
 import { type Clock, systemClock } from "./domain/clock.ts";
 import type { Log } from "./domain/log.ts";
 import { EngineSources } from "./engine-sources.ts";
@@ -16,11 +17,15 @@ import { Catalog } from "./inference/catalog.ts";
 import { Router } from "./inference/route.ts";
 import { Authenticator } from "./policy/authenticate.ts";
 import { ensureFirstKey, type FirstKey } from "./policy/first-key.ts";
-import { readCredentials, writeCredentials } from "./storage/credentials-file.ts";
-import { openDatabase } from "./storage/database.ts";
+import { keyDigest } from "./policy/key-digest.ts";
+import { readCredentials, useCredentialsOf, writeCredentials } from "./storage/credentials-file.ts";
+import { lockDataDirectory } from "./storage/data-directory-lock.ts";
+import { openDatabase, waitBriefly } from "./storage/database.ts";
 import { SqlKeyStore } from "./storage/key-store.ts";
 import { deriveKey, loadSecret } from "./storage/secret-file.ts";
 import { SqlUsageStore } from "./storage/usage-store.ts";
+
+export type { FirstKey };
 
 export interface ServeOptions {
   log: Log;
@@ -76,6 +81,7 @@ async function compose(
   const { log, clock = systemClock, heartbeatMs = defaultHeartbeatMs, pollMs = defaultPollMs } = options;
   checkModelFiles(config);
   prepareDirectory(config.dataDir);
+  opened.push(lockDataDirectory(config.dataDir));
   const db = await openDatabase(join(config.dataDir, "headrace.db"));
   opened.push(() => db.close());
   const keys = new SqlKeyStore(db);
@@ -135,6 +141,7 @@ async function compose(
   // Only now, when nothing can keep the server from telling it: the key is shown once.
   const accountId = await keys.ensureFirstAccount(clock.nowSeconds());
   const environment = config.mode === "development" ? "dev" : "live";
+  useCredentialsOf(config.dataDir, environment);
   const firstKey = await ensureFirstKey(keys, {
     accountId,
     environment,
@@ -143,6 +150,8 @@ async function compose(
     keep: (key) => writeCredentials(config.dataDir, { base_url: baseUrl, api_key: key }),
   });
   keepAddress(config.dataDir, baseUrl);
+  requireSameSecret(config.dataDir, firstKey, pepper);
+  await waitBriefly(db);
 
   const look = async () => {
     if (!config.discoverLocal) return [];
@@ -187,4 +196,15 @@ function prepareDirectory(dataDir: string): void {
 function keepAddress(dataDir: string, baseUrl: string): void {
   const existing = readCredentials(dataDir);
   if (existing && existing.base_url !== baseUrl) writeCredentials(dataDir, { ...existing, base_url: baseUrl });
+}
+
+/** With another secret every key would be refused, and nothing would say why. */
+function requireSameSecret(dataDir: string, { record }: FirstKey, pepper: Uint8Array): void {
+  const key = readCredentials(dataDir)?.api_key;
+  if (key === undefined || !showsAs(key, record)) return;
+  if (keyDigest(key, pepper) === record.digest) return;
+  throw new Error(
+    `The secret is not the one with which the API keys in ${dataDir} were made, so every key would be refused. ` +
+      "Set HEADRACE_SECRET to what it was, or unset it where the file `secret` in that directory was used before.",
+  );
 }

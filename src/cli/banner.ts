@@ -1,9 +1,10 @@
 // The text at start, for people.
 import packageJson from "../../package.json" with { type: "json" };
 import type { Config } from "../config.ts";
+import { showsAs } from "../domain/api-key.ts";
 import { demoId } from "../engines/llama/model-store.ts";
 import type { FoundServer } from "../engines/local-servers.ts";
-import type { RunningServer } from "../serve.ts";
+import type { FirstKey, RunningServer } from "../serve.ts";
 import { credentialsPath, readCredentials } from "../storage/credentials-file.ts";
 import type { Style } from "./terminal.ts";
 
@@ -11,12 +12,16 @@ import type { Style } from "./terminal.ts";
 export function banner(config: Config, server: RunningServer, found: readonly FoundServer[], style: Style): string {
   const { firstKey, baseUrl, url } = server;
   const file = credentialsPath(config.dataDir);
-  const models = server.catalog.list();
-  const chatModel = models.find((model) => model.id !== demoId && model.capabilities?.chat !== false) ?? models[0];
+  // Only what the key that is shown may use.
+  const models = server.catalog.list().filter((model) => model.environments.includes(firstKey.record.environment));
+  const chatModel =
+    models.find((model) => model.id !== demoId && model.capabilities?.chat) ??
+    models.find((model) => model.id === demoId) ??
+    models.find((model) => model.capabilities?.chat !== false);
   const { prefix, last4 } = firstKey.record;
   const key = firstKey.key
     ? `${style.bold(firstKey.key)}   ${style.dim(`(shown only now; also in ${file})`)}`
-    : `${prefix}…${last4}   ${style.dim(`(from the first start${readCredentials(config.dataDir) ? `; in ${file}` : ""})`)}`;
+    : `${prefix}…${last4}   ${style.dim(`(from the first start${keyIsIn(config, firstKey) ? `; in ${file}` : ""})`)}`;
   const shown = models.slice(0, 8).map((model) => `${model.id} (${model.deployments[0]?.engine.name ?? "nowhere"})`);
   if (models.length > shown.length) shown.push(`and ${models.length - shown.length} more`);
   const lines = [
@@ -51,7 +56,7 @@ function tryIt(config: Config, { firstKey, baseUrl }: RunningServer, model: stri
   const file = credentialsPath(config.dataDir);
   const key =
     firstKey.key ??
-    (readCredentials(config.dataDir)
+    (keyIsIn(config, firstKey)
       ? `$(node -p ${shellQuoted(`require(${JSON.stringify(file)}).api_key`)})`
       : "$HEADRACE_API_KEY");
   // Only its likeliest words make sense: the demo model is that small.
@@ -66,6 +71,11 @@ function tryIt(config: Config, { firstKey, baseUrl }: RunningServer, model: stri
   -H "Authorization: Bearer ${key}" \\
   -H "Content-Type: application/json" \\
   -d ${shellQuoted(body)}`;
+}
+
+function keyIsIn(config: Config, { record }: FirstKey): boolean {
+  const key = readCredentials(config.dataDir)?.api_key;
+  return key !== undefined && showsAs(key, record);
 }
 
 /** For a POSIX shell, also inside `"$(…)"`. */

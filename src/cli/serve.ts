@@ -10,6 +10,7 @@ import {
   prepareServerProcess,
   readConfigFile,
   serveFlags,
+  wasLaunched,
 } from "../config.ts";
 import type { FoundServer } from "../engines/local-servers.ts";
 import { StreamLog } from "../logging.ts";
@@ -24,6 +25,7 @@ const drainMs = 30_000;
 /** One Ctrl-C may arrive from the terminal and again from npm: only a later one means "now". */
 const secondSignalMs = 1_500;
 const watchMs = 1_000;
+const firstLookMs = 1_000;
 
 export function registerServe(program: Command, context: CliContext): void {
   const command = program
@@ -56,6 +58,7 @@ async function start(flags: Record<string, unknown>, context: CliContext): Promi
   // Everything this process writes, the database and its journal included, is for its owner only.
   process.umask(0o077);
   const config = await loadConfig({ flags: flags as never });
+  const launcher = process.ppid;
   const log = new StreamLog(config.logFormat);
   process.on("unhandledRejection", (reason) => log.error("unhandled_rejection", { detail: describe(reason) }));
   process.on("uncaughtException", (error) => log.error("uncaught_exception", { detail: describe(error) }));
@@ -64,7 +67,7 @@ async function start(flags: Record<string, unknown>, context: CliContext): Promi
     log.flush();
     throw explainStart(error, config);
   });
-  followSignals(server, log);
+  followSignals(server, log, wasLaunched() ? launcher : undefined);
   const { baseUrl, url, port } = server;
   log.info("listening", {
     url,
@@ -75,11 +78,12 @@ async function start(flags: Record<string, unknown>, context: CliContext): Promi
     docs: `${url}/docs`,
   });
   for (const warning of config.warnings) log.warn("configuration", { detail: warning });
+  followConfigFile(config, server, log);
   const found = await server.localServers;
-  await server.catalog.refresh();
+  // A model server that does not answer must not keep the key and the address from being shown.
+  await Promise.race([server.catalog.whenComplete(), Bun.sleep(firstLookMs)]);
   log.plain(banner(config, server, found, context.terminal.out));
   logStart(log, config, server, found);
-  followConfigFile(config, server, log);
 }
 
 function explainStart(error: unknown, config: Config): unknown {
@@ -114,7 +118,8 @@ function logStart(log: StreamLog, config: Config, server: RunningServer, found: 
     log.info("local_server_found", { title, url, served: config.mode === "development" });
 }
 
-function followSignals(server: RunningServer, log: StreamLog): void {
+/** `launcher` is the process that must not die without this one, where there is such a process. */
+function followSignals(server: RunningServer, log: StreamLog, launcher: number | undefined): void {
   let firstMs: number | undefined;
   const stop = async (signal: string) => {
     if (firstMs !== undefined) {
@@ -132,6 +137,12 @@ function followSignals(server: RunningServer, log: StreamLog): void {
   };
   process.on("SIGTERM", () => void stop("SIGTERM"));
   process.on("SIGINT", () => void stop("SIGINT"));
+  if (process.stdout.isTTY) process.on("SIGHUP", () => void stop("SIGHUP"));
+  if (launcher !== undefined) {
+    setInterval(() => {
+      if (process.ppid !== launcher) void stop("launcher_gone");
+    }, watchMs);
+  }
 }
 
 /** Reloads when the file changes, and on SIGHUP. A wrong file is refused, and the running configuration stays. */
@@ -150,7 +161,8 @@ function followConfigFile(config: Config, server: RunningServer, log: StreamLog)
       log.error("configuration_refused", { detail: error instanceof ConfigError ? error.message : describe(error) });
     }
   };
-  process.on("SIGHUP", () => void reload());
+  // A terminal that closes sends it too, and that is no wish to reload.
+  if (!process.stdout.isTTY) process.on("SIGHUP", () => void reload());
   setInterval(() => {
     const now = modified(path);
     // A file that is gone for a moment is being replaced; one that stays away changes nothing.

@@ -40,6 +40,12 @@ export function displayParts(key: string): { prefix: string; last4: string } {
   return { prefix: key.slice(0, key.indexOf("_hr_") + 4), last4: key.slice(-4) };
 }
 
+/** Whether a key looks like a record that only kept what may be shown. */
+export function showsAs(key: string, record: { prefix: string; last4: string }): boolean {
+  const { prefix, last4 } = displayParts(key);
+  return prefix === record.prefix && last4 === record.last4;
+}
+
 function checksum(body: string): string {
   let value = Bun.hash.crc32(body);
   let text = "";

@@ -2,6 +2,8 @@
 import type { Engine, EngineModel, EngineRequest, EngineResponse } from "../domain/engine.ts";
 import { getModels, type HttpTarget, postJson } from "./http-engine.ts";
 
+const shortestSecret = 8;
+
 export interface UpstreamOptions {
   name: string;
   /** Base URL, usually ending in `/v1`. */
@@ -37,7 +39,8 @@ export class UpstreamEngine implements Engine {
 
   redact(text: string): string {
     const { apiKey } = this.#target;
-    return apiKey ? text.replaceAll(apiKey, "[redacted]") : text;
+    // A placeholder such as `ollama` is no secret, but a word that messages use.
+    return apiKey && apiKey.length >= shortestSecret ? text.replaceAll(apiKey, "[redacted]") : text;
   }
 
   async close(): Promise<void> {}

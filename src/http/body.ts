@@ -38,6 +38,10 @@ export async function readJsonBody(req: Request, limits: BodyLimits): Promise<Js
 
 async function readBytes(req: Request, limit: number): Promise<Uint8Array> {
   const declared = req.headers.get("content-length");
+  // Two equal lengths arrive as `5, 5`.
+  if (declared !== null && !/^\d+$/.test(declared)) {
+    throw new GatewayError("invalid_request", "Content-Length must be one number.", { detail: "content_length" });
+  }
   if (declared !== null && Number(declared) > limit) throw tooLarge(limit);
   try {
     return declared !== null ? await req.bytes() : await readChunks(req, limit);

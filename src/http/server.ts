@@ -44,6 +44,8 @@ export function startHttpServer(options: HttpServerOptions): Bun.Server<undefine
     // The limit of the configuration is enforced while reading, with an answer that says so.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     development: false,
+    // Without this, Bun shares the port with any other process that asks for it.
+    reusePort: false,
     routes: table as never,
     fetch: (req, server) => serve(req, server, undefined, options),
     error: (error) => errorResponse(toGatewayError(error), new Headers()),
@@ -85,7 +87,12 @@ async function serve(
     note: (more) => void Object.assign(fields, more),
     defer() {
       deferred = true;
-      return { finish: (error) => queueMicrotask(() => write(error)) };
+      return {
+        finish: (error) => {
+          server.timeout(req, idleTimeoutSeconds);
+          queueMicrotask(() => write(error));
+        },
+      };
     },
   };
   const headers: Record<string, string> = { "x-request-id": requestId, ...corsHeaders(req, options.corsOrigins()) };
@@ -96,10 +103,14 @@ async function serve(
     if (route?.access !== "public") {
       response.headers.set("openai-processing-ms", String(Math.round(options.clock.monotonicMs() - startedMs)));
     }
-    if (!deferred) write();
+    if (!deferred) {
+      // `bodyRead` lifted the limit for the connection, which may wait for its next request from here on.
+      server.timeout(req, idleTimeoutSeconds);
+      write();
+    }
     return response;
   } catch (thrown) {
-    if (req.signal.aborted && !(thrown instanceof GatewayError)) {
+    if (req.signal.aborted) {
       // Nobody is there to be answered; the status, nginx's own, is for the log.
       status = clientClosedRequest;
       if (!deferred) write();

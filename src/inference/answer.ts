@@ -3,8 +3,17 @@ import { decodeEmbedding, encodeEmbedding } from "../domain/embedding.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { editObject, scanObject } from "../domain/json-text.ts";
 import type { TokenUsage } from "../domain/usage.ts";
+import { countTexts, type TextOrTokens } from "../domain/wire.ts";
 import { type DecodedRequest, type Dispatched, publicMessage } from "./dispatch.ts";
-import { estimatePromptTokens, estimateTokens, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
+import {
+  deliveredBytes,
+  estimatePromptTokens,
+  estimateTokens,
+  hasTotal,
+  reportedUsage,
+  usageObject,
+  withTotal,
+} from "./usage.ts";
 
 export interface Answer {
   text: string;
@@ -41,7 +50,14 @@ export async function readAnswer(
   else if (!hasTotal(body["usage"])) edits["usage"] = JSON.stringify(withTotal(body["usage"], usage));
   if (request.operation === "embedding") {
     if (body["object"] !== "list") edits["object"] = '"list"';
-    if (encodeAsAsked(list, request.body["encoding_format"] === "base64")) edits["data"] = JSON.stringify(list);
+    if (
+      encodeAsAsked(
+        list,
+        request.body["encoding_format"] === "base64",
+        countTexts(request.body["input"] as TextOrTokens),
+      )
+    )
+      edits["data"] = JSON.stringify(list);
   } else {
     if (typeof body["id"] !== "string") edits["id"] = JSON.stringify(defaults.id);
     if (typeof body["created"] !== "number") edits["created"] = String(defaults.created);
@@ -51,12 +67,17 @@ export async function readAnswer(
   return { text: Object.keys(edits).length === 0 ? text : edited(text, edits), usage };
 }
 
-/** Both encodings work whatever the engine returned. Changes the items in place; says whether it did. */
-function encodeAsAsked(items: unknown[], base64: boolean): boolean {
+/**
+ * Both encodings work whatever the engine returned. Changes the items in place; says whether it did. An embedding that
+ * is missing or no list of numbers would reach the client as a wrong vector, so it is refused.
+ */
+function encodeAsAsked(items: unknown[], base64: boolean, wanted: number): boolean {
+  if (items.length !== wanted) throw malformed(`${items.length} embeddings for ${wanted} inputs`);
   let changed = false;
   for (const item of items as { embedding?: unknown }[]) {
     const embedding = item?.embedding;
     if (Array.isArray(embedding)) {
+      if (!embedding.every(isFloat32)) throw malformed("an embedding with something that is no number");
       if (!base64) continue;
       item.embedding = encodeEmbedding(embedding as number[]);
     } else if (typeof embedding === "string") {
@@ -72,18 +93,12 @@ function encodeAsAsked(items: unknown[], base64: boolean): boolean {
   return changed;
 }
 
+function isFloat32(value: unknown): boolean {
+  return typeof value === "number" && Number.isFinite(Math.fround(value));
+}
+
 function estimatedUsage(request: DecodedRequest, choices: readonly unknown[]): TokenUsage {
-  let delivered = 0;
-  if (request.operation !== "embedding") {
-    for (const choice of choices as {
-      text?: unknown;
-      message?: { content?: unknown; reasoning_content?: unknown };
-    }[]) {
-      for (const text of [choice?.text, choice?.message?.content, choice?.message?.reasoning_content]) {
-        if (typeof text === "string") delivered += Buffer.byteLength(text);
-      }
-    }
-  }
+  const delivered = choices.reduce<number>((sum, choice) => sum + deliveredBytes(choice), 0);
   return {
     promptTokens: estimatePromptTokens(request.body),
     completionTokens: estimateTokens(delivered),

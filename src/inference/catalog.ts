@@ -12,7 +12,7 @@ export interface CatalogSource {
   discover: boolean;
   /** Environments of its discovered models. */
   environments: readonly Environment[];
-  /** Only a reachable source is worth a warning when it is one that somebody configured. */
+  /** Named in the configuration, so worth a warning while it cannot be reached; others are found or built in. */
   configured: boolean;
 }
 
@@ -68,11 +68,6 @@ export class Catalog {
     return [...this.#models.values()];
   }
 
-  /** What a source last reported; undefined where it has not answered yet. */
-  reported(engine: Engine): readonly EngineModel[] | undefined {
-    return this.#reported.get(engine);
-  }
-
   /** Whether every source was asked at least once. */
   get complete(): boolean {
     return this.#lookedOnce;
@@ -116,14 +111,16 @@ export class Catalog {
   #rebuild(): void {
     const models = new Map<string, Model>();
     for (const declared of this.#declared) models.set(declared.id, this.#fromDeclaration(declared));
-    for (const source of this.#sources) {
+    const declared = new Set(models.keys());
+    // What somebody configured comes first; a server that was merely found never takes its requests.
+    for (const source of [...this.#sources].sort((one, two) => Number(two.configured) - Number(one.configured))) {
       if (!source.discover) continue;
       for (const reported of this.#reported.get(source.engine) ?? []) {
         const known = models.get(reported.id);
         const deployment: Deployment = { engine: source.engine, model: reported.id, weight: 1 };
         if (!known) models.set(reported.id, this.#fromReport(reported, deployment, source));
         // The same id on several engines is one model with several deployments; a declaration is the last word.
-        else if (!this.#declared.some((declared) => declared.id === reported.id)) {
+        else if (source.configured && !declared.has(reported.id) && !runsOn(known, source.engine)) {
           models.set(reported.id, merge(known, deployment, source, reported));
         }
       }
@@ -182,6 +179,10 @@ function merge(known: Model, deployment: Deployment, source: CatalogSource, repo
     context: contexts.length > 0 ? Math.min(...contexts) : undefined,
     deployments: [...known.deployments, deployment],
   };
+}
+
+function runsOn(model: Model, engine: Engine): boolean {
+  return model.deployments.some((deployment) => deployment.engine === engine);
 }
 
 /** No where one says no, yes where all say yes, else unknown. */

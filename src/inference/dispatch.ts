@@ -26,6 +26,8 @@ export interface Dispatched {
   done(failed: boolean): void;
 }
 
+/** Cut before anything is searched for in it. */
+const longestMessage = 1_000;
 const maxErrorBody = 64 * 1024;
 /** The status says enough: what else a broken server has to say is not waited for any longer. */
 const errorBodyMs = 3_000;
@@ -63,6 +65,8 @@ export async function dispatch(
       end();
       if (refusal.final) throw refusal.error;
       failure = refusal.error;
+      // One model that is missing, or one credential that is wrong, says nothing of the engine's other models.
+      if (refusal.local) continue;
     } catch (error) {
       end();
       if (signal.aborted || !(error instanceof GatewayError) || !isEngineFault(error)) throw error;
@@ -109,7 +113,7 @@ async function refusalOf(
   response: EngineResponse,
   { engine, model }: Deployment,
   request: DecodedRequest,
-): Promise<{ error: GatewayError; final: boolean }> {
+): Promise<{ error: GatewayError; final: boolean; local?: boolean }> {
   const { status } = response;
   const said = publicMessage(await readStart(response.body), engine);
   const detail = `${engine.name} answered ${status} for ${model} at ${operationPaths[request.operation]}`;
@@ -142,7 +146,8 @@ async function refusalOf(
       : status === 404
         ? `The model server does not serve \`${request.model}\` at the moment.`
         : "The model server failed.";
-  return { error: new GatewayError("upstream_error", reason, { detail }), final: false };
+  const local = status === 401 || status === 403 || status === 404;
+  return { error: new GatewayError("upstream_error", reason, { detail }), final: false, local };
 }
 
 /** Whole seconds from an engine's `Retry-After` (RFC 9110, 10.2.3; seconds only), 1 to 60, else 5. */
@@ -168,9 +173,9 @@ export function publicMessage(text: string, engine: Engine): string | undefined 
   if (typeof said !== "string") return undefined;
   return engine
     .redact(said)
+    .slice(0, longestMessage)
     .replace(/\b[a-z][a-z0-9+.-]*:\/\/\S+/gi, "[address]")
-    .replace(/\b(?:sk|pk|key|hf|gsk|AIza)[-_][\w-]{8,}|\bBearer\s+\S+|\b[A-Za-z0-9_-]{40,}\b/g, "[redacted]")
-    .slice(0, 1000);
+    .replace(/\b(?:sk|pk|key|hf|gsk|AIza)[-_][\w-]{8,}|\bBearer\s+\S+|\b[A-Za-z0-9_-]{40,}\b/g, "[redacted]");
 }
 
 async function readStart(body: ReadableStream<Uint8Array> | null): Promise<string> {

@@ -198,7 +198,7 @@ describe("ends", () => {
     source.end();
     await soon();
     relay.client.abort();
-    expect(relay.ends).toEqual([{ observed: { reported: undefined, deliveredText: 3 }, error: undefined }]);
+    expect(relay.ends).toEqual([{ observed: { reported: undefined, deliveredBytes: 3 }, error: undefined }]);
     expect(source.ends).toEqual([false]);
     expect(relay.aborts).toBe(0);
   });
@@ -213,7 +213,7 @@ describe("ends", () => {
     expect(all).toContain('"upstream_error"');
     expect(all).not.toContain("10.0.0.1");
     expect(relay.ends).toHaveLength(1);
-    expect(relay.ends[0]?.observed.deliveredText).toBe(3);
+    expect(relay.ends[0]?.observed.deliveredBytes).toBe(3);
     expect(source.ends).toEqual([true]);
   });
 
@@ -224,7 +224,7 @@ describe("ends", () => {
     const all = await relay.rest();
     expect(all).toStartWith(event("abc"));
     expect(all).toContain('"boom"');
-    expect(relay.ends[0]?.observed.deliveredText).toBe(3);
+    expect(relay.ends[0]?.observed.deliveredBytes).toBe(3);
   });
 
   test("what arrived behind [DONE] is not delivered, and changes no count", async () => {
@@ -232,7 +232,7 @@ describe("ends", () => {
     const relay = start(Promise.resolve(source.dispatched));
     source.send(`${event("abc", "stop")}${done}${event("more")}data: {"error":{}}\n\n`);
     expect(await relay.rest()).toBe(event("abc", "stop") + done);
-    expect(relay.ends).toEqual([{ observed: { reported: undefined, deliveredText: 3 }, error: undefined }]);
+    expect(relay.ends).toEqual([{ observed: { reported: undefined, deliveredBytes: 3 }, error: undefined }]);
   });
 
   test("a source that fails late is an error event with its own code", async () => {
@@ -240,7 +240,7 @@ describe("ends", () => {
     const relay = start(Promise.reject(failure));
     const all = await relay.rest();
     expect(all).toContain('"service_unavailable"');
-    expect(relay.ends).toEqual([{ observed: { reported: undefined, deliveredText: 0 }, error: failure }]);
+    expect(relay.ends).toEqual([{ observed: { reported: undefined, deliveredBytes: 0 }, error: failure }]);
   });
 });
 
@@ -256,7 +256,7 @@ describe("a client that leaves", () => {
     else relay.client.abort();
     await soon();
     expect(relay.ends).toHaveLength(1);
-    expect(relay.ends[0]).toMatchObject({ ...left, observed: { deliveredText: 3 } } as never);
+    expect(relay.ends[0]).toMatchObject({ ...left, observed: { deliveredBytes: 3 } } as never);
     expect(relay.aborts).toBe(1);
     expect(source.ends).toEqual([false]);
   });

@@ -2,16 +2,25 @@
 import { GatewayError } from "../domain/errors.ts";
 import { editObject, scanObject } from "../domain/json-text.ts";
 import type { TokenUsage } from "../domain/usage.ts";
+import { readAnswer } from "./answer.ts";
 import { type DecodedRequest, type Dispatched, publicMessage } from "./dispatch.ts";
 import { SseParser } from "./sse.ts";
-import { estimatePromptTokens, estimateTokens, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
+import {
+  deliveredBytes,
+  estimatePromptTokens,
+  estimateTokens,
+  hasTotal,
+  reportedUsage,
+  usageObject,
+  withTotal,
+} from "./usage.ts";
 
 /** What was seen of a stream so far; what settlement counts. */
 export interface StreamObservation {
   /** As reported by the engine. */
   reported: TokenUsage | undefined;
-  /** UTF-16 units of text delivered. */
-  deliveredText: number;
+  /** UTF-8 bytes of text delivered. */
+  deliveredBytes: number;
 }
 
 export interface RelayOptions {
@@ -33,6 +42,7 @@ export interface RelayOptions {
 
 const encoder = new TextEncoder();
 const keepAlive = encoder.encode(": keep-alive\n\n");
+const jsonType = /^application\/json\b/i;
 const usageNull = ',"usage":null}';
 const heartbeat = Symbol("heartbeat");
 /** After `[DONE]` the rest of the connection is read this long, so that it can be used again. */
@@ -60,13 +70,14 @@ export function relayStream(options: RelayOptions): ReadableStream<Uint8Array> {
 class Relay {
   readonly #options: RelayOptions;
   readonly #parser = new SseParser();
-  readonly #observed: StreamObservation = { reported: undefined, deliveredText: 0 };
+  readonly #observed: StreamObservation = { reported: undefined, deliveredBytes: 0 };
   readonly #wantsUsage: boolean;
   readonly #roleSent = new Set<number>();
   #dispatched: Dispatched | undefined;
   #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   #step: Promise<string> | undefined;
   #silentMs = 0;
+  #waitMs = 0;
   #usageText: string | undefined;
   #lastChunk: { id: unknown; created: unknown; model: unknown } | undefined;
   #finishSeen = false;
@@ -134,9 +145,11 @@ class Relay {
   }
 
   async #orHeartbeat(step: Promise<string>): Promise<string | typeof heartbeat> {
+    const idleMs = this.#dispatched?.deployment.engine.idleTimeoutMs ?? Number.POSITIVE_INFINITY;
+    this.#waitMs = Math.min(this.#options.heartbeatMs, Math.max(1, idleMs - this.#silentMs));
     let timer: ReturnType<typeof setTimeout> | undefined;
     const silence = new Promise<typeof heartbeat>((resolve) => {
-      timer = setTimeout(resolve, this.#options.heartbeatMs, heartbeat);
+      timer = setTimeout(resolve, this.#waitMs, heartbeat);
     });
     try {
       return await Promise.race([step, silence]);
@@ -146,7 +159,7 @@ class Relay {
   }
 
   #checkIdle(): void {
-    this.#silentMs += this.#options.heartbeatMs;
+    this.#silentMs += this.#waitMs;
     const limit = this.#dispatched?.deployment.engine.idleTimeoutMs;
     if (limit !== undefined && this.#silentMs >= limit) {
       throw new GatewayError("upstream_timeout", "The model server stopped sending in the middle of the answer.");
@@ -179,8 +192,10 @@ class Relay {
   async #next(): Promise<string> {
     if (!this.#reader) {
       this.#dispatched = await this.#options.source;
-      const { body } = this.#dispatched.response;
+      const { body, headers } = this.#dispatched.response;
       if (this.#over) return "";
+      // Some servers ignore `stream: true`, and some report errors with status 200.
+      if (jsonType.test(headers.get("content-type") ?? "")) return await this.#wholeAnswer(this.#dispatched);
       if (!body) throw new GatewayError("upstream_error", "The model server sent an empty answer.");
       this.#reader = body.getReader();
     }
@@ -192,6 +207,12 @@ class Relay {
       if (this.#over) void drain(this.#reader);
       if (text !== "") return text;
     }
+  }
+
+  async #wholeAnswer(dispatched: Dispatched): Promise<string> {
+    const { request, completionId, created } = this.#options;
+    const { text } = await readAnswer(request, dispatched, { id: completionId, created });
+    return this.#event(wholeAsChunk(text)) + this.#done();
   }
 
   /** What a piece of the engine's stream, or its end, tells the client. */
@@ -246,17 +267,11 @@ class Relay {
   /** Counts what the choices deliver; gives each choice's first delta its role. Returns whether it changed one. */
   #observe(choices: unknown[]): boolean {
     let changed = false;
-    for (const choice of choices as {
-      index?: unknown;
-      delta?: Record<string, unknown>;
-      text?: unknown;
-      finish_reason?: unknown;
-    }[]) {
+    for (const choice of choices as { index?: unknown; delta?: Record<string, unknown>; finish_reason?: unknown }[]) {
+      this.#observed.deliveredBytes += deliveredBytes(choice);
       if (choice?.finish_reason) this.#finishSeen = true;
-      if (typeof choice?.text === "string") this.#observed.deliveredText += choice.text.length;
       const delta = choice?.delta;
       if (typeof delta !== "object" || delta === null) continue;
-      this.#observed.deliveredText += deltaLength(delta);
       const index = typeof choice.index === "number" ? choice.index : 0;
       if (this.#roleSent.has(index)) continue;
       this.#roleSent.add(index);
@@ -319,6 +334,8 @@ class Relay {
     clearInterval(this.#stallCheck);
     if (this.#dispatched) this.#dispatched.done(error instanceof GatewayError);
     else this.#letGo();
+    // Aborting the request alone tells a body nothing that nobody is reading at the moment.
+    if (error !== undefined) void this.#reader?.cancel().catch(() => {});
     this.#options.onEnd(this.#observed, error);
   }
 
@@ -339,10 +356,19 @@ export function streamUsage(request: DecodedRequest, observed: StreamObservation
   return (
     observed.reported ?? {
       promptTokens: estimatePromptTokens(request.body),
-      completionTokens: estimateTokens(observed.deliveredText),
+      completionTokens: estimateTokens(observed.deliveredBytes),
       estimated: true,
     }
   );
+}
+
+/** A whole answer as the only chunk of a stream. */
+function wholeAsChunk(text: string): string {
+  const { choices, object, ...rest } = JSON.parse(text) as { choices: Record<string, unknown>[]; object: string };
+  const asDelta = ({ message, ...choice }: Record<string, unknown>) =>
+    message ? { ...choice, delta: message } : choice;
+  const name = object === "chat.completion" ? "chat.completion.chunk" : object;
+  return JSON.stringify({ ...rest, object: name, choices: choices.map(asDelta) });
 }
 
 function parseChunk(data: string): Chunk {
@@ -355,23 +381,6 @@ function parseChunk(data: string): Chunk {
   throw new GatewayError("upstream_error", "The model server sent a malformed event.", {
     detail: `${data.length} characters`,
   });
-}
-
-/** Every text that a delta carries is generated text: content, reasoning, refusal, arguments of calls. */
-function deltaLength(delta: Record<string, unknown>): number {
-  let length = 0;
-  for (const name of ["content", "reasoning_content", "reasoning", "refusal"]) {
-    const text = delta[name];
-    if (typeof text === "string") length += text.length;
-  }
-  const calls = delta["tool_calls"];
-  if (Array.isArray(calls)) {
-    for (const call of calls as { function?: { arguments?: unknown } }[]) {
-      const text = call?.function?.arguments;
-      if (typeof text === "string") length += text.length;
-    }
-  }
-  return length;
 }
 
 async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {

@@ -101,7 +101,7 @@ export async function run(call: InferenceCall, deps: InferenceDeps): Promise<Inf
       renderError: call.renderError,
       abort,
       onEnd(observed, error) {
-        if (error !== undefined && observed.deliveredText === 0 && !observed.reported) endWithoutAnswer(error);
+        if (error !== undefined && observed.deliveredBytes === 0 && !observed.reported) endWithoutAnswer(error);
         else end(outcomeOf(error, call.signal), streamUsage(request, observed), error);
       },
     });

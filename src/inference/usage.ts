@@ -55,3 +55,32 @@ function countTokens(value: unknown): number {
 function isCount(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }
+
+/** UTF-8 bytes of everything that a choice delivers, in a chunk (`delta`), a whole answer (`message`) or legacy `text`. */
+export function deliveredBytes(choice: unknown): number {
+  if (typeof choice !== "object" || choice === null) return 0;
+  const { text, delta, message } = choice as { text?: unknown; delta?: unknown; message?: unknown };
+  return bytesOf(text) + bytesOfReply(delta) + bytesOfReply(message);
+}
+
+function bytesOfReply(reply: unknown): number {
+  if (typeof reply !== "object" || reply === null) return 0;
+  const { content, reasoning_content, reasoning, refusal, tool_calls, function_call } = reply as Record<
+    string,
+    unknown
+  >;
+  let bytes = bytesOf(content) + bytesOf(reasoning_content) + bytesOf(reasoning) + bytesOf(refusal);
+  const calls = Array.isArray(tool_calls) ? tool_calls : [];
+  for (const call of calls) bytes += bytesOfCall((call as { function?: unknown } | null)?.function);
+  return bytes + bytesOfCall(function_call);
+}
+
+function bytesOfCall(call: unknown): number {
+  if (typeof call !== "object" || call === null) return 0;
+  const { name, arguments: values } = call as { name?: unknown; arguments?: unknown };
+  return bytesOf(name) + bytesOf(values);
+}
+
+function bytesOf(text: unknown): number {
+  return typeof text === "string" ? Buffer.byteLength(text) : 0;
+}

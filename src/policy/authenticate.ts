@@ -79,7 +79,8 @@ export class Authenticator {
   }
 }
 
-function presentedKey({ authorization, apiKey }: PresentedCredentials): string {
+function presentedKey({ authorization, apiKey: header }: PresentedCredentials): string {
+  const apiKey = header === "" ? null : header;
   let bearer: string | undefined;
   if (authorization !== null) {
     bearer = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
@@ -87,7 +88,7 @@ function presentedKey({ authorization, apiKey }: PresentedCredentials): string {
   }
   if (apiKey !== null && bearer !== undefined && apiKey !== bearer) throw refused("two_credentials");
   const key = bearer ?? apiKey;
-  if (key === null || key === "") throw refused("missing");
+  if (key === null) throw refused("missing");
   return key;
 }
 

@@ -1,6 +1,7 @@
 // `credentials.json` in the data directory: where the command line tool finds the local server and the first key.
 import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { type Environment, parseApiKey } from "../domain/api-key.ts";
 
 export interface Credentials {
   /** Includes `/v1`. */
@@ -33,4 +34,18 @@ export function writeCredentials(dataDir: string, credentials: Credentials): voi
   writeFileSync(draft, `${JSON.stringify(credentials, null, 2)}\n`, { mode: 0o600 });
   chmodSync(draft, 0o600);
   renameSync(draft, file);
+}
+
+/**
+ * Development and production keys may take turns in one data directory: those of another environment are put aside as
+ * `credentials-<environment>.json`, and those of this one brought back.
+ */
+export function useCredentialsOf(dataDir: string, environment: Environment): void {
+  const current = credentialsPath(dataDir);
+  const aside = (name: Environment) => join(dataDir, `credentials-${name}.json`);
+  const key = readCredentials(dataDir)?.api_key;
+  const found = key === undefined ? undefined : parseApiKey(key);
+  if (found === environment) return;
+  if (found !== undefined) renameSync(current, aside(found));
+  if (existsSync(aside(environment))) renameSync(aside(environment), current);
 }

@@ -18,6 +18,14 @@ export async function openDatabase(file: string): Promise<Database> {
   return db;
 }
 
+/**
+ * From here on a lock that another program holds fails a statement soon: SQLite waits in the thread that serves all
+ * requests. What writes in the background tries again.
+ */
+export async function waitBriefly(db: Database): Promise<void> {
+  await db.unsafe("PRAGMA busy_timeout = 20");
+}
+
 /** In one write transaction from the first look on, so that of several starts at once one migrates and the others see it. */
 async function migrate(db: Database): Promise<void> {
   await db.begin("IMMEDIATE", async (tx) => {

@@ -178,3 +178,37 @@ test("what a model server says of a bad request reaches the client without addre
     code: "invalid_request",
   });
 });
+
+test("a model server that ignores `stream: true` still gives a stream, and its usage is counted", async () => {
+  await using upstream = await startUpstream((request, res) => chatScript()({ ...request, body: {} }, res));
+  await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+  const body = { model: "upstream-model", messages, stream: true, stream_options: { include_usage: true } };
+  const events = (await (await server.request("/v1/chat/completions", { body })).text()).split("\n\n").filter(Boolean);
+  expect(events.at(-1)).toBe("data: [DONE]");
+  const chunks = events.slice(0, -1).map((event) => JSON.parse(event.slice(6)));
+  expect(chunks[0]).toMatchObject({
+    object: "chat.completion.chunk",
+    usage: null,
+    choices: [{ index: 0, delta: { role: "assistant", content: "Hello world" }, finish_reason: "stop" }],
+  });
+  expect(chunks[1]).toMatchObject({ choices: [], usage });
+});
+
+test("embeddings that are fewer than asked for, or no numbers, are refused instead of passed on as wrong vectors", async () => {
+  const answers: unknown[] = [[], [{ index: 0, embedding: [1, null] }], [{ index: 0, embedding: [1e39] }]];
+  await using upstream = await startUpstream((_request, res) =>
+    json(res, 200, {
+      object: "list",
+      model: "upstream-model",
+      data: answers.shift(),
+      usage: { prompt_tokens: 1, total_tokens: 1 },
+    }),
+  );
+  await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+  for (let i = 0; i < 3; i++) {
+    const response = await server.request("/v1/embeddings", {
+      body: { model: "upstream-model", input: "a", encoding_format: "base64" },
+    });
+    expect([response.status, (await response.json()).error?.code]).toEqual([502, "upstream_error"]);
+  }
+});

@@ -126,7 +126,7 @@ test("a client that sends half its body and leaves reaches no model server and i
   await until(() => server.logged("request").length >= lines + 3, "all three are logged");
   for (const line of server.logged("request").slice(lines)) {
     expect(line["level"]).toBe("info");
-    expect(line["code"]).toBe("invalid_request");
+    expect([400, 499]).toContain(Number(line["status"]));
   }
   expect(upstream.requests).toHaveLength(0);
 });

@@ -35,7 +35,9 @@ export interface ParameterServer {
 export async function startParameterServer(): Promise<ParameterServer> {
   const upstream = await startUpstream((_request, res) => {
     res.writeHead(200, { "content-type": "application/json" });
-    res.end('{"id":"x","object":"x","created":1,"choices":[],"data":[],"usage":{"prompt_tokens":1,"total_tokens":1}}');
+    res.end(
+      '{"id":"x","object":"x","created":1,"choices":[],"data":[{"object":"embedding","index":0,"embedding":[0.5]}],"usage":{"prompt_tokens":1,"total_tokens":1}}',
+    );
   });
   const small = "models:\n  - { id: small, context: 100, deployments: [{ upstream: up, model: upstream-model }] }\n";
   const server = await startHeadrace({ yaml: upstreamYaml(upstream, small) });

@@ -203,7 +203,6 @@ describe("before the first event", () => {
 
   test.each([
     ["an error in JSON", plainAnswer(200, '{"error":{"message":"boom"}}')],
-    ["a whole answer in JSON", plainAnswer(200, '{"choices":[{"message":{"role":"assistant","content":"x"}}]}')],
     ["a web page", plainAnswer(200, "<html>data: no</html>", { "Content-Type": "text/html" })],
     ["nothing", plainAnswer(200, "")],
     ["no content", "HTTP/1.1 204 No Content\r\n\r\n"],

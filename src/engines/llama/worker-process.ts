@@ -74,11 +74,6 @@ export class WorkerProcess {
     return this.#state;
   }
 
-  /** Its figures, while it is ready. */
-  get info(): WorkerReady | undefined {
-    return this.#ready;
-  }
-
   /** The process id, for tests that kill it. */
   get pid(): number | undefined {
     return this.#process?.pid;
@@ -90,7 +85,12 @@ export class WorkerProcess {
     if (this.#state === "failed" && performance.now() - this.#failedAtMs < retryFailedMs) return;
     clearTimeout(this.#restart);
     this.#state = "starting";
-    void this.#launch();
+    this.#launch().catch((error: unknown) => {
+      // No process could be made: no memory, or an installation that is being replaced.
+      this.#log.error("engine_not_started", { model: this.#options.modelId, detail: String(error) });
+      this.#process = undefined;
+      this.#crashed(undefined, performance.now());
+    });
   }
 
   /** Resolves when it can take requests; starts it if need be. Rejects when the model cannot be loaded. */
@@ -132,7 +132,8 @@ export class WorkerProcess {
     const generation = this.#generation;
     const alive = await fetch("http://engine/health", { unix: ready.socket, signal: AbortSignal.timeout(timeoutMs) })
       .then((response) => response.ok)
-      .catch(() => false);
+      // Only silence and a closed door speak against it; running out of descriptors here does not.
+      .catch((error: { name?: string; code?: string }) => error.code === "EMFILE" || error.code === "ENFILE");
     if (generation !== this.#generation || this.#process === undefined) return;
     if (!alive) this.#process.kill("SIGKILL");
     else if (this.#ready === undefined) this.#announce(ready);
@@ -218,7 +219,7 @@ export class WorkerProcess {
     this.#onReady(ready);
   }
 
-  #crashed(child: Bun.Subprocess, startedMs: number): void {
+  #crashed(child: Bun.Subprocess | undefined, startedMs: number): void {
     if (this.#wasReady && performance.now() - startedMs > stableMs) this.#crashes = 0;
     this.#loadDeaths = this.#wasReady ? 0 : this.#loadDeaths + 1;
     if (this.#loadDeaths >= maxLoadDeaths) {
@@ -232,8 +233,8 @@ export class WorkerProcess {
     const { modelId: model } = this.#options;
     this.#log.error("engine_crashed", {
       model,
-      exit_code: child.exitCode,
-      signal: child.signalCode,
+      exit_code: child?.exitCode,
+      signal: child?.signalCode,
       restart_ms: delayMs,
     });
     this.#restart = setTimeout(() => {

@@ -1,0 +1,29 @@
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DataDirectoryInUse, lockDataDirectory } from "./data-directory-lock.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "headrace-lock-"));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+test("a second server on the same data directory is refused until the first has let go", () => {
+  const release = lockDataDirectory(directory);
+  expect(() => lockDataDirectory(directory)).toThrow(DataDirectoryInUse);
+  release();
+  lockDataDirectory(directory)();
+});
+
+test("the lock of a process that was killed is free at once", async () => {
+  const script = `
+    const { lockDataDirectory } = await import(${JSON.stringify(join(import.meta.dir, "data-directory-lock.ts"))});
+    lockDataDirectory(${JSON.stringify(directory)});
+    console.log("locked");
+    setInterval(() => {}, 1000);`;
+  const holder = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe" });
+  await holder.stdout.getReader().read();
+  expect(() => lockDataDirectory(directory)).toThrow(DataDirectoryInUse);
+  holder.kill("SIGKILL");
+  await holder.exited;
+  lockDataDirectory(directory)();
+});

@@ -1,0 +1,60 @@
+// Starting again, twice at once, in another mode, with another secret: no key is lost, and nothing goes wrong silently.
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readCredentials } from "../../src/storage/credentials-file.ts";
+import { startHeadrace } from "../support/headrace.ts";
+
+function dataDirectory(): { path: string; [Symbol.dispose](): void } {
+  const parent = mkdtempSync(join(tmpdir(), "headrace-again-"));
+  return { path: join(parent, "data"), [Symbol.dispose]: () => rmSync(parent, { recursive: true, force: true }) };
+}
+
+const production = { mode: "production", publicUrl: "https://ai.example.com" };
+
+test("two servers cannot listen on one port", async () => {
+  await using first = await startHeadrace();
+  await expect(startHeadrace({ flags: { port: String(first.port) } })).rejects.toMatchObject({ code: "EADDRINUSE" });
+});
+
+test("two servers cannot use one data directory, and the refusal leaves the first alone", async () => {
+  using directory = dataDirectory();
+  await using first = await startHeadrace({ dataDir: directory.path });
+  await expect(startHeadrace({ dataDir: directory.path })).rejects.toThrow("Another Headrace uses the data directory");
+  expect((await first.request("/v1/models")).status).toBe(200);
+});
+
+test("development, production, development: each mode finds its own key again", async () => {
+  using directory = dataDirectory();
+  const keys: (string | undefined)[] = [];
+  for (const flags of [{}, production, {}, production]) {
+    await using _server = await startHeadrace({ dataDir: directory.path, flags });
+    keys.push(readCredentials(directory.path)?.api_key);
+  }
+  expect(keys[0]).toStartWith("sk_dev_hr_");
+  expect(keys[1]).toStartWith("sk_live_hr_");
+  expect(keys.slice(2)).toEqual(keys.slice(0, 2));
+});
+
+test("another secret than the one of the keys is refused at start, with what to do", async () => {
+  using directory = dataDirectory();
+  await using first = await startHeadrace({ dataDir: directory.path });
+  await first.close();
+  const env = { HEADRACE_SECRET: "ab".repeat(32) };
+  await expect(startHeadrace({ dataDir: directory.path, env })).rejects.toThrow("The secret is not the one");
+});
+
+test("a stream that nobody reads gives its place at the model back when its client leaves", async () => {
+  await using server = await startHeadrace({ demo: true });
+  const client = new AbortController();
+  const body = { model: "tiny-demo", stream: true, messages: [{ role: "user", content: "Tell me a story." }] };
+  const streams = Array.from({ length: 8 }, () =>
+    server.request("/v1/chat/completions", { body, signal: client.signal }),
+  );
+  await Promise.all(streams);
+  client.abort();
+  const next = await server.request("/v1/chat/completions", { body: { ...body, stream: false, max_tokens: 3 } });
+  expect(next.status).toBe(200);
+  expect(server.engine.status()[0]).toMatchObject({ busy: 0, waiting: 0 });
+});
