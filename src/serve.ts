@@ -6,6 +6,7 @@ import { checkModelFiles, createBuiltInEngine } from "./built-in-models.ts";
 import type { Config, ReloadableConfig } from "./config.ts";
 import { showsAs } from "./domain/api-key.ts";
 import { type Clock, systemClock } from "./domain/clock.ts";
+import { StartError } from "./domain/errors.ts";
 import type { Log } from "./domain/log.ts";
 import { EngineSources } from "./engine-sources.ts";
 import type { LlamaEngine } from "./engines/llama/llama-engine.ts";
@@ -203,7 +204,7 @@ function requireSameSecret(dataDir: string, { record }: FirstKey, pepper: Uint8A
   const key = readCredentials(dataDir)?.api_key;
   if (key === undefined || !showsAs(key, record)) return;
   if (keyDigest(key, pepper) === record.digest) return;
-  throw new Error(
+  throw new StartError(
     `The secret is not the one with which the API keys in ${dataDir} were made, so every key would be refused. ` +
       "Set HEADRACE_SECRET to what it was, or unset it where the file `secret` in that directory was used before.",
   );

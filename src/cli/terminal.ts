@@ -1,6 +1,7 @@
 // What commands share of the terminal: streams, colours, tables, exit codes, and Ctrl-C.
 import { CommanderError } from "commander";
 import { ConfigError } from "../config.ts";
+import { StartError } from "../domain/errors.ts";
 import { SetupError } from "../engines/llama/setup-error.ts";
 
 export type Env = Readonly<Record<string, string | undefined>>;
@@ -163,6 +164,6 @@ export function reportError(error: unknown, terminal: Terminal): number {
 /** What nobody foresaw keeps its stack: it will be part of a bug report. */
 function textOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const foreseen = error instanceof CliError || error instanceof SetupError || error instanceof ConfigError;
+  const foreseen = [CliError, SetupError, ConfigError, StartError].some((kind) => error instanceof kind);
   return foreseen ? error.message : (error.stack ?? error.message);
 }

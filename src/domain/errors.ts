@@ -46,3 +46,8 @@ export class GatewayError extends Error {
     this.retryAfterSeconds = options.retryAfterSeconds;
   }
 }
+
+/** The server cannot start; `message` tells the operator why and what to do, and needs no stack. */
+export class StartError extends Error {
+  override readonly name: string = "StartError";
+}

@@ -1,8 +1,9 @@
 // One server for each data directory: two would count, mint keys and rewrite credentials past each other.
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
+import { StartError } from "../domain/errors.ts";
 
-export class DataDirectoryInUse extends Error {
+export class DataDirectoryInUse extends StartError {
   override readonly name = "DataDirectoryInUse";
 }
 

@@ -1,5 +1,6 @@
 // Opens the database and brings its schema up to date.
 import { SQL } from "bun";
+import { StartError } from "../domain/errors.ts";
 import { migrations } from "./migrations.ts";
 
 export type Database = SQL;
@@ -33,7 +34,7 @@ async function migrate(db: Database): Promise<void> {
     const [row] = await tx`SELECT max(version) AS version FROM schema_migrations`;
     const current = Number(row?.version ?? 0);
     if (current > migrations.length) {
-      throw new Error(
+      throw new StartError(
         `The database has schema version ${current}, this Headrace knows ${migrations.length}: start the newer Headrace that wrote it.`,
       );
     }

@@ -2,6 +2,7 @@
 import { hkdfSync, randomBytes } from "node:crypto";
 import { chmodSync, existsSync, linkSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { StartError } from "../domain/errors.ts";
 
 /** 32 bytes from `HEADRACE_SECRET`, else from the file `secret` (mode 0600), which is made at the first start. */
 export function loadSecret(dataDir: string, configured: Uint8Array | undefined): Uint8Array {
@@ -22,7 +23,7 @@ export function loadSecret(dataDir: string, configured: Uint8Array | undefined):
   chmodSync(file, 0o600);
   const text = readFileSync(file, "utf8").trim();
   if (!/^[0-9a-f]{64}$/i.test(text)) {
-    throw new Error(
+    throw new StartError(
       `${file} does not hold 32 bytes in hex. Restore it from a backup: with another secret every API key is refused.`,
     );
   }
