@@ -4,7 +4,8 @@ import type { Engine } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { scanObject } from "../domain/json-text.ts";
 import type { DecodedRequest, Dispatched } from "./dispatch.ts";
-import { relayStream, type StreamObservation } from "./relay.ts";
+import { relayStream } from "./relay.ts";
+import type { StreamObservation } from "./stream-chunks.ts";
 
 const encoder = new TextEncoder();
 const text = '{"model":"m","messages":[],"stream":true}';

@@ -9,8 +9,9 @@ import { settle } from "../policy/settle.ts";
 import { readAnswer } from "./answer.ts";
 import type { Catalog } from "./catalog.ts";
 import { type DecodedRequest, dispatch } from "./dispatch.ts";
-import { relayStream, streamUsage } from "./relay.ts";
+import { relayStream } from "./relay.ts";
 import type { Router } from "./route.ts";
+import { streamUsage } from "./stream-chunks.ts";
 import { estimatePromptTokens } from "./usage.ts";
 
 export interface InferenceCall {

@@ -6,7 +6,8 @@ import { GatewayError } from "../../src/domain/errors.ts";
 import { scanObject } from "../../src/domain/json-text.ts";
 import { renderError } from "../../src/http/errors.ts";
 import type { DecodedRequest } from "../../src/inference/dispatch.ts";
-import { relayStream, type StreamObservation } from "../../src/inference/relay.ts";
+import { relayStream } from "../../src/inference/relay.ts";
+import type { StreamObservation } from "../../src/inference/stream-chunks.ts";
 
 const folder = join(import.meta.dir, "..", "fixtures", "sse");
 
