@@ -29,7 +29,6 @@ export type {
   TierConfig,
   UpstreamConfig,
 } from "./config/file-config.ts";
-export { builtInUpstream, defaultEnvironments } from "./config/file-schema.ts";
 export type { PullSource } from "./config/hugging-face.ts";
 export { type LogFormat, type Mode, type ServeFlag, serveFlags } from "./config/options.ts";
 export { ConfigError, type Problem } from "./config/problems.ts";

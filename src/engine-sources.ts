@@ -1,5 +1,6 @@
 // Which engines the catalog draws on: the built-in one, those of the configuration, and servers found on this machine.
-import { defaultEnvironments, type ReloadableConfig } from "./config.ts";
+import type { ReloadableConfig } from "./config.ts";
+import { defaultEnvironments } from "./domain/api-key.ts";
 import type { LlamaEngine } from "./engines/llama/llama-engine.ts";
 import type { FoundServer } from "./engines/local-servers.ts";
 import { UpstreamEngine } from "./engines/upstream-engine.ts";

@@ -1,5 +1,6 @@
 // What the entries of headrace.yaml must agree on with each other, and what is allowed but worth a warning.
-import { builtInUpstream, type FileData } from "./file-schema.ts";
+import { builtInEngineName } from "../domain/engine.ts";
+import type { FileData } from "./file-schema.ts";
 import { parseHttpUrl } from "./formats.ts";
 import { type Path, renderPath } from "./paths.ts";
 import { nearest, type Problem, renderPlace } from "./problems.ts";
@@ -46,15 +47,15 @@ function duplicates(file: YamlFile, section: string, key: string, values: readon
 
 function reservedNames(file: YamlFile, data: FileData): Problem[] {
   return data.upstreams.flatMap((upstream, index) => {
-    if (upstream.name !== builtInUpstream) return [];
-    const message = `must not be ${builtInUpstream}, which is the built-in engine`;
+    if (upstream.name !== builtInEngineName) return [];
+    const message = `must not be ${builtInEngineName}, which is the built-in engine`;
     return [problemAt(file, ["upstreams", index, "name"], message, "Give the upstream another name.")];
   });
 }
 
 function deploymentProblems(file: YamlFile, data: FileData, modelIndex: number): Problem[] {
   const model = data.models[modelIndex];
-  const known = [...data.upstreams.map((upstream) => upstream.name), builtInUpstream];
+  const known = [...data.upstreams.map((upstream) => upstream.name), builtInEngineName];
   const seen = new Set<string>();
   return (model?.deployments ?? []).flatMap((deployment, index) => {
     const path = ["models", modelIndex, "deployments", index];

@@ -20,7 +20,7 @@ export interface UpstreamConfig {
 }
 
 export interface DeploymentConfig {
-  /** Name of an upstream, or `builtInUpstream`. */
+  /** Name of an upstream, or `builtInEngineName`. */
   readonly upstream: string;
   /** The upstream's own id of the model. */
   readonly model: string;

@@ -1,15 +1,10 @@
 // The shape of headrace.yaml: the one schema behind validation, the published JSON schema and the reference page.
 import * as z from "zod";
-import { environments } from "../domain/api-key.ts";
+import { defaultEnvironments, environments } from "../domain/api-key.ts";
+import { builtInEngineName } from "../domain/engine.ts";
 import { field, unlimitable } from "./field.ts";
 import { isExactOrigin, parseHttpUrl } from "./formats.ts";
 import { type Option, options } from "./options.ts";
-
-/** The name under which the built-in engine stands among a model's deployments. */
-export const builtInUpstream = "built-in";
-
-/** Keys for testing reach only models marked for it, so `test` is not among them. */
-export const defaultEnvironments = ["live", "dev"] as const;
 
 const namePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 const nameText = "1 to 63 lower-case letters, digits, dots, underscores or hyphens, beginning with a letter or digit";
@@ -82,9 +77,9 @@ const upstream = field(
 const deployment = field(
   z.strictObject({
     upstream: field(z.string().min(1), {
-      doc: `Name of an upstream, or \`${builtInUpstream}\` for the built-in engine.`,
+      doc: `Name of an upstream, or \`${builtInEngineName}\` for the built-in engine.`,
       must: "the name of an upstream",
-      fix: `Name an entry of upstreams, or ${builtInUpstream}.`,
+      fix: `Name an entry of upstreams, or ${builtInEngineName}.`,
     }),
     model: field(z.string().min(1).max(256), {
       doc: "The upstream's own id of the model; left out: the public id.",

@@ -4,6 +4,9 @@ export const environments = ["live", "test", "dev"] as const;
 /** live, test and dev are separate worlds inside one deployment. */
 export type Environment = (typeof environments)[number];
 
+/** Where nobody says otherwise, a model is for live and dev: test keys reach only models that are marked for test. */
+export const defaultEnvironments: readonly Environment[] = ["live", "dev"];
+
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const randomLength = 30;
 const checksumLength = 6;

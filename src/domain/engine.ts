@@ -9,6 +9,9 @@ export const operationPaths = {
   embedding: "/embeddings",
 } as const;
 
+/** Name under which the built-in engine stands among the upstreams. */
+export const builtInEngineName = "built-in";
+
 export type Operation = keyof typeof operationPaths;
 
 export interface EngineRequest {
@@ -59,5 +62,4 @@ export interface Engine {
   models(signal: AbortSignal): Promise<EngineModel[]>;
   /** Text that the engine sent, without the gateway's own credentials for it. */
   redact(text: string): string;
-  close(): Promise<void>;
 }

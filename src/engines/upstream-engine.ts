@@ -42,6 +42,4 @@ export class UpstreamEngine implements Engine {
     // A placeholder such as `ollama` is no secret, but a word that messages use.
     return apiKey && apiKey.length >= shortestSecret ? text.replaceAll(apiKey, "[redacted]") : text;
   }
-
-  async close(): Promise<void> {}
 }

@@ -1,5 +1,5 @@
 // The models on offer: what the configuration declares, merged with what engines report.
-import { environments as allEnvironments, type Environment } from "../domain/api-key.ts";
+import { defaultEnvironments, type Environment } from "../domain/api-key.ts";
 import type { Clock } from "../domain/clock.ts";
 import type { Engine, EngineModel } from "../domain/engine.ts";
 import type { Log } from "../domain/log.ts";
@@ -26,9 +26,6 @@ export interface DeclaredModel {
   price: Price | undefined;
   deployments: readonly { engine: string; model: string; weight: number }[];
 }
-
-/** Test keys reach only models that are marked for test. */
-export const defaultEnvironments: readonly Environment[] = allEnvironments.filter((name) => name !== "test");
 
 const pollTimeoutMs = 5_000;
 

@@ -39,7 +39,6 @@ class Source {
       redact: (said) => said,
       send: () => Promise.reject(new Error("not used")),
       models: async () => [],
-      close: async () => {},
     };
     const body = new ReadableStream<Uint8Array>(
       {

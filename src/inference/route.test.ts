@@ -19,7 +19,6 @@ function engine(name: string): Engine {
     redact: (text) => text,
     send: () => Promise.reject(new Error("not used")),
     models: async () => [],
-    close: async () => {},
   };
 }
 

@@ -41,7 +41,6 @@ const engine: Engine = {
   send: () => Promise.reject(new Error("not used")),
   models: () => Promise.resolve([]),
   redact: (text) => text,
-  close: () => Promise.resolve(),
 };
 
 /** Sends `pieces` through the relay, each as one network read. */

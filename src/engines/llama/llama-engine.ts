@@ -1,6 +1,12 @@
 // The built-in engine: every GGUF model of this machine, each in a process of its own, behind the engine port.
 import type { Environment } from "../../domain/api-key.ts";
-import type { Engine, EngineModel, EngineRequest, EngineResponse } from "../../domain/engine.ts";
+import {
+  builtInEngineName,
+  type Engine,
+  type EngineModel,
+  type EngineRequest,
+  type EngineResponse,
+} from "../../domain/engine.ts";
 import { GatewayError } from "../../domain/errors.ts";
 import type { Log } from "../../domain/log.ts";
 import type { Capabilities } from "../../domain/model.ts";
@@ -46,8 +52,6 @@ interface Loaded {
   lastUsedMs: number;
   facts: EngineModel | undefined;
 }
-
-export const builtInEngineName = "built-in";
 
 /** Models loaded by a request, side by side, besides the eager ones. */
 const maxLoadedOnDemand = 3;
@@ -145,7 +149,7 @@ export class LlamaEngine implements Engine {
     await Promise.all([...this.#loaded.values()].map(({ worker }) => worker.close()));
   }
 
-  /** States of the loaded models, for readiness and tests. */
+  /** States of the loaded models, for tests. */
   status(): { id: string; state: string; pid: number | undefined; busy: number; waiting: number }[] {
     return [...this.#loaded.values()].map(({ model, worker, slots }) => ({
       id: model.id,
