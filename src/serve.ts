@@ -58,6 +58,7 @@ export interface RunningServer {
 
 const defaultPollMs = 30_000;
 const defaultHeartbeatMs = 10_000;
+const farewellMs = 500;
 
 export async function serve(config: Config, options: ServeOptions): Promise<RunningServer> {
   const opened: (() => unknown)[] = [];
@@ -101,12 +102,14 @@ async function compose(
   await catalog.refreshSource(engine);
 
   let draining = false;
+  const stopping = new AbortController();
   const routes = createRoutes({
     catalog,
     router: new Router(clock),
     usage,
     clock,
     heartbeatMs,
+    stopping: stopping.signal,
     limits: () => sources.config.limits,
     version: packageJson.version,
     async readiness() {
@@ -180,7 +183,11 @@ async function compose(
     },
     async close(drainMs = 0) {
       draining = true;
-      await Promise.race([server.stop(), Bun.sleep(drainMs)]);
+      const drained = server.stop();
+      await Promise.race([drained, Bun.sleep(drainMs)]);
+      // Who is still served then is told so, and given a moment to receive it.
+      stopping.abort();
+      await Promise.race([drained, Bun.sleep(Math.min(drainMs, farewellMs))]);
       await closeAll();
     },
   };

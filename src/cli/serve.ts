@@ -18,7 +18,7 @@ import { type RunningServer, serve } from "../serve.ts";
 import { credentialsPath } from "../storage/credentials-file.ts";
 import { banner } from "./banner.ts";
 import type { CliContext } from "./context.ts";
-import { CliError } from "./terminal.ts";
+import { CliError, reportError } from "./terminal.ts";
 
 /** Open answers get this long to end after the first signal. */
 const drainMs = 30_000;
@@ -50,7 +50,15 @@ Examples:
       command.option(flag.syntax, flag.description);
     }
   }
-  command.action(async () => start(command.opts(), context));
+  command.action(async () => {
+    const flags = command.opts();
+    try {
+      await start(flags, context);
+    } catch (error) {
+      if (!wantsJson(flags, context)) throw error;
+      process.exitCode = tellAsJson(error, context);
+    }
+  });
 }
 
 async function start(flags: Record<string, unknown>, context: CliContext): Promise<void> {
@@ -84,6 +92,20 @@ async function start(flags: Record<string, unknown>, context: CliContext): Promi
   await Promise.race([server.catalog.whenComplete(), Bun.sleep(firstLookMs)]);
   log.plain(banner(config, server, found, context.terminal.out));
   logStart(log, config, server, found);
+}
+
+function wantsJson(flags: Record<string, unknown>, context: CliContext): boolean {
+  return (flags["logFormat"] ?? context.env["HEADRACE_LOG_FORMAT"]) === "json";
+}
+
+/** A start that fails is a line of the log as well, for whoever reads lines of JSON. Gives the exit code. */
+function tellAsJson(error: unknown, context: CliContext): number {
+  const lines: string[] = [];
+  const code = reportError(error, { ...context.terminal, note: (line) => void lines.push(Bun.stripANSI(line)) });
+  const log = new StreamLog("json");
+  log.error("start_failed", { detail: lines.join("\n") });
+  log.flush();
+  return code;
 }
 
 function explainStart(error: unknown, config: Config): unknown {

@@ -109,6 +109,7 @@ function start(source: Promise<Dispatched>, heartbeatMs = 60_000, signal?: Abort
     created: 1,
     heartbeatMs,
     signal: signal ?? client.signal,
+    stopping: new AbortController().signal,
     renderError: (error) => JSON.stringify({ error: { message: error.message, type: "t", code: error.code } }),
     onEnd: (observed, error) => void started.ends.push({ observed: { ...observed }, error }),
     abort: () => {

@@ -18,6 +18,8 @@ export interface RelayOptions {
   onEnd(observed: StreamObservation, error: unknown): void;
   /** The client's side: aborted when it left. */
   signal: AbortSignal;
+  /** Aborted when the server ends and can wait for open streams no longer. */
+  stopping: AbortSignal;
   /** Stops the engine's work. */
   abort(): void;
 }
@@ -67,6 +69,7 @@ class Relay {
     // A client may leave before the first pull, when nobody would cancel.
     options.signal.addEventListener("abort", () => this.cancelled(), { once: true });
     if (options.signal.aborted) queueMicrotask(() => this.cancelled());
+    options.stopping.addEventListener("abort", this.#onStopping, { once: true });
     this.#stallCheck = setInterval(() => this.#checkStalled(), stalledReaderMs / 4);
   }
 
@@ -108,6 +111,11 @@ class Relay {
     this.#finish(new DOMException("The client left", "AbortError"));
     this.#options.abort();
   }
+
+  readonly #onStopping = (): void => {
+    if (this.#controller) this.#fail(this.#controller, stoppingError());
+    else this.cancelled();
+  };
 
   #checkStalled(): void {
     if (this.#unreadSinceMs === undefined || performance.now() - this.#unreadSinceMs < stalledReaderMs) return;
@@ -221,6 +229,7 @@ class Relay {
     if (this.#over) return;
     this.#over = true;
     clearInterval(this.#stallCheck);
+    this.#options.stopping.removeEventListener("abort", this.#onStopping);
     if (this.#dispatched) this.#dispatched.done(error instanceof GatewayError);
     else this.#letGo();
     // Aborting the request alone tells a body nothing that nobody is reading at the moment.
@@ -238,6 +247,12 @@ class Relay {
       () => {},
     );
   }
+}
+
+function stoppingError(): GatewayError {
+  return new GatewayError("service_unavailable", "The server is being stopped; send the request again.", {
+    retryAfterSeconds: 5,
+  });
 }
 
 async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {

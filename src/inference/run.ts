@@ -37,6 +37,8 @@ export interface InferenceDeps {
   router: Router;
   usage: UsageStore;
   clock: Clock;
+  /** Aborted when the server ends and can wait for open streams no longer. */
+  stopping: AbortSignal;
   /** Silence after which a stream gets a comment line. Default 10 s. */
   heartbeatMs: number;
 }
@@ -99,6 +101,7 @@ export async function run(call: InferenceCall, deps: InferenceDeps): Promise<Inf
       created: startedAt,
       heartbeatMs: deps.heartbeatMs,
       signal: call.signal,
+      stopping: deps.stopping,
       renderError: call.renderError,
       abort,
       onEnd(observed, error) {

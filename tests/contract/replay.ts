@@ -74,6 +74,7 @@ export async function replay(
       ended = { observed: { ...observed }, error };
     },
     signal: new AbortController().signal,
+    stopping: new AbortController().signal,
     abort() {},
   });
   const text = await new Response(stream).text();

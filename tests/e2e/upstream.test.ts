@@ -212,3 +212,21 @@ test("embeddings that are fewer than asked for, or no numbers, are refused inste
     expect([response.status, (await response.json()).error?.code]).toEqual([502, "upstream_error"]);
   }
 });
+
+test("a stream that outlives the drain period ends with an error event that says why, and is no success", async () => {
+  await using upstream = await startUpstream((_request, res) => {
+    res.writeHead(200, { "content-type": "text/event-stream" });
+    res.write(chunk({ role: "assistant", content: "begin" }));
+  });
+  await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+  const response = await server.request("/v1/chat/completions", {
+    body: { model: "upstream-model", messages, stream: true },
+  });
+  const text = response.text();
+  await until(() => upstream.requests.length === 1, "the stream is open");
+  await Bun.sleep(50);
+  await server.close(100);
+  const last = (await text).trim().split("\n\n").at(-1) ?? "";
+  expect(JSON.parse(last.slice(6)).error).toMatchObject({ code: "service_unavailable" });
+  expect(server.logged("request").at(-1)).toMatchObject({ outcome: "failed", code: "service_unavailable" });
+});
