@@ -41,6 +41,7 @@ export async function readAnswer(
   }
   const list = body[request.operation === "embedding" ? "data" : "choices"];
   if (!Array.isArray(list)) throw malformed("neither choices nor data");
+  if (list.length === 0) throw malformed("no choice and no embedding");
 
   const edits: Record<string, string | null> = {};
   if (body["model"] !== request.model) edits["model"] = JSON.stringify(request.model);

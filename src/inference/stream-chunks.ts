@@ -27,6 +27,12 @@ interface Chunk {
   choices?: unknown;
 }
 
+interface StreamedChoice {
+  index?: unknown;
+  delta?: Record<string, unknown>;
+  finish_reason?: unknown;
+}
+
 const usageNull = ',"usage":null}';
 
 /**
@@ -40,7 +46,7 @@ export class ChunkTranslator {
   readonly #request: DecodedRequest;
   readonly #defaults: { id: string; created: number };
   readonly #wantsUsage: boolean;
-  readonly #roleSent = new Set<number>();
+  readonly #roleSent = new Set<unknown>();
   #usageText: string | undefined;
   #lastChunk: { id: unknown; created: unknown } | undefined;
 
@@ -88,16 +94,23 @@ export class ChunkTranslator {
     return `${text.slice(0, -usageNull.length)}}`;
   }
 
-  /** Counts what the choices deliver; gives each choice's first delta its role. Returns whether it changed one. */
+  /**
+   * Counts what the choices deliver. Gives each choice its index and its finish_reason (null until the last), and the
+   * first delta of each its role, where the engine left them out; says whether it did.
+   */
   #observe(choices: unknown[]): boolean {
     let changed = false;
-    for (const choice of choices as { index?: unknown; delta?: Record<string, unknown>; finish_reason?: unknown }[]) {
+    for (const [position, choice] of (choices as StreamedChoice[]).entries()) {
+      if (typeof choice !== "object" || choice === null) throw malformed("a choice that is no object");
       this.observed.deliveredBytes += deliveredBytes(choice);
-      if (choice?.finish_reason) this.finishSeen = true;
-      const delta = choice?.delta;
-      if (typeof delta !== "object" || delta === null) continue;
-      const index = typeof choice.index === "number" ? choice.index : 0;
-      if (this.#roleSent.has(index)) continue;
+      if (choice.finish_reason) this.finishSeen = true;
+      if (choice.finish_reason === undefined || choice.index === undefined) {
+        choice.finish_reason ??= null;
+        choice.index ??= position;
+        changed = true;
+      }
+      const { delta, index } = choice;
+      if (typeof delta !== "object" || delta === null || this.#roleSent.has(index)) continue;
       this.#roleSent.add(index);
       if (delta["role"] === undefined) {
         choice.delta = { role: "assistant", ...delta };
@@ -172,7 +185,9 @@ function parseChunk(data: string): Chunk {
   } catch {
     // Falls through: the same refusal for what is no JSON and what is no object.
   }
-  throw new GatewayError("upstream_error", "The model server sent a malformed event.", {
-    detail: `${data.length} characters`,
-  });
+  throw malformed(`${data.length} characters`);
+}
+
+function malformed(detail: string): GatewayError {
+  return new GatewayError("upstream_error", "The model server sent a malformed event.", { detail });
 }

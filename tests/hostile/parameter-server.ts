@@ -36,7 +36,7 @@ export async function startParameterServer(): Promise<ParameterServer> {
   const upstream = await startUpstream((_request, res) => {
     res.writeHead(200, { "content-type": "application/json" });
     res.end(
-      '{"id":"x","object":"x","created":1,"choices":[],"data":[{"object":"embedding","index":0,"embedding":[0.5]}],"usage":{"prompt_tokens":1,"total_tokens":1}}',
+      '{"id":"x","object":"x","created":1,"choices":[{"index":0,"text":"x","message":{"role":"assistant","content":"x"},"finish_reason":"stop"}],"data":[{"object":"embedding","index":0,"embedding":[0.5]}],"usage":{"prompt_tokens":1,"total_tokens":1}}',
     );
   });
   const small = "models:\n  - { id: small, context: 100, deployments: [{ upstream: up, model: upstream-model }] }\n";
