@@ -55,12 +55,18 @@ test("more models than are kept loaded take turns, and none is taken from under 
   expect(server.engine.status().length).toBeLessThanOrEqual(3);
 });
 
-test("the models of the built-in engine are known to the very first request", async () => {
-  for (let i = 0; i < 3; i++) {
-    await using server = await startHeadrace({ demo: true, localServers: [{ name: "slow", title: "Slow", port: 9 }] });
-    const listed = await (await server.request("/v1/models")).json();
-    expect(listed.data.map((model: { id: string }) => model.id)).toEqual(["tiny-demo"]);
-  }
+test("the built-in model answers the very first request, while a server on this machine that never answers is still asked", async () => {
+  using silent = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+  const localServers = [{ name: "silent", title: "Silent", port: silent.port }];
+  await using server = await startHeadrace({ demo: true, settled: false, localServers });
+  const answer = server.request("/v1/chat/completions", { body: { ...body("tiny-demo"), max_tokens: 1 } });
+  expect(server.catalog.complete).toBe(false);
+  expect(server.catalog.find("tiny-demo")).toBeDefined();
+  expect((await fetch(`${server.url}/readyz`)).status).toBe(503);
+  expect((await answer).status).toBe(200);
+  const listed = await (await server.request("/v1/models")).json();
+  expect(listed.data.map((model: { id: string }) => model.id)).toEqual(["tiny-demo"]);
+  expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
 });
 
 test("a model file that is missing, no GGUF, or gives an id twice is refused before anything starts", async () => {

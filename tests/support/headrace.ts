@@ -33,12 +33,14 @@ export interface TestServerOptions extends Partial<Omit<ServeOptions, "log">> {
   env?: Record<string, string>;
   /** The built-in demo model; off unless asked for, as most tests are about something else. */
   demo?: boolean;
+  /** Whether to wait until every engine was asked for its models; on unless asked otherwise. */
+  settled?: boolean;
   /** Kept after the test; made and removed by the server otherwise. */
   dataDir?: string;
 }
 
 export async function startHeadrace(options: TestServerOptions = {}): Promise<TestServer> {
-  const { yaml = "", flags = {}, env = {}, demo = false, dataDir: givenDir, ...serveOptions } = options;
+  const { yaml = "", flags = {}, env = {}, demo = false, settled = true, dataDir: givenDir, ...serveOptions } = options;
   const directory = mkdtempSync(join(tmpdir(), "headrace-test-"));
   const dataDir = givenDir ?? join(directory, "data");
   const file = join(directory, "headrace.yaml");
@@ -53,8 +55,10 @@ export async function startHeadrace(options: TestServerOptions = {}): Promise<Te
     text += lines;
   });
   const server = await serve(config, { ...serveOptions, log });
-  await server.localServers;
-  await server.catalog.refresh();
+  if (settled) {
+    await server.localServers;
+    await server.catalog.refresh();
+  }
   const key = server.firstKey.key ?? "";
   const logText = () => {
     log.flush();

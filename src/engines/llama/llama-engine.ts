@@ -100,8 +100,7 @@ export class LlamaEngine implements Engine {
     const id = request.model;
     const model = this.#known.get(id);
     if (!model) throw new GatewayError("upstream_error", `The built-in engine no longer has the model \`${id}\`.`);
-    const entry = this.#loaded.get(id) ?? (await this.#loadOnDemand(model));
-    entry.inUse++;
+    const entry = await this.#claim(model);
     const leave = () => {
       entry.inUse--;
       entry.lastUsedMs = performance.now();
@@ -191,12 +190,16 @@ export class LlamaEngine implements Engine {
     this.#options.onReady();
   }
 
-  async #loadOnDemand(model: LlamaModel): Promise<Loaded> {
+  /** The model's entry, loaded if need be, counted as in use before anybody else could unload it. */
+  async #claim(model: LlamaModel): Promise<Loaded> {
     for (;;) {
-      const entry = this.#loaded.get(model.id);
-      if (entry) return entry;
       const onDemand = [...this.#loaded.values()].filter((other) => !other.model.eager);
-      if (onDemand.length < maxLoadedOnDemand) return this.#load(model);
+      const known = this.#loaded.get(model.id);
+      if (known || onDemand.length < maxLoadedOnDemand) {
+        const entry = known ?? this.#load(model);
+        entry.inUse++;
+        return entry;
+      }
       const idle = onDemand.filter(({ inUse }) => inUse === 0);
       const oldest = idle.sort((a, b) => a.lastUsedMs - b.lastUsedMs)[0];
       if (!oldest) {
