@@ -165,7 +165,9 @@ async function compose(
   };
   const localServers = look();
   void localServers.then(() => catalog.refresh());
-  const poller = setInterval(() => void look().then(() => catalog.refresh()), pollMs);
+  // Production only tells once what it found: it does not serve it.
+  const again = config.mode === "development" ? look : async () => {};
+  const poller = setInterval(() => void again().then(() => catalog.refresh()), pollMs);
   opened.push(() => clearInterval(poller));
 
   return {

@@ -61,8 +61,9 @@ function example(path: string, operation: OpenApiOperation): string {
   const body = mediaOf(operation.requestBody)?.["example"];
   if (body === undefined) return "";
   const command = [
-    `curl http://127.0.0.1:7545${path} \\`,
-    '  -H "Authorization: Bearer $HEADRACE_API_KEY" \\',
+    // The variables that the SDKs read; a server does not know under which address it is reached.
+    `curl "$OPENAI_BASE_URL${path.replace(/^\/v1/, "")}" \\`,
+    '  -H "Authorization: Bearer $OPENAI_API_KEY" \\',
     '  -H "Content-Type: application/json" \\',
     `  -d '${JSON.stringify(body)}'`,
   ];
