@@ -264,7 +264,10 @@ describe("the result", () => {
       discover: false,
       timeoutSeconds: 5,
       idleSeconds: 900,
+      maxConcurrency: 64,
     });
+    expect(config.limits).toMatchObject({ queue: 512, queueSeconds: 30 });
+    expect(config.chatRetentionDays).toBe(30);
     expect(config.models[0]).toMatchObject({
       id: "assistant",
       ownedBy: "example",
@@ -281,6 +284,7 @@ describe("the result", () => {
       tokensPerMinute: null,
       monthlyTokens: null,
       monthlySpend: null,
+      environments: ["live", "test"],
     });
   });
 

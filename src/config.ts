@@ -26,7 +26,6 @@ export type {
   DeploymentConfig,
   ModelConfig,
   ReloadableConfig,
-  TierConfig,
   UpstreamConfig,
 } from "./config/file-config.ts";
 export type { PullSource } from "./config/hugging-face.ts";

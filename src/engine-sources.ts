@@ -7,7 +7,7 @@ import { UpstreamEngine } from "./engines/upstream-engine.ts";
 import type { CatalogSource, DeclaredModel } from "./inference/catalog.ts";
 
 /** For servers that nobody configured; the defaults of the configuration file. */
-const localTimeouts = { timeoutSeconds: 600, idleSeconds: 900 } as const;
+const localDefaults = { timeoutSeconds: 600, idleSeconds: 900, maxConcurrency: undefined } as const;
 
 /** Keeps the engine object of an upstream while its settings stay, so that what is known of it survives a reload. */
 export class EngineSources {
@@ -39,7 +39,7 @@ export class EngineSources {
     const wanted = [
       ...upstreams.map((upstream) => ({ ...upstream, configured: true })),
       ...local.map(({ name, url }) => {
-        return { name, url, apiKey: undefined, discover: true, ...localTimeouts, configured: false };
+        return { name, url, apiKey: undefined, discover: true, ...localDefaults, configured: false };
       }),
     ];
     const kept = new Map<string, CatalogSource>();
@@ -70,15 +70,24 @@ interface UpstreamSettings {
   apiKey: string | undefined;
   timeoutSeconds: number;
   idleSeconds: number;
+  maxConcurrency: number | undefined;
 }
 
-function createUpstream({ name, url, apiKey, timeoutSeconds, idleSeconds }: UpstreamSettings): UpstreamEngine {
+function createUpstream({
+  name,
+  url,
+  apiKey,
+  timeoutSeconds,
+  idleSeconds,
+  maxConcurrency,
+}: UpstreamSettings): UpstreamEngine {
   return new UpstreamEngine({
     name,
     url,
     apiKey,
     firstByteTimeoutMs: timeoutSeconds * 1000,
     idleTimeoutMs: idleSeconds * 1000,
+    maxConcurrency,
   });
 }
 

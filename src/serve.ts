@@ -11,20 +11,18 @@ import type { Log } from "./domain/log.ts";
 import { EngineSources } from "./engine-sources.ts";
 import type { LlamaEngine } from "./engines/llama/llama-engine.ts";
 import { type FoundServer, findLocalServers, knownLocalServers, type LocalServer } from "./engines/local-servers.ts";
+import { openGovernance } from "./governance.ts";
 import { trustedProxies } from "./http/client-address.ts";
 import { createRoutes } from "./http/routes.ts";
 import { startHttpServer } from "./http/server.ts";
+import { Capacity } from "./inference/capacity.ts";
 import { Catalog } from "./inference/catalog.ts";
 import { Router } from "./inference/route.ts";
-import { Authenticator } from "./policy/authenticate.ts";
 import { ensureFirstKey, type FirstKey } from "./policy/first-key.ts";
 import { keyDigest } from "./policy/key-digest.ts";
 import { readCredentials, useCredentialsOf, writeCredentials } from "./storage/credentials-file.ts";
 import { lockDataDirectory } from "./storage/data-directory-lock.ts";
-import { openDatabase, waitBriefly } from "./storage/database.ts";
-import { SqlKeyStore } from "./storage/key-store.ts";
-import { deriveKey, loadSecret } from "./storage/secret-file.ts";
-import { SqlUsageStore } from "./storage/usage-store.ts";
+import { observed, openDatabase, waitBriefly } from "./storage/database.ts";
 
 export type { FirstKey };
 
@@ -37,6 +35,8 @@ export interface ServeOptions {
   heartbeatMs?: number;
   /** How often engines are asked for their models. */
   pollMs?: number;
+  /** Told of every statement; a test shows with it what reads nothing. */
+  onDatabaseUse?: () => void;
 }
 
 export interface RunningServer {
@@ -48,6 +48,7 @@ export interface RunningServer {
   firstKey: FirstKey;
   catalog: Catalog;
   engine: LlamaEngine;
+  capacity: Capacity;
   /** Model servers found on this machine at start; resolves once the look is done. */
   localServers: Promise<readonly FoundServer[]>;
   /** Takes over a changed file's part that can change while running. */
@@ -86,11 +87,16 @@ async function compose(
   opened.push(lockDataDirectory(config.dataDir));
   const db = await openDatabase(join(config.dataDir, "headrace.db"));
   opened.push(() => db.close());
-  const keys = new SqlKeyStore(db);
-  const usage = new SqlUsageStore(db, log);
-  opened.push(() => usage.flush());
-  const configuredSecret = config.secretHex === undefined ? undefined : Buffer.from(config.secretHex, "hex");
-  const pepper = deriveKey(loadSecret(config.dataDir, configuredSecret), "api-key-pepper-v1");
+  let baseUrl = "";
+  const governance = await openGovernance({
+    db: options.onDatabaseUse ? observed(db, options.onDatabaseUse) : db,
+    config,
+    log,
+    clock,
+    baseUrl: () => baseUrl,
+    opened: (close) => opened.push(close),
+  });
+  const { keys, accounts, pepper } = governance;
 
   const catalog = new Catalog({ log, clock });
   const engine = await createBuiltInEngine(config, log, () => void catalog.refresh());
@@ -103,14 +109,24 @@ async function compose(
 
   let draining = false;
   const stopping = new AbortController();
+  const router = new Router(clock);
+  const capacity = new Capacity({
+    clock,
+    router,
+    bounds: () => {
+      const { queue, queueSeconds } = sources.config.limits;
+      return { maxWaiting: queue, longestWaitMs: queueSeconds * 1000 };
+    },
+  });
   const routes = createRoutes({
+    ...governance,
     catalog,
-    router: new Router(clock),
-    usage,
+    router,
+    capacity,
     clock,
     heartbeatMs,
     stopping: stopping.signal,
-    limits: () => sources.config.limits,
+    requestLimits: () => sources.config.limits,
     version: packageJson.version,
     async readiness() {
       const database = await db`SELECT 1`.then(
@@ -130,7 +146,7 @@ async function compose(
     hostname: config.host,
     port: config.port,
     routes,
-    authenticator: new Authenticator({ keys, pepper, mode: config.mode, clock }),
+    authenticator: governance.authenticator,
     trustedProxies: trustedProxies(config.trustedProxies),
     corsOrigins: () => sources.config.cors.origins,
     log,
@@ -139,11 +155,11 @@ async function compose(
   opened.push(() => server.stop(true));
   const port = server.port ?? config.port;
   const url = `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${port}`;
-  const baseUrl = `${config.publicUrl ?? url}/v1`;
+  baseUrl = `${config.publicUrl ?? url}/v1`;
 
   engine.start();
   // Only now, when nothing can keep the server from telling it: the key is shown once.
-  const accountId = await keys.ensureFirstAccount(clock.nowSeconds());
+  const accountId = await accounts.ensureFirstAccount(clock.nowSeconds());
   const environment = config.mode === "development" ? "dev" : "live";
   useCredentialsOf(config.dataDir, environment);
   const firstKey = await ensureFirstKey(keys, {
@@ -177,9 +193,11 @@ async function compose(
     firstKey,
     catalog,
     engine,
+    capacity,
     localServers,
     async reload(changed) {
       sources.config = changed;
+      governance.reconfigure(changed);
       configure();
       await catalog.refresh();
     },

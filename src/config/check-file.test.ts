@@ -234,11 +234,6 @@ describe("warnings", () => {
       expect.stringMatching(/^headrace\.yaml:2:5 {2}upstreams\[0\]: serves nothing/),
     ]);
   });
-
-  test("tiers say that they are not enforced yet", () => {
-    const text = "tiers: [{ name: t, requests_per_minute: 1, tokens_per_minute: null }]";
-    expect(check(text).warnings).toEqual([expect.stringContaining("does not enforce limits yet")]);
-  });
 });
 
 test("an empty file and one of comments alone are no configuration", () => {

@@ -95,6 +95,5 @@ export function warningsOf(file: YamlFile, data: FileData): string[] {
       warn(["upstreams", index], "serves nothing: discover is false and no model has a deployment on it");
     }
   }
-  if (data.tiers.length > 0) warn(["tiers"], "is read and checked, but this version does not enforce limits yet");
   return warnings;
 }

@@ -31,6 +31,7 @@ upstreams:
     discover: false                    # serve only what is under models
     timeout_seconds: \${CLOUD_TIMEOUT:-600}   # to the first byte
     idle_seconds: 900                  # between two bytes
+    max_concurrency: 64                # requests at once; left out: measured
 
 # Public ids with capabilities, prices and the places where they run.
 models:
@@ -48,7 +49,7 @@ models:
         model: llama3.1:8b
         weight: 1
 
-# Limits of accounts; null means no limit.
+# What accounts may use; null means no limit. free, pro and enterprise exist without being named here.
 tiers:
   - name: free
     requests_per_minute: 10
@@ -60,12 +61,19 @@ tiers:
     tokens_per_minute: null
     monthly_tokens: null
     monthly_spend: null
+    environments: [live, test]         # add dev to have limits there as well
 
-# What one request may be at most.
+# What one request may be, and how long it may wait, at most.
 limits:
   body_bytes: 10485760
   messages: 2048
   depth: 64
+  queue: 512                           # requests waiting for one upstream
+  queue_seconds: 30
+
+# Chat completions with store: true; 0 days: nothing is kept.
+stored_chats:
+  retention_days: 30
 
 # Web pages that may call the API; "*" allows every site.
 cors:

@@ -1,4 +1,5 @@
 // What the server takes from headrace.yaml, in the names of the code; plain data without engines or stores.
+import type { Tier } from "../domain/account.ts";
 import type { Environment } from "../domain/api-key.ts";
 import type { Capabilities, Price } from "../domain/model.ts";
 import { type FileData, reloadableKeys } from "./file-schema.ts";
@@ -17,6 +18,8 @@ export interface UpstreamConfig {
   readonly timeoutSeconds: number;
   /** Between two bytes of an answer. */
   readonly idleSeconds: number;
+  /** undefined: measured. */
+  readonly maxConcurrency: number | undefined;
 }
 
 export interface DeploymentConfig {
@@ -39,23 +42,21 @@ export interface ModelConfig {
   readonly deployments: readonly DeploymentConfig[];
 }
 
-/** null: no limit. */
-export interface TierConfig {
-  readonly name: string;
-  readonly requestsPerMinute: number | null;
-  readonly tokensPerMinute: number | null;
-  /** Tokens per calendar month (UTC). */
-  readonly monthlyTokens: number | null;
-  /** USD per calendar month (UTC). */
-  readonly monthlySpend: number | null;
-}
-
 /** The part of the configuration that a running server takes over from a changed file. */
 export interface ReloadableConfig {
   readonly upstreams: readonly UpstreamConfig[];
   readonly models: readonly ModelConfig[];
-  readonly tiers: readonly TierConfig[];
-  readonly limits: { readonly bodyBytes: number; readonly messages: number; readonly depth: number };
+  readonly tiers: readonly Tier[];
+  readonly limits: {
+    readonly bodyBytes: number;
+    readonly messages: number;
+    readonly depth: number;
+    /** Requests that may wait for one engine or model. */
+    readonly queue: number;
+    readonly queueSeconds: number;
+  };
+  /** 0: nothing is stored. */
+  readonly chatRetentionDays: number;
   /** Exact origins, or `*` alone. */
   readonly cors: { readonly origins: readonly string[] };
   /** Lines for the log and the terminal: allowed, but most likely not what was meant. */
@@ -74,6 +75,7 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
       discover: upstream.discover,
       timeoutSeconds: upstream.timeout_seconds,
       idleSeconds: upstream.idle_seconds,
+      maxConcurrency: upstream.max_concurrency,
     })),
     models: data.models.map((model) => ({
       id: model.id,
@@ -94,8 +96,16 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
       tokensPerMinute: tier.tokens_per_minute,
       monthlyTokens: tier.monthly_tokens,
       monthlySpend: tier.monthly_spend,
+      environments: tier.environments,
     })),
-    limits: { bodyBytes: data.limits.body_bytes, messages: data.limits.messages, depth: data.limits.depth },
+    limits: {
+      bodyBytes: data.limits.body_bytes,
+      messages: data.limits.messages,
+      depth: data.limits.depth,
+      queue: data.limits.queue,
+      queueSeconds: data.limits.queue_seconds,
+    },
+    chatRetentionDays: data.stored_chats.retention_days,
     cors: { origins: data.cors.origins },
     warnings,
   };

@@ -1,5 +1,6 @@
 // The shape of headrace.yaml: the one schema behind validation, the published JSON schema and the reference page.
 import * as z from "zod";
+import { defaultTierEnvironments } from "../domain/account.ts";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
 import { builtInEngineName } from "../domain/engine.ts";
 import { field, unlimitable } from "./field.ts";
@@ -70,6 +71,11 @@ const upstream = field(
     discover: flag("Ask its `/models`, now and again, and serve what it lists.").default(true),
     timeout_seconds: seconds("How long to wait for the first byte of an answer.", 600).default(600),
     idle_seconds: seconds("How long a begun answer may be silent.", 900).default(900),
+    max_concurrency: field(z.int().min(1).max(1_000_000), {
+      doc: "Most requests at once; more wait in the queue. Left out: measured.",
+      must: "a whole number, 1 or more",
+      fix: "Give a number such as 8, or leave it out.",
+    }).optional(),
   }),
   entry("A server with an OpenAI-compatible API.", "name and url"),
 );
@@ -95,6 +101,20 @@ const deployment = field(
   entry("One place where the model runs.", "upstream"),
 );
 
+const environmentList = (doc: string) =>
+  field(
+    z
+      .array(
+        field(z.enum(environments), {
+          doc: "An environment.",
+          must: "live, test or dev",
+          fix: "Write live, test or dev.",
+        }),
+      )
+      .min(1),
+    list(doc, "live, test and dev, with one entry at least"),
+  );
+
 const model = field(
   z.strictObject({
     id: field(z.string().max(256).regex(printablePattern), {
@@ -115,18 +135,7 @@ const model = field(
       must: "a whole number of tokens, 1 or more",
       fix: "Give a number such as 8192, or leave it out.",
     }).optional(),
-    environments: field(
-      z
-        .array(
-          field(z.enum(environments), {
-            doc: "An environment.",
-            must: "live, test or dev",
-            fix: "Write live, test or dev.",
-          }),
-        )
-        .min(1),
-      list("Environments whose keys may use it.", "live, test and dev, with one entry at least"),
-    ).default([...defaultEnvironments]),
+    environments: environmentList("Environments whose keys may use it.").default([...defaultEnvironments]),
     price: field(
       z.strictObject({ input: price("prompt"), output: price("completion") }),
       mapping("What usage costs. Left out: nothing is charged."),
@@ -165,15 +174,18 @@ const tier = field(
     requests_per_minute: perMinute("Requests a minute per account and environment.", 100),
     tokens_per_minute: perMinute("Tokens a minute per account and environment.", 100_000),
     monthly_tokens: unlimitable(z.int().min(0), {
-      doc: "Tokens a calendar month (UTC) per account.",
+      doc: "Tokens a calendar month (UTC) per account and environment.",
       must: "a whole number, 0 or more",
       fix: "Give a number such as 5000000, or null.",
     }).default(null),
     monthly_spend: unlimitable(z.number().min(0), {
-      doc: "USD a calendar month (UTC) per account.",
+      doc: "USD a calendar month (UTC) per account and environment, by the prices of the models.",
       must: "a number of USD, 0 or more",
       fix: "Give a number such as 50, or null.",
     }).default(null),
+    environments: environmentList("Environments in which these limits hold; in the others there are none.").default([
+      ...defaultTierEnvironments,
+    ]),
   }),
   entry("What accounts of this tier may use.", "name, requests_per_minute and tokens_per_minute"),
 );
@@ -195,8 +207,25 @@ const limits = field(
       must: "a whole number from 8 to 1000",
       fix: "Give a number such as 64.",
     }).default(64),
+    queue: field(z.int().min(0).max(100_000), {
+      doc: "Most requests that wait for a place at one upstream or model; more get 503.",
+      must: "a whole number from 0 to 100000",
+      fix: "Give a number such as 512.",
+    }).default(512),
+    queue_seconds: seconds("Longest wait for a place; where it would be longer: 503 at once.", 30).default(30),
   }),
-  mapping("What one request may be at most."),
+  mapping("What one request may be, and how long it may wait, at most."),
+);
+
+const storedChats = field(
+  z.strictObject({
+    retention_days: field(z.int().min(0).max(3650), {
+      doc: "How long chat completions with `store: true` are kept. 0: nothing is stored, whatever a request says.",
+      must: "a whole number of days from 0 to 3650",
+      fix: "Give a number such as 30.",
+    }).default(30),
+  }),
+  mapping("Chat completions that clients asked to keep."),
 );
 
 const cors = field(
@@ -243,6 +272,7 @@ export const fileSchema = field(
     models: field(z.array(model), list("Models under public ids of their own.", "models")).default([]),
     tiers: field(z.array(tier), list("Limits of accounts.", "tiers")).default([]),
     limits: limits.prefault({}),
+    stored_chats: storedChats.prefault({}),
     cors: cors.prefault({}),
   }),
   { doc: "Configuration of Headrace.", must: "a mapping of keys to values", fix: "Write lines such as `port: 7545`." },
@@ -256,5 +286,6 @@ export const reloadableKeys: readonly string[] = [
   "models",
   "tiers",
   "limits",
+  "stored_chats",
   "cors",
 ] satisfies (keyof FileData)[];

@@ -71,7 +71,7 @@ empty; \`$\${\` stands for a literal \`\${\`. Only the value is replaced, after 
 An unset variable is an error. Between \`{ }\` and \`[ ]\` such a value needs quotes.
 
 ${reloadableKeys.map((key) => `\`${key}\``).join(", ")} are taken over from a changed file without a restart; a wrong file is
-refused and the old configuration stays. Tiers are read and checked, but this version does not enforce them yet.
+refused and the old configuration stays.
 
 ${table(["Key", "Must be", "Default", "Meaning"], keyRows(fileSchema, ""))}
 

@@ -90,8 +90,16 @@ export const chatRequest = z
       .max(32)
       .nullish()
       .describe("How much a reasoning model thinks, e.g. `low`; passed on."),
-    metadata: z.record(z.string().max(64), z.string().max(512)).nullish().describe("Your own labels; passed on."),
-    store: z.boolean().nullish().describe("Whether the completion may be kept; passed on."),
+    metadata: z
+      .record(z.string().max(64), z.string().max(512))
+      .nullish()
+      .describe("Your own labels: kept with a stored completion, else passed on."),
+    store: z
+      .boolean()
+      .nullish()
+      .describe(
+        "Whether the gateway keeps the completion, for `GET /v1/chat/completions`. Default: as the account says.",
+      ),
   })
   .meta({ id: "ChatCompletionRequest" });
 

@@ -15,6 +15,8 @@ export const builtInEngineName = "built-in";
 export type Operation = keyof typeof operationPaths;
 
 export interface EngineRequest {
+  /** Sent along, so that the engine's log can be matched with ours. */
+  requestId: string;
   operation: Operation;
   /** The engine's own id of the model. */
   model: string;
@@ -53,6 +55,13 @@ export interface Engine {
   readonly idleTimeoutMs: number;
   /** Name for logs and for a model's deployments, e.g. `ollama` or `built-in`. */
   readonly name: string;
+  /** Most requests at once, where the operator set it. */
+  readonly maxConcurrency?: number | undefined;
+  /**
+   * For engines that know it: how many generations, or embedding requests, it works on at once for one model; a
+   * request counts as many as its width. Left out, or undefined: unknown, so that it is measured.
+   */
+  concurrency?(model: string, operation: Operation): number | undefined;
   /**
    * Sends one request. Rejects with a GatewayError (`upstream_error`, `upstream_timeout`, `service_unavailable`)
    * when no response began; aborting `signal` stops the work at any time, also while the body is read.

@@ -9,6 +9,7 @@ export const errorCodes = [
   "invalid_api_key",
   "token_expired",
   "insufficient_scope",
+  "permission_denied",
   "insufficient_quota",
   "model_not_found",
   "not_found",
@@ -27,8 +28,10 @@ export type ErrorCode = (typeof errorCodes)[number];
 export interface GatewayErrorOptions {
   /** For the log only: may name upstreams, paths and reasons that a client must not see. Never a secret. */
   detail?: string;
-  /** Whole seconds after which a retry may help; becomes `Retry-After`. */
+  /** Seconds after which a retry may help; becomes `Retry-After`, rounded up, and `retry-after-ms`. */
   retryAfterSeconds?: number;
+  /** Whether a retry helps, where this one knows better than its code; becomes `x-should-retry`. */
+  shouldRetry?: boolean;
   cause?: unknown;
 }
 
@@ -38,12 +41,14 @@ export class GatewayError extends Error {
   readonly code: ErrorCode;
   readonly detail: string | undefined;
   readonly retryAfterSeconds: number | undefined;
+  readonly shouldRetry: boolean | undefined;
 
   constructor(code: ErrorCode, message: string, options: GatewayErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.detail = options.detail;
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.shouldRetry = options.shouldRetry;
   }
 }
 

@@ -1,16 +1,27 @@
-// Who makes a request, as established by a credential.
+// Who makes a request, as established by a credential, and the API keys behind it.
+import type { Account, QuotaAmounts } from "./account.ts";
 import type { Environment } from "./api-key.ts";
+import type { AuditEvent } from "./audit.ts";
+import type { LimitSet } from "./limits.ts";
 import type { Scope } from "./scope.ts";
 
 export interface Principal {
-  accountId: string;
-  keyId: string;
+  account: Account;
+  /** The key that was presented, or from which the token was made, behind it the key that made it, and so on. */
+  keys: readonly [ApiKeyRecord, ...ApiKeyRecord[]];
   environment: Environment;
+  /** What is common to all of `keys`, and to the token where there is one. */
   scopes: ReadonlySet<Scope>;
+  /** Unix seconds; only of an access token: what it makes must not outlive it. */
+  tokenExpiresAt?: number;
+  /** The OAuth app that acts for the account; null for keys and their tokens. */
+  appId: string | null;
+  /** Everything that a request of this principal counts against. */
+  limits: LimitSet;
 }
 
 /** An API key as stored: never the secret, only its digest. Times in Unix seconds. */
-export interface ApiKeyRecord {
+export interface ApiKeyRecord extends QuotaAmounts {
   id: string;
   accountId: string;
   name: string;
@@ -20,15 +31,87 @@ export interface ApiKeyRecord {
   prefix: string;
   last4: string;
   scopes: readonly Scope[];
+  /** Id of the key that made it; null for the first key and those that an operator made. */
+  createdBy: string | null;
+  /** The key whose authority bounds this one's and with which it dies; null for none. Same account and environment. */
+  parentId: string | null;
+  /** What its own limit counts under: kept when a key is rotated, so that the overlap has one budget and not two. */
+  limitId: string;
   createdAt: number;
   expiresAt: number | null;
+  /** In the future: it will be revoked then, as after a rotation. */
   revokedAt: number | null;
+  lastUsedAt: number | null;
+  /** Addresses and CIDR ranges; empty: from anywhere. */
+  allowedIps: readonly string[];
+  /** Requests per `rateLimitWindow`; null: none of its own. */
+  rateLimit: number | null;
+  /** Seconds; null with `rateLimit`. */
+  rateLimitWindow: number | null;
 }
 
+export type KeyStatus = "active" | "expired" | "revoked";
+
+/** A key and those that bound it (`parentId`), itself first, and its account. */
+export interface KeyChain {
+  keys: readonly [ApiKeyRecord, ...ApiKeyRecord[]];
+  account: Account;
+}
+
+export type KeyChanges = Partial<
+  Pick<
+    ApiKeyRecord,
+    | "name"
+    | "scopes"
+    | "expiresAt"
+    | "allowedIps"
+    | "rateLimit"
+    | "rateLimitWindow"
+    | "monthlyTokens"
+    | "monthlySpend"
+    | "revokedAt"
+  >
+>;
+
+/** Every write puts its event into the audit log, and raises the credential revision, in the same transaction. */
 export interface KeyStore {
-  /** One indexed read by full digest. */
-  findKeyByDigest(digest: string): Promise<ApiKeyRecord | undefined>;
+  /** One indexed read by full digest, and one for each ancestor. */
+  findChainByDigest(digest: string): Promise<KeyChain | undefined>;
+  findChainById(id: string): Promise<KeyChain | undefined>;
   /** The oldest key of an environment, whatever its state. */
   firstKey(environment: Environment): Promise<ApiKeyRecord | undefined>;
-  insertKey(key: ApiKeyRecord): Promise<void>;
+  /** Of one account and environment, newest first; those after the key `after`. */
+  listKeys(
+    filter: { accountId: string; environment: Environment },
+    page: { after: string | undefined; limit: number },
+  ): Promise<ApiKeyRecord[]>;
+  insertKey(key: ApiKeyRecord, event: AuditEvent): Promise<void>;
+  /** Undefined where there is no such key. A revocation that already took effect is final: it is never moved or lifted. */
+  updateKey(id: string, changes: KeyChanges, event: AuditEvent): Promise<ApiKeyRecord | undefined>;
+  /**
+   * Adds the successor, revokes the old key at `revokeAt`, and moves the old key's children to the successor. Gives the
+   * successor, which has the old key's attributes of that moment; undefined where the old key is not there, has ended or
+   * was rotated before.
+   */
+  rotateKey(
+    id: string,
+    successor: ApiKeyRecord,
+    revokeAt: number,
+    event: AuditEvent,
+  ): Promise<ApiKeyRecord | undefined>;
+  /** Unix seconds by key id; never moves a time back. */
+  touchKeys(lastUsed: ReadonlyMap<string, number>): Promise<void>;
+  /** A number that every change of a key, account or tier raises, by whichever process. */
+  credentialRevision(): Promise<number>;
+}
+
+/** The key that was presented. */
+export function keyOf(principal: Principal): ApiKeyRecord {
+  return principal.keys[0];
+}
+
+/** Both final states are told apart from active by time alone. */
+export function keyStatus(key: Pick<ApiKeyRecord, "revokedAt" | "expiresAt">, nowSeconds: number): KeyStatus {
+  if (key.revokedAt !== null && key.revokedAt <= nowSeconds) return "revoked";
+  return key.expiresAt !== null && key.expiresAt <= nowSeconds ? "expired" : "active";
 }

@@ -1,8 +1,14 @@
 // What a credential may do.
 
-export const scopes = ["chat:read", "chat:write", "models:read", "usage:read", "keys:manage"] as const;
-/** Scopes of the specification, section 5. */
+/** Scopes of the specification, section 5: what accounts give to their keys and apps. */
+export const accountScopes = ["chat:read", "chat:write", "models:read", "usage:read", "keys:manage"] as const;
+
+/** And the operator's own, which no app can be granted. */
+export const scopes = [...accountScopes, "admin:manage"] as const;
 export type Scope = (typeof scopes)[number];
+
+/** Of a key that is created without scopes. */
+export const defaultScopes: readonly Scope[] = ["chat:read", "chat:write", "models:read"];
 
 export const scopeMeanings: Record<Scope, string> = {
   "chat:read": "Read chat history.",
@@ -10,4 +16,5 @@ export const scopeMeanings: Record<Scope, string> = {
   "models:read": "List available models.",
   "usage:read": "View usage statistics.",
   "keys:manage": "Manage API keys.",
+  "admin:manage": "Operate the installation: accounts, tiers, audit log.",
 };

@@ -1,4 +1,4 @@
-// What one inference request consumed, and where that is recorded.
+// What one inference request consumed, and the ledger that no death of the process makes lose or double it.
 import type { Environment } from "./api-key.ts";
 import type { Operation } from "./engine.ts";
 
@@ -9,26 +9,114 @@ export interface TokenUsage {
   estimated: boolean;
 }
 
-/** How a request ended: served whole, failed, or left by the client. */
-export type UsageOutcome = "completed" | "failed" | "cancelled";
+export const usageOutcomes = ["completed", "failed", "cancelled", "interrupted"] as const;
+/** How a request ended: served whole, failed, left by the client, or cut off by the end of the server's process. */
+export type UsageOutcome = (typeof usageOutcomes)[number];
 
-export interface UsageRecord extends TokenUsage {
+/** What is known of a request before it is sent to an engine. */
+export interface UsageBegin {
   requestId: string;
   /** Unix seconds of the start. */
   at: number;
   accountId: string;
   keyId: string;
+  appId: string | null;
   environment: Environment;
   operation: Operation;
   /** Public model id. */
   model: string;
-  outcome: UsageOutcome;
-  /** USD; null where the model has no price. */
-  cost: number | null;
-  durationMs: number;
+  stream: boolean;
 }
 
-export interface UsageStore {
-  /** Takes a record at once and writes it in the background; a record with a known request id is written once. */
-  record(usage: UsageRecord): void;
+/** What is known at its end. */
+export interface UsageEnd extends TokenUsage {
+  outcome: UsageOutcome;
+  /** Code of the error that ended it. */
+  errorCode: string | null;
+  /** Nano-USD (10^-9), whole; null where the model has no price. */
+  nanoUsd: number | null;
+  /** The engine reported more than the request can have used, and was not believed. */
+  capped: boolean;
+  /** Name of the engine that answered; null where none did. */
+  upstream: string | null;
+  durationMs: number;
+  /** Milliseconds from the start to the first byte of the answer's content, and those spent waiting for capacity. */
+  firstTokenMs: number | null;
+  queueMs: number;
+}
+
+export interface UsageRecord extends UsageBegin, UsageEnd {}
+
+export interface LedgerEntry {
+  /** A checkpoint of what was delivered so far; the caller sends at most one a second. */
+  progress(usage: TokenUsage, nanoUsd: number | null): void;
+  /** Once; later calls do nothing. */
+  settle(end: UsageEnd): void;
+}
+
+export interface UsageTotals {
+  tokens: number;
+  nanoUsd: number;
+}
+
+export interface Ledger {
+  /**
+   * When it returns, the request survives `kill -9`: were nothing else to come, the next start settles it at its last
+   * checkpoint. Throws `service_unavailable` where that cannot be promised (disk full), before anything was sent.
+   */
+  begin(request: UsageBegin): LedgerEntry;
+  /** Resolves when everything settled so far is in the database. Rejects when the database cannot be written. */
+  flush(): Promise<void>;
+  /**
+   * All that an owner settled since `since` (Unix seconds): `use` is called at a moment when no settlement lies between
+   * what it is given and what comes after.
+   */
+  readTotals(
+    owner: { type: "key" | "account"; id: string; environment: string; since: number },
+    use: (totals: UsageTotals) => void,
+  ): Promise<void>;
+}
+
+export const usageGroups = ["model", "key", "environment", "app"] as const;
+export type UsageGroup = (typeof usageGroups)[number];
+
+export const usageBuckets = ["hour", "day", "month"] as const;
+export type UsageBucket = (typeof usageBuckets)[number];
+
+export interface UsageQuery {
+  accountId: string;
+  environment: Environment;
+  keyId?: string;
+  /** Only what this OAuth app used. */
+  appId?: string;
+  /** Unix seconds: from `start`, before `end`; whole buckets. */
+  start: number;
+  end: number;
+  bucket: UsageBucket;
+  groupBy: readonly UsageGroup[];
+}
+
+export interface UsageSums {
+  requests: number;
+  promptTokens: number;
+  completionTokens: number;
+  nanoUsd: number;
+  /** Requests that failed. */
+  errors: number;
+}
+
+export interface UsageRow extends UsageSums {
+  /** Unix seconds of the bucket. */
+  start: number;
+  end: number;
+  /** Values of the groups that were asked for. */
+  groups: Partial<Record<UsageGroup, string | null>>;
+}
+
+/** What tells a row from the others of a report. */
+export type UsagePosition = Pick<UsageRow, "start" | "groups">;
+
+export interface UsageReports {
+  /** In the order of start, then of the groups; those after `after`, which is the last row of the page before. */
+  report(query: UsageQuery, page: { after: UsagePosition | undefined; limit: number }): Promise<UsageRow[]>;
 }

@@ -27,6 +27,7 @@ export async function postJson(
 ): Promise<EngineResponse> {
   const headers = requestHeaders(target);
   headers["content-type"] = "application/json";
+  headers["x-request-id"] = request.requestId;
   headers["accept"] = request.stream ? "text/event-stream" : "application/json";
   const init = { method: "POST", body: request.body, headers };
   const response = await send(target, operationPaths[request.operation], init, signal);

@@ -11,16 +11,20 @@ export interface UpstreamOptions {
   apiKey?: string | undefined;
   firstByteTimeoutMs: number;
   idleTimeoutMs: number;
+  /** Most requests at once; undefined: measured. */
+  maxConcurrency: number | undefined;
 }
 
 export class UpstreamEngine implements Engine {
   readonly name: string;
   readonly idleTimeoutMs: number;
+  readonly maxConcurrency: number | undefined;
   readonly #target: HttpTarget;
 
   constructor(options: UpstreamOptions) {
     this.name = options.name;
     this.idleTimeoutMs = options.idleTimeoutMs;
+    this.maxConcurrency = options.maxConcurrency;
     this.#target = {
       name: options.name,
       url: options.url.replace(/\/+$/, ""),

@@ -1,6 +1,6 @@
 // Cross-origin access for web pages of configured origins; none by default.
 
-const allowedMethods = "GET, POST, OPTIONS";
+const allowedMethods = "GET, POST, PUT, PATCH, DELETE, OPTIONS";
 const exposedHeaders = [
   "x-request-id",
   "retry-after",

@@ -28,6 +28,11 @@ export const errorTable: Readonly<Record<ErrorCode, ErrorShape>> = {
     type: "permission_error",
     when: "The credential lacks the scope that the message names.",
   },
+  permission_denied: {
+    status: 403,
+    type: "permission_error",
+    when: "The credential is valid and has the scope, but may not do this to that object; the message says why.",
+  },
   insufficient_quota: { status: 403, type: "insufficient_quota", when: "The quota is used up.", shouldRetry: false },
   model_not_found: {
     status: 404,
@@ -86,7 +91,8 @@ export function renderError(error: GatewayError): string {
 }
 
 export function errorResponse(error: GatewayError, headers: Headers): Response {
-  const { status, shouldRetry } = errorTable[error.code];
+  const { status } = errorTable[error.code];
+  const shouldRetry = error.shouldRetry ?? errorTable[error.code].shouldRetry;
   headers.set("content-type", "application/json");
   if (shouldRetry !== undefined) headers.set("x-should-retry", String(shouldRetry));
   if (error.retryAfterSeconds !== undefined) {

@@ -11,6 +11,7 @@ import type { DecodedRequest } from "../inference/dispatch.ts";
 import { type InferenceDeps, run } from "../inference/run.ts";
 import { type BodyLimits, readJsonBody } from "./body.ts";
 import { renderError, toGatewayError } from "./errors.ts";
+import { limitHeaders } from "./limit-headers.ts";
 import type { Exchange, RouteDoc, ScopedRoute } from "./route.ts";
 import { validate } from "./validation.ts";
 
@@ -20,7 +21,7 @@ export interface RequestLimits extends BodyLimits {
 
 export interface InferenceRouteDeps extends InferenceDeps {
   /** Read for every request: a reload may change them. */
-  limits(): RequestLimits;
+  requestLimits(): RequestLimits;
 }
 
 const schemas: Readonly<Record<Operation, z.ZodType>> = {
@@ -34,6 +35,8 @@ const inferenceErrors = [
   "model_not_found",
   "request_too_large",
   "unsupported_media_type",
+  "insufficient_quota",
+  "rate_limit_exceeded",
   "upstream_error",
   "upstream_timeout",
   "service_unavailable",
@@ -81,7 +84,7 @@ async function answer(
   principal: Principal,
   deps: InferenceRouteDeps,
 ): Promise<Response> {
-  const request = await decode(operation, exchange.req, deps.limits());
+  const request = await decode(operation, exchange.req, deps.requestLimits());
   exchange.bodyRead();
   exchange.note({ model: request.model, stream: request.stream });
   let log: { finish(error?: GatewayError): void } | undefined;
@@ -92,6 +95,7 @@ async function answer(
       requestId: exchange.requestId,
       signal: exchange.req.signal,
       renderError,
+      onLimits: (status) => void Object.assign(exchange.answerHeaders, limitHeaders(status)),
       onEnd({ outcome, usage, error }) {
         const { promptTokens, completionTokens, estimated } = usage;
         exchange.note({ outcome, prompt_tokens: promptTokens, completion_tokens: completionTokens });

@@ -91,11 +91,7 @@ function operation(route: Route, schemas: Record<string, Json>): OpenApiOperatio
     ...(description ? { description } : {}),
     tags: [doc.tag],
     security: scoped ? [{ bearer: [] }, { apiKey: [] }] : [],
-    ...(doc.parameters
-      ? {
-          parameters: doc.parameters.map((parameter) => ({ ...parameter, required: true, schema: { type: "string" } })),
-        }
-      : {}),
+    ...(doc.parameters || doc.query ? { parameters: [...pathParameters(doc), ...queryParameters(doc)] } : {}),
     ...(doc.requestBody
       ? {
           requestBody: {
@@ -117,6 +113,25 @@ function operation(route: Route, schemas: Record<string, Json>): OpenApiOperatio
       ...errorResponses(codes),
     },
   };
+}
+
+function pathParameters({ parameters = [] }: RouteDoc): Json[] {
+  return parameters.map((parameter) => ({ ...parameter, required: true, schema: { type: "string" } }));
+}
+
+function queryParameters({ query }: RouteDoc): Json[] {
+  if (!query) return [];
+  const { properties = {}, required = [] } = z.toJSONSchema(query, { io: "input", unrepresentable: "any" }) as {
+    properties?: Record<string, Json>;
+    required?: string[];
+  };
+  return Object.entries(properties).map(([name, { description, ...schema }]) => ({
+    name,
+    in: "query",
+    ...(typeof description === "string" ? { description: `Must be ${description}.` } : {}),
+    ...(required.includes(name) ? { required: true } : {}),
+    schema,
+  }));
 }
 
 function success(response: RouteDoc["response"], schemas: Record<string, Json>): Json {

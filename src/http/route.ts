@@ -11,6 +11,10 @@ export interface Exchange {
   /** Path parameters as the router matched them; `*` holds the rest of a wildcard path, decoded. */
   params: Readonly<Record<string, string>>;
   requestId: string;
+  /** The client's address, behind trusted proxies only. */
+  clientAddress: string;
+  /** Headers for the answer, whether it becomes a success or an error. */
+  answerHeaders: Record<string, string>;
   /** Adds to the request's line in the log. */
   note(fields: LogFields): void;
   /** The body is read: from here on silence is the model's, and thinking may take longer than any idle timer. */
@@ -23,8 +27,10 @@ export interface RouteDoc {
   operationId: string;
   summary: string;
   description?: string;
-  tag: "Inference" | "Models" | "Service";
+  tag: "Inference" | "Stored chats" | "Models" | "Usage" | "Keys" | "Tokens" | "Administration" | "Service";
   parameters?: readonly { name: string; in: "path"; description: string }[];
+  /** Members are text, as in a URL; `http/query.ts` reads them. */
+  query?: z.ZodObject;
   requestBody?: z.ZodType;
   /** A request body that works as it stands. */
   example?: Readonly<Record<string, unknown>>;
@@ -36,8 +42,8 @@ export interface RouteDoc {
 }
 
 interface RouteBase {
-  method: "GET" | "POST";
-  /** As Bun's router reads it: `/v1/models/*`. */
+  method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  /** As Bun's router reads it: `/v1/models/*`, `/v1/keys/:id`. */
   path: string;
   doc: RouteDoc;
 }

@@ -3,7 +3,7 @@ import type { BlockList } from "node:net";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { Log, LogFields } from "../domain/log.ts";
-import type { Principal } from "../domain/principal.ts";
+import { keyOf, type Principal } from "../domain/principal.ts";
 import type { Authenticator } from "../policy/authenticate.ts";
 import { requireScope } from "../policy/authorize.ts";
 import { clientAddress, isLocalRequest } from "./client-address.ts";
@@ -61,9 +61,11 @@ async function serve(
   const startedMs = options.clock.monotonicMs();
   const requestId = `req_${Bun.randomUUIDv7()}`;
   const peer = server.requestIP(req)?.address ?? "";
+  const client = clientAddress(req, peer, options.trustedProxies);
+  const headers: Record<string, string> = { "x-request-id": requestId, ...corsHeaders(req, options.corsOrigins()) };
   const fields: Record<string, LogFields[string]> = {
     id: requestId,
-    client: clientAddress(req, peer, options.trustedProxies),
+    client,
     method: req.method,
     route: route?.path ?? "none",
   };
@@ -83,6 +85,8 @@ async function serve(
     req,
     params: routeParams(req, route),
     requestId,
+    clientAddress: client,
+    answerHeaders: headers,
     bodyRead: () => server.timeout(req, 0),
     note: (more) => void Object.assign(fields, more),
     defer() {
@@ -95,7 +99,6 @@ async function serve(
       };
     },
   };
-  const headers: Record<string, string> = { "x-request-id": requestId, ...corsHeaders(req, options.corsOrigins()) };
   try {
     const response = preflight(req, options.corsOrigins()) ?? (await handle(exchange, route, peer, fields, options));
     status = response.status;
@@ -140,9 +143,11 @@ async function handle(
   const principal: Principal = await options.authenticator.authenticate({
     authorization: req.headers.get("authorization"),
     apiKey: req.headers.get("x-api-key"),
+    clientAddress: exchange.clientAddress,
+    requestId: exchange.requestId,
     isLocal: () => isLocalRequest(req, peer),
   });
-  fields["key"] = principal.keyId;
+  fields["key"] = keyOf(principal).id;
   requireScope(principal, route.access);
   return route.handle(exchange, principal);
 }
@@ -168,12 +173,19 @@ function pathOf(req: Request): string {
 }
 
 function allowedMethods(path: string, routes: readonly Route[]): string[] {
-  const matches = routes.filter((route) =>
-    route.path.endsWith("*")
-      ? path.startsWith(route.path.slice(0, -1)) && path.length >= route.path.length
-      : route.path === path,
-  );
+  const matches = routes.filter((route) => matchesPath(route.path, path));
   return [...new Set(matches.flatMap((route) => (route.method === "GET" ? ["GET", "HEAD"] : [route.method])))];
+}
+
+/** Whether a path is one that the router would match by this pattern: `:name` is one segment, `*` the rest. */
+function matchesPath(pattern: string, path: string): boolean {
+  if (pattern.endsWith("*")) return path.startsWith(pattern.slice(0, -1)) && path.length >= pattern.length;
+  const wanted = pattern.split("/");
+  const found = path.split("/");
+  return (
+    wanted.length === found.length &&
+    wanted.every((segment, index) => (segment.startsWith(":") ? found[index] !== "" : segment === found[index]))
+  );
 }
 
 function unrouted(req: Request, routes: readonly Route[]): GatewayError {

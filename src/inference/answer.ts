@@ -20,6 +20,15 @@ export interface Answer {
   usage: TokenUsage;
 }
 
+/** What of an answer may be ours: the engine's own stands unless it gave none, or the id has to be unique here. */
+export interface CompletionNames {
+  id: string;
+  /** Unix seconds. */
+  created: number;
+  /** Whether `id` replaces the engine's. */
+  ownId: boolean;
+}
+
 /** A batch of 2,048 long embeddings in JSON comes to about 80 MB. */
 const maxAnswerBytes = 128 * 1024 * 1024;
 
@@ -29,10 +38,10 @@ const maxAnswerBytes = 128 * 1024 * 1024;
  */
 export async function readAnswer(
   request: DecodedRequest,
-  { response, deployment }: Dispatched,
-  defaults: { id: string; created: number },
+  { response, deployment, firstByte }: Dispatched,
+  names: CompletionNames,
 ): Promise<Answer> {
-  const text = await readText(response.body, deployment.engine.idleTimeoutMs);
+  const text = await readText(response.body, deployment.engine.idleTimeoutMs, firstByte);
   const body = parseObject(text);
   if (body["error"] !== undefined && body["error"] !== null) {
     throw new GatewayError("upstream_error", publicMessage(text, deployment.engine) ?? "The model server failed.", {
@@ -60,8 +69,8 @@ export async function readAnswer(
     )
       edits["data"] = JSON.stringify(list);
   } else {
-    if (typeof body["id"] !== "string") edits["id"] = JSON.stringify(defaults.id);
-    if (typeof body["created"] !== "number") edits["created"] = String(defaults.created);
+    if (names.ownId || typeof body["id"] !== "string") edits["id"] = JSON.stringify(names.id);
+    if (typeof body["created"] !== "number") edits["created"] = String(names.created);
     const object = request.operation === "chat" ? "chat.completion" : "text_completion";
     if (body["object"] !== object) edits["object"] = JSON.stringify(object);
   }
@@ -126,7 +135,11 @@ function parseObject(text: string): Record<string, unknown> {
   throw malformed(`${text.length} characters that are no JSON object`);
 }
 
-async function readText(body: ReadableStream<Uint8Array> | null, idleTimeoutMs: number): Promise<string> {
+async function readText(
+  body: ReadableStream<Uint8Array> | null,
+  idleTimeoutMs: number,
+  onBytes: () => void,
+): Promise<string> {
   if (!body) throw malformed("no body");
   const reader = body.getReader();
   const decoder = new TextDecoder();
@@ -142,6 +155,7 @@ async function readText(body: ReadableStream<Uint8Array> | null, idleTimeoutMs: 
       if (idle)
         throw new GatewayError("upstream_timeout", "The model server stopped sending in the middle of the answer.");
       if (done) return text + decoder.decode();
+      onBytes();
       timer.refresh();
       text += decoder.decode(value, { stream: true });
       if (text.length > maxAnswerBytes) {

@@ -1,9 +1,12 @@
 // Sends one request to the first deployment that takes it, and turns refusals of engines into errors of the gateway.
 
+import type { Clock } from "../domain/clock.ts";
 import { type Engine, type EngineResponse, type Operation, operationPaths } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { editObject, type Members } from "../domain/json-text.ts";
 import type { Deployment, Model } from "../domain/model.ts";
+import type { Capacity, Turn } from "./capacity.ts";
+import type { Place, Seat } from "./gate.ts";
 import type { Router } from "./route.ts";
 
 /** A request as it was decoded: checked, and its text kept. */
@@ -22,10 +25,30 @@ export interface DecodedRequest {
 export interface Dispatched {
   response: EngineResponse;
   deployment: Deployment;
-  /** Ends the request's part in the load figures; `failed` also puts the engine to rest. */
+  /** Milliseconds that it waited for capacity. */
+  queueMs: number;
+  /** Call when the body's first byte is here: how soon it comes tells how busy the engine is. May be left out. */
+  firstByte(): void;
+  /** Ends the request's part in the load and capacity figures; `failed` also puts the engine to rest. */
   done(failed: boolean): void;
 }
 
+export interface DispatchDeps {
+  router: Router;
+  capacity: Capacity;
+  clock: Clock;
+  requestId: string;
+  /** Whose turn it is where requests wait. */
+  accountId: string;
+  /** Whether the gateway keeps the completion: then the engine is not asked to keep it as well. */
+  recording: boolean;
+}
+
+/**
+ * Times that one deployment is asked: an engine that only has too many requests at the moment is asked again. As often
+ * as a limit that nobody knew yet is halved until it is right.
+ */
+const maxAttempts = 6;
 /** Cut before anything is searched for in it. */
 const longestMessage = 1_000;
 const maxErrorBody = 64 * 1024;
@@ -33,64 +56,114 @@ const maxErrorBody = 64 * 1024;
 const errorBodyMs = 3_000;
 
 /**
- * Tries the candidates in order. Nothing was delivered yet, so a failed one may be followed by the next; the last
- * failure is the answer. A refusal of the request itself (400 and the like) is final at once.
+ * Tries the candidates in order, each once it has capacity. Nothing was delivered yet, so a failed one may be followed
+ * by the next; the last failure is the answer. A refusal of the request itself (400 and the like) is final at once.
  */
 export async function dispatch(
   request: DecodedRequest,
   model: Model,
-  router: Router,
+  deps: DispatchDeps,
   signal: AbortSignal,
 ): Promise<Dispatched> {
+  const { router, capacity, clock, accountId } = deps;
+  const { operation, stream, width } = request;
+  const wanted = { accountId, operation, stream, width, model: request.model };
+  let attempts: Map<Deployment, number> | undefined;
+  let turn: Turn | undefined;
+  let queueMs = 0;
   let failure: GatewayError | undefined;
-  for (const deployment of router.order(model)) {
-    const { engine } = deployment;
-    const end = router.begin(engine);
-    try {
-      const body = rewriteRequest(request, deployment.model);
-      const { operation, stream, width } = request;
-      const response = await engine.send({ operation, model: deployment.model, body, stream, width }, signal);
-      if (response.status >= 200 && response.status < 300) {
-        router.succeeded(engine);
-        return {
-          response,
-          deployment,
-          done(failed) {
-            end();
-            if (failed) router.failed(engine);
-          },
-        };
-      }
-      const refusal = await refusalOf(response, deployment, request);
-      end();
-      if (refusal.final) throw refusal.error;
-      failure = refusal.error;
-      // One model that is missing, or one credential that is wrong, says nothing of the engine's other models.
-      if (refusal.local) continue;
-    } catch (error) {
-      end();
-      if (signal.aborted || !(error instanceof GatewayError) || !isEngineFault(error)) throw error;
-      failure = error;
+  for (;;) {
+    const ranked = router.order(model);
+    const candidates = attempts ? ranked.filter((one) => (attempts?.get(one) ?? 0) < maxAttempts) : ranked;
+    if (candidates.length === 0) throw failure ?? notDeployed(request);
+    let seat = capacity.take(candidates, wanted);
+    if (!seat) {
+      turn ??= capacity.arrive();
+      const sinceMs = clock.monotonicMs();
+      seat = await capacity.wait(candidates, wanted, turn, signal);
+      queueMs += clock.monotonicMs() - sinceMs;
     }
-    router.failed(engine);
+    const attempt = await tryOnce(request, seat, deps, signal);
+    if ("response" in attempt) return { ...attempt, queueMs };
+    failure = attempt.failure;
+    attempts ??= new Map();
+    attempts.set(seat.deployment, attempt.again ? (attempts.get(seat.deployment) ?? 0) + 1 : maxAttempts);
   }
-  throw (
-    failure ??
-    new GatewayError(
-      "service_unavailable",
-      `The model \`${request.model}\` has no deployment that is configured now.`,
-      {
-        retryAfterSeconds: 30,
-      },
-    )
-  );
+}
+
+interface FailedAttempt {
+  failure: GatewayError;
+  /** It had too many others at the moment. */
+  again: boolean;
+}
+
+async function tryOnce(
+  request: DecodedRequest,
+  { deployment, place }: Seat,
+  { router, recording, requestId }: DispatchDeps,
+  signal: AbortSignal,
+): Promise<Omit<Dispatched, "queueMs"> | FailedAttempt> {
+  const { engine } = deployment;
+  const endLoad = router.begin(engine);
+  const end = () => {
+    endLoad();
+    place.release();
+  };
+  try {
+    const body = rewriteRequest(request, deployment.model, recording);
+    const { operation, stream, width } = request;
+    const response = await engine.send({ requestId, operation, model: deployment.model, body, stream, width }, signal);
+    if (response.status >= 200 && response.status < 300) {
+      router.succeeded(engine);
+      return {
+        response,
+        deployment,
+        firstByte: () => place.answered(),
+        done(failed) {
+          // An answer that nobody waited for says nothing of how long it takes.
+          if (!failed && !signal.aborted) place.answered();
+          if (failed) router.failed(engine);
+          end();
+        },
+      };
+    }
+    const refusal = await refusalOf(response, deployment, request);
+    if (refusal.final) throw refusal.error;
+    const again = isBusy(refusal.error, place) && !response.headers.has("retry-after");
+    // One model that is missing, or one credential that is wrong, says nothing of the engine's other models; nor is an
+    // engine broken that has too much to do.
+    if (!refusal.local && !again) router.failed(engine);
+    end();
+    return { failure: refusal.error, again };
+  } catch (error) {
+    const isFault = !signal.aborted && error instanceof GatewayError && isEngineFault(error);
+    if (isFault) {
+      if (error.code === "upstream_timeout") place.refused();
+      router.failed(engine);
+    }
+    end();
+    if (!isFault) throw error;
+    return { failure: error, again: false };
+  }
+}
+
+/** Tells the capacity figures of a refusal for want of capacity; whether the engine works on others meanwhile. */
+function isBusy(error: GatewayError, place: Place): boolean {
+  if (error.code !== "service_unavailable" && error.code !== "upstream_timeout") return false;
+  place.refused();
+  return error.code === "service_unavailable" && place.gate.inFlight > 0;
+}
+
+function notDeployed(request: DecodedRequest): GatewayError {
+  const message = `The model \`${request.model}\` has no deployment that is configured now.`;
+  return new GatewayError("service_unavailable", message, { retryAfterSeconds: 30 });
 }
 
 /**
  * The body for an engine: the client's own bytes, except where `model` has another id there, where usage must be asked
- * for (it is always counted), and where both names of the token limit were sent.
+ * for (it is always counted), where the gateway keeps the completion itself, and where both names of the token limit were sent.
  */
-function rewriteRequest(request: DecodedRequest, engineModel: string): string {
+function rewriteRequest(request: DecodedRequest, engineModel: string, recording: boolean): string {
   const { body, operation } = request;
   const edits: Record<string, string | null> = {};
   if (engineModel !== request.model) edits["model"] = JSON.stringify(engineModel);
@@ -100,6 +173,7 @@ function rewriteRequest(request: DecodedRequest, engineModel: string): string {
       edits["stream_options"] = JSON.stringify({ ...options, include_usage: true });
     }
   }
+  if (recording) for (const name of ["store", "metadata"]) if (body[name] !== undefined) edits[name] = null;
   const limit = body["max_completion_tokens"];
   if (limit !== undefined && limit !== null && body["max_tokens"] !== undefined) edits["max_tokens"] = null;
   return Object.keys(edits).length === 0 ? request.text : editObject(request.text, request.members, edits);

@@ -57,6 +57,8 @@ class Source {
     this.dispatched = {
       response: { status: 200, headers: new Headers(), body },
       deployment: { engine, model: "m", weight: 1 },
+      queueMs: 0,
+      firstByte: () => {},
       done: (failed) => void this.ends.push(failed),
     };
   }
@@ -105,12 +107,13 @@ function start(source: Promise<Dispatched>, heartbeatMs = 60_000, signal?: Abort
   const stream = relayStream({
     request,
     source,
-    completionId: "chatcmpl-x",
-    created: 1,
+    completion: { id: "chatcmpl-x", created: 1, ownId: false },
     heartbeatMs,
     signal: signal ?? client.signal,
     stopping: new AbortController().signal,
     renderError: (error) => JSON.stringify({ error: { message: error.message, type: "t", code: error.code } }),
+    onPiece: () => {},
+    record: undefined,
     onEnd: (observed, error) => void started.ends.push({ observed: { ...observed }, error }),
     abort: () => {
       started.aborts++;
@@ -199,7 +202,9 @@ describe("ends", () => {
     source.end();
     await soon();
     relay.client.abort();
-    expect(relay.ends).toEqual([{ observed: { reported: undefined, deliveredBytes: 3 }, error: undefined }]);
+    expect(relay.ends).toEqual([
+      { observed: { reported: undefined, deliveredBytes: 3, deliveredPieces: 1 }, error: undefined },
+    ]);
     expect(source.ends).toEqual([false]);
     expect(relay.aborts).toBe(0);
   });
@@ -233,7 +238,9 @@ describe("ends", () => {
     const relay = start(Promise.resolve(source.dispatched));
     source.send(`${event("abc", "stop")}${done}${event("more")}data: {"error":{}}\n\n`);
     expect(await relay.rest()).toBe(event("abc", "stop") + done);
-    expect(relay.ends).toEqual([{ observed: { reported: undefined, deliveredBytes: 3 }, error: undefined }]);
+    expect(relay.ends).toEqual([
+      { observed: { reported: undefined, deliveredBytes: 3, deliveredPieces: 1 }, error: undefined },
+    ]);
   });
 
   test("a source that fails late is an error event with its own code", async () => {
@@ -241,7 +248,9 @@ describe("ends", () => {
     const relay = start(Promise.reject(failure));
     const all = await relay.rest();
     expect(all).toContain('"service_unavailable"');
-    expect(relay.ends).toEqual([{ observed: { reported: undefined, deliveredBytes: 0 }, error: failure }]);
+    expect(relay.ends).toEqual([
+      { observed: { reported: undefined, deliveredBytes: 0, deliveredPieces: 0 }, error: failure },
+    ]);
   });
 });
 

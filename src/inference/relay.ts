@@ -1,6 +1,6 @@
 // Passes a stream of events from an engine to the client: watches usage and the end, keeps a silent stream alive.
 import { GatewayError } from "../domain/errors.ts";
-import { readAnswer } from "./answer.ts";
+import { type CompletionNames, readAnswer } from "./answer.ts";
 import type { DecodedRequest, Dispatched } from "./dispatch.ts";
 import { SseParser } from "./sse.ts";
 import { ChunkTranslator, type StreamObservation, wholeAsChunk } from "./stream-chunks.ts";
@@ -9,12 +9,14 @@ export interface RelayOptions {
   request: DecodedRequest;
   /** The engine's response, perhaps still on its way. */
   source: Promise<Dispatched>;
-  /** Id for chunks of engines that give none. */
-  completionId: string;
-  created: number;
+  completion: CompletionNames;
   heartbeatMs: number;
   renderError(error: GatewayError): string;
-  /** Called once: without an error when the stream was delivered whole. */
+  /** Called with what was seen so far, before the client gets a piece of it that is not the last. */
+  onPiece(observed: StreamObservation): void;
+  /** Called with each event for the client, where somebody keeps the answer. */
+  record: ((event: string) => void) | undefined;
+  /** Called once, before the client gets the end: without an error when the stream was delivered whole. */
   onEnd(observed: StreamObservation, error: unknown): void;
   /** The client's side: aborted when it left. */
   signal: AbortSignal;
@@ -65,7 +67,7 @@ class Relay {
 
   constructor(options: RelayOptions) {
     this.#options = options;
-    this.#chunks = new ChunkTranslator(options.request, { id: options.completionId, created: options.created });
+    this.#chunks = new ChunkTranslator(options.request, options.completion);
     // A client may leave before the first pull, when nobody would cancel.
     options.signal.addEventListener("abort", () => this.cancelled(), { once: true });
     if (options.signal.aborted) queueMicrotask(() => this.cancelled());
@@ -182,16 +184,18 @@ class Relay {
       if (this.#deferred !== undefined) throw this.#deferred;
       const { value, done } = await this.#reader.read();
       if (this.#over) return "";
+      this.#dispatched?.firstByte();
       this.#silentMs = 0;
       const text = this.#translate(done ? undefined : value);
       if (this.#over) void drain(this.#reader);
+      else if (text !== "") this.#options.onPiece(this.#chunks.observed);
       if (text !== "") return text;
     }
   }
 
   async #wholeAnswer(dispatched: Dispatched): Promise<string> {
-    const { request, completionId, created } = this.#options;
-    const { text } = await readAnswer(request, dispatched, { id: completionId, created });
+    const { request, completion } = this.#options;
+    const { text } = await readAnswer(request, dispatched, completion);
     if (this.#over) return "";
     return this.#event(wholeAsChunk(text)) + this.#event(doneMark);
   }
@@ -213,8 +217,13 @@ class Relay {
   }
 
   #event(data: string): string {
-    if (data !== doneMark) return this.#chunks.translate(data, this.#dispatched?.deployment.engine);
+    if (data !== doneMark) {
+      const event = this.#chunks.translate(data, this.#dispatched?.deployment.engine);
+      if (event !== "") this.#options.record?.(event);
+      return event;
+    }
     const text = this.#chunks.ending();
+    this.#options.record?.(text);
     this.#finish(undefined);
     return text;
   }

@@ -22,6 +22,12 @@ export class Router {
     this.#clock = clock;
   }
 
+  /** Whether it failed a moment ago. */
+  resting(engine: Engine): boolean {
+    const restUntilMs = this.#loads.get(engine)?.restUntilMs ?? 0;
+    return restUntilMs > 0 && restUntilMs > this.#clock.monotonicMs();
+  }
+
   order(model: Model): Deployment[] {
     const now = this.#clock.monotonicMs();
     const ranked = model.deployments.map((deployment) => {

@@ -1,18 +1,24 @@
-// The way of an inference request: authorize, route, send, relay, settle.
+// The way of an inference request: authorize, admit, route, send, relay, settle.
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
+import type { LimitStatus } from "../domain/limits.ts";
 import type { Model } from "../domain/model.ts";
-import type { Principal } from "../domain/principal.ts";
-import type { TokenUsage, UsageOutcome, UsageStore } from "../domain/usage.ts";
+import { keyOf, type Principal } from "../domain/principal.ts";
+import type { ChatWriter } from "../domain/stored-chat.ts";
+import type { Ledger, TokenUsage, UsageOutcome } from "../domain/usage.ts";
+import type { Admitted, Admitter } from "../policy/admit.ts";
 import { requireModel } from "../policy/authorize.ts";
-import { settle } from "../policy/settle.ts";
+import { usageBounds } from "../policy/believable-usage.ts";
+import { Meter } from "../policy/meter.ts";
 import { readAnswer } from "./answer.ts";
+import type { Capacity } from "./capacity.ts";
 import type { Catalog } from "./catalog.ts";
-import { type DecodedRequest, dispatch } from "./dispatch.ts";
+import { type ChatRecorder, recorderFor } from "./chat-recorder.ts";
+import { type DecodedRequest, type Dispatched, dispatch } from "./dispatch.ts";
+import { factsOf, type RequestFacts, requireContext } from "./facts.ts";
 import { relayStream } from "./relay.ts";
 import type { Router } from "./route.ts";
 import { streamUsage } from "./stream-chunks.ts";
-import { estimatePromptTokens } from "./usage.ts";
 
 export interface InferenceCall {
   request: DecodedRequest;
@@ -22,6 +28,8 @@ export interface InferenceCall {
   signal: AbortSignal;
   /** An error as the text of its JSON body. */
   renderError(error: GatewayError): string;
+  /** Called once it is decided whether the request is admitted, before anything is answered. */
+  onLimits(status: LimitStatus): void;
   /** Called once, when the answer is delivered, failed or left; for the log. */
   onEnd(end: InferenceEnd): void;
 }
@@ -35,7 +43,11 @@ export interface InferenceEnd {
 export interface InferenceDeps {
   catalog: Catalog;
   router: Router;
-  usage: UsageStore;
+  capacity: Capacity;
+  admitter: Admitter;
+  ledger: Ledger;
+  /** Keeps the completions that somebody asked to keep. */
+  chatWriter: ChatWriter;
   clock: Clock;
   /** Aborted when the server ends and can wait for open streams no longer. */
   stopping: AbortSignal;
@@ -52,79 +64,162 @@ export async function run(call: InferenceCall, deps: InferenceDeps): Promise<Inf
   const model = requireModel(principal, deps.catalog.find(request.model), request.model);
   requireCapability(model, request);
   requireContext(model, request);
+  const facts = factsOf(request);
+  const recorder = recorderFor(principal, request, deps.chatWriter);
+  const admitted = await deps.admitter.admit(principal, { model, ...facts }, call.onLimits);
+  const open = new OpenRequest(call, deps, { model, facts, recorder, admitted });
+  return request.stream ? open.stream() : open.whole();
+}
 
-  const stop = new AbortController();
-  const abort = () => stop.abort();
-  call.signal.addEventListener("abort", abort, { once: true });
-  if (call.signal.aborted) abort();
+interface AdmittedRequest {
+  model: Model;
+  facts: RequestFacts;
+  /** Where the completion is to be kept. */
+  recorder: ChatRecorder | undefined;
+  admitted: Admitted;
+}
 
-  const startedAt = deps.clock.nowSeconds();
-  const startedMs = deps.clock.monotonicMs();
-  const end = (outcome: UsageOutcome, usage: TokenUsage, error: unknown) => {
-    call.signal.removeEventListener("abort", abort);
-    const durationMs = deps.clock.monotonicMs() - startedMs;
-    const { requestId } = call;
-    settle(deps.usage, {
-      requestId,
-      principal,
-      operation: request.operation,
-      model,
-      outcome,
-      usage,
-      startedAt,
-      durationMs,
+/** A request from its admission to its end; every way out of it settles, once. */
+class OpenRequest {
+  readonly #call: InferenceCall;
+  readonly #deps: InferenceDeps;
+  readonly #model: Model;
+  readonly #facts: RequestFacts;
+  readonly #createdAt: number;
+  readonly #stop = new AbortController();
+  readonly #meter: Meter;
+  readonly #recorder: ChatRecorder | undefined;
+  readonly #source: Promise<Dispatched>;
+  #dispatched: Dispatched | undefined;
+
+  constructor(call: InferenceCall, deps: InferenceDeps, { model, facts, recorder, admitted }: AdmittedRequest) {
+    const { request, principal } = call;
+    this.#call = call;
+    this.#deps = deps;
+    this.#model = model;
+    this.#facts = facts;
+    this.#createdAt = deps.clock.nowSeconds();
+    this.#meter = new Meter({
+      ledger: deps.ledger,
+      clock: deps.clock,
+      lease: admitted.lease,
+      reservedTokens: admitted.reservedTokens,
+      begin: {
+        requestId: call.requestId,
+        at: this.#createdAt,
+        accountId: principal.account.id,
+        keyId: keyOf(principal).id,
+        appId: principal.appId,
+        environment: principal.environment,
+        operation: request.operation,
+        model: model.id,
+        stream: request.stream,
+      },
+      price: model.price,
+      bounds: usageBounds(model, facts),
     });
-    call.onEnd({ outcome, usage, error });
-  };
-  /** A failure before the first token costs nothing; a client that leaves pays for the prompt that was read for it. */
-  const endWithoutAnswer = (error: unknown) => {
-    const outcome = outcomeOf(error, call.signal);
-    const promptTokens = outcome === "cancelled" ? estimatePromptTokens(request.body) : 0;
-    end(outcome, { promptTokens, completionTokens: 0, estimated: true }, error);
-  };
-  const completionId = `${request.operation === "chat" ? "chatcmpl" : "cmpl"}-${call.requestId}`;
-  const source = dispatch(request, model, deps.router, stop.signal);
-  // It may fail while a silent stream is open that nobody reads.
-  source.catch(() => {});
+    call.signal.addEventListener("abort", this.#abort, { once: true });
+    if (call.signal.aborted) this.#abort();
+    this.#recorder = recorder;
+    this.#source = dispatch(
+      request,
+      model,
+      { ...deps, requestId: call.requestId, accountId: principal.account.id, recording: recorder !== undefined },
+      this.#stop.signal,
+    );
+    // It may fail while a silent stream is open that nobody reads.
+    this.#source.then(
+      (dispatched) => {
+        this.#dispatched = dispatched;
+      },
+      () => {},
+    );
+  }
 
-  if (request.stream) {
+  async stream(): Promise<ReadableStream<Uint8Array>> {
+    const { request, signal, renderError } = this.#call;
     try {
-      await settledOrSilent(source, deps.heartbeatMs);
+      await settledOrSilent(this.#source, this.#deps.heartbeatMs);
     } catch (error) {
-      endWithoutAnswer(error);
+      this.#endWithoutAnswer(error);
       throw error;
     }
     return relayStream({
       request,
-      source,
-      completionId,
-      created: startedAt,
-      heartbeatMs: deps.heartbeatMs,
-      signal: call.signal,
-      stopping: deps.stopping,
-      renderError: call.renderError,
-      abort,
-      onEnd(observed, error) {
-        if (error !== undefined && observed.deliveredBytes === 0 && !observed.reported) endWithoutAnswer(error);
-        else end(outcomeOf(error, call.signal), streamUsage(request, observed), error);
+      source: this.#source,
+      completion: this.#completion(),
+      heartbeatMs: this.#deps.heartbeatMs,
+      signal,
+      stopping: this.#deps.stopping,
+      renderError,
+      abort: this.#abort,
+      onPiece: (observed) => {
+        if (observed.deliveredBytes === 0) return;
+        const soFar = this.#facts.promptTokens + observed.deliveredPieces;
+        this.#meter.delivered(soFar, () => streamUsage(request, observed));
+      },
+      record: this.#recorder && ((event) => this.#recorder?.add(event)),
+      onEnd: (observed, error) => {
+        if (error !== undefined && observed.deliveredBytes === 0 && !observed.reported) this.#endWithoutAnswer(error);
+        else this.#end(outcomeOf(error, signal), streamUsage(request, observed), error);
       },
     });
   }
 
-  try {
-    const dispatched = await source;
-    let failed = true;
+  async whole(): Promise<string> {
+    const { request, signal } = this.#call;
     try {
-      const answer = await readAnswer(request, dispatched, { id: completionId, created: startedAt });
-      failed = false;
-      end("completed", answer.usage, undefined);
-      return answer.text;
-    } finally {
-      dispatched.done(failed && !call.signal.aborted);
+      const dispatched = await this.#source;
+      let failed = true;
+      try {
+        const answer = await readAnswer(request, dispatched, this.#completion());
+        failed = false;
+        this.#recorder?.addWhole(answer.text);
+        this.#end("completed", answer.usage, undefined);
+        return answer.text;
+      } finally {
+        dispatched.done(failed && !signal.aborted);
+      }
+    } catch (error) {
+      this.#endWithoutAnswer(error);
+      throw error;
     }
-  } catch (error) {
-    endWithoutAnswer(error);
-    throw error;
+  }
+
+  /** What of an answer is ours; a completion that is kept needs an id that no engine can repeat. */
+  #completion() {
+    const { request, requestId } = this.#call;
+    const prefix = request.operation === "chat" ? "chatcmpl" : "cmpl";
+    return {
+      id: `${prefix}-${requestId.replace(/^req_/, "")}`,
+      created: this.#createdAt,
+      ownId: this.#recorder !== undefined,
+    };
+  }
+
+  readonly #abort = (): void => this.#stop.abort();
+
+  /** A failure before the first token costs nothing; a client that leaves pays for the prompt that was read for it. */
+  #endWithoutAnswer(error: unknown): void {
+    const outcome = outcomeOf(error, this.#call.signal);
+    const promptTokens = outcome === "cancelled" ? this.#facts.promptTokens : 0;
+    this.#end(outcome, { promptTokens, completionTokens: 0, estimated: true }, error);
+  }
+
+  #end(outcome: UsageOutcome, reported: TokenUsage, error: unknown): void {
+    this.#call.signal.removeEventListener("abort", this.#abort);
+    const usage = this.#meter.settle({
+      outcome,
+      usage: reported,
+      errorCode: error instanceof GatewayError ? error.code : null,
+      upstream: this.#dispatched?.deployment.engine.name ?? null,
+      queueMs: this.#dispatched?.queueMs ?? 0,
+    });
+    if (outcome === "completed") {
+      this.#deps.admitter.learn(this.#model, usage.completionTokens / this.#facts.width);
+      this.#recorder?.keep(this.#createdAt, usage);
+    }
+    this.#call.onEnd({ outcome, usage, error });
   }
 }
 
@@ -158,18 +253,6 @@ function requireCapability(model: Model, { operation }: DecodedRequest): void {
     throw new GatewayError(
       "invalid_request",
       `model: \`${model.id}\` does not support ${endpointOf[operation]}. GET /v1/models shows the capabilities of each model.`,
-    );
-  }
-}
-
-function requireContext(model: Model, { body }: DecodedRequest): void {
-  if (model.context === undefined) return;
-  const name = body["max_completion_tokens"] != null ? "max_completion_tokens" : "max_tokens";
-  const limit = body[name];
-  if (typeof limit === "number" && limit > model.context) {
-    throw new GatewayError(
-      "invalid_request",
-      `${name}: must be at most ${model.context}, the context of \`${model.id}\` in tokens (got ${limit}).`,
     );
   }
 }

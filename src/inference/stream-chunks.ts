@@ -3,11 +3,12 @@ import type { Engine } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { editObject, scanObject } from "../domain/json-text.ts";
 import type { TokenUsage } from "../domain/usage.ts";
+import type { CompletionNames } from "./answer.ts";
 import { type DecodedRequest, publicMessage } from "./dispatch.ts";
 import {
   deliveredBytes,
+  estimateDelivered,
   estimatePromptTokens,
-  estimateTokens,
   hasTotal,
   reportedUsage,
   usageObject,
@@ -18,8 +19,9 @@ import {
 export interface StreamObservation {
   /** As reported by the engine. */
   reported: TokenUsage | undefined;
-  /** UTF-8 bytes of text delivered. */
+  /** UTF-8 bytes of text delivered, and in how many pieces they came. */
   deliveredBytes: number;
+  deliveredPieces: number;
 }
 
 interface Chunk {
@@ -40,20 +42,19 @@ const usageNull = ',"usage":null}';
  * first delta, and usage, which only a client that asked for it sees, in one last chunk.
  */
 export class ChunkTranslator {
-  readonly observed: StreamObservation = { reported: undefined, deliveredBytes: 0 };
+  readonly observed: StreamObservation = { reported: undefined, deliveredBytes: 0, deliveredPieces: 0 };
   /** Whether a choice told why it ended. */
   finishSeen = false;
   readonly #request: DecodedRequest;
-  readonly #defaults: { id: string; created: number };
+  readonly #names: CompletionNames;
   readonly #wantsUsage: boolean;
   readonly #roleSent = new Set<unknown>();
   #usageText: string | undefined;
   #lastChunk: { id: unknown; created: unknown } | undefined;
 
-  /** `defaults` are for engines that give none. */
-  constructor(request: DecodedRequest, defaults: { id: string; created: number }) {
+  constructor(request: DecodedRequest, names: CompletionNames) {
     this.#request = request;
-    this.#defaults = defaults;
+    this.#names = names;
     const options = request.body["stream_options"] as { include_usage?: unknown } | null | undefined;
     this.#wantsUsage = options?.include_usage === true;
   }
@@ -102,7 +103,9 @@ export class ChunkTranslator {
     let changed = false;
     for (const [position, choice] of (choices as StreamedChoice[]).entries()) {
       if (typeof choice !== "object" || choice === null) throw malformed("a choice that is no object");
-      this.observed.deliveredBytes += deliveredBytes(choice);
+      const bytes = deliveredBytes(choice);
+      this.observed.deliveredBytes += bytes;
+      if (bytes > 0) this.observed.deliveredPieces++;
       if (choice.finish_reason) this.finishSeen = true;
       if (choice.finish_reason === undefined || choice.index === undefined) {
         choice.finish_reason ??= null;
@@ -123,8 +126,8 @@ export class ChunkTranslator {
   #edits(chunk: Chunk): Record<string, string | null> {
     const edits: Record<string, string | null> = {};
     if (chunk["model"] !== this.#request.model) edits["model"] = JSON.stringify(this.#request.model);
-    if (chunk["id"] === undefined) edits["id"] = JSON.stringify(this.#defaults.id);
-    if (chunk["created"] === undefined) edits["created"] = String(this.#defaults.created);
+    if (this.#names.ownId || chunk["id"] === undefined) edits["id"] = JSON.stringify(this.#names.id);
+    if (chunk["created"] === undefined) edits["created"] = String(this.#names.created);
     if (chunk["object"] === undefined) edits["object"] = JSON.stringify(this.#objectName());
     if (this.#wantsUsage) {
       if (chunk["usage"] !== null) edits["usage"] = "null";
@@ -144,9 +147,9 @@ export class ChunkTranslator {
       this.#usageText ??
       JSON.stringify(usageObject(streamUsage(this.#request, this.observed), this.#request.operation));
     const head = {
-      id: this.#lastChunk?.id ?? this.#defaults.id,
+      id: this.#names.ownId ? this.#names.id : (this.#lastChunk?.id ?? this.#names.id),
       object: this.#objectName(),
-      created: this.#lastChunk?.created ?? this.#defaults.created,
+      created: this.#lastChunk?.created ?? this.#names.created,
       model: this.#request.model,
       choices: [],
     };
@@ -163,7 +166,7 @@ export function streamUsage(request: DecodedRequest, observed: StreamObservation
   return (
     observed.reported ?? {
       promptTokens: estimatePromptTokens(request.body),
-      completionTokens: estimateTokens(observed.deliveredBytes),
+      completionTokens: estimateDelivered(observed.deliveredBytes, observed.deliveredPieces),
       estimated: true,
     }
   );

@@ -4,6 +4,8 @@ import type { TokenUsage } from "../domain/usage.ts";
 
 /** Rough and language-dependent, but never zero; only used where an engine reports nothing. */
 const bytesPerToken = 4;
+/** Longer pieces of a stream, on average, are no single tokens. */
+const longestTokenBytes = 12;
 
 /** The usage object of a response or chunk, or undefined where it is absent or not whole numbers. */
 export function reportedUsage(value: unknown): TokenUsage | undefined {
@@ -35,6 +37,14 @@ export function usageObject(usage: TokenUsage, operation: Operation): Record<str
 
 export function estimateTokens(bytes: number): number {
   return Math.ceil(bytes / bytesPerToken);
+}
+
+/**
+ * Tokens of a stream as far as it was delivered. Most servers send one token a piece, which is exact where it holds;
+ * pieces too long for that are counted by their bytes.
+ */
+export function estimateDelivered(bytes: number, pieces: number): number {
+  return bytes <= pieces * longestTokenBytes ? pieces : estimateTokens(bytes);
 }
 
 /** Prompt tokens estimated from the texts of a request; images and other media are not counted. */

@@ -1,97 +1,167 @@
 // Turns the credentials of a request into a principal, or refuses with one message that tells an attacker nothing.
-import { parseApiKey } from "../domain/api-key.ts";
+import { type Environment, parseApiKey } from "../domain/api-key.ts";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
-import type { ApiKeyRecord, KeyStore, Principal } from "../domain/principal.ts";
+import { rangesContain } from "../domain/ip-range.ts";
+import { keyStatus, type Principal } from "../domain/principal.ts";
+import type { AccessTokens, Verification, VerifiedToken } from "./access-tokens.ts";
+import { type CachedChain, CredentialCache, type CredentialCacheOptions } from "./credential-cache.ts";
+import type { KeyActivity } from "./key-activity.ts";
 import { keyDigest } from "./key-digest.ts";
+import type { RefusalLog } from "./refusal-log.ts";
 
-/** What a request presents. */
+/** What a request presents, and from where. */
 export interface PresentedCredentials {
   /** Value of `Authorization`. */
   authorization: string | null;
   /** Value of `X-API-Key`. */
   apiKey: string | null;
+  clientAddress: string;
+  requestId: string;
   /** Whether peer and Host are loopback and no proxy header is present; only asked for development keys. */
   isLocal(): boolean;
 }
 
-export interface AuthenticatorOptions {
-  keys: KeyStore;
+export interface AuthenticatorOptions extends CredentialCacheOptions {
   pepper: Uint8Array;
   /** Development keys work in development mode only, and only for local requests. */
   mode: "development" | "production";
+  tokens: Pick<AccessTokens, "verify">;
+  activity: Pick<KeyActivity, "used">;
+  refusals: Pick<RefusalLog, "record">;
   clock: Clock;
-}
-
-/** A cached record is trusted this long before the store is asked again. */
-const cacheMs = 1_000;
-const cacheSize = 10_000;
-
-interface CacheEntry {
-  record: ApiKeyRecord;
-  principal: Principal;
-  readAtMs: number;
 }
 
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
-  readonly #cache = new Map<string, CacheEntry>();
+  readonly #cache: CredentialCache;
+  /** What a token leaves of its key's principal, as long as the key's entry is the same. */
+  readonly #narrowed = new WeakMap<VerifiedToken, { of: CachedChain; principal: Principal }>();
+  #latestSeconds = 0;
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
+    this.#cache = new CredentialCache(options);
   }
 
-  /** Throws `invalid_api_key`; the reason is in `detail`, for the log alone. */
-  async authenticate(presented: PresentedCredentials): Promise<Principal> {
-    const key = presentedKey(presented);
+  /** Watches the store in the background for changes that other processes make. */
+  start(): void {
+    this.#cache.start();
+  }
+
+  close(): void {
+    this.#cache.close();
+  }
+
+  /** After every change of a key, account, tier or limit by this process: it holds from here on. */
+  invalidate(): void {
+    this.#cache.invalidate();
+  }
+
+  /**
+   * Throws or rejects with `invalid_api_key`, its reason in `detail` for the log alone; `token_expired`; or
+   * `service_unavailable` where the store would have to be asked and cannot. A promise only where something has to be
+   * looked up.
+   */
+  authenticate(presented: PresentedCredentials): Principal | Promise<Principal> {
+    const { authorization, apiKey: header } = presented;
+    const apiKey = header === "" ? null : header;
+    const bearer = authorization === null ? undefined : /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
+    if (authorization !== null && bearer === undefined) throw this.#refuse("authorization_not_bearer", presented);
+    if (apiKey !== null && bearer !== undefined && apiKey !== bearer) throw this.#refuse("two_credentials", presented);
+    const credential = bearer ?? apiKey;
+    if (credential === null) throw refusal("missing");
+    if (credential.startsWith("sk_")) return this.#byKey(credential, presented);
+    if (!credential.includes(".")) throw this.#refuse("malformed", presented);
+    if (apiKey !== null) throw this.#refuse("token_as_api_key", presented);
+    return this.#byToken(credential, presented);
+  }
+
+  #byKey(key: string, presented: PresentedCredentials): Principal | Promise<Principal> {
     const environment = parseApiKey(key);
-    if (environment === undefined) throw refused("malformed");
-    if (environment === "dev" && (this.#options.mode !== "development" || !presented.isLocal())) {
-      throw refused(this.#options.mode === "development" ? "dev_key_not_local" : "dev_key_in_production");
-    }
-    const { record, principal } = await this.#find(keyDigest(key, this.#options.pepper));
-    if (record.revokedAt !== null) throw refused("revoked");
-    if (record.expiresAt !== null && record.expiresAt <= this.#options.clock.nowSeconds()) throw refused("expired");
+    if (environment === undefined) throw this.#refuse("malformed", presented);
+    this.#requireRightPlace(environment, presented);
+    // Found by its HMAC under a secret pepper: how long the look-up takes tells nothing about any stored digest that an
+    // attacker, who cannot compute digests, could use. So no comparison here has to take constant time.
+    const entry = this.#cache.byDigest(keyDigest(key, this.#options.pepper));
+    return andThen(entry, (found) => this.#admit(found, environment, presented).principal);
+  }
+
+  #byToken(text: string, presented: PresentedCredentials): Principal | Promise<Principal> {
+    return andThen(this.#options.tokens.verify(text), (verification: Verification) => {
+      if ("fault" in verification) {
+        if (verification.fault === "expired") throw new GatewayError("token_expired", "Token has expired");
+        throw this.#refuse(verification.fault, presented);
+      }
+      const { token } = verification;
+      this.#requireRightPlace(token.environment, presented);
+      return andThen(this.#cache.byId(token.keyId), (found) => {
+        const entry = this.#admit(found, token.environment, presented);
+        if (entry.chain.account.id !== token.accountId) throw this.#refuse("token_account", presented, entry);
+        return this.#narrow(entry, token);
+      });
+    });
+  }
+
+  #narrow(entry: CachedChain, token: VerifiedToken): Principal {
+    const known = this.#narrowed.get(token);
+    if (known?.of === entry) return known.principal;
+    const principal = {
+      ...entry.principal,
+      scopes: entry.principal.scopes.intersection(token.scopes),
+      tokenExpiresAt: token.expiresAt,
+    };
+    this.#narrowed.set(token, { of: entry, principal });
     return principal;
   }
 
-  async #find(digest: string): Promise<CacheEntry> {
-    const now = this.#options.clock.monotonicMs();
-    const cached = this.#cache.get(digest);
-    if (cached && now - cached.readAtMs < cacheMs) return cached;
-    const record = await this.#options.keys.findKeyByDigest(digest);
-    this.#cache.delete(digest);
-    // Unknown digests are not remembered: made-up keys must not push real ones out.
-    if (!record) throw refused("unknown");
-    const principal: Principal = {
-      accountId: record.accountId,
-      keyId: record.id,
-      environment: record.environment,
-      scopes: new Set(record.scopes),
-    };
-    const entry = { record, principal, readAtMs: now };
-    if (this.#cache.size >= cacheSize) {
-      const oldest = this.#cache.keys().next().value;
-      if (oldest !== undefined) this.#cache.delete(oldest);
+  #requireRightPlace(environment: Environment, presented: PresentedCredentials): void {
+    if (environment !== "dev") return;
+    if (this.#options.mode !== "development") throw this.#refuse("dev_key_in_production", presented);
+    if (!presented.isLocal()) throw this.#refuse("dev_key_not_local", presented);
+  }
+
+  #admit(entry: CachedChain | undefined, environment: Environment, presented: PresentedCredentials): CachedChain {
+    if (!entry) throw this.#refuse("unknown", presented);
+    const now = this.#options.clock.nowSeconds();
+    // A clock that is set back lifts no revocation that took effect before.
+    this.#latestSeconds = Math.max(this.#latestSeconds, now);
+    if (entry.revokedAt <= this.#latestSeconds) {
+      throw this.#refuse(endOf(entry, this.#latestSeconds, "revoked"), presented, entry);
     }
-    this.#cache.set(digest, entry);
+    if (entry.expiresAt <= now) throw this.#refuse(endOf(entry, now, "expired"), presented, entry);
+    if (entry.fault !== undefined) throw this.#refuse(entry.fault, presented, entry);
+    if (entry.principal.environment !== environment) throw this.#refuse("environment", presented, entry);
+    const { clientAddress } = presented;
+    if (!entry.allowedIps.every((ranges) => rangesContain(ranges, clientAddress))) {
+      throw this.#refuse("address", presented, entry);
+    }
+    this.#options.activity.used(entry.chain.keys[0].id, now);
     return entry;
   }
-}
 
-function presentedKey({ authorization, apiKey: header }: PresentedCredentials): string {
-  const apiKey = header === "" ? null : header;
-  let bearer: string | undefined;
-  if (authorization !== null) {
-    bearer = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
-    if (bearer === undefined) throw refused("authorization_not_bearer");
+  #refuse(reason: string, { clientAddress, requestId }: PresentedCredentials, entry?: CachedChain): GatewayError {
+    const keyId = entry?.chain.keys[0].id ?? null;
+    const accountId = entry?.chain.account.id ?? null;
+    this.#options.refusals.record({ reason, keyId, accountId, clientAddress, requestId });
+    return refusal(reason);
   }
-  if (apiKey !== null && bearer !== undefined && apiKey !== bearer) throw refused("two_credentials");
-  const key = bearer ?? apiKey;
-  if (key === null) throw refused("missing");
-  return key;
 }
 
-function refused(reason: string): GatewayError {
+/** Whether it is the key itself or one that it depends on. */
+function endOf({ chain: { keys } }: CachedChain, nowSeconds: number, status: "revoked" | "expired"): string {
+  const own = keyStatus(keys[0], nowSeconds) !== "active";
+  return own ? status : `ancestor_${status}`;
+}
+
+function refusal(reason: string): GatewayError {
   return new GatewayError("invalid_api_key", "Invalid API key provided", { detail: reason });
+}
+
+/** Goes on at once where nothing has to be waited for. */
+function andThen<Value, Result>(
+  value: Value | Promise<Value>,
+  next: (value: Value) => Result | Promise<Result>,
+): Result | Promise<Result> {
+  return value instanceof Promise ? value.then(next) : next(value);
 }

@@ -2,7 +2,8 @@
 import { displayParts, type Environment, generateApiKey } from "../domain/api-key.ts";
 import type { Clock } from "../domain/clock.ts";
 import type { ApiKeyRecord, KeyStore } from "../domain/principal.ts";
-import { scopes } from "../domain/scope.ts";
+import { accountScopes } from "../domain/scope.ts";
+import { auditEvent } from "./audit.ts";
 import { keyDigest } from "./key-digest.ts";
 
 export interface FirstKey {
@@ -11,7 +12,7 @@ export interface FirstKey {
   key: string | undefined;
 }
 
-/** Once for each environment: a key with every scope, handed to `keep`. Started again, the same record and no secret. */
+/** Once for each environment: a key with every scope of an account, handed to `keep`. Started again, the same record and no secret. */
 export async function ensureFirstKey(
   store: KeyStore,
   options: { accountId: string; environment: Environment; pepper: Uint8Array; clock: Clock; keep(key: string): void },
@@ -19,20 +20,41 @@ export async function ensureFirstKey(
   const existing = await store.firstKey(options.environment);
   if (existing) return { record: existing, key: undefined };
   const key = generateApiKey(options.environment);
+  const id = `key_${Bun.randomUUIDv7()}`;
+  const nowSeconds = options.clock.nowSeconds();
   const record: ApiKeyRecord = {
-    id: `key_${Bun.randomUUIDv7()}`,
+    id,
     accountId: options.accountId,
     name: "First key",
     environment: options.environment,
     digest: keyDigest(key, options.pepper),
     ...displayParts(key),
-    scopes,
-    createdAt: options.clock.nowSeconds(),
+    scopes: accountScopes,
+    createdBy: null,
+    parentId: null,
+    limitId: id,
+    createdAt: nowSeconds,
     expiresAt: null,
     revokedAt: null,
+    lastUsedAt: null,
+    allowedIps: [],
+    rateLimit: null,
+    rateLimitWindow: null,
+    monthlyTokens: null,
+    monthlySpend: null,
   };
+  const event = auditEvent(
+    "key.created",
+    { type: "system" },
+    { nowSeconds, clientAddress: null, requestId: null },
+    {
+      accountId: record.accountId,
+      targetId: id,
+      detail: { name: record.name, environment: record.environment, scopes: [...accountScopes] },
+    },
+  );
   // Kept before it is valid: after a crash in between, the next start mints another, instead of one that nobody knows.
   options.keep(key);
-  await store.insertKey(record);
+  await store.insertKey(record, event);
   return { record, key };
 }

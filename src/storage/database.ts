@@ -15,6 +15,8 @@ export async function openDatabase(file: string): Promise<Database> {
   await db.unsafe("PRAGMA busy_timeout = 5000");
   await db.unsafe("PRAGMA journal_mode = WAL");
   await db.unsafe("PRAGMA synchronous = NORMAL");
+  // What is deleted, such as a stored chat, is gone from the file as well.
+  await db.unsafe("PRAGMA secure_delete = ON");
   await migrate(db);
   return db;
 }
@@ -25,6 +27,25 @@ export async function openDatabase(file: string): Promise<Database> {
  */
 export async function waitBriefly(db: Database): Promise<void> {
   await db.unsafe("PRAGMA busy_timeout = 20");
+}
+
+/** The same database, telling of each statement and transaction; a test shows with it what reads nothing. */
+export function observed(db: Database, onUse: () => void): Database {
+  return new Proxy(db, {
+    apply(target, self, args) {
+      // `db(rows)` only renders values into a statement; a statement is called as a tagged template.
+      if (Array.isArray(args[0]) && "raw" in args[0]) onUse();
+      return Reflect.apply(target, self, args);
+    },
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value !== "function") return value;
+      return (...args: unknown[]) => {
+        if (name === "begin" || name === "unsafe") onUse();
+        return Reflect.apply(value, target, args);
+      };
+    },
+  });
 }
 
 /** In one write transaction from the first look on, so that of several starts at once one migrates and the others see it. */

@@ -1,22 +1,10 @@
-// Accounts and API keys in the database.
+// API keys in the database.
 import type { Environment } from "../domain/api-key.ts";
-import type { ApiKeyRecord, KeyStore } from "../domain/principal.ts";
-import type { Scope } from "../domain/scope.ts";
+import type { AuditEvent } from "../domain/audit.ts";
+import { type ApiKeyRecord, type KeyChain, type KeyChanges, type KeyStore, keyStatus } from "../domain/principal.ts";
+import { changeCredentials } from "./credential-change.ts";
+import { type KeyRow, keyFromRow, keyToRow, readChain } from "./credential-rows.ts";
 import type { Database } from "./database.ts";
-
-interface KeyRow {
-  id: string;
-  account_id: string;
-  name: string;
-  environment: Environment;
-  digest: string;
-  prefix: string;
-  last4: string;
-  scopes: string;
-  created_at: number | string;
-  expires_at: number | string | null;
-  revoked_at: number | string | null;
-}
 
 export class SqlKeyStore implements KeyStore {
   readonly #db: Database;
@@ -25,9 +13,12 @@ export class SqlKeyStore implements KeyStore {
     this.#db = db;
   }
 
-  async findKeyByDigest(digest: string): Promise<ApiKeyRecord | undefined> {
-    const [row]: KeyRow[] = await this.#db`SELECT * FROM api_keys WHERE digest = ${digest}`;
-    return row && keyFromRow(row);
+  findChainByDigest(digest: string): Promise<KeyChain | undefined> {
+    return readChain(this.#db, { digest });
+  }
+
+  findChainById(id: string): Promise<KeyChain | undefined> {
+    return readChain(this.#db, { id });
   }
 
   async firstKey(environment: Environment): Promise<ApiKeyRecord | undefined> {
@@ -36,37 +27,98 @@ export class SqlKeyStore implements KeyStore {
     return row && keyFromRow(row);
   }
 
-  async insertKey(key: ApiKeyRecord): Promise<void> {
-    await this.#db`
-      INSERT INTO api_keys
-        (id, account_id, name, environment, digest, prefix, last4, scopes, created_at, expires_at, revoked_at)
-      VALUES (${key.id}, ${key.accountId}, ${key.name}, ${key.environment}, ${key.digest}, ${key.prefix}, ${key.last4},
-        ${key.scopes.join(" ")}, ${key.createdAt}, ${key.expiresAt}, ${key.revokedAt})`;
+  /** In the order of their ids, which begin with the time. */
+  async listKeys(
+    { accountId, environment }: { accountId: string; environment: Environment },
+    { after, limit }: { after: string | undefined; limit: number },
+  ): Promise<ApiKeyRecord[]> {
+    const db = this.#db;
+    const rows: KeyRow[] = await db`
+      SELECT * FROM api_keys WHERE account_id = ${accountId} AND environment = ${environment}
+      ${after === undefined ? db`` : db`AND id < ${after}`}
+      ORDER BY id DESC LIMIT ${limit}`;
+    return rows.map(keyFromRow);
   }
 
-  /** The installation's first account, made when missing. */
-  async ensureFirstAccount(nowSeconds: number): Promise<string> {
-    const [row]: { id: string }[] = await this.#db`SELECT id FROM accounts ORDER BY created_at, id LIMIT 1`;
-    if (row) return row.id;
-    const id = `acct_${Bun.randomUUIDv7()}`;
-    await this
-      .#db`INSERT INTO accounts (id, name, tier, created_at) VALUES (${id}, 'First account', 'enterprise', ${nowSeconds})`;
-    return id;
+  async insertKey(key: ApiKeyRecord, event: AuditEvent): Promise<void> {
+    await changeCredentials(this.#db, event, async (tx) => {
+      await tx`INSERT INTO api_keys ${tx(keyToRow(key))}`;
+      return { result: undefined, changed: true };
+    });
+  }
+
+  /** A key that ended by the time of the event is final: it is given as it is, and nothing is recorded. */
+  updateKey(id: string, changes: KeyChanges, event: AuditEvent): Promise<ApiKeyRecord | undefined> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const current = await readKey(tx, id);
+      if (!current || keyStatus(current, event.at) !== "active") return { result: current, changed: false };
+      const { revokedAt, ...others } = changes;
+      const updated = { ...current, ...others, revokedAt: earlier(current.revokedAt, revokedAt ?? null) };
+      await writeKey(tx, updated);
+      return { result: updated, changed: true };
+    });
+  }
+
+  /** The successor is as the old key is now, whatever it was when the rotation was asked for. */
+  rotateKey(
+    id: string,
+    successor: ApiKeyRecord,
+    revokeAt: number,
+    event: AuditEvent,
+  ): Promise<ApiKeyRecord | undefined> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const current = await readKey(tx, id);
+      if (!current || current.revokedAt !== null || keyStatus(current, event.at) !== "active") {
+        return { result: undefined, changed: false };
+      }
+      const { digest, prefix, last4, createdAt, createdBy } = successor;
+      const added: ApiKeyRecord = {
+        ...current,
+        ...{ id: successor.id, digest, prefix, last4, createdAt, createdBy, lastUsedAt: null },
+      };
+      await tx`INSERT INTO api_keys ${tx(keyToRow(added))}`;
+      await tx`UPDATE api_keys SET parent_id = ${added.id} WHERE parent_id = ${id}`;
+      await writeKey(tx, { ...current, revokedAt: revokeAt });
+      return { result: added, changed: true };
+    });
+  }
+
+  async touchKeys(lastUsed: ReadonlyMap<string, number>): Promise<void> {
+    if (lastUsed.size === 0) return;
+    await this.#db.begin("IMMEDIATE", async (tx) => {
+      for (const [id, at] of lastUsed) {
+        await tx`
+          UPDATE api_keys SET last_used_at = ${at}
+          WHERE id = ${id} AND (last_used_at IS NULL OR last_used_at < ${at})`;
+      }
+    });
+  }
+
+  async credentialRevision(): Promise<number> {
+    const [row]: { revision: number | string }[] = await this
+      .#db`SELECT revision FROM credential_revision WHERE id = 1`;
+    return Number(row?.revision);
   }
 }
 
-function keyFromRow(row: KeyRow): ApiKeyRecord {
-  return {
-    id: row.id,
-    accountId: row.account_id,
-    name: row.name,
-    environment: row.environment,
-    digest: row.digest,
-    prefix: row.prefix,
-    last4: row.last4,
-    scopes: row.scopes.split(" ") as Scope[],
-    createdAt: Number(row.created_at),
-    expiresAt: row.expires_at === null ? null : Number(row.expires_at),
-    revokedAt: row.revoked_at === null ? null : Number(row.revoked_at),
-  };
+async function readKey(tx: Database, id: string): Promise<ApiKeyRecord | undefined> {
+  const [row]: KeyRow[] = await tx`SELECT * FROM api_keys WHERE id = ${id}`;
+  return row && keyFromRow(row);
+}
+
+/** Only the columns that may ever change. */
+async function writeKey(tx: Database, key: ApiKeyRecord): Promise<void> {
+  const row = keyToRow(key);
+  await tx`
+    UPDATE api_keys SET name = ${row.name}, scopes = ${row.scopes}, expires_at = ${row.expires_at},
+      revoked_at = ${row.revoked_at}, allowed_ips = ${row.allowed_ips}, rate_limit = ${row.rate_limit},
+      rate_limit_window = ${row.rate_limit_window}, monthly_tokens = ${row.monthly_tokens},
+      monthly_spend = ${row.monthly_spend}
+    WHERE id = ${row.id}`;
+}
+
+/** A revocation that was set is never lifted or put off. */
+function earlier(first: number | null, second: number | null): number | null {
+  if (first === null || second === null) return first ?? second;
+  return Math.min(first, second);
 }

@@ -39,4 +39,127 @@ export const migrations: readonly (readonly string[])[] = [
     )`,
     `CREATE INDEX usage_records_by_account ON usage_records (account_id, at)`,
   ],
+  [
+    `ALTER TABLE accounts ADD COLUMN status TEXT NOT NULL DEFAULT 'active'`,
+    // JSON of the overridden amounts alone: a missing one is the tier's, null is no limit.
+    `ALTER TABLE accounts ADD COLUMN overrides TEXT NOT NULL DEFAULT '{}'`,
+    `ALTER TABLE accounts ADD COLUMN store_chats INTEGER NOT NULL DEFAULT 0`,
+    `CREATE TABLE tiers (
+      name TEXT PRIMARY KEY,
+      requests_per_minute BIGINT,
+      tokens_per_minute BIGINT,
+      monthly_tokens BIGINT,
+      monthly_spend DOUBLE PRECISION,
+      environments TEXT NOT NULL
+    )`,
+
+    `ALTER TABLE api_keys ADD COLUMN created_by TEXT`,
+    `ALTER TABLE api_keys ADD COLUMN parent_id TEXT`,
+    `ALTER TABLE api_keys ADD COLUMN limit_id TEXT NOT NULL DEFAULT ''`,
+    `UPDATE api_keys SET limit_id = id`,
+    `ALTER TABLE api_keys ADD COLUMN last_used_at BIGINT`,
+    `ALTER TABLE api_keys ADD COLUMN allowed_ips TEXT NOT NULL DEFAULT ''`,
+    `ALTER TABLE api_keys ADD COLUMN rate_limit BIGINT`,
+    `ALTER TABLE api_keys ADD COLUMN rate_limit_window BIGINT`,
+    `ALTER TABLE api_keys ADD COLUMN monthly_tokens BIGINT`,
+    `ALTER TABLE api_keys ADD COLUMN monthly_spend DOUBLE PRECISION`,
+    `CREATE INDEX api_keys_by_account ON api_keys (account_id, environment, id)`,
+    `CREATE INDEX api_keys_by_parent ON api_keys (parent_id)`,
+    `CREATE INDEX api_keys_by_limit ON api_keys (limit_id)`,
+    // One row: raised by every change of a key, account or tier, so that caches know when to look again.
+    `CREATE TABLE credential_revision (id INTEGER PRIMARY KEY, revision BIGINT NOT NULL)`,
+    `INSERT INTO credential_revision (id, revision) VALUES (1, 1)`,
+
+    `ALTER TABLE usage_records ADD COLUMN app_id TEXT`,
+    `ALTER TABLE usage_records ADD COLUMN stream INTEGER NOT NULL DEFAULT 0`,
+    `ALTER TABLE usage_records ADD COLUMN error_code TEXT`,
+    `ALTER TABLE usage_records ADD COLUMN nano_usd BIGINT`,
+    `UPDATE usage_records SET nano_usd = CAST(round(cost * 1000000000) AS BIGINT) WHERE cost IS NOT NULL`,
+    `ALTER TABLE usage_records DROP COLUMN cost`,
+    `ALTER TABLE usage_records ADD COLUMN capped INTEGER NOT NULL DEFAULT 0`,
+    `ALTER TABLE usage_records ADD COLUMN upstream TEXT`,
+    `ALTER TABLE usage_records ADD COLUMN first_token_ms BIGINT`,
+    `ALTER TABLE usage_records ADD COLUMN queue_ms BIGINT NOT NULL DEFAULT 0`,
+    // By hour and by day (`span`), kept up in the transaction that adds the records. '' is no app.
+    `CREATE TABLE usage_rollups (
+      account_id TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      span TEXT NOT NULL,
+      start BIGINT NOT NULL,
+      key_id TEXT NOT NULL,
+      app_id TEXT NOT NULL,
+      model TEXT NOT NULL,
+      requests BIGINT NOT NULL,
+      prompt_tokens BIGINT NOT NULL,
+      completion_tokens BIGINT NOT NULL,
+      nano_usd BIGINT NOT NULL,
+      errors BIGINT NOT NULL,
+      PRIMARY KEY (account_id, environment, span, start, key_id, app_id, model)
+    ) WITHOUT ROWID`,
+    `CREATE INDEX usage_rollups_by_key ON usage_rollups (key_id, span, start)`,
+    ...["hour", "day"].map(
+      (span) => `INSERT INTO usage_rollups
+        SELECT account_id, environment, '${span}', at - at % ${span === "hour" ? 3600 : 86400}, key_id, '', model, count(*),
+          sum(prompt_tokens), sum(completion_tokens), sum(coalesce(nano_usd, 0)),
+          sum(CASE WHEN outcome = 'failed' THEN 1 ELSE 0 END)
+        FROM usage_records GROUP BY 1, 2, 4, 5, 7`,
+    ),
+
+    // `list_size`: characters of what a list shows. `deleted_at`: the content is erased, the row marks its place in a list
+    // until `expires_at`. The large columns come last: to read the others, SQLite need not walk through them.
+    `CREATE TABLE stored_chats (
+      id TEXT PRIMARY KEY,
+      account_id TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      key_id TEXT NOT NULL,
+      app_id TEXT,
+      model TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      expires_at BIGINT NOT NULL,
+      deleted_at BIGINT,
+      list_size BIGINT NOT NULL,
+      metadata TEXT NOT NULL,
+      parameters TEXT NOT NULL,
+      completion TEXT NOT NULL,
+      messages TEXT NOT NULL
+    )`,
+    `CREATE INDEX stored_chats_by_owner ON stored_chats (account_id, environment, created_at, id)`,
+    `CREATE INDEX stored_chats_by_model ON stored_chats (account_id, environment, model, created_at, id)`,
+    `CREATE INDEX stored_chats_by_app ON stored_chats (account_id, environment, app_id, created_at, id)
+      WHERE app_id IS NOT NULL`,
+    `CREATE INDEX stored_chats_by_expiry ON stored_chats (expires_at)`,
+    // `tag`: digest of the name and the value of a piece of metadata.
+    `CREATE TABLE stored_chat_tags (
+      account_id TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      tag TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      chat_id TEXT NOT NULL,
+      PRIMARY KEY (account_id, environment, tag, created_at, chat_id)
+    ) WITHOUT ROWID`,
+    `CREATE INDEX stored_chat_tags_by_chat ON stored_chat_tags (chat_id)`,
+
+    `CREATE TABLE audit_log (
+      id TEXT PRIMARY KEY,
+      at BIGINT NOT NULL,
+      action TEXT NOT NULL,
+      actor_type TEXT NOT NULL,
+      actor_id TEXT,
+      account_id TEXT,
+      target_id TEXT,
+      client_address TEXT,
+      request_id TEXT,
+      detail TEXT NOT NULL
+    )`,
+    `CREATE INDEX audit_log_by_account ON audit_log (account_id, id)`,
+
+    `CREATE TABLE signing_keys (
+      id TEXT PRIMARY KEY,
+      public_jwk TEXT NOT NULL,
+      sealed_private_jwk TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      active_at BIGINT NOT NULL,
+      retires_at BIGINT
+    )`,
+  ],
 ];

@@ -13,6 +13,7 @@ const decided: Readonly<Record<string, readonly [status: number, type: string]>>
   invalid_api_key: [401, "invalid_request_error"],
   token_expired: [401, "authentication_error"],
   insufficient_scope: [403, "permission_error"],
+  permission_denied: [403, "permission_error"],
   insufficient_quota: [403, "insufficient_quota"],
   model_not_found: [404, "invalid_request_error"],
   not_found: [404, "invalid_request_error"],

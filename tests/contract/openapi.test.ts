@@ -114,19 +114,21 @@ describe("routes", () => {
   test("every served route is documented with its access, and nothing else is", () => {
     const documented = operations().map(({ path, method, operation }) => {
       const access = operation.security.length > 0 ? "key" : "public";
-      return `${method.toUpperCase()} ${path.replace(/\{\w+\}$/, "*")} ${access}`;
+      return `${method.toUpperCase()} ${path} ${access}`;
     });
-    const served = table.map(
-      (route) => `${route.method} ${route.path} ${route.access === "public" ? "public" : "key"}`,
-    );
+    const served = table.map((route) => {
+      const path = route.path.replace(/\*$/, "{model}").replace(/:(\w+)/g, "{$1}");
+      return `${route.method} ${path} ${route.access === "public" ? "public" : "key"}`;
+    });
     expect(documented.sort()).toEqual(served.sort());
   });
 
   test("every documented operation is answered by the running server, not with 404 or 405", async () => {
     for (const { path, method } of operations()) {
-      const url = server.url + path.replace(/\{\w+\}$/, "upstream-model");
+      const url = server.url + path.replace(/\{\w+\}/g, "upstream-model");
       const response = await fetch(url, { method: method.toUpperCase(), redirect: "manual" });
-      expect([200, 303, 401]).toContain(response.status);
+      // 415: a public one that wants a body.
+      expect([200, 303, 401, 415]).toContain(response.status);
     }
   });
 
@@ -242,6 +244,7 @@ describe("answers of the running server fit their schemas", () => {
       "404",
       "413",
       "415",
+      "429",
       "500",
       "502",
       "503",

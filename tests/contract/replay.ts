@@ -63,12 +63,15 @@ export async function replay(
     source: Promise.resolve({
       response: { status: 200, headers: new Headers(), body },
       deployment: { engine, model: "upstream-model", weight: 1 },
+      queueMs: 0,
+      firstByte() {},
       done() {},
     }),
-    completionId: "chatcmpl-req_given",
-    created: 1_800_000_000,
+    completion: { id: "chatcmpl-req_given", created: 1_800_000_000, ownId: false },
     heartbeatMs: 60_000,
     renderError: (error) => renderError(error),
+    onPiece: () => {},
+    record: undefined,
     onEnd(observed, error) {
       if (ended) throw new Error("onEnd was called twice");
       ended = { observed: { ...observed }, error };

@@ -202,14 +202,18 @@ test("a missing key is the golden 401", async () => {
 test("a fault of the gateway itself is the golden 500, and the log has its reason", async () => {
   await using broken = await startHeadrace();
   const db = await openDatabase(join(broken.dataDir, "headrace.db"));
-  await db.unsafe("ALTER TABLE api_keys RENAME TO api_keys_elsewhere");
+  await db.unsafe("ALTER TABLE usage_rollups RENAME TO usage_rollups_elsewhere");
   await db.close();
-  const response = await broken.request("/v1/models");
+  const response = await broken.request("/v1/usage");
   const headers = [...response.headers].map(([name, value]) => `${name}: ${value}`).sort();
-  const text = `GET /v1/models\n\n${response.status}\n${headers.join("\n")}\n\n${await response.text()}\n`;
+  const text = `GET /v1/usage\n\n${response.status}\n${headers.join("\n")}\n\n${await response.text()}\n`;
   expectGolden("errors/internal_error.http", withoutVolatileParts(text));
   expect(broken.logged("request")).toContainEqual(
-    expect.objectContaining({ level: "error", code: "internal_error", detail: expect.stringContaining("api_keys") }),
+    expect.objectContaining({
+      level: "error",
+      code: "internal_error",
+      detail: expect.stringContaining("usage_rollups"),
+    }),
   );
 });
 

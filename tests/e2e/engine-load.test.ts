@@ -10,7 +10,8 @@ import { answer, chat, endless } from "../support/tiny-demo.ts";
 function engineState(server: TestServer) {
   const state = server.engine.status()[0];
   if (!state) throw new Error("the built-in engine runs no model");
-  return state;
+  const waiting = server.capacity.figures(server.engine).reduce((sum, gate) => sum + gate.waiting, 0);
+  return { ...state, waiting };
 }
 
 interface StreamEnd {

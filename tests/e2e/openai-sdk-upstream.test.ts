@@ -162,5 +162,5 @@ test("what the SDK says of itself and of the client's key stays with the gateway
   });
   const headers = upstream.requests[0]?.headers ?? {};
   expect(headers["user-agent"]).toBe("headrace");
-  expect(Object.keys(headers).filter((name) => /^(x-|openai-|authorization)/.test(name))).toEqual([]);
+  expect(Object.keys(headers).filter((name) => /^(x-|openai-|authorization)/.test(name))).toEqual(["x-request-id"]);
 });

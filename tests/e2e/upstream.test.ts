@@ -36,6 +36,7 @@ test("nothing of the client's headers reaches the model server, and its key reac
       "content-type",
       "host",
       "user-agent",
+      "x-request-id",
     ].sort(),
   );
 });

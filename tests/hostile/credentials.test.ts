@@ -57,7 +57,7 @@ describe("what is no key", () => {
       (key) => ({ authorization: "Basic eDp5", "x-api-key": key }),
       "authorization_not_bearer",
     ],
-    ["a JWT as X-API-Key", () => ({ "x-api-key": jwt }), "malformed"],
+    ["a JWT as X-API-Key", () => ({ "x-api-key": jwt }), "token_as_api_key"],
     ["an unsigned JWT", () => ({ authorization: `Bearer ${jwt}` }), "malformed"],
     ["Bearer within X-API-Key", (key) => ({ "x-api-key": `Bearer ${key}` }), "malformed"],
     [

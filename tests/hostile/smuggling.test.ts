@@ -207,6 +207,7 @@ describe("what is unusual but unambiguous", () => {
       "content-type",
       "host",
       "user-agent",
+      "x-request-id",
     ]);
     expect(headers["user-agent"]).toBe("headrace");
     expect(headers["accept-encoding"]).toBe("identity");

@@ -1,43 +1,100 @@
-// A further API key for a test server, written straight to its database: this version has no endpoint that makes keys.
+// A further API key for a test server, of whatever kind, written straight to its database.
 import { join } from "node:path";
+import { SQL } from "bun";
 import { displayParts, type Environment, generateApiKey } from "../../src/domain/api-key.ts";
+import { GatewayError } from "../../src/domain/errors.ts";
+import type { ApiKeyRecord } from "../../src/domain/principal.ts";
 import type { Scope } from "../../src/domain/scope.ts";
+import { auditEvent } from "../../src/policy/audit.ts";
 import { keyDigest } from "../../src/policy/key-digest.ts";
-import { openDatabase } from "../../src/storage/database.ts";
+import { SqlAccountStore } from "../../src/storage/account-store.ts";
+import type { Database } from "../../src/storage/database.ts";
 import { SqlKeyStore } from "../../src/storage/key-store.ts";
 import { deriveKey, loadSecret } from "../../src/storage/secret-file.ts";
 
-export interface MintOptions {
+export interface MintOptions extends Partial<Omit<ApiKeyRecord, "id" | "digest" | "prefix" | "last4" | "limitId">> {
   scopes: readonly Scope[];
+  /** `dev` unless said otherwise. */
   environment?: Environment;
-  /** Unix seconds. */
-  expiresAt?: number;
-  /** Unix seconds. */
-  revokedAt?: number;
 }
 
-/** The secret of a key that the server of this data directory accepts, unless it is expired or revoked. */
+/** The secret of a key of the first account that the server of this data directory accepts, unless it has ended. */
 export async function mintKey(dataDir: string, options: MintOptions): Promise<string> {
-  const { scopes, environment = "dev", expiresAt = null, revokedAt = null } = options;
-  const createdAt = Math.floor(Date.now() / 1000);
+  return (await mintKeyRecord(dataDir, options)).key;
+}
+
+export async function mintKeyRecord(
+  dataDir: string,
+  options: MintOptions,
+): Promise<{ key: string; record: ApiKeyRecord }> {
+  const { environment = "dev" } = options;
+  const createdAt = nowSeconds();
   const key = generateApiKey(environment);
-  const db = await openDatabase(join(dataDir, "headrace.db"));
-  try {
-    const store = new SqlKeyStore(db);
-    await store.insertKey({
-      id: `key_${Bun.randomUUIDv7()}`,
-      accountId: await store.ensureFirstAccount(createdAt),
+  const id = `key_${Bun.randomUUIDv7()}`;
+  return withDatabase(dataDir, async (db) => {
+    const record: ApiKeyRecord = {
+      accountId: options.accountId ?? (await new SqlAccountStore(db).ensureFirstAccount(createdAt)),
       name: "Made by a test",
-      environment,
-      digest: keyDigest(key, deriveKey(loadSecret(dataDir, undefined), "api-key-pepper-v1")),
-      ...displayParts(key),
-      scopes,
+      createdBy: null,
+      parentId: null,
       createdAt,
-      expiresAt,
-      revokedAt,
-    });
+      expiresAt: null,
+      revokedAt: null,
+      lastUsedAt: null,
+      allowedIps: [],
+      rateLimit: null,
+      rateLimitWindow: null,
+      monthlyTokens: null,
+      monthlySpend: null,
+      ...options,
+      environment,
+      ...displayParts(key),
+      id,
+      limitId: id,
+      digest: keyDigest(key, pepperOf(dataDir)),
+    };
+    await new SqlKeyStore(db).insertKey(record, operatorEvent("key.created", record));
+    return { key, record };
+  });
+}
+
+/** Revokes a key as another process would. */
+export async function revokeMinted(dataDir: string, key: string): Promise<void> {
+  await withDatabase(dataDir, async (db) => {
+    const store = new SqlKeyStore(db);
+    const record = (await store.findChainByDigest(keyDigest(key, pepperOf(dataDir))))?.keys[0];
+    if (!record) throw new Error("There is no such key");
+    await store.updateKey(record.id, { revokedAt: nowSeconds() }, operatorEvent("key.revoked", record));
+  });
+}
+
+/** The server of the same process may be writing: SQLite's own waiting would keep it from ever finishing. */
+async function withDatabase<Result>(dataDir: string, work: (db: Database) => Promise<Result>): Promise<Result> {
+  const db = new SQL({ adapter: "sqlite", filename: join(dataDir, "headrace.db") });
+  await db.unsafe("PRAGMA busy_timeout = 0");
+  try {
+    for (;;) {
+      try {
+        return await work(db);
+      } catch (error) {
+        if (!(error instanceof GatewayError) || error.code !== "service_unavailable") throw error;
+        await Bun.sleep(5);
+      }
+    }
   } finally {
     await db.close();
   }
-  return key;
+}
+
+function operatorEvent(action: "key.created" | "key.revoked", { id, accountId }: ApiKeyRecord) {
+  const origin = { nowSeconds: nowSeconds(), clientAddress: null, requestId: null };
+  return auditEvent(action, { type: "operator" }, origin, { accountId, targetId: id, detail: {} });
+}
+
+function pepperOf(dataDir: string): Uint8Array {
+  return deriveKey(loadSecret(dataDir, undefined), "api-key-pepper-v1");
+}
+
+function nowSeconds(): number {
+  return Math.floor(Date.now() / 1000);
 }

@@ -6,6 +6,7 @@ import {
   type EngineModel,
   type EngineRequest,
   type EngineResponse,
+  type Operation,
 } from "../../domain/engine.ts";
 import { GatewayError } from "../../domain/errors.ts";
 import type { Log } from "../../domain/log.ts";
@@ -56,8 +57,8 @@ interface Loaded {
 /** Models loaded by a request, side by side, besides the eager ones. */
 const maxLoadedOnDemand = 3;
 const unloadAfterMs = 10 * 60_000;
-/** Until the worker tells how many it takes; the demo model takes 8. */
-const slotsBeforeReady = 1;
+/** Until the worker tells how many it takes; it chooses this many for most models. */
+const slotsBeforeReady = 4;
 /** One that computes, and one that is ready to follow. */
 const embeddingSlots = 2;
 const firstByteTimeoutMs = 10 * 60_000;
@@ -94,6 +95,12 @@ export class LlamaEngine implements Engine {
         ...(model.environments ? { environments: model.environments } : {}),
       };
     });
+  }
+
+  /** A model that has to be loaded first has its places already: who gets them is decided before it is ready. */
+  concurrency(model: string, operation: Operation): number {
+    if (operation === "embedding") return embeddingSlots;
+    return this.#loaded.get(model)?.slots.total ?? this.#options.parallel ?? slotsBeforeReady;
   }
 
   async send(request: EngineRequest, signal: AbortSignal): Promise<EngineResponse> {
@@ -169,7 +176,7 @@ export class LlamaEngine implements Engine {
     const entry: Loaded = {
       model,
       worker: new WorkerProcess(options, log, (ready) => void this.#becameReady(entry, ready)),
-      slots: new Slots(slotsBeforeReady),
+      slots: new Slots(parallel ?? slotsBeforeReady),
       embeddingSlots: new Slots(embeddingSlots),
       inUse: 0,
       lastUsedMs: performance.now(),

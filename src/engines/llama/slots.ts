@@ -1,4 +1,4 @@
-// Bounds how much work is with a model at once; the rest waits in order, outside of the process that may crash.
+// Bounds how much work is with a model at once, whoever sends it; the gateway's fair queue should leave nobody to wait here.
 import { GatewayError } from "../../domain/errors.ts";
 
 interface Waiter {
@@ -19,6 +19,10 @@ export class Slots {
   constructor(total: number) {
     this.#total = total;
     this.#free = total;
+  }
+
+  get total(): number {
+    return this.#total;
   }
 
   get busy(): number {

@@ -1,0 +1,61 @@
+// Accounts (tenants) and the tiers that say how much they may use.
+
+import type { Environment } from "./api-key.ts";
+import type { AuditEvent } from "./audit.ts";
+
+/** Monthly amounts; null where there is no limit. */
+export interface QuotaAmounts {
+  /** Tokens per calendar month (UTC). */
+  monthlyTokens: number | null;
+  /** USD per calendar month (UTC). */
+  monthlySpend: number | null;
+}
+
+export interface Tier extends QuotaAmounts {
+  name: string;
+  /** null: no limit. Per account and environment. */
+  requestsPerMinute: number | null;
+  tokensPerMinute: number | null;
+  /** Environments in which the limits hold; in the others there are none. */
+  environments: readonly Environment[];
+}
+
+/** Development is on one's own machine: it has no limits unless a tier says so. */
+export const defaultTierEnvironments: readonly Environment[] = ["live", "test"];
+
+/** Where a tier's figures come from; what the configuration file says is read-only. */
+export type TierSource = "built-in" | "file" | "database";
+
+export interface Account {
+  id: string;
+  name: string;
+  /** Name of a tier. */
+  tier: string;
+  status: "active" | "suspended";
+  /** In place of the tier's own; undefined: as the tier says, null: no limit. */
+  overrides: Partial<QuotaAmounts>;
+  /** Whether chat completions are stored where a request says nothing about it. */
+  storeChats: boolean;
+  /** Unix seconds. */
+  createdAt: number;
+}
+
+export type AccountChanges = Partial<Pick<Account, "name" | "tier" | "status" | "storeChats">> & {
+  /** Of these amounts alone; undefined: as the tier says from now on. */
+  overrides?: { [Amount in keyof QuotaAmounts]?: QuotaAmounts[Amount] | undefined };
+};
+
+export interface AccountStore {
+  findAccount(id: string): Promise<Account | undefined>;
+  /** By creation, oldest first; those after `after`. */
+  listAccounts(page: { after: string | undefined; limit: number }): Promise<Account[]>;
+  /** Both write the event in the same transaction. */
+  insertAccount(account: Account, event: AuditEvent): Promise<void>;
+  updateAccount(id: string, changes: AccountChanges, event: AuditEvent): Promise<Account | undefined>;
+  /** Tiers that were added at run time. */
+  listTiers(): Promise<Tier[]>;
+  putTier(tier: Tier, event: AuditEvent): Promise<void>;
+  /** False where there was none. */
+  deleteTier(name: string, event: AuditEvent): Promise<boolean>;
+  countAccountsOfTier(name: string): Promise<number>;
+}

@@ -1,0 +1,24 @@
+// Buckets of time: whole hours, days and calendar months of UTC.
+import { expect, test } from "bun:test";
+import { usageBuckets } from "./usage.ts";
+import { bucketEnd, bucketStart } from "./usage-bucket.ts";
+
+const at = (iso: string) => Date.parse(iso) / 1000;
+
+test("a time lies in the hour, day and month that UTC puts it in", () => {
+  const time = at("2024-02-29T23:59:59Z");
+  expect(usageBuckets.map((bucket) => [bucketStart(bucket, time), bucketEnd(bucket, time)])).toEqual([
+    [at("2024-02-29T23:00:00Z"), at("2024-03-01T00:00:00Z")],
+    [at("2024-02-29T00:00:00Z"), at("2024-03-01T00:00:00Z")],
+    [at("2024-02-01T00:00:00Z"), at("2024-03-01T00:00:00Z")],
+  ]);
+});
+
+test("a bucket holds its start and not its end, and the year follows December", () => {
+  for (const bucket of usageBuckets) {
+    const start = at("2025-01-01T00:00:00Z");
+    expect(bucketStart(bucket, start)).toBe(start);
+    expect(bucketEnd(bucket, start - 1)).toBe(start);
+  }
+  expect(bucketStart("month", 0)).toBe(0);
+});

@@ -1,0 +1,149 @@
+// Composes what governs requests: keys and tokens, tiers and limits, the ledger, stored chats, and their background work.
+import { join } from "node:path";
+import type { Config, ReloadableConfig } from "./config.ts";
+import type { Clock } from "./domain/clock.ts";
+import type { Log } from "./domain/log.ts";
+import type { KeyChain } from "./domain/principal.ts";
+import { AccessTokens } from "./policy/access-tokens.ts";
+import { Admitter } from "./policy/admit.ts";
+import { Authenticator } from "./policy/authenticate.ts";
+import { KeyActivity } from "./policy/key-activity.ts";
+import { LearnedLengths } from "./policy/learned-lengths.ts";
+import { limitsOf } from "./policy/limits-of.ts";
+import { RefusalLog } from "./policy/refusal-log.ts";
+import { SigningKeys } from "./policy/signing-keys.ts";
+import { Tiers } from "./policy/tiers.ts";
+import { SqlAccountStore } from "./storage/account-store.ts";
+import { SqlAuditLog } from "./storage/audit-log.ts";
+import { ChatQueue } from "./storage/chat-queue.ts";
+import { ChatRetention } from "./storage/chat-retention.ts";
+import { SqlChatStore } from "./storage/chat-store.ts";
+import type { Database } from "./storage/database.ts";
+import { SqlKeyStore } from "./storage/key-store.ts";
+import { SpoolLedger } from "./storage/ledger.ts";
+import { MemoryLimits } from "./storage/memory-limits.ts";
+import { recentUsage } from "./storage/recent-usage.ts";
+import { deriveKey, loadSecret } from "./storage/secret-file.ts";
+import { SqlSigningKeyStore } from "./storage/signing-key-store.ts";
+import { SqlUsageReports } from "./storage/usage-reports.ts";
+
+export interface GovernanceOptions {
+  db: Database;
+  config: Config;
+  log: Log;
+  clock: Clock;
+  /** What clients use, with `/v1`; asked late, as a port of 0 is known only once the server listens. */
+  baseUrl(): string;
+  /** Takes what has to be closed, in the order in which it was opened. */
+  opened(close: () => unknown): void;
+}
+
+export type Governance = Awaited<ReturnType<typeof openGovernance>>;
+
+/** Resolves when what an earlier process left in the ledger's spool is in the database. */
+export async function openGovernance({ db, config, log, clock, baseUrl, opened }: GovernanceOptions) {
+  const secret = loadSecret(config.dataDir, config.secretHex === undefined ? undefined : fromHex(config.secretHex));
+  const pepper = deriveKey(secret, "api-key-pepper-v1");
+  const keys = new SqlKeyStore(db);
+  const accounts = new SqlAccountStore(db);
+  const audit = new SqlAuditLog(db);
+  const chats = new SqlChatStore(db);
+  let reloadable: ReloadableConfig = config;
+
+  const ledger = await SpoolLedger.open({ db, directory: join(config.dataDir, "spool"), log, clock });
+  opened(() => ledger.close());
+  const chatWriter = new ChatQueue({ chats, log, retentionDays: () => reloadable.chatRetentionDays });
+  opened(() => chatWriter.close());
+  const retention = new ChatRetention({ chats, clock, log });
+  opened(() => retention.close());
+
+  const tiers = new Tiers();
+  tiers.configure(config.tiers);
+  tiers.load(await accounts.listTiers());
+  const limitsOfChain = ({ keys: chain, account }: KeyChain) =>
+    limitsOf({ keys: chain, account, environment: chain[0].environment, tier: tiers.find(account.tier) });
+  const limits = new MemoryLimits({ clock, ledger });
+  limits.replay(await pastUsage(db, keys, clock, limitsOfChain));
+
+  const signingKeys = new SigningKeys({
+    store: new SqlSigningKeyStore(db),
+    audit,
+    sealingKey: deriveKey(secret, "signing-key-seal-v1"),
+    clock,
+    log,
+  });
+  await signingKeys.start();
+  opened(() => signingKeys.close());
+  const issuer = () => baseUrl().replace(/\/v1$/, "");
+  const tokens = new AccessTokens({ signingKeys, audit, issuer, audience: baseUrl, clock });
+  const activity = new KeyActivity({ keys, log });
+  opened(() => activity.close());
+  const refusals = new RefusalLog({ audit, clock, log });
+  opened(() => refusals.close());
+  const authenticator = new Authenticator({
+    keys,
+    pepper,
+    mode: config.mode,
+    tokens,
+    activity,
+    refusals,
+    limitsOf: limitsOfChain,
+    clock,
+    log,
+  });
+  authenticator.start();
+  opened(() => authenticator.close());
+
+  return {
+    pepper,
+    keys,
+    accounts,
+    audit,
+    chats,
+    chatWriter,
+    ledger,
+    reports: new SqlUsageReports(db),
+    tiers,
+    limits,
+    admitter: new Admitter({ limits, lengths: new LearnedLengths() }),
+    signingKeys,
+    tokens,
+    authenticator,
+    /** After every change of a key or account that this process has committed: it holds from here on. */
+    changed: () => authenticator.invalidate(),
+    /** And of a tier. */
+    async tiersChanged(): Promise<void> {
+      tiers.load(await accounts.listTiers());
+      authenticator.invalidate();
+    },
+    reconfigure(changed: ReloadableConfig): void {
+      reloadable = changed;
+      tiers.configure(changed.tiers);
+      authenticator.invalidate();
+    },
+  };
+}
+
+/** What the ledger knows of the windows that have not passed yet: a restart must not grant every limit anew. */
+async function pastUsage(
+  db: Database,
+  keys: SqlKeyStore,
+  clock: Clock,
+  limitsOfChain: (chain: KeyChain) => ReturnType<typeof limitsOf>,
+) {
+  const nowSeconds = clock.nowSeconds();
+  const recent = await recentUsage(db, nowSeconds);
+  const chains = new Map<string, KeyChain | undefined>();
+  for (const { keyId } of recent) if (!chains.has(keyId)) chains.set(keyId, await keys.findChainById(keyId));
+  return recent.flatMap(({ keyId, at, requests, tokens }) => {
+    const chain = chains.get(keyId);
+    if (!chain) return [];
+    const { requests: requestLimits, tokens: tokenLimits } = limitsOfChain(chain);
+    const secondsAgo = Math.max(0, nowSeconds - at);
+    return [{ requests: requestLimits, tokens: tokenLimits, secondsAgo, count: requests, usedTokens: tokens }];
+  });
+}
+
+function fromHex(text: string): Uint8Array {
+  return Buffer.from(text, "hex");
+}

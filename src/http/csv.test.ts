@@ -1,0 +1,46 @@
+// CSV: who gets it, and what is in a cell.
+import { describe, expect, test } from "bun:test";
+import { csvLine, prefersCsv } from "./csv.ts";
+
+describe("who gets CSV", () => {
+  const csv = [
+    "text/csv",
+    "Text/CSV; charset=utf-8",
+    "text/csv, */*;q=0.1",
+    "text/csv, */*",
+    "application/json;q=0.5, text/csv;q=0.6",
+    "text/*",
+    "*/*;q=0.1,text/csv;q=0.2",
+    "text/csv, application/json;q=0",
+  ];
+  test.each(csv)("%s", (accept) => expect(prefersCsv(accept)).toBe(true));
+
+  const json = [
+    "",
+    "*/*",
+    "application/json",
+    "application/json, text/csv",
+    "text/csv;q=0",
+    "text/csv;q=0, */*",
+    "text/csv;q=0.4, application/*;q=0.5",
+    "text/html, */*;q=0.8",
+    "text/csv;q=2",
+    "text/csvx",
+    ";;,,=",
+  ];
+  test.each(json)("not %p", (accept) => expect(prefersCsv(accept)).toBe(false));
+
+  test("not who says nothing", () => expect(prefersCsv(null)).toBe(false));
+});
+
+describe("a line", () => {
+  test("ends in CR LF; null is empty; commas, quotes and line ends are quoted", () => {
+    expect(csvLine(["a", 1, null, 'b"c', "d,e", "f\ng", "h\ri"])).toBe('a,1,,"b""c","d,e","f\ng","h\ri"\r\n');
+  });
+
+  test("runs no formula in a spreadsheet, and leaves numbers alone", () => {
+    expect(csvLine(["=1+1", "+1", "-1", "@x", "\t=1", '=HYPERLINK("http://x";"y")', -1, "a=b"])).toBe(
+      `'=1+1,'+1,'-1,'@x,'\t=1,"'=HYPERLINK(""http://x"";""y"")",-1,a=b\r\n`,
+    );
+  });
+});

@@ -1,0 +1,58 @@
+// The list envelope that the endpoints for objects share, and the query parameters that page through it.
+import { z } from "zod";
+
+const defaultLimit = 20;
+const maxLimit = 100;
+
+/** Query parameters of such a list; spread into an endpoint's own. */
+export const pageQuery = {
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(maxLimit)
+    .default(defaultLimit)
+    .meta({ description: `a whole number from 1 to ${maxLimit}, how many to give` }),
+  after: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .meta({ description: "the id of the last object of the page before, to get the next page" }),
+};
+
+export interface ListPage<Item> {
+  object: "list";
+  data: Item[];
+  first_id: string | null;
+  last_id: string | null;
+  has_more: boolean;
+}
+
+/** The schema of a page; `id` names it in the OpenAPI document. */
+export function listOf<Item extends z.ZodType>(item: Item, id: string) {
+  return z
+    .object({
+      object: z.literal("list"),
+      data: z.array(item),
+      first_id: z.string().nullable().meta({ description: "Id of the first object here; null where there is none." }),
+      last_id: z
+        .string()
+        .nullable()
+        .meta({ description: "Id of the last object here; give it as `after` to get the next page." }),
+      has_more: z.boolean().meta({ description: "Whether there are more after these." }),
+    })
+    .meta({ id });
+}
+
+/** `found` was read with a limit of `limit + 1`: what is beyond the page only says that there is more. */
+export function pageOf<Item extends { id: string }>(found: readonly Item[], limit: number): ListPage<Item> {
+  const data = found.slice(0, limit);
+  return {
+    object: "list",
+    data,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+    has_more: found.length > limit,
+  };
+}

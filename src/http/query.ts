@@ -1,0 +1,68 @@
+// Reads the query of a URL: known parameters only, each once, in the types that the route's schema names.
+import type { z } from "zod";
+import { GatewayError } from "../domain/errors.ts";
+
+/**
+ * The parameters as the schema has them; throws `invalid_request` that names the parameter. Text becomes what the schema
+ * wants of it: its members read text (`z.coerce`, `z.stringbool`, or a transform). `metadata[k]=v` and its like are for
+ * `prefixed`.
+ */
+export function readQuery<Schema extends z.ZodObject>(
+  schema: Schema,
+  url: string,
+  prefixed?: string,
+): z.output<Schema> {
+  const values = new Map<string, string>();
+  for (const [name, value] of searchParams(url)) {
+    if (prefixed !== undefined && isPrefixed(name, prefixed)) continue;
+    if (!Object.hasOwn(schema.shape, name)) {
+      const known = Object.keys(schema.shape).join(", ");
+      throw new GatewayError(
+        "invalid_request",
+        `${shown(name)}: is no parameter of this endpoint; known are ${known}.`,
+      );
+    }
+    if (values.has(name)) throw repeated(name);
+    values.set(name, value);
+  }
+  const result = schema.safeParse(Object.fromEntries(values));
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  const name = String(issue?.path[0] ?? "query");
+  const must = (schema.shape[name] as z.ZodType | undefined)?.meta()?.description ?? "a valid value";
+  const got = values.get(name);
+  throw new GatewayError(
+    "invalid_request",
+    `${name}: must be ${must} (got ${got === undefined ? "nothing" : JSON.stringify(shown(got))}).`,
+  );
+}
+
+/** `prefix[name]=value` pairs, such as `metadata[topic]=demo`; each name once. */
+export function readPrefixed(url: string, prefix: string): Record<string, string> {
+  const found = new Map<string, string>();
+  for (const [name, value] of searchParams(url)) {
+    if (!isPrefixed(name, prefix)) continue;
+    const inner = name.slice(prefix.length + 1, -1);
+    if (found.has(inner)) throw repeated(name);
+    found.set(inner, value);
+  }
+  return Object.fromEntries(found);
+}
+
+function isPrefixed(name: string, prefix: string): boolean {
+  return name.startsWith(`${prefix}[`) && name.endsWith("]");
+}
+
+function repeated(name: string): GatewayError {
+  return new GatewayError("invalid_request", `${shown(name)}: appears twice in the query; send it once.`);
+}
+
+function shown(text: string): string {
+  return text.length > 64 ? `${text.slice(0, 64)}…` : text;
+}
+
+/** `new URL` would throw on a junk Host. */
+function searchParams(url: string): URLSearchParams {
+  const start = url.indexOf("?");
+  return new URLSearchParams(start < 0 ? "" : url.slice(start + 1));
+}

@@ -1,0 +1,149 @@
+// The exchange of a key for a token over HTTP: the key is checked as one in a header, and the answer is never kept.
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { createRemoteJWKSet, jwtVerify } from "jose";
+import { audience, type Credentials, issuer, openCredentials, testEvent } from "../../tests/support/credentials.ts";
+import { generateApiKey } from "../domain/api-key.ts";
+import { trustedProxies } from "./client-address.ts";
+import { startHttpServer } from "./server.ts";
+import { tokenRoutes } from "./token-routes.ts";
+
+let all: Credentials;
+let server: ReturnType<typeof startHttpServer>;
+
+beforeEach(async () => {
+  all = await openCredentials();
+  // For the checks of a library that has its own clock.
+  all.now.seconds = Math.floor(Date.now() / 1000);
+  await all.signingKeys.start();
+  const { authenticator, tokens, signingKeys, clock, log } = all;
+  const limits = () => ({ bodyBytes: 10_000, depth: 8 });
+  server = startHttpServer({
+    ...{ hostname: "127.0.0.1", port: 0, authenticator, log, clock },
+    routes: tokenRoutes({ authenticator, tokens, signingKeys, limits, clock }),
+    trustedProxies: trustedProxies(["127.0.0.0/8"]),
+    corsOrigins: () => [],
+  });
+});
+
+afterEach(async () => {
+  await server.stop(true);
+  await all.close();
+});
+
+async function exchange(body: unknown, headers: Record<string, string> = {}) {
+  const response = await fetch(new URL("/v1/auth/token", server.url), {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify(body),
+  });
+  const answer = (await response.json()) as Record<string, unknown> & { error?: { code: string; message: string } };
+  return { status: response.status, headers: response.headers, answer };
+}
+
+test("answers with a bearer token, its real life and scopes, and says that nobody may keep the answer", async () => {
+  const { secret, id } = await all.addKey("live", {
+    expiresAt: all.now.seconds + 1_000,
+    scopes: ["chat:write", "usage:read"],
+  });
+  const { status, headers, answer } = await exchange({ api_key: secret });
+  expect([status, headers.get("cache-control")]).toEqual([200, "no-store"]);
+  expect(answer).toEqual({
+    ...{ access_token: expect.stringMatching(/^ey/), token_type: "Bearer" },
+    ...{ expires_in: 1_000, scope: "chat:write usage:read" },
+  });
+  const narrow = await exchange({ api_key: secret, expires_in: 60, scope: "usage:read" });
+  expect(narrow.answer).toMatchObject({ expires_in: 60, scope: "usage:read" });
+  const defaults = await exchange({ api_key: (await all.addKey()).secret, expires_in: null, scope: null });
+  expect(defaults.answer).toMatchObject({ expires_in: 3_600 });
+  expect(all.log.lines.map(({ fields }) => fields?.["key"])).toContain(id);
+});
+
+test("a verifier that knows only the published keys accepts the token", async () => {
+  const { secret } = await all.addKey();
+  const { answer } = await exchange({ api_key: secret });
+  const published = await fetch(new URL("/.well-known/jwks.json", server.url));
+  expect(published.headers.get("cache-control")).toBe("public, max-age=300");
+  const keys = createRemoteJWKSet(new URL("/.well-known/jwks.json", server.url));
+  const verified = await jwtVerify(String(answer["access_token"]), keys, { issuer, audience, typ: "at+jwt" });
+  expect(verified.payload.sub).toBe(all.accountId);
+});
+
+describe("a key that a header would not get in with gets no token, with the same answer", () => {
+  const refused = { message: "Invalid API key provided", type: "invalid_request_error", code: "invalid_api_key" };
+
+  async function expectRefused(apiKey: string, headers: Record<string, string> = {}): Promise<void> {
+    const { status, answer, headers: answered } = await exchange({ api_key: apiKey }, headers);
+    expect([status, answer]).toEqual([401, { error: refused }]);
+    expect(answered.get("www-authenticate")).toBe('Bearer realm="headrace", error="invalid_token"');
+    expect(answered.get("cache-control")).toBe("no-store");
+  }
+
+  test("wrong ones", async () => {
+    const token = (await exchange({ api_key: (await all.addKey()).secret })).answer["access_token"];
+    for (const key of ["", " ", "nonsense", `${generateApiKey("live")}x`, generateApiKey("live"), String(token)]) {
+      await expectRefused(key);
+    }
+  });
+
+  test("ended ones", async () => {
+    await expectRefused((await all.addKey("live", { expiresAt: all.now.seconds })).secret);
+    const { secret, id } = await all.addKey();
+    expect((await exchange({ api_key: secret })).status).toBe(200);
+    await all.keys.updateKey(id, { revokedAt: all.now.seconds }, testEvent(all.now.seconds));
+    all.authenticator.invalidate();
+    await expectRefused(secret);
+  });
+
+  test("those of other addresses, behind a trusted proxy as well", async () => {
+    const { secret } = await all.addKey("live", { allowedIps: ["10.0.0.0/8"] });
+    await expectRefused(secret);
+    await expectRefused(secret, { "x-forwarded-for": "10.0.0.1, 203.0.113.9" });
+    expect((await exchange({ api_key: secret }, { "x-forwarded-for": "203.0.113.9, 10.0.0.1" })).status).toBe(200);
+  });
+
+  test("development keys that are not asked with locally", async () => {
+    const { secret } = await all.addKey("dev");
+    expect((await exchange({ api_key: secret })).status).toBe(200);
+    await expectRefused(secret, { "x-forwarded-for": "127.0.0.1" });
+    await expectRefused(secret, { via: "1.1 tunnel" });
+    await expectRefused(secret, { host: "rebound.example" });
+  });
+});
+
+test.each([
+  [{}, "api_key: is required"],
+  [{ api_key: 7 }, "api_key: must be a string"],
+  [{ expires_in: 59 }, "expires_in: must be an integer from 60 to 86400"],
+  [{ expires_in: 86_401 }, "expires_in: must be an integer from 60 to 86400"],
+  [{ expires_in: 60.5 }, "expires_in: must be an integer from 60 to 86400"],
+  [{ expires_in: "3600" }, "expires_in: must be an integer from 60 to 86400"],
+  [{ scope: ["chat:write"] }, "scope: must be a string"],
+  [{ scope: "chat:everything" }, "scope: must be names from chat:read, chat:write"],
+  [{ expire_in: 60 }, "expire_in: is no member of this request"],
+])("a request that is wrong is told how: %j", async (part, message) => {
+  const { secret } = await all.addKey();
+  const body = Object.keys(part).length === 0 || "api_key" in part ? part : { api_key: secret, ...part };
+  const { status, answer } = await exchange(body);
+  expect([status, answer.error?.code]).toEqual([400, "invalid_request"]);
+  expect(answer.error?.message).toStartWith(message);
+});
+
+test("a scope that the key lacks is 403 and named", async () => {
+  const { secret } = await all.addKey("live", { scopes: ["chat:write"] });
+  const { status, answer, headers } = await exchange({ api_key: secret, scope: "keys:manage" });
+  expect([status, answer.error?.message]).toEqual([403, "API key lacks required scope: keys:manage"]);
+  expect(headers.get("www-authenticate")).toContain('scope="keys:manage"');
+});
+
+test("neither the key nor the token gets into the log or the audit log", async () => {
+  const { secret } = await all.addKey("live", { scopes: ["chat:write"] });
+  const { answer } = await exchange({ api_key: secret });
+  await exchange({ api_key: secret, scope: secret });
+  await exchange({ api_key: secret, expires_in: 1 });
+  await exchange({ api_key: `${secret}x` });
+  await all.refusals.flush();
+  const written = JSON.stringify([all.log.lines, [...(await all.db`SELECT * FROM audit_log`)]]);
+  expect(written).toContain("token.issued");
+  expect(written).not.toContain(secret.slice(0, 20));
+  expect(written).not.toContain(String(answer["access_token"]).slice(-30));
+});

@@ -1,0 +1,221 @@
+// What was used, by time and by model, key, environment and app: as JSON in pages, or all of it as CSV.
+import { z } from "zod";
+import type { Clock } from "../domain/clock.ts";
+import { GatewayError } from "../domain/errors.ts";
+import type { KeyStore, Principal } from "../domain/principal.ts";
+import type { Ledger, UsageGroup, UsagePosition, UsageQuery, UsageReports, UsageRow } from "../domain/usage.ts";
+import { unixSeconds } from "../domain/wire.ts";
+import { csvLine, csvType, prefersCsv } from "./csv.ts";
+import { toGatewayError } from "./errors.ts";
+import { readQuery } from "./query.ts";
+import type { Exchange, RouteDoc, ScopedRoute } from "./route.ts";
+import { decodeCursor, encodeCursor, maxRows, usageParameters, usageQuery } from "./usage-query.ts";
+
+/** The report does not wait longer than this for the latest requests to be written. */
+const flushDeadlineMs = 1_000;
+
+export interface UsageRouteDeps {
+  reports: UsageReports;
+  ledger: Pick<Ledger, "flush">;
+  keys: Pick<KeyStore, "findChainById">;
+  clock: Clock;
+}
+
+const usageRow = z
+  .object({
+    start: unixSeconds.describe("Start of the bucket, Unix seconds."),
+    end: unixSeconds.describe("End of the bucket, Unix seconds."),
+    model: z.string().optional().describe("Where `group_by` has it."),
+    key: z.string().optional().describe("Id of the key, where `group_by` has it."),
+    environment: z.string().optional().describe("Where `group_by` has it."),
+    app: z.string().nullable().optional().describe("Id of the OAuth app, null for none, where `group_by` has it."),
+    requests: z.int(),
+    prompt_tokens: z.int(),
+    completion_tokens: z.int(),
+    total_tokens: z.int(),
+    cost: z.number().describe("USD; requests to models without a price cost nothing."),
+    errors: z.int().describe("Requests that failed."),
+  })
+  .meta({ id: "UsageRow" });
+
+const usageReport = z
+  .object({
+    object: z.literal("list"),
+    data: z.array(usageRow),
+    next: z.string().nullable().describe("Give it as `cursor` to get the next page; null on the last one."),
+  })
+  .meta({ id: "UsageReport" });
+
+type WireRow = z.infer<typeof usageRow>;
+
+const description =
+  "Of the credential's own environment. Buckets without requests are left out. With `Accept: text/csv` the answer is all " +
+  "rows as CSV, times in ISO 8601.";
+
+const doc = {
+  tag: "Usage",
+  query: usageParameters,
+  response: { description: "The report.", json: usageReport, contentType: "text/csv" },
+} satisfies Partial<RouteDoc>;
+
+export function usageRoutes(deps: UsageRouteDeps): ScopedRoute[] {
+  return [
+    {
+      method: "GET",
+      path: "/v1/usage",
+      access: "usage:read",
+      doc: {
+        ...doc,
+        operationId: "getUsage",
+        summary: "What the account used",
+        description,
+        errors: ["invalid_request"],
+      },
+      handle: (exchange, principal) => answer(deps, exchange, principal),
+    },
+    {
+      method: "GET",
+      path: "/v1/keys/:id/usage",
+      access: "keys:manage",
+      doc: {
+        ...doc,
+        operationId: "getKeyUsage",
+        summary: "What one key was used for",
+        description,
+        parameters: [{ name: "id", in: "path", description: "Id of the key." }],
+        errors: ["invalid_request", "not_found"],
+      },
+      async handle(exchange, principal) {
+        const id = exchange.params["id"] ?? "";
+        const key = (await deps.keys.findChainById(id))?.keys[0];
+        if (key?.accountId !== principal.account.id || key.environment !== principal.environment) {
+          throw new GatewayError(
+            "not_found",
+            "There is no such key in this account and environment; `GET /v1/keys` lists them.",
+          );
+        }
+        return answer(deps, exchange, principal, id);
+      },
+    },
+  ];
+}
+
+async function answer(
+  deps: UsageRouteDeps,
+  exchange: Exchange,
+  principal: Principal,
+  keyId?: string,
+): Promise<Response> {
+  const { req, answerHeaders } = exchange;
+  const asked = readQuery(usageParameters, req.url);
+  const query = usageQuery(asked, principal, deps.clock.nowSeconds(), keyId);
+  const after = asked.cursor === undefined ? undefined : decodeCursor(query, asked.cursor);
+  answerHeaders["vary"] = answerHeaders["vary"] ? `${answerHeaders["vary"]}, Accept` : "Accept";
+  await latestWritten(deps.ledger);
+  if (prefersCsv(req.headers.get("accept"))) return csvAnswer(deps.reports, query, after, exchange);
+  // One row more than the page tells whether there is another.
+  const rows = await deps.reports.report(query, { after, limit: asked.limit + 1 });
+  const page = rows.slice(0, asked.limit);
+  const last = rows.length > asked.limit ? page.at(-1) : undefined;
+  return Response.json({ object: "list", data: page.map(toWire), next: last ? encodeCursor(query, last) : null });
+}
+
+/** So that a request that just ended is counted; where the database cannot be written, what it has is still worth showing. */
+async function latestWritten(ledger: Pick<Ledger, "flush">): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const deadline = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, flushDeadlineMs);
+  });
+  await Promise.race([ledger.flush().catch(() => undefined), deadline]);
+  clearTimeout(timer);
+}
+
+/** The first page is read before the answer begins, so that what fails at once is still an error answer. */
+async function csvAnswer(
+  reports: UsageReports,
+  query: UsageQuery,
+  after: UsagePosition | undefined,
+  exchange: Exchange,
+): Promise<Response> {
+  let page = await reports.report(query, { after, limit: maxRows });
+  const log = exchange.defer();
+  let finished = false;
+  const finish = (error?: GatewayError) => {
+    if (!finished) log.finish(error);
+    finished = true;
+  };
+  exchange.req.signal.addEventListener("abort", () => finish(), { once: true });
+  const encoder = new TextEncoder();
+  let begun = false;
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          if (begun) page = await reports.report(query, { after: page.at(-1), limit: maxRows });
+          const header = begun ? "" : csvLine(csvHeader(query.groupBy));
+          begun = true;
+          controller.enqueue(
+            encoder.encode(header + page.map((row) => csvLine(csvCells(query.groupBy, row))).join("")),
+          );
+          if (page.length === maxRows) return;
+          controller.close();
+          finish();
+        } catch (error) {
+          // The connection breaks off: an answer that ends in order would look complete.
+          finish(toGatewayError(error));
+          throw error;
+        }
+      },
+      cancel: () => finish(),
+    },
+    { highWaterMark: 0 },
+  );
+  return new Response(body, { headers: { "content-type": csvType } });
+}
+
+function toWire(row: UsageRow): WireRow {
+  const { model, key, environment, app } = row.groups;
+  return {
+    start: row.start,
+    end: row.end,
+    ...(model == null ? {} : { model }),
+    ...(key == null ? {} : { key }),
+    ...(environment == null ? {} : { environment }),
+    ...(app === undefined ? {} : { app }),
+    requests: row.requests,
+    prompt_tokens: row.promptTokens,
+    completion_tokens: row.completionTokens,
+    total_tokens: row.promptTokens + row.completionTokens,
+    // Both are whole numbers: the nearest double of the quotient prints as the exact decimal.
+    cost: row.nanoUsd / 1e9,
+    errors: row.errors,
+  };
+}
+
+function csvHeader(groupBy: readonly UsageGroup[]): string[] {
+  const sums = ["requests", "prompt_tokens", "completion_tokens", "total_tokens", "cost", "errors"];
+  return ["start", "end", ...groupBy, ...sums];
+}
+
+function csvCells(groupBy: readonly UsageGroup[], row: UsageRow): (string | number | null)[] {
+  return [
+    isoTime(row.start),
+    isoTime(row.end),
+    ...groupBy.map((group) => row.groups[group] ?? null),
+    row.requests,
+    row.promptTokens,
+    row.completionTokens,
+    row.promptTokens + row.completionTokens,
+    decimal(row.nanoUsd),
+    row.errors,
+  ];
+}
+
+function isoTime(seconds: number): string {
+  return new Date(seconds * 1000).toISOString().replace(".000", "");
+}
+
+/** Nano-USD as USD, never in the exponent form that a small number would print as. */
+function decimal(nanoUsd: number): string {
+  return (nanoUsd / 1e9).toFixed(9).replace(/\.?0+$/, "");
+}

@@ -1,0 +1,140 @@
+// Times of an engine's answers by how many requests were in flight: what raises the doubt that they wait inside of it.
+
+export interface Answer {
+  /** Number of the request, from `ConcurrencyLimit.sent`. */
+  sent: number;
+  /** Requests with the engine when it was sent, itself included. */
+  inFlight: number;
+  /** From sending to the first byte of the body. */
+  durationMs: number;
+  /** Only answers of one kind are compared: the same model, operation and manner of answering. */
+  kind: string;
+}
+
+/** Means of log(time) of one kind of answers, one for each doubling of what was in flight. */
+interface Levels {
+  means: number[];
+  counts: number[];
+}
+
+/** Weight of a new answer in its level's mean, once the level has this many. */
+const remembered = 16;
+const fewestAnswers = 8;
+/** A burst passes through the lower levels once: four answers for those from 4 on. */
+const fewestBelow = 4;
+/** Rise of log(time) for each doubling in flight, relative to a queue's, that raises the doubt. */
+const doubtfulSlope = 0.6;
+/** Below this rise nothing is worth a trial: hardly anybody waits. */
+const leastRise = Math.LN2;
+/**
+ * Nor is it below this time: nobody starves within a second, and the times of quick answers rise with the load of the
+ * gateway itself.
+ */
+const leastLogTime = Math.log(1_000);
+
+export class AnswerTimes {
+  readonly #kinds = new Map<string, Levels>();
+
+  add({ kind, inFlight, durationMs }: Answer): void {
+    let levels = this.#kinds.get(kind);
+    if (!levels) {
+      levels = { means: [], counts: [] };
+      this.#kinds.set(kind, levels);
+    }
+    const level = levelOf(inFlight);
+    const count = Math.min((levels.counts[level] ?? 0) + 1, remembered);
+    const mean = levels.means[level] ?? 0;
+    levels.counts[level] = count;
+    levels.means[level] = mean + (logTime(durationMs) - mean) / count;
+  }
+
+  /** Whether answers of this kind take longer about in proportion to what is in flight, by any lower level. */
+  looksQueued(answer: Answer): boolean {
+    return this.#rises(answer, fewestBelow, doubtfulSlope);
+  }
+
+  /** Whether they take twice as long as at any lower level, however little is known of it. */
+  isSlow(answer: Answer): boolean {
+    return this.#rises(answer, 1, 0);
+  }
+
+  clear(): void {
+    this.#kinds.clear();
+  }
+
+  #rises({ kind, inFlight }: Answer, fewest: number, leastSlope: number): boolean {
+    const levels = this.#kinds.get(kind);
+    const top = levelOf(inFlight);
+    const mean = levels?.means[top];
+    if (!levels || mean === undefined || mean < leastLogTime) return false;
+    if ((levels.counts[top] ?? 0) < fewestAnswers) return false;
+    for (let level = top - 1; level >= 0; level--) {
+      if ((levels.counts[level] ?? 0) < fewest) continue;
+      const rise = mean - (levels.means[level] ?? mean);
+      if (rise >= leastRise && rise >= leastSlope * (top - level) * Math.LN2) return true;
+    }
+    return false;
+  }
+}
+
+interface Sums {
+  count: number;
+  inFlight: number;
+  time: number;
+}
+
+/** Some answers in a row. */
+export class Sample {
+  readonly #kinds = new Map<string, Sums>();
+  #size = 0;
+  #inFlight = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get meanInFlight(): number {
+    return this.#inFlight / Math.max(1, this.#size);
+  }
+
+  add(answer: Answer): void {
+    const { kind, inFlight, durationMs } = answer;
+    let sums = this.#kinds.get(kind);
+    if (!sums) {
+      sums = { count: 0, inFlight: 0, time: 0 };
+      this.#kinds.set(kind, sums);
+    }
+    sums.count++;
+    sums.inFlight += Math.log(inFlight);
+    sums.time += logTime(durationMs);
+    this.#size++;
+    this.#inFlight += inFlight;
+  }
+
+  /**
+   * Slope of log(time) over log(in flight) between this sample and another, each kind compared with itself: 0 where the
+   * engine works on all at once, 1 where they wait. Undefined where both had about as many in flight.
+   */
+  slopeTo(other: Sample): number | undefined {
+    let [run, rise, weights] = [0, 0, 0];
+    for (const [kind, mine] of this.#kinds) {
+      const theirs = other.#kinds.get(kind);
+      if (!theirs) continue;
+      const weight = (mine.count * theirs.count) / (mine.count + theirs.count);
+      run += weight * (mine.inFlight / mine.count - theirs.inFlight / theirs.count);
+      rise += weight * (mine.time / mine.count - theirs.time / theirs.count);
+      weights += weight;
+    }
+    return run > leastRun * weights ? rise / run : undefined;
+  }
+}
+
+const leastRun = 0.3;
+
+function levelOf(inFlight: number): number {
+  return 31 - Math.clz32(inFlight);
+}
+
+function logTime(durationMs: number): number {
+  return Math.log(Math.max(durationMs, 0.01));
+}

@@ -1,0 +1,231 @@
+// Gives requests their places at engines; when all are taken, lets them wait in a bounded, fair queue with a deadline.
+import type { Clock } from "../domain/clock.ts";
+import type { Engine } from "../domain/engine.ts";
+import { GatewayError } from "../domain/errors.ts";
+import type { Deployment } from "../domain/model.ts";
+import { Gate, type PlaceRequest, type Seat, type Waiting } from "./gate.ts";
+import type { Router } from "./route.ts";
+
+export interface CapacityBounds {
+  /** Requests that may wait for one engine; 0: none waits. */
+  maxWaiting: number;
+  longestWaitMs: number;
+}
+
+export interface CapacityOptions {
+  clock: Clock;
+  router: Pick<Router, "resting">;
+  /** Asked for whenever a request has to wait: a reload may change them. */
+  bounds(): CapacityBounds;
+}
+
+/** For metrics and the dashboard. */
+export interface CapacityFigures {
+  /** The engine's own id of the model; null where one limit holds for all of its models together. */
+  model: string | null;
+  limit: number;
+  inFlight: number;
+  waiting: number;
+}
+
+/** When a request came, and how long it may wait in all, however often it comes back. */
+export interface Turn {
+  order: number;
+  /** Monotonic milliseconds. */
+  deadlineMs: number;
+}
+
+interface EngineGates {
+  shared: Gate | undefined;
+  generation: Map<string, Gate>;
+  /** Apart: the built-in engine has places of their own for embeddings. */
+  embedding: Map<string, Gate>;
+}
+
+const longestRetrySeconds = 60;
+/** Where nothing is known yet of how long answers take. */
+const defaultRetrySeconds = 5;
+
+export class Capacity {
+  readonly #options: CapacityOptions;
+  readonly #engines = new WeakMap<Engine, EngineGates>();
+  #arrivals = 0;
+
+  constructor(options: CapacityOptions) {
+    this.#options = options;
+  }
+
+  /** The turn of a request that arrives now. */
+  arrive(): Turn {
+    return {
+      order: ++this.#arrivals,
+      deadlineMs: this.#options.clock.monotonicMs() + this.#options.bounds().longestWaitMs,
+    };
+  }
+
+  /** A place at the first candidate that has one free, unless others wait for it already. */
+  take(candidates: readonly Deployment[], request: PlaceRequest): Seat | undefined {
+    const othersWork = this.#anyWorks(candidates);
+    for (const deployment of candidates) {
+      const gate = this.#gate(deployment, request);
+      if (gate.queue.waiting === 0 && this.#isFree(gate, deployment, request.width, othersWork)) {
+        return gate.take(deployment, request);
+      }
+    }
+    return undefined;
+  }
+
+  /**
+   * Waits for a place at whichever candidate has one first. Rejects with `service_unavailable` at once when too many
+   * wait or the wait would pass the deadline, then when it does pass; with the signal's reason when it is aborted.
+   */
+  async wait(candidates: readonly Deployment[], request: PlaceRequest, turn: Turn, signal: AbortSignal): Promise<Seat> {
+    signal.throwIfAborted();
+    const options = new Map<Gate, Deployment>();
+    for (const deployment of candidates) {
+      const gate = this.#gate(deployment, request);
+      if (!options.has(gate)) options.set(gate, deployment);
+    }
+    const gates = [...options.keys()];
+    const remainingMs = turn.deadlineMs - this.#options.clock.monotonicMs();
+    // The turns of those ahead, not its own: a mean says little of when the next place becomes free.
+    const { ahead, turnMs } = outlook(gates, request.accountId);
+    if (remainingMs <= 0 || ahead * (turnMs ?? 0) > remainingMs) throw noCapacity(request, gates);
+    const { maxWaiting } = this.#options.bounds();
+    for (const gate of gates) if (!makeRoom(gate, request.accountId, maxWaiting)) options.delete(gate);
+    if (options.size === 0) throw noCapacity(request, gates);
+    return await this.#enlist(request, turn.order, options, remainingMs, signal);
+  }
+
+  /** One entry for each limit of this engine that was needed so far. */
+  figures(engine: Engine): CapacityFigures[] {
+    const gates = this.#engines.get(engine);
+    if (!gates) return [];
+    const figuresOf = (model: string | null, { limit, inFlight, queue }: Gate) => {
+      return { model, limit, inFlight, waiting: queue.waiting };
+    };
+    const byModel = [...gates.generation, ...gates.embedding].map(([model, gate]) => figuresOf(model, gate));
+    return gates.shared ? [figuresOf(null, gates.shared), ...byModel] : byModel;
+  }
+
+  #enlist(
+    request: PlaceRequest,
+    order: number,
+    options: Map<Gate, Deployment>,
+    remainingMs: number,
+    signal: AbortSignal,
+  ): Promise<Seat> {
+    return new Promise((resolve, reject) => {
+      const gates = [...options.keys()];
+      const leave = () => {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", onAbort);
+        for (const gate of gates) gate.queue.remove(waiting);
+      };
+      const fail = (reason: () => unknown) => {
+        leave();
+        reject(reason());
+        // Somebody narrower, or of another account, may have stood behind it.
+        for (const gate of gates) gate.wake();
+      };
+      const waiting: Waiting = {
+        accountId: request.accountId,
+        order,
+        request,
+        options,
+        grant(seat) {
+          leave();
+          resolve(seat);
+          for (const gate of gates) if (gate !== seat.place.gate) gate.wake();
+        },
+        refuse: () => fail(refusal),
+      };
+      const refusal = () => noCapacity(request, gates);
+      const onAbort = () => fail(() => signal.reason);
+      const timer = setTimeout(() => fail(refusal), remainingMs);
+      signal.addEventListener("abort", onAbort, { once: true });
+      for (const gate of gates) gate.enlist(waiting);
+      // One may have become free in the meantime, as when an engine's rest is over.
+      for (const gate of gates) gate.wake();
+    });
+  }
+
+  /** Gives free places to those whose turn it is. A wide request that does not fit yet holds up the rest. */
+  #serve(gate: Gate): void {
+    for (let next = gate.queue.next(); next; next = gate.queue.next()) {
+      const deployment = next.options.get(gate);
+      if (!deployment) return;
+      const othersWork = this.#anyWorks(next.options.values());
+      if (!this.#isFree(gate, deployment, next.request.width, othersWork)) return;
+      next.grant(gate.take(deployment, next.request));
+    }
+  }
+
+  /** An engine at rest after a failure gets one request at a time while others work: it may still be broken. */
+  #isFree(gate: Gate, { engine }: Deployment, width: number, othersWork: boolean): boolean {
+    if (othersWork && gate.inFlight > 0 && this.#options.router.resting(engine)) return false;
+    return gate.fits(width);
+  }
+
+  #anyWorks(candidates: Iterable<Deployment>): boolean {
+    for (const { engine } of candidates) if (!this.#options.router.resting(engine)) return true;
+    return false;
+  }
+
+  #gate({ engine, model }: Deployment, { operation }: PlaceRequest): Gate {
+    let gates = this.#engines.get(engine);
+    if (!gates) {
+      gates = { shared: undefined, generation: new Map(), embedding: new Map() };
+      this.#engines.set(engine, gates);
+    }
+    if (!engine.concurrency) {
+      gates.shared ??= this.#newGate(undefined, engine.maxConcurrency);
+      return gates.shared;
+    }
+    const byModel = operation === "embedding" ? gates.embedding : gates.generation;
+    let gate = byModel.get(model);
+    if (!gate) {
+      gate = this.#newGate(() => engine.concurrency?.(model, operation), engine.maxConcurrency);
+      byModel.set(model, gate);
+    }
+    return gate;
+  }
+
+  #newGate(declared: (() => number | undefined) | undefined, bound: number | undefined): Gate {
+    const { clock } = this.#options;
+    return new Gate({ clock, declared, bound, onFree: (gate) => this.#serve(gate) });
+  }
+}
+
+/** Where the queue is full, the account with the longest one gives way to those with fewer. */
+function makeRoom(gate: Gate, accountId: string, maxWaiting: number): boolean {
+  const { queue } = gate;
+  if (queue.waiting < maxWaiting) return true;
+  const yielding = queue.yielding(accountId);
+  if (!yielding) return false;
+  queue.remove(yielding);
+  yielding.options.delete(gate);
+  if (yielding.options.size === 0) yielding.refuse();
+  return true;
+}
+
+/** How many are served before one more of this account, and how often one is; `turnMs` undefined where unknown. */
+function outlook(gates: readonly Gate[], accountId: string): { ahead: number; turnMs: number | undefined } {
+  const ahead = Math.min(...gates.map(({ queue }) => queue.ahead(accountId)));
+  let turnsPerMs = 0;
+  for (const { turnMs } of gates) {
+    if (turnMs === undefined) return { ahead, turnMs };
+    turnsPerMs += 1 / Math.max(turnMs, 0.001);
+  }
+  return { ahead, turnMs: 1 / turnsPerMs };
+}
+
+function noCapacity({ accountId, model }: PlaceRequest, gates: readonly Gate[]): GatewayError {
+  const { ahead, turnMs } = outlook(gates, accountId);
+  const seconds = turnMs === undefined ? defaultRetrySeconds : Math.ceil(((ahead + 1) * turnMs) / 1000);
+  const retryAfterSeconds = Math.min(Math.max(seconds, 1), longestRetrySeconds);
+  const count = Math.max(...gates.map(({ queue }) => queue.waiting));
+  const wait = count === 0 ? "" : count === 1 ? " (1 request waits)" : ` (${count} requests wait)`;
+  const message = `The model \`${model}\` has no free capacity now${wait}. Retry in ${retryAfterSeconds} s.`;
+  return new GatewayError("service_unavailable", message, { retryAfterSeconds });
+}

@@ -1,0 +1,183 @@
+// Which chats are recorded, and what of them is kept.
+import { describe, expect, test } from "bun:test";
+import type { Principal } from "../domain/principal.ts";
+import type { ChatWriter, NewChat } from "../domain/stored-chat.ts";
+import { recorderFor, wantsStoring } from "./chat-recorder.ts";
+import type { DecodedRequest } from "./dispatch.ts";
+
+const createdAt = 1_800_000_000;
+const usage = { promptTokens: 3, completionTokens: 4, estimated: true };
+const principal: Principal = {
+  account: {
+    id: "acct_1",
+    name: "One",
+    tier: "free",
+    status: "active",
+    overrides: {},
+    storeChats: false,
+    createdAt: 1,
+  },
+  keys: [
+    {
+      id: "key_1",
+      accountId: "acct_1",
+      name: "k",
+      environment: "test",
+      digest: "",
+      prefix: "",
+      last4: "",
+      scopes: [],
+      createdBy: null,
+      parentId: null,
+      limitId: "key_1",
+      createdAt: 1,
+      expiresAt: null,
+      revokedAt: null,
+      lastUsedAt: null,
+      allowedIps: [],
+      rateLimit: null,
+      rateLimitWindow: null,
+      monthlyTokens: null,
+      monthlySpend: null,
+    },
+  ],
+  environment: "test",
+  scopes: new Set(),
+  appId: "app_1",
+  limits: { requests: [], tokens: [], quotas: [] },
+};
+
+function setUp(retentionDays = 30) {
+  const stored: NewChat[] = [];
+  const lost: string[] = [];
+  const writer: ChatWriter = {
+    retentionDays,
+    add: (chat) => void stored.push(chat),
+    notStored: (account, reason) => void lost.push(`${account} ${reason}`),
+    flush: async () => {},
+  };
+  const record = (body: Record<string, unknown>, operation: DecodedRequest["operation"] = "chat") => {
+    const full = { model: "m", messages: [{ role: "user", content: "Hi" }], ...body };
+    const request = {
+      operation,
+      text: JSON.stringify(full),
+      members: new Map(),
+      body: full,
+      model: "m",
+      stream: false,
+      width: 1,
+    };
+    return recorderFor(principal, request, writer);
+  };
+  return { stored, lost, record };
+}
+
+function chunk(delta: Record<string, unknown>): string {
+  return `data: ${JSON.stringify({ id: "chatcmpl-1", created: 5, model: "m", choices: [{ index: 0, delta }] })}\n\n`;
+}
+
+const whole = JSON.stringify({ id: "chatcmpl-1", object: "chat.completion", choices: [{ index: 0 }], usage: {} });
+
+describe("whether a chat is stored", () => {
+  const on = { storeChats: true };
+  const off = { storeChats: false };
+
+  test("is said by the request, else by the account", () => {
+    expect(wantsStoring(off, { store: true }, 30)).toBe(true);
+    expect(wantsStoring(on, { store: false }, 30)).toBe(false);
+    expect(wantsStoring(off, {}, 30)).toBe(false);
+    expect(wantsStoring(on, {}, 30)).toBe(true);
+    expect(wantsStoring(on, { store: null }, 30)).toBe(true);
+  });
+
+  test("a retention of 0 days switches it off, whoever asks", () => {
+    expect(wantsStoring(on, { store: true }, 0)).toBe(false);
+    expect(setUp(0).record({ store: true })).toBeUndefined();
+  });
+
+  test("only chat completions are", () => {
+    const { record } = setUp();
+    expect(record({ store: true }, "completion")).toBeUndefined();
+    expect(record({ store: true }, "embedding")).toBeUndefined();
+    expect(record({ store: true })).toBeDefined();
+    expect(record({})).toBeUndefined();
+  });
+});
+
+test("a whole answer is kept as it is, with the request's messages and parameters apart, for as many days as it says", () => {
+  const { stored, record } = setUp(7);
+  const messages = [{ role: "user", content: [{ type: "text", text: "Hi" }] }];
+  const recorder = record({
+    messages,
+    temperature: 0.5,
+    unknown: { x: 1 },
+    stream: false,
+    stream_options: null,
+    store: true,
+    metadata: { topic: "t" },
+  });
+  recorder?.addWhole(whole);
+  recorder?.keep(createdAt, usage);
+  expect(stored).toEqual([
+    {
+      id: "chatcmpl-1",
+      accountId: "acct_1",
+      environment: "test",
+      keyId: "key_1",
+      appId: "app_1",
+      model: "m",
+      createdAt,
+      expiresAt: createdAt + 7 * 86_400,
+      metadata: { topic: "t" },
+      parameters: { temperature: 0.5, unknown: { x: 1 } },
+      completion: JSON.parse(whole),
+      messages,
+    },
+  ]);
+});
+
+test("a stream is kept as the completion that it amounts to, however its events were cut", () => {
+  const { stored, record } = setUp();
+  const recorder = record({ store: true, stream: true });
+  recorder?.add(chunk({ role: "assistant", content: "Hel" }) + chunk({ content: "lo\n\n" }));
+  recorder?.add(chunk({ content: "data: {" }));
+  recorder?.add("data: [DONE]\n\n");
+  recorder?.keep(createdAt, usage);
+  expect(stored[0]).toMatchObject({
+    id: "chatcmpl-1",
+    metadata: {},
+    completion: {
+      object: "chat.completion",
+      choices: [{ message: { content: "Hello\n\ndata: {" }, finish_reason: "stop" }],
+      usage: { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 },
+    },
+  });
+});
+
+test("nothing is kept of what did not end well", () => {
+  const { stored, record } = setUp();
+  record({ store: true })?.add(chunk({ content: "Hel" }));
+  expect(stored).toEqual([]);
+});
+
+test("an answer above ten million characters is not kept, which is said", () => {
+  const { stored, lost, record } = setUp();
+  const streamed = record({ store: true });
+  for (let i = 0; i < 11; i++) streamed?.add(chunk({ content: "x".repeat(1_000_000) }));
+  streamed?.keep(createdAt, usage);
+  const answered = record({ store: true });
+  answered?.addWhole(" ".repeat(10_000_000) + whole);
+  answered?.keep(createdAt, usage);
+  const empty = record({ store: true });
+  empty?.keep(createdAt, usage);
+  expect(stored).toEqual([]);
+  expect(lost).toEqual(["acct_1 too_large", "acct_1 too_large", "acct_1 empty"]);
+});
+
+test("metadata beyond the limits is refused before anything is sent, naming the field", () => {
+  const { record } = setUp();
+  const many = Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`k${i}`, "v"]));
+  expect(() => record({ store: true, metadata: many })).toThrow("metadata: must have at most 16 names (got 17).");
+  expect(record({ store: true, metadata: null })).toBeDefined();
+  expect(record({ metadata: many })).toBeUndefined();
+});

@@ -1,0 +1,113 @@
+// Records a chat completion that shall be kept, as the client gets it.
+import type { Account } from "../domain/account.ts";
+import { requireMetadata } from "../domain/chat-list.ts";
+import { keyOf, type Principal } from "../domain/principal.ts";
+import type { ChatWriter, NewChat } from "../domain/stored-chat.ts";
+import type { TokenUsage } from "../domain/usage.ts";
+import { ChunkCollector } from "./chunk-collector.ts";
+import type { DecodedRequest } from "./dispatch.ts";
+
+/** Characters of an answer; a longer one is not stored. */
+const maxAnswerSize = 10_000_000;
+const secondsPerDay = 86_400;
+const notParameters = new Set(["model", "messages", "stream", "stream_options", "store", "metadata"]);
+
+/** What the request says stands; where it says nothing, the account's setting. */
+export function wantsStoring(
+  account: Pick<Account, "storeChats">,
+  body: Readonly<Record<string, unknown>>,
+  retentionDays: number,
+): boolean {
+  if (retentionDays === 0) return false;
+  const { store } = body as { store?: boolean | null };
+  return store ?? account.storeChats;
+}
+
+/** Undefined where nothing is to be kept. Throws `invalid_request` for metadata beyond the limits. */
+export function recorderFor(
+  principal: Principal,
+  request: DecodedRequest,
+  writer: ChatWriter,
+): ChatRecorder | undefined {
+  if (request.operation !== "chat") return undefined;
+  if (!wantsStoring(principal.account, request.body, writer.retentionDays)) return undefined;
+  return new ChatRecorder(principal, request, writer);
+}
+
+/** Of what failed or was left by its client nothing is kept: then `keep` is not called. */
+export class ChatRecorder {
+  readonly #principal: Principal;
+  readonly #request: DecodedRequest;
+  readonly #writer: ChatWriter;
+  readonly #metadata: Readonly<Record<string, string>>;
+  #chunks: ChunkCollector | undefined;
+  #whole: string | undefined;
+  #lost: "too_large" | "unreadable" | undefined;
+
+  constructor(principal: Principal, request: DecodedRequest, writer: ChatWriter) {
+    this.#principal = principal;
+    this.#request = request;
+    this.#writer = writer;
+    this.#metadata = requireMetadata(request.body["metadata"]);
+  }
+
+  /** Text of one or more events of the stream, as they go to the client. */
+  add(events: string): void {
+    if (this.#lost) return;
+    this.#chunks ??= new ChunkCollector();
+    try {
+      for (const event of events.split("\n\n")) {
+        if (event.startsWith("data: {")) this.#chunks.add(JSON.parse(event.slice("data: ".length)));
+      }
+      if (this.#chunks.size > maxAnswerSize) this.#loseTo("too_large");
+    } catch {
+      this.#loseTo("unreadable");
+    }
+  }
+
+  /** Text of an answer that is not streamed. */
+  addWhole(text: string): void {
+    if (text.length > maxAnswerSize) this.#loseTo("too_large");
+    else this.#whole = text;
+  }
+
+  /**
+   * The answer was delivered whole: it is stored as created at `createdAt` (Unix seconds). `usage` is for a stream whose
+   * client did not ask for it.
+   */
+  keep(createdAt: number, usage: TokenUsage): void {
+    const completion = this.#completion(usage);
+    const id = completion?.["id"];
+    if (!completion || typeof id !== "string") {
+      this.#writer.notStored(this.#principal.account.id, this.#lost ?? "empty");
+      return;
+    }
+    const { body, text } = this.#request;
+    const { account, environment, appId } = this.#principal;
+    const chat: NewChat = {
+      id,
+      accountId: account.id,
+      environment,
+      keyId: keyOf(this.#principal).id,
+      appId,
+      model: this.#request.model,
+      createdAt,
+      expiresAt: createdAt + this.#writer.retentionDays * secondsPerDay,
+      metadata: this.#metadata,
+      parameters: Object.fromEntries(Object.entries(body).filter(([name]) => !notParameters.has(name))),
+      completion,
+      messages: body["messages"] as readonly unknown[],
+    };
+    this.#writer.add(chat, text.length + (this.#whole?.length ?? this.#chunks?.size ?? 0));
+  }
+
+  #completion(usage: TokenUsage): Record<string, unknown> | undefined {
+    if (this.#lost) return undefined;
+    return this.#whole === undefined ? this.#chunks?.completion(usage) : JSON.parse(this.#whole);
+  }
+
+  #loseTo(reason: "too_large" | "unreadable"): void {
+    this.#lost = reason;
+    this.#chunks = undefined;
+  }
+}

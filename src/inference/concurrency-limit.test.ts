@@ -1,0 +1,307 @@
+// The measured limit against simulated engines: found where there is one, out of the way where there is none.
+import { describe, expect, test } from "bun:test";
+import { ConcurrencyLimit } from "./concurrency-limit.ts";
+
+/** Events in order of their time; milliseconds. */
+class Simulation {
+  nowMs = 0;
+  readonly #events: { at: number; run(): void }[] = [];
+
+  after(ms: number, run: () => void): void {
+    const at = this.nowMs + ms;
+    let [low, high] = [0, this.#events.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#events[middle]?.at ?? 0) > at) low = middle + 1;
+      else high = middle;
+    }
+    this.#events.splice(low, 0, { at, run });
+  }
+
+  runUntil(ms: number): void {
+    for (let next = this.#events.at(-1); next && next.at <= ms; next = this.#events.at(-1)) {
+      this.#events.pop();
+      this.nowMs = next.at;
+      next.run();
+    }
+    this.nowMs = ms;
+  }
+}
+
+/** Mulberry32: the same numbers in every run. */
+function randomFrom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+type End = "answered" | "refused";
+type Upstream = (simulation: Simulation, serviceMs: () => number) => (done: (end: End) => void) => void;
+
+/** `parallel` at once; the rest waits inside, in order. */
+const hiddenQueue =
+  (parallel: number): Upstream =>
+  (simulation, serviceMs) => {
+    let busy = 0;
+    const queue: (() => void)[] = [];
+    return (done) => {
+      const start = () => {
+        busy++;
+        simulation.after(serviceMs(), () => {
+          busy--;
+          done("answered");
+          queue.shift()?.();
+        });
+      };
+      if (busy < parallel) start();
+      else queue.push(start);
+    };
+  };
+
+/** 429 beyond `parallel`. */
+const refusing =
+  (parallel: number): Upstream =>
+  (simulation, serviceMs) => {
+    let busy = 0;
+    return (done) => {
+      if (busy >= parallel) return simulation.after(2, () => done("refused"));
+      busy++;
+      simulation.after(serviceMs(), () => {
+        busy--;
+        done("answered");
+      });
+    };
+  };
+
+const plentiful: Upstream = (simulation, serviceMs) => (done) => simulation.after(serviceMs(), () => done("answered"));
+
+/** Continuous batching: every answer slows the others down, but the throughput rises, to half its highest at `half`. */
+const batching =
+  (half: number): Upstream =>
+  (simulation, serviceMs) => {
+    const jobs = new Set<{ leftMs: number; done(end: End): void }>();
+    const stepMs = 20;
+    const step = () => {
+      const speed = 1 / (1 + jobs.size / half);
+      for (const job of jobs) {
+        job.leftMs -= stepMs * speed;
+        if (job.leftMs > 0) continue;
+        jobs.delete(job);
+        job.done("answered");
+      }
+      if (jobs.size > 0) simulation.after(stepMs, step);
+    };
+    return (done) => {
+      if (jobs.size === 0) simulation.after(stepMs, step);
+      jobs.add({ leftMs: serviceMs(), done });
+    };
+  };
+
+/** Of the time after `settledSeconds`. */
+interface Result {
+  meanLimit: number;
+  lowestLimit: number;
+  /** Answers a second. */
+  throughput: number;
+  refusals: number;
+}
+
+interface SimulationOptions {
+  clients: number;
+  /** Sigma of the log-normal times. */
+  spread: number;
+  seconds?: number;
+  /** Left out: half of `seconds`. */
+  settledSeconds?: number;
+  seed?: number;
+}
+
+/** `clients` that send again as soon as they are answered or refused, all at once at the beginning. */
+function simulate(upstream: Upstream, options: SimulationOptions): Result {
+  const { clients, spread, seconds = 600, settledSeconds = seconds / 2, seed = 1 } = options;
+  const simulation = new Simulation();
+  const random = randomFrom(seed);
+  /** Log-normal around one second. */
+  const serviceMs = () => {
+    const normal = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
+    return 1_000 * Math.exp(spread * normal - (spread * spread) / 2);
+  };
+  const send = upstream(simulation, serviceMs);
+  const limit = new ConcurrencyLimit();
+  let waiting = clients;
+  let [inFlight, answers, refusals] = [0, 0, 0];
+  const pump = () => {
+    while (waiting > 0 && inFlight < limit.value) {
+      waiting--;
+      const [sent, level, sentMs] = [limit.sent(), ++inFlight, simulation.nowMs];
+      send((end) => {
+        if (end === "answered") {
+          answers++;
+          const answer = { sent, inFlight: level, durationMs: simulation.nowMs - sentMs, kind: "chat" };
+          limit.answered(answer, inFlight >= limit.value);
+          inFlight--;
+        } else {
+          refusals++;
+          limit.refused(sent, --inFlight);
+        }
+        waiting++;
+        pump();
+      });
+    }
+  };
+  pump();
+  const limits: number[] = [];
+  let earlier = { answers: 0, refusals: 0 };
+  for (let second = 1; second <= seconds; second++) {
+    simulation.runUntil(second * 1_000);
+    if (second === settledSeconds) earlier = { answers, refusals };
+    if (second > settledSeconds) limits.push(limit.value);
+  }
+  return {
+    meanLimit: limits.reduce((sum, value) => sum + value, 0) / limits.length,
+    lowestLimit: Math.min(...limits),
+    throughput: (answers - earlier.answers) / (seconds - settledSeconds),
+    refusals: refusals - earlier.refusals,
+  };
+}
+
+const seeds = [1, 2, 3, 4, 5];
+const mean = (numbers: readonly number[]) => numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
+
+describe("an engine with a hidden queue", () => {
+  test.each([
+    [0.1, 500],
+    [0.3, 500],
+    [0.6, 500],
+    [1, 500],
+    [0.3, 100],
+  ])("of four at once keeps busy while its queue stays short: spread %p, %p clients", (spread, clients) => {
+    const results = seeds.map((seed) => simulate(hiddenQueue(4), { clients, spread, seed }));
+    // Without a limit: all of them.
+    expect(mean(results.map(({ meanLimit }) => meanLimit))).toBeLessThan(24);
+    // Four a second at most.
+    expect(mean(results.map(({ throughput }) => throughput))).toBeGreaterThan(3.7);
+  });
+
+  test("of one at a time as well", () => {
+    const results = seeds.map((seed) => simulate(hiddenQueue(1), { clients: 500, spread: 0.3, seed, seconds: 1_200 }));
+    expect(mean(results.map(({ meanLimit }) => meanLimit))).toBeLessThan(12);
+    expect(mean(results.map(({ throughput }) => throughput))).toBeGreaterThan(0.95);
+  });
+});
+
+test.each([0, 0.6, 1])("an engine that refuses more than eight is asked for eight or nine: spread %p", (spread) => {
+  for (const seed of seeds) {
+    const { meanLimit, throughput, refusals } = simulate(refusing(8), { clients: 200, spread, seed });
+    expect(meanLimit).toBeGreaterThan(7.5);
+    expect(meanLimit).toBeLessThan(9.5);
+    expect(throughput).toBeGreaterThan(7.4);
+    // 300 s of 8 answers a second: it tries one more about once a round.
+    expect(refusals).toBeLessThan(400);
+  }
+});
+
+describe("a healthy engine is never throttled", () => {
+  test.each([
+    [0, 200],
+    [0.6, 200],
+    [1, 200],
+    [1.5, 200],
+    [1, 1_000],
+  ])("however its times vary: spread %p, %p clients", (spread, clients) => {
+    for (const seed of seeds) {
+      const options = { clients, spread, seed, seconds: 60, settledSeconds: 10 };
+      expect(simulate(plentiful, options).lowestLimit).toBeGreaterThanOrEqual(clients);
+    }
+  });
+
+  test("where answers take less than a second, nobody is kept waiting, and times are not looked at", () => {
+    const quick: Upstream = (simulation, serviceMs) => hiddenQueue(4)(simulation, () => serviceMs() / 250);
+    const options = { clients: 500, spread: 0.3, seconds: 20, settledSeconds: 2 };
+    expect(simulate(quick, options).lowestLimit).toBeGreaterThanOrEqual(500);
+  });
+
+  test("where batching slows each answer down, nearly all of the throughput stays", () => {
+    for (const seed of seeds) {
+      // 200 at once: 200 / (1 + 200 / 32) = 27.6 a second.
+      const { throughput } = simulate(batching(32), { clients: 200, spread: 0.6, seed, seconds: 240 });
+      expect(throughput).toBeGreaterThan(27.6 * 0.85);
+    }
+  });
+
+  test("where its requests become forty times as long, a trial finds no queue, and it gets its places back", () => {
+    for (const seed of seeds) {
+      const changing: Upstream = (simulation, serviceMs) => (done) =>
+        simulation.after(serviceMs() * (simulation.nowMs < 60_000 ? 0.5 : 20), () => done("answered"));
+      const { lowestLimit } = simulate(changing, { clients: 200, spread: 0.6, seed, seconds: 600 });
+      expect(lowestLimit).toBeGreaterThanOrEqual(200);
+    }
+  });
+});
+
+describe("one at a time", () => {
+  const answer = (sent: number) => ({ sent, inFlight: 1, durationMs: 5, kind: "chat" });
+
+  test("it doubles in a round of answers while every place is taken, and stays where places are free", () => {
+    const limit = new ConcurrencyLimit();
+    const first = limit.value;
+    for (let i = 0; i < first; i++) limit.answered(answer(limit.sent()), true);
+    expect(limit.value).toBe(2 * first);
+    for (let i = 0; i < first; i++) limit.answered(answer(limit.sent()), false);
+    expect(limit.value).toBe(2 * first);
+  });
+
+  test("it grows by a quarter for a second of silence, but no more once there was trouble", () => {
+    const limit = new ConcurrencyLimit();
+    const first = limit.value;
+    expect(limit.waitedASecond()).toBe(true);
+    expect(limit.value).toBe(first * 1.25);
+    limit.answered(answer(limit.sent()), false);
+    expect(limit.waitedASecond()).toBe(true);
+    expect(limit.value).toBe(first * 1.25);
+    limit.refused(limit.sent(), 20);
+    const { value } = limit;
+    expect(limit.waitedASecond()).toBe(false);
+    expect(limit.value).toBe(value);
+    expect(new ConcurrencyLimit(4).waitedASecond()).toBe(false);
+  });
+
+  test("refusals of one round halve it at most, and those of the next go on", () => {
+    const limit = new ConcurrencyLimit();
+    const round = Array.from({ length: limit.value }, () => limit.sent());
+    for (const [index, sent] of round.entries()) limit.refused(sent, round.length - index - 1);
+    expect(limit.value).toBe(round.length / 2);
+    limit.refused(limit.sent(), 0);
+    expect(limit.value).toBe(round.length / 4);
+    for (let i = 0; i < 20; i++) limit.refused(limit.sent(), 0);
+    expect(limit.value).toBe(1);
+  });
+
+  test("after a refusal it grows by about one place a round", () => {
+    const limit = new ConcurrencyLimit();
+    limit.refused(limit.sent(), 8);
+    for (let i = 0; i < 10; i++) limit.refused(limit.sent(), 8);
+    expect(limit.value).toBe(8);
+    for (let i = 0; i < 9; i++) limit.answered(answer(limit.sent()), true);
+    expect(limit.value).toBe(9);
+  });
+
+  test("the operator's bound is kept, whatever the times; refusals alone lower it, and it comes back", () => {
+    const limit = new ConcurrencyLimit(10);
+    for (let i = 1; i <= 2_000; i++) {
+      limit.answered(
+        { sent: limit.sent(), inFlight: 1 + (i % 10), durationMs: 10 * (1 + (i % 10)), kind: "chat" },
+        true,
+      );
+    }
+    expect(limit.value).toBe(10);
+    limit.refused(limit.sent(), 6);
+    expect(limit.value).toBe(6);
+    for (let i = 0; i < 100; i++) limit.answered(answer(limit.sent()), true);
+    expect(limit.value).toBe(10);
+  });
+});

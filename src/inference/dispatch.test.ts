@@ -1,0 +1,223 @@
+// One request on its way to an engine: candidates, waiting, asking again, and places that always come back.
+import { beforeEach, describe, expect, test } from "bun:test";
+import { systemClock } from "../domain/clock.ts";
+import type { Engine, EngineRequest, EngineResponse } from "../domain/engine.ts";
+import { GatewayError } from "../domain/errors.ts";
+import { scanObject } from "../domain/json-text.ts";
+import type { Model } from "../domain/model.ts";
+import { Capacity } from "./capacity.ts";
+import { type DecodedRequest, type Dispatched, dispatch } from "./dispatch.ts";
+import { Router } from "./route.ts";
+
+type Answer = (request: EngineRequest, signal: AbortSignal) => EngineResponse | Promise<EngineResponse>;
+
+interface ScriptedEngine extends Engine {
+  requests: EngineRequest[];
+}
+
+let router: Router;
+let capacity: Capacity;
+
+beforeEach(() => {
+  router = new Router(systemClock);
+  capacity = new Capacity({
+    clock: systemClock,
+    router,
+    bounds: () => ({ maxWaiting: 512, longestWaitMs: 2_000 }),
+  });
+});
+
+function engineThat(answer: Answer, maxConcurrency?: number): ScriptedEngine {
+  const requests: EngineRequest[] = [];
+  return {
+    name: "e",
+    idleTimeoutMs: 1_000,
+    requests,
+    redact: (text) => text,
+    models: async () => [],
+    async send(request, signal) {
+      requests.push(request);
+      return await answer(request, signal);
+    },
+    ...(maxConcurrency === undefined ? {} : { maxConcurrency }),
+  };
+}
+
+const status = (code: number, headers: Record<string, string> = {}): EngineResponse => {
+  return { status: code, headers: new Headers(headers), body: null };
+};
+
+/** The first one is tried first: it is a million times heavier. */
+function modelOn(...engines: Engine[]): Model {
+  return {
+    id: "m",
+    created: 0,
+    ownedBy: "",
+    capabilities: undefined,
+    context: undefined,
+    environments: ["dev"],
+    price: undefined,
+    deployments: engines.map((engine, index) => ({ engine, model: "m", weight: 1_000_000 ** (1 - index) })),
+  };
+}
+
+function requestWith(more: Record<string, unknown> = {}): DecodedRequest {
+  const body = { model: "m", messages: [], ...more };
+  const text = JSON.stringify(body);
+  return { operation: "chat", text, members: scanObject(text), body, model: "m", stream: false, width: 1 };
+}
+
+function send(
+  model: Model,
+  options: { accountId?: string; recording?: boolean; signal?: AbortSignal; request?: DecodedRequest } = {},
+): Promise<Dispatched> {
+  const { accountId = "a", recording = false, signal = new AbortController().signal } = options;
+  const deps = { router, capacity, clock: systemClock, requestId: "req_1", accountId, recording };
+  return dispatch(options.request ?? requestWith(), model, deps, signal);
+}
+
+const inFlight = (engine: Engine) => capacity.figures(engine)[0]?.inFlight;
+
+describe("places come back", () => {
+  test("when the answer is done, once, failed or not", async () => {
+    const engine = engineThat(() => status(200));
+    for (const failed of [false, true]) {
+      const first = await send(modelOn(engine));
+      const second = await send(modelOn(engine));
+      expect(inFlight(engine)).toBe(2);
+      first.firstByte();
+      first.done(failed);
+      first.done(failed);
+      expect(inFlight(engine)).toBe(1);
+      second.done(failed);
+      expect(inFlight(engine)).toBe(0);
+    }
+  });
+
+  test.each([400, 401, 404, 413, 429, 500, 503, 504])("when the engine answers %d", async (code) => {
+    const engine = engineThat(() => status(code));
+    await expect(send(modelOn(engine))).rejects.toBeInstanceOf(GatewayError);
+    expect(inFlight(engine)).toBe(0);
+    expect(engine.requests).toHaveLength(1);
+  });
+
+  test("when the engine cannot be reached, does not answer, or breaks in a way that nobody foresaw", async () => {
+    for (const error of [
+      new GatewayError("upstream_error", "unreachable"),
+      new GatewayError("upstream_timeout", "late"),
+      new Error("a fault of ours"),
+    ]) {
+      const engine = engineThat(() => Promise.reject(error));
+      await expect(send(modelOn(engine))).rejects.toBe(error);
+      expect(inFlight(engine)).toBe(0);
+    }
+  });
+
+  test("when the client leaves, waiting or served", async () => {
+    const engine = engineThat((_request, signal) => {
+      const { promise, reject } = Promise.withResolvers<EngineResponse>();
+      signal.addEventListener("abort", () => reject(signal.reason));
+      return promise;
+    }, 1);
+    const clients = [new AbortController(), new AbortController()];
+    const both = clients.map(({ signal }) => send(modelOn(engine), { signal }).catch((error: unknown) => error));
+    expect(capacity.figures(engine)).toEqual([{ model: null, limit: 1, inFlight: 1, waiting: 1 }]);
+    clients[1]?.abort(new Error("the second left"));
+    expect(await both[1]).toEqual(new Error("the second left"));
+    clients[0]?.abort(new Error("the first left"));
+    expect(await both[0]).toEqual(new Error("the first left"));
+    expect(capacity.figures(engine)).toEqual([{ model: null, limit: 1, inFlight: 0, waiting: 0 }]);
+    expect(router.resting(engine)).toBe(false);
+  });
+});
+
+describe("waiting", () => {
+  test("a request waits for a place and tells how long; one that need not, tells 0", async () => {
+    const engine = engineThat(() => status(200), 1);
+    const first = await send(modelOn(engine));
+    expect(first.queueMs).toBe(0);
+    const second = send(modelOn(engine));
+    await Bun.sleep(20);
+    expect(engine.requests).toHaveLength(1);
+    first.done(false);
+    const { queueMs, done } = await second;
+    expect(queueMs).toBeGreaterThan(15);
+    done(false);
+  });
+
+  test("a candidate that fails has given its place back before the next is tried", async () => {
+    const seen: (number | undefined)[] = [];
+    const bad = engineThat(() => status(500));
+    const good = engineThat(() => {
+      seen.push(inFlight(bad));
+      return status(200);
+    });
+    const { deployment, done } = await send(modelOn(bad, good));
+    expect(deployment.engine).toBe(good);
+    expect(seen).toEqual([0]);
+    done(false);
+  });
+
+  test("after one candidate failed, it waits for another that is full", async () => {
+    const bad = engineThat(() => status(500));
+    const full = engineThat(() => status(200), 1);
+    const first = await send(modelOn(full));
+    const second = send(modelOn(bad, full));
+    await Bun.sleep(5);
+    first.done(false);
+    const { deployment, done } = await second;
+    expect(deployment.engine).toBe(full);
+    expect(bad.requests).toHaveLength(1);
+    done(false);
+  });
+});
+
+describe("an engine that has too much to do", () => {
+  test.each([8, 3])(
+    "of %d at once is asked again once it has less, not taken for broken: all are answered",
+    async (most) => {
+      let busy = 0;
+      const engine = engineThat(async () => {
+        if (busy >= most) return status(429);
+        busy++;
+        await Bun.sleep(2);
+        busy--;
+        return status(200);
+      });
+      const burst = Array.from({ length: 60 }, () => send(modelOn(engine)).then(({ done }) => done(false)));
+      const outcomes = await Promise.allSettled(burst);
+      expect(outcomes.filter(({ status: outcome }) => outcome === "rejected")).toHaveLength(0);
+      expect(inFlight(engine)).toBe(0);
+      expect(router.resting(engine)).toBe(false);
+    },
+  );
+
+  test("is believed when it says when to come back", async () => {
+    const engine = engineThat(() => (engine.requests.length > 1 ? status(429, { "retry-after": "7" }) : status(200)));
+    const first = await send(modelOn(engine));
+    await expect(send(modelOn(engine))).rejects.toMatchObject({ code: "service_unavailable", retryAfterSeconds: 7 });
+    expect(engine.requests).toHaveLength(2);
+    first.done(false);
+  });
+
+  test("is asked six times at most", async () => {
+    const engine = engineThat(() => (engine.requests.length > 1 ? status(503) : status(200)));
+    const first = await send(modelOn(engine));
+    await expect(send(modelOn(engine))).rejects.toMatchObject({ code: "service_unavailable" });
+    expect(engine.requests).toHaveLength(7);
+    first.done(false);
+  });
+});
+
+describe("the body for an engine", () => {
+  test("is not asked to keep what the gateway keeps", async () => {
+    const engine = engineThat(() => status(200));
+    const request = requestWith({ store: true, metadata: { a: "b" } });
+    (await send(modelOn(engine), { request, recording: true })).done(false);
+    (await send(modelOn(engine), { request })).done(false);
+    expect(engine.requests.map(({ body }) => JSON.parse(body) as unknown)).toEqual([
+      { model: "m", messages: [] },
+      { model: "m", messages: [], store: true, metadata: { a: "b" } },
+    ]);
+  });
+});

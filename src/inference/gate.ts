@@ -1,0 +1,188 @@
+// Counts what is in flight at one engine, or at one model of an engine that says how much each takes.
+import type { Clock } from "../domain/clock.ts";
+import type { Operation } from "../domain/engine.ts";
+import type { Deployment } from "../domain/model.ts";
+import type { Answer } from "./answer-times.ts";
+import { ConcurrencyLimit } from "./concurrency-limit.ts";
+import { FairQueue, type Waiter } from "./fair-queue.ts";
+
+/** A request as far as its place is concerned. */
+export interface PlaceRequest {
+  accountId: string;
+  operation: Operation;
+  stream: boolean;
+  /** Generations side by side. */
+  width: number;
+  /** The model's public id, for messages. */
+  model: string;
+}
+
+/** A place, and the candidate that it is at. */
+export interface Seat {
+  deployment: Deployment;
+  place: Place;
+}
+
+/** A request that waits, perhaps at several gates. */
+export interface Waiting extends Waiter {
+  readonly request: PlaceRequest;
+  readonly options: Map<Gate, Deployment>;
+  grant(seat: Seat): void;
+  /** All of its gates gave its place in the queue to others. */
+  refuse(): void;
+}
+
+export interface GateOptions {
+  clock: Clock;
+  /** What the engine says it takes, asked each time; undefined: measured. */
+  declared: (() => number | undefined) | undefined;
+  /** The operator's bound where it is measured. */
+  bound: number | undefined;
+  /** Called when a place may be free while requests wait. */
+  onFree(gate: Gate): void;
+}
+
+/** Weight of the last time in the mean of how long places are held. */
+const holdWeight = 1 / 16;
+
+export class Gate {
+  readonly queue = new FairQueue<Waiting>();
+  readonly #measured: ConcurrencyLimit;
+  readonly #options: GateOptions;
+  #inFlight = 0;
+  #holdMs: number | undefined;
+  #patience: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(options: GateOptions) {
+    this.#options = options;
+    this.#measured = new ConcurrencyLimit(options.bound);
+  }
+
+  get limit(): number {
+    return this.#options.declared?.() ?? this.#measured.value;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /** Mean time between two places that become free while all are taken; undefined before the first answer. */
+  get turnMs(): number | undefined {
+    return this.#holdMs === undefined ? undefined : this.#holdMs / this.limit;
+  }
+
+  fits(width: number): boolean {
+    return this.#inFlight + this.#weightOf(width) <= this.limit;
+  }
+
+  /** Takes places, whether they are free or not. */
+  take(deployment: Deployment, { accountId, operation, stream, width }: PlaceRequest): Seat {
+    const weight = this.#weightOf(width);
+    this.#inFlight += weight;
+    this.queue.took(accountId, weight);
+    const kind = `${operation} ${stream} ${deployment.model}`;
+    const sent = this.#measured.sent();
+    return { deployment, place: new Place(this, { accountId, weight, kind, sent, inFlight: this.#inFlight }) };
+  }
+
+  /** `heldMs`: how long, where an answer came. */
+  giveBack(accountId: string, weight: number, heldMs: number | undefined): void {
+    this.#inFlight -= weight;
+    this.queue.gaveBack(accountId, weight);
+    if (heldMs !== undefined) this.#holdMs = (this.#holdMs ?? heldMs) * (1 - holdWeight) + heldMs * holdWeight;
+  }
+
+  answered(answer: Answer): void {
+    if (this.#options.declared?.() === undefined) this.#measured.answered(answer, !this.fits(1));
+    this.wake();
+  }
+
+  /** After its places were given back. */
+  refused(sent: number): void {
+    this.#measured.refused(sent, this.#inFlight);
+    this.wake();
+  }
+
+  nowMs(): number {
+    return this.#options.clock.monotonicMs();
+  }
+
+  enlist(waiting: Waiting): void {
+    this.queue.add(waiting);
+    if (this.#options.declared === undefined) this.#beImpatient();
+  }
+
+  /** Lets those go on who wait for what became free. */
+  wake(): void {
+    if (this.queue.waiting > 0) this.#options.onFree(this);
+  }
+
+  #beImpatient(): void {
+    if (this.#patience !== undefined) return;
+    const timer = setTimeout(() => {
+      this.#patience = undefined;
+      if (this.queue.waiting === 0 || !this.#measured.waitedASecond()) return;
+      this.wake();
+      if (this.queue.waiting > 0) this.#beImpatient();
+    }, 1_000);
+    timer.unref();
+    this.#patience = timer;
+  }
+
+  /** Engines that do not say what they take count requests, whatever is in them. */
+  #weightOf(width: number): number {
+    return this.#options.declared?.() === undefined ? 1 : Math.min(width, this.limit);
+  }
+}
+
+interface PlaceFacts {
+  accountId: string;
+  weight: number;
+  kind: string;
+  /** Its number among the gate's requests. */
+  sent: number;
+  /** With the engine then, itself included. */
+  inFlight: number;
+}
+
+/** A request's part in an engine's capacity, from before it is sent until its answer ended. */
+export class Place {
+  readonly gate: Gate;
+  readonly #facts: PlaceFacts;
+  readonly #sinceMs: number;
+  #answered = false;
+  #held = true;
+
+  constructor(gate: Gate, facts: PlaceFacts) {
+    this.gate = gate;
+    this.#facts = facts;
+    this.#sinceMs = gate.nowMs();
+  }
+
+  /** The first byte of the answer is here. Only the first call counts. */
+  answered(): void {
+    if (this.#answered || !this.#held) return;
+    this.#answered = true;
+    const { sent, inFlight, kind } = this.#facts;
+    this.gate.answered({ sent, inFlight, kind, durationMs: this.gate.nowMs() - this.#sinceMs });
+  }
+
+  /** Gives the place back: the engine had no capacity for the request after all. */
+  refused(): void {
+    if (!this.#held) return;
+    this.#giveBack(undefined);
+    this.gate.refused(this.#facts.sent);
+  }
+
+  /** Gives the place back. Only the first call counts, so it is safe after `refused`. */
+  release(): void {
+    if (!this.#held) return;
+    this.#giveBack(this.#answered ? this.gate.nowMs() - this.#sinceMs : undefined);
+    this.gate.wake();
+  }
+
+  #giveBack(heldMs: number | undefined): void {
+    this.#held = false;
+    this.gate.giveBack(this.#facts.accountId, this.#facts.weight, heldMs);
+  }
+}

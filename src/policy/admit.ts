@@ -1,0 +1,77 @@
+// Asks the limits for a request's admission: works out how much to set aside for it.
+import type { Admission, LimitStatus, LimitStore, Reservation } from "../domain/limits.ts";
+import type { Model } from "../domain/model.ts";
+import type { Principal } from "../domain/principal.ts";
+import type { LearnedLengths } from "./learned-lengths.ts";
+import { nanoUsdOf } from "./price.ts";
+
+export interface RequestSize {
+  model: Pick<Model, "id" | "context" | "price">;
+  /** Estimated from the text of the request. */
+  promptTokens: number;
+  /** For each generation, as the request says; undefined where it says nothing; 0 where nothing is generated. */
+  maxCompletionTokens: number | undefined;
+  /** Generations side by side. */
+  width: number;
+}
+
+export type Admitted = Exclude<Admission, { refusal: unknown }>;
+
+export interface AdmitterOptions {
+  limits: LimitStore;
+  lengths: LearnedLengths;
+}
+
+export class Admitter {
+  readonly #limits: LimitStore;
+  readonly #lengths: LearnedLengths;
+
+  constructor({ limits, lengths }: AdmitterOptions) {
+    this.#limits = limits;
+    this.#lengths = lengths;
+  }
+
+  /** Throws the refusal. `onStatus` is told the state of the limits either way: it belongs into the answer's headers. */
+  async admit(
+    principal: Pick<Principal, "limits">,
+    size: RequestSize,
+    onStatus: (status: LimitStatus) => void,
+  ): Promise<Admitted> {
+    const answer = this.#limits.admit(principal.limits, this.#reservation(size));
+    // Only a quota whose usage must be read first makes it wait.
+    const admission = answer instanceof Promise ? await answer : answer;
+    onStatus(admission.status);
+    if ("refusal" in admission) throw admission.refusal;
+    return admission;
+  }
+
+  /** An answer came to its own end; `completionTokens` is the mean length of its generations. */
+  learn(model: Pick<Model, "id">, completionTokens: number): void {
+    this.#lengths.learn(model.id, completionTokens);
+  }
+
+  /**
+   * A request that says how long its answer may be is held to that: no limit and no quota can be overrun by it. One
+   * that does not gets what is usual, or the rest where less is left, as long as that covers the prompt and one token
+   * for each generation: a small limit must not refuse what it could serve.
+   */
+  #reservation({ model, promptTokens, maxCompletionTokens, width }: RequestSize): Reservation {
+    const most = roomForAnswer(model.context, promptTokens);
+    const wanted = width * Math.min(maxCompletionTokens ?? this.#lengths.estimate(model.id), most);
+    const least = maxCompletionTokens === undefined ? Math.min(wanted, width) : wanted;
+    const cost = (completionTokens: number) => nanoUsdOf({ promptTokens, completionTokens }, model.price) ?? 0;
+    return {
+      tokens: promptTokens + wanted,
+      nanoUsd: cost(wanted),
+      minTokens: promptTokens + least,
+      minNanoUsd: cost(least),
+    };
+  }
+}
+
+/** Tokens that fit the model's context behind the prompt. */
+function roomForAnswer(context: number | undefined, promptTokens: number): number {
+  if (context === undefined) return Number.POSITIVE_INFINITY;
+  // A prompt longer than the context is several of them, or an estimate that is off: the model will tell.
+  return promptTokens < context ? context - promptTokens : context;
+}

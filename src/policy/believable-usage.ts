@@ -1,0 +1,49 @@
+// Holds the usage that an engine reports against what the request can have used: a node may err or lie.
+import type { Model } from "../domain/model.ts";
+import type { TokenUsage } from "../domain/usage.ts";
+
+/** What bounds the usage of a request. */
+export interface RequestBounds {
+  /** UTF-8 bytes of the request body. */
+  bodyBytes: number;
+  /** Whether the prompt holds images, audio or files, whose tokens the text does not tell. */
+  hasMedia: boolean;
+  /** For each generation; undefined where the request says nothing; 0 where nothing is generated. */
+  maxCompletionTokens: number | undefined;
+  /** Generations side by side, and never less than the prompts. */
+  width: number;
+}
+
+/** The most that a request can have used. */
+export type UsageBounds = Pick<TokenUsage, "promptTokens" | "completionTokens">;
+
+/** What a chat template adds to the client's text at most: a default system prompt, preambles for tools. */
+const templateTokens = 4_096;
+/** Of a prompt whose size neither the body nor a context tells. */
+const largestPrompt = 10_000_000;
+/** Of one generation that nobody bounds. */
+const longestGeneration = 262_144;
+
+/**
+ * The length of the delivered text bounds nothing: reasoning is counted and often not delivered. What is generated is
+ * bounded by what the request allows, or by the context.
+ */
+export function usageBounds({ context }: Pick<Model, "context">, request: RequestBounds): UsageBounds {
+  const { bodyBytes, hasMedia, maxCompletionTokens, width } = request;
+  // A token stands for at least one byte, also where the prompt is sent as numbers.
+  const ofBody = hasMedia ? largestPrompt : bodyBytes + templateTokens;
+  // Each of several inputs to embed has a context of its own, and their number is not known here.
+  const ofContext = context === undefined || maxCompletionTokens === 0 ? largestPrompt : context * width;
+  return {
+    promptTokens: Math.min(ofBody, ofContext),
+    completionTokens: (maxCompletionTokens ?? context ?? longestGeneration) * width,
+  };
+}
+
+/** The usage, with figures above the bounds brought down to them. */
+export function believable(usage: TokenUsage, bounds: UsageBounds): { usage: TokenUsage; capped: boolean } {
+  const promptTokens = Math.min(usage.promptTokens, bounds.promptTokens);
+  const completionTokens = Math.min(usage.completionTokens, bounds.completionTokens);
+  const capped = promptTokens < usage.promptTokens || completionTokens < usage.completionTokens;
+  return { usage: capped ? { ...usage, promptTokens, completionTokens } : usage, capped };
+}

@@ -1,0 +1,178 @@
+// Keeps key chains in memory for as long as the store has not changed, so that a warm credential costs no read.
+import type { Clock } from "../domain/clock.ts";
+import { GatewayError } from "../domain/errors.ts";
+import { type IpRange, parseRange } from "../domain/ip-range.ts";
+import type { LimitSet } from "../domain/limits.ts";
+import type { Log } from "../domain/log.ts";
+import type { KeyChain, KeyStore, Principal } from "../domain/principal.ts";
+import { withDeadline } from "./deadline.ts";
+import { LruMap } from "./lru-map.ts";
+import { RevisionWatcher } from "./revision-watcher.ts";
+import { Turns } from "./turns.ts";
+
+export interface CredentialCacheOptions {
+  keys: KeyStore;
+  clock: Clock;
+  log: Log;
+  /** What a request of this chain counts against; asked once for each entry. */
+  limitsOf(chain: KeyChain): LimitSet;
+  /** How long entries hold while the store cannot be asked. */
+  graceSeconds?: number;
+  pollMs?: number;
+  /** Entries. */
+  capacity?: number;
+}
+
+/** A key chain with all that can be worked out of it once. */
+export interface CachedChain {
+  chain: KeyChain;
+  /** Of the key itself; a token narrows its scopes. */
+  principal: Principal;
+  /** Unix seconds; the first of the chain to end, infinity for never. */
+  expiresAt: number;
+  revokedAt: number;
+  /** The address lists of the chain that are not empty: all of them must have the client's address. */
+  allowedIps: readonly (readonly IpRange[])[];
+  /** Why the chain may not be used, whatever the time and the request. */
+  fault: string | undefined;
+}
+
+type Lookup = { by: "digest" | "id"; value: string };
+
+const defaultGraceSeconds = 300;
+const defaultCapacity = 100_000;
+/** Reads at a time, and requests that wait for their turn: a flood of made-up keys ends in 503, not in the store. */
+const maxReads = 32;
+const maxWaiting = 2_000;
+const readMs = 5_000;
+/** A read that was overtaken by a change so often says that the store changes faster than it can be read. */
+const maxAttempts = 10;
+
+export class CredentialCache {
+  readonly #options: CredentialCacheOptions;
+  readonly #watcher: RevisionWatcher;
+  /** By digest and by id of the key: the two cannot collide, as only ids have an underscore. */
+  readonly #entries: LruMap<CachedChain>;
+  readonly #loading = new Map<string, Promise<CachedChain | undefined>>();
+  readonly #turns = new Turns(maxReads, maxWaiting);
+  readonly #graceMs: number;
+  /** Raised by every change: a read that began under another generation is neither used nor kept. */
+  #generation = 0;
+
+  constructor(options: CredentialCacheOptions) {
+    this.#options = options;
+    this.#entries = new LruMap(options.capacity ?? defaultCapacity);
+    this.#graceMs = (options.graceSeconds ?? defaultGraceSeconds) * 1000;
+    const { keys, clock, log, pollMs } = options;
+    const onChange = () => this.invalidate();
+    this.#watcher = new RevisionWatcher({ keys, clock, log, onChange, ...(pollMs === undefined ? {} : { pollMs }) });
+  }
+
+  /** Watches the store for changes of other processes. */
+  start(): void {
+    this.#watcher.start();
+  }
+
+  close(): void {
+    this.#watcher.close();
+  }
+
+  /** Nothing that was read up to now holds any more, reads in flight included. */
+  invalidate(): void {
+    this.#generation++;
+    this.#entries.clear();
+  }
+
+  /** A promise only where the store has to be asked; rejects with `service_unavailable` where that fails. */
+  byDigest(digest: string): CachedChain | Promise<CachedChain | undefined> {
+    return this.#get({ by: "digest", value: digest });
+  }
+
+  byId(id: string): CachedChain | Promise<CachedChain | undefined> {
+    return this.#get({ by: "id", value: id });
+  }
+
+  #get(lookup: Lookup): CachedChain | Promise<CachedChain | undefined> {
+    const freshness = this.#watcher.freshness();
+    if (freshness === "overdue") return this.#watcher.ask().then(() => this.#cached(lookup) ?? this.#load(lookup));
+    return this.#cached(lookup) ?? this.#load(lookup);
+  }
+
+  #cached({ value }: Lookup): CachedChain | undefined {
+    // Covers a store that is away, for as long as the grace lasts, as well as a fresh one.
+    return this.#watcher.unconfirmedMs() > this.#graceMs ? undefined : this.#entries.get(value);
+  }
+
+  /** Requests for the same credential share one read. */
+  #load(lookup: Lookup): Promise<CachedChain | undefined> {
+    const { value } = lookup;
+    const shared = this.#loading.get(value);
+    if (shared) return shared;
+    const turn = this.#turns.run(() => this.#read(lookup));
+    if (!turn) throw unavailable("too_many_lookups");
+    const loading = turn.finally(() => this.#loading.delete(value));
+    this.#loading.set(value, loading);
+    return loading;
+  }
+
+  /** Unknown credentials are not remembered: made-up ones must not push real ones out. */
+  async #read(lookup: Lookup): Promise<CachedChain | undefined> {
+    for (let attempt = 0; attempt < maxAttempts; attempt++) {
+      const generation = this.#generation;
+      const chain = await this.#ask(lookup);
+      if (generation !== this.#generation) continue;
+      const entry = chain && this.#compose(chain);
+      if (entry) this.#entries.set(lookup.value, entry);
+      return entry;
+    }
+    throw unavailable("changed_while_read");
+  }
+
+  async #ask({ by, value }: Lookup): Promise<KeyChain | undefined> {
+    const { keys } = this.#options;
+    try {
+      const read = by === "digest" ? keys.findChainByDigest(value) : keys.findChainById(value);
+      return await withDeadline(read, readMs);
+    } catch (error) {
+      throw unavailable(`key_store: ${String(error)}`, error);
+    }
+  }
+
+  #compose(chain: KeyChain): CachedChain {
+    const { keys, account } = chain;
+    const scopes = keys.map(({ scopes }) => new Set(scopes)).reduce((common, more) => common.intersection(more));
+    return {
+      chain,
+      principal: {
+        account,
+        keys,
+        environment: keys[0].environment,
+        scopes,
+        appId: null,
+        limits: this.#options.limitsOf(chain),
+      },
+      expiresAt: Math.min(...keys.map((key) => key.expiresAt ?? Number.POSITIVE_INFINITY)),
+      revokedAt: Math.min(...keys.map((key) => key.revokedAt ?? Number.POSITIVE_INFINITY)),
+      allowedIps: keys
+        .filter((key) => key.allowedIps.length > 0)
+        // What cannot be read allows nobody.
+        .map((key) => key.allowedIps.map(parseRange).filter((range) => range !== undefined)),
+      fault: faultOf(chain),
+    };
+  }
+}
+
+function faultOf({ keys, account }: KeyChain): string | undefined {
+  if (account.status !== "active") return "account_suspended";
+  const [{ environment }] = keys;
+  const mixed = keys.some((key) => key.environment !== environment || key.accountId !== account.id);
+  return mixed ? "chain_inconsistent" : undefined;
+}
+
+function unavailable(detail: string, cause?: unknown): GatewayError {
+  return new GatewayError("service_unavailable", "The key store cannot be reached; try again in a moment.", {
+    detail,
+    retryAfterSeconds: 1,
+    cause,
+  });
+}

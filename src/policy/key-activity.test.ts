@@ -1,0 +1,63 @@
+// When a key was last used: known soon, written seldom, and never lost by a store that is away for a while.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { type Credentials, openCredentials, presented, until } from "../../tests/support/credentials.ts";
+import { KeyActivity } from "./key-activity.ts";
+
+let all: Credentials;
+
+beforeEach(async () => {
+  all = await openCredentials();
+});
+
+afterEach(() => all.close());
+
+const lastUsed = async (id: string) => (await all.keys.findChainById(id))?.keys[0].lastUsedAt;
+const writes = () => all.keySwitch.calls["touchKeys"] ?? 0;
+
+test("each use of a key counts, a refusal does not, and a thousand uses are one write", async () => {
+  const [used, refused] = [await all.addKey(), await all.addKey("live", { revokedAt: 1 })];
+  for (let i = 0; i < 1_000; i++) {
+    all.now.seconds++;
+    await all.authenticator.authenticate(presented({ apiKey: used.secret }));
+  }
+  const attempt = async () => all.authenticator.authenticate(presented({ apiKey: refused.secret }));
+  await expect(attempt()).rejects.toThrow("Invalid API key provided");
+  expect(writes()).toBe(0);
+  await all.activity.flush();
+  expect([await lastUsed(used.id), await lastUsed(refused.id)]).toEqual([all.now.seconds, null]);
+  expect(writes()).toBe(1);
+});
+
+test("times are written in the background", async () => {
+  const { id } = await all.addKey();
+  const activity = new KeyActivity({ keys: all.keys, log: all.log, flushMs: 5 });
+  activity.used(id, 1_800_000_007);
+  await until(async () => (await lastUsed(id)) === 1_800_000_007);
+});
+
+test("what could not be written is written later, the newest time of each key, and at the end at the latest", async () => {
+  const [one, two] = [await all.addKey(), await all.addKey()];
+  all.activity.used(one.id, 10);
+  all.activity.used(two.id, 10);
+  all.keySwitch.failure = new Error("disk full");
+  const gate = Promise.withResolvers<void>();
+  all.keySwitch.held = gate.promise;
+  const flushing = all.activity.flush();
+  await until(() => writes() === 1);
+  all.activity.used(one.id, 20);
+  all.keySwitch.held = undefined;
+  gate.resolve();
+  await flushing;
+  expect(all.log.lines.map(({ event }) => event)).toEqual(["key_activity_write_failed"]);
+  all.keySwitch.failure = undefined;
+  await all.activity.close();
+  expect([await lastUsed(one.id), await lastUsed(two.id)]).toEqual([20, 10]);
+});
+
+test("using a key does not count as a change of it: what is cached stays", async () => {
+  const { secret } = await all.addKey();
+  await all.authenticator.authenticate(presented({ apiKey: secret }));
+  const before = await all.keys.credentialRevision();
+  await all.activity.flush();
+  expect(await all.keys.credentialRevision()).toBe(before);
+});

@@ -1,0 +1,64 @@
+// Which limits and quotas the requests of a principal count against.
+import type { Account, Tier } from "../domain/account.ts";
+import type { Environment } from "../domain/api-key.ts";
+import type { LimitSet, Quota, RateLimit } from "../domain/limits.ts";
+import type { ApiKeyRecord } from "../domain/principal.ts";
+
+export interface LimitedParty {
+  /** The key and those that bound it: what a child uses counts against its maker too. */
+  keys: readonly ApiKeyRecord[];
+  account: Account;
+  environment: Environment;
+  /** Of the account. */
+  tier: Tier;
+}
+
+const minuteSeconds = 60;
+const nanoUsdPerUsd = 1e9;
+
+/** The account's own limits come first; all keys of an account share them, in each environment apart. */
+export function limitsOf({ keys, account, environment, tier }: LimitedParty): LimitSet {
+  const holds = tier.environments.includes(environment);
+  const id = `account:${account.id}:${environment}`;
+  const ofTier = (limit: number | null): RateLimit[] =>
+    holds && limit !== null ? [{ id, owner: "account", limit, windowSeconds: minuteSeconds }] : [];
+  const amounts = { ...tier, ...account.overrides };
+  const ofAccount: Quota = {
+    id,
+    owner: "account",
+    ownerId: account.id,
+    environment,
+    tokens: holds ? amounts.monthlyTokens : null,
+    nanoUsd: holds ? nanoUsdOf(amounts.monthlySpend) : null,
+  };
+  return {
+    requests: [...ofTier(tier.requestsPerMinute), ...keys.flatMap(ownRateLimit)],
+    tokens: ofTier(tier.tokensPerMinute),
+    quotas: [ofAccount, ...keys.flatMap(ownQuota)],
+  };
+}
+
+/** Under its limit id: the keys of a rotation share one budget. */
+function ownRateLimit({ limitId, rateLimit, rateLimitWindow }: ApiKeyRecord): RateLimit[] {
+  if (rateLimit === null) return [];
+  return [{ id: `key:${limitId}`, owner: "key", limit: rateLimit, windowSeconds: rateLimitWindow ?? minuteSeconds }];
+}
+
+/** Its owner is the limit id as well, so that a rotation does not begin the month anew. */
+function ownQuota({ limitId, environment, monthlyTokens, monthlySpend }: ApiKeyRecord): Quota[] {
+  if (monthlyTokens === null && monthlySpend === null) return [];
+  return [
+    {
+      id: `key:${limitId}`,
+      owner: "key",
+      ownerId: limitId,
+      environment,
+      tokens: monthlyTokens,
+      nanoUsd: nanoUsdOf(monthlySpend),
+    },
+  ];
+}
+
+function nanoUsdOf(usd: number | null): number | null {
+  return usd === null ? null : Math.round(usd * nanoUsdPerUsd);
+}

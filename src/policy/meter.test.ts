@@ -1,0 +1,134 @@
+// Accounting of one request: ledger, lease and price agree, once, however it ends.
+import { describe, expect, test } from "bun:test";
+import { GatewayError } from "../domain/errors.ts";
+import type { LedgerEntry, TokenUsage, UsageBegin, UsageEnd } from "../domain/usage.ts";
+import { Meter } from "./meter.ts";
+
+const begin: UsageBegin = {
+  requestId: "req_1",
+  at: 5,
+  accountId: "acct_1",
+  keyId: "key_1",
+  appId: null,
+  environment: "live",
+  operation: "chat",
+  model: "m",
+  stream: true,
+};
+
+/** What the meter told its ledger and its lease, in order. */
+function start(options: { reservedTokens?: number; fails?: boolean } = {}) {
+  const told: unknown[] = [];
+  let nowMs = 1_000;
+  let asked = 0;
+  const entry: LedgerEntry = {
+    progress: (usage, nanoUsd) => void told.push(["progress", usage.completionTokens, nanoUsd]),
+    settle: (end) => void told.push(["ledger", end]),
+  };
+  const create = () =>
+    new Meter({
+      ledger: {
+        begin(request) {
+          if (options.fails) throw new GatewayError("service_unavailable", "full");
+          told.push(["begin", request]);
+          return entry;
+        },
+        flush: async () => {},
+        readTotals: async () => {},
+      },
+      clock: { nowSeconds: () => 5, monotonicMs: () => nowMs },
+      lease: {
+        extend: (tokens, nanoUsd) => void told.push(["extend", tokens, nanoUsd]),
+        settle: (tokens, nanoUsd) => void told.push(["lease", tokens, nanoUsd]),
+      },
+      reservedTokens: options.reservedTokens ?? 100,
+      begin,
+      price: { input: 1, output: 2 },
+      bounds: { promptTokens: 1_000, completionTokens: 1_000 },
+    });
+  const usage = (completionTokens: number): TokenUsage => ({ promptTokens: 10, completionTokens, estimated: true });
+  return {
+    create,
+    told,
+    usage,
+    pass: (ms: number) => {
+      nowMs += ms;
+    },
+    soFar: (completionTokens: number) => () => {
+      asked++;
+      return usage(completionTokens);
+    },
+    asked: () => asked,
+  };
+}
+
+const end = { outcome: "completed", errorCode: null, upstream: "up", queueMs: 3 } as const;
+
+describe("a meter", () => {
+  test("books at the end what was used, with its price, in ledger and lease alike", () => {
+    const run = start();
+    const meter = run.create();
+    run.pass(20);
+    meter.delivered(1, run.soFar(1));
+    run.pass(30);
+    meter.settle({ ...end, usage: { promptTokens: 7, completionTokens: 9, estimated: false } });
+    const booked: UsageEnd = {
+      promptTokens: 7,
+      completionTokens: 9,
+      estimated: false,
+      outcome: "completed",
+      errorCode: null,
+      nanoUsd: 7_000 + 18_000,
+      capped: false,
+      upstream: "up",
+      durationMs: 50,
+      firstTokenMs: 20,
+      queueMs: 3,
+    };
+    expect(run.told).toEqual([
+      ["begin", begin],
+      ["progress", 1, 12_000],
+      ["lease", 16, 25_000],
+      ["ledger", booked],
+    ]);
+  });
+
+  test("checkpoints the first piece at once, then at most one a second, and counts only for those", () => {
+    const run = start();
+    const meter = run.create();
+    for (let piece = 1; piece <= 30; piece++) {
+      meter.delivered(piece, run.soFar(piece));
+      run.pass(100);
+    }
+    const checkpoints = run.told.filter((entry) => (entry as string[])[0] === "progress");
+    expect(checkpoints.map((entry) => (entry as number[])[1])).toEqual([1, 11, 21]);
+    expect(run.asked()).toBe(3);
+  });
+
+  test("a stream that outgrows its reservation extends it, with room for more", () => {
+    const run = start({ reservedTokens: 10 });
+    const meter = run.create();
+    for (let tokens = 1; tokens <= 40; tokens++) meter.delivered(tokens, run.soFar(tokens - 10));
+    const extensions = run.told.filter((entry) => (entry as string[])[0] === "extend") as [string, number, number][];
+    expect(extensions.length).toBeLessThan(8);
+    expect(extensions.length).toBeGreaterThan(1);
+    expect(extensions.at(-1)?.[1]).toBeGreaterThanOrEqual(40);
+  });
+
+  test("a ledger that cannot take the request gives the reservation back and passes on why", () => {
+    const run = start({ fails: true });
+    expect(run.create).toThrow("full");
+    expect(run.told).toEqual([["lease", 0, 0]]);
+  });
+
+  test("a report beyond all bounds is not believed, and marked", () => {
+    const run = start();
+    const booked = run.create().settle({
+      ...end,
+      usage: { promptTokens: 5, completionTokens: 1_000_000, estimated: false },
+    });
+    expect(booked.completionTokens).toBe(1_000);
+    expect(run.told.at(-1)).toMatchObject(["ledger", { completionTokens: 1_000, capped: true }]);
+    expect(run.told.at(-2)).toEqual(["lease", 1_005, 5_000 + 2_000_000]);
+  });
+});

@@ -1,0 +1,34 @@
+// Lets a bounded number of tasks run at a time, the others wait in order.
+
+export class Turns {
+  readonly #maxRunning: number;
+  readonly #maxWaiting: number;
+  #running = 0;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(maxRunning: number, maxWaiting: number) {
+    this.#maxRunning = maxRunning;
+    this.#maxWaiting = maxWaiting;
+  }
+
+  /** Undefined, at once, where too many wait already. */
+  run<Value>(task: () => Promise<Value>): Promise<Value> | undefined {
+    if (this.#running < this.#maxRunning) {
+      this.#running++;
+      return this.#hold(task);
+    }
+    if (this.#waiting.length >= this.#maxWaiting) return undefined;
+    return new Promise<void>((resolve) => this.#waiting.push(resolve)).then(() => this.#hold(task));
+  }
+
+  async #hold<Value>(task: () => Promise<Value>): Promise<Value> {
+    try {
+      return await task();
+    } finally {
+      // The place goes on to who waits longest.
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#running--;
+    }
+  }
+}

@@ -1,0 +1,85 @@
+// The audit log in a real SQLite file: what was appended comes back whole, newest first, filtered and paged.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { AuditEvent, AuditFilter } from "../domain/audit.ts";
+import { SqlAuditLog } from "./audit-log.ts";
+import { type Database, openDatabase } from "./database.ts";
+
+let directory: string;
+let db: Database;
+let audit: SqlAuditLog;
+
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), "headrace-audit-"));
+  db = await openDatabase(join(directory, "headrace.db"));
+  audit = new SqlAuditLog(db);
+});
+
+afterEach(async () => {
+  await db.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+function event(n: number, more: Partial<AuditEvent> = {}): AuditEvent {
+  return {
+    id: `audit_${String(n).padStart(6, "0")}`,
+    at: 1_800_000_000 + n,
+    action: "key.updated",
+    actor: { type: "key", id: "key_1" },
+    accountId: "acct_1",
+    targetId: "key_2",
+    clientAddress: "2001:db8::1",
+    requestId: "req_1",
+    detail: { name: { before: "it's", after: 'a "name"' } },
+    ...more,
+  };
+}
+
+const all = async (filter: AuditFilter = {}, after?: string, limit = 100) =>
+  (await audit.list(filter, { after, limit })).map((found) => Number(found.id.slice(6)));
+
+test("every field comes back as it was, of every kind of actor", async () => {
+  const events = [
+    event(3),
+    event(2, { actor: { type: "operator" }, clientAddress: null, requestId: null, detail: {} }),
+    event(1, { actor: { type: "system" }, accountId: null, targetId: null }),
+  ];
+  await audit.append(events);
+  expect(await audit.list({}, { after: undefined, limit: 10 })).toEqual(events);
+});
+
+test("filters are joined: account, action, target, and time from the start to before the end", async () => {
+  await audit.append([
+    event(1),
+    event(2, { accountId: "acct_2" }),
+    event(3, { action: "key.revoked" }),
+    event(4, { targetId: "key_9" }),
+    event(5),
+  ]);
+  expect(await all()).toEqual([5, 4, 3, 2, 1]);
+  expect(await all({ accountId: "acct_2" })).toEqual([2]);
+  expect(await all({ action: "key.revoked" })).toEqual([3]);
+  expect(await all({ targetId: "key_9" })).toEqual([4]);
+  expect(await all({ start: 1_800_000_002, end: 1_800_000_004 })).toEqual([3, 2]);
+  expect(await all({ accountId: "acct_1", action: "key.updated", targetId: "key_2", start: 1_800_000_002 })).toEqual([
+    5,
+  ]);
+  expect(await all({ accountId: "acct_1' OR '1'='1" })).toEqual([]);
+});
+
+test("pages follow one another without gap or repetition, also beside a filter", async () => {
+  await audit.append(Array.from({ length: 7 }, (_, i) => event(i + 1)));
+  expect(await all({}, undefined, 3)).toEqual([7, 6, 5]);
+  expect(await all({}, "audit_000005", 3)).toEqual([4, 3, 2]);
+  expect(await all({ targetId: "key_2" }, "audit_000002", 3)).toEqual([1]);
+});
+
+test("a batch that is appended again is there once, and a large one is taken whole", async () => {
+  const events = Array.from({ length: 1_201 }, (_, i) => event(i + 1));
+  await audit.append(events);
+  await audit.append([...events, event(1_202)]);
+  await audit.append([]);
+  expect(await all({}, undefined, 5_000)).toHaveLength(1_202);
+});

@@ -1,0 +1,290 @@
+// Stored chats in the database.
+import { createHash } from "node:crypto";
+import type { Environment } from "../domain/api-key.ts";
+import { GatewayError } from "../domain/errors.ts";
+import type { ChatFilter, ChatOwner, ChatPage, ChatStore, NewChat, StoredChat } from "../domain/stored-chat.ts";
+import type { Database } from "./database.ts";
+
+/** Characters of JSON that one page holds in memory; a single chat may be larger. */
+const maxPageSize = 16_000_000;
+/** How long a deleted chat marks its place. */
+const deletedMarkSeconds = 3_600;
+/** Pieces of metadata are told apart by how rare they are up to this many. */
+const rarityBound = 1_000;
+
+interface ChatRow {
+  id: string;
+  account_id: string;
+  environment: Environment;
+  key_id: string;
+  app_id: string | null;
+  model: string;
+  created_at: number | string;
+  expires_at: number | string;
+  metadata: string;
+  parameters: string;
+  completion: string;
+}
+
+interface Place {
+  id: string;
+  created_at: number | string;
+}
+
+interface Page {
+  after: string | undefined;
+  limit: number;
+  order: "asc" | "desc";
+}
+
+/**
+ * Every write is a transaction of its own, single statements included: on SQLite's one connection a statement outside
+ * would become part of whichever transaction is open, and be undone with it.
+ */
+export class SqlChatStore implements ChatStore {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  async insert(chats: readonly NewChat[]): Promise<void> {
+    if (chats.length === 0) return;
+    const rows = chats.map(toRow);
+    await available(
+      this.#db.begin(async (tx) => {
+        const inserted: { id: string }[] =
+          await tx`INSERT INTO stored_chats ${tx(rows)} ON CONFLICT (id) DO NOTHING RETURNING id`;
+        // A batch may come twice, and the metadata of a chat that was there already may have been changed since.
+        const ids = new Set(inserted.map(({ id }) => id));
+        const tags = chats.filter(({ id }) => ids.has(id)).flatMap((chat) => tagRows(chat, chat.metadata));
+        if (tags.length > 0) await tx`INSERT INTO stored_chat_tags ${tx(tags)}`;
+      }),
+    );
+  }
+
+  async find(owner: ChatOwner, id: string, nowSeconds: number): Promise<StoredChat | undefined> {
+    const [row]: ChatRow[] = await available(this.#db`
+      SELECT ${this.#shown()} FROM stored_chats AS c WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)}`);
+    return row && chatFromRow(row);
+  }
+
+  async findMessages(owner: ChatOwner, id: string, nowSeconds: number): Promise<readonly unknown[] | undefined> {
+    const [row]: { messages: string }[] = await available(this.#db`
+      SELECT messages FROM stored_chats AS c WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)}`);
+    return row && (JSON.parse(row.messages) as unknown[]);
+  }
+
+  async list(owner: ChatOwner, filter: ChatFilter, page: Page, nowSeconds: number): Promise<ChatPage | undefined> {
+    return available(this.#list(owner, filter, page, nowSeconds));
+  }
+
+  async setMetadata(
+    owner: ChatOwner,
+    id: string,
+    metadata: Readonly<Record<string, string>>,
+    nowSeconds: number,
+  ): Promise<boolean> {
+    return available(
+      this.#db.begin(async (tx) => {
+        const [row]: { created_at: number | string }[] = await tx`
+          UPDATE stored_chats AS c SET metadata = ${JSON.stringify(metadata)}
+          WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)} RETURNING created_at`;
+        if (!row) return false;
+        const tags = tagRows({ ...owner, id, createdAt: Number(row.created_at) }, metadata);
+        await tx`DELETE FROM stored_chat_tags WHERE chat_id = ${id}`;
+        if (tags.length > 0) await tx`INSERT INTO stored_chat_tags ${tx(tags)}`;
+        return true;
+      }),
+    );
+  }
+
+  async delete(owner: ChatOwner, id: string, nowSeconds: number): Promise<boolean> {
+    const markUntil = nowSeconds + deletedMarkSeconds;
+    return available(
+      this.#db.begin(async (tx) => {
+        const [row] = await tx`
+          UPDATE stored_chats AS c SET deleted_at = ${nowSeconds}, list_size = 0,
+            metadata = '', parameters = '', completion = '', messages = '',
+            expires_at = CASE WHEN expires_at < ${markUntil} THEN expires_at ELSE ${markUntil} END
+          WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)} RETURNING id`;
+        if (row) await tx`DELETE FROM stored_chat_tags WHERE chat_id = ${id}`;
+        return row !== undefined;
+      }),
+    );
+  }
+
+  async deleteExpired(nowSeconds: number, limit: number): Promise<number> {
+    return available(
+      this.#db.begin(async (tx) => {
+        const rows: { id: string }[] = await tx`
+          SELECT id FROM stored_chats WHERE expires_at <= ${nowSeconds} ORDER BY expires_at LIMIT ${limit}`;
+        if (rows.length === 0) return 0;
+        const ids = rows.map(({ id }) => id);
+        await tx`DELETE FROM stored_chat_tags WHERE chat_id IN ${tx(ids)}`;
+        await tx`DELETE FROM stored_chats WHERE id IN ${tx(ids)}`;
+        return ids.length;
+      }),
+    );
+  }
+
+  async #list(owner: ChatOwner, filter: ChatFilter, page: Page, nowSeconds: number): Promise<ChatPage | undefined> {
+    const after = page.after === undefined ? undefined : await this.#placeOf(owner, page.after);
+    if (page.after !== undefined && !after) return undefined;
+    const found = await this.#places(owner, filter, { ...page, after }, nowSeconds);
+    const ids: string[] = [];
+    let size = 0;
+    for (const place of found.slice(0, page.limit)) {
+      size += Number(place.list_size);
+      if (ids.length > 0 && size > maxPageSize) break;
+      ids.push(place.id);
+    }
+    if (ids.length === 0) return { chats: [], hasMore: false };
+    const rows: ChatRow[] = await this.#db`
+      SELECT ${this.#shown()} FROM stored_chats AS c
+      WHERE id IN ${this.#db(ids)} AND ${this.#visible(owner, nowSeconds)}`;
+    const byId = new Map(rows.map((row) => [row.id, row]));
+    return { chats: ids.flatMap((id) => byId.get(id) ?? []).map(chatFromRow), hasMore: found.length > ids.length };
+  }
+
+  /** One more than the page holds, where there are. The order is that of an index: no page costs more than another. */
+  async #places(
+    owner: ChatOwner,
+    { model, metadata = {} }: ChatFilter,
+    page: Omit<Page, "after"> & { after: Place | undefined },
+    nowSeconds: number,
+  ): Promise<(Place & { list_size: number | string })[]> {
+    const db = this.#db;
+    const { accountId, environment } = owner;
+    const [rarest, ...others] = await this.#byRarity(owner, Object.entries(metadata).map(tagOf));
+    const source = rarest
+      ? db`stored_chat_tags AS p JOIN stored_chats AS c ON c.id = p.chat_id
+          WHERE p.account_id = ${accountId} AND p.environment = ${environment} AND p.tag = ${rarest}`
+      : db`stored_chats AS c WHERE c.account_id = ${accountId} AND c.environment = ${environment}`;
+    const [at, id] = rarest ? [db`p.created_at`, db`p.chat_id`] : [db`c.created_at`, db`c.id`];
+    const ascending = page.order === "asc";
+    const direction = ascending ? db`ASC` : db`DESC`;
+    const beyond = page.after
+      ? db`AND (${at}, ${id}) ${ascending ? db`>` : db`<`} (${Number(page.after.created_at)}, ${page.after.id})`
+      : db``;
+    const ofModel = model === undefined ? db`` : db`AND c.model = ${model}`;
+    let tagged = db``;
+    for (const tag of others) {
+      tagged = db`${tagged} AND EXISTS (SELECT 1 FROM stored_chat_tags AS t WHERE t.account_id = ${accountId}
+        AND t.environment = ${environment} AND t.tag = ${tag} AND t.created_at = ${at} AND t.chat_id = ${id})`;
+    }
+    return db`
+      SELECT c.id, c.created_at, c.list_size FROM ${source} ${beyond} ${ofModel} ${tagged}
+        AND ${this.#visible(owner, nowSeconds)}
+      ORDER BY ${at} ${direction}, ${id} ${direction} LIMIT ${page.limit + 1}`;
+  }
+
+  async #placeOf(owner: ChatOwner, id: string): Promise<Place | undefined> {
+    const [place]: Place[] = await this.#db`
+      SELECT id, created_at FROM stored_chats AS c WHERE id = ${id} AND ${this.#ownedBy(owner)}`;
+    return place;
+  }
+
+  /** The chats of the rarest are looked through for the others. */
+  async #byRarity(owner: ChatOwner, tags: readonly string[]): Promise<readonly string[]> {
+    if (tags.length < 2) return tags;
+    const counted: { tag: string; count: number }[] = [];
+    for (const tag of tags) {
+      const [row] = await this.#db`
+        SELECT count(*) AS count FROM (
+          SELECT 1 FROM stored_chat_tags
+          WHERE account_id = ${owner.accountId} AND environment = ${owner.environment} AND tag = ${tag}
+          LIMIT ${rarityBound}
+        ) AS some`;
+      counted.push({ tag, count: Number(row?.count) });
+    }
+    return counted.sort((a, b) => a.count - b.count).map(({ tag }) => tag);
+  }
+
+  #shown() {
+    return this.#db`id, account_id, environment, key_id, app_id, model, created_at, expires_at,
+      metadata, parameters, completion`;
+  }
+
+  #ownedBy({ accountId, environment, appId }: ChatOwner) {
+    const ofApp = appId === null ? this.#db`` : this.#db`AND c.app_id = ${appId}`;
+    return this.#db`c.account_id = ${accountId} AND c.environment = ${environment} ${ofApp}`;
+  }
+
+  #visible(owner: ChatOwner, nowSeconds: number) {
+    return this.#db`${this.#ownedBy(owner)} AND c.expires_at > ${nowSeconds} AND c.deleted_at IS NULL`;
+  }
+}
+
+/** The database's own message may quote values: only its code goes on. */
+async function available<Value>(work: Promise<Value> | PromiseLike<Value>): Promise<Value> {
+  try {
+    return await work;
+  } catch (error) {
+    throw new GatewayError("service_unavailable", "Stored chats cannot be reached at the moment. Retry in 5 s.", {
+      detail: `database: ${databaseErrorCode(error)}`,
+      retryAfterSeconds: 5,
+    });
+  }
+}
+
+function databaseErrorCode(error: unknown): string {
+  const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown };
+  return String(code ?? name ?? "unknown");
+}
+
+/** Only equality is ever asked for; a digest is short, whatever the text, and no second copy of it. */
+function tagOf([name, value]: readonly [string, string]): string {
+  return createHash("sha256")
+    .update(JSON.stringify([name, value]))
+    .digest("base64url");
+}
+
+function tagRows(
+  chat: Pick<StoredChat, "id" | "accountId" | "environment" | "createdAt">,
+  metadata: Readonly<Record<string, string>>,
+) {
+  return Object.entries(metadata).map((pair) => ({
+    account_id: chat.accountId,
+    environment: chat.environment,
+    tag: tagOf(pair),
+    created_at: chat.createdAt,
+    chat_id: chat.id,
+  }));
+}
+
+function toRow(chat: NewChat) {
+  const parameters = JSON.stringify(chat.parameters);
+  const completion = JSON.stringify(chat.completion);
+  return {
+    id: chat.id,
+    account_id: chat.accountId,
+    environment: chat.environment,
+    key_id: chat.keyId,
+    app_id: chat.appId,
+    model: chat.model,
+    created_at: chat.createdAt,
+    expires_at: chat.expiresAt,
+    list_size: parameters.length + completion.length,
+    metadata: JSON.stringify(chat.metadata),
+    parameters,
+    completion,
+    messages: JSON.stringify(chat.messages),
+  };
+}
+
+function chatFromRow(row: ChatRow): StoredChat {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    environment: row.environment,
+    keyId: row.key_id,
+    appId: row.app_id,
+    model: row.model,
+    createdAt: Number(row.created_at),
+    expiresAt: Number(row.expires_at),
+    metadata: JSON.parse(row.metadata),
+    parameters: JSON.parse(row.parameters),
+    completion: JSON.parse(row.completion),
+  };
+}

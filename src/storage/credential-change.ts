@@ -1,0 +1,65 @@
+// The one way in which keys, accounts and tiers change: the work, its audit event and the raised revision, or nothing.
+import { SQL } from "bun";
+import type { AuditEvent } from "../domain/audit.ts";
+import { GatewayError } from "../domain/errors.ts";
+import { keyStatus } from "../domain/principal.ts";
+import { insertAuditEvent } from "./audit-log.ts";
+import { readChain } from "./credential-rows.ts";
+import type { Database } from "./database.ts";
+
+/** What the work came to; with `changed: false` it wrote nothing, and nothing is recorded. */
+export interface Outcome<Result> {
+  result: Result;
+  changed: boolean;
+}
+
+/**
+ * Throws `invalid_api_key` where the key that acts ended since it was authenticated: a request in flight must not make
+ * something that outlives the revocation. Throws `service_unavailable` while the database takes no writes.
+ */
+export async function changeCredentials<Result>(
+  db: Database,
+  event: AuditEvent,
+  work: (tx: Database) => Promise<Outcome<Result>>,
+): Promise<Result> {
+  let outcome: Outcome<Result> | undefined;
+  try {
+    // An empty transaction is committed, not rolled back: on SQLite's one connection, what others write meanwhile is in it.
+    await db.begin("IMMEDIATE", async (tx) => {
+      if (!(await actorIsActive(tx, event))) return;
+      outcome = await work(tx);
+      if (!outcome.changed) return;
+      await insertAuditEvent(tx, event);
+      await tx`UPDATE credential_revision SET revision = revision + 1 WHERE id = 1`;
+    });
+  } catch (error) {
+    throw isOutage(error) ? unavailable(error) : error;
+  }
+  if (!outcome) throw new GatewayError("invalid_api_key", "Invalid API key provided", { detail: "ended_meanwhile" });
+  return outcome.result;
+}
+
+/** An event may be made this long before it is written: a revocation in between counts, though its time is later. */
+const eventAgeSeconds = 5;
+
+async function actorIsActive(tx: Database, { actor, at }: AuditEvent): Promise<boolean> {
+  if (actor.type !== "key") return true;
+  const chain = await readChain(tx, { id: actor.id });
+  if (chain?.account.status !== "active") return false;
+  return chain.keys.every((key) => keyStatus(key, at + eventAgeSeconds) === "active");
+}
+
+/** Locked by another program, full, or not writable. */
+function isOutage(error: unknown): boolean {
+  return (
+    error instanceof SQL.SQLiteError && /^SQLITE_(BUSY|LOCKED|FULL|IOERR|READONLY|CANTOPEN)/.test(String(error.code))
+  );
+}
+
+function unavailable(cause: unknown): GatewayError {
+  return new GatewayError("service_unavailable", "The database cannot be written at the moment; try again.", {
+    retryAfterSeconds: 1,
+    detail: String(cause),
+    cause,
+  });
+}

@@ -1,0 +1,20 @@
+// Makes commits survive a power cut, at moments of our choice: `synchronous=NORMAL` leaves that to the next checkpoint.
+import { open } from "node:fs/promises";
+import type { Database } from "./database.ts";
+
+/**
+ * Resolves when everything that was committed before the call is on the disk. It syncs the write-ahead log outside of the
+ * thread that serves requests; what is no longer in there, SQLite itself synced when it moved it to the database file.
+ */
+export async function syncCommits(db: Database): Promise<void> {
+  const databases: { name: string; file: string }[] = await db.unsafe("PRAGMA database_list");
+  const file = databases.find((database) => database.name === "main")?.file;
+  if (!file) return;
+  try {
+    // Never the database file itself: closing any descriptor of it would drop the locks that SQLite holds on it.
+    const log = await open(`${file}-wal`);
+    await log.datasync().finally(() => log.close());
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
+  }
+}

@@ -1,0 +1,67 @@
+// Takes over what a process that died left on the spool.
+import { unlinkSync } from "node:fs";
+import type { Log } from "../domain/log.ts";
+import type { UsageBegin, UsageRecord } from "../domain/usage.ts";
+import type { Database } from "./database.ts";
+import { syncCommits } from "./durable-commits.ts";
+import { batchSize } from "./ledger-drain.ts";
+import { interruptedRecord, type SpoolLine, type UsageProgress } from "./spool-format.ts";
+import { listSegments, readSegment } from "./spool-reader.ts";
+import { insertUsage } from "./usage-rows.ts";
+
+interface Unsettled {
+  begin: UsageBegin;
+  progress: UsageProgress | undefined;
+}
+
+/**
+ * Brings all segments into the database and deletes them. What began and never ended is settled at its last checkpoint.
+ * Where it fails or is cut off nothing is lost: the files stay, and the next try finds what is in the database already.
+ */
+export async function recoverSpool(options: { db: Database; directory: string; log: Log }): Promise<void> {
+  const { db, directory, log } = options;
+  const segments = listSegments(directory);
+  const unsettled = new Map<string, Unsettled>();
+  let settled: UsageRecord[] = [];
+  let records = 0;
+  const insert = async (enough: number) => {
+    while (settled.length >= enough) records += await insertUsage(db, settled.splice(0, batchSize));
+  };
+  for (const segment of segments) {
+    let damaged = 0;
+    for (const chunk of readSegment(segment.path)) {
+      damaged += chunk.damaged;
+      for (const line of chunk.lines) {
+        const record = follow(unsettled, line);
+        if (record) settled.push(record);
+      }
+      await insert(batchSize);
+    }
+    if (damaged > 0) log.warn("ledger_lines_damaged", { segment: segment.number, lines: damaged });
+  }
+  await insert(1);
+  const ended = records;
+  settled = [...unsettled.values()].map(({ begin, progress }) => interruptedRecord(begin, progress));
+  await insert(1);
+  if (segments.length === 0) return;
+  await syncCommits(db);
+  for (const segment of segments) unlinkSync(segment.path);
+  if (records > 0) log.info("ledger_recovered", { settled: ended, interrupted: records - ended });
+}
+
+/** What a line adds to what is known; a record where it is the last word about its request. */
+function follow(unsettled: Map<string, Unsettled>, line: SpoolLine): UsageRecord | undefined {
+  if ("settle" in line) {
+    unsettled.delete(line.settle.requestId);
+    return line.settle;
+  }
+  if ("begin" in line) {
+    // Said again where a request was carried over into a newer segment.
+    if (!unsettled.has(line.begin.requestId))
+      unsettled.set(line.begin.requestId, { begin: line.begin, progress: undefined });
+    return undefined;
+  }
+  const known = unsettled.get(line.progress.requestId);
+  if (known) known.progress = line.progress;
+  return undefined;
+}

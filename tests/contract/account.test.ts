@@ -1,0 +1,142 @@
+// What the account and tier endpoints say of limits, of what is left, and of the month's usage.
+import { describe, expect, test } from "bun:test";
+import type { environments } from "../../src/domain/api-key.ts";
+import type { Ledger } from "../../src/domain/usage.ts";
+import { accountRoutes } from "../../src/http/account-routes.ts";
+import { limitsOf } from "../../src/policy/limits-of.ts";
+import { Tiers } from "../../src/policy/tiers.ts";
+import { MemoryLimits } from "../../src/storage/memory-limits.ts";
+import { manualClock } from "../support/manual-clock.ts";
+import { accountFor, keyRecordFor, principalFor } from "../support/principal.ts";
+
+const september = Date.UTC(2026, 8, 1) / 1000;
+const october = Date.UTC(2026, 9, 1) / 1000;
+const readTotals: Ledger["readTotals"] = async ({ since }, use) =>
+  use(since === september ? { tokens: 1_200, nanoUsd: 250_000_001 } : { tokens: 0, nanoUsd: 0 });
+
+interface Setting {
+  account?: Parameters<typeof accountFor>[0];
+  environment?: (typeof environments)[number];
+  key?: Parameters<typeof keyRecordFor>[0];
+}
+
+function start({ account: ofAccount, environment = "live", key: ofKey }: Setting = {}) {
+  const clock = manualClock(september + 86_400);
+  const limits = new MemoryLimits({ clock, ledger: { readTotals } });
+  const tiers = new Tiers();
+  const account = accountFor(ofAccount);
+  const key = keyRecordFor({ environment, ...ofKey });
+  const tier = tiers.find(account.tier);
+  const principal = principalFor({
+    account,
+    keys: [key],
+    environment,
+    limits: limitsOf({ keys: [key], account, environment, tier }),
+  });
+  const routes = accountRoutes({ limits, tiers, clock });
+  const get = async (path: string): Promise<unknown> => {
+    const exchange = {
+      req: new Request(`http://127.0.0.1${path}`),
+      params: {},
+      requestId: "req_1",
+      clientAddress: "127.0.0.1",
+      answerHeaders: {},
+      note: () => {},
+      bodyRead: () => {},
+      defer: () => ({ finish: () => {} }),
+    };
+    return (await routes.find((route) => route.path === path)?.handle(exchange, principal))?.json();
+  };
+  return { get, limits, clock, tiers, principal };
+}
+
+describe("the account", () => {
+  test("says its tier's limits, what is left of them, and the month's usage against the quota", async () => {
+    const { get, limits, principal } = start({ account: { overrides: { monthlyTokens: 5_000, monthlySpend: 0.5 } } });
+    const admission = await limits.admit(principal.limits, { tokens: 100, nanoUsd: 0, minTokens: 1, minNanoUsd: 0 });
+    expect("lease" in admission).toBe(true);
+    expect(await get("/v1/account")).toEqual({
+      object: "account",
+      id: "acct_1",
+      name: "An account",
+      tier: "pro",
+      environment: "live",
+      limits: { requests_per_minute: 100, tokens_per_minute: 100_000 },
+      rate: {
+        requests: { limit: 100, remaining: 99, reset_seconds: 1 },
+        tokens: { limit: 100_000, remaining: 99_900, reset_seconds: 1 },
+      },
+      quota: {
+        period_start: september,
+        period_end: october,
+        tokens: { limit: 5_000, used: 1_200 },
+        spend: { limit: 0.5, used: 0.250_000_001 },
+      },
+      store_chats: false,
+    });
+  });
+
+  test("has nothing but nulls for limits where its tier does not hold, and counts all the same", async () => {
+    const { get } = start({ environment: "dev" });
+    expect(await get("/v1/account")).toMatchObject({
+      environment: "dev",
+      limits: { requests_per_minute: null, tokens_per_minute: null },
+      rate: { requests: null, tokens: null },
+      quota: { tokens: { limit: null, used: 1_200 }, spend: { limit: null, used: 0.250_000_001 } },
+    });
+  });
+
+  test("shows the key's own limit where that is the tighter one", async () => {
+    const { get } = start({ key: { rateLimit: 5, rateLimitWindow: 1 } });
+    expect(await get("/v1/account")).toMatchObject({
+      limits: { requests_per_minute: 100 },
+      rate: { requests: { limit: 5, remaining: 5, reset_seconds: 0 } },
+    });
+  });
+
+  test("owes tokens as none left and as time to wait, never as a negative figure", async () => {
+    const { get, limits, principal } = start();
+    const admission = await limits.admit(principal.limits, { tokens: 1, nanoUsd: 0, minTokens: 1, minNanoUsd: 0 });
+    if ("lease" in admission) admission.lease.settle(200_000, 0);
+    expect(await get("/v1/account")).toMatchObject({ rate: { tokens: { remaining: 0, reset_seconds: 120 } } });
+  });
+
+  test("may be looked at without that counting", async () => {
+    const { get } = start();
+    const first = await get("/v1/account");
+    for (let i = 0; i < 200; i++) await get("/v1/account");
+    expect(await get("/v1/account")).toEqual(first);
+  });
+});
+
+test("the tiers are listed with where they come from, the account's own marked", async () => {
+  const { get, tiers } = start();
+  tiers.load([
+    {
+      name: "team",
+      requestsPerMinute: null,
+      tokensPerMinute: 7,
+      monthlyTokens: 9,
+      monthlySpend: 1.5,
+      environments: ["live"],
+    },
+  ]);
+  expect(await get("/v1/tiers")).toMatchObject({
+    object: "list",
+    data: [
+      { object: "tier", name: "free", requests_per_minute: 10, tokens_per_minute: 10_000, current: false },
+      { name: "pro", requests_per_minute: 100, tokens_per_minute: 100_000, source: "built-in", current: true },
+      { name: "enterprise", requests_per_minute: 1_000, tokens_per_minute: null, monthly_tokens: null, current: false },
+      {
+        name: "team",
+        requests_per_minute: null,
+        tokens_per_minute: 7,
+        monthly_tokens: 9,
+        monthly_spend: 1.5,
+        environments: ["live"],
+        source: "database",
+        current: false,
+      },
+    ],
+  });
+});

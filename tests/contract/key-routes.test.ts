@@ -1,0 +1,432 @@
+// The key endpoints over a real database: what is answered, what is stored, what the audit log is told.
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { AuditEvent } from "../../src/domain/audit.ts";
+import type { ApiKeyRecord, Principal } from "../../src/domain/principal.ts";
+import type { Scope } from "../../src/domain/scope.ts";
+import { errorResponse, toGatewayError } from "../../src/http/errors.ts";
+import { keyRoutes } from "../../src/http/key-routes.ts";
+import { openApiDocument } from "../../src/http/openapi.ts";
+import type { ScopedRoute } from "../../src/http/route.ts";
+import { auditEvent } from "../../src/policy/audit.ts";
+import { requireScope } from "../../src/policy/authorize.ts";
+import { keyDigest } from "../../src/policy/key-digest.ts";
+import { SqlAccountStore } from "../../src/storage/account-store.ts";
+import { SqlAuditLog } from "../../src/storage/audit-log.ts";
+import { type Database, openDatabase } from "../../src/storage/database.ts";
+import { SqlKeyStore } from "../../src/storage/key-store.ts";
+import { keyRecordFor, principalFor } from "../support/principal.ts";
+import { mismatches, type Schema } from "./json-schema.ts";
+
+const pepper = new Uint8Array(32).fill(3);
+const start = 1_800_000_000;
+
+let directory: string;
+let db: Database;
+let keys: SqlKeyStore;
+let routes: ScopedRoute[];
+let accountId: string;
+let now: number;
+let drops: number;
+
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), "headrace-key-routes-"));
+  db = await openDatabase(join(directory, "headrace.db"));
+  keys = new SqlKeyStore(db);
+  accountId = await new SqlAccountStore(db).ensureFirstAccount(start);
+  now = start;
+  drops = 0;
+  routes = keyRoutes({
+    keys,
+    pepper,
+    clock: { nowSeconds: () => now, monotonicMs: () => 0 },
+    limits: () => ({ bodyBytes: 10_000, depth: 8 }),
+    changed: () => {
+      drops += 1;
+    },
+  });
+  await add({ id: "key_admin" });
+});
+
+afterEach(async () => {
+  await db.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** A key in the database, as an operator might have made it. */
+async function add(more: Partial<ApiKeyRecord> & { id: string }): Promise<void> {
+  const origin = { nowSeconds: now, clientAddress: null, requestId: null };
+  const about = { accountId, targetId: more.id, detail: {} };
+  const record = keyRecordFor({ accountId, createdAt: now, ...more });
+  await keys.insertKey(record, auditEvent("key.created", { type: "operator" }, origin, about));
+}
+
+/** As the authenticator makes it of the key. */
+async function principalOf(id: string): Promise<Principal> {
+  const chain = await keys.findChainById(id);
+  if (!chain) throw new Error(`No key ${id}`);
+  const [key, ...makers] = chain.keys;
+  const common = key.scopes.filter((scope) => makers.every((maker) => maker.scopes.includes(scope)));
+  return principalFor({ ...chain, environment: key.environment, scopes: new Set<Scope>(common) });
+}
+
+interface Answer {
+  status: number;
+  headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: the test says itself what must be in it
+  body: any;
+}
+
+/** Sends a request as the server does: scope first, errors as answers. */
+async function call(
+  method: string,
+  path: string,
+  body?: unknown,
+  by: string | Principal = "key_admin",
+): Promise<Answer> {
+  const [plain = ""] = path.split("?");
+  for (const route of routes) {
+    const match = new RegExp(`^${route.path.replace(":id", "(?<id>[^/]+)")}$`).exec(plain);
+    if (route.method !== method || !match) continue;
+    const headers = new Headers(body === undefined ? {} : { "content-type": "application/json" });
+    const text = typeof body === "string" ? body : JSON.stringify(body);
+    const req = new Request(`http://127.0.0.1${path}`, {
+      method,
+      headers,
+      ...(body === undefined ? {} : { body: text }),
+    });
+    const exchange = {
+      req,
+      params: { ...match.groups },
+      requestId: "req_7",
+      clientAddress: "192.0.2.9",
+      answerHeaders: {},
+      note() {},
+      bodyRead() {},
+      defer: () => ({ finish() {} }),
+    };
+    const principal = typeof by === "string" ? await principalOf(by) : by;
+    const response = await (async () => {
+      requireScope(principal, route.access);
+      return route.handle(exchange, principal);
+    })().catch((error) => errorResponse(toGatewayError(error), new Headers()));
+    return { status: response.status, headers: response.headers, body: await response.json() };
+  }
+  throw new Error(`No route ${method} ${path}`);
+}
+
+const audit = (filter = {}): Promise<AuditEvent[]> =>
+  new SqlAuditLog(db).list(filter, { after: undefined, limit: 100 });
+
+describe("POST /v1/keys", () => {
+  test("answers the record with the secret, once and not to be stored; the key is there at once", async () => {
+    const { status, headers, body } = await call("POST", "/v1/keys", { name: "Shop", rate_limit: 5 });
+    expect(status).toBe(200);
+    expect(headers.get("cache-control")).toBe("no-store");
+    const { key, ...record } = body;
+    expect(key).toMatch(/^sk_live_hr_/);
+    expect(record).toEqual({
+      object: "api_key",
+      id: expect.stringMatching(/^key_/),
+      name: "Shop",
+      prefix: "sk_live_hr_",
+      last4: key.slice(-4),
+      environment: "live",
+      scopes: ["chat:read", "chat:write", "models:read"],
+      status: "active",
+      created_by: "key_admin",
+      created_at: now,
+      expires_at: null,
+      last_used_at: null,
+      revoked_at: null,
+      allowed_ips: [],
+      rate_limit: 5,
+      rate_limit_window: 60,
+      monthly_tokens: null,
+      monthly_spend: null,
+    });
+    expect(drops).toBe(1);
+    const found = await keys.findChainByDigest(keyDigest(key, pepper));
+    expect(found?.keys.map(({ id }) => id)).toEqual([record.id, "key_admin"]);
+    expect((await call("GET", `/v1/keys/${record.id}`)).body).toEqual(record);
+    expect(await audit({ targetId: record.id })).toMatchObject([
+      {
+        action: "key.created",
+        actor: { type: "key", id: "key_admin" },
+        clientAddress: "192.0.2.9",
+        requestId: "req_7",
+      },
+    ]);
+    // The secret is nowhere but in the answer.
+    const dump = JSON.stringify([await audit(), ...(await db`SELECT * FROM api_keys`)]);
+    expect(dump).not.toContain(key);
+    expect(dump).not.toContain(key.slice(11, 30));
+  });
+
+  test.each<[string, unknown, string]>([
+    ["no name", {}, "name: is required and must be a string of 1 to 100 characters."],
+    [
+      "a long name",
+      { name: "x".repeat(101) },
+      "name: must be a string of 1 to 100 characters (got a string of 101 characters).",
+    ],
+    [
+      "a misspelt member",
+      { name: "a", expire_at: 1 },
+      "expire_at: is no member of this request; known are name, scopes, ",
+    ],
+    ["an unknown scope", { name: "a", scopes: ["chat:all"] }, 'scopes[0]: must be one of "chat:read", "chat:write"'],
+    ["no scopes", { name: "a", scopes: [] }, "scopes: must be an array of strings of 1 to 20 items"],
+    [
+      "milliseconds",
+      { name: "a", expires_at: 1_800_000_000_000 },
+      "expires_at: must be an integer from 1 to 253402300799",
+    ],
+    ["a limit of nothing", { name: "a", rate_limit: 0 }, "rate_limit: must be an integer from 1 to 1000000 (got 0)."],
+    ["a limit beyond all", { name: "a", rate_limit: 1_000_001 }, "rate_limit: must be an integer from 1 to 1000000"],
+    [
+      "a window over a day",
+      { name: "a", rate_limit: 1, rate_limit_window: 86_401 },
+      "rate_limit_window: must be an integer from 1 to 86400",
+    ],
+    ["a window alone", { name: "a", rate_limit_window: 60 }, "rate_limit_window: is the window of rate_limit"],
+    [
+      "101 addresses",
+      { name: "a", allowed_ips: Array(101).fill("::1") },
+      "allowed_ips: must be an array of strings of at most 100 items",
+    ],
+    ["a negative quota", { name: "a", monthly_spend: -1 }, "monthly_spend: must be a number from 0 to"],
+    ["half a token", { name: "a", monthly_tokens: 0.5 }, "monthly_tokens: must be an integer from 0 to"],
+    ["no object", "[]", "The body must be a JSON object."],
+  ])("refuses %s with what is allowed, and stores nothing", async (_what, request, message) => {
+    const before = await audit();
+    const { status, body } = await call("POST", "/v1/keys", request);
+    expect({ status, code: body.error.code }).toEqual({ status: 400, code: "invalid_request" });
+    expect(body.error.message).toContain(message);
+    expect(await audit()).toEqual(before);
+    expect(drops).toBe(0);
+  });
+
+  test("a wider key is refused with scope, or field and bound", async () => {
+    await add({ id: "key_small", scopes: ["keys:manage", "chat:read"], expiresAt: now + 60, parentId: "key_admin" });
+    const scope = await call("POST", "/v1/keys", { name: "a", scopes: ["chat:write"] }, "key_small");
+    expect(scope.status).toBe(403);
+    expect(scope.body.error).toMatchObject({
+      code: "insufficient_scope",
+      message: "API key lacks required scope: chat:write",
+    });
+    const expiry = await call("POST", "/v1/keys", { name: "a", scopes: ["chat:read"], expires_in: 61 }, "key_small");
+    expect(expiry.status).toBe(403);
+    expect(expiry.body.error).toEqual({
+      code: "permission_denied",
+      type: "permission_error",
+      message: `expires_at: must be at most ${now + 60}, the expiry of the key that makes it.`,
+    });
+    expect((await call("POST", "/v1/keys", { name: "a" }, "key_small")).body).toMatchObject({
+      scopes: ["chat:read"],
+      expires_at: now + 60,
+      created_by: "key_small",
+    });
+  });
+
+  test("at most eight keys stand one behind the other", async () => {
+    let maker = "key_admin";
+    for (let depth = 2; depth <= 8; depth++) {
+      maker = (await call("POST", "/v1/keys", { name: `${depth}`, scopes: ["keys:manage"] }, maker)).body.id;
+    }
+    const ninth = await call("POST", "/v1/keys", { name: "9", scopes: ["keys:manage"] }, maker);
+    expect({ status: ninth.status, code: ninth.body.error.code }).toEqual({ status: 403, code: "permission_denied" });
+  });
+
+  test("a maker that was revoked while its request was under way makes nothing", async () => {
+    const principal = await principalOf("key_admin");
+    await call("DELETE", "/v1/keys/key_admin");
+    const { status, body } = await call("POST", "/v1/keys", { name: "late" }, principal);
+    expect({ status, message: body.error.message }).toEqual({ status: 401, message: "Invalid API key provided" });
+    expect((await call("POST", "/v1/keys/key_admin/rotate", {}, principal)).status).toBe(400);
+    expect(await keys.listKeys({ accountId, environment: "live" }, { after: undefined, limit: 9 })).toHaveLength(1);
+  });
+});
+
+describe("GET /v1/keys", () => {
+  test("lists the keys of this account and environment, newest first, page by page", async () => {
+    for (const id of ["key_b1", "key_b2", "key_b3"]) await add({ id });
+    await add({ id: "key_b4", environment: "dev" });
+    const first = (await call("GET", "/v1/keys?limit=3")).body;
+    expect(first).toMatchObject({ object: "list", first_id: "key_b3", last_id: "key_b1", has_more: true });
+    expect(first.data).toHaveLength(3);
+    const second = (await call("GET", "/v1/keys?limit=3&after=key_b1")).body;
+    expect(second).toMatchObject({ first_id: "key_admin", last_id: "key_admin", has_more: false });
+    expect(JSON.stringify([first, second])).not.toContain("digest");
+    expect((await call("GET", "/v1/keys?limit=101")).status).toBe(400);
+  });
+
+  test("shows a key as ended from the moment when one of its makers ends", async () => {
+    await add({ id: "key_b1", parentId: "key_admin", expiresAt: now + 50 });
+    await add({ id: "key_b2", parentId: "key_b1" });
+    await add({ id: "key_c" });
+    const states = async () =>
+      (await call("GET", "/v1/keys", undefined, "key_c")).body.data.map((key: { status: string }) => key.status);
+    expect(await states()).toEqual(["active", "active", "active", "active"]);
+    now += 50;
+    expect(await states()).toEqual(["active", "expired", "expired", "active"]);
+    await call("DELETE", "/v1/keys/key_admin", undefined, "key_c");
+    expect(await states()).toEqual(["active", "revoked", "revoked", "revoked"]);
+    expect((await call("GET", "/v1/keys/key_b2", undefined, "key_c")).body.status).toBe("revoked");
+  });
+});
+
+describe("a single key", () => {
+  test("of another account or environment, or none at all, is 404 to every method alike", async () => {
+    const other = {
+      id: "acct_2",
+      name: "B",
+      tier: "free",
+      status: "active",
+      overrides: {},
+      storeChats: false,
+      createdAt: 1,
+    } as const;
+    const about = { accountId: "acct_2", targetId: "acct_2", detail: {} };
+    const origin = { nowSeconds: now, clientAddress: null, requestId: null };
+    await new SqlAccountStore(db).insertAccount(
+      other,
+      auditEvent("account.created", { type: "operator" }, origin, about),
+    );
+    await add({ id: "key_theirs", accountId: "acct_2" });
+    await add({ id: "key_dev", environment: "dev" });
+    const before = await audit();
+    for (const id of ["key_theirs", "key_dev", "key_none", "..%2fkeys"]) {
+      const answers = [
+        await call("GET", `/v1/keys/${id}`),
+        await call("PATCH", `/v1/keys/${id}`, { name: "mine" }),
+        await call("DELETE", `/v1/keys/${id}`),
+        await call("POST", `/v1/keys/${id}/rotate`, {}),
+      ];
+      for (const { status, body } of answers)
+        expect({ status, code: body.error.code }).toEqual({ status: 404, code: "not_found" });
+    }
+    expect(await audit()).toEqual(before);
+  });
+
+  test("is changed, cleared, and the audit log has before and after", async () => {
+    await add({ id: "key_b", expiresAt: now + 99, rateLimit: 5, rateLimitWindow: 60, name: "old" });
+    const request = { name: " new ", expires_at: null, rate_limit: null, allowed_ips: ["192.0.2.7/24"] };
+    const { status, body } = await call("PATCH", "/v1/keys/key_b", request);
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      name: "new",
+      expires_at: null,
+      rate_limit: null,
+      rate_limit_window: null,
+      allowed_ips: ["192.0.2.0/24"],
+    });
+    expect((await call("GET", "/v1/keys/key_b")).body).toEqual(body);
+    const [event] = await audit({ action: "key.updated" });
+    expect(event?.detail).toEqual({
+      name: { before: "old", after: "new" },
+      expires_at: { before: now + 99, after: null },
+      allowed_ips: { before: [], after: ["192.0.2.0/24"] },
+      rate_limit: { before: 5, after: null },
+      rate_limit_window: { before: 60, after: null },
+    });
+    expect(drops).toBe(1);
+    expect((await call("PATCH", "/v1/keys/key_b", { name: "new" })).body).toEqual(body);
+    expect(await audit({ action: "key.updated" })).toHaveLength(1);
+    expect((await call("PATCH", "/v1/keys/key_b", { scopes: null })).status).toBe(400);
+  });
+
+  test("is revoked for good: again is no error, changing or rotating it is", async () => {
+    await add({ id: "key_b" });
+    const first = await call("DELETE", "/v1/keys/key_b");
+    expect(first.status).toBe(200);
+    expect(first.body).toMatchObject({ id: "key_b", status: "revoked", revoked_at: now });
+    now += 5;
+    expect((await call("DELETE", "/v1/keys/key_b")).body).toEqual(first.body);
+    expect(await audit({ action: "key.revoked" })).toHaveLength(1);
+    for (const [method, path] of [
+      ["PATCH", "/v1/keys/key_b"],
+      ["POST", "/v1/keys/key_b/rotate"],
+    ] as const) {
+      const { status, body } = await call(method, path, {});
+      expect({ status, code: body.error.code }).toEqual({ status: 400, code: "invalid_request" });
+    }
+  });
+
+  test("is not managed by an app, nor read by it", async () => {
+    const app = { ...(await principalOf("key_admin")), appId: "app_1" };
+    for (const [method, path] of [
+      ["GET", "/v1/keys"],
+      ["POST", "/v1/keys"],
+      ["DELETE", "/v1/keys/key_admin"],
+    ] as const) {
+      const { status, body } = await call(method, path, method === "POST" ? { name: "a" } : undefined, app);
+      expect({ status, code: body.error.code }).toEqual({ status: 403, code: "permission_denied" });
+    }
+  });
+});
+
+describe("POST /v1/keys/{id}/rotate", () => {
+  test("answers the new key, lets the old one work for a day unless told otherwise, and moves its children", async () => {
+    await add({ id: "key_b", parentId: "key_admin", rateLimit: 5, rateLimitWindow: 60, expiresAt: now + 1_000_000 });
+    await add({ id: "key_c", parentId: "key_b" });
+    const { status, headers, body } = await call("POST", "/v1/keys/key_b/rotate");
+    expect(status).toBe(200);
+    expect(headers.get("cache-control")).toBe("no-store");
+    expect(body).toMatchObject({
+      replaces: "key_b",
+      status: "active",
+      rate_limit: 5,
+      expires_at: now + 1_000_000,
+      revoked_at: null,
+    });
+    expect((await keys.findChainByDigest(keyDigest(body.key, pepper)))?.keys[0].limitId).toBe("key_b");
+    expect((await call("GET", "/v1/keys/key_b")).body).toMatchObject({ status: "active", revoked_at: now + 86_400 });
+    expect((await keys.findChainById("key_c"))?.keys.map(({ id }) => id)).toEqual(["key_c", body.id, "key_admin"]);
+    expect(await audit({ action: "key.rotated" })).toMatchObject([
+      { targetId: "key_b", detail: { successor_id: body.id, overlap_seconds: 86_400, revoked_at: now + 86_400 } },
+    ]);
+    now += 86_400;
+    expect((await call("GET", "/v1/keys/key_b")).body.status).toBe("revoked");
+    expect((await call("GET", "/v1/keys/key_c")).body.status).toBe("active");
+  });
+
+  test("with no overlap the old key ends now; a key rotates itself; twice is refused", async () => {
+    const { body } = await call("POST", "/v1/keys/key_admin/rotate", { overlap_seconds: 0 });
+    expect((await keys.findChainById("key_admin"))?.keys[0].revokedAt).toBe(now);
+    expect((await call("GET", "/v1/keys/key_admin", undefined, body.id)).body.status).toBe("revoked");
+    const next = await call("POST", `/v1/keys/${body.id}/rotate`, { overlap_seconds: 60 }, body.id);
+    expect(next.status).toBe(200);
+    const again = await call("POST", `/v1/keys/${body.id}/rotate`, {}, body.id);
+    expect(again.status).toBe(400);
+    expect(again.body.error.message).toContain("rotate its successor");
+    expect((await call("POST", `/v1/keys/${next.body.id}/rotate`, {}, body.id)).status).toBe(403);
+    expect(
+      (await call("POST", `/v1/keys/${next.body.id}/rotate`, { overlap_seconds: 2_592_001 }, next.body.id)).status,
+    ).toBe(400);
+  });
+});
+
+test("all of them need keys:manage, and their answers are what the OpenAPI document says", async () => {
+  expect(new Set(routes.map((route) => route.access))).toEqual(new Set(["keys:manage"]));
+  const document = openApiDocument(routes, "1.0.0");
+  const resolve = (reference: string) => document.components.schemas[reference.split("/").at(-1) ?? ""] as Schema;
+  const answers: [string, string, Answer][] = [
+    ["/v1/keys", "post", await call("POST", "/v1/keys", { name: "a", monthly_spend: 0.5 })],
+    ["/v1/keys", "get", await call("GET", "/v1/keys")],
+    ["/v1/keys/{id}", "get", await call("GET", "/v1/keys/key_admin")],
+    ["/v1/keys/{id}", "patch", await call("PATCH", "/v1/keys/key_admin", { name: "b" })],
+    ["/v1/keys/{id}/rotate", "post", await call("POST", "/v1/keys/key_admin/rotate", {})],
+    ["/v1/keys/{id}", "delete", await call("DELETE", "/v1/keys/key_admin")],
+  ];
+  for (const [path, method, { status, body }] of answers) {
+    expect(status).toBe(200);
+    const responses = document.paths[path]?.[method]?.responses as Record<
+      string,
+      { content: Record<string, { schema: Schema }> }
+    >;
+    expect(mismatches(body, responses["200"]?.content["application/json"]?.schema ?? {}, resolve)).toEqual([]);
+  }
+});

@@ -1,0 +1,303 @@
+// The usage endpoints over HTTP: what they answer as JSON and as CSV, from a real database.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { z } from "zod";
+import type { KeyChain, Principal } from "../../src/domain/principal.ts";
+import type { UsageReports } from "../../src/domain/usage.ts";
+import { errorResponse, toGatewayError } from "../../src/http/errors.ts";
+import type { Exchange } from "../../src/http/route.ts";
+import { type UsageRouteDeps, usageRoutes } from "../../src/http/usage-routes.ts";
+import { type Database, openDatabase } from "../../src/storage/database.ts";
+import { SqlUsageReports } from "../../src/storage/usage-reports.ts";
+import { manualClock } from "../support/manual-clock.ts";
+import { accountFor, keyRecordFor, principalFor } from "../support/principal.ts";
+
+const day = 86_400;
+const september = Date.UTC(2026, 8, 1) / 1000;
+const clock = manualClock(september + 20 * day);
+
+let directory: string;
+let db: Database;
+let reports: SqlUsageReports;
+let server: Bun.Server<undefined>;
+/** What the next request meets. */
+let deps: UsageRouteDeps;
+let principal: Principal;
+/** The log lines of answers that went on after their handler. */
+const ended: string[] = [];
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), "headrace-usage-report-"));
+  db = await openDatabase(join(directory, "headrace.db"));
+  reports = new SqlUsageReports(db);
+  await used({ model: "a", requests: 2, nano_usd: 1, errors: 1 });
+  await used({ model: "=b", app_id: "app_1", nano_usd: 1_500_000_000 });
+  await used({ key_id: "key_2", start: september + day });
+  await used({ environment: "test", requests: 99 });
+  await used({ account_id: "acct_2", key_id: "key_of_2", requests: 99 });
+  // More than fit into one page of the database, for the CSV of another account.
+  const many = Array.from({ length: 2_500 }, (_, i) => row({ account_id: "acct_many", model: `m${i}` }));
+  await db`INSERT INTO usage_rollups ${db(many)}`;
+  server = Bun.serve({ port: 0, hostname: "127.0.0.1", development: false, fetch: answer });
+});
+
+afterAll(async () => {
+  await server.stop(true);
+  await db.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+const keys: UsageRouteDeps["keys"] = {
+  async findChainById(id): Promise<KeyChain | undefined> {
+    const known = [
+      keyRecordFor({ id: "key_1" }),
+      keyRecordFor({ id: "key_2" }),
+      keyRecordFor({ id: "key_test", environment: "test" }),
+      keyRecordFor({ id: "key_of_2", accountId: "acct_2" }),
+    ];
+    const key = known.find((one) => one.id === id);
+    return key && { keys: [key], account: accountFor() };
+  },
+};
+
+function row(more: Record<string, string | number>) {
+  return {
+    account_id: "acct_1",
+    environment: "live",
+    span: "day",
+    start: september,
+    key_id: "key_1",
+    app_id: "",
+    model: "a",
+    requests: 1,
+    prompt_tokens: 10,
+    completion_tokens: 5,
+    nano_usd: 0,
+    errors: 0,
+    ...more,
+  };
+}
+
+const used = (more: Record<string, string | number>) => db`INSERT INTO usage_rollups ${db(row(more))}`;
+
+async function answer(req: Request): Promise<Response> {
+  const { pathname } = new URL(req.url);
+  const id = /^\/v1\/keys\/(.+)\/usage$/.exec(pathname)?.[1];
+  const route = usageRoutes(deps).find(({ path }) => path === (id === undefined ? pathname : "/v1/keys/:id/usage"));
+  const exchange: Exchange = {
+    req,
+    params: id === undefined ? {} : { id },
+    requestId: "req_1",
+    clientAddress: "127.0.0.1",
+    answerHeaders: { vary: "Origin" },
+    note: () => {},
+    bodyRead: () => {},
+    defer: () => ({ finish: (error) => void ended.push(error?.code ?? "ok") }),
+  };
+  try {
+    if (!route) return new Response(null, { status: 404 });
+    const response = await route.handle(exchange, principal);
+    for (const [name, value] of Object.entries(exchange.answerHeaders)) response.headers.set(name, value);
+    return response;
+  } catch (error) {
+    return errorResponse(toGatewayError(error), new Headers());
+  }
+}
+
+interface Ask {
+  accept?: string;
+  as?: Parameters<typeof principalFor>[0];
+  reports?: UsageReports;
+  flush?: () => Promise<void>;
+}
+
+function get(path: string, { accept, as, ...given }: Ask = {}): Promise<Response> {
+  principal = principalFor(as);
+  deps = { reports: given.reports ?? reports, ledger: { flush: given.flush ?? (async () => {}) }, keys, clock };
+  ended.length = 0;
+  return fetch(new URL(path, server.url), accept === undefined ? {} : { headers: { accept } });
+}
+
+const listShape = z.object({
+  data: z.array(z.record(z.string(), z.unknown())),
+  next: z.string().nullable(),
+});
+
+async function list(path: string, ask: Ask = {}): Promise<z.infer<typeof listShape>> {
+  const response = await get(path, ask);
+  expect(response.status).toBe(200);
+  return listShape.parse(await response.json());
+}
+
+describe("JSON", () => {
+  test("has all figures of each bucket, the cost as the exact decimal", async () => {
+    const response = await get("/v1/usage");
+    expect(response.headers.get("vary")).toBe("Origin, Accept");
+    expect(await response.json()).toEqual({
+      object: "list",
+      data: [
+        {
+          start: september,
+          end: september + day,
+          requests: 3,
+          prompt_tokens: 20,
+          completion_tokens: 10,
+          total_tokens: 30,
+          cost: 1.500_000_001,
+          errors: 1,
+        },
+        {
+          start: september + day,
+          end: september + 2 * day,
+          requests: 1,
+          prompt_tokens: 10,
+          completion_tokens: 5,
+          total_tokens: 15,
+          cost: 0,
+          errors: 0,
+        },
+      ],
+      next: null,
+    });
+  });
+
+  test("names the groups that were asked for, and leads through its pages with `next`", async () => {
+    const path = "/v1/usage?bucket=month&group_by=key,model,app,environment&limit=1";
+    const seen: unknown[] = [];
+    let next: string | null = "";
+    while (next !== null) {
+      const page = await list(next === "" ? path : `${path}&cursor=${next}`);
+      expect(page.data).toHaveLength(1);
+      seen.push(page.data.map(({ key, model, app, environment }) => [key, model, app, environment])[0]);
+      next = page.next;
+    }
+    expect(seen).toEqual([
+      ["key_1", "=b", "app_1", "live"],
+      ["key_1", "a", null, "live"],
+      ["key_2", "a", null, "live"],
+    ]);
+  });
+
+  test("of an app's token is that app's usage alone", async () => {
+    const { data } = await list("/v1/usage", { as: { appId: "app_1" } });
+    expect(data.map(({ requests, cost }) => [requests, cost])).toEqual([[1, 1.5]]);
+  });
+
+  test("of a key is that key's usage alone", async () => {
+    const { data } = await list("/v1/keys/key_2/usage?group_by=key");
+    expect(data.map(({ start, key, requests }) => [start, key, requests])).toEqual([[september + day, "key_2", 1]]);
+  });
+
+  test.each(["key_none", "key_of_2", "key_test"])("there is no usage of %s, which is not here", async (id) => {
+    const response = await get(`/v1/keys/${id}/usage`);
+    expect(response.status).toBe(404);
+    expect(await response.json()).toMatchObject({ error: { code: "not_found" } });
+  });
+
+  test("a wrong parameter is refused by name", async () => {
+    for (const search of ["bucket=week", "limit=1001", "limit=0", "cursor=x", "group_by=all", "start=x", "page=2"]) {
+      const response = await get(`/v1/usage?${search}`);
+      expect(response.status).toBe(400);
+      const { error } = z.object({ error: z.object({ message: z.string() }) }).parse(await response.json());
+      expect(error.message).toStartWith(`${search.split("=")[0]}: `);
+    }
+  });
+});
+
+describe("what just ended", () => {
+  test("is written before the report is read", async () => {
+    const flush = async () => {
+      await Bun.sleep(20);
+      await used({ account_id: "acct_late", requests: 7 });
+    };
+    const as = { account: accountFor({ id: "acct_late" }) };
+    expect((await list("/v1/usage", { as, flush })).data).toMatchObject([{ requests: 7 }]);
+  });
+
+  test("does not keep the report waiting where the database cannot be written", async () => {
+    const failing = () => Promise.reject(new Error("disk full"));
+    expect((await list("/v1/usage", { flush: failing })).data).toHaveLength(2);
+    const startedMs = performance.now();
+    expect((await list("/v1/usage", { flush: () => new Promise(() => {}) })).data).toHaveLength(2);
+    expect(performance.now() - startedMs).toBeWithin(900, 5_000);
+  });
+});
+
+describe("CSV", () => {
+  test("has a header, times that people read, plain decimals, and no cell that runs as a formula", async () => {
+    const response = await get("/v1/usage?group_by=model,app", { accept: "text/csv" });
+    expect(response.headers.get("content-type")).toBe("text/csv; charset=utf-8");
+    expect(response.headers.get("vary")).toBe("Origin, Accept");
+    expect((await response.text()).split("\r\n")).toEqual([
+      "start,end,model,app,requests,prompt_tokens,completion_tokens,total_tokens,cost,errors",
+      "2026-09-01T00:00:00Z,2026-09-02T00:00:00Z,'=b,app_1,1,10,5,15,1.5,0",
+      "2026-09-01T00:00:00Z,2026-09-02T00:00:00Z,a,,2,10,5,15,0.000000001,1",
+      "2026-09-02T00:00:00Z,2026-09-03T00:00:00Z,a,,1,10,5,15,0,0",
+      "",
+    ]);
+    expect(ended).toEqual(["ok"]);
+  });
+
+  test("of nothing is the header", async () => {
+    const as = { account: accountFor({ id: "acct_none" }) };
+    const text = await (await get("/v1/usage", { accept: "text/csv", as })).text();
+    expect(text).toBe("start,end,requests,prompt_tokens,completion_tokens,total_tokens,cost,errors\r\n");
+  });
+
+  const many = { account: accountFor({ id: "acct_many" }) };
+
+  test("has all rows, whatever the size of a page", async () => {
+    const response = await get("/v1/usage?group_by=model&limit=2", { accept: "text/csv", as: many });
+    const models = (await response.text())
+      .split("\r\n")
+      .slice(1, -1)
+      .map((line) => line.split(",")[2]);
+    expect(models).toHaveLength(2_500);
+    expect(new Set(models).size).toBe(2_500);
+  });
+
+  test("is an error answer where the report fails at once, and breaks off where it fails later", async () => {
+    let calls = 0;
+    const failingAt = (call: number): UsageReports => ({
+      report: (query, page) => (++calls === call ? Promise.reject(new Error("SECRET")) : reports.report(query, page)),
+    });
+    const first = await get("/v1/usage?group_by=model", { accept: "text/csv", as: many, reports: failingAt(1) });
+    expect(first.status).toBe(500);
+    expect(await first.text()).not.toContain("SECRET");
+    calls = 0;
+    const second = await get("/v1/usage?group_by=model", { accept: "text/csv", as: many, reports: failingAt(2) });
+    expect(second.status).toBe(200);
+    expect(await second.text().catch(() => "broken off")).toBe("broken off");
+    expect(ended).toEqual(["internal_error"]);
+  });
+
+  test("is not read on from the database for a client that does not read, nor for one that left", async () => {
+    let calls = 0;
+    const endless: UsageReports = {
+      async report(query, { limit }) {
+        calls++;
+        const [one] = await reports.report(query, { after: undefined, limit: 1 });
+        if (!one) throw new Error("no row");
+        return Array.from({ length: limit }, () => ({ ...one, groups: { model: "m".repeat(200) } }));
+      },
+    };
+    const path = "/v1/usage?group_by=model";
+    const response = await get(path, { accept: "text/csv", as: many, reports: endless });
+    let last = -1;
+    while (last !== calls) {
+      last = calls;
+      await Bun.sleep(50);
+    }
+    // What the kernel's buffers take, and not the whole of an endless report.
+    expect(calls).toBeLessThan(200);
+    await response.body?.cancel();
+    const endMs = performance.now() + 5_000;
+    while (ended.length === 0 && performance.now() < endMs) await Bun.sleep(5);
+    // Both the request and the stream are told; the log line is one.
+    await Bun.sleep(20);
+    expect(ended).toEqual(["ok"]);
+    expect(calls).toBeLessThan(last + 5);
+  });
+});

@@ -1,0 +1,117 @@
+// A credential that is revoked while it is in steady use: refused within a second, and never again served.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+
+let upstream: ScriptedUpstream;
+let server: TestServer;
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+  server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+});
+
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await upstream[Symbol.asyncDispose]();
+});
+
+interface Made {
+  id: string;
+  key: string;
+}
+
+async function makeKey(by: string, body: Record<string, unknown> = {}): Promise<Made> {
+  const response = await server.request("/v1/keys", {
+    body: { name: "Steady", scopes: ["chat:write", "keys:manage", "models:read"], ...body },
+    headers: { authorization: `Bearer ${by}` },
+  });
+  expect(response.status).toBe(200);
+  return (await response.json()) as Made;
+}
+
+/** Steady load with one credential by several clients; when each answer began, and its status. */
+function load(credential: string) {
+  const seen: { sentAt: number; status: number }[] = [];
+  let running = true;
+  const clients = Array.from({ length: 8 }, async () => {
+    while (running) {
+      const sentAt = performance.now();
+      const response = await server.request("/v1/chat/completions", {
+        body: { model: "upstream-model", messages: [{ role: "user", content: "x" }] },
+        headers: { authorization: `Bearer ${credential}` },
+      });
+      await response.text();
+      seen.push({ sentAt, status: response.status });
+    }
+  });
+  return {
+    seen,
+    async stop() {
+      running = false;
+      await Promise.all(clients);
+    },
+  };
+}
+
+const revokeOverHttp = async ({ id }: Made) => {
+  const response = await server.request(`/v1/keys/${id}`, { method: "DELETE" });
+  expect(response.status).toBe(200);
+};
+
+/** As another process on this machine would, with nobody to tell the server. */
+const revokeInDatabase = async ({ id }: Made) => {
+  const { Database } = await import("bun:sqlite");
+  const db = new Database(`${server.dataDir}/headrace.db`);
+  db.run("PRAGMA busy_timeout = 5000");
+  db.transaction(() => {
+    db.run("UPDATE api_keys SET revoked_at = ? WHERE id = ?", [Math.floor(Date.now() / 1000), id]);
+    db.run("UPDATE credential_revision SET revision = revision + 1");
+  }).immediate();
+  db.close();
+};
+
+async function tokenOf(key: string): Promise<string> {
+  const response = await server.request("/v1/auth/token", { body: { api_key: key } });
+  expect(response.status).toBe(200);
+  return ((await response.json()) as { access_token: string }).access_token;
+}
+
+test.each([
+  { what: "a key", credentialOf: async (key: string) => key, revoke: revokeOverHttp, withinMs: 0 },
+  { what: "a token of the key", credentialOf: tokenOf, revoke: revokeOverHttp, withinMs: 0 },
+  {
+    what: "a key made by the key",
+    credentialOf: async (key: string) => (await makeKey(key, { scopes: ["chat:write"] })).key,
+    revoke: revokeOverHttp,
+    withinMs: 0,
+  },
+  {
+    what: "a key that another process revokes",
+    credentialOf: async (key: string) => key,
+    revoke: revokeInDatabase,
+    withinMs: 1_000,
+  },
+  {
+    what: "a token whose key another process revokes",
+    credentialOf: tokenOf,
+    revoke: revokeInDatabase,
+    withinMs: 1_000,
+  },
+])(
+  "$what is refused at once or within its bound, under steady load, and stays refused",
+  async ({ credentialOf, revoke, withinMs }) => {
+    const made = await makeKey(server.key);
+    const steady = load(await credentialOf(made.key));
+    await Bun.sleep(200);
+    expect(steady.seen.length).toBeGreaterThan(20);
+    expect(steady.seen.every(({ status }) => status === 200)).toBe(true);
+    await revoke(made);
+    const revokedAt = performance.now();
+    await Bun.sleep(withinMs + 500);
+    await steady.stop();
+    const late = steady.seen.filter(({ sentAt }) => sentAt > revokedAt + withinMs);
+    expect(late.length).toBeGreaterThan(20);
+    expect(new Set(late.map(({ status }) => status))).toEqual(new Set([401]));
+  },
+);

@@ -1,0 +1,57 @@
+// A principal and what it is made of, for unit tests; each test changes what it is about.
+import type { Account } from "../../src/domain/account.ts";
+import type { ApiKeyRecord, Principal } from "../../src/domain/principal.ts";
+import { accountScopes } from "../../src/domain/scope.ts";
+
+export function accountFor(changes: Partial<Account> = {}): Account {
+  return {
+    id: "acct_1",
+    name: "An account",
+    tier: "pro",
+    status: "active",
+    overrides: {},
+    storeChats: false,
+    createdAt: 1,
+    ...changes,
+  };
+}
+
+export function keyRecordFor(changes: Partial<ApiKeyRecord> = {}): ApiKeyRecord {
+  const id = changes.id ?? "key_1";
+  return {
+    id,
+    accountId: "acct_1",
+    name: "A key",
+    environment: "live",
+    digest: `digest of ${id}`,
+    prefix: "sk_live_hr_",
+    last4: "abcd",
+    scopes: accountScopes,
+    createdBy: null,
+    parentId: null,
+    limitId: id,
+    createdAt: 1,
+    expiresAt: null,
+    revokedAt: null,
+    lastUsedAt: null,
+    allowedIps: [],
+    rateLimit: null,
+    rateLimitWindow: null,
+    monthlyTokens: null,
+    monthlySpend: null,
+    ...changes,
+  };
+}
+
+export function principalFor(changes: Partial<Principal> = {}): Principal {
+  const key = keyRecordFor();
+  return {
+    account: accountFor(),
+    keys: [key],
+    environment: key.environment,
+    scopes: new Set(key.scopes),
+    appId: null,
+    limits: { requests: [], tokens: [], quotas: [] },
+    ...changes,
+  };
+}
