@@ -1,12 +1,18 @@
 // The program: arguments to one command.
 import { Command } from "commander";
 import packageJson from "../package.json" with { type: "json" };
+import { registerChat } from "./cli/chat.ts";
+import { registerCompletion } from "./cli/completion.ts";
 import { createContext } from "./cli/context.ts";
 import { registerEngine } from "./cli/engine.ts";
+import { registerKeys } from "./cli/keys.ts";
 import { registerModels } from "./cli/models.ts";
 import { registerPull } from "./cli/pull.ts";
 import { registerServe } from "./cli/serve.ts";
+import { registerStatus } from "./cli/status.ts";
 import { CliError, exitCodes, printable, reportError } from "./cli/terminal.ts";
+import { registerTiers } from "./cli/tiers.ts";
+import { registerUsage } from "./cli/usage.ts";
 import { nearest } from "./config/problems.ts";
 import { processEnvironment } from "./config.ts";
 
@@ -20,6 +26,12 @@ registerServe(program, context);
 registerPull(program, context);
 registerEngine(program, context);
 registerModels(program, context);
+registerChat(program, context);
+registerKeys(program, context);
+registerUsage(program, context);
+registerTiers(program, context);
+registerStatus(program, context);
+registerCompletion(program, context);
 
 try {
   refuseUnknownCommand(process.argv[2]);

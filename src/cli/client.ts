@@ -1,10 +1,11 @@
-// Finds the server that a command is to talk to, and the key for it; sends requests and explains what goes wrong.
+// Finds the server that a command is to talk to, and the key for it.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { z } from "zod";
+import { parseJson } from "./api-request.ts";
 import type { CliContext } from "./context.ts";
-import { CliError, exitCodes, printable } from "./terminal.ts";
+import { CliError, exitCodes } from "./terminal.ts";
 
 export interface ConnectionOptions {
   baseUrl?: string;
@@ -18,10 +19,11 @@ export interface Connection {
   apiKey: string;
   /** Where the key came from, for messages. */
   keySource: string;
+  /** The data directory whose credentials.json has the key, where it came from there. */
+  storedIn?: string;
 }
 
 const localBaseUrl = "http://127.0.0.1:7545/v1";
-const requestTimeoutMs = 30_000;
 const startCommand = "headrace serve";
 
 /** Help text on the connection, the same for every command that has one. */
@@ -41,10 +43,11 @@ export function addConnectionOptions(command: Command): Command {
 /** Rejects with a CliError that says what to set when no server or no key is known. */
 export async function findConnection(context: CliContext, options: ConnectionOptions): Promise<Connection> {
   const { env } = context;
-  const path = join(await context.dataDir(options.dataDir), "credentials.json");
+  const dataDir = await context.dataDir(options.dataDir);
+  const path = join(dataDir, "credentials.json");
   const given = givenBaseUrl(options, env);
   const givenKey = options.apiKeyStdin
-    ? { key: (await context.readLine()).trim(), source: "standard input" }
+    ? { key: (await context.input.readLine()).trim(), source: "standard input" }
     : { key: env["HEADRACE_API_KEY"]?.trim() ?? "", source: "HEADRACE_API_KEY" };
   if (options.apiKeyStdin && givenKey.key === "") {
     throw new CliError(
@@ -67,57 +70,7 @@ export async function findConnection(context: CliContext, options: ConnectionOpt
       `No API key is known for ${baseUrl}. Set HEADRACE_API_KEY, or pipe the key in with --api-key-stdin.`,
     );
   }
-  return { baseUrl, apiKey: checkedKey(stored.apiKey, path), keySource: path };
-}
-
-/** The JSON of a successful answer. Rejects with a CliError, or with the reason of `signal`. */
-export async function getJson(connection: Connection, path: string, signal: AbortSignal): Promise<unknown> {
-  const { baseUrl, apiKey } = connection;
-  let response: Response;
-  let text: string;
-  try {
-    response = await fetch(`${baseUrl}${path}`, {
-      headers: { authorization: `Bearer ${apiKey}`, accept: "application/json" },
-      // The key must not follow a redirect to somewhere else.
-      redirect: "manual",
-      signal: AbortSignal.any([signal, AbortSignal.timeout(requestTimeoutMs)]),
-    });
-    text = await response.text();
-  } catch (error) {
-    signal.throwIfAborted();
-    throw unreachable(error, baseUrl);
-  }
-  const json = parseJson(text);
-  if (response.ok && json !== undefined) return json;
-  throw refusal(response.status, json, connection);
-}
-
-const apiError = z.object({ error: z.object({ message: z.string() }) });
-
-function refusal(status: number, json: unknown, connection: Connection): CliError {
-  const { baseUrl, keySource } = connection;
-  const told = apiError.safeParse(json);
-  if (status === 401) {
-    return new CliError(
-      `${baseUrl} refused the API key from ${keySource} (401). Is it of this server, and neither expired nor revoked?`,
-    );
-  }
-  if (status >= 300 && status < 400) {
-    return new CliError(
-      `${baseUrl} redirects elsewhere (${status}). Give the final address: redirects are not followed.`,
-    );
-  }
-  if (told.success) return new CliError(`${baseUrl}: ${printable(told.data.error.message)} (${status})`);
-  const hint = /\/v1$/.test(baseUrl) ? "Is something else listening there?" : "The base URL of a Headrace ends in /v1.";
-  return new CliError(`${baseUrl} answered ${status} with something that is no answer of this API. ${hint}`);
-}
-
-function unreachable(error: unknown, baseUrl: string): CliError {
-  if (error instanceof Error && error.name === "TimeoutError") {
-    return new CliError(`${baseUrl} did not answer within ${requestTimeoutMs / 1000} s.`);
-  }
-  const code = error instanceof Error && "code" in error ? ` (${String(error.code)})` : "";
-  return new CliError(`No server answers at ${baseUrl}${code}. Start it with: ${startCommand}`);
+  return { baseUrl, apiKey: checkedKey(stored.apiKey, path), keySource: path, storedIn: dataDir };
 }
 
 function givenBaseUrl(options: ConnectionOptions, env: CliContext["env"]): string | undefined {
@@ -161,12 +114,4 @@ async function readCredentials(path: string): Promise<{ baseUrl: string; apiKey:
     throw new CliError(`${path} is damaged. Delete it and start ${startCommand} again, or set HEADRACE_API_KEY.`);
   }
   return { baseUrl: checkedBaseUrl(parsed.data.base_url, path), apiKey: parsed.data.api_key };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,6 +1,6 @@
 // What every command is given of the world outside, so that a test can give it another.
-import { createInterface } from "node:readline";
 import { loadDataDir, loadPullSource, type PullSource } from "../config.ts";
+import { type CliInput, standardInput } from "./input.ts";
 import { createTerminal, type Env, type Terminal } from "./terminal.ts";
 
 export interface CliContext {
@@ -12,8 +12,9 @@ export interface CliContext {
   dataDir(flag: string | undefined): Promise<string>;
   /** Throws a ConfigError. */
   pullSource(): PullSource;
-  /** The first line of standard input, without its end; empty when there is none. */
-  readLine(): Promise<string>;
+  input: CliInput;
+  /** Milliseconds since the Unix epoch. */
+  nowMs(): number;
 }
 
 /** 128 + SIGPIPE, as of a program that the signal ends. */
@@ -21,13 +22,15 @@ const brokenPipeCode = 141;
 
 /** The real world, seen through the environment that config.ts hands out. */
 export function createContext(env: Env): CliContext {
+  bypassProxyForLoopback(env);
   return {
     env,
     begin: endWhenUnread,
     terminal: createTerminal(process.stdout, process.stderr, env),
     dataDir: (flag) => loadDataDir({ flags: { dataDir: flag }, env }),
     pullSource: () => loadPullSource(env),
-    readLine: readStandardInput,
+    input: standardInput(),
+    nowMs: Date.now,
   };
 }
 
@@ -41,11 +44,10 @@ function endWhenUnread(): void {
   }
 }
 
-async function readStandardInput(): Promise<string> {
-  const lines = createInterface({ input: process.stdin, terminal: false });
-  for await (const line of lines) {
-    lines.close();
-    return line;
-  }
-  return "";
+/** Bun would send even a request to this machine, with its API key, to the proxy that the environment names. */
+function bypassProxyForLoopback(env: Env): void {
+  const hosts = [env["NO_PROXY"] ?? env["no_proxy"] ?? "", "localhost", "127.0.0.1", "::1"].filter(
+    (host) => host !== "",
+  );
+  Object.assign(env, { NO_PROXY: hosts.join(","), no_proxy: hosts.join(",") });
 }

@@ -1,7 +1,14 @@
 // `headrace models`: lists what a running server serves.
 import type { Command } from "commander";
 import { z } from "zod";
-import { addConnectionOptions, type ConnectionOptions, connectionHelp, findConnection, getJson } from "./client.ts";
+import { requestJson } from "./api-request.ts";
+import {
+  addConnectionOptions,
+  type Connection,
+  type ConnectionOptions,
+  connectionHelp,
+  findConnection,
+} from "./client.ts";
 import type { CliContext } from "./context.ts";
 import { CliError, formatTable, interruptible } from "./terminal.ts";
 
@@ -47,26 +54,34 @@ const modelList = z.object({
   ),
 });
 
-type ListedModel = z.infer<typeof modelList>["data"][number];
+export type ListedModel = z.infer<typeof modelList>["data"][number];
+
+/** The models that the connection's key may use. */
+export async function readModels(connection: Connection, signal: AbortSignal): Promise<readonly ListedModel[]> {
+  return understoodModels(await requestJson(connection, "/models", signal), connection);
+}
+
+function understoodModels(answer: unknown, { baseUrl }: Connection): readonly ListedModel[] {
+  const list = modelList.safeParse(answer);
+  if (list.success) return list.data.data;
+  throw new CliError(`${baseUrl} answered with JSON that is no model list. Is it a Headrace?`);
+}
 
 async function listModels(context: CliContext, options: ModelsOptions): Promise<void> {
   context.begin();
   const { terminal } = context;
   const connection = await findConnection(context, options);
-  const answer = await interruptible((signal) => getJson(connection, "/models", signal));
-  const list = modelList.safeParse(answer);
-  if (!list.success) {
-    throw new CliError(`${connection.baseUrl} answered with JSON that is no model list. Is it a Headrace?`);
-  }
+  const answer = await interruptible((signal) => requestJson(connection, "/models", signal));
+  const models = understoodModels(answer, connection);
   if (options.json) {
     terminal.print(JSON.stringify(rawList.parse(answer).data, undefined, 2));
     return;
   }
-  if (list.data.data.length === 0) {
+  if (models.length === 0) {
     terminal.note("The server serves no model to this key. Fetch one with: headrace pull hf:Qwen/Qwen3-0.6B-GGUF");
     return;
   }
-  const rows = list.data.data.map((model) => [
+  const rows = models.map((model) => [
     model.id,
     capabilitiesOf(model),
     model.context_length == null ? "-" : String(model.context_length),

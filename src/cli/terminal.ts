@@ -32,6 +32,8 @@ export interface Terminal {
   print(line: string): void;
   /** Notes and errors: what a person reads. */
   note(line: string): void;
+  /** Where answers go that arrive piece by piece. */
+  stdout: OutputStream;
   /** Where progress goes. */
   stderr: OutputStream;
   /** Whether a person watches standard error, so that a line may be drawn again. */
@@ -59,6 +61,7 @@ export function createTerminal(stdout: OutputStream, stderr: OutputStream, env: 
   return {
     print: (line) => void stdout.write(`${line}\n`),
     note: (line) => void stderr.write(`${line}\n`),
+    stdout,
     stderr,
     interactive: stderr.isTTY === true && !dumb,
     unicode: process.platform !== "linux" || /utf-?8/i.test(locale),
@@ -78,18 +81,45 @@ export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, "");
 }
 
-/** Columns wide enough for their longest cell, two blanks apart; the header in bold. Cells are made printable. */
-export function formatTable(header: readonly string[], rows: readonly (readonly string[])[], style: Style): string {
+/**
+ * The same for text of several lines: its ends of lines and tabs stay, and the joiners that some scripts and emoji are
+ * written with.
+ */
+export function printableText(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) =>
+    /[\n\t\u200c\u200d]/.test(character) ? character : "",
+  );
+}
+
+/**
+ * Columns wide enough for their longest cell, two blanks apart; the header in bold, the columns of `figures` (by number,
+ * from 0) flush right. Cells are made printable.
+ */
+export function formatTable(
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+  style: Style,
+  figures: readonly number[] = [],
+): string {
   const clean = [header, ...rows].map((row) => row.map(printable));
   const widths = header.map((_, column) => Math.max(...clean.map((row) => Bun.stringWidth(row[column] ?? ""))));
   const lines = clean.map((row) =>
     row
-      .map((cell, column) => cell + " ".repeat(Math.max(0, (widths[column] ?? 0) - Bun.stringWidth(cell))))
+      .map((cell, column) => {
+        const padding = " ".repeat(Math.max(0, (widths[column] ?? 0) - Bun.stringWidth(cell)));
+        return figures.includes(column) ? padding + cell : cell + padding;
+      })
       .join("  ")
       .trimEnd(),
   );
   const [first = "", ...others] = lines;
   return [style.bold(first), ...others].join("\n");
+}
+
+/** Names in a column, what they stand for beside them, two blanks in. Both are made printable. */
+export function formatFacts(facts: readonly (readonly [name: string, value: string])[], style: Style): string {
+  const width = Math.max(...facts.map(([name]) => name.length));
+  return facts.map(([name, value]) => `  ${style.dim(name.padEnd(width))}  ${printable(value)}`.trimEnd()).join("\n");
 }
 
 /** `8 s`, `2 min 05 s`, `1 h 03 min`. */

@@ -1,0 +1,35 @@
+// Events of a stream, however the network cuts them.
+import { expect, test } from "bun:test";
+import { readEvents } from "./event-stream.ts";
+
+async function* pieces(text: string, size: number): AsyncGenerator<Uint8Array> {
+  const bytes = new TextEncoder().encode(text);
+  for (let start = 0; start < bytes.length; start += size) yield bytes.subarray(start, start + size);
+}
+
+async function eventsOf(text: string, size: number): Promise<string[]> {
+  const events: string[] = [];
+  for await (const event of readEvents(pieces(text, size))) events.push(event);
+  return events;
+}
+
+const stream = ": keep-alive\n\ndata: one é\n\nevent: x\nid: 7\ndata:two\ndata: lines\n\n\ndata: [DONE]\n\n";
+
+test.each([1, 2, 3, 7, 1000])(
+  "come out whole in pieces of %p bytes, comments and other fields dropped",
+  async (size) => {
+    expect(await eventsOf(stream, size)).toEqual(["one é", "two\nlines", "[DONE]"]);
+  },
+);
+
+test.each(["\r\n", "\r"])("end with %j too", async (end) => {
+  for (const size of [1, 2, 5, 1000]) {
+    // One more line: a CR at the very end could be half of a CRLF.
+    expect(await eventsOf(`${stream.replaceAll("\n", end)}:${end}`, size)).toEqual(["one é", "two\nlines", "[DONE]"]);
+  }
+});
+
+test("an event that never ends is refused", async () => {
+  const endless = `data: ${"x".repeat(9 * 1024 * 1024)}`;
+  await expect(eventsOf(endless, 1024 * 1024)).rejects.toThrow("an event is longer than");
+});
