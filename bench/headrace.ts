@@ -111,7 +111,15 @@ function configuration(upstreamPort: number): string {
   - { name: mock, url: "http://127.0.0.1:${upstreamPort}/v1", api_key: sk-bench-upstream-key }
 models:
   - id: ${renamedModel}
+    price: { input: 1, output: 2 }
     deployments: [{ upstream: mock, model: ${upstreamModel} }]
+# Every limit is in force, and none is reached.
+tiers:
+  - name: enterprise
+    requests_per_minute: 100000000
+    tokens_per_minute: 10000000000
+    monthly_tokens: 1000000000000
+    monthly_spend: 1000000
 `;
 }
 

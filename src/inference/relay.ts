@@ -2,7 +2,7 @@
 import { GatewayError } from "../domain/errors.ts";
 import { type CompletionNames, readAnswer } from "./answer.ts";
 import type { DecodedRequest, Dispatched } from "./dispatch.ts";
-import { SseParser } from "./sse.ts";
+import { SseParser } from "../domain/sse.ts";
 import { ChunkTranslator, type StreamObservation, wholeAsChunk } from "./stream-chunks.ts";
 
 export interface RelayOptions {

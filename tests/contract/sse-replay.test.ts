@@ -1,7 +1,7 @@
 // Recorded streams of real model servers, cut at every byte: parser and relay always give the same events.
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../src/domain/errors.ts";
-import { SseParser } from "../../src/inference/sse.ts";
+import { SseParser } from "../../src/domain/sse.ts";
 import { expectGolden } from "./golden.ts";
 import { byteByByte, type ClientEvent, clientEvents, recordings, replay, splitAt } from "./replay.ts";
 

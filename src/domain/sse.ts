@@ -1,4 +1,4 @@
-// Server-Sent Events as they arrive from an engine, whatever the cuts between network reads.
+// Server-Sent Events as they arrive, whatever the cuts between network reads.
 
 /** One longer event is an attack or a fault: no token, and no image that a model draws, comes near it. */
 const maxEventLength = 8 * 1024 * 1024;
