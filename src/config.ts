@@ -166,6 +166,14 @@ export async function loadDataDir(inputs: ConfigInputs = {}): Promise<string> {
     : resolvePath(value, from === "file" ? dirname(file.path) : cwd, env);
 }
 
+/** HEADRACE_SECRET as 64 hex digits, for commands on the server's own files; undefined where unset. Throws a ConfigError. */
+export function loadSecretHex(env: Env = process.env): string | undefined {
+  const reader = new OptionReader({ flags: {}, env, file: undefined });
+  const secret = reader.take(options.secret).value;
+  throwIfAny(reader.problems);
+  return secret === undefined ? undefined : decodeSecret(secret);
+}
+
 /** Where `headrace pull` fetches from: HF_ENDPOINT (a mirror) and HF_TOKEN. Throws a ConfigError. */
 export function loadPullSource(env: Env = process.env): PullSource {
   const { source, problems } = readPullSource(env);

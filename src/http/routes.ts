@@ -1,5 +1,6 @@
 // The one route table, in the order of the reference page.
 import { type AccountRouteDeps, accountRoutes } from "./account-routes.ts";
+import { type AdminRouteDeps, adminRoutes } from "./admin-routes.ts";
 import { type ChatRouteDeps, chatRoutes } from "./chat-routes.ts";
 import { type InferenceRouteDeps, inferenceRoutes } from "./inference-routes.ts";
 import { type KeyRouteDeps, keyRoutes } from "./key-routes.ts";
@@ -15,7 +16,8 @@ export type RouteDeps = InferenceRouteDeps &
   UsageRouteDeps &
   AccountRouteDeps &
   Omit<KeyRouteDeps, "limits"> &
-  Omit<TokenRouteDeps, "limits"> &
+  TokenRouteDeps &
+  AdminRouteDeps &
   Omit<ServiceRouteDeps, "routes">;
 
 export function createRoutes(deps: RouteDeps): readonly Route[] {
@@ -28,6 +30,7 @@ export function createRoutes(deps: RouteDeps): readonly Route[] {
     ...accountRoutes(deps),
     ...keyRoutes(reading),
     ...tokenRoutes(reading),
+    ...adminRoutes(deps),
     ...serviceRoutes({ ...deps, routes: () => routes }),
   ];
   return routes;

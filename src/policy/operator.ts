@@ -1,13 +1,17 @@
 // What holds for operators whatever they do: an app is none, and none locks itself out.
-import { GatewayError } from "../domain/errors.ts";
+
 import type { Account } from "../domain/account.ts";
+import { GatewayError } from "../domain/errors.ts";
 import type { ApiKeyRecord, Principal } from "../domain/principal.ts";
 import { requireScope } from "./authorize.ts";
 
 export function requireOperator(principal: Principal): void {
   requireScope(principal, "admin:manage");
   if (principal.appId === null) return;
-  throw new GatewayError("permission_denied", "Apps cannot operate the installation; use an API key with admin:manage.");
+  throw new GatewayError(
+    "permission_denied",
+    "Apps cannot operate the installation; use an API key with admin:manage.",
+  );
 }
 
 /** The keys behind the one in the request count as well: with any of them it ends. */

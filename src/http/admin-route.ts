@@ -1,0 +1,40 @@
+// What the operators' endpoints have in common: their scope, and where a change comes from.
+import type { Clock } from "../domain/clock.ts";
+import type { Principal } from "../domain/principal.ts";
+import type { Origin } from "../policy/audit.ts";
+import { requireOperator } from "../policy/operator.ts";
+import type { BodyLimits } from "./body.ts";
+import type { Exchange, RouteDoc, ScopedRoute } from "./route.ts";
+
+export interface AdminBaseDeps {
+  clock: Clock;
+  /** Read for every request: a reload may change them. */
+  requestLimits(): BodyLimits;
+}
+
+export type AdminDoc = Omit<RouteDoc, "tag">;
+
+export const bodyErrors = ["invalid_request", "request_too_large", "unsupported_media_type"] as const;
+
+/** Binds the endpoints of one noun to what they need. */
+export function adminRouter<Deps>(deps: Deps) {
+  return (
+    method: ScopedRoute["method"],
+    path: string,
+    doc: AdminDoc,
+    handle: (exchange: Exchange, principal: Principal, deps: Deps) => Response | Promise<Response>,
+  ): ScopedRoute => ({
+    method,
+    path,
+    access: "admin:manage",
+    doc: { ...doc, tag: "Administration", errors: [...(doc.errors ?? []), "permission_denied"] },
+    handle(exchange, principal) {
+      requireOperator(principal);
+      return handle(exchange, principal, deps);
+    },
+  });
+}
+
+export function originOf({ clientAddress, requestId }: Exchange, { clock }: AdminBaseDeps): Origin {
+  return { nowSeconds: clock.nowSeconds(), clientAddress, requestId };
+}

@@ -1,0 +1,65 @@
+// The operators' endpoints for the keys that sign access tokens; their private parts are shown to nobody.
+import { z } from "zod";
+import type { Principal } from "../domain/principal.ts";
+import { unixSeconds } from "../domain/wire.ts";
+import type { SigningKeyInfo, SigningKeys } from "../policy/signing-keys.ts";
+import { type AdminBaseDeps, type AdminDoc, adminRouter, originOf } from "./admin-route.ts";
+import type { Exchange, ScopedRoute } from "./route.ts";
+
+export interface AdminSigningKeyDeps extends AdminBaseDeps {
+  signingKeys: Pick<SigningKeys, "list" | "rotate">;
+}
+
+const signingKeyShape = z
+  .object({
+    object: z.literal("signing_key"),
+    id: z.string().describe("`kid` of the tokens that it signs."),
+    state: z
+      .enum(["upcoming", "signing", "verifying"])
+      .describe("Published and not used yet; in use; or there only for tokens that it signed before."),
+    created_at: unixSeconds,
+    active_at: unixSeconds.describe("When it begins to sign, Unix time in seconds."),
+    retires_at: unixSeconds.nullable().describe("When it is no longer published; null for the newest."),
+  })
+  .meta({ id: "SigningKey" });
+
+const signingKeyList = z
+  .object({ object: z.literal("list"), data: z.array(signingKeyShape) })
+  .meta({ id: "SigningKeyList" });
+
+export function adminSigningKeyRoutes(deps: AdminSigningKeyDeps): ScopedRoute[] {
+  const route = adminRouter(deps);
+  return [
+    route("GET", "/v1/admin/signing-keys", listDoc, list),
+    route("POST", "/v1/admin/signing-keys/rotate", rotateDoc, rotate),
+  ];
+}
+
+const listDoc: AdminDoc = {
+  operationId: "listSigningKeys",
+  summary: "List the keys that sign access tokens",
+  description: "Oldest first; without those that are retired. `/.well-known/jwks.json` has the public keys themselves.",
+  response: { description: "The keys.", json: signingKeyList },
+};
+
+function list(_exchange: Exchange, _principal: Principal, { signingKeys }: AdminSigningKeyDeps): Response {
+  const data = signingKeys.list().map(toWire);
+  return Response.json({ object: "list", data } satisfies z.infer<typeof signingKeyList>);
+}
+
+const rotateDoc: AdminDoc = {
+  operationId: "rotateSigningKey",
+  summary: "Replace the key that signs access tokens",
+  description:
+    "The new key is published at once and signs ten minutes later; tokens of the old one stay valid until they expire. While a new key is upcoming, the answer is that key. It also happens by itself every 90 days.",
+  response: { description: "The new key.", json: signingKeyShape },
+  errors: ["service_unavailable"],
+};
+
+async function rotate(exchange: Exchange, principal: Principal, deps: AdminSigningKeyDeps): Promise<Response> {
+  return Response.json(toWire(await deps.signingKeys.rotate(principal, originOf(exchange, deps))));
+}
+
+function toWire({ id, state, createdAt, activeAt, retiresAt }: SigningKeyInfo): z.infer<typeof signingKeyShape> {
+  return { object: "signing_key", id, state, created_at: createdAt, active_at: activeAt, retires_at: retiresAt };
+}

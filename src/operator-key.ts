@@ -1,0 +1,109 @@
+// Composes what makes an operator's key in a server's data directory, beside the server where one runs.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Account, AccountStore } from "./domain/account.ts";
+import { type Environment, parseApiKey } from "./domain/api-key.ts";
+import { GatewayError, StartError } from "./domain/errors.ts";
+import type { CreateKeyRequest, KeyWire } from "./domain/key-wire.ts";
+import type { SigningKey } from "./domain/signing-key.ts";
+import { createKeyAtConsole, toWire } from "./policy/manage-keys.ts";
+import { unseal } from "./policy/sealing.ts";
+import { SqlAccountStore } from "./storage/account-store.ts";
+import { readCredentials } from "./storage/credentials-file.ts";
+import type { Database } from "./storage/database.ts";
+import { openExistingDatabase } from "./storage/existing-database.ts";
+import { SqlKeyStore } from "./storage/key-store.ts";
+import { deriveKey, loadSecret } from "./storage/secret-file.ts";
+import { SqlSigningKeyStore } from "./storage/signing-key-store.ts";
+
+export interface OperatorKeyOptions {
+  dataDir: string;
+  /** As 64 hex digits; undefined: the one in the data directory. */
+  secretHex: string | undefined;
+  /** Undefined: that of the mode in which the server ran last. */
+  environment: Environment | undefined;
+  request: CreateKeyRequest;
+  nowSeconds: number;
+}
+
+export interface OperatorKey {
+  record: KeyWire;
+  /** The secret: shown once, never stored. */
+  key: string;
+  account: Account;
+}
+
+/** Throws a StartError that says why there is no key. */
+export async function makeOperatorKey(options: OperatorKeyOptions): Promise<OperatorKey> {
+  const { dataDir, request, nowSeconds } = options;
+  const db = await openExistingDatabase(join(dataDir, "headrace.db"));
+  try {
+    const secret = readSecret(dataDir, options.secretHex);
+    await requireSameSecret(db, secret, nowSeconds);
+    const account = await firstActiveAccount(new SqlAccountStore(db));
+    const { record, key, event } = createKeyAtConsole(
+      request,
+      { accountId: account.id, environment: options.environment ?? usualEnvironment(dataDir) },
+      { pepper: deriveKey(secret, "api-key-pepper-v1"), origin: { nowSeconds, clientAddress: null, requestId: null } },
+    );
+    await new SqlKeyStore(db).insertKey(record, event);
+    return { record: toWire(record, [], nowSeconds), key, account };
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    throw new StartError(error.detail === undefined ? error.message : `${error.message} (${error.detail})`);
+  } finally {
+    await db.close();
+  }
+}
+
+/** Never makes one: a key under a secret that the server does not have would be refused. */
+function readSecret(dataDir: string, secretHex: string | undefined): Uint8Array {
+  if (secretHex !== undefined) return Buffer.from(secretHex, "hex");
+  const file = join(dataDir, "secret");
+  if (!existsSync(file)) {
+    throw new StartError(`There is no file ${file}: set HEADRACE_SECRET to what the server is started with.`);
+  }
+  try {
+    return loadSecret(dataDir, undefined);
+  } catch (error) {
+    if (error instanceof StartError) throw error;
+    throw new StartError(`The file ${file} cannot be read: ${String(error)}`);
+  }
+}
+
+/** The server seals its signing keys under its secret: one that opens none of them is another. */
+async function requireSameSecret(db: Database, secret: Uint8Array, nowSeconds: number): Promise<void> {
+  const sealingKey = deriveKey(secret, "signing-key-seal-v1");
+  const opens = ({ id, sealedPrivateJwk }: SigningKey) => {
+    try {
+      return unseal(sealedPrivateJwk, sealingKey, id) !== "";
+    } catch {
+      return false;
+    }
+  };
+  const sealed = await new SqlSigningKeyStore(db).listSigningKeys(nowSeconds);
+  if (sealed.length === 0 || sealed.some(opens)) return;
+  throw new StartError(
+    "The secret is not the one that the server uses, so the server would refuse the key. Set HEADRACE_SECRET as for the server, or unset it where the server uses the file `secret` in the data directory.",
+  );
+}
+
+/** The keys of a suspended account are refused, and this has to help when an operator has lost all others. */
+async function firstActiveAccount(accounts: Pick<AccountStore, "listAccounts">): Promise<Account> {
+  const limit = 100;
+  let after: string | undefined;
+  for (;;) {
+    const page = await accounts.listAccounts({ after, limit });
+    const active = page.find(({ status }) => status === "active");
+    if (active) return active;
+    if (page.length < limit) {
+      throw new StartError("There is no active account yet: start the server once with `headrace serve`.");
+    }
+    after = page.at(-1)?.id;
+  }
+}
+
+function usualEnvironment(dataDir: string): Environment {
+  const key = readCredentials(dataDir)?.api_key;
+  return (key === undefined ? undefined : parseApiKey(key)) ?? "live";
+}

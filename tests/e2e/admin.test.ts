@@ -1,0 +1,511 @@
+// Operators on a running server: who is one, what their changes do to the very next request, and what the audit log has.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { scopes } from "../../src/domain/scope.ts";
+import { mismatches, type Schema } from "../contract/json-schema.ts";
+import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import { makeOperatorKey } from "../support/operator-key.ts";
+import { type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+
+interface Answer {
+  status: number;
+  headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: the test says itself what must be in it
+  body: any;
+}
+
+interface Document {
+  paths: Record<
+    string,
+    Record<string, { tags: string[]; responses: Record<string, { content: Record<string, { schema: Schema }> }> }>
+  >;
+  components: { schemas: Record<string, Schema> };
+}
+
+let upstream: ScriptedUpstream;
+let server: TestServer;
+let document: Document;
+let operator: string;
+/** Every secret that an answer or the command line has shown. */
+const secrets: string[] = [];
+/** Documented operations that a test saw succeed. */
+const seen = new Set<string>();
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+  const gold = "{ name: gold, requests_per_minute: 50, tokens_per_minute: null }";
+  server = await startHeadrace({ yaml: upstreamYaml(upstream, `tiers: [${gold}]\n`) });
+  document = (await (await fetch(`${server.url}/openapi.json`)).json()) as Document;
+  operator = await makeOperatorKey(server.dataDir);
+  secrets.push(operator, server.key);
+});
+
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await upstream[Symbol.asyncDispose]();
+});
+
+async function call(method: string, path: string, body?: unknown, key = operator): Promise<Answer> {
+  const headers = { authorization: `Bearer ${key}` };
+  const response = await server.request(path, { method, headers, ...(body === undefined ? {} : { body }) });
+  const answer: Answer = { status: response.status, headers: response.headers, body: await response.json() };
+  if (response.status === 200) requireDocumented(method, path, answer.body);
+  if (typeof answer.body.key === "string") secrets.push(answer.body.key);
+  return answer;
+}
+
+function requireDocumented(method: string, path: string, body: unknown): void {
+  const [plain = ""] = path.split("?");
+  const matches = (documented: string) =>
+    new RegExp(`^${documented.replace(/\{\w+\}/g, "[^/]+")}$`).test(plain) &&
+    document.paths[documented]?.[method.toLowerCase()];
+  // `signing-keys/rotate` rather than `{id}`: what has no placeholder comes first.
+  const found = Object.keys(document.paths)
+    .filter(matches)
+    .sort((a, b) => a.split("{").length - b.split("{").length)[0];
+  const operation = document.paths[found ?? ""]?.[method.toLowerCase()];
+  const schema = operation?.responses["200"]?.content["application/json"]?.schema;
+  if (!schema) throw new Error(`${method} ${path} is not documented`);
+  const resolve = (reference: string) => document.components.schemas[reference.split("/").at(-1) ?? ""] ?? {};
+  expect(mismatches(body, schema, resolve)).toEqual([]);
+  seen.add(`${method} ${found}`);
+}
+
+async function chat(key: string): Promise<number> {
+  const body = { model: "upstream-model", messages: [{ role: "user", content: "Hi" }] };
+  const response = await server.request("/v1/chat/completions", { body, headers: { authorization: `Bearer ${key}` } });
+  await response.text();
+  return response.status;
+}
+
+let accounts = 0;
+/** An account of its own for a test, with one key of the environment. */
+async function makeAccount(tier = "free", environment = "live") {
+  accounts += 1;
+  const account = (await call("POST", "/v1/admin/accounts", { name: `Account ${accounts}`, tier })).body;
+  const made = await call("POST", `/v1/admin/accounts/${account.id}/keys`, { name: "Key", environment });
+  expect(made.status).toBe(200);
+  return { id: account.id as string, key: made.body.key as string, keyId: made.body.id as string };
+}
+
+const audited = async (query: string) => (await call("GET", `/v1/admin/audit?${query}`)).body.data;
+
+describe("an operator is", () => {
+  test("whoever has a key of `headrace operator-key`, at once and without a restart", async () => {
+    const later = await makeOperatorKey(server.dataDir, ["--name", "Later", "--expires", "1h"]);
+    secrets.push(later);
+    expect(later).toStartWith("sk_dev_hr_");
+    expect((await call("GET", "/v1/admin/accounts", undefined, later)).status).toBe(200);
+    const [event] = await audited("action=key.created");
+    expect(event).toMatchObject({ actor: { type: "operator" }, client_address: null, detail: { name: "Later" } });
+  });
+
+  test("not the first key, which is told the scope that it lacks", async () => {
+    for (const [path, methods] of Object.entries(document.paths)) {
+      for (const [method, { tags }] of Object.entries(methods)) {
+        if (!tags.includes("Administration")) continue;
+        const { status, body } = await call(method.toUpperCase(), path.replace(/\{\w+\}/, "x"), undefined, server.key);
+        expect(status).toBe(403);
+        expect(body.error).toEqual({
+          message: "API key lacks required scope: admin:manage",
+          type: "permission_error",
+          code: "insufficient_scope",
+        });
+      }
+    }
+  });
+
+  test("not a key that one without admin:manage made or changed: it cannot grant what it lacks", async () => {
+    const wanted = { name: "Wider", scopes: ["admin:manage"] };
+    const refusals = [await call("POST", "/v1/keys", wanted, server.key)];
+    const own = (await call("POST", "/v1/keys", { name: "Own" }, server.key)).body;
+    refusals.push(await call("PATCH", `/v1/keys/${own.id}`, { scopes: wanted.scopes }, server.key));
+    for (const { status, body } of refusals) {
+      expect(status).toBe(403);
+      expect(body.error.message).toBe("API key lacks required scope: admin:manage");
+    }
+  });
+
+  test("not a key of an operator that was made without the scope, but one made with it", async () => {
+    const { id } = await makeAccount();
+    const make = async (more: object) =>
+      (await call("POST", `/v1/admin/accounts/${id}/keys`, { name: "K", environment: "live", ...more })).body.key;
+    expect((await call("GET", "/v1/admin/tiers", undefined, await make({}))).status).toBe(403);
+    const granted = await make({ scopes: ["admin:manage"] });
+    expect((await call("GET", "/v1/admin/tiers", undefined, granted)).status).toBe(200);
+  });
+
+  test("a token of such a key only where the scope was asked for by name", async () => {
+    const exchange = async (scope?: string) => {
+      const { body } = await call("POST", "/v1/auth/token", { api_key: operator, ...(scope ? { scope } : {}) });
+      secrets.push(body.access_token);
+      return body;
+    };
+    const plain = await exchange();
+    expect(new Set(plain.scope.split(" "))).toEqual(new Set(scopes.filter((scope) => scope !== "admin:manage")));
+    expect((await call("GET", "/v1/admin/tiers", undefined, plain.access_token)).status).toBe(403);
+    const full = await exchange("admin:manage");
+    expect((await call("GET", "/v1/admin/tiers", undefined, full.access_token)).status).toBe(200);
+  });
+});
+
+describe("accounts", () => {
+  test("are made, read, changed and listed", async () => {
+    const { status, body } = await call("POST", "/v1/admin/accounts", { name: " Shop " });
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      object: "account",
+      id: expect.stringMatching(/^acct_/),
+      name: "Shop",
+      tier: "free",
+      status: "active",
+      monthly_tokens: null,
+      monthly_spend: null,
+      store_chats: false,
+      created_at: expect.any(Number),
+    });
+    const path = `/v1/admin/accounts/${body.id}`;
+    const changes = {
+      name: "Web shop",
+      tier: "pro",
+      monthly_tokens: 500,
+      monthly_spend: "unlimited",
+      store_chats: true,
+    };
+    const changed = { ...body, ...changes };
+    expect((await call("PATCH", path, changes)).body).toEqual(changed);
+    expect((await call("GET", path)).body).toMatchObject(changed);
+    expect((await call("PATCH", path, { monthly_spend: null })).body).toEqual({ ...changed, monthly_spend: null });
+
+    const first = (await call("GET", "/v1/admin/accounts?limit=1")).body;
+    expect(first).toMatchObject({ object: "list", has_more: true, first_id: server.firstKey.record.accountId });
+    const rest = (await call("GET", `/v1/admin/accounts?limit=100&after=${first.last_id}`)).body;
+    expect(rest.data.map(({ id }: { id: string }) => id)).toContain(body.id);
+    expect(rest.has_more).toBe(false);
+  });
+
+  test("get another tier, and quota, that hold for the very next request", async () => {
+    const { id, key } = await makeAccount("free");
+    expect((await call("PUT", "/v1/admin/tiers/one", { requests_per_minute: 1, tokens_per_minute: null })).status).toBe(
+      200,
+    );
+    const path = `/v1/admin/accounts/${id}`;
+    await call("PATCH", path, { tier: "one" });
+    expect([await chat(key), await chat(key)]).toEqual([200, 429]);
+    await call("PUT", "/v1/admin/tiers/any", { requests_per_minute: null, tokens_per_minute: null });
+    await call("PATCH", path, { tier: "any" });
+    expect(await chat(key)).toBe(200);
+    await call("PATCH", path, { monthly_tokens: 0 });
+    expect(await chat(key)).toBe(403);
+    await call("PATCH", path, { monthly_tokens: null });
+    expect(await chat(key)).toBe(200);
+  });
+
+  test("show what they used this month, each environment apart", async () => {
+    const { id, key } = await makeAccount("pro");
+    await call("PATCH", `/v1/admin/accounts/${id}`, { monthly_tokens: 1_000_000 });
+    expect(await chat(key)).toBe(200);
+    const quota = await until(async () => {
+      const { body } = await call("GET", `/v1/admin/accounts/${id}`);
+      return body.quota.environments[0].tokens.used > 0 ? body.quota : undefined;
+    }, "the usage is counted");
+    expect(quota.period_end).toBeGreaterThan(quota.period_start);
+    const unused = { tokens: { limit: 1_000_000, used: 0 }, spend: { limit: null, used: 0 } };
+    expect(quota.environments).toEqual([
+      { environment: "live", tokens: { limit: 1_000_000, used: expect.any(Number) }, spend: unused.spend },
+      { environment: "test", ...unused },
+      // The limits of the tier do not hold there.
+      { environment: "dev", tokens: { limit: null, used: 0 }, spend: unused.spend },
+    ]);
+  });
+
+  test("that are suspended lose all keys and their tokens at once, and get them back", async () => {
+    const { id, key } = await makeAccount("pro");
+    const second = (await call("POST", `/v1/admin/accounts/${id}/keys`, { name: "B", environment: "live" })).body.key;
+    const token = (await call("POST", "/v1/auth/token", { api_key: key })).body.access_token;
+    const credentials = [key, second, token];
+    secrets.push(token);
+    const statuses = () => Promise.all(credentials.map(chat));
+    expect(await statuses()).toEqual([200, 200, 200]);
+    expect((await call("PATCH", `/v1/admin/accounts/${id}`, { status: "suspended" })).body.status).toBe("suspended");
+    expect(await statuses()).toEqual([401, 401, 401]);
+    await call("PATCH", `/v1/admin/accounts/${id}`, { status: "active" });
+    expect(await statuses()).toEqual([200, 200, 200]);
+  });
+
+  test("are never suspended by their own key", async () => {
+    const own = server.firstKey.record.accountId;
+    const { status, body } = await call("PATCH", `/v1/admin/accounts/${own}`, { status: "suspended", name: "Gone" });
+    expect(status).toBe(403);
+    expect(body.error.code).toBe("permission_denied");
+    expect((await call("GET", `/v1/admin/accounts/${own}`)).body).toMatchObject({ status: "active" });
+    expect((await call("GET", `/v1/admin/accounts/${own}`)).body.name).not.toBe("Gone");
+  });
+
+  test.each<[string, string, object, number, string]>([
+    ["POST", "", {}, 400, "name: is required"],
+    ["POST", "", { name: "A", tier: "platinum" }, 400, "known are free, pro, enterprise"],
+    ["POST", "", { name: "A", status: "active" }, 400, "status: is no member of this request"],
+    ["PATCH", "/acct_none", { name: "A" }, 404, "There is no account acct_none."],
+    ["PATCH", "/own", { tier: "platinum" }, 400, "known are free, pro, enterprise"],
+    ["PATCH", "/own", { status: "gone" }, 400, 'status: must be one of "active", "suspended"'],
+    ["PATCH", "/own", { monthly_tokens: -1 }, 400, "monthly_tokens: must be an integer from 0 to"],
+    ["PATCH", "/own", { monthly_tokens: "none" }, 400, 'or "unlimited"'],
+    ["PATCH", "/own", { monthly_spend: 1e12 }, 400, "monthly_spend: must be a number from 0 to 9000000"],
+    ["PATCH", "/own", { name: null }, 400, "name: must be a string of 1 to 100 characters (got null)"],
+    ["POST", "/acct_none/keys", { name: "A", environment: "live" }, 404, "There is no account acct_none."],
+    ["POST", "/own/keys", { name: "A" }, 400, "environment: is required"],
+  ])("%s /v1/admin/accounts%s %j is refused with what is allowed", async (method, path, body, status, message) => {
+    const own = path.replace("/own", `/${server.firstKey.record.accountId}`);
+    const answer = await call(method, `/v1/admin/accounts${own}`, body);
+    expect(answer.status).toBe(status);
+    expect(answer.body.error.message).toContain(message);
+  });
+});
+
+describe("keys of an account", () => {
+  test("are listed over all environments, newest first, and page by page", async () => {
+    const { id, keyId } = await makeAccount("pro", "test");
+    const ids = [keyId];
+    for (const environment of ["live", "dev", "live", "test"]) {
+      ids.unshift((await call("POST", `/v1/admin/accounts/${id}/keys`, { name: environment, environment })).body.id);
+    }
+    const path = `/v1/admin/accounts/${id}/keys`;
+    const idsOf = ({ body }: Answer) => body.data.map((key: { id: string }) => key.id);
+    expect(idsOf(await call("GET", path))).toEqual(ids);
+    const found: string[] = [];
+    for (let after = "", more = true; more; ) {
+      const page = await call("GET", `${path}?limit=2${after}`);
+      found.push(...idsOf(page));
+      after = `&after=${page.body.last_id}`;
+      more = page.body.has_more;
+    }
+    expect(found).toEqual(ids);
+    expect(idsOf(await call("GET", `${path}?environment=live`))).toEqual([ids[1], ids[3]]);
+    expect((await call("GET", `${path}?environment=prod`)).status).toBe(400);
+  });
+
+  test("have what was asked for, show their secret once, and no maker bounds them", async () => {
+    const { id } = await makeAccount("pro");
+    const request = {
+      name: "A",
+      environment: "test",
+      scopes: ["chat:write"],
+      allowed_ips: ["127.0.0.1"],
+      rate_limit: 5,
+    };
+    const { body, headers } = await call("POST", `/v1/admin/accounts/${id}/keys`, request);
+    expect(headers.get("cache-control")).toBe("no-store");
+    expect(body).toMatchObject({ ...request, key: expect.stringMatching(/^sk_test_hr_/), status: "active" });
+    const listed = (await call("GET", `/v1/admin/accounts/${id}/keys?environment=test`)).body.data;
+    expect(listed).toEqual([expect.not.objectContaining({ key: expect.anything() })]);
+  });
+
+  test("are revoked at once, with those that they made", async () => {
+    const { id } = await makeAccount("pro");
+    const request = { name: "Maker", environment: "live", scopes: ["chat:write", "keys:manage"] };
+    const maker = (await call("POST", `/v1/admin/accounts/${id}/keys`, request)).body;
+    const child = (await call("POST", "/v1/keys", { name: "Child", scopes: ["chat:write"] }, maker.key)).body;
+    expect([await chat(maker.key), await chat(child.key)]).toEqual([200, 200]);
+    expect((await call("DELETE", `/v1/admin/keys/${maker.id}`)).body.status).toBe("revoked");
+    expect([await chat(maker.key), await chat(child.key)]).toEqual([401, 401]);
+    const statuses = (await call("GET", `/v1/admin/accounts/${id}/keys?limit=2`)).body.data;
+    expect(statuses.map(({ status }: { status: string }) => status)).toEqual(["revoked", "revoked"]);
+    expect((await call("DELETE", `/v1/admin/keys/${maker.id}`)).status).toBe(200);
+    expect(await audited(`action=key.revoked&target=${maker.id}`)).toHaveLength(1);
+    expect((await call("DELETE", "/v1/admin/keys/key_none")).status).toBe(404);
+  });
+
+  test("are not revoked by themselves: no operator locks itself out", async () => {
+    const [own] = await audited("action=account.created");
+    const { status, body } = await call("DELETE", `/v1/admin/keys/${own.actor.id}`);
+    expect(status).toBe(403);
+    expect(body.error.message).toContain("headrace operator-key");
+    expect((await call("GET", "/v1/admin/tiers")).status).toBe(200);
+  });
+});
+
+describe("tiers", () => {
+  const tierOf = async (name: string) =>
+    (await call("GET", "/v1/admin/tiers")).body.data.find((tier: { name: string }) => tier.name === name);
+
+  test("are listed with their source and how many accounts have them", async () => {
+    const before = await tierOf("gold");
+    await makeAccount("gold");
+    expect(await tierOf("gold")).toEqual({ ...before, source: "file", accounts: before.accounts + 1 });
+    expect(await tierOf("free")).toMatchObject({ source: "built-in", requests_per_minute: 10 });
+  });
+
+  test("are made, replaced as a whole and deleted; a change holds for the next request", async () => {
+    const path = "/v1/admin/tiers/silver";
+    const figures = {
+      requests_per_minute: 1,
+      tokens_per_minute: 5_000_000,
+      monthly_spend: 9.5,
+      environments: ["live"],
+    };
+    expect((await call("PUT", path, figures)).body).toEqual({
+      object: "tier",
+      name: "silver",
+      ...figures,
+      monthly_tokens: null,
+      source: "database",
+      accounts: 0,
+    });
+    const { id, key } = await makeAccount("silver");
+    expect([await chat(key), await chat(key)]).toEqual([200, 429]);
+    const wider = { requests_per_minute: null, tokens_per_minute: null };
+    const { body } = await call("PUT", path, wider);
+    expect(body).toMatchObject({ ...wider, monthly_spend: null, environments: ["live", "test"], accounts: 1 });
+    expect(await chat(key)).toBe(200);
+
+    const refused = await call("DELETE", path);
+    expect(refused.status).toBe(400);
+    expect(refused.body.error.message).toContain("1 account has the tier silver");
+    await call("PATCH", `/v1/admin/accounts/${id}`, { tier: "pro" });
+    expect((await call("DELETE", path)).body).toEqual({ object: "tier", name: "silver", deleted: true });
+    expect(await tierOf("silver")).toBeUndefined();
+    expect((await call("DELETE", path)).status).toBe(404);
+  });
+
+  test("that are built in get other figures, and their own back, while accounts have them", async () => {
+    await makeAccount("pro");
+    const before = await tierOf("pro");
+    await call("PUT", "/v1/admin/tiers/pro", { requests_per_minute: 7, tokens_per_minute: 7_000 });
+    expect(await tierOf("pro")).toMatchObject({ requests_per_minute: 7, source: "database" });
+    expect((await call("DELETE", "/v1/admin/tiers/pro")).status).toBe(200);
+    expect(await tierOf("pro")).toEqual(before);
+    expect((await call("DELETE", "/v1/admin/tiers/pro")).body.error.message).toContain("built in");
+  });
+
+  test.each([["PUT"], ["DELETE"]])(
+    "of the configuration file are read-only: %s names headrace.yaml",
+    async (method) => {
+      const figures = { requests_per_minute: 1, tokens_per_minute: 1 };
+      const answer = await call(method, "/v1/admin/tiers/gold", method === "PUT" ? figures : undefined);
+      expect(answer.status).toBe(403);
+      expect(answer.body.error.code).toBe("permission_denied");
+      expect(answer.body.error.message).toContain("headrace.yaml");
+      expect(await tierOf("gold")).toMatchObject({ requests_per_minute: 50 });
+    },
+  );
+
+  test.each<[string, object, string]>([
+    ["Gold!", { requests_per_minute: 1, tokens_per_minute: 1 }, "name: must be 1 to 63 lower-case letters"],
+    ["new", { requests_per_minute: 1 }, "tokens_per_minute: is required"],
+    ["new", { requests_per_minute: 0, tokens_per_minute: 1 }, "requests_per_minute: must be an integer from 1 to"],
+    [
+      "new",
+      { requests_per_minute: 1, tokens_per_minute: 1, environments: ["prod"] },
+      "environments[0]: must be one of",
+    ],
+  ])("%s %j is refused with what is allowed", async (name, body, message) => {
+    const answer = await call("PUT", `/v1/admin/tiers/${encodeURIComponent(name)}`, body);
+    expect(answer.status).toBe(400);
+    expect(answer.body.error.message).toContain(message);
+  });
+});
+
+describe("signing keys", () => {
+  test("are listed without their private parts, and rotated once however often it is asked for", async () => {
+    const before = (await call("GET", "/v1/admin/signing-keys")).body.data;
+    expect(before).toMatchObject([{ object: "signing_key", state: "signing", retires_at: null }]);
+    const rotated = (await call("POST", "/v1/admin/signing-keys/rotate")).body;
+    expect(rotated).toMatchObject({ state: "upcoming", retires_at: null });
+    expect((await call("POST", "/v1/admin/signing-keys/rotate")).body).toEqual(rotated);
+    const after = (await call("GET", "/v1/admin/signing-keys")).body.data;
+    expect(after.map(({ state }: { state: string }) => state)).toEqual(["signing", "upcoming"]);
+    const published = (await (await fetch(`${server.url}/.well-known/jwks.json`)).json()) as {
+      keys: { kid: string }[];
+    };
+    expect(published.keys.map(({ kid }) => kid)).toContain(rotated.id);
+    const events = await audited(`target=${rotated.id}`);
+    expect(events).toMatchObject([{ action: "signing_key.created", actor: { type: "key" } }]);
+  });
+});
+
+describe("the audit log", () => {
+  test("has who, what, when and from where, newest first, and what changed from what to what", async () => {
+    const { id } = await makeAccount("free");
+    const { headers } = await call("PATCH", `/v1/admin/accounts/${id}`, { tier: "pro", monthly_tokens: 7 });
+    const [event, ...older] = await audited(`account=${id}`);
+    expect(event).toEqual({
+      object: "audit_event",
+      id: expect.stringMatching(/^audit_/),
+      at: expect.any(Number),
+      action: "account.updated",
+      actor: { type: "key", id: expect.stringMatching(/^key_/) },
+      account_id: id,
+      target_id: id,
+      client_address: "127.0.0.1",
+      request_id: headers.get("x-request-id"),
+      detail: { tier: { before: "free", after: "pro" }, monthly_tokens: { before: null, after: 7 } },
+    });
+    expect(older.map(({ action }: { action: string }) => action)).toEqual(["key.created", "account.created"]);
+    await call("PATCH", `/v1/admin/accounts/${id}`, { tier: "pro" });
+    expect(await audited(`account=${id}`)).toHaveLength(3);
+  });
+
+  test("is narrowed by action, target and time, and paged", async () => {
+    const { id, keyId } = await makeAccount();
+    const actions = async (query: string) => (await audited(query)).map(({ action }: { action: string }) => action);
+    expect(await actions(`target=${keyId}`)).toEqual(["key.created"]);
+    expect(await actions(`account=${id}&action=account.created`)).toEqual(["account.created"]);
+    const hour = 3_600;
+    const now = Math.floor(Date.now() / 1000);
+    expect(await actions(`account=${id}&start=${now - hour}&end=${now + hour}`)).toHaveLength(2);
+    expect(await actions(`account=${id}&start=${now + hour}`)).toEqual([]);
+    expect(await actions(`account=${id}&end=2001-01-01`)).toEqual([]);
+    const page = (await call("GET", `/v1/admin/audit?account=${id}&limit=1`)).body;
+    expect(page).toMatchObject({ has_more: true, data: [{ action: "key.created" }] });
+    expect(await actions(`account=${id}&limit=1&after=${page.last_id}`)).toEqual(["account.created"]);
+  });
+
+  test.each([
+    ["action=key.stolen", "action: must be one of key.created"],
+    ["start=5&end=5", "start: must be before end"],
+    ["start=yesterday", "start: must be Unix seconds"],
+    ["actor=me", "actor: is no parameter"],
+    ["limit=0", "limit: must be a whole number from 1 to 100"],
+  ])("refuses %s with what is allowed", async (query, message) => {
+    const { status, body } = await call("GET", `/v1/admin/audit?${query}`);
+    expect(status).toBe(400);
+    expect(body.error.message).toContain(message);
+  });
+
+  test("knows of every kind of change made here, and of no secret", async () => {
+    const found: { action: string }[] = [];
+    for (let after = "", more = true; more; ) {
+      const { body } = await call("GET", `/v1/admin/audit?limit=100${after}`);
+      found.push(...body.data);
+      after = `&after=${body.last_id}`;
+      more = body.has_more;
+    }
+    const kinds = new Set(found.map(({ action }) => action));
+    for (const kind of [
+      "account.created",
+      "account.updated",
+      "key.created",
+      "key.revoked",
+      "tier.changed",
+      "tier.deleted",
+      "token.issued",
+      "signing_key.created",
+      "signing_key.retired",
+    ]) {
+      expect(kinds).toContain(kind);
+    }
+    expect(secrets.length).toBeGreaterThan(10);
+    const everything = JSON.stringify(found) + server.logText();
+    for (const secret of secrets) expect(everything).not.toContain(secret.slice(11, 40));
+  });
+});
+
+test("every documented operation of operators was seen to succeed, as documented", () => {
+  const documented = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods)
+      .filter(([, { tags }]) => tags.includes("Administration"))
+      .map(([method]) => `${method.toUpperCase()} ${path}`),
+  );
+  expect(documented).toHaveLength(13);
+  expect([...seen].filter((operation) => operation.includes("/v1/admin/")).sort()).toEqual(documented.sort());
+});
