@@ -12,6 +12,7 @@ import { LearnedLengths } from "./policy/learned-lengths.ts";
 import { limitsOf } from "./policy/limits-of.ts";
 import { RefusalLog } from "./policy/refusal-log.ts";
 import { SigningKeys } from "./policy/signing-keys.ts";
+import { Throttle } from "./policy/throttle.ts";
 import { Tiers } from "./policy/tiers.ts";
 import { SqlAccountStore } from "./storage/account-store.ts";
 import { SqlAuditLog } from "./storage/audit-log.ts";
@@ -105,6 +106,7 @@ export async function openGovernance({ db, config, log, clock, baseUrl, opened }
     reports: new SqlUsageReports(db),
     tiers,
     limits,
+    throttle: new Throttle(limits),
     admitter: new Admitter({ limits, lengths: new LearnedLengths() }),
     signingKeys,
     tokens,

@@ -1,5 +1,5 @@
 // The composition root: the only file that knows all adapters. A test starts it on port 0 with a temporary directory.
-import { chmodSync, existsSync, mkdirSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import packageJson from "../package.json" with { type: "json" };
 import { checkModelFiles, createBuiltInEngine } from "./built-in-models.ts";
@@ -11,7 +11,7 @@ import type { Log } from "./domain/log.ts";
 import { EngineSources } from "./engine-sources.ts";
 import type { LlamaEngine } from "./engines/llama/llama-engine.ts";
 import { type FoundServer, findLocalServers, knownLocalServers, type LocalServer } from "./engines/local-servers.ts";
-import { openGovernance } from "./governance.ts";
+import { type Governance, openGovernance } from "./governance.ts";
 import { trustedProxies } from "./http/client-address.ts";
 import { createRoutes } from "./http/routes.ts";
 import { startHttpServer } from "./http/server.ts";
@@ -49,6 +49,7 @@ export interface RunningServer {
   catalog: Catalog;
   engine: LlamaEngine;
   capacity: Capacity;
+  governance: Governance;
   /** Model servers found on this machine at start; resolves once the look is done. */
   localServers: Promise<readonly FoundServer[]>;
   /** Takes over a changed file's part that can change while running. */
@@ -63,14 +64,27 @@ const farewellMs = 500;
 
 export async function serve(config: Config, options: ServeOptions): Promise<RunningServer> {
   const opened: (() => unknown)[] = [];
-  const closeAll = async () => {
-    for (const close of opened.reverse()) await close();
+  let closing: Promise<void> | undefined;
+  const closeAll = () => {
+    closing ??= closeEach(opened.toReversed(), options.log);
+    return closing;
   };
   try {
     return await compose(config, options, opened, closeAll);
   } catch (error) {
     await closeAll();
     throw error;
+  }
+}
+
+/** One part that fails to close must not keep the others, the ledger and the lock among them, from being closed. */
+async function closeEach(closers: readonly (() => unknown)[], log: Log): Promise<void> {
+  for (const close of closers) {
+    try {
+      await close();
+    } catch (error) {
+      log.error("close_failed", { detail: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+    }
   }
 }
 
@@ -129,7 +143,7 @@ async function compose(
     requestLimits: () => sources.config.limits,
     version: packageJson.version,
     async readiness() {
-      const database = await db`SELECT 1`.then(
+      const database = await db`SELECT revision FROM credential_revision`.then(
         () => "ok" as const,
         () => "failed" as const,
       );
@@ -194,6 +208,7 @@ async function compose(
     catalog,
     engine,
     capacity,
+    governance,
     localServers,
     async reload(changed) {
       sources.config = changed;
@@ -213,11 +228,20 @@ async function compose(
   };
 }
 
-/** For its owner only: keys' digests, usage and the secret are in it. */
+/**
+ * For its owner only: keys' digests, usage and stored chats are in it. A directory that was there, such as a mounted volume,
+ * may be open to others, so its files are not; SQLite gives its journals the mode of the database.
+ */
 function prepareDirectory(dataDir: string): void {
-  if (existsSync(dataDir)) return;
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  chmodSync(dataDir, 0o700);
+  if (!existsSync(dataDir)) {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    chmodSync(dataDir, 0o700);
+  }
+  for (const name of ["headrace.db", "server.lock"]) {
+    const file = join(dataDir, name);
+    closeSync(openSync(file, "a", 0o600));
+    chmodSync(file, 0o600);
+  }
 }
 
 /** A later start may have another address; the key in the file is known to nobody else. */

@@ -96,7 +96,7 @@ export async function requestAnswer(
   }
   const answer: Answer = { text: "", finishReason: undefined, usage: undefined, firstTokenMs: undefined, totalMs: 0 };
   try {
-    await readStream(response.body, answer, observer, () => performance.now() - startedMs);
+    await readStream(readEvents(response.body, signal), answer, observer, () => performance.now() - startedMs);
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof CliError) throw error;
@@ -131,12 +131,12 @@ function requestBody(settings: ChatSettings, messages: readonly ChatMessage[]): 
 }
 
 async function readStream(
-  body: AsyncIterable<Uint8Array>,
+  events: AsyncIterable<string>,
   answer: Answer,
   observer: AnswerObserver,
   elapsedMs: () => number,
 ): Promise<void> {
-  for await (const data of readEvents(body)) {
+  for await (const data of events) {
     if (data === "[DONE]") return;
     const parsed = chunk.safeParse(parseJson(data));
     if (!parsed.success) throw new CliError("The answer broke off: the stream has an event that is no chunk.");

@@ -2,14 +2,21 @@
 import { expect, test } from "bun:test";
 import { readEvents } from "./event-stream.ts";
 
-async function* pieces(text: string, size: number): AsyncGenerator<Uint8Array> {
+function pieces(text: string, size: number): ReadableStream<Uint8Array> {
   const bytes = new TextEncoder().encode(text);
-  for (let start = 0; start < bytes.length; start += size) yield bytes.subarray(start, start + size);
+  let start = 0;
+  return new ReadableStream({
+    pull(controller) {
+      if (start >= bytes.length) return controller.close();
+      controller.enqueue(bytes.subarray(start, start + size));
+      start += size;
+    },
+  });
 }
 
 async function eventsOf(text: string, size: number): Promise<string[]> {
   const events: string[] = [];
-  for await (const event of readEvents(pieces(text, size))) events.push(event);
+  for await (const event of readEvents(pieces(text, size), new AbortController().signal)) events.push(event);
   return events;
 }
 

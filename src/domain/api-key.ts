@@ -43,6 +43,11 @@ export function displayParts(key: string): { prefix: string; last4: string } {
   return { prefix: key.slice(0, key.indexOf("_hr_") + 4), last4: key.slice(-4) };
 }
 
+/** Text without whole keys in it: somebody may have put one where a name belongs. */
+export function maskKeys(text: string): string {
+  return text.includes("_hr_") ? text.replace(/(sk_(?:live|test|dev)_hr_)\w+/g, "$1…") : text;
+}
+
 /** Whether a key looks like a record that only kept what may be shown. */
 export function showsAs(key: string, record: { prefix: string; last4: string }): boolean {
   const { prefix, last4 } = displayParts(key);

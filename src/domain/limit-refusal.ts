@@ -3,6 +3,8 @@ import type { CalendarMonth } from "./calendar-month.ts";
 import { GatewayError } from "./errors.ts";
 import type { Quota, RateLimit } from "./limits.ts";
 
+const longestRetryMs = 60_000;
+
 export type LimitKind = "requests" | "tokens";
 
 /** The limit has no room for `needed` before `waitMs` have passed. */
@@ -11,7 +13,8 @@ export function rateLimitRefusal(kind: LimitKind, rule: RateLimit, needed: numbe
   return new GatewayError(
     "rate_limit_exceeded",
     `The rate limit of the ${rule.owner} is reached: ${rateOf(kind, rule)}.${asked} Retry in ${delayOf(waitMs)}.`,
-    { retryAfterSeconds: waitMs / 1000 },
+    // SDKs do not wait longer than a minute or two, but try at once instead: then it is better that they do not.
+    { retryAfterSeconds: waitMs / 1000, ...(waitMs > longestRetryMs ? { shouldRetry: false } : {}) },
   );
 }
 

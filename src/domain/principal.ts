@@ -31,7 +31,7 @@ export interface ApiKeyRecord extends QuotaAmounts {
   prefix: string;
   last4: string;
   scopes: readonly Scope[];
-  /** Id of the key that made it; null for the first key and those that an operator made. */
+  /** Id of the key that made it, an operator's included; null for the first key and those made at the console. */
   createdBy: string | null;
   /** The key whose authority bounds this one's and with which it dies; null for none. Same account and environment. */
   parentId: string | null;
@@ -41,6 +41,8 @@ export interface ApiKeyRecord extends QuotaAmounts {
   expiresAt: number | null;
   /** In the future: it will be revoked then, as after a rotation. */
   revokedAt: number | null;
+  /** Revoked for good: whatever a clock says later. False while a revocation is only scheduled. */
+  revoked: boolean;
   lastUsedAt: number | null;
   /** Addresses and CIDR ranges; empty: from anywhere. */
   allowedIps: readonly string[];
@@ -78,7 +80,7 @@ export interface KeyStore {
   /** One indexed read by full digest, and one for each ancestor. */
   findChainByDigest(digest: string): Promise<KeyChain | undefined>;
   findChainById(id: string): Promise<KeyChain | undefined>;
-  /** The oldest key of an environment, whatever its state. */
+  /** The oldest key of an environment that no key made and no operator's is, or what it was rotated into. */
   firstKey(environment: Environment): Promise<ApiKeyRecord | undefined>;
   /** Of one account and environment, newest first; those after the key `after`. */
   listKeys(
@@ -99,6 +101,8 @@ export interface KeyStore {
     revokeAt: number,
     event: AuditEvent,
   ): Promise<ApiKeyRecord | undefined>;
+  /** Makes revocations final whose time has come: from then on no clock is asked about them. */
+  endDue(nowSeconds: number): Promise<void>;
   /** Unix seconds by key id; never moves a time back. */
   touchKeys(lastUsed: ReadonlyMap<string, number>): Promise<void>;
   /** A number that every change of a key, account or tier raises, by whichever process. */
@@ -110,8 +114,11 @@ export function keyOf(principal: Principal): ApiKeyRecord {
   return principal.keys[0];
 }
 
-/** Both final states are told apart from active by time alone. */
-export function keyStatus(key: Pick<ApiKeyRecord, "revokedAt" | "expiresAt">, nowSeconds: number): KeyStatus {
+export function keyStatus(
+  key: Pick<ApiKeyRecord, "revoked" | "revokedAt" | "expiresAt">,
+  nowSeconds: number,
+): KeyStatus {
+  if (key.revoked) return "revoked";
   if (key.revokedAt !== null && key.revokedAt <= nowSeconds) return "revoked";
   return key.expiresAt !== null && key.expiresAt <= nowSeconds ? "expired" : "active";
 }

@@ -68,11 +68,11 @@ export interface Ledger {
   /** Resolves when everything settled so far is in the database. Rejects when the database cannot be written. */
   flush(): Promise<void>;
   /**
-   * All that an owner settled since `since` (Unix seconds): `use` is called at a moment when no settlement lies between
+   * All that an owner settled from `since` and before `until` (Unix seconds): `use` is called at a moment when no settlement lies between
    * what it is given and what comes after.
    */
   readTotals(
-    owner: { type: "key" | "account"; id: string; environment: string; since: number },
+    owner: { type: "key" | "account"; id: string; environment: string; since: number; until: number },
     use: (totals: UsageTotals) => void,
   ): Promise<void>;
 }

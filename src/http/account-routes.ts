@@ -95,7 +95,9 @@ export function accountRoutes(deps: AccountRouteDeps): ScopedRoute[] {
       },
       handle(_exchange, principal) {
         const current = deps.tiers.find(principal.account.tier).name;
-        const data = deps.tiers.list().map((tier) => tierToWire(tier, current));
+        // Those that an operator added at run time may be made for one customer.
+        const shown = deps.tiers.list().filter(({ name, source }) => source !== "database" || name === current);
+        const data = shown.map((tier) => tierToWire(tier, current));
         return Response.json({ object: "list", data } satisfies z.infer<typeof tierList>);
       },
     },

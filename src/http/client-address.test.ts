@@ -24,7 +24,7 @@ describe("the client's address", () => {
 
   test("is the peer of a trusted proxy where nothing useful was forwarded", () => {
     const trusted = trustedProxies(["10.0.0.0/8"]);
-    for (const value of ["", "unknown", "_hidden", "1.2.3.4:80", "evil\u0020example", ","]) {
+    for (const value of ["", "unknown", "_hidden", "1.2.3.4:80:80", "evil\u0020example", ","]) {
       expect(clientAddress(forwarded(value), "10.0.0.1", trusted)).toBe("10.0.0.1");
     }
     expect(clientAddress(request(), "10.0.0.1", trusted)).toBe("10.0.0.1");
@@ -37,6 +37,14 @@ describe("the client's address", () => {
     expect(clientAddress(request(), "::ffff:203.0.113.9", trusted)).toBe("203.0.113.9");
     expect(clientAddress(forwarded("203.0.113.9"), "::ffff:10.0.0.1", trusted)).toBe("203.0.113.9");
     expect(clientAddress(forwarded("::ffff:203.0.113.9"), "10.0.0.1", trusted)).toBe("203.0.113.9");
+  });
+
+  test("loses the port that some proxies write behind it", () => {
+    const trusted = trustedProxies(["10.0.0.0/8"]);
+    expect(clientAddress(forwarded("192.0.2.7:4711"), "10.0.0.1", trusted)).toBe("192.0.2.7");
+    expect(clientAddress(forwarded("[2001:db8::1]:443"), "10.0.0.1", trusted)).toBe("2001:db8::1");
+    expect(clientAddress(forwarded("[2001:db8::1]"), "10.0.0.1", trusted)).toBe("2001:db8::1");
+    expect(clientAddress(forwarded("evil:1"), "10.0.0.1", trusted)).toBe("10.0.0.1");
   });
 
   test("survives a header of 100,000 hops", () => {

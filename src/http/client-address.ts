@@ -36,10 +36,13 @@ export function isLocalRequest(req: Request, peer: string): boolean {
   const target = /^https?:\/\/([^/?#]*)/.exec(req.url)?.[1] ?? "";
   if (!isLoopbackHost(req.headers.get("host") ?? "") || !isLoopbackHost(target)) return false;
   for (const name of req.headers.keys()) {
-    if (name === "forwarded" || name === "via" || name.startsWith("x-forwarded-")) return false;
+    if (proxyHeaders.has(name) || name.startsWith("x-forwarded-")) return false;
   }
   return true;
 }
+
+/** What proxies and tunnels add, `X-Forwarded-*` apart. */
+const proxyHeaders = new Set(["forwarded", "via", "x-real-ip", "cf-connecting-ip", "true-client-ip"]);
 
 function isLoopbackHost(host: string): boolean {
   const name = host.replace(/:\d+$/, "").toLowerCase();
@@ -55,7 +58,8 @@ function isTrusted(address: string, trusted: BlockList): boolean {
   return family !== 0 && trusted.check(address, family === 6 ? "ipv6" : "ipv4");
 }
 
-/** An IPv4 address that arrives in IPv6 clothes is an IPv4 address. */
-function plain(address: string): string {
+/** An IPv4 address that arrives in IPv6 clothes is an IPv4 address; a port, which some proxies add, is none of it. */
+function plain(text: string): string {
+  const address = /^\[([\da-f:.]+)\](?::\d+)?$/i.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text;
   return address.startsWith("::ffff:") && isIP(address.slice(7)) === 4 ? address.slice(7) : address;
 }

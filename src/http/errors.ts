@@ -1,4 +1,5 @@
 // The only place that turns an error code into a status, a type and a body.
+import { maskKeys } from "../domain/api-key.ts";
 import { type ErrorCode, GatewayError } from "../domain/errors.ts";
 
 interface ErrorShape {
@@ -70,7 +71,7 @@ export const errorTable: Readonly<Record<ErrorCode, ErrorShape>> = {
   service_unavailable: {
     status: 503,
     type: "overloaded_error",
-    when: "There is no free capacity; `Retry-After` says when to retry.",
+    when: "There is no free capacity, or a store that the request needs cannot be reached; `Retry-After` says when to retry.",
     shouldRetry: true,
   },
 };
@@ -87,7 +88,9 @@ export function toGatewayError(error: unknown): GatewayError {
 
 /** `{"error": {message, type, code}}`: three strings and nothing else, specification section 7. */
 export function renderError(error: GatewayError): string {
-  return JSON.stringify({ error: { message: error.message, type: errorTable[error.code].type, code: error.code } });
+  return JSON.stringify({
+    error: { message: maskKeys(error.message), type: errorTable[error.code].type, code: error.code },
+  });
 }
 
 export function errorResponse(error: GatewayError, headers: Headers): Response {

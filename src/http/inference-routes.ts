@@ -1,5 +1,6 @@
 // The endpoints that run models: decode and check the body once, hand over to `run`, answer with text or a stream.
 import type { z } from "zod";
+import { maskKeys } from "../domain/api-key.ts";
 import { chatChunk, chatCompletion, chatRequest } from "../domain/chat.ts";
 import { completionRequest, textCompletion } from "../domain/completion.ts";
 import { embeddingList, embeddingRequest } from "../domain/embedding.ts";
@@ -86,7 +87,7 @@ async function answer(
 ): Promise<Response> {
   const request = await decode(operation, exchange.req, deps.requestLimits());
   exchange.bodyRead();
-  exchange.note({ model: request.model, stream: request.stream });
+  exchange.note({ model: maskKeys(request.model), stream: request.stream });
   let log: { finish(error?: GatewayError): void } | undefined;
   const result = await run(
     {
@@ -141,6 +142,10 @@ async function decode(operation: Operation, req: Request, limits: RequestLimits)
 /** Generations that run side by side for one request. */
 function width(operation: Operation, body: Readonly<Record<string, unknown>>): number {
   if (operation === "embedding") return 1;
-  const choices = (body["n"] as number | null | undefined) ?? 1;
+  const choices = Math.max(count(body["n"]), operation === "completion" ? count(body["best_of"]) : 1);
   return operation === "completion" ? choices * countTexts(body["prompt"] as TextOrTokens) : choices;
+}
+
+function count(value: unknown): number {
+  return typeof value === "number" ? value : 1;
 }

@@ -1,6 +1,7 @@
 // The endpoints that manage API keys.
 import { z } from "zod";
 import type { Clock } from "../domain/clock.ts";
+import { GatewayError } from "../domain/errors.ts";
 import {
   createdKeyShape,
   createKeyRequest,
@@ -24,6 +25,7 @@ import {
   toWire,
   updateKey,
 } from "../policy/manage-keys.ts";
+import type { Throttle } from "../policy/throttle.ts";
 import type { BodyLimits } from "./body.ts";
 import { listOf, pageOf, pageQuery } from "./list.ts";
 import { readQuery } from "./query.ts";
@@ -33,6 +35,7 @@ import { readStrictBody } from "./strict-body.ts";
 export interface KeyRouteDeps {
   keys: KeyStore;
   pepper: Uint8Array;
+  throttle: Pick<Throttle, "require">;
   clock: Clock;
   /** Read for every request: a reload may change them. */
   limits(): BodyLimits;
@@ -40,12 +43,12 @@ export interface KeyRouteDeps {
   changed(): void;
 }
 
-const bodyErrors = ["invalid_request", "request_too_large", "unsupported_media_type"] as const;
+const bodyErrors = ["invalid_request", "request_too_large", "unsupported_media_type", "rate_limit_exceeded"] as const;
 const idParameter = [{ name: "id", in: "path", description: "Id of the key, `key_…`." }] as const;
 /** An answer that shows a secret is kept by nobody on the way. */
 const noStore = { "cache-control": "no-store" };
 const delegation =
-  "A key acts only on keys of its own account and environment that are within its own scopes, expiry, addresses, limits and quotas. `permission_denied` names the field and its bound.";
+  "A key acts only on keys of its own account and environment that are within its own scopes, expiry, addresses, limits and quotas, and rotates only itself and those that it made. `permission_denied` names the field and its bound.";
 
 const keyQuery = z.object(pageQuery);
 export const keyList = listOf(keyShape, "ApiKeyList");
@@ -91,9 +94,21 @@ async function create(exchange: Exchange, principal: Principal, deps: KeyRouteDe
   const request = await readStrictBody(createKeyRequest, exchange.req, deps.limits());
   const { pepper } = deps;
   const { record, key, event } = createKey(principal, request, { pepper, origin: originOf(exchange, deps) });
+  await deps.throttle.require("change", principal);
   await deps.keys.insertKey(record, event);
   deps.changed();
   return Response.json({ ...toWire(record, principal.keys, event.at), key }, { headers: noStore });
+}
+
+/** A cursor that names nothing would silently begin again, or in the middle. */
+async function requirePlace(
+  after: string,
+  { accountId, environment }: Pick<ApiKeyRecord, "accountId" | "environment">,
+  keys: KeyStore,
+): Promise<void> {
+  const key = (await keys.findChainById(after))?.keys[0];
+  if (key?.accountId === accountId && key.environment === environment) return;
+  throw new GatewayError("invalid_request", "after: must be the id of a key of this list, such as the last one shown.");
 }
 
 const listDoc: Omit<RouteDoc, "tag"> = {
@@ -108,6 +123,7 @@ const listDoc: Omit<RouteDoc, "tag"> = {
 async function list({ req }: Exchange, principal: Principal, { keys, clock }: KeyRouteDeps): Promise<Response> {
   const { limit, after } = readQuery(keyQuery, req.url);
   const place = { accountId: principal.account.id, environment: principal.environment };
+  if (after !== undefined) await requirePlace(after, place, keys);
   const records = await keys.listKeys(place, { after, limit: limit + 1 });
   const makers = new Map<string, readonly ApiKeyRecord[]>();
   const data: KeyWire[] = [];
@@ -147,7 +163,9 @@ const updateDoc: Omit<RouteDoc, "tag"> = {
 async function update(exchange: Exchange, principal: Principal, deps: KeyRouteDeps): Promise<Response> {
   const request = await readStrictBody(updateKeyRequest, exchange.req, deps.limits());
   const chain = await find(exchange, principal, deps);
-  return write(chain, updateKey(principal, chain, request, originOf(exchange, deps)), deps);
+  const change = updateKey(principal, chain, request, originOf(exchange, deps));
+  if (change) await deps.throttle.require("change", principal);
+  return write(chain, change, deps);
 }
 
 const revokeDoc: Omit<RouteDoc, "tag"> = {
@@ -161,6 +179,7 @@ const revokeDoc: Omit<RouteDoc, "tag"> = {
 
 async function revoke(exchange: Exchange, principal: Principal, deps: KeyRouteDeps): Promise<Response> {
   const chain = await find(exchange, principal, deps);
+  // Never throttled: it is what ends whoever makes too many changes.
   return write(chain, revokeKey(principal, chain, originOf(exchange, deps)), deps);
 }
 
@@ -184,6 +203,7 @@ async function rotate(exchange: Exchange, principal: Principal, deps: KeyRouteDe
   const context = { pepper, origin: originOf(exchange, deps) };
   const { successor, key, revokeAt, event } = rotateKey(principal, chain, overlapSeconds, context);
   const [old, ...makers] = chain.keys;
+  await deps.throttle.require("change", principal);
   const added = await keys.rotateKey(old.id, successor, revokeAt, event);
   if (!added) throw rotatedBefore(null);
   deps.changed();

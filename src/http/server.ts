@@ -104,8 +104,12 @@ async function serve(
     status = response.status;
     for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
     if (route?.access !== "public") {
+      // What one credential may see is not for others, also where it came in a header that caches do not know.
+      if (!response.headers.has("cache-control")) response.headers.set("cache-control", "no-store");
       response.headers.set("openai-processing-ms", String(Math.round(options.clock.monotonicMs() - startedMs)));
     }
+    // Without this, Bun reads the rest of a body that nobody asked for.
+    if (req.body && !req.bodyUsed) response.headers.set("connection", "close");
     if (!deferred) {
       // `bodyRead` lifted the limit for the connection, which may wait for its next request from here on.
       server.timeout(req, idleTimeoutSeconds);

@@ -16,10 +16,10 @@ beforeEach(async () => {
   all.now.seconds = Math.floor(Date.now() / 1000);
   await all.signingKeys.start();
   const { authenticator, tokens, signingKeys, clock, log } = all;
-  const limits = () => ({ bodyBytes: 10_000, depth: 8 });
+  const throttle = { require: async () => {} };
   server = startHttpServer({
     ...{ hostname: "127.0.0.1", port: 0, authenticator, log, clock },
-    routes: tokenRoutes({ authenticator, tokens, signingKeys, limits, clock }),
+    routes: tokenRoutes({ authenticator, tokens, signingKeys, throttle, clock }),
     trustedProxies: trustedProxies(["127.0.0.0/8"]),
     corsOrigins: () => [],
   });

@@ -5,6 +5,7 @@ import { keyOf } from "../domain/principal.ts";
 import { type AccessTokens, defaultTokenSeconds, minTokenSeconds } from "../policy/access-tokens.ts";
 import type { Authenticator } from "../policy/authenticate.ts";
 import { maxTokenSeconds, type SigningKeys } from "../policy/signing-keys.ts";
+import type { Throttle } from "../policy/throttle.ts";
 import type { BodyLimits } from "./body.ts";
 import { isLocalRequest } from "./client-address.ts";
 import type { Exchange, PublicRoute } from "./route.ts";
@@ -14,9 +15,12 @@ export interface TokenRouteDeps {
   authenticator: Pick<Authenticator, "authenticate">;
   tokens: Pick<AccessTokens, "issue">;
   signingKeys: Pick<SigningKeys, "jwks">;
-  limits(): BodyLimits;
+  throttle: Pick<Throttle, "require">;
   clock: Clock;
 }
+
+/** Whoever has no key yet may send only little. */
+const bodyLimits: BodyLimits = { bodyBytes: 16_384, depth: 4 };
 
 const tokenRequest = z
   .object({
@@ -108,7 +112,7 @@ export function tokenRoutes(deps: TokenRouteDeps): PublicRoute[] {
 async function exchangeKey(exchange: Exchange, deps: TokenRouteDeps): Promise<Response> {
   const { req, clientAddress, requestId } = exchange;
   exchange.answerHeaders["cache-control"] = "no-store";
-  const { api_key, expires_in, scope } = await readStrictBody(tokenRequest, req, deps.limits());
+  const { api_key, expires_in, scope } = await readStrictBody(tokenRequest, req, bodyLimits);
   const principal = await deps.authenticator.authenticate({
     authorization: null,
     // An empty one is a wrong key, not a missing header.
@@ -119,6 +123,7 @@ async function exchangeKey(exchange: Exchange, deps: TokenRouteDeps): Promise<Re
     isLocal: () => isLocalRequest(req, clientAddress),
   });
   exchange.note({ key: keyOf(principal).id });
+  await deps.throttle.require("token", principal);
   const token = await deps.tokens.issue({
     principal,
     expiresIn: expires_in ?? defaultTokenSeconds,

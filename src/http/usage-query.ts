@@ -32,7 +32,8 @@ const groupList = z.string().transform((text, context): UsageGroup[] => {
   return z.NEVER;
 });
 
-export const timeText = "Unix seconds or an ISO 8601 date or date and time, UTC unless it says otherwise, such as 2026-09-01";
+export const timeText =
+  "Unix seconds or an ISO 8601 date or date and time, UTC unless it says otherwise, such as 2026-09-01";
 
 export const usageParameters = z.object({
   start: time.optional().meta({
@@ -65,7 +66,8 @@ export function usageQuery(
   keyId?: string,
 ): UsageQuery {
   const { bucket } = asked;
-  const end = asked.end ?? nowSeconds;
+  // Before `end`, so that what happened in this very second is part of it.
+  const end = asked.end ?? nowSeconds + 1;
   const start = asked.start ?? Math.max(0, end - defaultDays * daySeconds);
   if (start >= end) {
     const now = asked.end === undefined ? ", which is now by default" : "";

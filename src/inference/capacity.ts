@@ -46,6 +46,9 @@ const longestRetrySeconds = 60;
 /** Where nothing is known yet of how long answers take. */
 const defaultRetrySeconds = 5;
 
+/** How soon it is noticed that an engine's rest is over, while requests wait for it. */
+const restCheckMs = 250;
+
 export class Capacity {
   readonly #options: CapacityOptions;
   readonly #engines = new WeakMap<Engine, EngineGates>();
@@ -163,7 +166,10 @@ export class Capacity {
 
   /** An engine at rest after a failure gets one request at a time while others work: it may still be broken. */
   #isFree(gate: Gate, { engine }: Deployment, width: number, othersWork: boolean): boolean {
-    if (othersWork && gate.inFlight > 0 && this.#options.router.resting(engine)) return false;
+    if (othersWork && gate.inFlight > 0 && this.#options.router.resting(engine)) {
+      gate.wakeLater(restCheckMs);
+      return false;
+    }
     return gate.fits(width);
   }
 

@@ -33,6 +33,7 @@ const principal: Principal = {
       createdAt: 1,
       expiresAt: null,
       revokedAt: null,
+      revoked: false,
       lastUsedAt: null,
       allowedIps: [],
       rateLimit: null,

@@ -72,9 +72,21 @@ function send(
   options: { accountId?: string; recording?: boolean; signal?: AbortSignal; request?: DecodedRequest } = {},
 ): Promise<Dispatched> {
   const { accountId = "a", recording = false, signal = new AbortController().signal } = options;
-  const deps = { router, capacity, clock: systemClock, requestId: "req_1", accountId, recording };
+  const onWaited = (ms: number) => void waits.push(ms);
+  const deps = { router, capacity, clock: systemClock, requestId: "req_1", accountId, recording, onWaited, onSend };
   return dispatch(options.request ?? requestWith(), model, deps, signal);
 }
+
+/** How long the requests of a test waited, and how many were sent. */
+let waits: number[] = [];
+let sent = 0;
+const onSend = () => {
+  sent++;
+};
+beforeEach(() => {
+  waits = [];
+  sent = 0;
+});
 
 const inFlight = (engine: Engine) => capacity.figures(engine)[0]?.inFlight;
 
@@ -132,17 +144,22 @@ describe("places come back", () => {
 });
 
 describe("waiting", () => {
-  test("a request waits for a place and tells how long; one that need not, tells 0", async () => {
+  test("a request waits for a place and tells how long; one that leaves the queue tells it too, and was not sent", async () => {
     const engine = engineThat(() => status(200), 1);
     const first = await send(modelOn(engine));
-    expect(first.queueMs).toBe(0);
+    expect([waits, sent]).toEqual([[], 1]);
+    const leaver = new AbortController();
     const second = send(modelOn(engine));
+    const third = send(modelOn(engine), { signal: leaver.signal });
     await Bun.sleep(20);
     expect(engine.requests).toHaveLength(1);
+    leaver.abort(new Error("left"));
+    await expect(third).rejects.toThrow("left");
+    expect(waits[0]).toBeGreaterThan(15);
     first.done(false);
-    const { queueMs, done } = await second;
-    expect(queueMs).toBeGreaterThan(15);
-    done(false);
+    (await second).done(false);
+    expect(waits[1]).toBeGreaterThan(15);
+    expect([waits.length, sent]).toEqual([2, 2]);
   });
 
   test("a candidate that fails has given its place back before the next is tried", async () => {

@@ -25,8 +25,6 @@ export interface DecodedRequest {
 export interface Dispatched {
   response: EngineResponse;
   deployment: Deployment;
-  /** Milliseconds that it waited for capacity. */
-  queueMs: number;
   /** Call when the body's first byte is here: how soon it comes tells how busy the engine is. May be left out. */
   firstByte(): void;
   /** Ends the request's part in the load and capacity figures; `failed` also puts the engine to rest. */
@@ -42,6 +40,9 @@ export interface DispatchDeps {
   accountId: string;
   /** Whether the gateway keeps the completion: then the engine is not asked to keep it as well. */
   recording: boolean;
+  /** Told as it happens, as no result tells of a request that ended before it had one. */
+  onWaited(ms: number): void;
+  onSend(): void;
 }
 
 /**
@@ -70,7 +71,6 @@ export async function dispatch(
   const wanted = { accountId, operation, stream, width, model: request.model };
   let attempts: Map<Deployment, number> | undefined;
   let turn: Turn | undefined;
-  let queueMs = 0;
   let failure: GatewayError | undefined;
   for (;;) {
     const ranked = router.order(model);
@@ -80,11 +80,14 @@ export async function dispatch(
     if (!seat) {
       turn ??= capacity.arrive();
       const sinceMs = clock.monotonicMs();
-      seat = await capacity.wait(candidates, wanted, turn, signal);
-      queueMs += clock.monotonicMs() - sinceMs;
+      try {
+        seat = await capacity.wait(candidates, wanted, turn, signal);
+      } finally {
+        deps.onWaited(clock.monotonicMs() - sinceMs);
+      }
     }
     const attempt = await tryOnce(request, seat, deps, signal);
-    if ("response" in attempt) return { ...attempt, queueMs };
+    if ("response" in attempt) return attempt;
     failure = attempt.failure;
     attempts ??= new Map();
     attempts.set(seat.deployment, attempt.again ? (attempts.get(seat.deployment) ?? 0) + 1 : maxAttempts);
@@ -100,9 +103,9 @@ interface FailedAttempt {
 async function tryOnce(
   request: DecodedRequest,
   { deployment, place }: Seat,
-  { router, recording, requestId }: DispatchDeps,
+  { router, recording, requestId, onSend }: DispatchDeps,
   signal: AbortSignal,
-): Promise<Omit<Dispatched, "queueMs"> | FailedAttempt> {
+): Promise<Dispatched | FailedAttempt> {
   const { engine } = deployment;
   const endLoad = router.begin(engine);
   const end = () => {
@@ -112,6 +115,7 @@ async function tryOnce(
   try {
     const body = rewriteRequest(request, deployment.model, recording);
     const { operation, stream, width } = request;
+    onSend();
     const response = await engine.send({ requestId, operation, model: deployment.model, body, stream, width }, signal);
     if (response.status >= 200 && response.status < 300) {
       router.succeeded(engine);

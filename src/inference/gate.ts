@@ -52,6 +52,7 @@ export class Gate {
   #inFlight = 0;
   #holdMs: number | undefined;
   #patience: ReturnType<typeof setTimeout> | undefined;
+  #later: ReturnType<typeof setTimeout> | undefined;
 
   constructor(options: GateOptions) {
     this.#options = options;
@@ -115,6 +116,16 @@ export class Gate {
   /** Lets those go on who wait for what became free. */
   wake(): void {
     if (this.queue.waiting > 0) this.#options.onFree(this);
+  }
+
+  /** For what frees a place without anybody telling. */
+  wakeLater(ms: number): void {
+    if (this.#later !== undefined) return;
+    this.#later = setTimeout(() => {
+      this.#later = undefined;
+      this.wake();
+    }, ms);
+    this.#later.unref();
   }
 
   #beImpatient(): void {

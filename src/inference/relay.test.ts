@@ -57,7 +57,6 @@ class Source {
     this.dispatched = {
       response: { status: 200, headers: new Headers(), body },
       deployment: { engine, model: "m", weight: 1 },
-      queueMs: 0,
       firstByte: () => {},
       done: (failed) => void this.ends.push(failed),
     };

@@ -1,8 +1,8 @@
 // Passes a stream of events from an engine to the client: watches usage and the end, keeps a silent stream alive.
 import { GatewayError } from "../domain/errors.ts";
+import { SseParser } from "../domain/sse.ts";
 import { type CompletionNames, readAnswer } from "./answer.ts";
 import type { DecodedRequest, Dispatched } from "./dispatch.ts";
-import { SseParser } from "../domain/sse.ts";
 import { ChunkTranslator, type StreamObservation, wholeAsChunk } from "./stream-chunks.ts";
 
 export interface RelayOptions {
@@ -258,7 +258,7 @@ class Relay {
   }
 }
 
-function stoppingError(): GatewayError {
+export function stoppingError(): GatewayError {
   return new GatewayError("service_unavailable", "The server is being stopped; send the request again.", {
     retryAfterSeconds: 5,
   });

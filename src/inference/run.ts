@@ -16,7 +16,7 @@ import type { Catalog } from "./catalog.ts";
 import { type ChatRecorder, recorderFor } from "./chat-recorder.ts";
 import { type DecodedRequest, type Dispatched, dispatch } from "./dispatch.ts";
 import { factsOf, type RequestFacts, requireContext } from "./facts.ts";
-import { relayStream } from "./relay.ts";
+import { relayStream, stoppingError } from "./relay.ts";
 import type { Router } from "./route.ts";
 import { streamUsage } from "./stream-chunks.ts";
 
@@ -91,6 +91,9 @@ class OpenRequest {
   readonly #recorder: ChatRecorder | undefined;
   readonly #source: Promise<Dispatched>;
   #dispatched: Dispatched | undefined;
+  /** Whether an engine was asked: what was never sent costs nothing. */
+  #sent = false;
+  #queueMs = 0;
 
   constructor(call: InferenceCall, deps: InferenceDeps, { model, facts, recorder, admitted }: AdmittedRequest) {
     const { request, principal } = call;
@@ -120,11 +123,23 @@ class OpenRequest {
     });
     call.signal.addEventListener("abort", this.#abort, { once: true });
     if (call.signal.aborted) this.#abort();
+    deps.stopping.addEventListener("abort", this.#stopServing, { once: true });
     this.#recorder = recorder;
     this.#source = dispatch(
       request,
       model,
-      { ...deps, requestId: call.requestId, accountId: principal.account.id, recording: recorder !== undefined },
+      {
+        ...deps,
+        requestId: call.requestId,
+        accountId: principal.account.id,
+        recording: recorder !== undefined,
+        onWaited: (ms) => {
+          this.#queueMs += ms;
+        },
+        onSend: () => {
+          this.#sent = true;
+        },
+      },
       this.#stop.signal,
     );
     // It may fail while a silent stream is open that nobody reads.
@@ -141,9 +156,10 @@ class OpenRequest {
     try {
       await settledOrSilent(this.#source, this.#deps.heartbeatMs);
     } catch (error) {
-      this.#endWithoutAnswer(error);
-      throw error;
+      throw this.#endWithoutAnswer(error);
     }
+    // From here on the relay tells the client itself when the server ends.
+    this.#deps.stopping.removeEventListener("abort", this.#stopServing);
     return relayStream({
       request,
       source: this.#source,
@@ -156,12 +172,12 @@ class OpenRequest {
       onPiece: (observed) => {
         if (observed.deliveredBytes === 0) return;
         const soFar = this.#facts.promptTokens + observed.deliveredPieces;
-        this.#meter.delivered(soFar, () => streamUsage(request, observed));
+        this.#meter.delivered(soFar, () => streamUsage(request, observed, false));
       },
       record: this.#recorder && ((event) => this.#recorder?.add(event)),
       onEnd: (observed, error) => {
         if (error !== undefined && observed.deliveredBytes === 0 && !observed.reported) this.#endWithoutAnswer(error);
-        else this.#end(outcomeOf(error, signal), streamUsage(request, observed), error);
+        else this.#end(outcomeOf(error, signal), streamUsage(request, observed, error === undefined), error);
       },
     });
   }
@@ -181,8 +197,7 @@ class OpenRequest {
         dispatched.done(failed && !signal.aborted);
       }
     } catch (error) {
-      this.#endWithoutAnswer(error);
-      throw error;
+      throw this.#endWithoutAnswer(error);
     }
   }
 
@@ -198,25 +213,35 @@ class OpenRequest {
   }
 
   readonly #abort = (): void => this.#stop.abort();
+  readonly #stopServing = (): void => this.#stop.abort(stoppingError());
 
-  /** A failure before the first token costs nothing; a client that leaves pays for the prompt that was read for it. */
-  #endWithoutAnswer(error: unknown): void {
-    const outcome = outcomeOf(error, this.#call.signal);
-    const promptTokens = outcome === "cancelled" ? this.#facts.promptTokens : 0;
+  /**
+   * A failure before the first token costs nothing; a client that leaves pays for the prompt that was read for it. Gives
+   * the error for the client.
+   */
+  #endWithoutAnswer(thrown: unknown): unknown {
+    const { signal } = this.#call;
+    const error = this.#deps.stopping.aborted && !signal.aborted ? stoppingError() : thrown;
+    const outcome = outcomeOf(error, signal);
+    const promptTokens = outcome === "cancelled" && this.#sent ? this.#facts.promptTokens : 0;
     this.#end(outcome, { promptTokens, completionTokens: 0, estimated: true }, error);
+    return error;
   }
 
   #end(outcome: UsageOutcome, reported: TokenUsage, error: unknown): void {
     this.#call.signal.removeEventListener("abort", this.#abort);
+    this.#deps.stopping.removeEventListener("abort", this.#stopServing);
     const usage = this.#meter.settle({
       outcome,
       usage: reported,
       errorCode: error instanceof GatewayError ? error.code : null,
       upstream: this.#dispatched?.deployment.engine.name ?? null,
-      queueMs: this.#dispatched?.queueMs ?? 0,
+      queueMs: Math.round(this.#queueMs),
     });
     if (outcome === "completed") {
-      this.#deps.admitter.learn(this.#model, usage.completionTokens / this.#facts.width);
+      // What a limit may have cut, and what generates nothing, says nothing of the usual length.
+      const { maxCompletionTokens, width } = this.#facts;
+      if (maxCompletionTokens === undefined) this.#deps.admitter.learn(this.#model, usage.completionTokens / width);
       this.#recorder?.keep(this.#createdAt, usage);
     }
     this.#call.onEnd({ outcome, usage, error });

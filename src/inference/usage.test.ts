@@ -75,7 +75,16 @@ describe("estimates", () => {
           { role: "user", content: "1" },
         ],
       }),
-    ).toBe(3);
+    ).toBe(1_003);
+  });
+
+  test("reach whatever else is put into a prompt: tools, schemas, calls of before", () => {
+    const tool = { type: "function", function: { name: "f", description: "d".repeat(4_000) } };
+    const long = (request: Record<string, unknown>) => estimatePromptTokens({ messages: [], ...request });
+    expect(long({ tools: [tool] })).toBeGreaterThan(1_000);
+    expect(long({ response_format: { type: "json_schema", json_schema: { schema: tool } } })).toBeGreaterThan(1_000);
+    expect(long({ messages: [{ role: "assistant", tool_calls: [tool] }] })).toBeGreaterThan(1_000);
+    expect(long({ user: "u".repeat(4_000), metadata: { a: "b" } })).toBe(0);
   });
 
   test("survive whatever a request may hold", () => {

@@ -4,6 +4,9 @@ import type { TokenUsage } from "../domain/usage.ts";
 
 /** Rough and language-dependent, but never zero; only used where an engine reports nothing. */
 const bytesPerToken = 4;
+/** Of an image, a recording or a file: what most models make of an image of usual size. */
+const mediaTokens = 1_000;
+const textParts = new Set(["text", "refusal"]);
 /** Longer pieces of a stream, on average, are no single tokens. */
 const longestTokenBytes = 12;
 
@@ -47,10 +50,17 @@ export function estimateDelivered(bytes: number, pieces: number): number {
   return bytes <= pieces * longestTokenBytes ? pieces : estimateTokens(bytes);
 }
 
-/** Prompt tokens estimated from the texts of a request; images and other media are not counted. */
+/** Prompt tokens estimated from all of a request that a model is shown: texts, calls, tools, schemas, media. */
 export function estimatePromptTokens(request: Readonly<Record<string, unknown>>): number {
   const prompt = request["messages"] ?? request["prompt"] ?? request["input"];
-  return countTokens(prompt);
+  return countTokens(prompt) + shownAsJson.reduce((sum, name) => sum + countJson(request[name]), 0);
+}
+
+/** Members beside the prompt that are put into it. */
+const shownAsJson = ["tools", "functions", "response_format", "suffix"] as const;
+
+function countJson(value: unknown): number {
+  return value === undefined || value === null ? 0 : estimateTokens(Buffer.byteLength(JSON.stringify(value)));
 }
 
 function countTokens(value: unknown): number {
@@ -58,8 +68,15 @@ function countTokens(value: unknown): number {
   if (typeof value === "number") return 1;
   if (Array.isArray(value)) return value.reduce<number>((sum, item) => sum + countTokens(item), 0);
   if (typeof value !== "object" || value === null) return 0;
-  const { content, text } = value as { content?: unknown; text?: unknown };
-  return countTokens(content) + countTokens(text);
+  const { content, text, type, tool_calls, function_call } = value as Record<string, unknown>;
+  const isMedia = typeof type === "string" && !textParts.has(type);
+  return (
+    countTokens(content) +
+    countTokens(text) +
+    countJson(tool_calls) +
+    countJson(function_call) +
+    (isMedia ? mediaTokens : 0)
+  );
 }
 
 function isCount(value: unknown): value is number {

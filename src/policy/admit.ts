@@ -51,7 +51,8 @@ export class Admitter {
   }
 
   /**
-   * A request that says how long its answer may be is held to that: no limit and no quota can be overrun by it. One
+   * A request that says how long its answer may be is held to that: nothing is overrun but by what its prompt has beyond
+   * the estimate. One
    * that does not gets what is usual, or the rest where less is left, as long as that covers the prompt and one token
    * for each generation: a small limit must not refuse what it could serve.
    */

@@ -37,7 +37,6 @@ export class Authenticator {
   readonly #cache: CredentialCache;
   /** What a token leaves of its key's principal, as long as the key's entry is the same. */
   readonly #narrowed = new WeakMap<VerifiedToken, { of: CachedChain; principal: Principal }>();
-  #latestSeconds = 0;
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
@@ -70,7 +69,7 @@ export class Authenticator {
     if (authorization !== null && bearer === undefined) throw this.#refuse("authorization_not_bearer", presented);
     if (apiKey !== null && bearer !== undefined && apiKey !== bearer) throw this.#refuse("two_credentials", presented);
     const credential = bearer ?? apiKey;
-    if (credential === null) throw refusal("missing");
+    if (credential === null) throw this.#refuse("missing", presented);
     if (credential.startsWith("sk_")) return this.#byKey(credential, presented);
     if (!credential.includes(".")) throw this.#refuse("malformed", presented);
     if (apiKey !== null) throw this.#refuse("token_as_api_key", presented);
@@ -84,7 +83,9 @@ export class Authenticator {
     // Found by its HMAC under a secret pepper: how long the look-up takes tells nothing about any stored digest that an
     // attacker, who cannot compute digests, could use. So no comparison here has to take constant time.
     const entry = this.#cache.byDigest(keyDigest(key, this.#options.pepper));
-    return andThen(entry, (found) => this.#admit(found, environment, presented).principal);
+    return andThen(entry, (found) =>
+      andThen(this.#admit(found, environment, presented), (admitted) => admitted.principal),
+    );
   }
 
   #byToken(text: string, presented: PresentedCredentials): Principal | Promise<Principal> {
@@ -95,11 +96,12 @@ export class Authenticator {
       }
       const { token } = verification;
       this.#requireRightPlace(token.environment, presented);
-      return andThen(this.#cache.byId(token.keyId), (found) => {
-        const entry = this.#admit(found, token.environment, presented);
-        if (entry.chain.account.id !== token.accountId) throw this.#refuse("token_account", presented, entry);
-        return this.#narrow(entry, token);
-      });
+      return andThen(this.#cache.byId(token.keyId), (found) =>
+        andThen(this.#admit(found, token.environment, presented), (entry) => {
+          if (entry.chain.account.id !== token.accountId) throw this.#refuse("token_account", presented, entry);
+          return this.#narrow(entry, token);
+        }),
+      );
     });
   }
 
@@ -121,13 +123,17 @@ export class Authenticator {
     if (!presented.isLocal()) throw this.#refuse("dev_key_not_local", presented);
   }
 
-  #admit(entry: CachedChain | undefined, environment: Environment, presented: PresentedCredentials): CachedChain {
+  #admit(
+    entry: CachedChain | undefined,
+    environment: Environment,
+    presented: PresentedCredentials,
+  ): CachedChain | Promise<never> {
     if (!entry) throw this.#refuse("unknown", presented);
     const now = this.#options.clock.nowSeconds();
-    // A clock that is set back lifts no revocation that took effect before.
-    this.#latestSeconds = Math.max(this.#latestSeconds, now);
-    if (entry.revokedAt <= this.#latestSeconds) {
-      throw this.#refuse(endOf(entry, this.#latestSeconds, "revoked"), presented, entry);
+    if (entry.revokedAt <= now) {
+      const error = this.#refuse(endOf(entry, now, "revoked"), presented, entry);
+      if (entry.revokedAt === Number.NEGATIVE_INFINITY) throw error;
+      return this.#end(now, error);
     }
     if (entry.expiresAt <= now) throw this.#refuse(endOf(entry, now, "expired"), presented, entry);
     if (entry.fault !== undefined) throw this.#refuse(entry.fault, presented, entry);
@@ -138,6 +144,16 @@ export class Authenticator {
     }
     this.#options.activity.used(entry.chain.keys[0].id, now);
     return entry;
+  }
+
+  /** A revocation took effect by the clock: before that is told, it becomes one that a clock set back does not lift. */
+  async #end(nowSeconds: number, error: GatewayError): Promise<never> {
+    // While the store is away the refusal stands all the same; the next one will tell it.
+    await this.#options.keys.endDue(nowSeconds).then(
+      () => this.invalidate(),
+      () => {},
+    );
+    throw error;
   }
 
   #refuse(reason: string, { clientAddress, requestId }: PresentedCredentials, entry?: CachedChain): GatewayError {

@@ -4,7 +4,7 @@ import { GatewayError } from "../domain/errors.ts";
 import { type IpRange, parseRange } from "../domain/ip-range.ts";
 import type { LimitSet } from "../domain/limits.ts";
 import type { Log } from "../domain/log.ts";
-import type { KeyChain, KeyStore, Principal } from "../domain/principal.ts";
+import type { ApiKeyRecord, KeyChain, KeyStore, Principal } from "../domain/principal.ts";
 import { withDeadline } from "./deadline.ts";
 import { LruMap } from "./lru-map.ts";
 import { RevisionWatcher } from "./revision-watcher.ts";
@@ -152,7 +152,7 @@ export class CredentialCache {
         limits: this.#options.limitsOf(chain),
       },
       expiresAt: Math.min(...keys.map((key) => key.expiresAt ?? Number.POSITIVE_INFINITY)),
-      revokedAt: Math.min(...keys.map((key) => key.revokedAt ?? Number.POSITIVE_INFINITY)),
+      revokedAt: Math.min(...keys.map((key) => revocationOf(key))),
       allowedIps: keys
         .filter((key) => key.allowedIps.length > 0)
         // What cannot be read allows nobody.
@@ -160,6 +160,11 @@ export class CredentialCache {
       fault: faultOf(chain),
     };
   }
+}
+
+/** When it is revoked, in Unix seconds; what is revoked for good is so at any time. */
+function revocationOf({ revoked, revokedAt }: ApiKeyRecord): number {
+  return revoked ? Number.NEGATIVE_INFINITY : (revokedAt ?? Number.POSITIVE_INFINITY);
 }
 
 function faultOf({ keys, account }: KeyChain): string | undefined {

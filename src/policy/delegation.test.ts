@@ -167,7 +167,7 @@ describe("what a key lets another have", () => {
 });
 
 describe("a key acts on another", () => {
-  const act = (principal: Principal, target: KeyChain, verb: "change" | "rotate" | "revoke" = "rotate") =>
+  const act = (principal: Principal, target: KeyChain, verb: "change" | "rotate" | "revoke" = "change") =>
     outcome(() => requireWithin(principal, target, verb));
 
   test("that is within its own bounds, whoever made it", () => {
@@ -175,6 +175,25 @@ describe("a key acts on another", () => {
     const within = { expiresAt: 400, allowedIps: ["10.1.1.1"], rateLimit: 10, rateLimitWindow: 60 };
     expect(act(actor, chain(key("b", within)))).toBe("ok");
     expect(act(as([key("a")]), chain(key("b")))).toBe("ok");
+    expect(act(as([key("a")]), chain(key("b")), "revoke")).toBe("ok");
+  });
+
+  test("but rotates only itself and what it made: the secret of another one would outlive it", () => {
+    const actor = as([key("a")]);
+    expect(act(actor, chain(key("b")), "rotate")).toContain("permission_denied");
+    expect(act(actor, chain(key("a")), "rotate")).toBe("ok");
+    expect(act(actor, chain(key("b"), key("a")), "rotate")).toBe("ok");
+    // A key in its overlap does not get the secret of its successor's successor.
+    expect(act(actor, chain(key("c", { limitId: "a" })), "rotate")).toContain("permission_denied");
+    const operator = as([key("o", { scopes: ["admin:manage", ...key("b").scopes] })]);
+    expect(act(operator, chain(key("b")), "rotate")).toBe("ok");
+  });
+
+  test("and never on one that bounds it, also where that was rotated meanwhile", () => {
+    const child = as([key("c"), key("new", { limitId: "old" })]);
+    for (const verb of ["change", "revoke", "rotate"] as const) {
+      expect(act(child, chain(key("old", { limitId: "old" })), verb)).toContain("permission_denied");
+    }
   });
 
   test.each<[string, Partial<ApiKeyRecord>, string]>([
@@ -221,8 +240,8 @@ describe("a key acts on another", () => {
     const narrow = as([own], { scopes: new Set<Scope>(["keys:manage"]), tokenExpiresAt: 200 });
     expect(act(narrow, chain(own))).toBe("insufficient_scope: API key lacks required scope: chat:read");
     const short = as([own], { tokenExpiresAt: 200 });
-    expect(act(short, chain(own))).toStartWith("permission_denied: An access token cannot rotate");
-    expect(act(short, chain(key("b"), own))).toStartWith("permission_denied: An access token cannot rotate");
+    expect(act(short, chain(own), "rotate")).toStartWith("permission_denied: An access token cannot rotate");
+    expect(act(short, chain(key("b"), own), "rotate")).toStartWith("permission_denied: An access token cannot rotate");
     expect(act(short, chain(own), "revoke")).toBe("ok");
     expect(act(short, chain(key("c", { expiresAt: 250 })), "revoke")).toContain("at most 200");
   });

@@ -54,7 +54,8 @@ export function requireDepth(principal: Principal): void {
  */
 export function requireWithin(principal: Principal, target: KeyChain, verb: "change" | "rotate" | "revoke"): void {
   const [key, ...makers] = target.keys;
-  if (principal.keys.slice(1).some((maker) => maker.id === key.id)) {
+  // By what they count under: a maker that was rotated is one still, although its children went to its successor.
+  if (principal.keys.slice(1).some((maker) => maker.limitId === key.limitId)) {
     throw new GatewayError("permission_denied", `A key cannot ${verb} a key that bounds it.`);
   }
   const inChain = target.keys.some((one) => one.id === keyOf(principal).id);
@@ -65,6 +66,13 @@ export function requireWithin(principal: Principal, target: KeyChain, verb: "cha
     throw new GatewayError(
       "permission_denied",
       `The key in the request may not ${verb} this one, which reaches further: its ${excess.field} would have to be ${excess.must} of the key in the request.`,
+    );
+  }
+  // The successor's secret goes to whoever rotates: of a key that does not end with the rotator, it would outlive it.
+  if (verb === "rotate" && !inChain && !principal.scopes.has("admin:manage")) {
+    throw new GatewayError(
+      "permission_denied",
+      "A key may rotate itself and the keys that were made with it; revoke another one, and create a key in its place.",
     );
   }
   // A token that ends before its key must not turn into something that lasts.

@@ -36,6 +36,7 @@ export async function ensureFirstKey(
     createdAt: nowSeconds,
     expiresAt: null,
     revokedAt: null,
+    revoked: false,
     lastUsedAt: null,
     allowedIps: [],
     rateLimit: null,

@@ -34,7 +34,7 @@ export function limitsOf({ keys, account, environment, tier }: LimitedParty): Li
   return {
     requests: [...ofTier(tier.requestsPerMinute), ...keys.flatMap(ownRateLimit)],
     tokens: ofTier(tier.tokensPerMinute),
-    quotas: [ofAccount, ...keys.flatMap(ownQuota)],
+    quotas: [ofAccount, ...keys.map(ownQuota)],
   };
 }
 
@@ -44,19 +44,19 @@ function ownRateLimit({ limitId, rateLimit, rateLimitWindow }: ApiKeyRecord): Ra
   return [{ id: `key:${limitId}`, owner: "key", limit: rateLimit, windowSeconds: rateLimitWindow ?? minuteSeconds }];
 }
 
-/** Its owner is the limit id as well, so that a rotation does not begin the month anew. */
-function ownQuota({ limitId, environment, monthlyTokens, monthlySpend }: ApiKeyRecord): Quota[] {
-  if (monthlyTokens === null && monthlySpend === null) return [];
-  return [
-    {
-      id: `key:${limitId}`,
-      owner: "key",
-      ownerId: limitId,
-      environment,
-      tokens: monthlyTokens,
-      nanoUsd: nanoUsdOf(monthlySpend),
-    },
-  ];
+/**
+ * Counted also where it has no limit, so that one that is set later knows of the whole month. Its owner is the limit id as
+ * well, so that a rotation does not begin the month anew.
+ */
+function ownQuota({ limitId, environment, monthlyTokens, monthlySpend }: ApiKeyRecord): Quota {
+  return {
+    id: `key:${limitId}`,
+    owner: "key",
+    ownerId: limitId,
+    environment,
+    tokens: monthlyTokens,
+    nanoUsd: nanoUsdOf(monthlySpend),
+  };
 }
 
 function nanoUsdOf(usd: number | null): number | null {

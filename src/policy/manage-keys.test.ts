@@ -279,7 +279,12 @@ describe("rotating", () => {
   });
 
   test("gives a new secret to the same attributes and budget, and an end to the old key", () => {
-    const { successor, key: secret, revokeAt, event } = rotateKey(as(key("key_1")), chain(old), 60, context);
+    const {
+      successor,
+      key: secret,
+      revokeAt,
+      event,
+    } = rotateKey(as(key("key_1")), chain(old, key("key_1")), 60, context);
     expect(parseApiKey(secret)).toBe("live");
     expect(successor).toEqual({
       ...old,
@@ -302,7 +307,7 @@ describe("rotating", () => {
 
   test("is refused for what has ended or was rotated: the leaked old key must not make itself a way back", () => {
     for (const ended of [{ revokedAt: now }, { expiresAt: now }]) {
-      const attempt = () => rotateKey(as(key("key_1")), chain(key("key_2", ended)), 60, context);
+      const attempt = () => rotateKey(as(key("key_1")), chain(key("key_2", ended), key("key_1")), 60, context);
       expect(refusal(attempt)).toMatch(/^invalid_request: .*Create a new key instead/);
     }
     const overlapping = key("key_2", { revokedAt: now + 60 });

@@ -123,9 +123,9 @@ export function rotateKey(
 ): { successor: ApiKeyRecord; key: string; revokeAt: number; event: AuditEvent } {
   const { nowSeconds } = context.origin;
   requireKeyManager(principal);
+  requireActive(target, nowSeconds, "rotated");
   requireWithin(principal, target, "rotate");
   const [old] = target.keys;
-  requireActive(target, nowSeconds, "rotated");
   if (old.revokedAt !== null) throw rotatedBefore(old.revokedAt);
   const { key, identity } = newIdentity(old.environment, context.pepper);
   const successor: ApiKeyRecord = {
@@ -220,6 +220,7 @@ function newKey(
     limitId: identity.id,
     createdAt: origin.nowSeconds,
     revokedAt: null,
+    revoked: false,
     lastUsedAt: null,
   };
   const detail = { environment: record.environment, parent_id: record.parentId, ...attributesToWire(record) };

@@ -57,14 +57,17 @@ export class Meter {
     this.#firstTokenMs ??= now - this.#startedMs;
     const outgrown = approximateTokens > this.#reservedTokens;
     if (!outgrown && now - this.#checkpointAtMs < checkpointMs) return;
-    const usage = usageSoFar();
+    // An engine may err or lie in the middle of a stream as well as at its end.
+    const { usage } = believable(usageSoFar(), this.#options.bounds);
     const nanoUsd = nanoUsdOf(usage, this.#options.price);
     if (now - this.#checkpointAtMs >= checkpointMs) {
       this.#checkpointAtMs = now;
       this.#entry.progress(usage, nanoUsd);
     }
     if (outgrown) {
-      this.#reservedTokens = Math.ceil(Math.max(approximateTokens, totalTokens(usage)) * growth);
+      const { promptTokens, completionTokens } = this.#options.bounds;
+      const most = promptTokens + completionTokens;
+      this.#reservedTokens = Math.min(most, Math.ceil(Math.max(approximateTokens, totalTokens(usage)) * growth));
       this.#options.lease.extend(this.#reservedTokens, Math.ceil((nanoUsd ?? 0) * growth));
     }
   }

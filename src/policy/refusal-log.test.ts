@@ -1,6 +1,6 @@
 // Refused credentials in the audit log: all that is known of them and no secret, bounded, and never in the way.
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { type Credentials, openCredentials, presented } from "../../tests/support/credentials.ts";
+import { type Credentials, openCredentials, presented, testEvent } from "../../tests/support/credentials.ts";
 import { generateApiKey } from "../domain/api-key.ts";
 import type { AuditEvent } from "../domain/audit.ts";
 
@@ -41,10 +41,19 @@ test("a refusal is written with its reason, address and request, and whose key i
   for (const key of [secret, unknown]) expect(written).not.toContain(key.slice(12, 20));
 });
 
-test("a request without any credential is none", async () => {
+test("a request without any credential is one as well", async () => {
   await attempt({});
   await all.refusals.close();
-  expect(await refusals()).toEqual([]);
+  expect((await refusals()).map(({ detail }) => detail)).toEqual([{ reason: "missing" }]);
+});
+
+test("a flood of made-up credentials does not hide the use of a revoked key", async () => {
+  const { secret, id } = await all.addKey();
+  await all.keys.updateKey(id, { revokedAt: all.now.seconds }, testEvent(all.now.seconds));
+  for (let i = 0; i < 150; i++) await attempt({ apiKey: "junk" });
+  await attempt({ apiKey: secret });
+  await all.refusals.close();
+  expect((await refusals()).filter(({ targetId }) => targetId === id)).toHaveLength(1);
 });
 
 test("a flood is a hundred rows a minute, and one that counts the others by reason", async () => {

@@ -23,7 +23,7 @@ export interface RefusalLogOptions {
 
 const defaultFlushMs = 1_000;
 const windowMs = 60_000;
-/** Rows in a window; what is beyond is counted by reason. */
+/** Rows of each kind in a window; what is beyond is counted by reason. */
 const maxRows = 100;
 /** Rows that wait for an audit log that cannot be written; more are given up. */
 const maxPending = 1_000;
@@ -33,7 +33,8 @@ export class RefusalLog {
   #pending: AuditEvent[] = [];
   #suppressed = new Map<string, number>();
   #windowStartMs = Number.NEGATIVE_INFINITY;
-  #rows = 0;
+  /** Of keys that exist, and of anybody: a flood of made-up ones must not hide the use of a revoked one. */
+  #rows = { known: 0, unknown: 0 };
   #failing = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #writing: Promise<void> = Promise.resolve();
@@ -44,8 +45,9 @@ export class RefusalLog {
 
   record(refusal: Refusal): void {
     this.#turnWindow();
-    if (this.#rows < maxRows) {
-      this.#rows++;
+    const kind = refusal.keyId === null ? "unknown" : "known";
+    if (this.#rows[kind] < maxRows) {
+      this.#rows[kind]++;
       this.#pending.push(this.#row(refusal));
     } else {
       this.#suppressed.set(refusal.reason, (this.#suppressed.get(refusal.reason) ?? 0) + 1);
@@ -73,7 +75,7 @@ export class RefusalLog {
     if (this.#suppressed.size > 0) this.#pending.push(this.#summary());
     this.#suppressed = new Map();
     this.#windowStartMs = nowMs;
-    this.#rows = 0;
+    this.#rows = { known: 0, unknown: 0 };
   }
 
   #row({ reason, keyId, accountId, clientAddress, requestId }: Refusal): AuditEvent {

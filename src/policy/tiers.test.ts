@@ -69,6 +69,7 @@ describe("limits of a principal", () => {
           tokens: null,
           nanoUsd: null,
         },
+        { id: "key:key_1", owner: "key", ownerId: "key_1", environment: "live", tokens: null, nanoUsd: null },
       ],
     });
   });
@@ -78,7 +79,11 @@ describe("limits of a principal", () => {
     expect(limitsOf({ keys: [key], account, environment: "live", tier: enterprise }).tokens).toEqual([]);
     const overridden = accountFor({ overrides: { monthlyTokens: 1 } });
     const test = limitsOf({ keys: [key], account: overridden, environment: "test", tier: small });
-    expect(test).toMatchObject({ requests: [], tokens: [], quotas: [{ tokens: null, nanoUsd: null }] });
+    expect(test).toMatchObject({ requests: [], tokens: [] });
+    expect(test.quotas.map(({ tokens, nanoUsd }) => [tokens, nanoUsd])).toEqual([
+      [null, null],
+      [null, null],
+    ]);
   });
 
   test("quotas are the tier's unless the account has its own; null lifts one; USD become whole nano-USD", () => {
@@ -101,6 +106,7 @@ describe("limits of a principal", () => {
       { id: "key:key_1", owner: "key", limit: 50, windowSeconds: 60 },
     ]);
     expect(quotas.slice(1)).toEqual([
+      { id: "key:key_0", owner: "key", ownerId: "key_0", environment: "live", tokens: null, nanoUsd: null },
       { id: "key:key_1", owner: "key", ownerId: "key_1", environment: "live", tokens: null, nanoUsd: 2_000_000_000 },
     ]);
   });

@@ -109,6 +109,18 @@ describe("accounts", () => {
     const unknown = async () => expect(await accounts.updateAccount("acct_9", changes, event())).toBeUndefined();
     expect(await recorded(unknown)).toEqual({ events: 0, revisions: 0 });
   });
+
+  test("have each amount overridden on its own: two changes at once both hold, and undefined returns to the tier", async () => {
+    await accounts.insertAccount(account("acct_1", { overrides: { monthlySpend: 1 } }), event());
+    await Promise.all([
+      accounts.updateAccount("acct_1", { overrides: { monthlyTokens: 5 } }, event()),
+      accounts.updateAccount("acct_1", { overrides: { monthlySpend: null } }, event()),
+    ]);
+    expect((await accounts.findAccount("acct_1"))?.overrides).toStrictEqual({ monthlyTokens: 5, monthlySpend: null });
+    const updated = await accounts.updateAccount("acct_1", { overrides: { monthlyTokens: undefined } }, event());
+    expect(updated?.overrides).toStrictEqual({ monthlySpend: null });
+    expect(await accounts.findAccount("acct_1")).toEqual(account("acct_1", { overrides: { monthlySpend: null } }));
+  });
 });
 
 describe("tiers", () => {

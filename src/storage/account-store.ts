@@ -129,7 +129,10 @@ export class SqlAccountStore implements AccountStore {
 }
 
 /** An amount that is undefined would stand in the tier's place. */
-function withoutUndefined({ monthlyTokens, monthlySpend }: NonNullable<AccountChanges["overrides"]>): Account["overrides"] {
+function withoutUndefined({
+  monthlyTokens,
+  monthlySpend,
+}: NonNullable<AccountChanges["overrides"]>): Account["overrides"] {
   return {
     ...(monthlyTokens === undefined ? {} : { monthlyTokens }),
     ...(monthlySpend === undefined ? {} : { monthlySpend }),

@@ -9,6 +9,8 @@ import type { Database } from "./database.ts";
 const maxPageSize = 16_000_000;
 /** How long a deleted chat marks its place. */
 const deletedMarkSeconds = 3_600;
+/** From a deletion until no file has the content any more, about. */
+const eraseAfterMs = 1_000;
 /** Pieces of metadata are told apart by how rare they are up to this many. */
 const rarityBound = 1_000;
 
@@ -43,6 +45,7 @@ interface Page {
  */
 export class SqlChatStore implements ChatStore {
   readonly #db: Database;
+  #erasing: ReturnType<typeof setTimeout> | undefined;
 
   constructor(db: Database) {
     this.#db = db;
@@ -109,9 +112,20 @@ export class SqlChatStore implements ChatStore {
             expires_at = CASE WHEN expires_at < ${markUntil} THEN expires_at ELSE ${markUntil} END
           WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)} RETURNING id`;
         if (row) await tx`DELETE FROM stored_chat_tags WHERE chat_id = ${id}`;
+        this.#eraseSoon();
         return row !== undefined;
       }),
     );
+  }
+
+  /** What was deleted stands in the write-ahead log until that is emptied; many deletions in a row are one. */
+  #eraseSoon(): void {
+    this.#erasing ??= setTimeout(() => {
+      this.#erasing = undefined;
+      // A reader that is in the way leaves it to the next time.
+      void this.#db.unsafe("PRAGMA wal_checkpoint(TRUNCATE)").catch(() => {});
+    }, eraseAfterMs);
+    this.#erasing.unref();
   }
 
   async deleteExpired(nowSeconds: number, limit: number): Promise<number> {
@@ -123,6 +137,7 @@ export class SqlChatStore implements ChatStore {
         const ids = rows.map(({ id }) => id);
         await tx`DELETE FROM stored_chat_tags WHERE chat_id IN ${tx(ids)}`;
         await tx`DELETE FROM stored_chats WHERE id IN ${tx(ids)}`;
+        this.#eraseSoon();
         return ids.length;
       }),
     );

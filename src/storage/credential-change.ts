@@ -1,11 +1,12 @@
 // The one way in which keys, accounts and tiers change: the work, its audit event and the raised revision, or nothing.
-import { SQL } from "bun";
 import type { AuditEvent } from "../domain/audit.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { keyStatus } from "../domain/principal.ts";
 import { insertAuditEvent } from "./audit-log.ts";
 import { readChain } from "./credential-rows.ts";
 import type { Database } from "./database.ts";
+import { syncCommits } from "./durable-commits.ts";
+import { available } from "./outage.ts";
 
 /** What the work came to; with `changed: false` it wrote nothing, and nothing is recorded. */
 export interface Outcome<Result> {
@@ -23,20 +24,21 @@ export async function changeCredentials<Result>(
   work: (tx: Database) => Promise<Outcome<Result>>,
 ): Promise<Result> {
   let outcome: Outcome<Result> | undefined;
-  try {
+  await available(
     // An empty transaction is committed, not rolled back: on SQLite's one connection, what others write meanwhile is in it.
-    await db.begin("IMMEDIATE", async (tx) => {
+    db.begin("IMMEDIATE", async (tx) => {
       if (!(await actorIsActive(tx, event))) return;
       outcome = await work(tx);
       if (!outcome.changed) return;
       await insertAuditEvent(tx, event);
       await tx`UPDATE credential_revision SET revision = revision + 1 WHERE id = 1`;
-    });
-  } catch (error) {
-    throw isOutage(error) ? unavailable(error) : error;
-  }
-  if (!outcome) throw new GatewayError("invalid_api_key", "Invalid API key provided", { detail: "ended_meanwhile" });
-  return outcome.result;
+    }),
+  );
+  const done = outcome as Outcome<Result> | undefined;
+  if (!done) throw new GatewayError("invalid_api_key", "Invalid API key provided", { detail: "ended_meanwhile" });
+  // A power cut must not undo a revocation that was answered.
+  if (done.changed) await syncCommits(db);
+  return done.result;
 }
 
 /** An event may be made this long before it is written: a revocation in between counts, though its time is later. */
@@ -47,19 +49,4 @@ async function actorIsActive(tx: Database, { actor, at }: AuditEvent): Promise<b
   const chain = await readChain(tx, { id: actor.id });
   if (chain?.account.status !== "active") return false;
   return chain.keys.every((key) => keyStatus(key, at + eventAgeSeconds) === "active");
-}
-
-/** Locked by another program, full, or not writable. */
-function isOutage(error: unknown): boolean {
-  return (
-    error instanceof SQL.SQLiteError && /^SQLITE_(BUSY|LOCKED|FULL|IOERR|READONLY|CANTOPEN)/.test(String(error.code))
-  );
-}
-
-function unavailable(cause: unknown): GatewayError {
-  return new GatewayError("service_unavailable", "The database cannot be written at the moment; try again.", {
-    retryAfterSeconds: 1,
-    detail: String(cause),
-    cause,
-  });
 }

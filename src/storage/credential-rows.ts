@@ -23,6 +23,7 @@ export interface KeyRow {
   created_at: Integer;
   expires_at: Integer | null;
   revoked_at: Integer | null;
+  revoked: number | boolean;
   last_used_at: Integer | null;
   allowed_ips: string;
   rate_limit: Integer | null;
@@ -85,6 +86,7 @@ export function keyFromRow(row: KeyRow): ApiKeyRecord {
     createdAt: Number(row.created_at),
     expiresAt: integer(row.expires_at),
     revokedAt: integer(row.revoked_at),
+    revoked: Boolean(row.revoked),
     lastUsedAt: integer(row.last_used_at),
     allowedIps: words(row.allowed_ips),
     rateLimit: integer(row.rate_limit),
@@ -110,6 +112,7 @@ export function keyToRow(key: ApiKeyRecord): KeyRow {
     created_at: key.createdAt,
     expires_at: key.expiresAt,
     revoked_at: key.revokedAt,
+    revoked: key.revoked ? 1 : 0,
     last_used_at: key.lastUsedAt,
     allowed_ips: key.allowedIps.join(" "),
     rate_limit: key.rateLimit,

@@ -50,6 +50,7 @@ function record(more: Partial<ApiKeyRecord> = {}): ApiKeyRecord {
     createdAt: now,
     expiresAt: null,
     revokedAt: null,
+    revoked: false,
     lastUsedAt: null,
     allowedIps: [],
     rateLimit: null,
@@ -152,6 +153,13 @@ describe("keys", () => {
     expect((await keys.firstKey("dev"))?.id).toBe("key_1");
     expect((await keys.firstKey("live"))?.id).toBe("key_0");
     expect(await keys.firstKey("test")).toBeUndefined();
+  });
+
+  test("the first key that was rotated is what it was rotated into", async () => {
+    await add({ id: "key_1", createdAt: 10 });
+    await add({ id: "key_2", createdAt: 20 });
+    await keys.rotateKey("key_1", record({ id: "key_3", digest: "d-new", createdAt: 30 }), now + 60, event());
+    expect((await keys.firstKey("dev"))?.id).toBe("key_3");
   });
 
   test("are listed newest first, page by page, of one account and environment alone", async () => {

@@ -5,6 +5,7 @@ import { type ApiKeyRecord, type KeyChain, type KeyChanges, type KeyStore, keySt
 import { changeCredentials } from "./credential-change.ts";
 import { type KeyRow, keyFromRow, keyToRow, readChain } from "./credential-rows.ts";
 import type { Database } from "./database.ts";
+import { available } from "./outage.ts";
 
 export class SqlKeyStore implements KeyStore {
   readonly #db: Database;
@@ -23,7 +24,11 @@ export class SqlKeyStore implements KeyStore {
 
   async firstKey(environment: Environment): Promise<ApiKeyRecord | undefined> {
     const [row]: KeyRow[] = await this.#db`
-      SELECT * FROM api_keys WHERE environment = ${environment} ORDER BY created_at, id LIMIT 1`;
+      SELECT * FROM api_keys WHERE limit_id = (
+        SELECT limit_id FROM api_keys
+        WHERE environment = ${environment} AND created_by IS NULL AND scopes NOT LIKE '%admin:manage%'
+        ORDER BY created_at, id LIMIT 1
+      ) ORDER BY created_at DESC, id DESC LIMIT 1`;
     return row && keyFromRow(row);
   }
 
@@ -33,10 +38,10 @@ export class SqlKeyStore implements KeyStore {
     { after, limit }: { after: string | undefined; limit: number },
   ): Promise<ApiKeyRecord[]> {
     const db = this.#db;
-    const rows: KeyRow[] = await db`
+    const rows: KeyRow[] = await available(db`
       SELECT * FROM api_keys WHERE account_id = ${accountId} AND environment = ${environment}
       ${after === undefined ? db`` : db`AND id < ${after}`}
-      ORDER BY id DESC LIMIT ${limit}`;
+      ORDER BY id DESC LIMIT ${limit}`);
     return rows.map(keyFromRow);
   }
 
@@ -52,8 +57,9 @@ export class SqlKeyStore implements KeyStore {
     return changeCredentials(this.#db, event, async (tx) => {
       const current = await readKey(tx, id);
       if (!current || keyStatus(current, event.at) !== "active") return { result: current, changed: false };
-      const { revokedAt, ...others } = changes;
-      const updated = { ...current, ...others, revokedAt: earlier(current.revokedAt, revokedAt ?? null) };
+      const { revokedAt: wanted, ...others } = changes;
+      const revokedAt = earlier(current.revokedAt, wanted ?? null);
+      const updated = { ...current, ...others, revokedAt, revoked: isDue(revokedAt, event.at) };
       await writeKey(tx, updated);
       return { result: updated, changed: true };
     });
@@ -78,8 +84,16 @@ export class SqlKeyStore implements KeyStore {
       };
       await tx`INSERT INTO api_keys ${tx(keyToRow(added))}`;
       await tx`UPDATE api_keys SET parent_id = ${added.id} WHERE parent_id = ${id}`;
-      await writeKey(tx, { ...current, revokedAt: revokeAt });
+      await writeKey(tx, { ...current, revokedAt: revokeAt, revoked: isDue(revokeAt, event.at) });
       return { result: added, changed: true };
+    });
+  }
+
+  async endDue(nowSeconds: number): Promise<void> {
+    await this.#db.begin("IMMEDIATE", async (tx) => {
+      const ended = await tx`
+        UPDATE api_keys SET revoked = 1 WHERE revoked = 0 AND revoked_at <= ${nowSeconds} RETURNING id`;
+      if (ended.length > 0) await tx`UPDATE credential_revision SET revision = revision + 1 WHERE id = 1`;
     });
   }
 
@@ -111,10 +125,15 @@ async function writeKey(tx: Database, key: ApiKeyRecord): Promise<void> {
   const row = keyToRow(key);
   await tx`
     UPDATE api_keys SET name = ${row.name}, scopes = ${row.scopes}, expires_at = ${row.expires_at},
-      revoked_at = ${row.revoked_at}, allowed_ips = ${row.allowed_ips}, rate_limit = ${row.rate_limit},
+      revoked_at = ${row.revoked_at}, revoked = ${row.revoked}, allowed_ips = ${row.allowed_ips}, rate_limit = ${row.rate_limit},
       rate_limit_window = ${row.rate_limit_window}, monthly_tokens = ${row.monthly_tokens},
       monthly_spend = ${row.monthly_spend}
     WHERE id = ${row.id}`;
+}
+
+/** From then on it is final, and no longer a question of any clock. */
+function isDue(revokedAt: number | null, nowSeconds: number): boolean {
+  return revokedAt !== null && revokedAt <= nowSeconds;
 }
 
 /** A revocation that was set is never lifted or put off. */

@@ -333,9 +333,12 @@ describe("a database that is away", () => {
     await until(() => events().includes("usage_write_failed"), "a failure");
     unlock();
     let totals: UsageTotals | undefined;
-    await ledger.readTotals({ type: "account", id: "acct_1", environment: "live", since: 0 }, (all) => {
-      totals = all;
-    });
+    await ledger.readTotals(
+      { type: "account", id: "acct_1", environment: "live", since: 0, until: 4_000_000_000 },
+      (all) => {
+        totals = all;
+      },
+    );
     expect(totals).toEqual({ tokens: (899 * 900) / 2 + 900 * 2, nanoUsd: 900_000 });
     await ledger.flush();
     expect(await count()).toBe(900);
@@ -350,7 +353,7 @@ describe("a database that is away", () => {
       ledger.begin(beginOf(id)).settle(endOf({ promptTokens: 1, completionTokens: 0, nanoUsd: 0 }));
     const readTokens = async () => {
       let tokens = 0;
-      const owner = { type: "account", id: "acct_1", environment: "live", since: 0 } as const;
+      const owner = { type: "account", id: "acct_1", environment: "live", since: 0, until: 4_000_000_000 } as const;
       await ledger.readTotals(owner, (totals) => {
         tokens = totals.tokens;
       });
@@ -414,7 +417,13 @@ describe("the end", () => {
 });
 
 describe("totals", () => {
-  const account = { type: "account", id: "acct_1", environment: "live", since: 1_799_971_200 } as const;
+  const account = {
+    type: "account",
+    id: "acct_1",
+    environment: "live",
+    since: 1_799_971_200,
+    until: 4_000_000_000,
+  } as const;
 
   test("are those of the owner, the environment and the time, in the database or on the way", async () => {
     const ledger = await open({ drainMs: 10_000 });
@@ -440,7 +449,7 @@ describe("totals", () => {
     expect(await read({ ...account, environment: "test" })).toEqual({ tokens: 200, nanoUsd: 200 });
     expect(await read({ ...account, type: "key", id: "key_2" })).toEqual({ tokens: 20, nanoUsd: 20 });
     expect(await read({ ...account, type: "key", id: "key_9" })).toEqual({ tokens: 0, nanoUsd: 0 });
-    expect(await read({ ...account, since: 0 })).toEqual({ tokens: 220_022, nanoUsd: 220_022 });
+    expect(await read({ ...account, since: 0, until: 4_000_000_000 })).toEqual({ tokens: 220_022, nanoUsd: 220_022 });
   });
 
   test("of a key hold what counts against it: its predecessor's after a rotation, and its children's", async () => {

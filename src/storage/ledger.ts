@@ -42,6 +42,8 @@ const syncEveryMs = 1_000;
 /** At most so many requests are carried over at a time: a few milliseconds of work. */
 const carryBatch = 256;
 const retryAfterSeconds = 5;
+/** How long `close` waits for requests that still run. */
+const settleMs = 500;
 const defaults = {
   drainMs: 200,
   segmentBytes: 4 * 1024 * 1024,
@@ -112,6 +114,15 @@ export class SpoolLedger implements Ledger {
     };
   }
 
+  /** Requests that were cut off a moment ago are about to settle; one that does not is on the spool. */
+  async #untilSettled(): Promise<void> {
+    const giveUpMs = this.#clock.monotonicMs() + settleMs;
+    for (let waits = 0; this.#open.size > 0 && waits < settleMs / 10; waits++) {
+      if (this.#clock.monotonicMs() > giveUpMs) return;
+      await Bun.sleep(10);
+    }
+  }
+
   flush(): Promise<void> {
     return this.#drain.drain();
   }
@@ -129,6 +140,7 @@ export class SpoolLedger implements Ledger {
     this.#closing = true;
     clearTimeout(this.#timer);
     await this.#round;
+    await this.#untilSettled();
     try {
       await this.flush();
       await syncCommits(this.#db);

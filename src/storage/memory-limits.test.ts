@@ -285,7 +285,13 @@ describe("quotas", () => {
     const admitted = (await Promise.all(answers)).filter((answer) => "lease" in answer);
     expect(admitted).toHaveLength(6);
     expect(ledger.reads).toEqual([
-      { type: "account", id: "a", environment: "live", since: Date.UTC(2026, 10, 1) / 1000 },
+      {
+        type: "account",
+        id: "a",
+        environment: "live",
+        since: Date.UTC(2026, 10, 1) / 1000,
+        until: Date.UTC(2026, 11, 1) / 1000,
+      },
     ]);
     expect(limits.peek(set).requests?.remaining).toBe(94);
     expect(limits.admit(set, reserve(1))).not.toBeInstanceOf(Promise);

@@ -62,9 +62,7 @@ export class MemoryLimits implements LimitStore {
     };
     // A quota first: where it is used up, waiting for a rate limit would be in vain.
     const refusal =
-      quotaShortage(limits.quotas, places.counters, reservation) ??
-      rateShortage("requests", limits.requests, places.requests, 1, nowMs) ??
-      rateShortage("tokens", limits.tokens, places.tokens, reservation.minTokens, nowMs);
+      quotaShortage(limits.quotas, places.counters, reservation) ?? rateShortage(limits, places, reservation, nowMs);
     if (refusal) return { refusal, status: statusOf(places, nowMs) };
     if (limits.quotas.some((quota, i) => isLimited(quota) && !places.counters[i]?.isRead)) {
       return this.#admitOnceRead(limits, reservation, places.counters);
@@ -246,26 +244,29 @@ function quotaShortage(
   return undefined;
 }
 
-/** Of the limits that have no room, the one that takes longest to regain it. */
+/** Of the limits of both kinds that have no room, the one that takes longest to regain it. */
 function rateShortage(
-  kind: LimitKind,
-  rules: readonly RateLimit[],
-  buckets: readonly Bucket[],
-  needed: number,
+  limits: LimitSet,
+  places: Pick<Places, LimitKind>,
+  { minTokens }: Reservation,
   nowMs: number,
 ): GatewayError | undefined {
-  let worst: RateLimit | undefined;
+  let worst: { kind: LimitKind; rule: RateLimit; needed: number } | undefined;
   let longestMs = 0;
-  for (const [i, rule] of rules.entries()) {
-    const waitMs = buckets[i]?.waitMs(needed, nowMs) ?? 0;
-    if (waitMs <= longestMs) continue;
-    worst = rule;
-    longestMs = waitMs;
+  for (const kind of ["requests", "tokens"] as const) {
+    const needed = kind === "requests" ? 1 : minTokens;
+    for (const [i, rule] of limits[kind].entries()) {
+      const waitMs = places[kind][i]?.waitMs(needed, nowMs) ?? 0;
+      if (waitMs <= longestMs) continue;
+      worst = { kind, rule, needed };
+      longestMs = waitMs;
+    }
   }
   if (!worst) return undefined;
+  const { kind, rule, needed } = worst;
   return Number.isFinite(longestMs)
-    ? rateLimitRefusal(kind, worst, needed, longestMs)
-    : neverFitsRefusal(kind, worst, needed);
+    ? rateLimitRefusal(kind, rule, needed, longestMs)
+    : neverFitsRefusal(kind, rule, needed);
 }
 
 /** What is asked for, or as much of it as every limit has left; that this is enough was checked before. */

@@ -85,7 +85,8 @@ export class MemoryQuotas {
 
   async #read({ owner, ownerId, environment }: Quota, counter: QuotaCounter): Promise<void> {
     try {
-      await this.#ledger.readTotals({ type: owner, id: ownerId, environment, since: counter.month.start }, (totals) => {
+      const { start: since, end: until } = counter.month;
+      await this.#ledger.readTotals({ type: owner, id: ownerId, environment, since, until }, (totals) => {
         counter.usedTokens = totals.tokens;
         counter.usedNanoUsd = totals.nanoUsd;
         counter.isRead = true;

@@ -58,6 +58,8 @@ export const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE api_keys ADD COLUMN limit_id TEXT NOT NULL DEFAULT ''`,
     `UPDATE api_keys SET limit_id = id`,
     `ALTER TABLE api_keys ADD COLUMN last_used_at BIGINT`,
+    `ALTER TABLE api_keys ADD COLUMN revoked INTEGER NOT NULL DEFAULT 0`,
+    `UPDATE api_keys SET revoked = 1 WHERE revoked_at IS NOT NULL`,
     `ALTER TABLE api_keys ADD COLUMN allowed_ips TEXT NOT NULL DEFAULT ''`,
     `ALTER TABLE api_keys ADD COLUMN rate_limit BIGINT`,
     `ALTER TABLE api_keys ADD COLUMN rate_limit_window BIGINT`,

@@ -13,7 +13,7 @@ const minuteSeconds = 60;
 
 /**
  * By key and second: a minute back, further for accounts that have keys with longer windows. A second more than the
- * window, as a record tells only the second in which its request began.
+ * window, as a record tells only the second in which its request began. What lies in the future was booked before the clock was set back: it delays nobody.
  */
 export async function recentUsage(db: Database, nowSeconds: number): Promise<RecentUsage[]> {
   const rows: { key_id: string; at: number | string; requests: number | string; tokens: number | string }[] = await db`
@@ -23,7 +23,7 @@ export async function recentUsage(db: Database, nowSeconds: number): Promise<Rec
       FROM accounts a LEFT JOIN api_keys k ON k.account_id = a.id
       GROUP BY a.id
     ) w
-    JOIN usage_records u ON u.account_id = w.id AND u.at >= ${nowSeconds} - w.span - 1
+    JOIN usage_records u ON u.account_id = w.id AND u.at >= ${nowSeconds} - w.span - 1 AND u.at <= ${nowSeconds}
     GROUP BY u.key_id, u.at`;
   return rows.map((row) => ({
     keyId: row.key_id,

@@ -2,6 +2,7 @@
 import type { UsageBucket, UsageGroup, UsagePosition, UsageQuery, UsageReports, UsageRow } from "../domain/usage.ts";
 import { bucketEnd, bucketStart } from "../domain/usage-bucket.ts";
 import type { Database } from "./database.ts";
+import { available } from "./outage.ts";
 
 const spans: Record<UsageBucket, "hour" | "day"> = { hour: "hour", day: "day", month: "day" };
 
@@ -52,7 +53,7 @@ export class SqlUsageReports implements UsageReports {
     const rows: UsageRow[] = [];
     for (const window of windows(query, page.after)) {
       if (window.from > query.start) await new Promise(setImmediate);
-      const found: Row[] = await this.#read(query, { ...window, limit: page.limit - rows.length });
+      const found: Row[] = await available(this.#read(query, { ...window, limit: page.limit - rows.length }));
       for (const row of found) rows.push(toUsageRow(query, row));
       if (rows.length >= page.limit) break;
     }

@@ -9,8 +9,9 @@ export interface UsageOwner {
   type: "key" | "account";
   id: string;
   environment: string;
-  /** Unix seconds; start of a day (UTC). */
+  /** Unix seconds: from `since`, before `until`; both the start of a day (UTC). */
   since: number;
+  until: number;
 }
 
 /**
@@ -46,20 +47,20 @@ export async function readOwnerTotals(
   db: Database,
   owner: UsageOwner,
 ): Promise<{ totals: UsageTotals; owns: (record: UsageRecord) => boolean }> {
-  const { type, id, environment, since } = owner;
-  const inTime = (record: UsageRecord) => record.environment === environment && record.at >= since;
+  const { type, id, environment, since, until } = owner;
+  const inTime = (record: UsageRecord) => record.environment === environment && record.at >= since && record.at < until;
   if (type === "account") {
     const [row] = await db`
       SELECT coalesce(sum(prompt_tokens + completion_tokens), 0) AS tokens, coalesce(sum(nano_usd), 0) AS nano_usd
       FROM usage_rollups
-      WHERE account_id = ${id} AND environment = ${environment} AND span = 'day' AND start >= ${since}`;
+      WHERE account_id = ${id} AND environment = ${environment} AND span = 'day' AND start >= ${since} AND start < ${until}`;
     return { totals: totalsOf(row), owns: (record) => record.accountId === id && inTime(record) };
   }
   const keyIds = await readFamily(db, id);
   const [row] = await db`
     SELECT coalesce(sum(prompt_tokens + completion_tokens), 0) AS tokens, coalesce(sum(nano_usd), 0) AS nano_usd
     FROM usage_rollups
-    WHERE key_id IN ${db([...keyIds])} AND environment = ${environment} AND span = 'day' AND start >= ${since}`;
+    WHERE key_id IN ${db([...keyIds])} AND environment = ${environment} AND span = 'day' AND start >= ${since} AND start < ${until}`;
   return { totals: totalsOf(row), owns: (record) => keyIds.has(record.keyId) && inTime(record) };
 }
 

@@ -109,34 +109,50 @@ describe("the account", () => {
   });
 });
 
-test("the tiers are listed with where they come from, the account's own marked", async () => {
-  const { get, tiers } = start();
-  tiers.load([
-    {
+describe("the tiers", () => {
+  const team = {
+    name: "team",
+    requestsPerMinute: null,
+    tokensPerMinute: 7,
+    monthlyTokens: 9,
+    monthlySpend: 1.5,
+    environments: ["live" as const],
+  };
+
+  test("are listed with where they come from, the account's own marked; those made for others are not shown", async () => {
+    const { get, tiers } = start();
+    tiers.load([team]);
+    const list = (await get("/v1/tiers")) as { data: unknown[] };
+    expect(list).toMatchObject({
+      object: "list",
+      data: [
+        { object: "tier", name: "free", requests_per_minute: 10, tokens_per_minute: 10_000, current: false },
+        { name: "pro", requests_per_minute: 100, tokens_per_minute: 100_000, source: "built-in", current: true },
+        {
+          name: "enterprise",
+          requests_per_minute: 1_000,
+          tokens_per_minute: null,
+          monthly_tokens: null,
+          current: false,
+        },
+      ],
+    });
+    expect(list.data).toHaveLength(3);
+  });
+
+  test("hold one that an operator added where it is the account's own", async () => {
+    const { get, tiers } = start({ account: { tier: "team" } });
+    tiers.load([team]);
+    const { data } = (await get("/v1/tiers")) as { data: unknown[] };
+    expect(data.at(-1)).toMatchObject({
       name: "team",
-      requestsPerMinute: null,
-      tokensPerMinute: 7,
-      monthlyTokens: 9,
-      monthlySpend: 1.5,
+      requests_per_minute: null,
+      tokens_per_minute: 7,
+      monthly_tokens: 9,
+      monthly_spend: 1.5,
       environments: ["live"],
-    },
-  ]);
-  expect(await get("/v1/tiers")).toMatchObject({
-    object: "list",
-    data: [
-      { object: "tier", name: "free", requests_per_minute: 10, tokens_per_minute: 10_000, current: false },
-      { name: "pro", requests_per_minute: 100, tokens_per_minute: 100_000, source: "built-in", current: true },
-      { name: "enterprise", requests_per_minute: 1_000, tokens_per_minute: null, monthly_tokens: null, current: false },
-      {
-        name: "team",
-        requests_per_minute: null,
-        tokens_per_minute: 7,
-        monthly_tokens: 9,
-        monthly_spend: 1.5,
-        environments: ["live"],
-        source: "database",
-        current: false,
-      },
-    ],
+      source: "database",
+      current: true,
+    });
   });
 });

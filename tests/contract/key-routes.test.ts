@@ -13,10 +13,12 @@ import type { ScopedRoute } from "../../src/http/route.ts";
 import { auditEvent } from "../../src/policy/audit.ts";
 import { requireScope } from "../../src/policy/authorize.ts";
 import { keyDigest } from "../../src/policy/key-digest.ts";
+import { Throttle } from "../../src/policy/throttle.ts";
 import { SqlAccountStore } from "../../src/storage/account-store.ts";
 import { SqlAuditLog } from "../../src/storage/audit-log.ts";
 import { type Database, openDatabase } from "../../src/storage/database.ts";
 import { SqlKeyStore } from "../../src/storage/key-store.ts";
+import { MemoryLimits } from "../../src/storage/memory-limits.ts";
 import { keyRecordFor, principalFor } from "../support/principal.ts";
 import { mismatches, type Schema } from "./json-schema.ts";
 
@@ -38,10 +40,12 @@ beforeEach(async () => {
   accountId = await new SqlAccountStore(db).ensureFirstAccount(start);
   now = start;
   drops = 0;
+  const clock = { nowSeconds: () => now, monotonicMs: () => 0 };
   routes = keyRoutes({
     keys,
     pepper,
-    clock: { nowSeconds: () => now, monotonicMs: () => 0 },
+    throttle: new Throttle(new MemoryLimits({ clock, ledger: { readTotals: async () => {} } })),
+    clock,
     limits: () => ({ bodyBytes: 10_000, depth: 8 }),
     changed: () => {
       drops += 1;

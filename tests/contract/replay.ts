@@ -63,7 +63,6 @@ export async function replay(
     source: Promise.resolve({
       response: { status: 200, headers: new Headers(), body },
       deployment: { engine, model: "upstream-model", weight: 1 },
-      queueMs: 0,
       firstByte() {},
       done() {},
     }),

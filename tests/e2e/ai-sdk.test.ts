@@ -200,6 +200,11 @@ describe("errors are APICallErrors with status, message, and whether a retry hel
     return generateText({ model: aiProvider({ url: server.url, key })(model), prompt, temperature, maxRetries: 0 });
   }
 
+  async function keyWith(body: Record<string, unknown>): Promise<string> {
+    const response = await server.request("/v1/keys", { body: { name: "limited", ...body } });
+    return ((await response.json()) as { key: string }).key;
+  }
+
   test("400", async () => {
     const expected = { statusCode: 400, isRetryable: false, message: /temperature: must be a number from 0 to 2/ };
     const error = await expectError(() => ask({ temperature: 9 }), expected);
@@ -218,6 +223,29 @@ describe("errors are APICallErrors with status, message, and whether a retry hel
     const key = await mintKey(server.dataDir, { scopes: ["models:read"] });
     const expected = { statusCode: 403, isRetryable: false, message: /lacks required scope: chat:write/ };
     await expectError(() => ask({ key }), expected);
+  });
+
+  test("403 for a used-up quota, which is not retried", async () => {
+    const key = await keyWith({ monthly_tokens: 10 });
+    await ask({ key });
+    const before = upstream.requests.length;
+    const expected = { statusCode: 403, isRetryable: false, message: /monthly quota of the key/ };
+    const call = () => generateText({ model: aiProvider({ url: server.url, key })("upstream-model"), prompt: "Hi" });
+    const error = await expectError(call, expected);
+    expect(error.data).toMatchObject({ error: { type: "insufficient_quota", code: "insufficient_quota" } });
+    expect(upstream.requests.length).toBe(before);
+  });
+
+  test("429, for a stream as well, with the time to wait", async () => {
+    const key = await keyWith({ rate_limit: 1, rate_limit_window: 60 });
+    await ask({ key });
+    const expected = { statusCode: 429, isRetryable: true, message: /1 request per minute\. Retry in \d+ seconds/ };
+    const error = await expectError(() => ask({ key }), expected);
+    expect(Number(error.responseHeaders?.["retry-after-ms"])).toBeWithin(50_000, 60_001);
+    const model = aiProvider({ url: server.url, key })("upstream-model");
+    const stream = streamText({ model, prompt: "Hi", maxRetries: 0, onError: () => {} });
+    const failure = (await Array.fromAsync(stream.fullStream)).find((part) => part.type === "error");
+    await expectError(() => Promise.reject(failure?.error), expected);
   });
 
   test("404", async () => {
@@ -289,4 +317,21 @@ describe("errors are APICallErrors with status, message, and whether a retry hel
     // Left to itself it would try again after two seconds.
     expect((arrivals[1] ?? 0) - (arrivals[0] ?? 0)).toBeGreaterThanOrEqual(2_990);
   });
+
+  test("429 is waited out as long as retry-after-ms says, not as long as the SDK would by itself", async () => {
+    const key = await keyWith({ rate_limit: 2, rate_limit_window: 1 });
+    const model = aiProvider({ url: server.url, key })("upstream-model");
+    const startedMs = performance.now();
+    for (let i = 0; i < 3; i++) expect((await generateText({ model, prompt: "Hi" })).text).toBe("Hello world");
+    // Left to itself it would try again after two seconds.
+    expect(performance.now() - startedMs).toBeWithin(300, 1_900);
+  });
+});
+
+test("an access token does what its key does", async () => {
+  const response = await server.request("/v1/auth/token", { body: { api_key: server.key } });
+  const { access_token } = (await response.json()) as { access_token: string };
+  const model = aiProvider({ url: server.url, key: access_token })("upstream-model");
+  expect((await generateText({ model, prompt: "Hi", maxRetries: 0 })).text).toBe("Hello world");
+  expect((await Array.fromAsync(streamText({ model, prompt: "Hi" }).textStream)).join("")).toBe("Hello world");
 });

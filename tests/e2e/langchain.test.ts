@@ -2,7 +2,15 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { type AIMessageChunk, HumanMessage, ToolMessage, type UsageMetadata } from "@langchain/core/messages";
 import { OpenAI as LangchainCompletion } from "@langchain/openai";
-import { APIConnectionError, AuthenticationError, BadRequestError, InternalServerError, NotFoundError } from "openai";
+import {
+  APIConnectionError,
+  AuthenticationError,
+  BadRequestError,
+  InternalServerError,
+  NotFoundError,
+  PermissionDeniedError,
+  RateLimitError,
+} from "openai";
 import { langchainChat, langchainEmbeddings } from "../support/clients.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { mintKey } from "../support/mint-key.ts";
@@ -182,6 +190,36 @@ describe("errors are those of the openai package", () => {
     expect(model).toMatchObject({ status: 404, code: "model_not_found", lc_error_code: "MODEL_NOT_FOUND" });
   });
 
+  async function keyWith(body: Record<string, unknown>): Promise<string> {
+    const response = await server.request("/v1/keys", { body: { name: "limited", ...body } });
+    return ((await response.json()) as { key: string }).key;
+  }
+
+  test("429 is a RateLimitError that a retry waits out", async () => {
+    const apiKey = await keyWith({ rate_limit: 2, rate_limit_window: 1 });
+    await invoke({ apiKey });
+    await invoke({ apiKey });
+    const limited = await thrownBy(() => invoke({ apiKey }));
+    expect(limited).toBeInstanceOf(RateLimitError);
+    expect(limited).toMatchObject({
+      status: 429,
+      code: "rate_limit_exceeded",
+      lc_error_code: "MODEL_RATE_LIMIT",
+    });
+    expect((await invoke({ apiKey, maxRetries: 6 })).content).toBe("Hello world");
+  });
+
+  test("a used-up quota is 403 insufficient_quota and is not retried", async () => {
+    const apiKey = await keyWith({ monthly_tokens: 10 });
+    await invoke({ apiKey });
+    const refused = () => server.logged("request").filter((entry) => entry["code"] === "insufficient_quota").length;
+    const before = refused();
+    const spent = await thrownBy(() => invoke({ apiKey, maxRetries: 6 }));
+    expect(spent).toBeInstanceOf(PermissionDeniedError);
+    expect(spent).toMatchObject({ status: 403, code: "insufficient_quota" });
+    expect(refused() - before).toBe(1);
+  });
+
   test("502, 503, 504", async () => {
     upstream.script((_request, res) => json(res, 500, {}));
     const failed = await thrownBy(() => invoke());
@@ -213,4 +251,13 @@ describe("errors are those of the openai package", () => {
     expect(delivered).toBe(wellBegun);
     expect(error).toMatchObject({ code: "upstream_error" });
   });
+});
+
+test("an access token does what its key does", async () => {
+  const response = await server.request("/v1/auth/token", { body: { api_key: server.key } });
+  const { access_token: apiKey } = (await response.json()) as { access_token: string };
+  const model = langchainChat(server, { model: "upstream-model", apiKey });
+  expect((await model.invoke("Hi")).content).toBe("Hello world");
+  const pieces = await Array.fromAsync(await model.stream("Hi"));
+  expect(pieces.map((piece) => piece.content).join("")).toBe("Hello world");
 });

@@ -1,11 +1,15 @@
 // The canary: marked secrets and a marked prompt go through every kind of success and error, and turn up nowhere else.
+import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { generateApiKey } from "../../src/domain/api-key.ts";
+import { unseal } from "../../src/policy/sealing.ts";
 import { openDatabase } from "../../src/storage/database.ts";
+import { deriveKey, loadSecret } from "../../src/storage/secret-file.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { chunk } from "../support/scripted-upstream.ts";
+import { filesIn } from "./data-files.ts";
 import { addKey } from "./keys.ts";
 import { head, raw } from "./raw-client.ts";
 import {
@@ -21,6 +25,14 @@ import {
 
 const prompt = "CANARYPROMPT";
 const answerText = "CANARYANSWER";
+/** Of chats that are stored: these belong into the database, and nowhere else. */
+const storedPrompt = "CANARYKEPTPROMPT";
+const storedAnswer = "CANARYKEPTANSWER";
+const storedLabel = "CANARYKEPTLABEL";
+/** What names a key: for the keys' table and the audit log. */
+const keyName = "CANARYKEYNAME";
+const label = "CANARYLABEL";
+const keptMarks = [storedPrompt, storedAnswer, storedLabel];
 
 let upstream: RawUpstream;
 let server: TestServer;
@@ -122,8 +134,144 @@ test("every kind of success and failure is provoked with marked secrets", async 
   expect(shown.length).toBeGreaterThan(5_000);
 }, 30_000);
 
+test("keys, tokens and stored chats are made, used, refused and ended with marked values", async () => {
+  const post = async (path: string, body: unknown, key = server.key, method = "POST") => {
+    const response = await server.request(path, { body, method, headers: { authorization: `Bearer ${key}` } });
+    const answer = (await response.json()) as Record<string, string>;
+    const { key: secret, access_token: token, ...rest } = answer;
+    for (const value of [secret, token]) if (value) secrets.push(value);
+    shown += `${JSON.stringify(path.startsWith("/v1/chat") && response.ok ? {} : rest).replaceAll(keyName, "")}\n${JSON.stringify([...response.headers])}\n`;
+    return { ...answer, code: response.status } as Record<string, string> & { code: number };
+  };
+  const maker = await post("/v1/keys", { name: keyName, scopes: ["chat:write", "chat:read", "keys:manage"] });
+  const child = await post("/v1/keys", { name: `${keyName} 2`, scopes: ["chat:write"] }, maker["key"]);
+  const grown = await post(`/v1/keys/${child["id"]}/rotate`, { overlap_seconds: 0 }, maker["key"]);
+  const token = await post("/v1/auth/token", { api_key: maker["key"] });
+  for (const made of [maker, child, grown, token]) expect(made.code).toBe(200);
+  secrets.push(...(await signingSecrets()));
+  expect(secrets.length).toBeGreaterThanOrEqual(10);
+
+  for (const secret of [...secrets]) {
+    const bearer = { authorization: `Bearer ${secret}` };
+    for (const path of ["/v1/keys", "/v1/account", "/v1/usage"]) await ask(undefined, bearer, path);
+    for (const path of [`/v1/keys?after=${secret}`, `/v1/usage?cursor=${secret}`]) await ask(undefined, {}, path);
+    for (const body of [{ api_key: `${secret}x` }, { api_key: [secret] }]) {
+      await ask(body, {}, "/v1/auth/token");
+    }
+    await ask({ name: 7, key: secret }, {}, "/v1/keys");
+    await ask({ name: "x", allowed_ips: [secret] }, {}, "/v1/keys");
+    await ask({ name: "x", scopes: [secret] }, {}, "/v1/keys");
+  }
+  for (const wrong of [{ expires_at: 1 }, { scopes: [keyName] }, { allowed_ips: [keyName] }, { rate_limit: keyName }]) {
+    await ask({ name: keyName, ...wrong }, {}, "/v1/keys");
+  }
+  await ask({ name: `${keyName}\u202e` }, {}, "/v1/keys");
+  await ask({ ...chat, metadata: { [label]: label, n: 7 } });
+  await ask({ ...chat, metadata: { topic: label.repeat(90) } });
+
+  const kept = JSON.stringify({
+    ...completion,
+    choices: [{ ...completion.choices[0], message: { role: "assistant", content: storedAnswer } }],
+  });
+  upstream.script((socket) => void socket.end(plainAnswer(200, kept)));
+  const body = {
+    ...chat,
+    messages: [{ role: "user", content: storedPrompt }],
+    user: "somebody",
+    metadata: { topic: storedLabel },
+  };
+  const stored = await post("/v1/chat/completions", { ...body, store: true });
+  expect((await post("/v1/chat/completions", { ...chat, metadata: { topic: label } })).code).toBe(200);
+  expect((await post(`/v1/chat/completions/${stored["id"]}`, { metadata: { topic: `${storedLabel} 2` } })).code).toBe(
+    200,
+  );
+  await ask({ metadata: { topic: 7, [prompt]: prompt } }, {}, `/v1/chat/completions/${stored["id"]}`);
+  await ask(undefined, {}, `/v1/chat/completions?metadata[topic]=${label.repeat(90)}`);
+  await ask(
+    undefined,
+    { authorization: `Bearer ${maker["key"]}` },
+    `/v1/chat/completions/${stored["id"]}/messages?after=x`,
+  );
+
+  for (const key of [maker, grown]) {
+    await server.request(`/v1/keys/${key["id"]}`, { method: "DELETE" });
+    await ask(chat, { authorization: `Bearer ${key["key"]}` });
+  }
+  await ask(chat, { authorization: `Bearer ${token["access_token"]}` });
+}, 30_000);
+
+/** The private parts of what signs tokens, and of what they are sealed with, in the forms in which they could be written. */
+async function signingSecrets(): Promise<string[]> {
+  const secret = loadSecret(server.dataDir, undefined);
+  const sealing = deriveKey(secret, "signing-key-seal-v1");
+  const pepper = deriveKey(secret, "api-key-pepper-v1");
+  const db = new Database(join(server.dataDir, "headrace.db"), { readonly: true });
+  const rows = db.query("SELECT id, sealed_private_jwk FROM signing_keys").all() as Record<string, string>[];
+  db.close();
+  expect(rows).not.toBeEmpty();
+  const jwks = rows.map((row) => JSON.parse(unseal(row["sealed_private_jwk"] ?? "", sealing, row["id"] ?? "")));
+  const derived = [sealing, pepper].flatMap((key) => [
+    Buffer.from(key).toString("hex"),
+    Buffer.from(key).toString("base64url"),
+  ]);
+  return [...jwks.map((jwk) => String(jwk.d)), ...derived];
+}
+
+/** Lines of what clients were shown that hold one of these. */
+function shownWith(marks: readonly string[]): string[] {
+  return shown.split("\n").filter((line) => marks.some((mark) => line.includes(mark)));
+}
+
+test("a key that somebody puts into a path or a query by mistake is not repeated by the refusal", async () => {
+  const key = generateApiKey("dev");
+  const before = shown.length;
+  for (const path of [
+    `/v1/keys/${key}`,
+    `/v1/keys/${key}/usage`,
+    `/v1/chat/completions/${key}`,
+    `/v1/models/${key}`,
+    `/v1/usage?start=${key}`,
+    `/v1/usage?api_key=${key}`,
+    `/v1/usage?${key}`,
+    `/v1/${key}`,
+  ]) {
+    await ask(undefined, {}, path);
+  }
+  await ask({ api_key: server.key, scope: key }, {}, "/v1/auth/token");
+  await ask({ ...chat, model: key });
+  const repeated = shown
+    .slice(before)
+    .split("\n")
+    .filter((line) => line.includes(key));
+  shown = shown.slice(0, before);
+  expect(repeated).toEqual([]);
+});
+
+test("a key that somebody sends as the name of a model does not get into the log", async () => {
+  const key = generateApiKey("dev");
+  await ask({ ...chat, model: key });
+  await ask({ model: key, prompt: "x" }, {}, "/v1/completions");
+  await ask(undefined, {}, `/v1/models/${key}`);
+  const lines = server.logText().split("\n");
+  expect(lines.filter((line) => line.includes(key))).toEqual([]);
+});
+
+test("while requests run, the spool holds neither what they say nor with what", async () => {
+  upstream.script((socket) => void socket.write(streamHead + chunk({ role: "assistant", content: answerText })));
+  const leave = new AbortController();
+  const body = { ...chat, stream: true, metadata: { topic: label } };
+  const response = await server.request("/v1/chat/completions", { body, signal: leave.signal });
+  await response.body?.getReader().read();
+  const spool = filesIn(join(server.dataDir, "spool")).map((file) => readFileSync(file, "latin1"));
+  leave.abort();
+  const id = response.headers.get("x-request-id");
+  await until(() => server.logged("request").some((line) => line["id"] === id), "the request ended");
+  expect(spool.join("")).toContain(response.headers.get("x-request-id") ?? "no id");
+  for (const mark of [...secrets, prompt, answerText, label, keyName]) expect(spool.join("")).not.toContain(mark);
+});
+
 test("no error shows a key of ours, a key of the model server, or its address", () => {
-  for (const secret of secrets) expect(shown).not.toContain(secret);
+  expect(shownWith([...secrets, keyName, storedPrompt, storedAnswer])).toEqual([]);
   expect(shown).not.toContain(new URL(upstream.url).host);
 });
 
@@ -131,19 +279,23 @@ test("the log holds no key, no prompt, no answer and no header of a client", () 
   const log = server.logText();
   expect(log.split("\n").length).toBeGreaterThan(80);
   const lines = log.split("\n");
-  for (const mark of [...secrets, prompt, answerText]) {
+  for (const mark of [...secrets, prompt, answerText, ...keptMarks, keyName, label]) {
     expect(lines.filter((line) => line.includes(mark))).toEqual([]);
   }
 });
 
 test("usage is recorded once for every request that reached a model, and for no other", async () => {
-  const ran = server.logged("request").filter((line) => line["outcome"] !== undefined);
-  expect(ran.length).toBeGreaterThan(40);
+  const ran = () => server.logged("request").filter((line) => line["outcome"] !== undefined);
+  expect(ran().length).toBeGreaterThan(40);
   const db = await openDatabase(join(server.dataDir, "headrace.db"));
   const recorded = async () =>
     (await db`SELECT request_id FROM usage_records`).map((row: { request_id: string }) => row.request_id);
-  await until(async () => (await recorded()).length >= ran.length, "all usage is written");
-  expect((await recorded()).sort()).toEqual(ran.map((line) => String(line["id"])).sort());
+  await until(async () => (await recorded()).length >= ran().length, "all usage is written");
+  expect((await recorded()).sort()).toEqual(
+    ran()
+      .map((line) => String(line["id"]))
+      .sort(),
+  );
   await db.close();
 });
 
@@ -153,10 +305,24 @@ test("the data directory holds no key but in credentials.json, and neither promp
   for (const file of files) {
     const bytes = readFileSync(file).toString("latin1");
     const allowed = file.endsWith("credentials.json") ? [server.key] : [];
-    for (const mark of [...secrets, prompt, answerText]) {
-      if (!allowed.includes(mark)) expect([file, bytes.includes(mark)]).toEqual([file, false]);
+    const database = /headrace\.db(-wal|-shm)?$/.test(file);
+    for (const mark of [...secrets, prompt, answerText, label, ...(database ? [] : [...keptMarks, keyName])]) {
+      if (!allowed.includes(mark)) expect([file, mark, bytes.includes(mark)]).toEqual([file, mark, false]);
     }
   }
+});
+
+test("in the database, stored chats are in their own table alone, names of keys in the keys' and the audit log", () => {
+  const db = new Database(join(server.dataDir, "headrace.db"), { readonly: true });
+  const tables = db.query("SELECT name FROM sqlite_schema WHERE type = 'table'").all() as { name: string }[];
+  const holders = (mark: string) =>
+    tables
+      .map(({ name }) => name)
+      .filter((name) => JSON.stringify(db.query(`SELECT * FROM ${name}`).all()).includes(mark))
+      .sort();
+  for (const mark of keptMarks) expect([mark, holders(mark)]).toEqual([mark, ["stored_chats"]]);
+  expect(holders(keyName)).toEqual(["api_keys", "audit_log"]);
+  db.close();
 });
 
 test("files with secrets are for their owner only", () => {
@@ -165,10 +331,3 @@ test("files with secrets are for their owner only", () => {
   }
   expect(statSync(server.dataDir).mode & 0o077).toBe(0);
 });
-
-function filesIn(folder: string): string[] {
-  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
-    const path = join(folder, entry.name);
-    return entry.isDirectory() ? filesIn(path) : [path];
-  });
-}

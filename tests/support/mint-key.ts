@@ -40,6 +40,7 @@ export async function mintKeyRecord(
       createdAt,
       expiresAt: null,
       revokedAt: null,
+      revoked: false,
       lastUsedAt: null,
       allowedIps: [],
       rateLimit: null,

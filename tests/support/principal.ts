@@ -33,6 +33,7 @@ export function keyRecordFor(changes: Partial<ApiKeyRecord> = {}): ApiKeyRecord 
     createdAt: 1,
     expiresAt: null,
     revokedAt: null,
+    revoked: false,
     lastUsedAt: null,
     allowedIps: [],
     rateLimit: null,

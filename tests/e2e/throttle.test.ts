@@ -1,0 +1,53 @@
+// What costs a row in the database is bounded: access tokens by key, changes of keys by key.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { type ManualClock, manualClock } from "../support/manual-clock.ts";
+
+let clock: ManualClock;
+let server: TestServer;
+
+beforeEach(async () => {
+  clock = manualClock();
+  server = await startHeadrace({ clock });
+});
+
+afterEach(() => server[Symbol.asyncDispose]());
+
+/** How many of `count` requests at once came to which status. */
+async function statuses(count: number, send: () => Promise<Response>): Promise<Record<number, number>> {
+  const seen: Record<number, number> = {};
+  await Promise.all(
+    Array.from({ length: count }, async () => {
+      const { status } = await send();
+      seen[status] = (seen[status] ?? 0) + 1;
+    }),
+  );
+  return seen;
+}
+
+const auditRows = () => server.governance.audit.list({}, { after: undefined, limit: 1_000 });
+
+test("a key makes 120 access tokens at once and two a second from then on; what is refused leaves no trace", async () => {
+  const issue = () => server.request("/v1/auth/token", { body: { api_key: server.key } });
+  const before = (await auditRows()).length;
+  expect(await statuses(200, issue)).toEqual({ 200: 120, 429: 80 });
+  expect((await auditRows()).length - before).toBe(120);
+  const refused = await issue();
+  expect(refused.headers.get("retry-after")).toBe("1");
+  expect(await refused.json()).toMatchObject({ error: { code: "rate_limit_exceeded" } });
+  clock.advance(1_000);
+  expect(await statuses(10, issue)).toEqual({ 200: 2, 429: 8 });
+});
+
+test("a key makes 300 changes of keys at once; reading is free, and a revocation always possible", async () => {
+  const made = await server.request("/v1/keys", { body: { name: "Changed" } });
+  const { id } = (await made.json()) as { id: string };
+  let number = 0;
+  const change = () => server.request(`/v1/keys/${id}`, { method: "PATCH", body: { name: `Name ${++number}` } });
+  expect(await statuses(350, change)).toEqual({ 200: 299, 429: 51 });
+  expect((await server.request("/v1/keys", { body: { name: "One more" } })).status).toBe(429);
+  expect((await server.request("/v1/keys")).status).toBe(200);
+  expect((await server.request(`/v1/keys/${id}`, { method: "DELETE" })).status).toBe(200);
+  clock.advance(60_000);
+  expect((await server.request("/v1/keys", { body: { name: "One more" } })).status).toBe(200);
+});
