@@ -18,6 +18,7 @@ import { startHttpServer } from "./http/server.ts";
 import { Capacity } from "./inference/capacity.ts";
 import { Catalog } from "./inference/catalog.ts";
 import { Router } from "./inference/route.ts";
+import { Stopping } from "./inference/stopping.ts";
 import { ensureFirstKey, type FirstKey } from "./policy/first-key.ts";
 import { keyDigest } from "./policy/key-digest.ts";
 import { readCredentials, useCredentialsOf, writeCredentials } from "./storage/credentials-file.ts";
@@ -122,7 +123,7 @@ async function compose(
   await catalog.refreshSource(engine);
 
   let draining = false;
-  const stopping = new AbortController();
+  const stopping = new Stopping();
   const router = new Router(clock);
   const capacity = new Capacity({
     clock,
@@ -139,7 +140,7 @@ async function compose(
     capacity,
     clock,
     heartbeatMs,
-    stopping: stopping.signal,
+    stopping,
     requestLimits: () => sources.config.limits,
     version: packageJson.version,
     async readiness() {
@@ -215,13 +216,14 @@ async function compose(
       governance.reconfigure(changed);
       configure();
       await catalog.refresh();
+      capacity.regroup();
     },
     async close(drainMs = 0) {
       draining = true;
       const drained = server.stop();
       await Promise.race([drained, Bun.sleep(drainMs)]);
       // Who is still served then is told so, and given a moment to receive it.
-      stopping.abort();
+      stopping.begin();
       await Promise.race([drained, Bun.sleep(Math.min(drainMs, farewellMs))]);
       await closeAll();
     },

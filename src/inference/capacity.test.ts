@@ -39,7 +39,10 @@ function requestOf(accountId: string, width = 1): PlaceRequest {
 
 /** A place at once, or after waiting for it. */
 async function enter(candidates: readonly Deployment[], request: PlaceRequest, signal = never): Promise<Seat> {
-  return capacity.take(candidates, request) ?? (await capacity.wait(candidates, request, capacity.arrive(), signal));
+  const seat =
+    capacity.take(candidates, request) ?? (await capacity.wait(candidates, request, capacity.arrive(), signal));
+  if (!seat) throw new Error("the engines changed");
+  return seat;
 }
 
 /** As `enter`, noting when it was let in. */

@@ -52,6 +52,7 @@ const restCheckMs = 250;
 export class Capacity {
   readonly #options: CapacityOptions;
   readonly #engines = new WeakMap<Engine, EngineGates>();
+  readonly #waiting = new Set<Waiting>();
   #arrivals = 0;
 
   constructor(options: CapacityOptions) {
@@ -81,8 +82,14 @@ export class Capacity {
   /**
    * Waits for a place at whichever candidate has one first. Rejects with `service_unavailable` at once when too many
    * wait or the wait would pass the deadline, then when it does pass; with the signal's reason when it is aborted.
+   * Resolves to undefined after `regroup`.
    */
-  async wait(candidates: readonly Deployment[], request: PlaceRequest, turn: Turn, signal: AbortSignal): Promise<Seat> {
+  async wait(
+    candidates: readonly Deployment[],
+    request: PlaceRequest,
+    turn: Turn,
+    signal: AbortSignal,
+  ): Promise<Seat | undefined> {
     signal.throwIfAborted();
     const options = new Map<Gate, Deployment>();
     for (const deployment of candidates) {
@@ -111,17 +118,23 @@ export class Capacity {
     return gates.shared ? [figuresOf(null, gates.shared), ...byModel] : byModel;
   }
 
+  /** After a change of engines: whoever waits looks again for where it may go. */
+  regroup(): void {
+    for (const waiting of [...this.#waiting]) waiting.regroup();
+  }
+
   #enlist(
     request: PlaceRequest,
     order: number,
     options: Map<Gate, Deployment>,
     remainingMs: number,
     signal: AbortSignal,
-  ): Promise<Seat> {
+  ): Promise<Seat | undefined> {
     return new Promise((resolve, reject) => {
       const gates = [...options.keys()];
       const leave = () => {
         clearTimeout(timer);
+        this.#waiting.delete(waiting);
         signal.removeEventListener("abort", onAbort);
         for (const gate of gates) gate.queue.remove(waiting);
       };
@@ -142,7 +155,12 @@ export class Capacity {
           for (const gate of gates) if (gate !== seat.place.gate) gate.wake();
         },
         refuse: () => fail(refusal),
+        regroup() {
+          leave();
+          resolve(undefined);
+        },
       };
+      this.#waiting.add(waiting);
       const refusal = () => noCapacity(request, gates);
       const onAbort = () => fail(() => signal.reason);
       const timer = setTimeout(() => fail(refusal), remainingMs);

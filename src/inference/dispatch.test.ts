@@ -73,7 +73,18 @@ function send(
 ): Promise<Dispatched> {
   const { accountId = "a", recording = false, signal = new AbortController().signal } = options;
   const onWaited = (ms: number) => void waits.push(ms);
-  const deps = { router, capacity, clock: systemClock, requestId: "req_1", accountId, recording, onWaited, onSend };
+  const modelNow = () => undefined;
+  const deps = {
+    router,
+    capacity,
+    clock: systemClock,
+    requestId: "req_1",
+    accountId,
+    recording,
+    onWaited,
+    onSend,
+    modelNow,
+  };
   return dispatch(options.request ?? requestWith(), model, deps, signal);
 }
 

@@ -41,6 +41,8 @@ export interface DispatchDeps {
   /** Whether the gateway keeps the completion: then the engine is not asked to keep it as well. */
   recording: boolean;
   /** Told as it happens, as no result tells of a request that ended before it had one. */
+  /** Undefined where it is no longer offered: then as it was. */
+  modelNow(): Model | undefined;
   onWaited(ms: number): void;
   onSend(): void;
 }
@@ -69,22 +71,27 @@ export async function dispatch(
   const { router, capacity, clock, accountId } = deps;
   const { operation, stream, width } = request;
   const wanted = { accountId, operation, stream, width, model: request.model };
+  let offered = model;
   let attempts: Map<Deployment, number> | undefined;
   let turn: Turn | undefined;
   let failure: GatewayError | undefined;
   for (;;) {
-    const ranked = router.order(model);
+    const ranked = router.order(offered);
     const candidates = attempts ? ranked.filter((one) => (attempts?.get(one) ?? 0) < maxAttempts) : ranked;
     if (candidates.length === 0) throw failure ?? notDeployed(request);
     let seat = capacity.take(candidates, wanted);
     if (!seat) {
       turn ??= capacity.arrive();
       const sinceMs = clock.monotonicMs();
-      try {
-        seat = await capacity.wait(candidates, wanted, turn, signal);
-      } finally {
+      seat = await capacity.wait(candidates, wanted, turn, signal).finally(() => {
         deps.onWaited(clock.monotonicMs() - sinceMs);
-      }
+      });
+    }
+    if (!seat) {
+      // The configuration changed while it waited: it keeps its turn, and goes where the model runs now.
+      offered = deps.modelNow() ?? offered;
+      attempts = undefined;
+      continue;
     }
     const attempt = await tryOnce(request, seat, deps, signal);
     if ("response" in attempt) return attempt;

@@ -30,6 +30,8 @@ export interface Waiting extends Waiter {
   grant(seat: Seat): void;
   /** All of its gates gave its place in the queue to others. */
   refuse(): void;
+  /** The engines changed. */
+  regroup(): void;
 }
 
 export interface GateOptions {

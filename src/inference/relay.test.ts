@@ -1,10 +1,12 @@
 // The relay's conduct: back-pressure, heartbeats, leaving at every moment, and that each end is told exactly once.
+
 import { describe, expect, test } from "bun:test";
 import type { Engine } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { scanObject } from "../domain/json-text.ts";
 import type { DecodedRequest, Dispatched } from "./dispatch.ts";
 import { relayStream } from "./relay.ts";
+import { Stopping } from "./stopping.ts";
 import type { StreamObservation } from "./stream-chunks.ts";
 
 const encoder = new TextEncoder();
@@ -109,7 +111,7 @@ function start(source: Promise<Dispatched>, heartbeatMs = 60_000, signal?: Abort
     completion: { id: "chatcmpl-x", created: 1, ownId: false },
     heartbeatMs,
     signal: signal ?? client.signal,
-    stopping: new AbortController().signal,
+    stopping: new Stopping(),
     renderError: (error) => JSON.stringify({ error: { message: error.message, type: "t", code: error.code } }),
     onPiece: () => {},
     record: undefined,

@@ -3,6 +3,7 @@ import { GatewayError } from "../domain/errors.ts";
 import { SseParser } from "../domain/sse.ts";
 import { type CompletionNames, readAnswer } from "./answer.ts";
 import type { DecodedRequest, Dispatched } from "./dispatch.ts";
+import type { Stopping } from "./stopping.ts";
 import { ChunkTranslator, type StreamObservation, wholeAsChunk } from "./stream-chunks.ts";
 
 export interface RelayOptions {
@@ -20,8 +21,7 @@ export interface RelayOptions {
   onEnd(observed: StreamObservation, error: unknown): void;
   /** The client's side: aborted when it left. */
   signal: AbortSignal;
-  /** Aborted when the server ends and can wait for open streams no longer. */
-  stopping: AbortSignal;
+  stopping: Stopping;
   /** Stops the engine's work. */
   abort(): void;
 }
@@ -71,7 +71,7 @@ class Relay {
     // A client may leave before the first pull, when nobody would cancel.
     options.signal.addEventListener("abort", () => this.cancelled(), { once: true });
     if (options.signal.aborted) queueMicrotask(() => this.cancelled());
-    options.stopping.addEventListener("abort", this.#onStopping, { once: true });
+    options.stopping.add(this.#onStopping);
     this.#stallCheck = setInterval(() => this.#checkStalled(), stalledReaderMs / 4);
   }
 
@@ -238,7 +238,7 @@ class Relay {
     if (this.#over) return;
     this.#over = true;
     clearInterval(this.#stallCheck);
-    this.#options.stopping.removeEventListener("abort", this.#onStopping);
+    this.#options.stopping.remove(this.#onStopping);
     if (this.#dispatched) this.#dispatched.done(error instanceof GatewayError);
     else this.#letGo();
     // Aborting the request alone tells a body nothing that nobody is reading at the moment.

@@ -18,6 +18,7 @@ import { type DecodedRequest, type Dispatched, dispatch } from "./dispatch.ts";
 import { factsOf, type RequestFacts, requireContext } from "./facts.ts";
 import { relayStream, stoppingError } from "./relay.ts";
 import type { Router } from "./route.ts";
+import type { Stopping } from "./stopping.ts";
 import { streamUsage } from "./stream-chunks.ts";
 
 export interface InferenceCall {
@@ -49,8 +50,7 @@ export interface InferenceDeps {
   /** Keeps the completions that somebody asked to keep. */
   chatWriter: ChatWriter;
   clock: Clock;
-  /** Aborted when the server ends and can wait for open streams no longer. */
-  stopping: AbortSignal;
+  stopping: Stopping;
   /** Silence after which a stream gets a comment line. Default 10 s. */
   heartbeatMs: number;
 }
@@ -60,6 +60,7 @@ export type InferenceAnswer = string | ReadableStream<Uint8Array>;
 
 export async function run(call: InferenceCall, deps: InferenceDeps): Promise<InferenceAnswer> {
   const { request, principal } = call;
+  if (deps.stopping.begun) throw stoppingError();
   if (!deps.catalog.find(request.model)) await deps.catalog.whenComplete();
   const model = requireModel(principal, deps.catalog.find(request.model), request.model);
   requireCapability(model, request);
@@ -123,16 +124,19 @@ class OpenRequest {
     });
     call.signal.addEventListener("abort", this.#abort, { once: true });
     if (call.signal.aborted) this.#abort();
-    deps.stopping.addEventListener("abort", this.#stopServing, { once: true });
+    deps.stopping.add(this.#stopServing);
     this.#recorder = recorder;
     this.#source = dispatch(
       request,
       model,
       {
-        ...deps,
+        router: deps.router,
+        capacity: deps.capacity,
+        clock: deps.clock,
         requestId: call.requestId,
         accountId: principal.account.id,
         recording: recorder !== undefined,
+        modelNow: () => deps.catalog.find(request.model),
         onWaited: (ms) => {
           this.#queueMs += ms;
         },
@@ -159,7 +163,7 @@ class OpenRequest {
       throw this.#endWithoutAnswer(error);
     }
     // From here on the relay tells the client itself when the server ends.
-    this.#deps.stopping.removeEventListener("abort", this.#stopServing);
+    this.#deps.stopping.remove(this.#stopServing);
     return relayStream({
       request,
       source: this.#source,
@@ -221,7 +225,7 @@ class OpenRequest {
    */
   #endWithoutAnswer(thrown: unknown): unknown {
     const { signal } = this.#call;
-    const error = this.#deps.stopping.aborted && !signal.aborted ? stoppingError() : thrown;
+    const error = this.#deps.stopping.begun && !signal.aborted ? stoppingError() : thrown;
     const outcome = outcomeOf(error, signal);
     const promptTokens = outcome === "cancelled" && this.#sent ? this.#facts.promptTokens : 0;
     this.#end(outcome, { promptTokens, completionTokens: 0, estimated: true }, error);
@@ -230,7 +234,7 @@ class OpenRequest {
 
   #end(outcome: UsageOutcome, reported: TokenUsage, error: unknown): void {
     this.#call.signal.removeEventListener("abort", this.#abort);
-    this.#deps.stopping.removeEventListener("abort", this.#stopServing);
+    this.#deps.stopping.remove(this.#stopServing);
     const usage = this.#meter.settle({
       outcome,
       usage: reported,

@@ -1,4 +1,5 @@
 // Recorded event streams, and the relay run over them in pieces of any size.
+
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Engine, Operation } from "../../src/domain/engine.ts";
@@ -7,6 +8,7 @@ import { scanObject } from "../../src/domain/json-text.ts";
 import { renderError } from "../../src/http/errors.ts";
 import type { DecodedRequest } from "../../src/inference/dispatch.ts";
 import { relayStream } from "../../src/inference/relay.ts";
+import { Stopping } from "../../src/inference/stopping.ts";
 import type { StreamObservation } from "../../src/inference/stream-chunks.ts";
 
 const folder = join(import.meta.dir, "..", "fixtures", "sse");
@@ -76,7 +78,7 @@ export async function replay(
       ended = { observed: { ...observed }, error };
     },
     signal: new AbortController().signal,
-    stopping: new AbortController().signal,
+    stopping: new Stopping(),
     abort() {},
   });
   const text = await new Response(stream).text();
