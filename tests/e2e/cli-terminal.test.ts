@@ -1,9 +1,12 @@
 // The real program at a real (pseudo) terminal: a conversation, Ctrl-C, questions before what cannot be undone, completion.
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { chatScript, chunk, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 
+/** A bare container may have no pseudo-terminals: then there is nothing to sit down at. */
+const atTerminal = test.skipIf(process.platform === "linux" && !existsSync("/dev/pts/ptmx"));
 const launcher = join(import.meta.dir, "..", "..", "bin", "headrace.mjs");
 let upstream: ScriptedUpstream;
 let server: TestServer;
@@ -62,7 +65,7 @@ function sitDown(...args: string[]): Person {
 /** Ctrl-C, Ctrl-D and the key up. */
 const [controlC, controlD, up] = ["\x03", "\x04", "\x1b[A"];
 
-test("a conversation goes on over Ctrl-C, which ends the answer at the model server too", async () => {
+atTerminal("a conversation goes on over Ctrl-C, which ends the answer at the model server too", async () => {
   upstream.script(chatScript(["Good", " day"]));
   await using person = sitDown("chat");
   await person.sees(/upstream-model at .*\/help/);
@@ -99,7 +102,7 @@ test("a conversation goes on over Ctrl-C, which ends the answer at the model ser
   expect(await person.ends()).toBe(0);
 });
 
-test("several lines that are pasted are one question; Ctrl-C twice at the prompt ends", async () => {
+atTerminal("several lines that are pasted are one question; Ctrl-C twice at the prompt ends", async () => {
   upstream.script(chatScript());
   await using person = sitDown("chat");
   await person.sees(/> /);
@@ -115,7 +118,7 @@ test("several lines that are pasted are one question; Ctrl-C twice at the prompt
   expect(await person.ends()).toBe(0);
 });
 
-test("what cannot be undone is asked for, and Ctrl-C changes nothing", async () => {
+atTerminal("what cannot be undone is asked for, and Ctrl-C changes nothing", async () => {
   const key = await (await server.request("/v1/keys", { body: { name: "doomed" } })).json();
   const statusOf = async () => (await (await server.request(`/v1/keys/${key.id}`)).json()).status;
   await using hesitant = sitDown("keys", "revoke", "doomed");
@@ -156,7 +159,7 @@ test("a proxy of the environment never sees a request to this machine", async ()
   await proxy.stop(true);
 });
 
-test("Ctrl-C at a single answer ends the command with 130 and the request with it", async () => {
+atTerminal("Ctrl-C at a single answer ends the command with 130 and the request with it", async () => {
   upstream.script((_request, res) => {
     res.writeHead(200, { "content-type": "text/event-stream" });
     res.write(chunk({ role: "assistant", content: "This never" }));
