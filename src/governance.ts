@@ -51,6 +51,7 @@ export async function openGovernance({ db, config, log, clock, baseUrl, opened }
   const chats = new SqlChatStore(db);
   let reloadable: ReloadableConfig = config;
 
+  await keys.endDue(clock.nowSeconds());
   const ledger = await SpoolLedger.open({ db, directory: join(config.dataDir, "spool"), log, clock });
   opened(() => ledger.close());
   const chatWriter = new ChatQueue({ chats, log, retentionDays: () => reloadable.chatRetentionDays });

@@ -244,6 +244,11 @@ function prepareDirectory(dataDir: string): void {
     closeSync(openSync(file, "a", 0o600));
     chmodSync(file, 0o600);
   }
+  // Left by a process that was killed: they are used on as they are.
+  for (const name of ["headrace.db-wal", "headrace.db-shm"]) {
+    const file = join(dataDir, name);
+    if (existsSync(file)) chmodSync(file, 0o600);
+  }
 }
 
 /** A later start may have another address; the key in the file is known to nobody else. */

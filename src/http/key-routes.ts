@@ -63,7 +63,7 @@ export function keyRoutes(deps: KeyRouteDeps): ScopedRoute[] {
     method,
     path,
     access: "keys:manage",
-    doc: { ...doc, tag: "Keys", errors: [...(doc.errors ?? []), "permission_denied"] },
+    doc: { ...doc, tag: "Keys", errors: [...(doc.errors ?? []), "permission_denied", "service_unavailable"] },
     handle(exchange, principal) {
       requireKeyManager(principal);
       return handle(exchange, principal, deps);
@@ -87,7 +87,7 @@ const createDoc: Omit<RouteDoc, "tag"> = {
   requestBody: createKeyRequest,
   example: { name: "Web shop", scopes: ["chat:write", "models:read"], allowed_ips: ["203.0.113.0/24"], rate_limit: 60 },
   response: { description: "The new key.", json: createdKeyShape },
-  errors: [...bodyErrors, "service_unavailable"],
+  errors: bodyErrors,
 };
 
 async function create(exchange: Exchange, principal: Principal, deps: KeyRouteDeps): Promise<Response> {
@@ -157,7 +157,7 @@ const updateDoc: Omit<RouteDoc, "tag"> = {
   requestBody: updateKeyRequest,
   example: { allowed_ips: ["203.0.113.7", "2001:db8::/32"], rate_limit: 30 },
   response: { description: "The key's record.", json: keyShape },
-  errors: [...bodyErrors, "not_found", "service_unavailable"],
+  errors: [...bodyErrors, "not_found"],
 };
 
 async function update(exchange: Exchange, principal: Principal, deps: KeyRouteDeps): Promise<Response> {
@@ -174,7 +174,7 @@ const revokeDoc: Omit<RouteDoc, "tag"> = {
   description: `At once and for good, with all keys that it made. A key may revoke itself. Revoking it again changes nothing. ${delegation}`,
   parameters: idParameter,
   response: { description: "The key's record.", json: keyShape },
-  errors: ["not_found", "service_unavailable"],
+  errors: ["not_found"],
 };
 
 async function revoke(exchange: Exchange, principal: Principal, deps: KeyRouteDeps): Promise<Response> {
@@ -191,7 +191,7 @@ const rotateDoc: Omit<RouteDoc, "tag"> = {
   requestBody: rotateKeyRequest,
   example: { overlap_seconds: 3_600 },
   response: { description: "The new key.", json: rotatedKeyShape },
-  errors: [...bodyErrors, "not_found", "service_unavailable"],
+  errors: [...bodyErrors, "not_found"],
 };
 
 async function rotate(exchange: Exchange, principal: Principal, deps: KeyRouteDeps): Promise<Response> {

@@ -129,6 +129,7 @@ async function serve(
     // Without this, Bun reads the rest of a refused upload.
     if (req.body && !req.bodyUsed) headers["connection"] = "close";
     if (error.code === "request_too_large") headers["connection"] = "close";
+    if (route && route.access !== "public") headers["cache-control"] ??= "no-store";
     if (!deferred) write(error);
     return errorResponse(error, new Headers(headers));
   }

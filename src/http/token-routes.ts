@@ -85,6 +85,7 @@ export function tokenRoutes(deps: TokenRouteDeps): PublicRoute[] {
           "invalid_request",
           "invalid_api_key",
           "insufficient_scope",
+          "rate_limit_exceeded",
           "request_too_large",
           "unsupported_media_type",
           "service_unavailable",

@@ -69,7 +69,7 @@ export function usageRoutes(deps: UsageRouteDeps): ScopedRoute[] {
         operationId: "getUsage",
         summary: "What the account used",
         description,
-        errors: ["invalid_request"],
+        errors: ["invalid_request", "service_unavailable"],
       },
       handle: (exchange, principal) => answer(deps, exchange, principal),
     },
@@ -83,7 +83,7 @@ export function usageRoutes(deps: UsageRouteDeps): ScopedRoute[] {
         summary: "What one key was used for",
         description,
         parameters: [{ name: "id", in: "path", description: "Id of the key." }],
-        errors: ["invalid_request", "not_found"],
+        errors: ["invalid_request", "not_found", "service_unavailable"],
       },
       async handle(exchange, principal) {
         const id = exchange.params["id"] ?? "";

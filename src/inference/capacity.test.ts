@@ -125,6 +125,35 @@ describe("places", () => {
     expect(narrow.seat).toBeDefined();
   });
 
+  test("so they do where it waited until its deadline", async () => {
+    const engine = engineWith({ concurrency: () => 3 });
+    capacity.take(on(engine), requestOf("a"));
+    bounds.longestWaitMs = 20;
+    const wide = watch(on(engine), requestOf("b", 3));
+    bounds.longestWaitMs = 2_000;
+    const narrow = watch(on(engine), requestOf("c"));
+    await Promise.all([wide.settled, narrow.settled]);
+    expect([wide.error?.code, narrow.error, narrow.seat !== undefined]).toEqual([
+      "service_unavailable",
+      undefined,
+      true,
+    ]);
+  });
+
+  test("and where it gets its place at another engine", async () => {
+    const [one, two] = [engineWith({ concurrency: () => 3 }), engineWith({ concurrency: () => 3 })];
+    const first = capacity.take(on(one), requestOf("a"));
+    capacity.take(on(two), requestOf("a"));
+    const wide = watch(on(one, two), requestOf("b", 3));
+    const narrow = watch(on(two), requestOf("c"));
+    await settle();
+    expect([wide.seat, narrow.seat]).toEqual([undefined, undefined]);
+    first?.place.release();
+    await settle();
+    expect(wide.seat?.deployment.engine).toBe(one);
+    expect(narrow.seat?.deployment.engine).toBe(two);
+  });
+
   test("a burst at an engine that is silent does not wait for its answers where nothing speaks against it", async () => {
     const engine = engineWith({});
     const burst = Array.from({ length: 75 }, () => watch(on(engine), requestOf("a")));
@@ -132,6 +161,18 @@ describe("places", () => {
     expect(figures(engine)).toEqual({ limit: 64, inFlight: 64, waiting: 11 });
     await Promise.all(burst.map(({ settled }) => settled));
     expect(figures(engine)).toEqual({ limit: 80, inFlight: 75, waiting: 0 });
+  });
+
+  test("an engine that has become able to take more does, when the next request comes", async () => {
+    let places = 1;
+    const engine = engineWith({ concurrency: () => places });
+    capacity.take(on(engine), requestOf("a"));
+    const before = watch(on(engine), requestOf("a"));
+    await settle();
+    places = 3;
+    const next = watch(on(engine), requestOf("a"));
+    await settle();
+    expect([before.seat !== undefined, next.seat !== undefined]).toEqual([true, true]);
   });
 
   test("an engine that has become able to take more does, at the next answer", async () => {
@@ -172,6 +213,24 @@ describe("several candidates", () => {
     router.succeeded(broken);
     trial?.place.answered();
     await settle();
+    expect(waiting.map(({ seat }) => seat?.deployment.engine)).toEqual([broken, broken]);
+  });
+
+  test("whoever waits gets a place soon after an engine's rest is over, though nobody gives one back", async () => {
+    const atRest = new Set<Engine>();
+    capacity = new Capacity({
+      clock: systemClock,
+      router: { resting: (engine) => atRest.has(engine) },
+      bounds: () => ({ maxWaiting: 512, longestWaitMs: 3_000 }),
+    });
+    const [broken, busy] = [engineWith({ maxConcurrency: 9 }), engineWith({ maxConcurrency: 1 })];
+    atRest.add(broken);
+    expect(capacity.take(on(busy, broken), requestOf("a"))?.deployment.engine).toBe(busy);
+    expect(capacity.take(on(busy, broken), requestOf("a"))?.deployment.engine).toBe(broken);
+    const waiting = [1, 2].map(() => watch(on(busy, broken), requestOf("a")));
+    // After it was found at rest once more.
+    setTimeout(() => atRest.delete(broken), 300);
+    await Promise.all(waiting.map(({ settled }) => settled));
     expect(waiting.map(({ seat }) => seat?.deployment.engine)).toEqual([broken, broken]);
   });
 

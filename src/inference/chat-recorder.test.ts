@@ -1,52 +1,17 @@
 // Which chats are recorded, and what of them is kept.
 import { describe, expect, test } from "bun:test";
-import type { Principal } from "../domain/principal.ts";
+import { keyRecordFor, principalFor } from "../../tests/support/principal.ts";
 import type { ChatWriter, NewChat } from "../domain/stored-chat.ts";
 import { recorderFor, wantsStoring } from "./chat-recorder.ts";
 import type { DecodedRequest } from "./dispatch.ts";
 
 const createdAt = 1_800_000_000;
 const usage = { promptTokens: 3, completionTokens: 4, estimated: true };
-const principal: Principal = {
-  account: {
-    id: "acct_1",
-    name: "One",
-    tier: "free",
-    status: "active",
-    overrides: {},
-    storeChats: false,
-    createdAt: 1,
-  },
-  keys: [
-    {
-      id: "key_1",
-      accountId: "acct_1",
-      name: "k",
-      environment: "test",
-      digest: "",
-      prefix: "",
-      last4: "",
-      scopes: [],
-      createdBy: null,
-      parentId: null,
-      limitId: "key_1",
-      createdAt: 1,
-      expiresAt: null,
-      revokedAt: null,
-      revoked: false,
-      lastUsedAt: null,
-      allowedIps: [],
-      rateLimit: null,
-      rateLimitWindow: null,
-      monthlyTokens: null,
-      monthlySpend: null,
-    },
-  ],
+const principal = principalFor({
+  keys: [keyRecordFor({ environment: "test" })],
   environment: "test",
-  scopes: new Set(),
   appId: "app_1",
-  limits: { requests: [], tokens: [], quotas: [] },
-};
+});
 
 function setUp(retentionDays = 30) {
   const stored: NewChat[] = [];

@@ -76,6 +76,8 @@ export async function dispatch(
   let turn: Turn | undefined;
   let failure: GatewayError | undefined;
   for (;;) {
+    // Before an engine is asked, or counted as asked: who has left by then pays nothing.
+    signal.throwIfAborted();
     const ranked = router.order(offered);
     const candidates = attempts ? ranked.filter((one) => (attempts?.get(one) ?? 0) < maxAttempts) : ranked;
     if (candidates.length === 0) throw failure ?? notDeployed(request);

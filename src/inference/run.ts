@@ -94,6 +94,8 @@ class OpenRequest {
   #dispatched: Dispatched | undefined;
   /** Whether an engine was asked: what was never sent costs nothing. */
   #sent = false;
+  /** The server ended first: its own end of the connection, a moment later, is no client that left. */
+  #stopped = false;
   #queueMs = 0;
 
   constructor(call: InferenceCall, deps: InferenceDeps, { model, facts, recorder, admitted }: AdmittedRequest) {
@@ -162,6 +164,7 @@ class OpenRequest {
     } catch (error) {
       throw this.#endWithoutAnswer(error);
     }
+    const estimatedPrompt = () => this.#facts.promptTokens;
     // From here on the relay tells the client itself when the server ends.
     this.#deps.stopping.remove(this.#stopServing);
     return relayStream({
@@ -176,12 +179,12 @@ class OpenRequest {
       onPiece: (observed) => {
         if (observed.deliveredBytes === 0) return;
         const soFar = this.#facts.promptTokens + observed.deliveredPieces;
-        this.#meter.delivered(soFar, () => streamUsage(request, observed, false));
+        this.#meter.delivered(soFar, () => streamUsage(estimatedPrompt, observed, false));
       },
       record: this.#recorder && ((event) => this.#recorder?.add(event)),
       onEnd: (observed, error) => {
         if (error !== undefined && observed.deliveredBytes === 0 && !observed.reported) this.#endWithoutAnswer(error);
-        else this.#end(outcomeOf(error, signal), streamUsage(request, observed, error === undefined), error);
+        else this.#end(outcomeOf(error, signal), streamUsage(estimatedPrompt, observed, error === undefined), error);
       },
     });
   }
@@ -217,7 +220,10 @@ class OpenRequest {
   }
 
   readonly #abort = (): void => this.#stop.abort();
-  readonly #stopServing = (): void => this.#stop.abort(stoppingError());
+  readonly #stopServing = (): void => {
+    this.#stopped = !this.#call.signal.aborted;
+    this.#stop.abort(stoppingError());
+  };
 
   /**
    * A failure before the first token costs nothing; a client that leaves pays for the prompt that was read for it. Gives
@@ -225,8 +231,8 @@ class OpenRequest {
    */
   #endWithoutAnswer(thrown: unknown): unknown {
     const { signal } = this.#call;
-    const error = this.#deps.stopping.begun && !signal.aborted ? stoppingError() : thrown;
-    const outcome = outcomeOf(error, signal);
+    const error = this.#stopped ? stoppingError() : thrown;
+    const outcome = this.#stopped ? "failed" : outcomeOf(error, signal);
     const promptTokens = outcome === "cancelled" && this.#sent ? this.#facts.promptTokens : 0;
     this.#end(outcome, { promptTokens, completionTokens: 0, estimated: true }, error);
     return error;

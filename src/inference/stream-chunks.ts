@@ -145,7 +145,12 @@ export class ChunkTranslator {
   #usageChunk(): string {
     const usage =
       this.#usageText ??
-      JSON.stringify(usageObject(streamUsage(this.#request, this.observed, true), this.#request.operation));
+      JSON.stringify(
+        usageObject(
+          streamUsage(() => estimatePromptTokens(this.#request.body), this.observed, true),
+          this.#request.operation,
+        ),
+      );
     const head = {
       id: this.#names.ownId ? this.#names.id : (this.#lastChunk?.id ?? this.#names.id),
       object: this.#objectName(),
@@ -165,12 +170,12 @@ export class ChunkTranslator {
  * Usage of a stream as far as it went: reported, else estimated from what was delivered. Of one that did not come to its
  * end, a report may be of an earlier moment: then what was delivered since counts.
  */
-export function streamUsage(request: DecodedRequest, observed: StreamObservation, ended: boolean): TokenUsage {
+export function streamUsage(estimatedPrompt: () => number, observed: StreamObservation, ended: boolean): TokenUsage {
   const { reported, deliveredBytes, deliveredPieces } = observed;
   if (reported && ended) return reported;
   const delivered = estimateDelivered(deliveredBytes, deliveredPieces);
   if (reported && reported.completionTokens >= delivered) return reported;
-  const promptTokens = reported?.promptTokens ?? estimatePromptTokens(request.body);
+  const promptTokens = reported?.promptTokens ?? estimatedPrompt();
   return { promptTokens, completionTokens: delivered, estimated: true };
 }
 

@@ -32,8 +32,13 @@ export interface AuthenticatorOptions extends CredentialCacheOptions {
   clock: Clock;
 }
 
+/** How long a store that could not be written is left alone. */
+const endAgainMs = 1_000;
+
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
+  #ending: Promise<void> | undefined;
+  #endAgainMs = Number.NEGATIVE_INFINITY;
   readonly #cache: CredentialCache;
   /** What a token leaves of its key's principal, as long as the key's entry is the same. */
   readonly #narrowed = new WeakMap<VerifiedToken, { of: CachedChain; principal: Principal }>();
@@ -148,11 +153,20 @@ export class Authenticator {
 
   /** A revocation took effect by the clock: before that is told, it becomes one that a clock set back does not lift. */
   async #end(nowSeconds: number, error: GatewayError): Promise<never> {
-    // While the store is away the refusal stands all the same; the next one will tell it.
-    await this.#options.keys.endDue(nowSeconds).then(
-      () => this.invalidate(),
-      () => {},
-    );
+    const { clock, keys } = this.#options;
+    if (clock.monotonicMs() >= this.#endAgainMs) {
+      this.#ending ??= keys
+        .endDue(nowSeconds)
+        .then(() => this.invalidate())
+        // While the store is away the refusal stands all the same; a later one will tell it.
+        .catch(() => {
+          this.#endAgainMs = clock.monotonicMs() + endAgainMs;
+        })
+        .finally(() => {
+          this.#ending = undefined;
+        });
+      await this.#ending;
+    }
     throw error;
   }
 

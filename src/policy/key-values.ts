@@ -1,4 +1,5 @@
 // What a request says about a key, checked beyond its shape and put into the form in which it is kept.
+import { maskKeys } from "../domain/api-key.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { formatRange, parseRange } from "../domain/ip-range.ts";
 import { defaultWindowSeconds } from "../domain/key-wire.ts";
@@ -8,6 +9,12 @@ const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
 
 export function keyName(text: string): string {
   const name = text.trim();
+  if (maskKeys(name) !== name) {
+    throw new GatewayError(
+      "invalid_request",
+      "name: holds a whole API key. Names are shown to others; choose another.",
+    );
+  }
   if (name !== "" && !unprintable.test(name)) return name;
   throw new GatewayError("invalid_request", "name: must be 1 to 100 printable characters, not only spaces.");
 }

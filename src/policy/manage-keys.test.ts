@@ -252,9 +252,14 @@ describe("revoking", () => {
     const { changes, event } = revokeKey(as(key("key_1")), chain(key("key_2", { revokedAt: now + 60 })), origin) ?? {};
     expect(changes).toEqual({ revokedAt: now });
     expect(event).toMatchObject({ action: "key.revoked", detail: { revoked_at: { before: now + 60, after: now } } });
-    for (const ended of [{ revokedAt: now }, { expiresAt: now }]) {
+    for (const ended of [{ revokedAt: now, revoked: true }, { expiresAt: now }]) {
       expect(revokeKey(as(key("key_1")), chain(key("key_2", ended)), origin)).toBeUndefined();
     }
+  });
+
+  test("makes one final that was only due", () => {
+    const due = chain(key("key_2", { revokedAt: now - 5 }), key("key_1"));
+    expect(revokeKey(as(key("key_1")), due, origin)?.changes).toEqual({ revokedAt: now });
   });
 
   test("a wider key is refused, except to an operator", () => {

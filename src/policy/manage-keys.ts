@@ -52,7 +52,10 @@ export function createKey(
   return newKey(principal, { ...place, createdBy: maker.id, ...record }, context);
 }
 
-/** A key that nobody bounds, of any account and environment. Needs `admin:manage`. */
+/**
+ * A key that nobody bounds, of any account and environment. Needs `admin:manage`. Another operator's key is made as any key
+ * makes one: within its own environment, expiry and addresses, and not with a token.
+ */
 export function createKeyAsOperator(
   principal: Principal,
   request: CreateKeyRequest,
@@ -61,6 +64,15 @@ export function createKeyAsOperator(
 ): NewKey {
   requireScope(principal, "admin:manage");
   const values = valuesOf(request, context.origin.nowSeconds, new Set(defaultScopes));
+  if (values.scopes.includes("admin:manage")) {
+    if (principal.tokenExpiresAt !== undefined || place.environment !== principal.environment) {
+      throw new GatewayError(
+        "permission_denied",
+        "scopes: admin:manage is given only by an API key, not by a token, and only in the key's own environment; `headrace operator-key` makes others.",
+      );
+    }
+    requireGrantable(principal, [], values, "makes");
+  }
   return newKey(principal, { ...place, parentId: null, createdBy: keyOf(principal).id, ...values }, context);
 }
 
@@ -233,7 +245,8 @@ function newIdentity(environment: Environment, pepper: Uint8Array) {
 }
 
 function revocation(principal: Principal, key: ApiKeyRecord, origin: Origin): KeyUpdate | undefined {
-  if (keyStatus(key, origin.nowSeconds) !== "active") return undefined;
+  // One that is due by the clock is not final yet, and is made so here.
+  if (key.revoked || keyStatus(key, origin.nowSeconds) === "expired") return undefined;
   const detail = { revoked_at: { before: key.revokedAt, after: origin.nowSeconds } };
   const event = auditEvent("key.revoked", principal, origin, about(key, detail));
   return { changes: { revokedAt: origin.nowSeconds }, event };

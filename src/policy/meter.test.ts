@@ -131,4 +131,25 @@ describe("a meter", () => {
     expect(run.told.at(-1)).toMatchObject(["ledger", { completionTokens: 1_000, capped: true }]);
     expect(run.told.at(-2)).toEqual(["lease", 1_005, 5_000 + 2_000_000]);
   });
+
+  test("nor is it in the middle of a stream: neither checkpoint nor lease goes beyond the request's bounds", () => {
+    const run = start();
+    const meter = run.create();
+    const milliard = { promptTokens: 1e9, completionTokens: 1e9, estimated: false };
+    meter.delivered(101, () => ({ ...milliard, promptTokens: 10 }));
+    expect(run.told.slice(1)).toEqual([
+      ["progress", 1_000, 10_000 + 2_000_000],
+      ["extend", Math.ceil(1_010 * 1.25), 2_010_000 * 1.25],
+    ]);
+    run.pass(1_000);
+    meter.delivered(1_300, () => milliard);
+    expect(run.told.slice(3)).toEqual([
+      ["progress", 1_000, 1_000_000 + 2_000_000],
+      ["extend", 2_000, 3_000_000 * 1.25],
+    ]);
+    // What is beyond the bounds is no reason to look again, piece after piece.
+    const before = [run.told.length, run.asked()];
+    for (let i = 0; i < 10; i++) meter.delivered(1_000_000, run.soFar(500));
+    expect([run.told.length, run.asked()]).toEqual(before);
+  });
 });

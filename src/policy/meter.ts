@@ -55,19 +55,20 @@ export class Meter {
   delivered(approximateTokens: number, usageSoFar: () => TokenUsage): void {
     const now = this.#options.clock.monotonicMs();
     this.#firstTokenMs ??= now - this.#startedMs;
-    const outgrown = approximateTokens > this.#reservedTokens;
+    const { bounds } = this.#options;
+    const needed = Math.min(approximateTokens, bounds.promptTokens + bounds.completionTokens);
+    const outgrown = needed > this.#reservedTokens;
     if (!outgrown && now - this.#checkpointAtMs < checkpointMs) return;
     // An engine may err or lie in the middle of a stream as well as at its end.
-    const { usage } = believable(usageSoFar(), this.#options.bounds);
+    const { usage } = believable(usageSoFar(), bounds);
     const nanoUsd = nanoUsdOf(usage, this.#options.price);
     if (now - this.#checkpointAtMs >= checkpointMs) {
       this.#checkpointAtMs = now;
       this.#entry.progress(usage, nanoUsd);
     }
     if (outgrown) {
-      const { promptTokens, completionTokens } = this.#options.bounds;
-      const most = promptTokens + completionTokens;
-      this.#reservedTokens = Math.min(most, Math.ceil(Math.max(approximateTokens, totalTokens(usage)) * growth));
+      const most = bounds.promptTokens + bounds.completionTokens;
+      this.#reservedTokens = Math.min(most, Math.ceil(Math.max(needed, totalTokens(usage)) * growth));
       this.#options.lease.extend(this.#reservedTokens, Math.ceil((nanoUsd ?? 0) * growth));
     }
   }

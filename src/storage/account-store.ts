@@ -5,6 +5,7 @@ import type { AuditEvent } from "../domain/audit.ts";
 import { changeCredentials } from "./credential-change.ts";
 import { type AccountRow, accountFromRow, accountToRow, integer, readAccount, words } from "./credential-rows.ts";
 import type { Database } from "./database.ts";
+import { available } from "./outage.ts";
 
 interface TierRow {
   name: string;
@@ -50,14 +51,14 @@ export class SqlAccountStore implements AccountStore {
   }
 
   findAccount(id: string): Promise<Account | undefined> {
-    return readAccount(this.#db, id);
+    return available(readAccount(this.#db, id));
   }
 
   /** In the order of their ids, which begin with the time. */
   async listAccounts({ after, limit }: { after: string | undefined; limit: number }): Promise<Account[]> {
     const db = this.#db;
-    const rows: AccountRow[] = await db`
-      SELECT * FROM accounts ${after === undefined ? db`` : db`WHERE id > ${after}`} ORDER BY id LIMIT ${limit}`;
+    const rows: AccountRow[] = await available(db`
+      SELECT * FROM accounts ${after === undefined ? db`` : db`WHERE id > ${after}`} ORDER BY id LIMIT ${limit}`);
     return rows.map(accountFromRow);
   }
 
@@ -84,7 +85,7 @@ export class SqlAccountStore implements AccountStore {
   }
 
   async listTiers(): Promise<Tier[]> {
-    const rows: TierRow[] = await this.#db`SELECT * FROM tiers ORDER BY name`;
+    const rows: TierRow[] = await available(this.#db`SELECT * FROM tiers ORDER BY name`);
     return rows.map((row) => ({
       name: row.name,
       requestsPerMinute: integer(row.requests_per_minute),
@@ -123,7 +124,9 @@ export class SqlAccountStore implements AccountStore {
   }
 
   async countAccountsOfTier(name: string): Promise<number> {
-    const [row]: { n: number | string }[] = await this.#db`SELECT count(*) AS n FROM accounts WHERE tier = ${name}`;
+    const [row]: { n: number | string }[] = await available(
+      this.#db`SELECT count(*) AS n FROM accounts WHERE tier = ${name}`,
+    );
     return Number(row?.n);
   }
 }

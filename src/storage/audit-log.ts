@@ -1,6 +1,7 @@
 // The audit log in the database: added to and read, never changed.
 import type { AuditAction, AuditActor, AuditEvent, AuditFilter, AuditLog } from "../domain/audit.ts";
 import type { Database } from "./database.ts";
+import { available } from "./outage.ts";
 
 interface AuditRow {
   id: string;
@@ -39,7 +40,7 @@ export class SqlAuditLog implements AuditLog {
   async list(filter: AuditFilter, page: { after: string | undefined; limit: number }): Promise<AuditEvent[]> {
     const db = this.#db;
     const { accountId, action, targetId, start, end } = filter;
-    const rows: AuditRow[] = await db`
+    const rows: AuditRow[] = await available(db`
       SELECT * FROM audit_log WHERE id <> ''
       ${accountId === undefined ? db`` : db`AND account_id = ${accountId}`}
       ${action === undefined ? db`` : db`AND action = ${action}`}
@@ -47,7 +48,7 @@ export class SqlAuditLog implements AuditLog {
       ${start === undefined ? db`` : db`AND at >= ${start}`}
       ${end === undefined ? db`` : db`AND at < ${end}`}
       ${page.after === undefined ? db`` : db`AND id < ${page.after}`}
-      ORDER BY id DESC LIMIT ${page.limit}`;
+      ORDER BY id DESC LIMIT ${page.limit}`);
     return rows.map(fromRow);
   }
 }

@@ -1,5 +1,7 @@
 // Stored chats in the database.
+
 import { createHash } from "node:crypto";
+import { SQL } from "bun";
 import type { Environment } from "../domain/api-key.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { ChatFilter, ChatOwner, ChatPage, ChatStore, NewChat, StoredChat } from "../domain/stored-chat.ts";
@@ -122,10 +124,21 @@ export class SqlChatStore implements ChatStore {
   #eraseSoon(): void {
     this.#erasing ??= setTimeout(() => {
       this.#erasing = undefined;
-      // A reader that is in the way leaves it to the next time.
-      void this.#db.unsafe("PRAGMA wal_checkpoint(TRUNCATE)").catch(() => {});
+      void this.#erase();
     }, eraseAfterMs);
     this.#erasing.unref();
+  }
+
+  /** A reader or a transaction that is in the way has it tried again. */
+  async #erase(): Promise<void> {
+    try {
+      const [result]: { busy: number }[] = await this.#db.unsafe("PRAGMA wal_checkpoint(TRUNCATE)");
+      if (result?.busy === 0) return;
+    } catch (error) {
+      // Nothing is left to erase where the database is closed.
+      if (!(error instanceof SQL.SQLiteError && /^SQLITE_(BUSY|LOCKED)/.test(String(error.code)))) return;
+    }
+    this.#eraseSoon();
   }
 
   async deleteExpired(nowSeconds: number, limit: number): Promise<number> {

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { AuditActor, AuditEvent } from "../domain/audit.ts";
-import type { ApiKeyRecord } from "../domain/principal.ts";
+import { type ApiKeyRecord, keyStatus } from "../domain/principal.ts";
 import { SqlAccountStore } from "./account-store.ts";
 import { SqlAuditLog } from "./audit-log.ts";
 import { type Database, openDatabase } from "./database.ts";
@@ -208,7 +208,7 @@ describe("a change", () => {
   });
 
   test("never lifts, moves or revives what has ended", async () => {
-    await add({ id: "key_1", revokedAt: now });
+    await add({ id: "key_1", revokedAt: now, revoked: true });
     await add({ id: "key_2", expiresAt: now });
     const revive = { revokedAt: null, expiresAt: null, name: "again" };
     for (const id of ["key_1", "key_2"]) {
@@ -217,6 +217,12 @@ describe("a change", () => {
       expect(await keys.updateKey(id, { revokedAt: now + 99 }, event())).toEqual(before);
       expect(await read(id)).toEqual(before);
     }
+  });
+
+  test("makes a revocation final that was only due", async () => {
+    await add({ revokedAt: now });
+    expect(await keys.updateKey("key_1", { name: "again" }, event())).toMatchObject({ revoked: false });
+    expect(await keys.updateKey("key_1", { revokedAt: now }, event())).toMatchObject({ revoked: true, revokedAt: now });
   });
 
   test("only brings a revocation forward", async () => {
@@ -267,6 +273,60 @@ describe("a change", () => {
   test("takes its turn: twenty at once all arrive, each with its event", async () => {
     const many = Array.from({ length: 20 }, (_, i) => `key_${i + 10}`);
     expect(await recorded(() => Promise.all(many.map((id) => add({ id }))))).toEqual({ events: 20, revisions: 20 });
+  });
+});
+
+describe("a revocation", () => {
+  const statusAt = async (id: string, atSeconds: number) => {
+    const key = await read(id);
+    return key && keyStatus(key, atSeconds);
+  };
+
+  test("that was scheduled becomes final when its time has come, and raises the revision where one did", async () => {
+    await add({ id: "key_1", revokedAt: now + 10 });
+    await add({ id: "key_2", revokedAt: now + 11 });
+    await add({ id: "key_3" });
+    await add({ id: "key_4", expiresAt: now });
+    const finals = async () => {
+      const all = await Promise.all(["key_1", "key_2", "key_3", "key_4"].map(read));
+      return all.filter((key) => key?.revoked).map((key) => key?.id);
+    };
+    expect(await recorded(() => keys.endDue(now + 9))).toEqual({ events: 0, revisions: 0 });
+    expect(await finals()).toEqual([]);
+    expect(await recorded(() => keys.endDue(now + 10))).toEqual({ events: 0, revisions: 1 });
+    expect(await finals()).toEqual(["key_1"]);
+    expect(await recorded(() => keys.endDue(now + 10))).toEqual({ events: 0, revisions: 0 });
+    expect(await recorded(() => keys.endDue(now + 99))).toEqual({ events: 0, revisions: 1 });
+    expect(await finals()).toEqual(["key_1", "key_2"]);
+  });
+
+  test("that is final is not lifted by a clock that is set back: not for reading, changing or rotating", async () => {
+    await add({ id: "key_1", revokedAt: now + 10 });
+    expect(await statusAt("key_1", now)).toBe("active");
+    await keys.endDue(now + 10);
+    expect(await statusAt("key_1", now)).toBe("revoked");
+    expect(await statusAt("key_1", 0)).toBe("revoked");
+    const before = await read("key_1");
+    const attempts = [
+      () => keys.updateKey("key_1", { name: "again", revokedAt: null }, event({ at: now - 999 })),
+      () => keys.rotateKey("key_1", record({ id: "key_2" }), now + 60, event({ at: now - 999 })),
+    ];
+    for (const attempt of attempts) expect(await recorded(attempt)).toEqual({ events: 0, revisions: 0 });
+    expect(await read("key_1")).toEqual(before);
+    expect(await read("key_2")).toBeUndefined();
+    await keys.endDue(now - 999);
+    expect(await statusAt("key_1", now)).toBe("revoked");
+  });
+
+  test("that takes effect at once is final at once, by itself or with a rotation; a later one is not", async () => {
+    for (const id of ["key_1", "key_2", "key_3", "key_4"]) await add({ id });
+    await keys.updateKey("key_1", { revokedAt: now }, event());
+    await keys.updateKey("key_2", { revokedAt: now + 1 }, event());
+    await keys.rotateKey("key_3", record({ id: "key_5" }), now, event());
+    await keys.rotateKey("key_4", record({ id: "key_6" }), now + 1, event());
+    const finals = await Promise.all(["key_1", "key_2", "key_3", "key_4"].map(async (id) => (await read(id))?.revoked));
+    expect(finals).toEqual([true, false, true, false]);
+    expect([(await read("key_5"))?.revoked, (await read("key_6"))?.revoked]).toEqual([false, false]);
   });
 });
 

@@ -15,11 +15,11 @@ export class SqlKeyStore implements KeyStore {
   }
 
   findChainByDigest(digest: string): Promise<KeyChain | undefined> {
-    return readChain(this.#db, { digest });
+    return available(readChain(this.#db, { digest }));
   }
 
   findChainById(id: string): Promise<KeyChain | undefined> {
-    return readChain(this.#db, { id });
+    return available(readChain(this.#db, { id }));
   }
 
   async firstKey(environment: Environment): Promise<ApiKeyRecord | undefined> {
@@ -56,7 +56,10 @@ export class SqlKeyStore implements KeyStore {
   updateKey(id: string, changes: KeyChanges, event: AuditEvent): Promise<ApiKeyRecord | undefined> {
     return changeCredentials(this.#db, event, async (tx) => {
       const current = await readKey(tx, id);
-      if (!current || keyStatus(current, event.at) !== "active") return { result: current, changed: false };
+      // A revocation is taken as long as none is final; anything else only while the key is active.
+      const status = current && keyStatus(current, event.at);
+      const isOver = changes.revokedAt == null ? status !== "active" : current?.revoked || status === "expired";
+      if (!current || isOver) return { result: current, changed: false };
       const { revokedAt: wanted, ...others } = changes;
       const revokedAt = earlier(current.revokedAt, wanted ?? null);
       const updated = { ...current, ...others, revokedAt, revoked: isDue(revokedAt, event.at) };

@@ -401,6 +401,19 @@ test("a start that cannot write its spool says where and what to do", async () =
 });
 
 describe("the end", () => {
+  test("waits a moment for requests that were cut off just now, and brings them into the database as well", async () => {
+    const ledger = await open();
+    const cut = ledger.begin(beginOf("cut"));
+    const closed = ledger.close();
+    await Bun.sleep(30);
+    cut.settle(endOf({ outcome: "failed", promptTokens: 70 }));
+    await closed;
+    expect((await rows()).map((row) => [row["request_id"], row["outcome"], row["prompt_tokens"]])).toEqual([
+      ["cut", "failed", 70],
+    ]);
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
   test("takes nothing new, and a request that is settled after it is found by the next start", async () => {
     const ledger = await open();
     const [late, never] = [ledger.begin(beginOf("late")), ledger.begin(beginOf("never"))];

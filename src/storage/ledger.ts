@@ -192,8 +192,8 @@ export class SpoolLedger implements Ledger {
       // #write has told it. The record goes to the database from memory.
       settled.spooled = false;
     }
-    if (!this.#closing) this.#drain.add(settled);
-    else if (this.#closed && this.#open.size === 0) void this.#spool.close();
+    if (!this.#closed) this.#drain.add(settled);
+    else if (this.#open.size === 0) void this.#spool.close();
     this.#wake();
   }
 

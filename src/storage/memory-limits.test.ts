@@ -105,6 +105,34 @@ describe("one decision over all limits", () => {
     granted(limits.admit(set, reserve(1)));
   });
 
+  test("where requests and tokens are both short, the longer wait of the two is told", () => {
+    const requests = { ...account, limit: 3 };
+    const tokens = { ...account, limit: 1_000 };
+    const { limits, clock } = setUp();
+    const set = { ...none, requests: [requests], tokens: [tokens] };
+    expect(admittedOf(3, () => limits.admit(set, reserve(300)))).toBe(3);
+    // 20 seconds for a request; 100 tokens are left, 60 seconds make 1,000.
+    const needsMore = refusal(limits.admit(set, reserve(600)));
+    expect(needsMore.retryAfterSeconds).toBe(30);
+    expect(needsMore.message).toContain("1000 tokens per minute. This request needs 600.");
+    const needsLess = refusal(limits.admit(set, reserve(200)));
+    expect(needsLess.retryAfterSeconds).toBe(20);
+    expect(needsLess.message).toContain("3 requests per minute.");
+    clock.advance(29_999);
+    expect(refusal(limits.admit(set, reserve(600))).message).toContain("tokens");
+    clock.advance(1);
+    granted(limits.admit(set, reserve(600)));
+  });
+
+  test("what never fits is told before any wait: to wait for the request limit would be in vain", () => {
+    const { limits } = setUp();
+    const set = { ...none, requests: [{ ...account, limit: 3 }], tokens: [{ ...account, limit: 1_000 }] };
+    expect(admittedOf(3, () => limits.admit(set, reserve(1)))).toBe(3);
+    const error = refusal(limits.admit(set, reserve(1_001)));
+    expect(error).toMatchObject({ code: "rate_limit_exceeded", shouldRetry: false, retryAfterSeconds: undefined });
+    expect(error.message).toContain("needs 1001 tokens, more than the rate limit of the account allows at once");
+  });
+
   test("the status is that of the tightest limit: the least remaining, then the smaller limit", () => {
     const { limits } = setUp();
     const wide = { ...account, id: "wide", limit: 100 };

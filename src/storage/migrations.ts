@@ -154,6 +154,9 @@ export const migrations: readonly (readonly string[])[] = [
       detail TEXT NOT NULL
     )`,
     `CREATE INDEX audit_log_by_account ON audit_log (account_id, id)`,
+    `CREATE INDEX audit_log_by_action ON audit_log (action, id)`,
+    `CREATE INDEX audit_log_by_target ON audit_log (target_id, id)`,
+    `CREATE INDEX audit_log_by_time ON audit_log (at)`,
 
     `CREATE TABLE signing_keys (
       id TEXT PRIMARY KEY,
