@@ -1,0 +1,83 @@
+// The bytes of an answer on their way: pushed by whoever receives them, paused when the one who takes them falls behind.
+import type { Cancellation } from "./cancellation.ts";
+
+/** Takes what a source gives. Nothing is called after `end` or `fail`, nor after the source was cancelled. */
+export interface BodySink {
+  /** The bytes stay as they are after the call. */
+  data(bytes: Uint8Array): void;
+  /** All of it was given. */
+  end(): void;
+  /** It broke off; a GatewayError where the reason is fit for the client. */
+  fail(error: unknown): void;
+}
+
+export interface BodySource {
+  /** Begins to give; once. What is here already is given before it returns. */
+  flow(sink: BodySink): void;
+  /** After it, at most what was on its way comes. Counts no silence as the sender's. */
+  pause(): void;
+  resume(): void;
+  /** Nobody wants the rest: the sender is told to stop. Harmless at any time, also instead of `flow`. */
+  cancel(): void;
+}
+
+/** A body that is here as a whole. */
+export function bodyOf(bytes: Uint8Array): BodySource {
+  let cancelled = false;
+  return {
+    flow(sink) {
+      if (bytes.byteLength > 0) sink.data(bytes);
+      if (!cancelled) sink.end();
+    },
+    pause() {},
+    resume() {},
+    cancel() {
+      cancelled = true;
+    },
+  };
+}
+
+export class BodyTooLongError extends Error {
+  override readonly name = "BodyTooLongError";
+}
+
+/**
+ * All of a body, if it is no longer than `maxBytes`; else it is cancelled, and rejects with a BodyTooLongError.
+ * Cancelled as well by `cancellation`, with its reason. `onData` is called for every piece.
+ */
+export function readAll(
+  source: BodySource,
+  maxBytes: number,
+  cancellation: Cancellation,
+  onData: () => void,
+): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const pieces: Uint8Array[] = [];
+    let length = 0;
+    const stop = (error: unknown) => {
+      cancellation.off(onCancel);
+      source.cancel();
+      reject(error);
+    };
+    const onCancel = () => stop(cancellation.reason);
+    cancellation.onCancel(onCancel);
+    if (cancellation.cancelled) return;
+    source.flow({
+      data(bytes) {
+        onData();
+        length += bytes.byteLength;
+        if (length > maxBytes) stop(new BodyTooLongError(`more than ${maxBytes} bytes`));
+        else pieces.push(bytes);
+      },
+      end() {
+        cancellation.off(onCancel);
+        const [first] = pieces;
+        resolve(pieces.length === 1 && first ? first : Buffer.concat(pieces, length));
+      },
+      fail(error) {
+        cancellation.off(onCancel);
+        reject(error);
+      },
+    });
+  });
+}

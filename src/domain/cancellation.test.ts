@@ -1,0 +1,38 @@
+// Who is told of a cancellation, when, and how often.
+import { expect, test } from "bun:test";
+import { Cancellation } from "./cancellation.ts";
+
+test("tells each listener once, before `cancel` returns, and keeps the first reason", () => {
+  const cancellation = new Cancellation();
+  const told: string[] = [];
+  cancellation.onCancel(() => told.push("a"));
+  cancellation.onCancel(() => told.push("b"));
+  expect(cancellation.cancelled).toBe(false);
+  cancellation.cancel("first");
+  cancellation.cancel("second");
+  expect(told).toEqual(["a", "b"]);
+  expect([cancellation.cancelled, cancellation.reason]).toEqual([true, "first"]);
+});
+
+test("tells a listener that comes late at once, and one that left never", () => {
+  const cancellation = new Cancellation();
+  const told: string[] = [];
+  const leaver = () => told.push("left");
+  cancellation.onCancel(leaver);
+  cancellation.off(leaver);
+  cancellation.cancel();
+  cancellation.onCancel(() => told.push("late"));
+  expect(told).toEqual(["late"]);
+  expect(() => cancellation.throwIfCancelled()).toThrow("The request was cancelled");
+});
+
+test("its signal says the same, whenever it is asked for", () => {
+  const before = new Cancellation();
+  const { signal } = before;
+  expect(signal.aborted).toBe(false);
+  before.cancel("why");
+  expect([signal.aborted, signal.reason]).toEqual([true, "why"]);
+  const after = new Cancellation();
+  after.cancel("why");
+  expect([after.signal.aborted, after.signal.reason]).toEqual([true, "why"]);
+});

@@ -1,0 +1,15 @@
+// The client's side of an answer that is sent piece by piece.
+
+export interface ClientStream {
+  /**
+   * Sends bytes, given as text with one character for each (`latin1`), before it returns or as soon as the client takes
+   * them. False: the client is behind; `onDrain` will be called when it has caught up. Does nothing after `end`, `abort`
+   * or when the client has left.
+   */
+  write(bytes: string): boolean;
+  onDrain: (() => void) | undefined;
+  /** The answer is complete. */
+  end(): void;
+  /** Breaks the connection off, so that the client knows the answer for incomplete. */
+  abort(): void;
+}

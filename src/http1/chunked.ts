@@ -1,0 +1,139 @@
+// Takes a chunked body apart as its bytes come (RFC 9112, 7.1), strictly: extensions and trailers are checked and dropped.
+import { HeadError, parseFieldLines } from "./head.ts";
+
+/** 48 bits: more than any body, and exact as a number. */
+const maxSizeDigits = 12;
+/** Bytes of a chunk's line behind its size, and of all trailers. */
+const maxExtensionBytes = 256;
+const maxTrailerBytes = 8 * 1024;
+
+type State = "size" | "extension" | "size_lf" | "data" | "data_cr" | "data_lf" | "trailer" | "done";
+
+const carriageReturn = 0x0d;
+const lineFeed = 0x0a;
+const semicolon = 0x3b;
+const space = 0x20;
+const tab = 0x09;
+
+export class ChunkedDecoder {
+  #state: State = "size";
+  #size = 0;
+  #digits = 0;
+  #extensionBytes = 0;
+  /** Of the chunk at hand, still to come. */
+  #left = 0;
+  readonly #trailers: number[] = [];
+
+  get done(): boolean {
+    return this.#state === "done";
+  }
+
+  /**
+   * Takes `bytes` from `offset` on and gives each piece of the body that lies in them to `onData`, without a copy.
+   * Returns the offset behind what it took: all of it, or up to the end of the body where that is `done`. Throws a
+   * HeadError (400); the decoder is of no use after that.
+   */
+  push(bytes: Uint8Array, offset: number, onData: (piece: Uint8Array) => void): number {
+    let at = offset;
+    const { length } = bytes;
+    while (at < length && this.#state !== "done") {
+      if (this.#state === "data") {
+        const end = Math.min(length, at + this.#left);
+        this.#left -= end - at;
+        if (this.#left === 0) this.#state = "data_cr";
+        const start = at;
+        at = end;
+        onData(start === 0 && end === length ? bytes : bytes.subarray(start, end));
+      } else {
+        this.#take(bytes[at++] as number);
+      }
+    }
+    return at;
+  }
+
+  #take(byte: number): void {
+    switch (this.#state) {
+      case "size":
+        this.#takeSize(byte);
+        return;
+      case "extension":
+        this.#takeExtension(byte);
+        return;
+      case "size_lf":
+        if (byte !== lineFeed) throw malformed();
+        this.#beginChunk();
+        return;
+      case "data_cr":
+        if (byte !== carriageReturn) throw new HeadError(400, "A chunk of the body is longer than its size says.");
+        this.#state = "data_lf";
+        return;
+      case "data_lf":
+        if (byte !== lineFeed) throw malformed();
+        this.#state = "size";
+        return;
+      case "trailer":
+        this.#takeTrailer(byte);
+        return;
+      case "data":
+      case "done":
+    }
+  }
+
+  #takeSize(byte: number): void {
+    const digit = hexDigit(byte);
+    if (digit >= 0) {
+      if (++this.#digits > maxSizeDigits) throw new HeadError(400, "The size of a chunk of the body is too large.");
+      this.#size = this.#size * 16 + digit;
+    } else if (this.#digits === 0) {
+      throw malformed();
+    } else if (byte === carriageReturn) {
+      this.#state = "size_lf";
+    } else if (byte === semicolon) {
+      this.#extensionBytes = 1;
+      this.#state = "extension";
+    } else {
+      throw malformed();
+    }
+  }
+
+  #takeExtension(byte: number): void {
+    if (byte === carriageReturn) {
+      this.#state = "size_lf";
+      return;
+    }
+    if (++this.#extensionBytes > maxExtensionBytes) throw new HeadError(400, "A chunk extension is too long.");
+    if ((byte < space && byte !== tab) || byte === 0x7f) throw malformed();
+  }
+
+  #beginChunk(): void {
+    this.#state = this.#size === 0 ? "trailer" : "data";
+    this.#left = this.#size;
+    this.#size = 0;
+    this.#digits = 0;
+  }
+
+  /** Ends at an empty line: CRLF at once, or behind the last of the trailers. */
+  #takeTrailer(byte: number): void {
+    const trailers = this.#trailers;
+    const before = trailers.at(-1);
+    const size = trailers.push(byte);
+    if (size > maxTrailerBytes) throw new HeadError(400, "The trailers of the body are too long.");
+    if ((before === carriageReturn) !== (byte === lineFeed)) throw malformed();
+    if (byte !== lineFeed) return;
+    if (size > 2) {
+      if (trailers[size - 3] !== lineFeed) return;
+      parseFieldLines(Buffer.from(trailers).toString("latin1", 0, size - 4));
+    }
+    this.#state = "done";
+  }
+}
+
+function hexDigit(byte: number): number {
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
+  const letter = byte | 0x20;
+  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1;
+}
+
+function malformed(): HeadError {
+  return new HeadError(400, "The body is not in valid chunks.");
+}

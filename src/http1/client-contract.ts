@@ -1,0 +1,64 @@
+// What an HTTP client takes and gives, whether it is our own or `fetch`.
+import type { BodySource } from "../domain/body-source.ts";
+import type { Cancellation } from "../domain/cancellation.ts";
+import type { HeaderFields, HeaderLines } from "./message.ts";
+
+export interface ClientRequest {
+  method: string;
+  /** Path and query, as they are sent. */
+  path: string;
+  /** Besides `host` and the framing fields, which the client sets. */
+  headers: HeaderFields;
+  /** Text is sent as UTF-8. Bytes must not change until the answer is here. */
+  body?: string | Uint8Array;
+}
+
+export interface SendOptions {
+  /** Wait for the head of the answer, from now. */
+  firstByteTimeoutMs: number;
+  /** Longest silence in the middle of the answer's body. */
+  idleTimeoutMs: number;
+  /** Until the head is here; from then on the body is cancelled. */
+  cancellation: Cancellation;
+}
+
+export interface ClientResponse {
+  status: number;
+  headers: HeaderLines;
+  body: BodySource;
+}
+
+export interface HttpClient {
+  /** Rejects with a ClientError, or the reason of the cancellation. Redirects are answers like any other. */
+  send(request: ClientRequest, options: SendOptions): Promise<ClientResponse>;
+  /** Ends all that is under way with a ClientError; nothing can be sent any more. */
+  close(): void;
+}
+
+/**
+ * `connect`: no connection came about; nothing was sent. `first_byte_timeout`, `idle_timeout`: see SendOptions.
+ * `broken`: the connection ended before the answer did. `malformed`: what came is no HTTP. `closed`: the client is.
+ */
+export type ClientFault = "connect" | "first_byte_timeout" | "idle_timeout" | "broken" | "malformed" | "closed";
+
+/** `message` is for the log. */
+export class ClientError extends Error {
+  override readonly name = "ClientError";
+  readonly fault: ClientFault;
+  /** Whether the head of the answer was given already. */
+  readonly answerBegan: boolean;
+
+  constructor(fault: ClientFault, message: string, { answerBegan = false, cause }: ClientErrorDetails = {}) {
+    super(message, { cause });
+    this.fault = fault;
+    this.answerBegan = answerBegan;
+  }
+}
+
+export interface ClientErrorDetails {
+  answerBegan?: boolean;
+  cause?: unknown;
+}
+
+/** Makes of what broke an exchange off, mostly a ClientError, the error that its owner hears of. */
+export type ClientErrorMap = (fault: unknown) => unknown;

@@ -1,0 +1,246 @@
+// Our own HTTP/1.1 client for one origin: keeps connections, spreads requests over them, and ends what takes too long.
+import type { SocketHandler } from "bun";
+import { ClientConnection, type ConnectionOwner } from "./client-connection.ts";
+import {
+  ClientError,
+  type ClientErrorMap,
+  type ClientRequest,
+  type ClientResponse,
+  type HttpClient,
+  type SendOptions,
+} from "./client-contract.ts";
+import { type Carrier, ClientExchange } from "./client-exchange.ts";
+
+export interface Origin {
+  /** Name or address; an IPv6 address without brackets. */
+  hostname: string;
+  port: number;
+  /** Left out: no TLS. */
+  tls?: OriginTls;
+  /** Path of a Unix domain socket to connect to instead; `hostname` is then for the field Host alone. */
+  unix?: string;
+}
+
+export interface OriginTls {
+  /** What the certificate must be for. */
+  serverName: string;
+  /** Certificates (PEM) to trust instead of the well-known ones. */
+  ca?: string;
+}
+
+export interface Http1ClientOptions {
+  /** Default 10,000. */
+  maxConnections?: number;
+  /** Requests that wait for a connection; more are refused. Default 10,000. */
+  maxWaiting?: number;
+  /** Wait for a connection, TLS included. Default 10,000. */
+  connectTimeoutMs?: number;
+  /** How long a connection may be unused where the server does not say. Default 4,000. */
+  unusedTimeoutMs?: number;
+  /** Default: the ClientError itself. */
+  errors?: ClientErrorMap;
+}
+
+/** Shorter than what common servers allow without telling (5 s): a request must not meet a closing connection. */
+const defaultUnusedMs = 4_000;
+const longestUnusedMs = 60_000;
+/** What may pass between the server's clock and ours. */
+const unusedMarginMs = 1_000;
+/** One timer watches all deadlines; they are kept to within this. */
+const sweepIntervalMs = 50;
+
+export class Http1Client implements HttpClient, ConnectionOwner {
+  readonly #origin: Origin;
+  readonly #host: string;
+  readonly #maxConnections: number;
+  readonly #maxWaiting: number;
+  readonly #connectTimeoutMs: number;
+  readonly #unusedTimeoutMs: number;
+  readonly #errors: ClientErrorMap;
+  readonly #connections = new Set<ClientConnection>();
+  /** The one used last is at the end, and is used next: the others may go. */
+  readonly #free: ClientConnection[] = [];
+  readonly #waiting: ClientExchange[] = [];
+  #sweeper: ReturnType<typeof setInterval> | undefined;
+  /** Whether the sweeper keeps the process alive. */
+  #holding = false;
+  #closed = false;
+
+  constructor(origin: Origin, options: Http1ClientOptions = {}) {
+    this.#origin = origin;
+    const name = origin.hostname.includes(":") ? `[${origin.hostname}]` : origin.hostname;
+    this.#host = origin.port === (origin.tls ? 443 : 80) ? name : `${name}:${origin.port}`;
+    this.#maxConnections = options.maxConnections ?? 10_000;
+    this.#maxWaiting = options.maxWaiting ?? 10_000;
+    this.#connectTimeoutMs = options.connectTimeoutMs ?? 10_000;
+    this.#unusedTimeoutMs = options.unusedTimeoutMs ?? defaultUnusedMs;
+    this.#errors = options.errors ?? ((fault) => fault);
+  }
+
+  /** Throws a TypeError where a field or the path has a control character: that is a fault of the caller. */
+  send(request: ClientRequest, options: SendOptions): Promise<ClientResponse> {
+    const { cancellation } = options;
+    if (cancellation.cancelled) return Promise.reject(cancellation.reason);
+    const exchange = new ClientExchange(this.#headOf(request), request, options, this.#errors);
+    this.#watch();
+    this.#start(exchange);
+    return exchange.response;
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const connection of this.#connections) connection.shut();
+    for (const exchange of this.#waiting.splice(0)) exchange.fail(new ClientError("closed", "the client was closed"));
+    this.#sweep();
+  }
+
+  /** For tests and diagnosis. */
+  get counts(): { connections: number; free: number; waiting: number } {
+    return { connections: this.#connections.size, free: this.#free.length, waiting: this.#waiting.length };
+  }
+
+  free(connection: ClientConnection, announcedMs: number | undefined): void {
+    const unusedMs =
+      announcedMs === undefined ? this.#unusedTimeoutMs : Math.min(announcedMs - unusedMarginMs, longestUnusedMs);
+    if (this.#closed || unusedMs <= 0) {
+      connection.shut();
+      return;
+    }
+    const next = this.#waiting.shift();
+    if (next) {
+      connection.take(next);
+      return;
+    }
+    connection.deadline = performance.now() + unusedMs;
+    this.#free.push(connection);
+  }
+
+  gone(connection: ClientConnection): void {
+    this.#connections.delete(connection);
+    const index = this.#free.lastIndexOf(connection);
+    if (index >= 0) this.#free.splice(index, 1);
+    const next = this.#closed ? undefined : this.#waiting.shift();
+    if (next) this.#connect(next);
+  }
+
+  again(exchange: ClientExchange): void {
+    // Those that are free may be as stale as the one that failed.
+    if (this.#connections.size < this.#maxConnections) this.#connect(exchange);
+    else this.#wait(exchange);
+  }
+
+  #start(exchange: ClientExchange): void {
+    if (this.#closed) {
+      exchange.fail(new ClientError("closed", "the client was closed"));
+      return;
+    }
+    let connection = this.#free.pop();
+    while (connection && !connection.usable) connection = this.#free.pop();
+    if (connection) connection.take(exchange);
+    else if (this.#connections.size < this.#maxConnections) this.#connect(exchange);
+    else this.#wait(exchange);
+  }
+
+  #wait(exchange: ClientExchange): void {
+    if (this.#waiting.length >= this.#maxWaiting) {
+      exchange.fail(new ClientError("connect", `all ${this.#maxConnections} connections are in use`));
+      return;
+    }
+    exchange.carrier = this.#placeOf(exchange);
+    this.#waiting.push(exchange);
+  }
+
+  #placeOf(exchange: ClientExchange): Carrier {
+    return {
+      pause() {},
+      resume() {},
+      abandon: () => {
+        const index = this.#waiting.indexOf(exchange);
+        if (index >= 0) this.#waiting.splice(index, 1);
+      },
+    };
+  }
+
+  #connect(exchange: ClientExchange): void {
+    const { hostname, port, tls, unix } = this.#origin;
+    const deadline = Math.min(exchange.answerBy, performance.now() + this.#connectTimeoutMs);
+    const connection = new ClientConnection(this, exchange, deadline);
+    this.#connections.add(connection);
+    const common = {
+      data: connection,
+      socket: tls ? tlsHandlers : handlers,
+      ...(tls
+        ? { tls: { serverName: tls.serverName, rejectUnauthorized: true, ...(tls.ca ? { ca: tls.ca } : {}) } }
+        : {}),
+    };
+    try {
+      const opening = unix ? Bun.connect({ ...common, unix }) : Bun.connect({ ...common, hostname, port });
+      opening.catch((error: unknown) => connection.connectFailed(error));
+    } catch (error) {
+      connection.connectFailed(error);
+    }
+  }
+
+  #headOf({ method, path, headers, body }: ClientRequest): string {
+    let head = `${method} ${path} HTTP/1.1\r\nhost: ${this.#host}\r\nconnection: keep-alive\r\n`;
+    if (/[^!-~]/.test(path)) throw new TypeError("the path has a character that must be encoded");
+    for (const name in headers) {
+      const value = headers[name] as string;
+      // A line break would begin another field, or another request.
+      if (/[^\t -~]/.test(value)) throw new TypeError(`the header ${name} has a character that cannot be sent`);
+      head += `${name}: ${value}\r\n`;
+    }
+    if (body === undefined) return `${head}\r\n`;
+    return `${head}content-length: ${typeof body === "string" ? Buffer.byteLength(body) : body.byteLength}\r\n\r\n`;
+  }
+
+  #watch(): void {
+    this.#sweeper ??= setInterval(() => this.#sweep(), sweepIntervalMs);
+    if (this.#holding) return;
+    this.#holding = true;
+    this.#sweeper.ref();
+  }
+
+  #sweep(): void {
+    const now = performance.now();
+    let busy = false;
+    for (const connection of this.#connections) {
+      if (connection.deadline <= now) connection.expire();
+      else if (connection.exchange) busy = true;
+    }
+    for (const exchange of this.#waiting.filter((each) => each.answerBy <= now)) {
+      this.#waiting.splice(this.#waiting.indexOf(exchange), 1);
+      exchange.fail(new ClientError("first_byte_timeout", "no connection became free in time"));
+    }
+    if (busy || this.#waiting.length > 0) return;
+    this.#holding = false;
+    this.#sweeper?.unref();
+    if (this.#connections.size > 0) return;
+    clearInterval(this.#sweeper);
+    this.#sweeper = undefined;
+  }
+}
+
+const handlers: SocketHandler<ClientConnection> = {
+  open(socket) {
+    socket.data.attached(socket);
+    socket.data.opened();
+  },
+  data: (socket, bytes) => socket.data.received(bytes),
+  drain: (socket) => socket.data.drained(),
+  close: (socket, error) => socket.data.closed(error),
+  error(socket, error) {
+    socket.data.closed(error);
+    socket.terminate();
+  },
+};
+
+const tlsHandlers: SocketHandler<ClientConnection> = {
+  ...handlers,
+  // Nothing may be written before the certificate is known to be right.
+  open: (socket) => socket.data.attached(socket),
+  handshake(socket, success, error) {
+    if (success && !error && socket.authorized) socket.data.opened();
+    else socket.data.connectFailed(error ?? new Error("the certificate of the server is not trusted"));
+  },
+};

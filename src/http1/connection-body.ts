@@ -1,0 +1,144 @@
+// The body of a request that comes in several pieces: a small window of it until it is asked for, then all of it.
+import { ChunkedDecoder } from "./chunked.ts";
+import { HeadError } from "./head.ts";
+import { type BodyFault, RequestBodyError } from "./message.ts";
+
+const nothing = new Uint8Array(0);
+/** What a body grows by at least, so that one of many small pieces is not copied for each. */
+const minGrowthBytes = 16 * 1024;
+
+export class ConnectionBody {
+  readonly #windowBytes: number;
+  /** Undefined where the length was declared. */
+  readonly #decoder: ChunkedDecoder | undefined;
+  /** Of a declared length, still to come. */
+  #left: number;
+  #bytes: Uint8Array = nothing;
+  #length = 0;
+  #receivedBytes = 0;
+  #complete = false;
+  #fault: RequestBodyError | undefined;
+  #maxBytes = Number.POSITIVE_INFINITY;
+  #resolve: ((bytes: Uint8Array) => void) | undefined;
+  #reject: ((error: RequestBodyError) => void) | undefined;
+
+  /** `length`: as declared, undefined for chunks. */
+  constructor(length: number | undefined, windowBytes: number) {
+    this.#left = length ?? 0;
+    this.#decoder = length === undefined ? new ChunkedDecoder() : undefined;
+    this.#windowBytes = windowBytes;
+  }
+
+  get complete(): boolean {
+    return this.#complete;
+  }
+
+  /** Whether somebody waits for the rest. */
+  get awaited(): boolean {
+    return this.#resolve !== undefined;
+  }
+
+  /** Whether no more of it should be read from the connection for now. */
+  get full(): boolean {
+    return this.#fault !== undefined || (!this.awaited && this.#length > this.#windowBytes);
+  }
+
+  /** Framing included. */
+  get receivedBytes(): number {
+    return this.#receivedBytes;
+  }
+
+  /** Takes what belongs to the body from `offset` on; returns the offset behind it. */
+  push(bytes: Uint8Array, offset: number): number {
+    if (this.#fault) return bytes.length;
+    let end: number;
+    if (this.#decoder) {
+      try {
+        end = this.#decoder.push(bytes, offset, (piece) => this.#append(piece));
+      } catch (error) {
+        if (!(error instanceof HeadError)) throw error;
+        this.fail("malformed", error.message);
+        return bytes.length;
+      }
+      this.#complete = this.#decoder.done;
+    } else {
+      end = Math.min(bytes.length, offset + this.#left);
+      this.#left -= end - offset;
+      this.#append(offset === 0 && end === bytes.length ? bytes : bytes.subarray(offset, end));
+      this.#complete = this.#left === 0;
+    }
+    this.#receivedBytes += end - offset;
+    if (this.#complete && !this.#fault) this.#settle()?.(this.#take());
+    return end;
+  }
+
+  /** Throws, or rejects with, a RequestBodyError. Once. */
+  read(maxBytes: number): Uint8Array | Promise<Uint8Array> {
+    if (this.#fault) throw this.#fault;
+    this.#maxBytes = maxBytes;
+    if (this.#length + this.#left > maxBytes) this.#fail(tooLarge(maxBytes));
+    if (this.#fault) throw this.#fault;
+    if (this.#complete) return this.#take();
+    return new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+  }
+
+  /** Nothing more of it will come, or be taken. */
+  fail(fault: BodyFault, message: string): void {
+    if (!this.#complete) this.#fail(new RequestBodyError(fault, message));
+  }
+
+  #fail(error: RequestBodyError): void {
+    if (this.#fault) return;
+    this.#fault = error;
+    this.#bytes = nothing;
+    this.#length = 0;
+    const reject = this.#reject;
+    this.#settle();
+    reject?.(error);
+  }
+
+  #settle(): ((bytes: Uint8Array) => void) | undefined {
+    const resolve = this.#resolve;
+    this.#resolve = undefined;
+    this.#reject = undefined;
+    return resolve;
+  }
+
+  #append(piece: Uint8Array): void {
+    if (this.#fault || piece.length === 0) return;
+    const length = this.#length + piece.length;
+    if (length > this.#maxBytes) {
+      this.#fail(tooLarge(this.#maxBytes));
+      return;
+    }
+    if (this.#length === 0) {
+      // The only piece needs no copy, and is not ours to write behind.
+      this.#bytes = piece;
+    } else {
+      if (length > this.#bytes.length) this.#grow(length);
+      this.#bytes.set(piece, this.#length);
+    }
+    this.#length = length;
+  }
+
+  /** No declared length is believed: memory grows with what has come. */
+  #grow(length: number): void {
+    const doubled = Math.max(length, 2 * this.#length, minGrowthBytes);
+    const bytes = Buffer.allocUnsafeSlow(this.#decoder ? doubled : Math.min(doubled, length + this.#left));
+    bytes.set(this.#bytes.subarray(0, this.#length));
+    this.#bytes = bytes;
+  }
+
+  #take(): Uint8Array {
+    const bytes = this.#bytes;
+    this.#bytes = nothing;
+    return bytes.length === this.#length ? bytes : bytes.subarray(0, this.#length);
+  }
+}
+
+export function tooLarge(maxBytes: number): RequestBodyError {
+  return new RequestBodyError("too_large", `The body is larger than the limit of ${maxBytes} bytes.`);
+}

@@ -1,0 +1,54 @@
+// What was sent to a socket that the kernel has no room for yet.
+import { scratch } from "./outgoing.ts";
+
+/** The part of Bun's socket that takes bytes: it returns how many it took, or less than 0 once it is closed. */
+export interface ByteTaker {
+  write(bytes: Buffer, byteOffset: number, byteLength: number): number;
+}
+
+export class ConnectionOutput {
+  readonly #socket: ByteTaker;
+  #unsent: Buffer[] | undefined;
+
+  constructor(socket: ByteTaker) {
+    this.#socket = socket;
+  }
+
+  get behind(): boolean {
+    return this.#unsent !== undefined;
+  }
+
+  /** Returns whether the kernel took all of it; the rest is kept until `flush`. */
+  write(bytes: Buffer, start: number, end: number): boolean {
+    const taken = this.#unsent ? 0 : this.#socket.write(bytes, start, end - start);
+    // A socket that is closed takes nothing, ever.
+    if (taken < 0 || taken === end - start) return true;
+    const rest = bytes.subarray(start + taken, end);
+    this.#unsent ??= [];
+    this.#unsent.push(bytes === scratch ? Buffer.from(rest) : rest);
+    return false;
+  }
+
+  /** Returns how many bytes the client took. */
+  flush(): number {
+    let total = 0;
+    while (this.#unsent) {
+      const [first] = this.#unsent;
+      if (!first) break;
+      const taken = this.#socket.write(first, 0, first.length);
+      if (taken < 0) break;
+      total += taken;
+      if (taken < first.length) {
+        this.#unsent[0] = first.subarray(taken);
+        return total;
+      }
+      this.#unsent.shift();
+    }
+    this.#unsent = undefined;
+    return total;
+  }
+
+  clear(): void {
+    this.#unsent = undefined;
+  }
+}

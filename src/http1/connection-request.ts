@@ -1,0 +1,96 @@
+// One request of a connection, as the rest of the program sees it; of no effect on the connection once it was answered.
+import { Cancellation } from "../domain/cancellation.ts";
+import { type ConnectionBody, tooLarge } from "./connection-body.ts";
+import type { RequestHead } from "./head.ts";
+import type { HeaderLines, IncomingRequest } from "./message.ts";
+
+/** What a request needs of its connection. */
+export interface RequestConnection {
+  readonly peer: string;
+  /** The rest of the body is waited for from here on. */
+  awaitBody(): void;
+  sendContinue(): void;
+}
+
+const nothing = new Uint8Array(0);
+
+export class ConnectionRequest implements IncomingRequest {
+  readonly method: string;
+  readonly target: string;
+  readonly headers: HeaderLines;
+  readonly hasBody: boolean;
+  readonly #connection: RequestConnection;
+  readonly #expectsContinue: boolean;
+  #body: Uint8Array | ConnectionBody | undefined;
+  #asked = false;
+  #bodyRead: boolean;
+  #left: Cancellation | undefined;
+  #clientLeft = false;
+
+  /** `body`: undefined where there is none, bytes where all of it is here. */
+  constructor(
+    connection: RequestConnection,
+    head: RequestHead,
+    body: Uint8Array | ConnectionBody | undefined,
+    expectsContinue: boolean,
+  ) {
+    this.method = head.method;
+    this.target = head.target;
+    this.headers = head.headers;
+    this.hasBody = body !== undefined;
+    this.#connection = connection;
+    this.#body = body;
+    this.#bodyRead = body === undefined;
+    this.#expectsContinue = expectsContinue;
+  }
+
+  get peer(): string {
+    return this.#connection.peer;
+  }
+
+  get bodyRead(): boolean {
+    return this.#bodyRead;
+  }
+
+  get left(): Cancellation {
+    if (!this.#left) {
+      this.#left = new Cancellation();
+      if (this.#clientLeft) this.#left.cancel();
+    }
+    return this.#left;
+  }
+
+  readBody(maxBytes: number): Uint8Array | Promise<Uint8Array> {
+    if (this.#asked) throw new Error("The body of a request is read once.");
+    this.#asked = true;
+    const body = this.#body;
+    this.#body = undefined;
+    if (body === undefined || body instanceof Uint8Array) {
+      if (body !== undefined && body.byteLength > maxBytes) throw tooLarge(maxBytes);
+      this.#bodyRead = true;
+      return body ?? nothing;
+    }
+    return this.#readIncoming(body, maxBytes);
+  }
+
+  /** Cancels `left`; nothing where nobody asked for it yet. */
+  clientLeft(): void {
+    this.#clientLeft = true;
+    this.#left?.cancel();
+  }
+
+  #readIncoming(body: ConnectionBody, maxBytes: number): Uint8Array | Promise<Uint8Array> {
+    const bytes = body.read(maxBytes);
+    if (bytes instanceof Uint8Array) {
+      this.#bodyRead = true;
+      return bytes;
+    }
+    // What has begun to come needs no leave to be sent (RFC 9110, 10.1.1).
+    if (this.#expectsContinue && body.receivedBytes === 0) this.#connection.sendContinue();
+    this.#connection.awaitBody();
+    return bytes.then((all) => {
+      this.#bodyRead = true;
+      return all;
+    });
+  }
+}

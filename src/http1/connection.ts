@@ -1,0 +1,317 @@
+// One client's connection: takes requests out of its bytes, one at a time, and ends it when its time is over.
+import { ConnectionBody } from "./connection-body.ts";
+import { ConnectionInput } from "./connection-input.ts";
+import { ConnectionOutput } from "./connection-output.ts";
+import { ConnectionRequest, type RequestConnection } from "./connection-request.ts";
+import { HeadError, type RequestHead } from "./head.ts";
+import type { HeaderFields, IncomingRequest, Reply } from "./message.ts";
+import { putHead, scratch } from "./outgoing.ts";
+import { OutgoingReply, type ReplyConnection } from "./outgoing-reply.ts";
+import { type Http1Limits, slowestBodyBytesPerSecond } from "./server-limits.ts";
+
+/** What a connection needs of its server. */
+export interface ConnectionServer {
+  readonly limits: Http1Limits;
+  /** No further request is taken. */
+  readonly stopping: boolean;
+  onRequest(request: IncomingRequest, reply: Reply): void;
+  onMalformed(fault: { status: number; reason: string; peer: string }): { headers: HeaderFields; body: string };
+  onFault(error: unknown): void;
+  requestBegan(): void;
+  requestEnded(): void;
+}
+
+const never = Number.POSITIVE_INFINITY;
+
+export class Connection implements RequestConnection, ReplyConnection {
+  readonly #server: ConnectionServer;
+  readonly #socket: Bun.Socket<Connection>;
+  /** Received, and neither of the request at work nor of its body. */
+  readonly #input: ConnectionInput;
+  readonly #output: ConnectionOutput;
+  #peer: string | undefined;
+  #request: ConnectionRequest | undefined;
+  #reply: OutgoingReply | undefined;
+  /** The body of the request at work, while it is not complete. */
+  #body: ConnectionBody | undefined;
+  #bodySinceMs = 0;
+  #keepsAlive = true;
+  /** All of the answer was written, the kernel took not all of it yet. */
+  #answered = false;
+  /** Ends once all was sent. */
+  #ending = false;
+  #lingering = false;
+  #discardedBytes = 0;
+  #paused = false;
+  #advancing = false;
+  #closed = false;
+  #deadlineMs: number;
+
+  constructor(server: ConnectionServer, socket: Bun.Socket<Connection>) {
+    this.#server = server;
+    this.#socket = socket;
+    this.#input = new ConnectionInput(server.limits);
+    this.#output = new ConnectionOutput(socket);
+    this.#deadlineMs = performance.now() + server.limits.idleMs;
+  }
+
+  get peer(): string {
+    if (this.#peer === undefined) this.#peer = this.#closed ? "" : this.#socket.remoteAddress;
+    return this.#peer;
+  }
+
+  get closesAfterAnswer(): boolean {
+    return !this.#keepsAlive || this.#server.stopping || this.#request?.bodyRead !== true;
+  }
+
+  get behind(): boolean {
+    return this.#output.behind;
+  }
+
+  /** Bytes came. */
+  data(bytes: Buffer): void {
+    if (this.#lingering || this.#ending) {
+      this.#discard(bytes);
+      return;
+    }
+    if (!this.#request) {
+      this.#input.append(bytes, 0);
+      this.#advance();
+      return;
+    }
+    const end = this.#body ? this.#pushBody(this.#body, bytes) : 0;
+    if (end < bytes.length) this.#input.append(bytes, end);
+    this.#regulate();
+  }
+
+  /** The kernel has room again, or Bun says so. */
+  drain(): void {
+    if (!this.#output.behind) return;
+    if (this.#output.flush() > 0) this.#deadlineMs = performance.now() + this.#server.limits.unsentMs;
+    if (this.#output.behind) return;
+    this.#deadlineMs = never;
+    if (this.#ending) this.#linger();
+    else if (this.#answered) this.#finish();
+    else this.#reply?.drained();
+  }
+
+  /** The socket is closed, by whomever. */
+  closed(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#deadlineMs = never;
+    this.#input.clear();
+    this.#output.clear();
+    const request = this.#request;
+    if (!request) return;
+    const body = this.#body;
+    const reply = this.#reply;
+    const answered = this.#answered;
+    this.#forgetRequest();
+    reply?.detach();
+    // Whoever waits for the body wakes after this, and finds the client gone.
+    body?.fail("incomplete", "The client left before all of the body was here.");
+    if (!answered) request.clientLeft();
+  }
+
+  /** Ends it without a word to anybody but whoever works for it. */
+  destroy(): void {
+    if (!this.#closed) this.#socket.terminate();
+    this.closed();
+  }
+
+  /** Ends it where no request is at work. */
+  closeIfIdle(): void {
+    if (!this.#request && !this.#ending && !this.#lingering) this.#socket.end();
+  }
+
+  /** Does what is due at `nowMs`. */
+  checkDeadline(nowMs: number): void {
+    if (nowMs < this.#deadlineMs) return;
+    this.#deadlineMs = never;
+    if (this.#lingering || this.#output.behind) {
+      this.destroy();
+    } else if (this.#body) {
+      this.#body.fail("incomplete", "The body did not arrive in time.");
+    } else if (this.#input.length > 0) {
+      const seconds = Math.round(this.#server.limits.headMs / 1000);
+      this.refuse(408, `The head of a request must be complete within ${seconds} seconds of its first byte.`);
+    } else {
+      this.#socket.end();
+    }
+  }
+
+  /** Answers what is no request, and takes none after it. */
+  refuse(status: number, reason: string, more?: HeaderFields): void {
+    const { headers, body } = this.#server.onMalformed({ status, reason, peer: this.peer });
+    const bytes = Buffer.from(body);
+    this.write(scratch, 0, putHead(status, { ...more, ...headers }, bytes.length, "close"));
+    this.write(bytes, 0, bytes.length);
+    this.#end();
+  }
+
+  awaitBody(): void {
+    this.#bodySinceMs = performance.now();
+    this.#setBodyDeadline();
+    this.#regulate();
+  }
+
+  sendContinue(): void {
+    const bytes = Buffer.from("HTTP/1.1 100 Continue\r\n\r\n");
+    this.write(bytes, 0, bytes.length);
+  }
+
+  write(bytes: Buffer, start: number, end: number): void {
+    if (this.#closed || start === end) return;
+    const wasBehind = this.#output.behind;
+    if (this.#output.write(bytes, start, end) || wasBehind) return;
+    this.#deadlineMs = performance.now() + this.#server.limits.unsentMs;
+  }
+
+  answered(closes: boolean): void {
+    if (closes) this.#keepsAlive = false;
+    this.#answered = true;
+    if (!this.#output.behind) this.#finish();
+  }
+
+  brokeOff(looksComplete: boolean): void {
+    // What was sent before must arrive where it can; a reset may overtake it.
+    if (looksComplete || this.#output.behind) {
+      this.destroy();
+      return;
+    }
+    this.#keepsAlive = false;
+    this.#finish();
+  }
+
+  #pushBody(body: ConnectionBody, bytes: Buffer): number {
+    const end = body.push(bytes, 0);
+    if (body.complete) {
+      this.#body = undefined;
+      this.#deadlineMs = never;
+    } else if (body.awaited) {
+      this.#setBodyDeadline();
+    }
+    return end;
+  }
+
+  #setBodyDeadline(): void {
+    if (!this.#body || this.#output.behind) return;
+    const { bodyIdleMs } = this.#server.limits;
+    const paceMs = bodyIdleMs + (this.#body.receivedBytes / slowestBodyBytesPerSecond) * 1000;
+    this.#deadlineMs = Math.min(performance.now() + bodyIdleMs, this.#bodySinceMs + paceMs);
+  }
+
+  /** Begins the next request once it may, and so on while each is answered at once. */
+  #advance(): void {
+    if (this.#advancing) return;
+    this.#advancing = true;
+    try {
+      while (this.#input.length > 0 && !this.#request && !this.#closed && !this.#ending && !this.#lingering) {
+        if (!this.#begin()) break;
+      }
+    } catch (error) {
+      if (!(error instanceof HeadError)) throw error;
+      this.#input.clear();
+      this.refuse(error.status, error.message);
+    } finally {
+      this.#advancing = false;
+    }
+  }
+
+  /** Returns whether a request began. Throws a HeadError. */
+  #begin(): boolean {
+    const wasPartial = this.#input.partial;
+    const taken = this.#input.take();
+    if (!taken) {
+      if (!wasPartial) this.#deadlineMs = performance.now() + this.#server.limits.headMs;
+      return false;
+    }
+    const { head, body } = taken;
+    this.#keepsAlive = taken.keepsAlive;
+    if (body instanceof ConnectionBody && !body.complete) this.#body = body;
+    this.#dispatch(new ConnectionRequest(this, head, body, taken.expectsContinue), head);
+    return true;
+  }
+
+  #dispatch(request: ConnectionRequest, head: RequestHead): void {
+    const reply = new OutgoingReply(this, head.method, head.version);
+    this.#request = request;
+    this.#reply = reply;
+    this.#answered = false;
+    this.#deadlineMs = never;
+    this.#server.requestBegan();
+    try {
+      this.#server.onRequest(request, reply);
+    } catch (error) {
+      this.destroy();
+      this.#server.onFault(error);
+      return;
+    }
+    if (this.#request) this.#regulate();
+  }
+
+  /** The answer is with the kernel. */
+  #finish(): void {
+    const bodyPending = this.#body !== undefined;
+    this.#forgetRequest();
+    if (!this.#keepsAlive || bodyPending || this.#server.stopping) {
+      this.#end();
+      return;
+    }
+    this.#deadlineMs = performance.now() + this.#server.limits.idleMs;
+    if (this.#input.length > 0 && !this.#advancing) {
+      // Not within the answer to the one before it: whoever sends that has something left to do.
+      queueMicrotask(() => {
+        this.#advance();
+        if (!this.#request) this.#regulate();
+      });
+    } else {
+      this.#regulate();
+    }
+  }
+
+  #forgetRequest(): void {
+    this.#request = undefined;
+    this.#reply = undefined;
+    this.#body = undefined;
+    this.#server.requestEnded();
+  }
+
+  /** Takes nothing more, and closes when what was written has arrived as well as it can. */
+  #end(): void {
+    this.#input.clear();
+    this.#ending = true;
+    if (!this.#output.behind && !this.#closed) this.#linger();
+  }
+
+  /**
+   * To close at once while the client still sends would reset the connection, which may cost it the answer: its end is
+   * told first, and what comes is thrown away for a while (RFC 9112, 9.6).
+   */
+  #linger(): void {
+    this.#lingering = true;
+    this.#deadlineMs = performance.now() + this.#server.limits.lingerMs;
+    this.#socket.shutdown();
+    this.#regulate();
+  }
+
+  #discard(bytes: Buffer): void {
+    this.#discardedBytes += bytes.length;
+    if (this.#discardedBytes > this.#server.limits.lingerBytes) this.destroy();
+  }
+
+  /** Stops reading while more is here than the request at work has asked for. */
+  #regulate(): void {
+    const full = this.#request !== undefined && this.#isFull();
+    if (full === this.#paused || this.#closed) return;
+    this.#paused = full;
+    if (full) this.#socket.pause();
+    else this.#socket.resume();
+  }
+
+  #isFull(): boolean {
+    if (this.#body) return this.#body.full;
+    return this.#input.length > this.#server.limits.windowBytes;
+  }
+}

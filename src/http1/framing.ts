@@ -1,0 +1,80 @@
+// Says where the body of a message ends and whether its connection goes on, and refuses all that is in doubt (RFC 9112, 6 and 9.3).
+import { HeadError, type RequestHead, type ResponseHead } from "./head.ts";
+
+export type RequestFraming = { kind: "none" } | { kind: "length"; length: number } | { kind: "chunked" };
+/** `close`: the end of the connection is the end of the body. */
+export type ResponseFraming = RequestFraming | { kind: "close" };
+
+const none = { kind: "none" } as const;
+const chunked = { kind: "chunked" } as const;
+const close = { kind: "close" } as const;
+
+/** Nearly all requests name the same host, and comparing is cheaper than checking. */
+let lastHost = "";
+
+/** Throws a HeadError (400). Checks `Host` as well: a request is for exactly one. */
+export function requestFraming(head: RequestHead): RequestFraming {
+  checkHost(head);
+  return declaredFraming(head) ?? none;
+}
+
+/** Throws a HeadError. `method` is that of the request. */
+export function responseFraming(head: ResponseHead, method: string): ResponseFraming {
+  const declared = declaredFraming(head);
+  const { status } = head;
+  if (method === "HEAD" || status === 204 || status === 304 || status < 200) return none;
+  return declared ?? close;
+}
+
+/** Whether another message may follow on the connection (RFC 9112, 9.3). */
+export function keepsAlive(head: RequestHead | ResponseHead): boolean {
+  const connection = head.headers.get("connection");
+  if (connection === null) return head.version === "1.1";
+  if (connection === "keep-alive") return true;
+  const options = connection.toLowerCase().split(",");
+  if (options.some((option) => option.trim() === "close")) return false;
+  return head.version === "1.1" || options.some((option) => option.trim() === "keep-alive");
+}
+
+function declaredFraming(head: RequestHead | ResponseHead): RequestFraming | undefined {
+  const encoding = head.headers.get("transfer-encoding");
+  const length = head.headers.get("content-length");
+  if (encoding === null) {
+    if (length === null) return undefined;
+    const value = readLength(length);
+    return value === 0 ? none : { kind: "length", length: value };
+  }
+  if (length !== null) {
+    throw new HeadError(400, "Content-Length and Transfer-Encoding must not be used together.");
+  }
+  if (head.version === "1.0") throw new HeadError(400, "Transfer-Encoding needs HTTP/1.1.");
+  // Repeated fields come joined as a list, which is no single coding either.
+  if (encoding !== "chunked" && encoding.toLowerCase() !== "chunked") {
+    throw new HeadError(400, "Transfer-Encoding must be chunked, once.");
+  }
+  return chunked;
+}
+
+/** Repeated fields come joined as a list, which is no number, be they equal or not. */
+function readLength(text: string): number {
+  let length = text === "" || text.length > 16 ? Number.NaN : 0;
+  for (let index = 0; index < text.length; index++) {
+    const digit = text.charCodeAt(index) - 0x30;
+    length = digit >= 0 && digit <= 9 ? length * 10 + digit : Number.NaN;
+  }
+  if (Number.isSafeInteger(length)) return length;
+  throw new HeadError(400, "Content-Length must be one whole number of at most 9007199254740991, given once.");
+}
+
+function checkHost(head: RequestHead): void {
+  const host = head.headers.get("host");
+  if (host === null) {
+    if (head.version === "1.1") throw new HeadError(400, "The header Host is missing.");
+    return;
+  }
+  // Repeated fields come joined by a comma, which no name of a host has.
+  if (host !== lastHost && !/^[\w.~%!$&'()*+;=[\]:-]*$/.test(host)) {
+    throw new HeadError(400, "The header Host must be one name or address, with a port where needed.");
+  }
+  lastHost = host;
+}

@@ -1,0 +1,212 @@
+// Reads the heads of HTTP/1.1 messages, strictly: what two parsers might read in two ways is no head (RFC 9112, 2-5).
+import type { HeaderLines } from "./message.ts";
+
+export interface RequestHead {
+  method: string;
+  /** Origin form, absolute form, or `*` with OPTIONS. */
+  target: string;
+  version: HttpVersion;
+  headers: HeaderLines;
+}
+
+export interface ResponseHead {
+  /** 100 to 599. */
+  status: number;
+  version: HttpVersion;
+  headers: HeaderLines;
+}
+
+export type HttpVersion = "1.0" | "1.1";
+
+/** A message that cannot be understood, with the status that a server answers it by; `message` is fit for the client. */
+export class HeadError extends Error {
+  override readonly name = "HeadError";
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** The same limit as in most servers; the bytes of a head are limited by whoever reads it. */
+export const maxFieldLines = 200;
+
+/** For each byte: its lower case where it may stand in a token (RFC 9110, 5.6.2), else 0. */
+const tokenBytes = new Uint8Array(256);
+/** For each byte: 1 where it may stand in a field value (RFC 9110, 5.5). */
+const valueBytes = new Uint8Array(256);
+/** For each byte: 1 where it may stand in a request target. */
+const targetBytes = new Uint8Array(256);
+for (let code = 0; code < 256; code++) {
+  const character = String.fromCharCode(code);
+  if (/[\w!#$%&'*+.^`|~-]/.test(character)) tokenBytes[code] = character.toLowerCase().charCodeAt(0);
+  if (code === 0x09 || (code >= 0x20 && code !== 0x7f)) valueBytes[code] = 1;
+  if (code > 0x20 && code < 0x7f) targetBytes[code] = 1;
+}
+
+const carriageReturn = 0x0d;
+const lineFeed = 0x0a;
+const space = 0x20;
+const tab = 0x09;
+const colon = 0x3a;
+const slash = 0x2f;
+
+/**
+ * `text` is the head with one character for each byte (latin1), without the empty line that ends it. Throws a HeadError:
+ * 400, 431 for too many fields, 505 for another version.
+ */
+export function parseRequestHead(text: string): RequestHead {
+  let position = 0;
+  while (position < text.length && tokenBytes[text.charCodeAt(position)] !== 0) position++;
+  if (position === 0 || text.charCodeAt(position) !== space) throw malformedRequestLine();
+  const method = text.slice(0, position);
+  const targetStart = ++position;
+  while (position < text.length && targetBytes[text.charCodeAt(position)] === 1) position++;
+  if (position === targetStart || text.charCodeAt(position) !== space) throw malformedRequestLine();
+  const target = text.slice(targetStart, position);
+  const version = readVersion(text, position + 1, malformedRequestLine);
+  position += 9;
+  if (position < text.length && !isLineEnd(text, position)) throw malformedRequestLine();
+  if (target.charCodeAt(0) !== slash && !(target === "*" && method === "OPTIONS") && !/^https?:\/\//i.test(target)) {
+    throw new HeadError(400, "The request target must be a path that starts with /.");
+  }
+  return { method, target, version, headers: readFields(text, position) };
+}
+
+/** As `parseRequestHead`, of a response; the phrase behind the status is dropped. */
+export function parseResponseHead(text: string): ResponseHead {
+  const version = readVersion(text, 0, malformedStatusLine);
+  const status = digitAt(text, 9) * 100 + digitAt(text, 10) * 10 + digitAt(text, 11);
+  if (text.charCodeAt(8) !== space || !(status >= 100 && status <= 599)) throw malformedStatusLine();
+  let position = 12;
+  if (text.charCodeAt(position) === space) {
+    while (position < text.length && valueBytes[text.charCodeAt(position)] === 1) position++;
+  }
+  if (position < text.length && !isLineEnd(text, position)) throw malformedStatusLine();
+  return { status, version, headers: readFields(text, position) };
+}
+
+/** `text` holds field lines alone, such as the trailers of a chunked body. Throws a HeadError. */
+export function parseFieldLines(text: string): HeaderLines {
+  return readFields(`\r\n${text}`, 0);
+}
+
+function readVersion(text: string, start: number, malformed: () => HeadError): HttpVersion {
+  if (text.startsWith("HTTP/1.1", start)) return "1.1";
+  if (text.startsWith("HTTP/1.0", start)) return "1.0";
+  if (/^HTTP\/\d\.\d$/.test(text.slice(start, start + 8))) {
+    throw new HeadError(505, "Only HTTP/1.1 and HTTP/1.0 are spoken here.");
+  }
+  throw malformed();
+}
+
+/** Every field line with the CRLF before it, from `position` to the end. */
+function readFields(text: string, position: number): HeaderLines {
+  const offsets: number[] = [];
+  const { length } = text;
+  let at = position;
+  while (at < length) {
+    // Whoever called has seen that CRLF stands here, and so has the loop below.
+    const nameStart = at + 2;
+    at = nameStart;
+    while (at < length && tokenBytes[text.charCodeAt(at)] !== 0) at++;
+    if (at === nameStart || text.charCodeAt(at) !== colon) throw malformedName(text, nameStart, at);
+    const nameEnd = at++;
+    while (at < length && valueBytes[text.charCodeAt(at)] === 1) at++;
+    if (at < length && !isLineEnd(text, at)) {
+      const name = text.slice(nameStart, nameEnd);
+      throw new HeadError(400, `The header ${name} has a control character in its value.`);
+    }
+    if (offsets.length === 3 * maxFieldLines) {
+      throw new HeadError(431, `The request has more than ${maxFieldLines} headers.`);
+    }
+    offsets.push(nameStart, nameEnd, at);
+  }
+  return new FieldLines(text, offsets);
+}
+
+/** Knows where each field lies, and takes out what it is asked for. */
+class FieldLines implements HeaderLines {
+  readonly #text: string;
+  /** For each field: start of the name, its end (the colon), end of the value. */
+  readonly #offsets: readonly number[];
+
+  constructor(text: string, offsets: readonly number[]) {
+    this.#text = text;
+    this.#offsets = offsets;
+  }
+
+  get(name: string): string | null {
+    const first = this.#find(name, 0);
+    if (first < 0) return null;
+    let value = this.#value(first);
+    for (let next = this.#find(name, first + 3); next >= 0; next = this.#find(name, next + 3)) {
+      value += `, ${this.#value(next)}`;
+    }
+    return value;
+  }
+
+  has(name: string): boolean {
+    return this.#find(name, 0) >= 0;
+  }
+
+  keys(): Iterable<string> {
+    const names = new Set<string>();
+    for (let index = 0; index < this.#offsets.length; index += 3) {
+      names.add(this.#text.slice(this.#offsets[index], this.#offsets[index + 1]).toLowerCase());
+    }
+    return names;
+  }
+
+  #find(name: string, from: number): number {
+    const offsets = this.#offsets;
+    const text = this.#text;
+    const { length } = name;
+    for (let index = from; index < offsets.length; index += 3) {
+      const start = offsets[index] as number;
+      if ((offsets[index + 1] as number) - start !== length) continue;
+      let same = 0;
+      while (same < length && tokenBytes[text.charCodeAt(start + same)] === name.charCodeAt(same)) same++;
+      if (same === length) return index;
+    }
+    return -1;
+  }
+
+  #value(index: number): string {
+    const text = this.#text;
+    let start = (this.#offsets[index + 1] as number) + 1;
+    let end = this.#offsets[index + 2] as number;
+    while (start < end && isBlank(text.charCodeAt(start))) start++;
+    while (end > start && isBlank(text.charCodeAt(end - 1))) end--;
+    return text.slice(start, end);
+  }
+}
+
+function isBlank(code: number): boolean {
+  return code === space || code === tab;
+}
+
+function isLineEnd(text: string, position: number): boolean {
+  return text.charCodeAt(position) === carriageReturn && text.charCodeAt(position + 1) === lineFeed;
+}
+
+/** NaN where there is no digit, so that no comparison with the sum holds. */
+function digitAt(text: string, position: number): number {
+  const digit = text.charCodeAt(position) - 0x30;
+  return digit >= 0 && digit <= 9 ? digit : Number.NaN;
+}
+
+function malformedRequestLine(): HeadError {
+  return new HeadError(400, "The request line must be: method, one space, path, one space, HTTP/1.1.");
+}
+
+function malformedStatusLine(): HeadError {
+  return new HeadError(400, "The status line must be: HTTP/1.1, one space, a status from 100 to 599.");
+}
+
+function malformedName(text: string, start: number, end: number): HeadError {
+  if (isBlank(text.charCodeAt(start))) return new HeadError(400, "A header must not be folded over two lines.");
+  const name = text.slice(start, end);
+  return new HeadError(400, name ? `The header ${name} must be followed by a colon.` : "A header has no valid name.");
+}

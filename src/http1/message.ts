@@ -1,0 +1,56 @@
+// What the HTTP/1.1 server and client exchange with the rest of the program: heads, requests, replies.
+import type { Cancellation } from "../domain/cancellation.ts";
+import type { ClientStream } from "../domain/client-stream.ts";
+
+/** Fields of a head in their order. Names are in lower case, here and where they are asked for. */
+export interface HeaderLines {
+  /** Repeated fields are joined by `, ` (RFC 9110, 5.3). */
+  get(name: string): string | null;
+  has(name: string): boolean;
+  keys(): Iterable<string>;
+}
+
+/** Fields to send, each once; values have no control characters. */
+export type HeaderFields = Readonly<Record<string, string>>;
+
+/** A request whose head is complete and valid; its body may still be on its way. */
+export interface IncomingRequest {
+  readonly method: string;
+  /** As it was sent (RFC 9112, 3.2): origin form (`/v1/models?limit=1`), absolute form, or `*`. */
+  readonly target: string;
+  readonly headers: HeaderLines;
+  /** Address of the peer, without its port. */
+  readonly peer: string;
+  /** Whether it has a body, were it of no bytes: a length other than 0 was announced, or it is sent in chunks. */
+  readonly hasBody: boolean;
+  /** Whether all of the body was read; true where there is none. */
+  readonly bodyRead: boolean;
+  /** All of the body; at once where it is here. Once. Throws, or rejects with, a RequestBodyError. */
+  readBody(maxBytes: number): Uint8Array | Promise<Uint8Array>;
+  /** Cancelled when the client leaves before the answer was sent, or the server is closed by force. */
+  readonly left: Cancellation;
+}
+
+/**
+ * Answers one request, once: by `send` or by `stream`. A body that was not read by then ends the connection behind the
+ * answer, as does a field `connection: close`; framing fields are its own.
+ */
+export interface Reply {
+  readonly begun: boolean;
+  /** A body for HEAD, 204 or 304 is not sent, but counted. */
+  send(status: number, headers: HeaderFields, body: string | Uint8Array): void;
+  stream(status: number, headers: HeaderFields): ClientStream;
+}
+
+/** `incomplete`: the client left, or sent nothing for too long. `malformed`: its framing is wrong. */
+export type BodyFault = "too_large" | "incomplete" | "malformed";
+
+export class RequestBodyError extends Error {
+  override readonly name = "RequestBodyError";
+  readonly fault: BodyFault;
+
+  constructor(fault: BodyFault, message: string) {
+    super(message);
+    this.fault = fault;
+  }
+}

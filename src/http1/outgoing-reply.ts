@@ -1,0 +1,218 @@
+// The answer to one request: as a whole, or piece by piece in chunks.
+import type { ClientStream } from "../domain/client-stream.ts";
+import type { HeaderFields, Reply } from "./message.ts";
+import { type AnswerConnection, type AnswerFraming, putHead, scratch } from "./outgoing.ts";
+
+/** What an answer needs of its connection. */
+export interface ReplyConnection {
+  /** Whether the connection ends behind the answer to this request, by what is known now. */
+  readonly closesAfterAnswer: boolean;
+  /** Whether bytes wait until the client takes more. */
+  readonly behind: boolean;
+  /** Sends `bytes` from `start` to `end`, or keeps them until the client takes more; `scratch` is copied for that. */
+  write(bytes: Buffer, start: number, end: number): void;
+  /** All of the answer was written. */
+  answered(closes: boolean): void;
+  /** The answer broke off; `complete` tells whether the client would take it for complete if nothing more came. */
+  brokeOff(looksComplete: boolean): void;
+}
+
+/** From here on, pieces of an answer are sent within `write`. */
+const eagerBytes = 16 * 1024;
+const lastChunk = "0\r\n\r\n";
+
+export class OutgoingReply implements Reply {
+  readonly #isHead: boolean;
+  readonly #isOld: boolean;
+  #connection: ReplyConnection | undefined;
+  #begun = false;
+  #stream: OutgoingStream | undefined;
+
+  constructor(connection: ReplyConnection, method: string, version: string) {
+    this.#connection = connection;
+    this.#isHead = method === "HEAD";
+    this.#isOld = version === "1.0";
+  }
+
+  get begun(): boolean {
+    return this.#begun;
+  }
+
+  send(status: number, headers: HeaderFields, body: string | Uint8Array): void {
+    this.#refuseSecond();
+    const length = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
+    const connection = this.#connection;
+    const closes = this.#closes(headers);
+    let end = putHead(status, headers, status === 204 ? "none" : length, this.#connectionField(closes));
+    this.#begun = true;
+    this.#connection = undefined;
+    if (!connection) return;
+    let rest: Buffer | undefined;
+    if (!this.#isHead && length > 0 && hasBody(status)) {
+      const room = scratch.length - end;
+      if (length <= room) {
+        if (typeof body === "string") scratch.write(body, end);
+        else scratch.set(body, end);
+        end += length;
+      } else {
+        rest = typeof body === "string" ? Buffer.from(body) : asBuffer(body);
+        rest.copy(scratch, end, 0, room);
+        rest = rest.subarray(room);
+        end = scratch.length;
+      }
+    }
+    connection.write(scratch, 0, end);
+    if (rest) connection.write(rest, 0, rest.length);
+    connection.answered(closes);
+  }
+
+  stream(status: number, headers: HeaderFields): ClientStream {
+    this.#refuseSecond();
+    const framing = this.#framing(status);
+    const closes = framing === "close" || this.#closes(headers);
+    const end = putHead(status, headers, framing, this.#connectionField(closes));
+    const head = scratch.toString("latin1", 0, end);
+    this.#begun = true;
+    const mode = this.#isHead || !hasBody(status) ? "bodyless" : framing;
+    this.#stream = new OutgoingStream(this.#connection, head, mode, closes);
+    this.#connection = undefined;
+    return this.#stream;
+  }
+
+  /** The client takes more again. */
+  drained(): void {
+    this.#stream?.drained();
+  }
+
+  /** The connection is gone: what is written from here on goes nowhere. */
+  detach(): void {
+    this.#connection = undefined;
+    this.#stream?.detach();
+  }
+
+  #refuseSecond(): void {
+    if (this.#begun) throw new Error("The request was answered already.");
+  }
+
+  #framing(status: number): AnswerFraming {
+    if (status === 204) return "none";
+    return this.#isOld ? "close" : "chunked";
+  }
+
+  #closes(headers: HeaderFields): boolean {
+    return headers["connection"] === "close" || this.#connection === undefined || this.#connection.closesAfterAnswer;
+  }
+
+  #connectionField(closes: boolean): AnswerConnection {
+    if (closes) return "close";
+    return this.#isOld ? "keep_1.0" : "keep";
+  }
+}
+
+class OutgoingStream implements ClientStream {
+  onDrain: (() => void) | undefined;
+  readonly #mode: AnswerFraming | "bodyless";
+  readonly #closes: boolean;
+  #connection: ReplyConnection | undefined;
+  #head: string;
+  /** Written and not yet given to the connection. */
+  #waiting = "";
+  #ended = false;
+  #scheduled = false;
+  /** Whether `write` gave false since the last `onDrain`. */
+  #toldBehind = false;
+
+  constructor(
+    connection: ReplyConnection | undefined,
+    head: string,
+    mode: AnswerFraming | "bodyless",
+    closes: boolean,
+  ) {
+    this.#connection = connection;
+    this.#head = head;
+    this.#mode = mode;
+    this.#closes = closes;
+    this.#schedule();
+  }
+
+  write(bytes: string): boolean {
+    const connection = this.#connection;
+    if (!connection || this.#ended) return true;
+    if (this.#mode !== "bodyless") this.#waiting += bytes;
+    if (this.#waiting.length >= eagerBytes) this.#flush();
+    else this.#schedule();
+    if (!connection.behind) return true;
+    this.#toldBehind = true;
+    return false;
+  }
+
+  end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#schedule();
+  }
+
+  abort(): void {
+    if (this.#ended) return;
+    this.#flush();
+    const connection = this.#connection;
+    this.detach();
+    connection?.brokeOff(this.#mode !== "chunked");
+  }
+
+  drained(): void {
+    this.#flush();
+    if (!this.#toldBehind || this.#ended || this.#connection?.behind !== false) return;
+    this.#toldBehind = false;
+    this.onDrain?.();
+  }
+
+  detach(): void {
+    this.#connection = undefined;
+    this.#ended = true;
+    this.#waiting = "";
+    this.#head = "";
+  }
+
+  /** What belongs together is written within one task: it leaves at its end, in one packet. */
+  #schedule(): void {
+    if (this.#scheduled || !this.#connection) return;
+    this.#scheduled = true;
+    queueMicrotask(() => {
+      this.#scheduled = false;
+      this.#flush();
+    });
+  }
+
+  #flush(): void {
+    const connection = this.#connection;
+    // What waits is sent at once when the client has caught up.
+    if (!connection || connection.behind) return;
+    const text = this.#head + this.#chunk() + (this.#ended && this.#mode === "chunked" ? lastChunk : "");
+    this.#head = "";
+    this.#waiting = "";
+    if (text.length > scratch.length) {
+      const bytes = Buffer.from(text, "latin1");
+      connection.write(bytes, 0, bytes.length);
+    } else if (text.length > 0) {
+      connection.write(scratch, 0, scratch.write(text, 0, "latin1"));
+    }
+    if (!this.#ended) return;
+    this.#connection = undefined;
+    connection.answered(this.#closes);
+  }
+
+  #chunk(): string {
+    const waiting = this.#waiting;
+    if (this.#mode !== "chunked" || waiting === "") return waiting;
+    return `${waiting.length.toString(16)}\r\n${waiting}\r\n`;
+  }
+}
+
+function hasBody(status: number): boolean {
+  return status !== 204 && status !== 304;
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

@@ -1,0 +1,133 @@
+// Reads the answers that come over one connection: interim ones are skipped, bodies are given as they come.
+import { ChunkedDecoder } from "./chunked.ts";
+import { keepsAlive, type ResponseFraming, responseFraming } from "./framing.ts";
+import { HeadError, parseResponseHead, type ResponseHead } from "./head.ts";
+
+export interface ResponseTaker {
+  /** Of the request that is answered. */
+  readonly method: string;
+  answered(head: ResponseHead): void;
+  data(bytes: Uint8Array): void;
+}
+
+/** Of the heads of an answer, interim ones included. */
+const maxHeadBytes = 64 * 1024;
+
+export class ResponseReader {
+  /** Of the answer at hand, once its head is complete. */
+  head: ResponseHead | undefined;
+  /** Whether bytes came behind the end of the answer. */
+  overrun = false;
+  /** Beginning of a head whose end did not come yet; the buffer may have room behind it. */
+  #partial: Buffer | undefined;
+  #partialLength = 0;
+  #headBytes = 0;
+  #framing: ResponseFraming | undefined;
+  /** Of the body, where its length is known. */
+  #left = 0;
+  #chunks: ChunkedDecoder | undefined;
+  #taker: ResponseTaker | undefined;
+
+  /** The end of the connection is the end of the answer. */
+  get endsWithConnection(): boolean {
+    return this.#framing?.kind === "close";
+  }
+
+  /** By what the server said, another answer may follow. */
+  get keepsConnection(): boolean {
+    return this.head !== undefined && !this.endsWithConnection && keepsAlive(this.head);
+  }
+
+  /** True: the answer is complete, and the next bytes are of another. Throws a HeadError. */
+  read(bytes: Buffer, taker: ResponseTaker): boolean {
+    return this.#framing ? this.#readBody(bytes, 0, taker) : this.#readHead(bytes, taker);
+  }
+
+  next(): void {
+    this.head = undefined;
+    this.#framing = undefined;
+    this.#chunks = undefined;
+    this.#taker = undefined;
+    this.#headBytes = 0;
+  }
+
+  #readHead(chunk: Buffer, taker: ResponseTaker): boolean {
+    const bytes = this.#joined(chunk);
+    let start = 0;
+    // What was searched before holds no end of a head, but perhaps the beginning of one.
+    let from = Math.max(0, bytes.byteLength - chunk.byteLength - 3);
+    for (;;) {
+      const end = bytes.indexOf("\r\n\r\n", from);
+      if (this.#headBytes + (end < 0 ? bytes.byteLength : end) - start > maxHeadBytes) {
+        throw new HeadError(431, `The head of the answer is longer than ${maxHeadBytes} bytes.`);
+      }
+      if (end < 0) {
+        this.#keep(bytes, start);
+        return false;
+      }
+      const head = parseResponseHead(bytes.toString("latin1", start, end));
+      if (head.status >= 200) return this.#begin(head, bytes, end + 4, taker);
+      if (head.status === 101) throw new HeadError(400, "The protocol was switched without being asked to.");
+      this.#headBytes += end + 4 - start;
+      start = end + 4;
+      from = start;
+    }
+  }
+
+  /** With what came of the head before. */
+  #joined(chunk: Buffer): Buffer {
+    const partial = this.#partial;
+    if (!partial) return chunk;
+    const length = this.#partialLength + chunk.byteLength;
+    let whole = partial;
+    // Doubled, so that a head which comes byte by byte costs no more than its length.
+    if (length > partial.byteLength) {
+      whole = Buffer.allocUnsafeSlow(2 * length);
+      partial.copy(whole, 0, 0, this.#partialLength);
+    }
+    chunk.copy(whole, this.#partialLength);
+    this.#partial = whole;
+    this.#partialLength = length;
+    return whole.subarray(0, length);
+  }
+
+  #keep(bytes: Buffer, start: number): void {
+    if (start > 0 || !this.#partial) this.#partial = bytes.subarray(start);
+    this.#partialLength = bytes.byteLength - start;
+  }
+
+  #begin(head: ResponseHead, bytes: Buffer, offset: number, taker: ResponseTaker): boolean {
+    const framing = responseFraming(head, taker.method);
+    this.head = head;
+    this.#framing = framing;
+    this.#partial = undefined;
+    if (framing.kind === "length") this.#left = framing.length;
+    else if (framing.kind === "chunked") this.#chunks = new ChunkedDecoder();
+    taker.answered(head);
+    return this.#readBody(bytes, offset, taker);
+  }
+
+  #readBody(bytes: Buffer, offset: number, taker: ResponseTaker): boolean {
+    let end = bytes.byteLength;
+    let complete = false;
+    if (this.#chunks) {
+      this.#taker = taker;
+      end = this.#chunks.push(bytes, offset, this.#give);
+      complete = this.#chunks.done;
+    } else if (this.#framing?.kind === "close") {
+      if (end > offset) taker.data(bytes.subarray(offset));
+    } else {
+      // No body is one of no bytes.
+      end = Math.min(end, offset + this.#left);
+      this.#left -= end - offset;
+      complete = this.#left === 0;
+      if (end > offset) taker.data(end - offset === bytes.byteLength ? bytes : bytes.subarray(offset, end));
+    }
+    this.overrun = end < bytes.byteLength;
+    return complete;
+  }
+
+  readonly #give = (bytes: Uint8Array): void => {
+    this.#taker?.data(bytes);
+  };
+}

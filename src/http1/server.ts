@@ -1,0 +1,157 @@
+// The HTTP/1.1 server: accepts connections, watches their deadlines with one timer, stops in order.
+import { Connection, type ConnectionServer } from "./connection.ts";
+import type { HeaderFields, IncomingRequest, Reply } from "./message.ts";
+import { defaultLimits, type Http1Limits } from "./server-limits.ts";
+
+export interface Http1ServerOptions {
+  hostname: string;
+  /** 0: a free one. */
+  port: number;
+  /** Answers by `reply`, at once or later. */
+  onRequest(request: IncomingRequest, reply: Reply): void;
+  /** Gives the answer to what is no request, or comes when no more can be taken (503); the connection ends behind it. */
+  onMalformed(fault: MalformedFault): { headers: HeaderFields; body: string };
+  /** Told what `onRequest`, or a listener of a request, threw. Its connection was broken off. */
+  onFault(error: unknown): void;
+  /** Those left out have their defaults. */
+  limits?: Partial<Http1Limits>;
+}
+
+export interface MalformedFault {
+  status: number;
+  /** A sentence for the client. */
+  reason: string;
+  peer: string;
+}
+
+export interface Http1Server {
+  readonly port: number;
+  readonly hostname: string;
+  /** Requests that were not answered in full yet. */
+  readonly pendingRequests: number;
+  /** Takes no more connections and requests, ends idle connections; resolves when every open request was answered. */
+  stop(): Promise<void>;
+  /** As `stop`, and breaks off what is open. */
+  close(): void;
+}
+
+const maxSweepMs = 250;
+/** Refused connections that may wait for their answer to arrive; those beyond are cut without one. */
+const maxRefused = 64;
+
+/** Throws the system's error where it cannot listen, with `code` (`EADDRINUSE`, `EACCES`…) where there is one. */
+export function startHttp1Server(options: Http1ServerOptions): Http1Server {
+  return new ListeningServer(options);
+}
+
+class ListeningServer implements Http1Server, ConnectionServer {
+  readonly port: number;
+  readonly hostname: string;
+  readonly limits: Http1Limits;
+  readonly #options: Http1ServerOptions;
+  readonly #listener: Bun.TCPSocketListener<Connection>;
+  readonly #connections = new Set<Connection>();
+  readonly #sweepMs: number;
+  #sweepTimer: ReturnType<typeof setInterval> | undefined;
+  #pending = 0;
+  #stopping = false;
+  #stopped: PromiseWithResolvers<void> | undefined;
+
+  constructor(options: Http1ServerOptions) {
+    this.#options = options;
+    const limits = { ...defaultLimits(), ...options.limits };
+    this.limits = limits;
+    const shortestMs = Math.min(limits.headMs, limits.idleMs, limits.bodyIdleMs, limits.unsentMs, limits.lingerMs);
+    this.#sweepMs = Math.min(maxSweepMs, Math.max(1, shortestMs / 4));
+    this.#listener = Bun.listen<Connection>({
+      hostname: options.hostname,
+      port: options.port,
+      exclusive: true,
+      // With the client's side closed nobody waits for an answer, as nginx sees it too: Bun closes ours then.
+      allowHalfOpen: false,
+      socket: {
+        open: (socket) => this.#accept(socket),
+        data: (socket, bytes) => socket.data.data(bytes),
+        drain: (socket) => socket.data.drain(),
+        close: (socket) => {
+          this.#connections.delete(socket.data);
+          socket.data.closed();
+        },
+        error: (socket, error) => {
+          socket.data.destroy();
+          this.onFault(error);
+        },
+      },
+    });
+    this.port = this.#listener.port;
+    this.hostname = this.#listener.hostname;
+  }
+
+  get stopping(): boolean {
+    return this.#stopping;
+  }
+
+  get pendingRequests(): number {
+    return this.#pending;
+  }
+
+  onRequest(request: IncomingRequest, reply: Reply): void {
+    this.#options.onRequest(request, reply);
+  }
+
+  onMalformed(fault: MalformedFault): { headers: HeaderFields; body: string } {
+    return this.#options.onMalformed(fault);
+  }
+
+  onFault(error: unknown): void {
+    this.#options.onFault(error);
+  }
+
+  requestBegan(): void {
+    this.#pending++;
+  }
+
+  requestEnded(): void {
+    this.#pending--;
+    if (this.#pending === 0) this.#stopped?.resolve();
+  }
+
+  stop(): Promise<void> {
+    if (this.#stopped) return this.#stopped.promise;
+    this.#stopped = Promise.withResolvers<void>();
+    this.#stopping = true;
+    this.#listener.stop();
+    for (const connection of [...this.#connections]) connection.closeIfIdle();
+    if (this.#pending === 0) this.#stopped.resolve();
+    return this.#stopped.promise;
+  }
+
+  close(): void {
+    void this.stop();
+    for (const connection of [...this.#connections]) connection.destroy();
+  }
+
+  #accept(socket: Bun.Socket<Connection>): void {
+    const connection = new Connection(this, socket);
+    socket.data = connection;
+    const { size } = this.#connections;
+    const limit = this.limits.connections;
+    if (this.#stopping || size >= limit + Math.min(maxRefused, limit)) {
+      connection.destroy();
+      return;
+    }
+    this.#connections.add(connection);
+    this.#sweepTimer ??= setInterval(() => this.#sweep(), this.#sweepMs);
+    socket.setNoDelay(true);
+    if (size >= limit)
+      connection.refuse(503, "Too many connections are open; try again shortly.", { "retry-after": "1" });
+  }
+
+  #sweep(): void {
+    const nowMs = performance.now();
+    for (const connection of this.#connections) connection.checkDeadline(nowMs);
+    if (this.#connections.size > 0) return;
+    clearInterval(this.#sweepTimer);
+    this.#sweepTimer = undefined;
+  }
+}
