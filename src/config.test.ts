@@ -265,6 +265,7 @@ describe("the result", () => {
       timeoutSeconds: 5,
       idleSeconds: 900,
       maxConcurrency: 64,
+      httpClient: "own",
     });
     expect(config.limits).toMatchObject({ queue: 512, queueSeconds: 30 });
     expect(config.chatRetentionDays).toBe(30);

@@ -1,13 +1,14 @@
 // Which engines the catalog draws on: the built-in one, those of the configuration, and servers found on this machine.
 import type { ReloadableConfig } from "./config.ts";
 import { defaultEnvironments } from "./domain/api-key.ts";
+import type { HttpClientKind } from "./engines/http-engine.ts";
 import type { LlamaEngine } from "./engines/llama/llama-engine.ts";
 import type { FoundServer } from "./engines/local-servers.ts";
 import { UpstreamEngine } from "./engines/upstream-engine.ts";
 import type { CatalogSource, DeclaredModel } from "./inference/catalog.ts";
 
 /** For servers that nobody configured; the defaults of the configuration file. */
-const localDefaults = { timeoutSeconds: 600, idleSeconds: 900, maxConcurrency: undefined } as const;
+const localDefaults = { timeoutSeconds: 600, idleSeconds: 900, maxConcurrency: undefined, httpClient: "own" } as const;
 
 /** Keeps the engine object of an upstream while its settings stay, so that what is known of it survives a reload. */
 export class EngineSources {
@@ -71,6 +72,7 @@ interface UpstreamSettings {
   timeoutSeconds: number;
   idleSeconds: number;
   maxConcurrency: number | undefined;
+  httpClient: HttpClientKind;
 }
 
 function createUpstream({
@@ -80,6 +82,7 @@ function createUpstream({
   timeoutSeconds,
   idleSeconds,
   maxConcurrency,
+  httpClient,
 }: UpstreamSettings): UpstreamEngine {
   return new UpstreamEngine({
     name,
@@ -88,6 +91,7 @@ function createUpstream({
     firstByteTimeoutMs: timeoutSeconds * 1000,
     idleTimeoutMs: idleSeconds * 1000,
     maxConcurrency,
+    httpClient,
   });
 }
 

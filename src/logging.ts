@@ -10,6 +10,9 @@ export class StreamLog implements Log {
   readonly #json: boolean;
   readonly #write: (text: string) => void;
   #buffer = "";
+  /** The start of the second that the last line was of, and its time up to there. */
+  #secondMs = Number.NaN;
+  #second = "";
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(format: "text" | "json", write: (text: string) => void = (text) => void process.stdout.write(text)) {
@@ -43,10 +46,21 @@ export class StreamLog implements Log {
   }
 
   #line(level: Level, event: string, fields: LogFields): void {
-    const time = new Date().toISOString();
-    if (this.#json) this.#append(`${JSON.stringify({ time, level, event, ...fields })}\n`);
+    const time = this.#time();
+    if (this.#json) this.#append(`${jsonLine(time, level, event, fields)}\n`);
     else this.#append(`${time.slice(11, 23)} ${level === "info" ? "" : `${level} `}${event}${textFields(fields)}\n`);
     if (level === "error") this.flush();
+  }
+
+  /** As `Date.toISOString` writes it; all but the milliseconds is the same for a whole second of lines. */
+  #time(): string {
+    const nowMs = Date.now();
+    const ms = nowMs % 1000;
+    if (nowMs - ms !== this.#secondMs) {
+      this.#secondMs = nowMs - ms;
+      this.#second = new Date(nowMs).toISOString().slice(0, 20);
+    }
+    return `${this.#second}${ms < 10 ? "00" : ms < 100 ? "0" : ""}${ms}Z`;
   }
 
   #append(text: string): void {
@@ -55,13 +69,26 @@ export class StreamLog implements Log {
   }
 }
 
+/** As JSON.stringify writes `{ time, level, event, ...fields }`, without making that object. */
+export function jsonLine(time: string, level: Level, event: string, fields: LogFields): string {
+  // Such a field would take the place of the line's own.
+  if ("time" in fields || "level" in fields || "event" in fields) {
+    return JSON.stringify({ time, level, event, ...fields });
+  }
+  const rest = JSON.stringify(fields);
+  const name = plainInText.test(event) ? `"${event}"` : JSON.stringify(event);
+  return `{"time":"${time}","level":"${level}","event":${name}${rest === "{}" ? "}" : `,${rest.slice(1)}`}`;
+}
+
+const plainInText = /^[\w./:@*-]+$/;
+
 /** `name=value` pairs; a value with spaces or control characters is quoted, so that it cannot forge a line. */
 function textFields(fields: LogFields): string {
   let text = "";
-  for (const [name, value] of Object.entries(fields)) {
+  for (const name in fields) {
+    const value = fields[name];
     if (value === undefined || value === null) continue;
-    const shown = typeof value === "string" && !/^[\w./:@*-]+$/.test(value) ? quoted(value) : String(value);
-    text += ` ${name}=${shown}`;
+    text += ` ${name}=${typeof value === "string" && !plainInText.test(value) ? quoted(value) : value}`;
   }
   return text;
 }

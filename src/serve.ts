@@ -167,8 +167,8 @@ async function compose(
     log,
     clock,
   });
-  opened.push(() => server.stop(true));
-  const port = server.port ?? config.port;
+  opened.push(() => server.close());
+  const { port } = server;
   const url = `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${port}`;
   baseUrl = `${config.publicUrl ?? url}/v1`;
 

@@ -32,6 +32,7 @@ upstreams:
     timeout_seconds: \${CLOUD_TIMEOUT:-600}   # to the first byte
     idle_seconds: 900                  # between two bytes
     max_concurrency: 64                # requests at once; left out: measured
+    http_client: own                   # or fetch, that of Bun
 
 # Public ids with capabilities, prices and the places where they run.
 models:

@@ -20,6 +20,7 @@ export interface UpstreamConfig {
   readonly idleSeconds: number;
   /** undefined: measured. */
   readonly maxConcurrency: number | undefined;
+  readonly httpClient: "own" | "fetch";
 }
 
 export interface DeploymentConfig {
@@ -76,6 +77,7 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
       timeoutSeconds: upstream.timeout_seconds,
       idleSeconds: upstream.idle_seconds,
       maxConcurrency: upstream.max_concurrency,
+      httpClient: upstream.http_client,
     })),
     models: data.models.map((model) => ({
       id: model.id,

@@ -76,6 +76,11 @@ const upstream = field(
       must: "a whole number, 1 or more",
       fix: "Give a number such as 8, or leave it out.",
     }).optional(),
+    http_client: field(z.enum(["own", "fetch"]), {
+      doc: "What requests to it are sent with: Headrace's own HTTP client, or the `fetch` of Bun, should the two not get on.",
+      must: "own or fetch",
+      fix: "Write fetch, or leave it out.",
+    }).default("own"),
   }),
   entry("A server with an OpenAI-compatible API.", "name and url"),
 );

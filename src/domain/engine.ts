@@ -1,5 +1,7 @@
 // The port behind which every model runs: an engine is anything that answers an OpenAI-shaped HTTP request.
 import type { Environment } from "./api-key.ts";
+import type { BodySource } from "./body-source.ts";
+import type { Cancellation } from "./cancellation.ts";
 import type { Capabilities } from "./model.ts";
 
 /** What a request asks of a model; each is one path of the OpenAI API, relative to the base URL. */
@@ -20,19 +22,20 @@ export interface EngineRequest {
   operation: Operation;
   /** The engine's own id of the model. */
   model: string;
-  /** JSON text, with that id as its `model`. */
-  body: string;
+  /** JSON text, with that id as its `model`, or the same as UTF-8. */
+  body: string | Uint8Array;
   /** Whether the body asks for Server-Sent Events. */
   stream: boolean;
   /** How many generations run side by side for it (`n`, or one per prompt); at least 1. */
   width: number;
 }
 
-/** Status and body as the engine sent them; the body is read once, and cancelling it stops the work. */
+/** Status and body as the engine sent them; the body flows once, and cancelling it stops the work. */
 export interface EngineResponse {
   status: number;
-  headers: Headers;
-  body: ReadableStream<Uint8Array> | null;
+  headers: { get(name: string): string | null };
+  /** Fails with `upstream_timeout` when the engine is silent for too long in the middle of it. */
+  body: BodySource;
 }
 
 /** A model as an engine reports it. */
@@ -51,8 +54,6 @@ export interface EngineModel {
 }
 
 export interface Engine {
-  /** Longest silence in the middle of a response, in milliseconds; longer is a fault. */
-  readonly idleTimeoutMs: number;
   /** Name for logs and for a model's deployments, e.g. `ollama` or `built-in`. */
   readonly name: string;
   /** Most requests at once, where the operator set it. */
@@ -64,9 +65,10 @@ export interface Engine {
   concurrency?(model: string, operation: Operation): number | undefined;
   /**
    * Sends one request. Rejects with a GatewayError (`upstream_error`, `upstream_timeout`, `service_unavailable`)
-   * when no response began; aborting `signal` stops the work at any time, also while the body is read.
+   * when no response began, with the reason of `cancellation` where that came first. Cancelling stops the work until the
+   * response is here; from then on its body is cancelled.
    */
-  send(request: EngineRequest, signal: AbortSignal): Promise<EngineResponse>;
+  send(request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse>;
   /** Lists what it serves now. Rejects when it cannot be reached. */
   models(signal: AbortSignal): Promise<EngineModel[]>;
   /** Text that the engine sent, without the gateway's own credentials for it. */

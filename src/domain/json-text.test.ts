@@ -26,6 +26,55 @@ describe("scanObject", () => {
     expect(() => scanObject("[".repeat(100_000), { ...generous, depth: 64 })).toThrow("64 levels");
     expect(() => scanObject(`${'{"a":'.repeat(64)}1${"}".repeat(64)}`, { ...generous, depth: 64 })).not.toThrow();
   });
+  test("refuses a repeated name among hundreds, wherever the two stand", () => {
+    const fields = Array.from({ length: 300 }, (_, i) => `"n${i}":${i}`);
+    expect(scanObject(`{${fields.join()}}`).get("n299")).toBeDefined();
+    for (const again of [0, 15, 16, 17, 299]) {
+      expect(() => scanObject(`{${[...fields, `"n${again}":0`].join()}}`)).toThrow(`\`n${again}\` appears twice`);
+    }
+  });
+  test("counts members, names and values, at the limit and one beyond it", () => {
+    const text = '{"a":[1,2,{"b":"x:,"}],"c":{"d":1,"e":2}}';
+    const exact = { depth: 3, members: 2, names: 5, values: 4 };
+    expect(scanObject(text, exact).size).toBe(2);
+    for (const name of ["depth", "members", "names", "values"] as const) {
+      expect(() => scanObject(text, { ...exact, [name]: exact[name] - 1 })).toThrow();
+    }
+  });
+  test("finds in any object, however it is spaced and escaped, the members that the parser finds", () => {
+    let seed = 1;
+    const below = (count: number) => {
+      seed = (seed * 48271) % 2147483647;
+      return seed % count;
+    };
+    const space = () => " \n\t".repeat(2).slice(0, below(3));
+    const string = () => {
+      const raw = ["", "a", "{[,:", '\\"', "\\\\", "\\u0041", "é", "x".repeat(40), '\\\\\\"]'];
+      return `"${raw[below(raw.length)]}${raw[below(raw.length)]}"`;
+    };
+    const value = (depth: number): string => {
+      const kind = below(depth > 3 ? 4 : 6);
+      if (kind < 4) return ["1", "-2.5e3", "null", string()][kind] ?? "";
+      const items = Array.from({ length: below(4) }, () => `${space()}${value(depth + 1)}${space()}`);
+      if (kind === 4) return `[${items.join()}]`;
+      return `{${items.map((item) => `${space()}${string()}${space()}:${item}`).join()}}`;
+    };
+    for (let round = 0; round < 2_000; round++) {
+      const parts = Array.from({ length: below(20) }, (_, i) => {
+        const name = JSON.stringify(`${i}${["", "é", '"', "\\"][below(4)]}`).replace("0", below(2) ? "0" : "\\u0030");
+        return `${space()}${name}${space()}:${space()}${value(0)}${space()}`;
+      });
+      const text = `${space()}{${parts.join()}${parts.length === 0 ? space() : ""}}${space()}`;
+      const parsed: Record<string, unknown> = JSON.parse(text);
+      const found = [...scanObject(text)];
+      expect(
+        Object.fromEntries(found.map(([name, m]) => [name, JSON.parse(text.slice(m.valueStart, m.valueEnd))])),
+      ).toEqual(parsed);
+      expect(
+        found.every(([, { keyStart, valueEnd }]) => text[keyStart] === '"' && /\S/.test(text[valueEnd - 1] ?? "")),
+      ).toBe(true);
+    }
+  });
   test("brackets and escapes in strings do not count", () => {
     expect(() => scanObject(JSON.stringify({ a: '[[[["\\\\"]]]\\' }), { ...generous, depth: 1 })).not.toThrow();
   });

@@ -8,7 +8,12 @@ export interface Member {
   valueEnd: number;
 }
 
-export type Members = ReadonlyMap<string, Member>;
+/** The members of an object by name, in their order. */
+export interface Members extends Iterable<[string, Member]> {
+  readonly size: number;
+  get(name: string): Member | undefined;
+  keys(): Iterable<string>;
+}
 
 export class JsonTextError extends Error {
   override readonly name = "JsonTextError";
@@ -36,6 +41,9 @@ const unlimited: JsonLimits = {
 const quote = 0x22;
 const backslash = 0x5c;
 const openBrace = 0x7b;
+const closeBrace = 0x7d;
+const openBracket = 0x5b;
+const closeBracket = 0x5d;
 const colon = 0x3a;
 const comma = 0x2c;
 
@@ -46,57 +54,116 @@ const comma = 0x2c;
  * for JSON.parse to refuse.
  */
 export function scanObject(text: string, limits: JsonLimits = unlimited): Members {
-  const members = new Map<string, Member>();
+  const { depth: maxDepth, names: maxNames, values: maxValues } = limits;
+  const { length } = text;
+  const members = new MemberList(limits.members);
   let depth = 0;
   let isObject = false;
   let names = 0;
   let values = 0;
-  let name: string | undefined;
+  /** Whether a string that begins now is the name of a member. */
+  let nameIsNext = false;
+  let name = "";
   let keyStart = 0;
+  /** Of the member whose end is not found yet; -1 where there is none. */
   let valueStart = -1;
-
-  const endMember = (end: number) => {
-    if (name === undefined || valueStart < 0) return;
-    if (members.has(name)) {
-      const shown = name.length > 64 ? `${name.slice(0, 64)}…` : name;
-      throw new JsonTextError(`the field \`${shown}\` appears twice; send it once`);
-    }
-    if (members.size >= limits.members) throw new JsonTextError(`it has more than ${limits.members} fields`);
-    members.set(name, { keyStart, valueStart, valueEnd: trimEnd(text, valueStart, end) });
-    name = undefined;
-    valueStart = -1;
-  };
-
-  for (let i = 0; i < text.length; i++) {
+  for (let i = 0; i < length; i++) {
     const code = text.charCodeAt(i);
-    if (code <= 0x20) continue;
-    if (depth === 1 && name !== undefined && valueStart < 0 && code !== colon) valueStart = i;
     if (code === quote) {
       const end = endOfString(text, i);
-      if (depth === 1 && name === undefined && isObject) {
-        keyStart = i;
-        name = unquote(text.slice(i, end));
+      if (!nameIsNext) {
+        i = end - 1;
+        continue;
       }
-      i = end - 1;
-    } else if (code === openBrace || code === 0x5b) {
-      if (depth === 0) isObject = code === openBrace;
-      depth++;
-      if (depth > limits.depth) throw new JsonTextError(`the JSON is nested more than ${limits.depth} levels deep`);
-    } else if (code === 0x7d || code === 0x5d) {
-      if (depth === 1) {
-        endMember(i);
-        // A second document behind the first is for JSON.parse to refuse.
-        return members;
+      nameIsNext = false;
+      keyStart = i;
+      name = unquote(text, i, end);
+      valueStart = end;
+      for (let next = text.charCodeAt(end); next === colon || next <= 0x20; next = text.charCodeAt(++valueStart)) {
+        if (next === colon) names++;
       }
-      depth--;
+      if (names > maxNames) throw new JsonTextError(`it holds more than ${maxNames} named fields`);
+      i = valueStart - 1;
     } else if (code === comma) {
-      if (++values > limits.values) throw new JsonTextError(`it holds more than ${limits.values} values`);
-      if (depth === 1) endMember(i);
-    } else if (code === colon && ++names > limits.names) {
-      throw new JsonTextError(`it holds more than ${limits.names} named fields`);
+      if (++values > maxValues) throw new JsonTextError(`it holds more than ${maxValues} values`);
+      if (depth !== 1) continue;
+      nameIsNext = isObject;
+      if (valueStart >= 0) members.add(name, keyStart, valueStart, trimEnd(text, valueStart, i));
+      valueStart = -1;
+    } else if (code === colon) {
+      if (++names > maxNames) throw new JsonTextError(`it holds more than ${maxNames} named fields`);
+    } else if (code === openBrace || code === openBracket) {
+      if (depth === 0) nameIsNext = isObject = code === openBrace;
+      if (++depth > maxDepth) throw new JsonTextError(`the JSON is nested more than ${maxDepth} levels deep`);
+    } else if ((code === closeBrace || code === closeBracket) && --depth <= 0) {
+      if (valueStart >= 0) members.add(name, keyStart, valueStart, trimEnd(text, valueStart, i));
+      // A second document behind the first is for JSON.parse to refuse.
+      return members;
     }
   }
   return members;
+}
+
+/** More members than this are found by a set rather than by looking at each. */
+const fewMembers = 16;
+
+/** A third of the cost of a Map, which has to hash each name. */
+class MemberList implements Members {
+  readonly #limit: number;
+  readonly #names: string[] = [];
+  /** Three for each member: start of its key, start and end of its value. */
+  readonly #offsets: number[] = [];
+  #known: Set<string> | undefined;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  get size(): number {
+    return this.#names.length;
+  }
+
+  get(name: string): Member | undefined {
+    const index = this.#names.indexOf(name);
+    return index < 0 ? undefined : this.#at(index);
+  }
+
+  keys(): Iterable<string> {
+    return this.#names;
+  }
+
+  *[Symbol.iterator](): Generator<[string, Member]> {
+    for (const [index, name] of this.#names.entries()) yield [name, this.#at(index)];
+  }
+
+  /** Throws a JsonTextError where the name is taken, or there are too many. */
+  add(name: string, keyStart: number, valueStart: number, valueEnd: number): void {
+    const names = this.#names;
+    if (this.#has(name)) {
+      const shown = name.length > 64 ? `${name.slice(0, 64)}…` : name;
+      throw new JsonTextError(`the field \`${shown}\` appears twice; send it once`);
+    }
+    if (names.length >= this.#limit) throw new JsonTextError(`it has more than ${this.#limit} fields`);
+    names.push(name);
+    this.#offsets.push(keyStart, valueStart, valueEnd);
+  }
+
+  #has(name: string): boolean {
+    const names = this.#names;
+    if (names.length >= fewMembers) {
+      this.#known ??= new Set(names);
+      if (this.#known.has(name)) return true;
+      this.#known.add(name);
+      return false;
+    }
+    for (let i = 0; i < names.length; i++) if (names[i] === name) return true;
+    return false;
+  }
+
+  #at(index: number): Member {
+    const [keyStart = 0, valueStart = 0, valueEnd = 0] = this.#offsets.slice(3 * index, 3 * index + 3);
+    return { keyStart, valueStart, valueEnd };
+  }
 }
 
 /**
@@ -142,16 +209,19 @@ function removalRange(text: string, member: Member): { start: number; end: numbe
 /** Offset behind the closing quote of the string that opens at `start`. */
 function endOfString(text: string, start: number): number {
   for (let i = text.indexOf('"', start + 1); i >= 0; i = text.indexOf('"', i + 1)) {
-    let slashes = 0;
-    while (text.charCodeAt(i - 1 - slashes) === backslash) slashes++;
-    if (slashes % 2 === 0) return i + 1;
+    let slash = i - 1;
+    while (text.charCodeAt(slash) === backslash) slash--;
+    // An even number of backslashes are escaped ones.
+    if ((i - slash) % 2 === 1) return i + 1;
   }
   return text.length;
 }
 
 /** A name may hide behind escapes (`"mod\u0065l"`); a malformed one is left to JSON.parse. */
-function unquote(quoted: string): string {
-  if (!quoted.includes("\\")) return quoted.slice(1, -1);
+function unquote(text: string, start: number, end: number): string {
+  const name = text.slice(start + 1, end - 1);
+  if (!name.includes("\\")) return name;
+  const quoted = text.slice(start, end);
   try {
     return String(JSON.parse(quoted));
   } catch {

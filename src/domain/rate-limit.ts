@@ -31,7 +31,7 @@ export interface Hold {
 export class Bucket {
   #limit: number;
   #windowMs: number;
-  /** Above `limit * windowMs` it is in debt. */
+  /** In things times `windowMs`. Above `limit * windowMs` it is in debt. */
   #backlog = 0;
   /** Whole millisecond up to which refill is counted; without meaning while there is no backlog. */
   #refilledMs = 0;
@@ -64,10 +64,20 @@ export class Bucket {
     this.#windowMs = windowMs;
   }
 
+  get limit(): number {
+    return this.#limit;
+  }
+
   /** Whole things that it holds now; 0 in debt. */
   room(nowMs: number): number {
     this.#refill(nowMs);
     return Math.max(0, Math.floor((this.#limit * this.#windowMs - this.#backlog) / this.#windowMs));
+  }
+
+  /** Whether it holds `count` now. */
+  has(count: number, nowMs: number): boolean {
+    this.#refill(nowMs);
+    return this.#backlog <= (this.#limit - count) * this.#windowMs;
   }
 
   /** Milliseconds until it holds `count`; infinite where it never does. */

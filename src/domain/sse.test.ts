@@ -1,6 +1,6 @@
 // The event parser: line ends, fields, limits. Recorded streams cut at every byte are in tests/contract.
 import { describe, expect, test } from "bun:test";
-import { SseError, SseParser } from "./sse.ts";
+import { SseError, SseParser, SseReader } from "./sse.ts";
 
 const encoder = new TextEncoder();
 
@@ -63,6 +63,26 @@ describe("lines and fields (WHATWG HTML, 9.2.6)", () => {
     expect(parser.push(encoder.encode("\n\n"))).toEqual(["b"]);
     expect(parser.end()).toEqual([]);
   });
+});
+
+test("an event that ends with a CR is given out with the next byte, which tells that no LF belongs to it", () => {
+  const parser = new SseParser();
+  expect(parser.push(encoder.encode("data: a\r\r"))).toEqual([]);
+  expect(parser.push(encoder.encode("d"))).toEqual(["a"]);
+  expect(parser.push(encoder.encode("ata: b\r\r\n"))).toEqual(["b"]);
+});
+
+test("what is skipped in the reader's text is not read again", () => {
+  const reader = new SseReader();
+  reader.feed("data: a\n\ndata: b\n\ndata: c\n");
+  expect(reader.next()).toBe("a");
+  expect(reader.text.startsWith("data: b", reader.position)).toBe(true);
+  reader.position += "data: b\n\n".length;
+  expect(reader.next()).toBeUndefined();
+  expect(reader.betweenEvents).toBe(false);
+  reader.feed("\n");
+  expect(reader.next()).toBe("c");
+  expect(reader.betweenEvents).toBe(true);
 });
 
 describe("an event beyond 8 MiB is refused", () => {

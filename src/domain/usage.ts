@@ -48,10 +48,19 @@ export interface UsageEnd extends TokenUsage {
 export interface UsageRecord extends UsageBegin, UsageEnd {}
 
 export interface LedgerEntry {
+  /**
+   * Resolves when the request survives `kill -9`: were nothing else to come, the next start settles it at its last
+   * checkpoint. Rejects with `service_unavailable` where that cannot be promised (disk full); the entry is void then.
+   * Nothing may be sent to an engine before it resolves. All requests of one turn of the event loop share one write.
+   */
+  readonly begun: Promise<void>;
   /** A checkpoint of what was delivered so far; the caller sends at most one a second. */
   progress(usage: TokenUsage, nanoUsd: number | null): void;
-  /** Once; later calls do nothing. */
-  settle(end: UsageEnd): void;
+  /**
+   * Once; later calls do nothing. Resolves when the figure survives `kill -9`, or cannot be made to for now (the
+   * database gets it from memory); never rejects. The client gets the end of its answer after that.
+   */
+  settle(end: UsageEnd): Promise<void>;
 }
 
 export interface UsageTotals {
@@ -60,10 +69,7 @@ export interface UsageTotals {
 }
 
 export interface Ledger {
-  /**
-   * When it returns, the request survives `kill -9`: were nothing else to come, the next start settles it at its last
-   * checkpoint. Throws `service_unavailable` where that cannot be promised (disk full), before anything was sent.
-   */
+  /** Throws `service_unavailable` when it is closed. */
   begin(request: UsageBegin): LedgerEntry;
   /** Resolves when everything settled so far is in the database. Rejects when the database cannot be written. */
   flush(): Promise<void>;

@@ -1,7 +1,10 @@
-// Model lists as the common servers write them, and lists that are none.
+// Model lists as the common servers write them, lists that are none, and what requests and their failures look like, by either client.
 import { describe, expect, test } from "bun:test";
+import { readAll } from "../domain/body-source.ts";
+import { Cancellation } from "../domain/cancellation.ts";
+import type { EngineRequest, EngineResponse } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
-import { getModels, parseModels } from "./http-engine.ts";
+import { getModels, type HttpTarget, httpTarget, parseModels, postJson } from "./http-engine.ts";
 
 const list = (...data: unknown[]) => JSON.stringify({ object: "list", data });
 
@@ -75,7 +78,8 @@ test.each(["", "no", "null", "[]", "7", "{}", '{"data":{}}', '{"data":null}', '{
 describe("GET /models", () => {
   async function ask(answer: () => Response | Promise<Response>, timeoutMs = 2_000) {
     using server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: answer });
-    const target = { name: "t", url: server.url.href.replace(/\/$/, ""), firstByteTimeoutMs: timeoutMs };
+    const timing = { firstByteTimeoutMs: timeoutMs, idleTimeoutMs: timeoutMs };
+    const target = httpTarget({ name: "t", url: server.url.href, ...timing });
     return await getModels(target, AbortSignal.timeout(timeoutMs)).catch((error: unknown) => error);
   }
 
@@ -112,5 +116,174 @@ describe("GET /models", () => {
     const error = await ask(() => new Promise<Response>(() => {}), 200);
     expect(error).toBeInstanceOf(Error);
     expect(performance.now() - startedMs).toBeLessThan(2_000);
+  });
+});
+
+describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClient) => {
+  const request: EngineRequest = {
+    requestId: "req_1",
+    operation: "chat",
+    model: "m",
+    body: '{"model":"m"}',
+    stream: false,
+    width: 1,
+  };
+
+  function targetOf(port: number, options: { timeoutMs?: number; url?: string } = {}): HttpTarget {
+    const { timeoutMs = 2_000, url = `http://127.0.0.1:${port}/v1/` } = options;
+    const timing = { firstByteTimeoutMs: timeoutMs, idleTimeoutMs: timeoutMs };
+    return httpTarget({ name: "up", url, apiKey: "k-123", httpClient, ...timing });
+  }
+
+  /** Answers every request with these bytes and ends the connection where asked to. */
+  function bytesServer(bytes: string, end: boolean) {
+    return Bun.listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: {
+        data(socket) {
+          socket.write(bytes);
+          if (end) socket.end();
+        },
+      },
+    });
+  }
+
+  const read = ({ body }: EngineResponse) => readAll(body, 1_000_000, new Cancellation(), () => {});
+  const failure = (promise: Promise<unknown>) =>
+    promise.then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+
+  test("has the path of its operation below the base URL, the credential, and no header besides its own", async () => {
+    const seen: [string, string, Record<string, string>, string][] = [];
+    using server = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      async fetch(incoming) {
+        const { pathname } = new URL(incoming.url);
+        seen.push([incoming.method, pathname, Object.fromEntries(incoming.headers), await incoming.text()]);
+        return new Response("answer", { status: 418, headers: { "Retry-After": "7" } });
+      },
+    });
+    const response = await postJson(targetOf(server.port as number), { ...request, stream: true }, new Cancellation());
+    expect(response.status).toBe(418);
+    expect(response.headers.get("retry-after")).toBe("7");
+    expect(response.headers.get("x-none")).toBeNull();
+    expect(Buffer.from(await read(response)).toString()).toBe("answer");
+    const [method, path, headers, body] = seen[0] ?? [];
+    expect([method, path, body]).toEqual(["POST", "/v1/chat/completions", '{"model":"m"}']);
+    expect(headers).toEqual({
+      accept: "text/event-stream",
+      "accept-encoding": "identity",
+      authorization: "Bearer k-123",
+      connection: "keep-alive",
+      "content-length": "13",
+      "content-type": "application/json",
+      host: `127.0.0.1:${server.port}`,
+      "user-agent": "headrace",
+      "x-request-id": "req_1",
+    });
+  });
+
+  test("follows no redirect: the credential would follow it", async () => {
+    let elsewhere = 0;
+    using other = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response(`${++elsewhere}`) });
+    using server = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: () => new Response(null, { status: 307, headers: { location: other.url.href } }),
+    });
+    const response = await postJson(targetOf(server.port as number), request, new Cancellation());
+    response.body.cancel();
+    expect(response.status).toBe(307);
+    expect(elsewhere).toBe(0);
+  });
+
+  test("to a port where nobody listens: upstream_error", async () => {
+    const free = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+    free.stop(true);
+    const error = await failure(postJson(targetOf(free.port), request, new Cancellation()));
+    expect(error).toMatchObject({ code: "upstream_error", message: "The model server cannot be reached." });
+    expect((error as GatewayError).detail).toStartWith("up: ");
+  });
+
+  test("to a server that closes or answers with no HTTP: upstream_error", async () => {
+    for (const bytes of ["", "nonsense\r\n\r\n"]) {
+      using server = bytesServer(bytes, true);
+      const error = await failure(postJson(targetOf(server.port), request, new Cancellation()));
+      expect(error).toMatchObject({ code: "upstream_error" });
+    }
+  });
+
+  test("to a silent server: upstream_timeout", async () => {
+    using server = bytesServer("", false);
+    const error = await failure(postJson(targetOf(server.port, { timeoutMs: 500 }), request, new Cancellation()));
+    expect(error).toMatchObject({
+      code: "upstream_timeout",
+      message: "The model server did not answer within 1 s.",
+    });
+  });
+
+  test("whose answer falls silent: upstream_timeout in the middle of the body", async () => {
+    using server = bytesServer("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", false);
+    const response = await postJson(targetOf(server.port, { timeoutMs: 150 }), request, new Cancellation());
+    expect(await failure(read(response))).toMatchObject({
+      code: "upstream_timeout",
+      message: "The model server stopped sending in the middle of the answer.",
+    });
+  });
+
+  test("whose answer breaks off fails, with no error of ours", async () => {
+    using server = bytesServer("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", true);
+    const response = await postJson(targetOf(server.port), request, new Cancellation());
+    const error = await failure(read(response));
+    expect(error).toBeInstanceOf(Error);
+    expect(error).not.toBeInstanceOf(GatewayError);
+  });
+
+  test("that is cancelled rejects with the reason, and the server sees the connection end", async () => {
+    let closed = 0;
+    using server = Bun.listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: {
+        data: (socket) => void socket.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"),
+        close: () => void closed++,
+      },
+    });
+    const cancellation = new Cancellation();
+    const answer = postJson(targetOf(server.port), request, cancellation);
+    cancellation.cancel("left");
+    expect(await failure(answer)).toBe("left");
+    const { body } = await postJson(targetOf(server.port), request, new Cancellation());
+    const before = closed;
+    body.cancel();
+    for (let waited = 0; closed === before && waited < 1_000; waited++) await Bun.sleep(1);
+    expect(closed).toBeGreaterThan(before);
+  });
+
+  test("whose taker pauses gets no more until it goes on", async () => {
+    using server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response(new Uint8Array(3_000_000)) });
+    const { body } = await postJson(targetOf(server.port as number), request, new Cancellation());
+    let length = 0;
+    let pieces = 0;
+    await new Promise<void>((resolve, reject) => {
+      body.flow({
+        data(bytes) {
+          length += bytes.byteLength;
+          if (++pieces > 1) return;
+          body.pause();
+          setTimeout(() => {
+            if (pieces > 2) reject(new Error(`${pieces} pieces came in the pause`));
+            body.resume();
+          }, 30);
+        },
+        end: resolve,
+        fail: reject,
+      });
+    });
+    expect(length).toBe(3_000_000);
   });
 });

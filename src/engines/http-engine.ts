@@ -1,8 +1,16 @@
-// Sends requests to a model server over HTTP with `fetch`: headers, time limits, and what an OpenAI `/models` list says.
+// Sends requests to a model server over HTTP: headers, time limits, and what an OpenAI `/models` list says.
+import { BodyTooLongError, readAll } from "../domain/body-source.ts";
+import { Cancellation } from "../domain/cancellation.ts";
 import { type EngineModel, type EngineRequest, type EngineResponse, operationPaths } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
+import { Http1Client, type Origin } from "../http1/client.ts";
+import { ClientError, type ClientRequest, type ClientResponse, type HttpClient } from "../http1/client-contract.ts";
+import { FetchClient } from "./fetch-client.ts";
 
-export interface HttpTarget {
+/** `own`: Http1Client; `fetch`: what the runtime brings along. */
+export type HttpClientKind = "own" | "fetch";
+
+export interface HttpTargetOptions {
   /** For error details. */
   name: string;
   /** Base URL to which `/chat/completions` and the like are appended; no trailing slash. */
@@ -12,48 +20,77 @@ export interface HttpTarget {
   unix?: string | undefined;
   /** Wait for the status line. */
   firstByteTimeoutMs: number;
+  /** Longest silence in the middle of an answer. */
+  idleTimeoutMs: number;
+  /** Default `own`. */
+  httpClient?: HttpClientKind | undefined;
+}
+
+/** A server with the connections to it, which are kept between requests: one for as long as it is known. */
+export interface HttpTarget extends HttpTargetOptions {
+  readonly client: HttpClient;
+  /** Path of the base URL, without a slash at its end. */
+  readonly basePath: string;
 }
 
 const maxListBytes = 8 * 1024 * 1024;
+
+/** Throws a TypeError where the URL is none. */
+export function httpTarget(options: HttpTargetOptions): HttpTarget {
+  const url = new URL(options.url);
+  const { unix } = options;
+  const errors = (fault: unknown) => gatewayErrorOf(options, fault);
+  const client =
+    options.httpClient === "fetch"
+      ? new FetchClient(url.origin, { unix, errors })
+      : new Http1Client(originOf(url, unix), { errors });
+  return { ...options, client, basePath: url.pathname.replace(/\/+$/, "") };
+}
 
 /**
  * POSTs the body. Nothing of the client's headers goes along, redirects are not followed (the credential would follow
  * them), and compression is not asked for (an event stream must not wait in a decoder).
  */
-export async function postJson(
+export function postJson(
   target: HttpTarget,
   request: EngineRequest,
-  signal: AbortSignal,
+  cancellation: Cancellation,
 ): Promise<EngineResponse> {
   const headers = requestHeaders(target);
   headers["content-type"] = "application/json";
   headers["x-request-id"] = request.requestId;
   headers["accept"] = request.stream ? "text/event-stream" : "application/json";
-  const init = { method: "POST", body: request.body, headers };
-  const response = await send(target, operationPaths[request.operation], init, signal);
-  return { status: response.status, headers: response.headers, body: response.body };
+  const path = target.basePath + operationPaths[request.operation];
+  return send(target, { method: "POST", path, headers, body: request.body }, cancellation);
 }
 
 /** GET /models. Rejects where the answer is not an OpenAI model list. */
 export async function getModels(target: HttpTarget, signal: AbortSignal): Promise<EngineModel[]> {
-  const response = await send(target, "/models", { method: "GET", headers: requestHeaders(target) }, signal);
-  if (response.status !== 200) {
-    await response.body?.cancel();
-    throw new GatewayError("upstream_error", `GET /models answered ${response.status}`, { detail: target.name });
+  signal.throwIfAborted();
+  const cancellation = new Cancellation();
+  const abort = () => cancellation.cancel(signal.reason);
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    const path = `${target.basePath}/models`;
+    const response = await send(target, { method: "GET", path, headers: requestHeaders(target) }, cancellation);
+    if (response.status !== 200) {
+      response.body.cancel();
+      throw new GatewayError("upstream_error", `GET /models answered ${response.status}`, { detail: target.name });
+    }
+    return parseModels(await readList(response, cancellation));
+  } finally {
+    signal.removeEventListener("abort", abort);
   }
-  return parseModels(await readList(response));
 }
 
-async function readList(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of response.body ?? []) {
-    size += chunk.byteLength;
-    // Leaving the loop cancels the rest.
-    if (size > maxListBytes) throw new GatewayError("upstream_error", "GET /models answered too much");
-    chunks.push(chunk);
+async function readList({ body }: ClientResponse, cancellation: Cancellation): Promise<string> {
+  try {
+    const bytes = await readAll(body, maxListBytes, cancellation, () => {});
+    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
+  } catch (error) {
+    if (!(error instanceof BodyTooLongError)) throw error;
+    throw new GatewayError("upstream_error", "GET /models answered too much");
   }
-  return Buffer.concat(chunks, size).toString();
 }
 
 /** Reads a model list, with the extensions of vLLM (`max_model_len`), LM Studio, and llama-server (`meta`). */
@@ -94,37 +131,43 @@ function readCapabilities(value: unknown): Pick<EngineModel, "capabilities"> {
 }
 
 function requestHeaders(target: HttpTarget): Record<string, string> {
+  const headers: Record<string, string> = { "user-agent": "headrace", "accept-encoding": "identity" };
+  if (target.apiKey) headers["authorization"] = `Bearer ${target.apiKey}`;
+  return headers;
+}
+
+function send(target: HttpTarget, request: ClientRequest, cancellation: Cancellation): Promise<ClientResponse> {
+  const { firstByteTimeoutMs, idleTimeoutMs } = target;
+  return target.client.send(request, { firstByteTimeoutMs, idleTimeoutMs, cancellation });
+}
+
+function originOf(url: URL, unix: string | undefined): Origin {
+  // IPv6 addresses stand in brackets in a URL only.
+  const hostname = url.hostname.replace(/^\[|\]$/g, "");
+  const secure = url.protocol === "https:";
   return {
-    "user-agent": "headrace",
-    "accept-encoding": "identity",
-    ...(target.apiKey ? { authorization: `Bearer ${target.apiKey}` } : {}),
+    hostname,
+    port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
+    ...(secure ? { tls: { serverName: hostname } } : {}),
+    ...(unix === undefined ? {} : { unix }),
   };
 }
 
-async function send(target: HttpTarget, path: string, init: RequestInit, signal: AbortSignal): Promise<Response> {
-  // Cleared at the status line: AbortSignal.timeout would cut the body as well.
-  const limit = new AbortController();
-  const timer = setTimeout(() => limit.abort(), target.firstByteTimeoutMs);
-  try {
-    return await fetch(target.url + path, {
-      ...init,
-      signal: AbortSignal.any([signal, limit.signal]),
-      redirect: "manual",
-      decompress: false,
-      ...(target.unix ? { unix: target.unix } : {}),
-    });
-  } catch (error) {
-    if (signal.aborted) throw error;
-    const cause = error instanceof Error ? error.message : String(error);
-    const detail = `${target.name}: ${cause}`;
-    if (limit.signal.aborted) {
-      const seconds = Math.round(target.firstByteTimeoutMs / 1000);
-      throw new GatewayError("upstream_timeout", `The model server did not answer within ${seconds} s.`, { detail });
-    }
-    throw new GatewayError("upstream_error", "The model server cannot be reached.", { detail, cause: error });
-  } finally {
-    clearTimeout(timer);
+/** An answer that breaks off has an error of its own, which the relay words; it is for the log only. */
+function gatewayErrorOf(target: HttpTargetOptions, fault: unknown): unknown {
+  if (!(fault instanceof ClientError)) return fault;
+  const detail = `${target.name}: ${fault.message}`;
+  if (fault.fault === "first_byte_timeout") {
+    const seconds = Math.round(target.firstByteTimeoutMs / 1000);
+    return new GatewayError("upstream_timeout", `The model server did not answer within ${seconds} s.`, { detail });
   }
+  if (fault.fault === "idle_timeout") {
+    return new GatewayError("upstream_timeout", "The model server stopped sending in the middle of the answer.", {
+      detail,
+    });
+  }
+  if (fault.answerBegan) return fault;
+  return new GatewayError("upstream_error", "The model server cannot be reached.", { detail, cause: fault });
 }
 
 function isCount(value: unknown): value is number {

@@ -1,6 +1,6 @@
 // The model servers that people commonly run on their own machine, found by asking their default ports on loopback.
 import { GatewayError } from "../domain/errors.ts";
-import { getModels } from "./http-engine.ts";
+import { getModels, httpTarget } from "./http-engine.ts";
 
 export interface LocalServer {
   /** Name of the upstream it becomes. */
@@ -32,7 +32,8 @@ export async function findLocalServers(servers: readonly LocalServer[], ownPort:
     .map(async (server): Promise<FoundServer | undefined> => {
       const url = `http://127.0.0.1:${server.port}/v1`;
       try {
-        const target = { name: server.name, url, firstByteTimeoutMs: probeTimeoutMs };
+        const timing = { firstByteTimeoutMs: probeTimeoutMs, idleTimeoutMs: probeTimeoutMs };
+        const target = httpTarget({ name: server.name, url, ...timing });
         const models = await getModels(target, AbortSignal.timeout(probeTimeoutMs));
         return { ...server, url, models: models.map((model) => model.id) };
       } catch (error) {

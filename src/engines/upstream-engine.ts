@@ -1,6 +1,7 @@
 // An OpenAI-compatible server as an engine: Ollama, vLLM, SGLang, llama-server, LM Studio, LocalAI, or a cloud API.
+import type { Cancellation } from "../domain/cancellation.ts";
 import type { Engine, EngineModel, EngineRequest, EngineResponse } from "../domain/engine.ts";
-import { getModels, type HttpTarget, postJson } from "./http-engine.ts";
+import { getModels, type HttpClientKind, type HttpTarget, httpTarget, postJson } from "./http-engine.ts";
 
 const shortestSecret = 8;
 
@@ -13,28 +14,22 @@ export interface UpstreamOptions {
   idleTimeoutMs: number;
   /** Most requests at once; undefined: measured. */
   maxConcurrency: number | undefined;
+  httpClient: HttpClientKind;
 }
 
 export class UpstreamEngine implements Engine {
   readonly name: string;
-  readonly idleTimeoutMs: number;
   readonly maxConcurrency: number | undefined;
   readonly #target: HttpTarget;
 
   constructor(options: UpstreamOptions) {
     this.name = options.name;
-    this.idleTimeoutMs = options.idleTimeoutMs;
     this.maxConcurrency = options.maxConcurrency;
-    this.#target = {
-      name: options.name,
-      url: options.url.replace(/\/+$/, ""),
-      apiKey: options.apiKey,
-      firstByteTimeoutMs: options.firstByteTimeoutMs,
-    };
+    this.#target = httpTarget(options);
   }
 
-  send(request: EngineRequest, signal: AbortSignal): Promise<EngineResponse> {
-    return postJson(this.#target, request, signal);
+  send(request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse> {
+    return postJson(this.#target, request, cancellation);
   }
 
   models(signal: AbortSignal): Promise<EngineModel[]> {

@@ -58,7 +58,7 @@ const listDoc: AdminDoc = {
 };
 
 async function list({ req }: Exchange, _principal: Principal, { accounts }: AdminAccountDeps): Promise<Response> {
-  const { limit, after } = readQuery(accountQuery, req.url);
+  const { limit, after } = readQuery(accountQuery, req.target);
   const found = await accounts.listAccounts({ after, limit: limit + 1 });
   return Response.json(pageOf(found.map(accountToWire), limit));
 }

@@ -63,7 +63,7 @@ const listDoc: AdminDoc = {
 };
 
 async function list({ req }: Exchange, _principal: Principal, { audit }: AdminAuditDeps): Promise<Response> {
-  const { limit, after, account, action, target, start, end } = readQuery(auditQuery, req.url);
+  const { limit, after, account, action, target, start, end } = readQuery(auditQuery, req.target);
   if (start !== undefined && end !== undefined && start >= end) {
     throw new GatewayError("invalid_request", `start: must be before end (got ${start} and ${end}, in Unix seconds).`);
   }

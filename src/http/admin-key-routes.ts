@@ -89,7 +89,7 @@ const listDoc: AdminDoc = {
 };
 
 async function list(exchange: Exchange, _principal: Principal, deps: AdminKeyDeps): Promise<Response> {
-  const { limit, after, environment } = readQuery(keyQuery, exchange.req.url);
+  const { limit, after, environment } = readQuery(keyQuery, exchange.req.target);
   const { id: accountId } = await findAccount(exchange, deps);
   const page = { after, limit: limit + 1 };
   const wanted = environment === undefined ? environments : [environment];

@@ -142,8 +142,8 @@ export function chatRoutes(deps: ChatRouteDeps): ScopedRoute[] {
 }
 
 async function list({ req }: Exchange, principal: Principal, { chats, clock }: ChatRouteDeps): Promise<Response> {
-  const { model, after, limit, order } = readQuery(chatQuery, req.url, "metadata");
-  const metadata = requireMetadata(readPrefixed(req.url, "metadata"));
+  const { model, after, limit, order } = readQuery(chatQuery, req.target, "metadata");
+  const metadata = requireMetadata(readPrefixed(req.target, "metadata"));
   const filter = { metadata, ...(model === undefined ? {} : { model }) };
   const page = await chats.list(ownerOf(principal), filter, { after, limit, order }, clock.nowSeconds());
   if (!page) throw unknownAfter("stored chat completion");
@@ -151,7 +151,7 @@ async function list({ req }: Exchange, principal: Principal, { chats, clock }: C
 }
 
 async function listMessages(exchange: Exchange, principal: Principal, deps: ChatRouteDeps): Promise<Response> {
-  const { after, limit, order } = readQuery(messageQuery, exchange.req.url);
+  const { after, limit, order } = readQuery(messageQuery, exchange.req.target);
   const id = idOf(exchange);
   const stored = await deps.chats.findMessages(ownerOf(principal), id, deps.clock.nowSeconds());
   if (!stored) throw notFound(id);

@@ -1,10 +1,16 @@
 // Where a request comes from: forwarded addresses are believed of trusted proxies only, and local means local.
 import { describe, expect, test } from "bun:test";
-import { clientAddress, isLocalRequest, trustedProxies } from "./client-address.ts";
+import type { BlockList } from "node:net";
+import { incoming } from "../../tests/support/exchange.ts";
+import * as subject from "./client-address.ts";
 
-const request = (headers: Record<string, string> = {}, url = "http://127.0.0.1:7545/v1/models") =>
-  new Request(url, { headers: { host: "127.0.0.1:7545", ...headers } });
+const { trustedProxies } = subject;
+const request = (headers: Record<string, string> = {}, target = "/v1/models") =>
+  incoming({ target, headers: { host: "127.0.0.1:7545", ...headers } });
 const forwarded = (value: string) => request({ "x-forwarded-for": value });
+const clientAddress = (req: ReturnType<typeof request>, peer: string, trusted: BlockList) =>
+  subject.clientAddress({ ...req, peer }, trusted);
+const isLocalRequest = (req: ReturnType<typeof request>, peer: string) => subject.isLocalRequest({ ...req, peer });
 
 describe("the client's address", () => {
   test("is the peer where no proxy is trusted, whatever the header says", () => {
@@ -94,4 +100,17 @@ describe("a local request", () => {
       expect(isLocalRequest(request({ [name]: "127.0.0.1" }), "127.0.0.1")).toBe(false);
     },
   );
+
+  test.each([
+    ["http://127.0.0.1:7545/v1/models", true],
+    ["http://localhost/", true],
+    ["HTTP://[::1]:7545?x", true],
+    ["http://evil.example/v1/models", false],
+    ["http://127.0.0.1:7545@evil.example/", false],
+    ["http://evil.example@127.0.0.1/", false],
+    ["http:///v1/models", false],
+    ["*", false],
+  ])("whose target is %p is one: %p", (target, expected) => {
+    expect(isLocalRequest(request({}, target), "127.0.0.1")).toBe(expected);
+  });
 });

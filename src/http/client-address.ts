@@ -1,5 +1,8 @@
 // Where a request comes from: the client's address behind trusted proxies, and whether it is from this machine.
 import { BlockList, isIP } from "node:net";
+import type { IncomingRequest } from "../http1/message.ts";
+
+type Origin = Pick<IncomingRequest, "headers" | "peer" | "target">;
 
 /** Addresses whose `X-Forwarded-For` is believed. */
 export function trustedProxies(entries: readonly string[]): BlockList {
@@ -14,10 +17,11 @@ export function trustedProxies(entries: readonly string[]): BlockList {
 }
 
 /** The peer, or, walking `X-Forwarded-For` from the right, the first address that is no trusted proxy. */
-export function clientAddress(req: Request, peer: string, trusted: BlockList): string {
-  let address = plain(peer);
-  if (!isTrusted(address, trusted)) return address;
-  const hops = (req.headers.get("x-forwarded-for") ?? "").split(",").map((hop) => plain(hop.trim()));
+export function clientAddress({ peer, headers }: Origin, trusted: BlockList): string {
+  const direct = last.peer === peer && last.trusted === trusted ? last : judged(peer, trusted);
+  let { address } = direct;
+  if (!direct.isTrusted) return address;
+  const hops = (headers.get("x-forwarded-for") ?? "").split(",").map((hop) => plain(hop.trim()));
   for (const hop of hops.reverse()) {
     if (isIP(hop) === 0) break;
     address = hop;
@@ -26,16 +30,31 @@ export function clientAddress(req: Request, peer: string, trusted: BlockList): s
   return address;
 }
 
+interface Peer {
+  peer: string;
+  trusted: BlockList | undefined;
+  address: string;
+  isTrusted: boolean;
+}
+
+/** Most requests come from where the one before came from. */
+let last: Peer = { peer: "", trusted: undefined, address: "", isTrusted: false };
+
+function judged(peer: string, trusted: BlockList): Peer {
+  const address = plain(peer);
+  last = { peer, trusted, address, isTrusted: isTrusted(address, trusted) };
+  return last;
+}
+
 /**
  * A request is local only if both its peer and its Host are loopback and no proxy passed it on: a tunnel or proxy on
  * the same host must not make the internet local, nor may a web page that rebinds its name to 127.0.0.1.
  */
-export function isLocalRequest(req: Request, peer: string): boolean {
-  if (!isLoopback(plain(peer))) return false;
+export function isLocalRequest({ peer, headers, target }: Origin): boolean {
+  if (!isLoopback(plain(peer)) || !isLoopbackHost(headers.get("host") ?? "")) return false;
   // A target in absolute form (RFC 9112, 3.2.2) names a host as well.
-  const target = /^https?:\/\/([^/?#]*)/.exec(req.url)?.[1] ?? "";
-  if (!isLoopbackHost(req.headers.get("host") ?? "") || !isLoopbackHost(target)) return false;
-  for (const name of req.headers.keys()) {
+  if (!target.startsWith("/") && !isLoopbackHost(/^https?:\/\/([^/?#]*)/i.exec(target)?.[1] ?? "")) return false;
+  for (const name of headers.keys()) {
     if (proxyHeaders.has(name) || name.startsWith("x-forwarded-")) return false;
   }
   return true;

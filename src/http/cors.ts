@@ -1,4 +1,6 @@
 // Cross-origin access for web pages of configured origins; none by default.
+import type { IncomingRequest } from "../http1/message.ts";
+import type { PlainAnswer } from "./route.ts";
 
 const allowedMethods = "GET, POST, PUT, PATCH, DELETE, OPTIONS";
 const exposedHeaders = [
@@ -10,8 +12,11 @@ const exposedHeaders = [
   ...["limit", "remaining", "reset"].flatMap((part) => [`x-ratelimit-${part}-requests`, `x-ratelimit-${part}-tokens`]),
 ].join(", ");
 
-/** Headers for an answer to `origin`; nothing where it is not allowed. Credentials are never cookies, so `*` is sound. */
-export function corsHeaders(req: Request, origins: readonly string[]): Record<string, string> {
+/**
+ * Headers for an answer to the request's origin, as an object of its own; nothing where it is not allowed. Credentials
+ * are never cookies, so `*` is sound.
+ */
+export function corsHeaders(req: Pick<IncomingRequest, "headers">, origins: readonly string[]): Record<string, string> {
   if (origins.length === 0) return {};
   const origin = req.headers.get("origin");
   if (origins.includes("*"))
@@ -22,18 +27,16 @@ export function corsHeaders(req: Request, origins: readonly string[]): Record<st
 }
 
 /** Answers a preflight (Fetch standard, 3.2.2). SDKs send `X-Stainless-*` and more: whatever is asked for is allowed. */
-export function preflight(req: Request, origins: readonly string[]): Response | undefined {
+export function preflight(
+  req: Pick<IncomingRequest, "method" | "headers">,
+  origins: readonly string[],
+): PlainAnswer | undefined {
   if (req.method !== "OPTIONS" || !req.headers.has("access-control-request-method")) return undefined;
   const headers = corsHeaders(req, origins);
   if (!("access-control-allow-origin" in headers)) return undefined;
+  headers["access-control-allow-methods"] = allowedMethods;
   const asked = req.headers.get("access-control-request-headers");
-  return new Response(null, {
-    status: 204,
-    headers: {
-      ...headers,
-      "access-control-allow-methods": allowedMethods,
-      ...(asked ? { "access-control-allow-headers": asked } : {}),
-      "access-control-max-age": "600",
-    },
-  });
+  if (asked) headers["access-control-allow-headers"] = asked;
+  headers["access-control-max-age"] = "600";
+  return { status: 204, headers, body: "" };
 }

@@ -1,6 +1,7 @@
 // The only place that turns an error code into a status, a type and a body.
 import { maskKeys } from "../domain/api-key.ts";
 import { type ErrorCode, GatewayError } from "../domain/errors.ts";
+import type { PlainAnswer } from "./route.ts";
 
 interface ErrorShape {
   status: number;
@@ -93,18 +94,18 @@ export function renderError(error: GatewayError): string {
   });
 }
 
-export function errorResponse(error: GatewayError, headers: Headers): Response {
+export function errorAnswer(error: GatewayError): PlainAnswer {
   const { status } = errorTable[error.code];
   const shouldRetry = error.shouldRetry ?? errorTable[error.code].shouldRetry;
-  headers.set("content-type", "application/json");
-  if (shouldRetry !== undefined) headers.set("x-should-retry", String(shouldRetry));
+  const headers: Record<string, string> = { "content-type": "application/json" };
+  if (shouldRetry !== undefined) headers["x-should-retry"] = String(shouldRetry);
   if (error.retryAfterSeconds !== undefined) {
-    headers.set("retry-after", String(Math.ceil(error.retryAfterSeconds)));
-    headers.set("retry-after-ms", String(Math.ceil(error.retryAfterSeconds * 1000)));
+    headers["retry-after"] = String(Math.ceil(error.retryAfterSeconds));
+    headers["retry-after-ms"] = String(Math.ceil(error.retryAfterSeconds * 1000));
   }
   const challenge = bearerChallenge(error);
-  if (challenge) headers.set("www-authenticate", challenge);
-  return new Response(renderError(error), { status, headers });
+  if (challenge) headers["www-authenticate"] = challenge;
+  return { status, headers, body: renderError(error) };
 }
 
 /** RFC 6750, 3: a request without any credential gets no error code. */

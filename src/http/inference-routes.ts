@@ -10,10 +10,10 @@ import type { Principal } from "../domain/principal.ts";
 import { countTexts, type TextOrTokens } from "../domain/wire.ts";
 import type { DecodedRequest } from "../inference/dispatch.ts";
 import { type InferenceDeps, run } from "../inference/run.ts";
-import { type BodyLimits, readJsonBody } from "./body.ts";
+import { type BodyLimits, type JsonBody, readJsonBody } from "./body.ts";
 import { renderError, toGatewayError } from "./errors.ts";
 import { limitHeaders } from "./limit-headers.ts";
-import type { Exchange, RouteDoc, ScopedRoute } from "./route.ts";
+import type { Answer, Exchange, RouteDoc, ScopedRoute } from "./route.ts";
 import { validate } from "./validation.ts";
 
 export interface RequestLimits extends BodyLimits {
@@ -79,14 +79,23 @@ export function inferenceRoutes(deps: InferenceRouteDeps): ScopedRoute[] {
   ];
 }
 
+const jsonType = { "content-type": "application/json" } as const;
+const streamHeaders = {
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-cache",
+  // Tells nginx and its kind not to hold events back.
+  "x-accel-buffering": "no",
+} as const;
+
 async function answer(
   operation: Operation,
   exchange: Exchange,
   principal: Principal,
   deps: InferenceRouteDeps,
-): Promise<Response> {
-  const request = await decode(operation, exchange.req, deps.requestLimits());
-  exchange.bodyRead();
+): Promise<Answer> {
+  const limits = deps.requestLimits();
+  const read = readJsonBody(exchange.req, limits);
+  const request = decode(operation, read instanceof Promise ? await read : read, limits);
   exchange.note({ model: maskKeys(request.model), stream: request.stream });
   let log: { finish(error?: GatewayError): void } | undefined;
   const result = await run(
@@ -94,7 +103,7 @@ async function answer(
       request,
       principal,
       requestId: exchange.requestId,
-      signal: exchange.req.signal,
+      left: exchange.req.left,
       renderError,
       onLimits: (status) => void Object.assign(exchange.answerHeaders, limitHeaders(status)),
       onEnd({ outcome, usage, error }) {
@@ -106,20 +115,12 @@ async function answer(
     },
     deps,
   );
-  if (typeof result === "string") return new Response(result, { headers: { "content-type": "application/json" } });
+  if (typeof result !== "function") return { status: 200, headers: jsonType, body: result };
   log = exchange.defer();
-  return new Response(result, {
-    headers: {
-      "content-type": "text/event-stream; charset=utf-8",
-      "cache-control": "no-cache",
-      // Tells nginx and its kind not to hold events back.
-      "x-accel-buffering": "no",
-    },
-  });
+  return { status: 200, headers: streamHeaders, begin: result };
 }
 
-async function decode(operation: Operation, req: Request, limits: RequestLimits): Promise<DecodedRequest> {
-  const { text, members, body } = await readJsonBody(req, limits);
+function decode(operation: Operation, { bytes, text, members, body }: JsonBody, limits: RequestLimits): DecodedRequest {
   const { messages } = body;
   if (Array.isArray(messages) && messages.length > limits.messages) {
     throw new GatewayError(
@@ -130,6 +131,7 @@ async function decode(operation: Operation, req: Request, limits: RequestLimits)
   validate(schemas[operation], body);
   return {
     operation,
+    bytes,
     text,
     members,
     body,

@@ -121,7 +121,7 @@ const listDoc: Omit<RouteDoc, "tag"> = {
 };
 
 async function list({ req }: Exchange, principal: Principal, { keys, clock }: KeyRouteDeps): Promise<Response> {
-  const { limit, after } = readQuery(keyQuery, req.url);
+  const { limit, after } = readQuery(keyQuery, req.target);
   const place = { accountId: principal.account.id, environment: principal.environment };
   if (after !== undefined) await requirePlace(after, place, keys);
   const records = await keys.listKeys(place, { after, limit: limit + 1 });
@@ -197,7 +197,7 @@ const rotateDoc: Omit<RouteDoc, "tag"> = {
 async function rotate(exchange: Exchange, principal: Principal, deps: KeyRouteDeps): Promise<Response> {
   const { keys, pepper, limits } = deps;
   const { req } = exchange;
-  const request = req.body === null ? {} : await readStrictBody(rotateKeyRequest, req, limits());
+  const request = !req.hasBody ? {} : await readStrictBody(rotateKeyRequest, req, limits());
   const chain = await find(exchange, principal, deps);
   const overlapSeconds = request.overlap_seconds ?? defaultOverlapSeconds;
   const context = { pepper, origin: originOf(exchange, deps) };

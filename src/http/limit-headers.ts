@@ -1,17 +1,18 @@
 // The state of the rate limits as response headers.
 import type { LimitStatus } from "../domain/limits.ts";
 
-const kinds = ["requests", "tokens"] as const;
-
 /** `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`; a kind without a limit is left out. */
-export function limitHeaders(status: LimitStatus): Record<string, string> {
+export function limitHeaders({ requests, tokens }: LimitStatus): Record<string, string> {
   const headers: Record<string, string> = {};
-  for (const kind of kinds) {
-    const state = status[kind];
-    if (!state) continue;
-    headers[`x-ratelimit-limit-${kind}`] = String(state.limit);
-    headers[`x-ratelimit-remaining-${kind}`] = String(state.remaining);
-    headers[`x-ratelimit-reset-${kind}`] = duration(state.resetMs);
+  if (requests) {
+    headers["x-ratelimit-limit-requests"] = String(requests.limit);
+    headers["x-ratelimit-remaining-requests"] = String(requests.remaining);
+    headers["x-ratelimit-reset-requests"] = duration(requests.resetMs);
+  }
+  if (tokens) {
+    headers["x-ratelimit-limit-tokens"] = String(tokens.limit);
+    headers["x-ratelimit-remaining-tokens"] = String(tokens.remaining);
+    headers["x-ratelimit-reset-tokens"] = duration(tokens.resetMs);
   }
   return headers;
 }

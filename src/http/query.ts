@@ -1,4 +1,4 @@
-// Reads the query of a URL: known parameters only, each once, in the types that the route's schema names.
+// Reads the query of a request target: known parameters only, each once, in the types that the route's schema names.
 import type { z } from "zod";
 import { GatewayError } from "../domain/errors.ts";
 
@@ -9,11 +9,11 @@ import { GatewayError } from "../domain/errors.ts";
  */
 export function readQuery<Schema extends z.ZodObject>(
   schema: Schema,
-  url: string,
+  target: string,
   prefixed?: string,
 ): z.output<Schema> {
   const values = new Map<string, string>();
-  for (const [name, value] of searchParams(url)) {
+  for (const [name, value] of searchParams(target)) {
     if (prefixed !== undefined && isPrefixed(name, prefixed)) continue;
     if (!Object.hasOwn(schema.shape, name)) {
       const known = Object.keys(schema.shape).join(", ");
@@ -38,9 +38,9 @@ export function readQuery<Schema extends z.ZodObject>(
 }
 
 /** `prefix[name]=value` pairs, such as `metadata[topic]=demo`; each name once. */
-export function readPrefixed(url: string, prefix: string): Record<string, string> {
+export function readPrefixed(target: string, prefix: string): Record<string, string> {
   const found = new Map<string, string>();
-  for (const [name, value] of searchParams(url)) {
+  for (const [name, value] of searchParams(target)) {
     if (!isPrefixed(name, prefix)) continue;
     const inner = name.slice(prefix.length + 1, -1);
     if (found.has(inner)) throw repeated(name);
@@ -61,8 +61,10 @@ function shown(text: string): string {
   return text.length > 64 ? `${text.slice(0, 64)}…` : text;
 }
 
-/** `new URL` would throw on a junk Host. */
-function searchParams(url: string): URLSearchParams {
-  const start = url.indexOf("?");
-  return new URLSearchParams(start < 0 ? "" : url.slice(start + 1));
+/** Of a target in origin or absolute form (RFC 9112, 3.2), without a fragment, which does not belong there. */
+function searchParams(target: string): URLSearchParams {
+  const end = target.indexOf("#");
+  const sent = end < 0 ? target : target.slice(0, end);
+  const start = sent.indexOf("?");
+  return new URLSearchParams(start < 0 ? "" : sent.slice(start + 1));
 }

@@ -1,27 +1,45 @@
 // What a route is: the server, the OpenAPI document and the tests all read the same table of these.
 import type { z } from "zod";
+import type { ClientStream } from "../domain/client-stream.ts";
 import type { ErrorCode, GatewayError } from "../domain/errors.ts";
 import type { LogFields } from "../domain/log.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { Scope } from "../domain/scope.ts";
+import type { HeaderFields, IncomingRequest } from "../http1/message.ts";
 
 /** One request on its way through the server. */
 export interface Exchange {
-  req: Request;
-  /** Path parameters as the router matched them; `*` holds the rest of a wildcard path, decoded. */
-  params: Readonly<Record<string, string>>;
-  requestId: string;
+  readonly req: IncomingRequest;
+  /** Path parameters as the route table matched them, decoded; `*` holds the rest of a wildcard path. */
+  readonly params: Readonly<Record<string, string>>;
+  readonly requestId: string;
   /** The client's address, behind trusted proxies only. */
-  clientAddress: string;
+  readonly clientAddress: string;
   /** Headers for the answer, whether it becomes a success or an error. */
-  answerHeaders: Record<string, string>;
+  readonly answerHeaders: Record<string, string>;
   /** Adds to the request's line in the log. */
   note(fields: LogFields): void;
-  /** The body is read: from here on silence is the model's, and thinking may take longer than any idle timer. */
-  bodyRead(): void;
   /** The log line waits for `finish`, because the answer goes on after the handler returns. */
   defer(): { finish(error?: GatewayError): void };
 }
+
+/** An answer in its parts: for what is asked so often that a web `Response` would be felt. */
+export interface PlainAnswer {
+  status: number;
+  headers: HeaderFields;
+  body: string | Uint8Array;
+}
+
+/** An answer that is sent piece by piece. */
+export interface StreamedAnswer {
+  status: number;
+  headers: HeaderFields;
+  /** Called once, when the head of the answer is on its way. */
+  begin(client: ClientStream): void;
+}
+
+/** A `Response` is sent whole. */
+export type Answer = Response | PlainAnswer | StreamedAnswer;
 
 export interface RouteDoc {
   operationId: string;
@@ -43,19 +61,19 @@ export interface RouteDoc {
 
 interface RouteBase {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** As Bun's router reads it: `/v1/models/*`, `/v1/keys/:id`. */
+  /** `:name` stands for one segment, a `*` at the end for the rest: `/v1/models/*`, `/v1/keys/:id`. */
   path: string;
   doc: RouteDoc;
 }
 
 export interface PublicRoute extends RouteBase {
   access: "public";
-  handle(exchange: Exchange): Response | Promise<Response>;
+  handle(exchange: Exchange): Answer | Promise<Answer>;
 }
 
 export interface ScopedRoute extends RouteBase {
   access: Scope;
-  handle(exchange: Exchange, principal: Principal): Response | Promise<Response>;
+  handle(exchange: Exchange, principal: Principal): Answer | Promise<Answer>;
 }
 
 /** Deny by default: a route without a scope has to say `public`. */

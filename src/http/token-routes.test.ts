@@ -26,12 +26,14 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  await server.stop(true);
+  server.close();
   await all.close();
 });
 
+const address = (path: string) => new URL(path, `http://127.0.0.1:${server.port}`);
+
 async function exchange(body: unknown, headers: Record<string, string> = {}) {
-  const response = await fetch(new URL("/v1/auth/token", server.url), {
+  const response = await fetch(address("/v1/auth/token"), {
     method: "POST",
     headers: { "content-type": "application/json", ...headers },
     body: JSON.stringify(body),
@@ -61,9 +63,9 @@ test("answers with a bearer token, its real life and scopes, and says that nobod
 test("a verifier that knows only the published keys accepts the token", async () => {
   const { secret } = await all.addKey();
   const { answer } = await exchange({ api_key: secret });
-  const published = await fetch(new URL("/.well-known/jwks.json", server.url));
+  const published = await fetch(address("/.well-known/jwks.json"));
   expect(published.headers.get("cache-control")).toBe("public, max-age=300");
-  const keys = createRemoteJWKSet(new URL("/.well-known/jwks.json", server.url));
+  const keys = createRemoteJWKSet(address("/.well-known/jwks.json"));
   const verified = await jwtVerify(String(answer["access_token"]), keys, { issuer, audience, typ: "at+jwt" });
   expect(verified.payload.sub).toBe(all.accountId);
 });

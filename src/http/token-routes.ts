@@ -120,8 +120,7 @@ async function exchangeKey(exchange: Exchange, deps: TokenRouteDeps): Promise<Re
     apiKey: api_key === "" ? " " : api_key,
     clientAddress,
     requestId,
-    // Where a proxy header would make this address another than the peer's, the request is not local anyway.
-    isLocal: () => isLocalRequest(req, clientAddress),
+    isLocal: () => isLocalRequest(req),
   });
   exchange.note({ key: keyOf(principal).id });
   await deps.throttle.require("token", principal);

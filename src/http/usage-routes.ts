@@ -1,5 +1,7 @@
 // What was used, by time and by model, key, environment and app: as JSON in pages, or all of it as CSV.
 import { z } from "zod";
+import type { Cancellation } from "../domain/cancellation.ts";
+import type { ClientStream } from "../domain/client-stream.ts";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { KeyStore, Principal } from "../domain/principal.ts";
@@ -8,7 +10,7 @@ import { unixSeconds } from "../domain/wire.ts";
 import { csvLine, csvType, prefersCsv } from "./csv.ts";
 import { toGatewayError } from "./errors.ts";
 import { readQuery } from "./query.ts";
-import type { Exchange, RouteDoc, ScopedRoute } from "./route.ts";
+import type { Answer, Exchange, RouteDoc, ScopedRoute, StreamedAnswer } from "./route.ts";
 import { decodeCursor, encodeCursor, maxRows, usageParameters, usageQuery } from "./usage-query.ts";
 
 /** The report does not wait longer than this for the latest requests to be written. */
@@ -100,14 +102,9 @@ export function usageRoutes(deps: UsageRouteDeps): ScopedRoute[] {
   ];
 }
 
-async function answer(
-  deps: UsageRouteDeps,
-  exchange: Exchange,
-  principal: Principal,
-  keyId?: string,
-): Promise<Response> {
+async function answer(deps: UsageRouteDeps, exchange: Exchange, principal: Principal, keyId?: string): Promise<Answer> {
   const { req, answerHeaders } = exchange;
-  const asked = readQuery(usageParameters, req.url);
+  const asked = readQuery(usageParameters, req.target);
   const query = usageQuery(asked, principal, deps.clock.nowSeconds(), keyId);
   const after = asked.cursor === undefined ? undefined : decodeCursor(query, asked.cursor);
   answerHeaders["vary"] = answerHeaders["vary"] ? `${answerHeaders["vary"]}, Accept` : "Accept";
@@ -136,41 +133,38 @@ async function csvAnswer(
   query: UsageQuery,
   after: UsagePosition | undefined,
   exchange: Exchange,
-): Promise<Response> {
-  let page = await reports.report(query, { after, limit: maxRows });
+): Promise<StreamedAnswer> {
+  const first = await reports.report(query, { after, limit: maxRows });
   const log = exchange.defer();
-  let finished = false;
-  const finish = (error?: GatewayError) => {
-    if (!finished) log.finish(error);
-    finished = true;
+  const { left } = exchange.req;
+  const begin = async (client: ClientStream) => {
+    try {
+      send(client, csvLine(csvHeader(query.groupBy)));
+      for (let page = first; ; page = await reports.report(query, { after: page.at(-1), limit: maxRows })) {
+        const ready = send(client, page.map((row) => csvLine(csvCells(query.groupBy, row))).join(""));
+        if (page.length < maxRows || left.cancelled) break;
+        if (!ready) await drained(client, left);
+      }
+      client.end();
+      log.finish();
+    } catch (error) {
+      // The connection breaks off: an answer that ends in order would look complete.
+      client.abort();
+      log.finish(toGatewayError(error));
+    }
   };
-  exchange.req.signal.addEventListener("abort", () => finish(), { once: true });
-  const encoder = new TextEncoder();
-  let begun = false;
-  const body = new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        try {
-          if (begun) page = await reports.report(query, { after: page.at(-1), limit: maxRows });
-          const header = begun ? "" : csvLine(csvHeader(query.groupBy));
-          begun = true;
-          controller.enqueue(
-            encoder.encode(header + page.map((row) => csvLine(csvCells(query.groupBy, row))).join("")),
-          );
-          if (page.length === maxRows) return;
-          controller.close();
-          finish();
-        } catch (error) {
-          // The connection breaks off: an answer that ends in order would look complete.
-          finish(toGatewayError(error));
-          throw error;
-        }
-      },
-      cancel: () => finish(),
-    },
-    { highWaterMark: 0 },
-  );
-  return new Response(body, { headers: { "content-type": csvType } });
+  return { status: 200, headers: { "content-type": csvType }, begin: (client) => void begin(client) };
+}
+
+function send(client: ClientStream, text: string): boolean {
+  return client.write(Buffer.from(text).toString("latin1"));
+}
+
+function drained(client: ClientStream, left: Cancellation): Promise<void> {
+  return new Promise((resolve) => {
+    client.onDrain = resolve;
+    left.onCancel(resolve);
+  });
 }
 
 function toWire(row: UsageRow): WireRow {

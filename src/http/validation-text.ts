@@ -1,5 +1,6 @@
 // The words in which a wrong field is described.
-import type { Node, Path } from "./validation.ts";
+import type { Node } from "./json-schema.ts";
+import type { Path } from "./validation-failure.ts";
 
 /** What may stand there: `a number from 0 to 2`, `one of "a", "b"`, joined by "or". */
 export function describeAllowed(options: readonly Node[]): string {

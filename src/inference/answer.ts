@@ -1,4 +1,7 @@
 // Reads a whole (not streamed) answer of an engine and makes it what the client was promised.
+import { isAscii } from "node:buffer";
+import { BodyTooLongError, readAll } from "../domain/body-source.ts";
+import type { Cancellation } from "../domain/cancellation.ts";
 import { decodeEmbedding, encodeEmbedding } from "../domain/embedding.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { editObject, scanObject } from "../domain/json-text.ts";
@@ -16,6 +19,8 @@ import {
 } from "./usage.ts";
 
 export interface Answer {
+  /** What to send: the engine's own bytes, unless something had to change. */
+  body: Uint8Array | string;
   text: string;
   usage: TokenUsage;
 }
@@ -31,6 +36,8 @@ export interface CompletionNames {
 
 /** A batch of 2,048 long embeddings in JSON comes to about 80 MB. */
 const maxAnswerBytes = 128 * 1024 * 1024;
+/** Some servers begin UTF-8 with it; JSON must not (RFC 8259, 8.1). */
+const byteOrderMark = [0xef, 0xbb, 0xbf];
 
 /**
  * The engine's bytes, unless something must change: the model's public id, usage that was not reported, members that
@@ -38,15 +45,21 @@ const maxAnswerBytes = 128 * 1024 * 1024;
  */
 export async function readAnswer(
   request: DecodedRequest,
-  { response, deployment, firstByte }: Dispatched,
+  dispatched: Dispatched,
   names: CompletionNames,
+  cancellation: Cancellation,
 ): Promise<Answer> {
-  const text = await readText(response.body, deployment.engine.idleTimeoutMs, firstByte);
+  const bytes = await readBytes(dispatched, cancellation);
+  const text = decodeUtf8(bytes);
   const body = parseObject(text);
   if (body["error"] !== undefined && body["error"] !== null) {
-    throw new GatewayError("upstream_error", publicMessage(text, deployment.engine) ?? "The model server failed.", {
-      detail: "error in a 200 answer",
-    });
+    throw new GatewayError(
+      "upstream_error",
+      publicMessage(text, dispatched.deployment.engine) ?? "The model server failed.",
+      {
+        detail: "error in a 200 answer",
+      },
+    );
   }
   const list = body[request.operation === "embedding" ? "data" : "choices"];
   if (!Array.isArray(list)) throw malformed("neither choices nor data");
@@ -74,7 +87,9 @@ export async function readAnswer(
     const object = request.operation === "chat" ? "chat.completion" : "text_completion";
     if (body["object"] !== object) edits["object"] = JSON.stringify(object);
   }
-  return { text: Object.keys(edits).length === 0 ? text : edited(text, edits), usage };
+  if (Object.keys(edits).length === 0) return { body: bytes, text, usage };
+  const changed = edited(text, edits);
+  return { body: changed, text: changed, usage };
 }
 
 /**
@@ -135,42 +150,28 @@ function parseObject(text: string): Record<string, unknown> {
   throw malformed(`${text.length} characters that are no JSON object`);
 }
 
-async function readText(
-  body: ReadableStream<Uint8Array> | null,
-  idleTimeoutMs: number,
-  onBytes: () => void,
-): Promise<string> {
-  if (!body) throw malformed("no body");
-  const reader = body.getReader();
-  const decoder = new TextDecoder();
-  let text = "";
-  let idle = false;
-  const timer = setTimeout(() => {
-    idle = true;
-    void reader.cancel().catch(() => {});
-  }, idleTimeoutMs);
+async function readBytes(dispatched: Dispatched, cancellation: Cancellation): Promise<Uint8Array> {
   try {
-    for (;;) {
-      const { value, done } = await reader.read();
-      if (idle)
-        throw new GatewayError("upstream_timeout", "The model server stopped sending in the middle of the answer.");
-      if (done) return text + decoder.decode();
-      onBytes();
-      timer.refresh();
-      text += decoder.decode(value, { stream: true });
-      if (text.length > maxAnswerBytes) {
-        void reader.cancel().catch(() => {});
-        throw malformed(`more than ${maxAnswerBytes} characters`);
-      }
-    }
+    const { body } = dispatched.response;
+    const bytes = await readAll(body, maxAnswerBytes, cancellation, () => dispatched.firstByte());
+    return bytes[0] === byteOrderMark[0] ? withoutMark(bytes) : bytes;
   } catch (error) {
-    if (error instanceof GatewayError) throw error;
+    if (error instanceof GatewayError || cancellation.cancelled) throw error;
+    if (error instanceof BodyTooLongError) throw malformed(error.message);
     throw new GatewayError("upstream_error", "The model server broke off in the middle of the answer.", {
       cause: error,
     });
-  } finally {
-    clearTimeout(timer);
   }
+}
+
+function withoutMark(bytes: Uint8Array): Uint8Array {
+  return byteOrderMark.every((byte, i) => bytes[i] === byte) ? bytes.subarray(byteOrderMark.length) : bytes;
+}
+
+/** ASCII, as most answers are, needs no decoding. */
+function decodeUtf8(bytes: Uint8Array): string {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return buffer.toString(isAscii(buffer) ? "latin1" : "utf8");
 }
 
 function malformed(detail: string): GatewayError {

@@ -1,5 +1,6 @@
 // Places at engines and the queue before them: fair, bounded, with a deadline, and nothing is ever lost.
 import { beforeEach, describe, expect, test } from "bun:test";
+import { Cancellation } from "../domain/cancellation.ts";
 import { systemClock } from "../domain/clock.ts";
 import type { Engine } from "../domain/engine.ts";
 import type { GatewayError } from "../domain/errors.ts";
@@ -18,12 +19,11 @@ beforeEach(() => {
   capacity = new Capacity({ clock: systemClock, router, bounds: () => bounds });
 });
 
-const never = new AbortController().signal;
+const never = new Cancellation();
 
 function engineWith(settings: Partial<Pick<Engine, "maxConcurrency" | "concurrency">>): Engine {
   return {
     name: "e",
-    idleTimeoutMs: 1_000,
     redact: (text) => text,
     send: () => Promise.reject(new Error("not used")),
     models: async () => [],
@@ -38,17 +38,17 @@ function requestOf(accountId: string, width = 1): PlaceRequest {
 }
 
 /** A place at once, or after waiting for it. */
-async function enter(candidates: readonly Deployment[], request: PlaceRequest, signal = never): Promise<Seat> {
+async function enter(candidates: readonly Deployment[], request: PlaceRequest, cancellation = never): Promise<Seat> {
   const seat =
-    capacity.take(candidates, request) ?? (await capacity.wait(candidates, request, capacity.arrive(), signal));
+    capacity.take(candidates, request) ?? (await capacity.wait(candidates, request, capacity.arrive(), cancellation));
   if (!seat) throw new Error("the engines changed");
   return seat;
 }
 
 /** As `enter`, noting when it was let in. */
-function watch(candidates: readonly Deployment[], request: PlaceRequest, signal = never) {
+function watch(candidates: readonly Deployment[], request: PlaceRequest, cancellation = never) {
   const entry = { seat: undefined as Seat | undefined, error: undefined as GatewayError | undefined };
-  const settled = enter(candidates, request, signal).then(
+  const settled = enter(candidates, request, cancellation).then(
     (seat) => {
       entry.seat = seat;
     },
@@ -116,10 +116,10 @@ describe("places", () => {
   test("where one who holds up the queue leaves, those behind go on", async () => {
     const engine = engineWith({ concurrency: () => 3 });
     capacity.take(on(engine), requestOf("a"));
-    const client = new AbortController();
-    const wide = watch(on(engine), requestOf("b", 3), client.signal);
+    const client = new Cancellation();
+    const wide = watch(on(engine), requestOf("b", 3), client);
     const narrow = watch(on(engine), requestOf("c"));
-    client.abort(new Error("left"));
+    client.cancel(new Error("left"));
     await Promise.all([wide.settled, narrow.settled]);
     expect(String(wide.error)).toContain("left");
     expect(narrow.seat).toBeDefined();
@@ -317,8 +317,8 @@ describe("refusals", () => {
     }
     capacity.take(on(engine), requestOf("a"));
     capacity.take(on(engine), requestOf("a"));
-    const client = new AbortController();
-    const waiting = Array.from({ length: 8 }, () => watch(on(engine), requestOf("a"), client.signal));
+    const client = new Cancellation();
+    const waiting = Array.from({ length: 8 }, () => watch(on(engine), requestOf("a"), client));
     await settle();
     expect(waiting.map(({ error }) => error !== undefined)).toEqual([...Array(7).fill(false), true]);
     expect(waiting[7]?.error?.message).toBe(
@@ -326,10 +326,10 @@ describe("refusals", () => {
     );
     expect(waiting[7]?.error?.retryAfterSeconds).toBe(40);
     // Another account would be served as the second, long before.
-    const other = watch(on(engine), requestOf("b"), client.signal);
+    const other = watch(on(engine), requestOf("b"), client);
     await settle();
     expect(other.error).toBeUndefined();
-    client.abort();
+    client.cancel();
     await Promise.all([...waiting, other].map(({ settled }) => settled));
   });
 
@@ -357,11 +357,11 @@ describe("nothing is lost", () => {
     bounds.maxWaiting = 5_000;
     const engine = engineWith({ maxConcurrency: 1 });
     const first = capacity.take(on(engine), requestOf("a"));
-    const clients = Array.from({ length: 5_000 }, () => new AbortController());
-    const gone = clients.map((client, index) => watch(on(engine), requestOf(`account ${index % 50}`), client.signal));
+    const clients = Array.from({ length: 5_000 }, () => new Cancellation());
+    const gone = clients.map((client, index) => watch(on(engine), requestOf(`account ${index % 50}`), client));
     await settle();
     expect(figures(engine).waiting).toBe(5_000);
-    for (const client of clients) client.abort(new Error("left"));
+    for (const client of clients) client.cancel(new Error("left"));
     await Promise.all(gone.map(({ settled }) => settled));
     expect(gone.every(({ error }) => String(error).includes("left"))).toBe(true);
     expect(figures(engine)).toEqual({ limit: 1, inFlight: 1, waiting: 0 });
@@ -372,10 +372,12 @@ describe("nothing is lost", () => {
     expect(figures(engine)).toEqual({ limit: 1, inFlight: 0, waiting: 0 });
   });
 
-  test("whoever is aborted already does not even begin to wait", async () => {
+  test("whoever is cancelled already does not even begin to wait", async () => {
     const engine = engineWith({ maxConcurrency: 1 });
     capacity.take(on(engine), requestOf("a"));
-    const gone = watch(on(engine), requestOf("a"), AbortSignal.abort(new Error("gone")));
+    const cancelled = new Cancellation();
+    cancelled.cancel(new Error("gone"));
+    const gone = watch(on(engine), requestOf("a"), cancelled);
     await gone.settled;
     expect([String(gone.error), figures(engine).waiting]).toEqual(["Error: gone", 0]);
   });
@@ -387,11 +389,11 @@ describe("nothing is lost", () => {
     let [served, refused] = [0, 0];
     const request = async (index: number) => {
       await Bun.sleep(Math.random() * 80);
-      const client = new AbortController();
-      if (index % 7 === 0) setTimeout(() => client.abort(), Math.random() * 20);
+      const client = new Cancellation();
+      if (index % 7 === 0) setTimeout(() => client.cancel(), Math.random() * 20);
       const candidates = index % 3 === 0 ? on(...engines) : on(engines[index % 2] ?? engineWith({}));
       try {
-        const { place } = await enter(candidates, requestOf(`account ${index % 5}`, 1 + (index % 4)), client.signal);
+        const { place } = await enter(candidates, requestOf(`account ${index % 5}`, 1 + (index % 4)), client);
         served++;
         for (const [which, engine] of engines.entries()) {
           expect(figures(engine).inFlight).toBeLessThanOrEqual(limits[which] ?? 0);
@@ -402,7 +404,7 @@ describe("nothing is lost", () => {
         else place.answered();
         place.release();
       } catch (error) {
-        if (!client.signal.aborted) expect(error).toMatchObject({ code: "service_unavailable" });
+        if (!client.cancelled) expect(error).toMatchObject({ code: "service_unavailable" });
         refused++;
       }
     };

@@ -1,4 +1,5 @@
 // Gives requests their places at engines; when all are taken, lets them wait in a bounded, fair queue with a deadline.
+import type { Cancellation } from "../domain/cancellation.ts";
 import type { Clock } from "../domain/clock.ts";
 import type { Engine } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
@@ -69,6 +70,12 @@ export class Capacity {
 
   /** A place at the first candidate that has one free, unless others wait for it already. */
   take(candidates: readonly Deployment[], request: PlaceRequest): Seat | undefined {
+    const [only] = candidates;
+    if (candidates.length === 1 && only) {
+      const gate = this.#gate(only, request);
+      // Whether its engine is at rest does not matter, as there is no other.
+      return gate.queue.waiting === 0 && gate.fits(request.width) ? gate.take(only, request) : undefined;
+    }
     const othersWork = this.#anyWorks(candidates);
     for (const deployment of candidates) {
       const gate = this.#gate(deployment, request);
@@ -81,16 +88,16 @@ export class Capacity {
 
   /**
    * Waits for a place at whichever candidate has one first. Rejects with `service_unavailable` at once when too many
-   * wait or the wait would pass the deadline, then when it does pass; with the signal's reason when it is aborted.
+   * wait or the wait would pass the deadline, then when it does pass; with the reason of `cancellation` when that comes first.
    * Resolves to undefined after `regroup`.
    */
   async wait(
     candidates: readonly Deployment[],
     request: PlaceRequest,
     turn: Turn,
-    signal: AbortSignal,
+    cancellation: Cancellation,
   ): Promise<Seat | undefined> {
-    signal.throwIfAborted();
+    cancellation.throwIfCancelled();
     const options = new Map<Gate, Deployment>();
     for (const deployment of candidates) {
       const gate = this.#gate(deployment, request);
@@ -104,7 +111,7 @@ export class Capacity {
     const { maxWaiting } = this.#options.bounds();
     for (const gate of gates) if (!makeRoom(gate, request.accountId, maxWaiting)) options.delete(gate);
     if (options.size === 0) throw noCapacity(request, gates);
-    return await this.#enlist(request, turn.order, options, remainingMs, signal);
+    return await this.#enlist(request, turn.order, options, remainingMs, cancellation);
   }
 
   /** One entry for each limit of this engine that was needed so far. */
@@ -128,14 +135,14 @@ export class Capacity {
     order: number,
     options: Map<Gate, Deployment>,
     remainingMs: number,
-    signal: AbortSignal,
+    cancellation: Cancellation,
   ): Promise<Seat | undefined> {
     return new Promise((resolve, reject) => {
       const gates = [...options.keys()];
       const leave = () => {
         clearTimeout(timer);
         this.#waiting.delete(waiting);
-        signal.removeEventListener("abort", onAbort);
+        cancellation.off(onCancel);
         for (const gate of gates) gate.queue.remove(waiting);
       };
       const fail = (reason: () => unknown) => {
@@ -162,9 +169,9 @@ export class Capacity {
       };
       this.#waiting.add(waiting);
       const refusal = () => noCapacity(request, gates);
-      const onAbort = () => fail(() => signal.reason);
+      const onCancel = () => fail(() => cancellation.reason);
       const timer = setTimeout(() => fail(refusal), remainingMs);
-      signal.addEventListener("abort", onAbort, { once: true });
+      cancellation.onCancel(onCancel);
       for (const gate of gates) gate.enlist(waiting);
       // One may have become free in the meantime, as when an engine's rest is over.
       for (const gate of gates) gate.wake();

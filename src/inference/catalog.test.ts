@@ -7,7 +7,6 @@ import { Catalog, type CatalogSource, type DeclaredModel } from "./catalog.ts";
 /** An engine whose list of models, or whose absence, the test sets. */
 class ListedEngine implements Engine {
   readonly name: string;
-  readonly idleTimeoutMs = 1_000;
   list: EngineModel[] | Error;
 
   constructor(name: string, list: EngineModel[] | Error = []) {

@@ -26,6 +26,7 @@ function setUp(retentionDays = 30) {
     const full = { model: "m", messages: [{ role: "user", content: "Hi" }], ...body };
     const request = {
       operation,
+      bytes: Buffer.from(JSON.stringify(full)),
       text: JSON.stringify(full),
       members: new Map(),
       body: full,

@@ -1,15 +1,17 @@
 // One request on its way to an engine: candidates, waiting, asking again, and places that always come back.
 import { beforeEach, describe, expect, test } from "bun:test";
+import { bodyOf } from "../domain/body-source.ts";
+import { Cancellation } from "../domain/cancellation.ts";
 import { systemClock } from "../domain/clock.ts";
 import type { Engine, EngineRequest, EngineResponse } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { scanObject } from "../domain/json-text.ts";
 import type { Model } from "../domain/model.ts";
 import { Capacity } from "./capacity.ts";
-import { type DecodedRequest, type Dispatched, dispatch } from "./dispatch.ts";
+import { type DecodedRequest, type Dispatched, dispatch, type Sender } from "./dispatch.ts";
 import { Router } from "./route.ts";
 
-type Answer = (request: EngineRequest, signal: AbortSignal) => EngineResponse | Promise<EngineResponse>;
+type Answer = (request: EngineRequest, cancellation: Cancellation) => EngineResponse | Promise<EngineResponse>;
 
 interface ScriptedEngine extends Engine {
   requests: EngineRequest[];
@@ -31,20 +33,19 @@ function engineThat(answer: Answer, maxConcurrency?: number): ScriptedEngine {
   const requests: EngineRequest[] = [];
   return {
     name: "e",
-    idleTimeoutMs: 1_000,
     requests,
     redact: (text) => text,
     models: async () => [],
-    async send(request, signal) {
+    async send(request, cancellation) {
       requests.push(request);
-      return await answer(request, signal);
+      return await answer(request, cancellation);
     },
     ...(maxConcurrency === undefined ? {} : { maxConcurrency }),
   };
 }
 
 const status = (code: number, headers: Record<string, string> = {}): EngineResponse => {
-  return { status: code, headers: new Headers(headers), body: null };
+  return { status: code, headers: new Headers(headers), body: bodyOf(new Uint8Array()) };
 };
 
 /** The first one is tried first: it is a million times heavier. */
@@ -64,36 +65,32 @@ function modelOn(...engines: Engine[]): Model {
 function requestWith(more: Record<string, unknown> = {}): DecodedRequest {
   const body = { model: "m", messages: [], ...more };
   const text = JSON.stringify(body);
-  return { operation: "chat", text, members: scanObject(text), body, model: "m", stream: false, width: 1 };
+  const bytes = Buffer.from(text);
+  return { operation: "chat", bytes, text, members: scanObject(text), body, model: "m", stream: false, width: 1 };
 }
 
 function send(
   model: Model,
-  options: { accountId?: string; recording?: boolean; signal?: AbortSignal; request?: DecodedRequest } = {},
+  options: { accountId?: string; recording?: boolean; cancellation?: Cancellation; request?: DecodedRequest } = {},
 ): Promise<Dispatched> {
-  const { accountId = "a", recording = false, signal = new AbortController().signal } = options;
-  const onWaited = (ms: number) => void waits.push(ms);
-  const modelNow = () => undefined;
-  const deps = {
-    router,
-    capacity,
-    clock: systemClock,
+  const { accountId = "a", recording = false, cancellation = new Cancellation() } = options;
+  const sender: Sender = {
     requestId: "req_1",
     accountId,
     recording,
-    onWaited,
-    onSend,
-    modelNow,
+    cancellation,
+    modelNow: () => undefined,
+    waited: (ms) => void waits.push(ms),
+    sending() {
+      sent++;
+    },
   };
-  return dispatch(options.request ?? requestWith(), model, deps, signal);
+  return dispatch(options.request ?? requestWith(), model, { router, capacity, clock: systemClock }, sender);
 }
 
 /** How long the requests of a test waited, and how many were sent. */
 let waits: number[] = [];
 let sent = 0;
-const onSend = () => {
-  sent++;
-};
 beforeEach(() => {
   waits = [];
   sent = 0;
@@ -137,17 +134,19 @@ describe("places come back", () => {
   });
 
   test("when the client leaves, waiting or served", async () => {
-    const engine = engineThat((_request, signal) => {
+    const engine = engineThat((_request, cancellation) => {
       const { promise, reject } = Promise.withResolvers<EngineResponse>();
-      signal.addEventListener("abort", () => reject(signal.reason));
+      cancellation.onCancel(() => reject(cancellation.reason));
       return promise;
     }, 1);
-    const clients = [new AbortController(), new AbortController()];
-    const both = clients.map(({ signal }) => send(modelOn(engine), { signal }).catch((error: unknown) => error));
+    const clients = [new Cancellation(), new Cancellation()];
+    const both = clients.map((cancellation) =>
+      send(modelOn(engine), { cancellation }).catch((error: unknown) => error),
+    );
     expect(capacity.figures(engine)).toEqual([{ model: null, limit: 1, inFlight: 1, waiting: 1 }]);
-    clients[1]?.abort(new Error("the second left"));
+    clients[1]?.cancel(new Error("the second left"));
     expect(await both[1]).toEqual(new Error("the second left"));
-    clients[0]?.abort(new Error("the first left"));
+    clients[0]?.cancel(new Error("the first left"));
     expect(await both[0]).toEqual(new Error("the first left"));
     expect(capacity.figures(engine)).toEqual([{ model: null, limit: 1, inFlight: 0, waiting: 0 }]);
     expect(router.resting(engine)).toBe(false);
@@ -159,12 +158,12 @@ describe("waiting", () => {
     const engine = engineThat(() => status(200), 1);
     const first = await send(modelOn(engine));
     expect([waits, sent]).toEqual([[], 1]);
-    const leaver = new AbortController();
+    const leaver = new Cancellation();
     const second = send(modelOn(engine));
-    const third = send(modelOn(engine), { signal: leaver.signal });
+    const third = send(modelOn(engine), { cancellation: leaver });
     await Bun.sleep(20);
     expect(engine.requests).toHaveLength(1);
-    leaver.abort(new Error("left"));
+    leaver.cancel(new Error("left"));
     await expect(third).rejects.toThrow("left");
     expect(waits[0]).toBeGreaterThan(15);
     first.done(false);
@@ -180,10 +179,10 @@ describe("waiting", () => {
       seen.push(inFlight(bad));
       return status(200);
     });
-    const { deployment, done } = await send(modelOn(bad, good));
-    expect(deployment.engine).toBe(good);
+    const dispatched = await send(modelOn(bad, good));
+    expect(dispatched.deployment.engine).toBe(good);
     expect(seen).toEqual([0]);
-    done(false);
+    dispatched.done(false);
   });
 
   test("after one candidate failed, it waits for another that is full", async () => {
@@ -193,10 +192,10 @@ describe("waiting", () => {
     const second = send(modelOn(bad, full));
     await Bun.sleep(5);
     first.done(false);
-    const { deployment, done } = await second;
-    expect(deployment.engine).toBe(full);
+    const dispatched = await second;
+    expect(dispatched.deployment.engine).toBe(full);
     expect(bad.requests).toHaveLength(1);
-    done(false);
+    dispatched.done(false);
   });
 });
 
@@ -212,7 +211,9 @@ describe("an engine that has too much to do", () => {
         busy--;
         return status(200);
       });
-      const burst = Array.from({ length: 60 }, () => send(modelOn(engine)).then(({ done }) => done(false)));
+      const burst = Array.from({ length: 60 }, () =>
+        send(modelOn(engine)).then((dispatched) => dispatched.done(false)),
+      );
       const outcomes = await Promise.allSettled(burst);
       expect(outcomes.filter(({ status: outcome }) => outcome === "rejected")).toHaveLength(0);
       expect(inFlight(engine)).toBe(0);
@@ -243,7 +244,11 @@ describe("the body for an engine", () => {
     const request = requestWith({ store: true, metadata: { a: "b" } });
     (await send(modelOn(engine), { request, recording: true })).done(false);
     (await send(modelOn(engine), { request })).done(false);
-    expect(engine.requests.map(({ body }) => JSON.parse(body) as unknown)).toEqual([
+    expect(
+      engine.requests.map(
+        ({ body }) => JSON.parse(String(body instanceof Uint8Array ? Buffer.from(body) : body)) as unknown,
+      ),
+    ).toEqual([
       { model: "m", messages: [] },
       { model: "m", messages: [], store: true, metadata: { a: "b" } },
     ]);

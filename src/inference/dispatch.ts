@@ -1,5 +1,6 @@
 // Sends one request to the first deployment that takes it, and turns refusals of engines into errors of the gateway.
-
+import type { BodySource } from "../domain/body-source.ts";
+import type { Cancellation } from "../domain/cancellation.ts";
 import type { Clock } from "../domain/clock.ts";
 import { type Engine, type EngineResponse, type Operation, operationPaths } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
@@ -12,7 +13,8 @@ import type { Router } from "./route.ts";
 /** A request as it was decoded: checked, and its text kept. */
 export interface DecodedRequest {
   operation: Operation;
-  /** Body text as the client sent it, and where its top-level members stand. */
+  /** The body as the client sent it, its text, and where its top-level members stand. */
+  bytes: Uint8Array;
   text: string;
   members: Members;
   body: Readonly<Record<string, unknown>>;
@@ -35,16 +37,21 @@ export interface DispatchDeps {
   router: Router;
   capacity: Capacity;
   clock: Clock;
-  requestId: string;
+}
+
+/** A request as its dispatch sees it; told as things happen, as no result tells of one that ended before it had one. */
+export interface Sender {
+  readonly requestId: string;
   /** Whose turn it is where requests wait. */
-  accountId: string;
+  readonly accountId: string;
   /** Whether the gateway keeps the completion: then the engine is not asked to keep it as well. */
-  recording: boolean;
-  /** Told as it happens, as no result tells of a request that ended before it had one. */
-  /** Undefined where it is no longer offered: then as it was. */
+  readonly recording: boolean;
+  /** Stops it until the response is here. */
+  readonly cancellation: Cancellation;
+  /** Undefined where the model is no longer offered: then as it was. */
   modelNow(): Model | undefined;
-  onWaited(ms: number): void;
-  onSend(): void;
+  waited(ms: number): void;
+  sending(): void;
 }
 
 /**
@@ -66,18 +73,19 @@ export async function dispatch(
   request: DecodedRequest,
   model: Model,
   deps: DispatchDeps,
-  signal: AbortSignal,
+  sender: Sender,
 ): Promise<Dispatched> {
-  const { router, capacity, clock, accountId } = deps;
+  const { router, capacity, clock } = deps;
+  const { cancellation } = sender;
   const { operation, stream, width } = request;
-  const wanted = { accountId, operation, stream, width, model: request.model };
+  const wanted = { accountId: sender.accountId, operation, stream, width, model: request.model };
   let offered = model;
   let attempts: Map<Deployment, number> | undefined;
   let turn: Turn | undefined;
   let failure: GatewayError | undefined;
   for (;;) {
     // Before an engine is asked, or counted as asked: who has left by then pays nothing.
-    signal.throwIfAborted();
+    cancellation.throwIfCancelled();
     const ranked = router.order(offered);
     const candidates = attempts ? ranked.filter((one) => (attempts?.get(one) ?? 0) < maxAttempts) : ranked;
     if (candidates.length === 0) throw failure ?? notDeployed(request);
@@ -85,18 +93,18 @@ export async function dispatch(
     if (!seat) {
       turn ??= capacity.arrive();
       const sinceMs = clock.monotonicMs();
-      seat = await capacity.wait(candidates, wanted, turn, signal).finally(() => {
-        deps.onWaited(clock.monotonicMs() - sinceMs);
+      seat = await capacity.wait(candidates, wanted, turn, cancellation).finally(() => {
+        sender.waited(clock.monotonicMs() - sinceMs);
       });
     }
     if (!seat) {
       // The configuration changed while it waited: it keeps its turn, and goes where the model runs now.
-      offered = deps.modelNow() ?? offered;
+      offered = sender.modelNow() ?? offered;
       attempts = undefined;
       continue;
     }
-    const attempt = await tryOnce(request, seat, deps, signal);
-    if ("response" in attempt) return attempt;
+    const attempt = await tryOnce(request, seat, router, sender);
+    if (!("failure" in attempt)) return attempt;
     failure = attempt.failure;
     attempts ??= new Map();
     attempts.set(seat.deployment, attempt.again ? (attempts.get(seat.deployment) ?? 0) + 1 : maxAttempts);
@@ -109,47 +117,75 @@ interface FailedAttempt {
   again: boolean;
 }
 
+class Taken implements Dispatched {
+  readonly response: EngineResponse;
+  readonly deployment: Deployment;
+  readonly #place: Place;
+  readonly #endLoad: () => void;
+  readonly #router: Router;
+  readonly #cancellation: Cancellation;
+
+  constructor(
+    response: EngineResponse,
+    { deployment, place }: Seat,
+    endLoad: () => void,
+    router: Router,
+    cancellation: Cancellation,
+  ) {
+    this.response = response;
+    this.deployment = deployment;
+    this.#place = place;
+    this.#endLoad = endLoad;
+    this.#router = router;
+    this.#cancellation = cancellation;
+  }
+
+  firstByte(): void {
+    this.#place.answered();
+  }
+
+  done(failed: boolean): void {
+    // An answer that nobody waited for says nothing of how long it takes.
+    if (!failed && !this.#cancellation.cancelled) this.#place.answered();
+    if (failed) this.#router.failed(this.deployment.engine);
+    this.#endLoad();
+    this.#place.release();
+  }
+}
+
 async function tryOnce(
   request: DecodedRequest,
-  { deployment, place }: Seat,
-  { router, recording, requestId, onSend }: DispatchDeps,
-  signal: AbortSignal,
+  seat: Seat,
+  router: Router,
+  sender: Sender,
 ): Promise<Dispatched | FailedAttempt> {
-  const { engine } = deployment;
+  const { deployment, place } = seat;
+  const { engine, model } = deployment;
+  const { requestId, recording, cancellation } = sender;
   const endLoad = router.begin(engine);
   const end = () => {
     endLoad();
     place.release();
   };
   try {
-    const body = rewriteRequest(request, deployment.model, recording);
+    const body = rewriteRequest(request, model, recording);
     const { operation, stream, width } = request;
-    onSend();
-    const response = await engine.send({ requestId, operation, model: deployment.model, body, stream, width }, signal);
+    sender.sending();
+    const response = await engine.send({ requestId, operation, model, body, stream, width }, cancellation);
     if (response.status >= 200 && response.status < 300) {
       router.succeeded(engine);
-      return {
-        response,
-        deployment,
-        firstByte: () => place.answered(),
-        done(failed) {
-          // An answer that nobody waited for says nothing of how long it takes.
-          if (!failed && !signal.aborted) place.answered();
-          if (failed) router.failed(engine);
-          end();
-        },
-      };
+      return new Taken(response, seat, endLoad, router, cancellation);
     }
     const refusal = await refusalOf(response, deployment, request);
     if (refusal.final) throw refusal.error;
-    const again = isBusy(refusal.error, place) && !response.headers.has("retry-after");
+    const again = isBusy(refusal.error, place) && response.headers.get("retry-after") === null;
     // One model that is missing, or one credential that is wrong, says nothing of the engine's other models; nor is an
     // engine broken that has too much to do.
     if (!refusal.local && !again) router.failed(engine);
     end();
     return { failure: refusal.error, again };
   } catch (error) {
-    const isFault = !signal.aborted && error instanceof GatewayError && isEngineFault(error);
+    const isFault = !cancellation.cancelled && error instanceof GatewayError && isEngineFault(error);
     if (isFault) {
       if (error.code === "upstream_timeout") place.refused();
       router.failed(engine);
@@ -176,7 +212,7 @@ function notDeployed(request: DecodedRequest): GatewayError {
  * The body for an engine: the client's own bytes, except where `model` has another id there, where usage must be asked
  * for (it is always counted), where the gateway keeps the completion itself, and where both names of the token limit were sent.
  */
-function rewriteRequest(request: DecodedRequest, engineModel: string, recording: boolean): string {
+function rewriteRequest(request: DecodedRequest, engineModel: string, recording: boolean): string | Uint8Array {
   const { body, operation } = request;
   const edits: Record<string, string | null> = {};
   if (engineModel !== request.model) edits["model"] = JSON.stringify(engineModel);
@@ -189,7 +225,7 @@ function rewriteRequest(request: DecodedRequest, engineModel: string, recording:
   if (recording) for (const name of ["store", "metadata"]) if (body[name] !== undefined) edits[name] = null;
   const limit = body["max_completion_tokens"];
   if (limit !== undefined && limit !== null && body["max_tokens"] !== undefined) edits["max_tokens"] = null;
-  return Object.keys(edits).length === 0 ? request.text : editObject(request.text, request.members, edits);
+  return Object.keys(edits).length === 0 ? request.bytes : editObject(request.text, request.members, edits);
 }
 
 function isEngineFault(error: GatewayError): boolean {
@@ -238,7 +274,7 @@ async function refusalOf(
 }
 
 /** Whole seconds from an engine's `Retry-After` (RFC 9110, 10.2.3; seconds only), 1 to 60, else 5. */
-function retryAfter(headers: Headers): number {
+function retryAfter(headers: EngineResponse["headers"]): number {
   const seconds = Number(headers.get("retry-after"));
   return Number.isFinite(seconds) && seconds > 0 ? Math.min(Math.ceil(seconds), 60) : 5;
 }
@@ -265,23 +301,24 @@ export function publicMessage(text: string, engine: Engine): string | undefined 
     .replace(/\b(?:sk|pk|key|hf|gsk|AIza)[-_][\w-]{8,}|\bBearer\s+\S+|\b[A-Za-z0-9_-]{40,}\b/g, "[redacted]");
 }
 
-async function readStart(body: ReadableStream<Uint8Array> | null): Promise<string> {
-  if (!body) return "";
+/** What came within the bounds of size and time: the status says enough. */
+function readStart(body: BodySource): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
-  const reader = body.getReader();
-  const timer = setTimeout(() => void reader.cancel().catch(() => {}), errorBodyMs);
-  try {
-    for (;;) {
-      const { value, done } = await reader.read();
-      if (done) return text + decoder.decode();
-      text += decoder.decode(value, { stream: true });
-      if (text.length > maxErrorBody) return text;
-    }
-  } catch {
-    return text;
-  } finally {
-    clearTimeout(timer);
-    reader.cancel().catch(() => {});
-  }
+  return new Promise((resolve) => {
+    const stop = () => {
+      clearTimeout(timer);
+      body.cancel();
+      resolve(text);
+    };
+    const timer = setTimeout(stop, errorBodyMs);
+    body.flow({
+      data(bytes) {
+        text += decoder.decode(bytes, { stream: true });
+        if (text.length > maxErrorBody) stop();
+      },
+      end: stop,
+      fail: stop,
+    });
+  });
 }

@@ -24,7 +24,7 @@ export function factsOf(request: DecodedRequest): RequestFacts {
     promptTokens: estimatePromptTokens(body),
     maxCompletionTokens: typeof limit === "number" ? limit : undefined,
     width: request.width,
-    bodyBytes: Buffer.byteLength(request.text),
+    bodyBytes: request.bytes.byteLength,
     hasMedia: hasMedia(body["messages"]),
   };
 }
@@ -44,9 +44,9 @@ export function requireContext(model: Model, { body }: DecodedRequest): void {
 
 function hasMedia(messages: unknown): boolean {
   if (!Array.isArray(messages)) return false;
-  return messages.some(
-    (message: { content?: unknown }) =>
-      Array.isArray(message.content) &&
-      message.content.some((part: { type?: unknown }) => part.type !== "text" && part.type !== "refusal"),
-  );
+  for (const { content } of messages as { content?: unknown }[]) {
+    if (!Array.isArray(content)) continue;
+    for (const { type } of content as { type?: unknown }[]) if (type !== "text" && type !== "refusal") return true;
+  }
+  return false;
 }

@@ -51,6 +51,8 @@ export class Gate {
   readonly queue = new FairQueue<Waiting>();
   readonly #measured: ConcurrencyLimit;
   readonly #options: GateOptions;
+  /** By the engine's own id of the model: the names are made once, as each request needs one. */
+  readonly #kinds = new Map<string, Kinds>();
   #inFlight = 0;
   #holdMs: number | undefined;
   #patience: ReturnType<typeof setTimeout> | undefined;
@@ -83,9 +85,10 @@ export class Gate {
     const weight = this.#weightOf(width);
     this.#inFlight += weight;
     this.queue.took(accountId, weight);
-    const kind = `${operation} ${stream} ${deployment.model}`;
-    const sent = this.#measured.sent();
-    return { deployment, place: new Place(this, { accountId, weight, kind, sent, inFlight: this.#inFlight }) };
+    const kinds = this.#kinds.get(deployment.model) ?? this.#kindsOf(deployment.model);
+    const kind = kinds[operation][stream ? 1 : 0];
+    const place = new Place(this, accountId, weight, kind, this.#measured.sent(), this.#inFlight);
+    return { deployment, place };
   }
 
   /** `heldMs`: how long, where an answer came. */
@@ -130,6 +133,13 @@ export class Gate {
     this.#later.unref();
   }
 
+  #kindsOf(model: string): Kinds {
+    const of = (operation: Operation) => [`${operation} ${model}`, `${operation} streamed ${model}`] as const;
+    const kinds = { chat: of("chat"), completion: of("completion"), embedding: of("embedding") };
+    this.#kinds.set(model, kinds);
+    return kinds;
+  }
+
   #beImpatient(): void {
     if (this.#patience !== undefined) return;
     const timer = setTimeout(() => {
@@ -148,27 +158,29 @@ export class Gate {
   }
 }
 
-interface PlaceFacts {
-  accountId: string;
-  weight: number;
-  kind: string;
-  /** Its number among the gate's requests. */
-  sent: number;
-  /** With the engine then, itself included. */
-  inFlight: number;
-}
+/** Names of the kinds of answers of one model: whole, and streamed. */
+type Kinds = Readonly<Record<Operation, readonly [string, string]>>;
 
 /** A request's part in an engine's capacity, from before it is sent until its answer ended. */
 export class Place {
   readonly gate: Gate;
-  readonly #facts: PlaceFacts;
+  readonly #accountId: string;
+  readonly #weight: number;
+  readonly #kind: string;
+  readonly #sent: number;
+  readonly #inFlight: number;
   readonly #sinceMs: number;
   #answered = false;
   #held = true;
 
-  constructor(gate: Gate, facts: PlaceFacts) {
+  /** `sent`: its number among the gate's requests; `inFlight`: with the engine now, itself included. */
+  constructor(gate: Gate, accountId: string, weight: number, kind: string, sent: number, inFlight: number) {
     this.gate = gate;
-    this.#facts = facts;
+    this.#accountId = accountId;
+    this.#weight = weight;
+    this.#kind = kind;
+    this.#sent = sent;
+    this.#inFlight = inFlight;
     this.#sinceMs = gate.nowMs();
   }
 
@@ -176,15 +188,15 @@ export class Place {
   answered(): void {
     if (this.#answered || !this.#held) return;
     this.#answered = true;
-    const { sent, inFlight, kind } = this.#facts;
-    this.gate.answered({ sent, inFlight, kind, durationMs: this.gate.nowMs() - this.#sinceMs });
+    const durationMs = this.gate.nowMs() - this.#sinceMs;
+    this.gate.answered({ sent: this.#sent, inFlight: this.#inFlight, kind: this.#kind, durationMs });
   }
 
   /** Gives the place back: the engine had no capacity for the request after all. */
   refused(): void {
     if (!this.#held) return;
     this.#giveBack(undefined);
-    this.gate.refused(this.#facts.sent);
+    this.gate.refused(this.#sent);
   }
 
   /** Gives the place back. Only the first call counts, so it is safe after `refused`. */
@@ -196,6 +208,6 @@ export class Place {
 
   #giveBack(heldMs: number | undefined): void {
     this.#held = false;
-    this.gate.giveBack(this.#facts.accountId, this.#facts.weight, heldMs);
+    this.gate.giveBack(this.#accountId, this.#weight, heldMs);
   }
 }

@@ -1,323 +1,224 @@
-// The relay's conduct: back-pressure, heartbeats, leaving at every moment, and that each end is told exactly once.
-
+// What the relay passes on, and that each end is told exactly once.
 import { describe, expect, test } from "bun:test";
-import type { Engine } from "../domain/engine.ts";
+import { done, event, requestFor, Source, settled, soon, start } from "../../tests/support/relay.ts";
 import { GatewayError } from "../domain/errors.ts";
-import { scanObject } from "../domain/json-text.ts";
-import type { DecodedRequest, Dispatched } from "./dispatch.ts";
-import { relayStream } from "./relay.ts";
-import { Stopping } from "./stopping.ts";
-import type { StreamObservation } from "./stream-chunks.ts";
 
-const encoder = new TextEncoder();
-const text = '{"model":"m","messages":[],"stream":true}';
-const request: DecodedRequest = {
-  operation: "chat",
-  text,
-  members: scanObject(text),
-  body: JSON.parse(text),
-  model: "m",
-  stream: true,
-  width: 1,
-};
-
-const event = (content: string, finish: string | null = null) =>
-  `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta: { role: "assistant", content }, finish_reason: finish }] })}\n\n`;
-const done = "data: [DONE]\n\n";
-
-/** An engine's response whose bytes the test sends one by one. */
-class Source {
-  reads = 0;
-  cancelled = false;
-  /** What `done` was called with, in order. */
-  readonly ends: boolean[] = [];
-  readonly dispatched: Dispatched;
-  #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
-
-  constructor(idleTimeoutMs = 60_000) {
-    const engine: Engine = {
-      name: "e",
-      idleTimeoutMs,
-      redact: (said) => said,
-      send: () => Promise.reject(new Error("not used")),
-      models: async () => [],
-    };
-    const body = new ReadableStream<Uint8Array>(
-      {
-        start: (controller) => {
-          this.#controller = controller;
-        },
-        pull: () => {
-          this.reads++;
-        },
-        cancel: () => {
-          this.cancelled = true;
-        },
-      },
-      { highWaterMark: 0 },
-    );
-    this.dispatched = {
-      response: { status: 200, headers: new Headers(), body },
-      deployment: { engine, model: "m", weight: 1 },
-      firstByte: () => {},
-      done: (failed) => void this.ends.push(failed),
-    };
-  }
-
-  send(data: string): void {
-    this.#controller?.enqueue(encoder.encode(data));
-  }
-
-  end(): void {
-    this.#controller?.close();
-  }
-
-  fail(error: Error): void {
-    this.#controller?.error(error);
-  }
-}
-
-interface Started {
-  reader: ReadableStreamDefaultReader<Uint8Array>;
-  client: AbortController;
-  ends: { observed: StreamObservation; error: unknown }[];
-  aborts: number;
-  read(): Promise<string>;
-  rest(): Promise<string>;
-}
-
-function start(source: Promise<Dispatched>, heartbeatMs = 60_000, signal?: AbortSignal): Started {
-  const client = new AbortController();
-  const started: Started = {
-    client,
-    ends: [],
-    aborts: 0,
-    reader: undefined as never,
-    async read() {
-      return new TextDecoder().decode((await this.reader.read()).value);
-    },
-    async rest() {
-      let all = "";
-      for (let part = await this.reader.read(); !part.done; part = await this.reader.read()) {
-        all += new TextDecoder().decode(part.value);
-      }
-      return all;
-    },
-  };
-  source.catch(() => {});
-  const stream = relayStream({
-    request,
-    source,
-    completion: { id: "chatcmpl-x", created: 1, ownId: false },
-    heartbeatMs,
-    signal: signal ?? client.signal,
-    stopping: new Stopping(),
-    renderError: (error) => JSON.stringify({ error: { message: error.message, type: "t", code: error.code } }),
-    onPiece: () => {},
-    record: undefined,
-    onEnd: (observed, error) => void started.ends.push({ observed: { ...observed }, error }),
-    abort: () => {
-      started.aborts++;
-    },
-  });
-  started.reader = stream.getReader();
-  return started;
-}
-
-const soon = () => new Promise<void>((resolve) => setImmediate(resolve));
-
-describe("back-pressure", () => {
-  test("while the client does not read, nothing is read from the engine", async () => {
+describe("passing on", () => {
+  test("events of one read leave in one write, before anything else is waited for", () => {
     const source = new Source();
-    const relay = start(Promise.resolve(source.dispatched));
-    await soon();
-    expect(source.reads).toBe(0);
-    source.send(event("a"));
-    expect(await relay.read()).toContain('"a"');
-    source.send(event("b"));
-    await soon();
-    await soon();
-    expect(source.reads).toBeLessThanOrEqual(1);
-    expect(await relay.read()).toContain('"b"');
-    await relay.reader.cancel();
-  });
-});
-
-describe("heartbeats", () => {
-  test("a comment goes out for each silent stretch, and never in the middle of an event", async () => {
-    const source = new Source();
-    const relay = start(Promise.resolve(source.dispatched), 15);
-    source.send(event("a").slice(0, 30));
-    expect(await relay.read()).toBe(": keep-alive\n\n");
-    expect(await relay.read()).toBe(": keep-alive\n\n");
-    source.send(event("a").slice(30));
-    expect(await relay.read()).toBe(event("a"));
-    await relay.reader.cancel();
+    const { client } = start(source.dispatched);
+    source.send(event("a") + event("b") + event("c").slice(0, 40));
+    expect(client.writes).toEqual([event("a") + event("b")]);
+    source.send(event("c").slice(40));
+    expect(client.writes[1]).toBe(event("c"));
   });
 
-  test("they also go out while the engine has not answered at all", async () => {
-    const source = new Source();
-    let answer = (_: Dispatched) => {};
-    const relay = start(new Promise((resolve) => (answer = resolve)), 15);
-    expect(await relay.read()).toBe(": keep-alive\n\n");
-    answer(source.dispatched);
-    source.send(event("a", "stop") + done);
-    expect((await relay.rest()).replaceAll(": keep-alive\n\n", "")).toBe(event("a", "stop") + done);
-  });
-
-  test("an engine that sends only comments is not silent", async () => {
-    const source = new Source(60);
-    const relay = start(Promise.resolve(source.dispatched), 20);
-    const all = relay.rest();
-    for (let i = 0; i < 8; i++) {
-      await Bun.sleep(25);
-      source.send(": thinking\n\n");
+  test("text of any alphabet arrives as it was sent, however it is cut", () => {
+    const sent = event("Grüße") + event("日本") + event("🚀 \n\"'\\");
+    const bytes = Buffer.from(sent);
+    const cuts = [[bytes], Array.from(bytes, (byte) => new Uint8Array([byte]))];
+    for (const pieces of cuts) {
+      const source = new Source();
+      const started = start(source.dispatched);
+      for (const piece of pieces) source.send(piece);
+      expect(started.client.text).toBe(sent);
+      expect(started.recorded.join("")).toBe(sent);
+      expect(started.pieces.at(-1)).toMatchObject({
+        deliveredBytes: Buffer.byteLength("Grüße日本🚀 \n\"'\\"),
+        deliveredPieces: 3,
+      });
+      started.left.cancel();
     }
-    source.send(event("a", "stop") + done);
-    expect(await all).toEndWith(event("a", "stop") + done);
-    expect(relay.ends[0]?.error).toBeUndefined();
   });
 
-  test("an engine that sends nothing for its idle time is a fault, told once, and stopped", async () => {
-    const source = new Source(60);
-    const relay = start(Promise.resolve(source.dispatched), 20);
-    source.send(event("a"));
-    const all = await relay.rest();
-    expect(all).toContain('"upstream_timeout"');
-    expect(all).not.toContain("[DONE]");
-    expect(relay.ends).toHaveLength(1);
-    expect(relay.ends[0]?.error).toMatchObject({ code: "upstream_timeout" });
-    expect(relay.aborts).toBe(1);
+  test("what was seen is told before each piece that is not the last", () => {
+    const source = new Source();
+    const { pieces, ends } = start(source.dispatched);
+    source.send(event("abc"));
+    source.send(": a comment\n\n");
+    source.send(event("de") + event("f"));
+    source.send(event("", "stop") + done);
+    expect(pieces).toEqual([
+      { reported: undefined, deliveredBytes: 3, deliveredPieces: 1 },
+      { reported: undefined, deliveredBytes: 6, deliveredPieces: 3 },
+    ]);
+    expect(ends).toHaveLength(1);
+    expect(source.firstBytes).toBe(1);
+  });
+
+  test("an engine that ignores `stream: true` is passed on as one chunk", async () => {
+    const source = new Source("application/json; charset=utf-8");
+    const { client, ends } = start(source.dispatched);
+    const message = { role: "assistant", content: "Grüße" };
+    const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 };
+    source.send(JSON.stringify({ id: "c", choices: [{ index: 0, message, finish_reason: "stop" }], usage }));
+    source.end();
+    await settled();
+    const [chunk] = client.text.split("\n\n");
+    expect(JSON.parse(chunk?.slice(6) ?? "")).toMatchObject({
+      object: "chat.completion.chunk",
+      choices: [{ index: 0, delta: message, finish_reason: "stop" }],
+    });
+    expect(client.text).toEndWith(done);
+    expect(client.ended).toBe(true);
+    expect(ends[0]?.observed).toMatchObject({ deliveredBytes: 7, reported: { completionTokens: 2 } });
+    expect(source.ends).toEqual([false]);
+  });
+
+  test("an error with status 200 is an error event", async () => {
+    const source = new Source("application/json");
+    const { client, ends } = start(source.dispatched);
+    source.send('{"error":{"message":"boom é"}}');
+    source.end();
+    await settled();
+    expect(client.text).toBe('data: {"error":{"message":"boom é","type":"t","code":"upstream_error"}}\n\n');
+    expect(ends).toHaveLength(1);
     expect(source.ends).toEqual([true]);
   });
 });
 
 describe("ends", () => {
+  const observedAbc = { reported: undefined, deliveredBytes: 3, deliveredPieces: 1 };
+
   test("a whole stream ends without an error, once, and the engine is done well", async () => {
     const source = new Source();
-    const relay = start(Promise.resolve(source.dispatched));
+    const started = start(source.dispatched);
+    const { client, ends, left } = started;
     source.send(event("abc"));
     source.send(event("", "stop"));
     source.send(done);
-    expect(await relay.rest()).toEndWith(done);
-    source.end();
     await soon();
-    relay.client.abort();
-    expect(relay.ends).toEqual([
-      { observed: { reported: undefined, deliveredBytes: 3, deliveredPieces: 1 }, error: undefined },
-    ]);
+    expect(client.text).toBe(event("abc") + event("", "stop") + done);
+    expect(client.ended).toBe(true);
+    source.end();
+    left.cancel();
+    expect(ends).toEqual([{ observed: observedAbc, error: undefined }]);
     expect(source.ends).toEqual([false]);
-    expect(relay.aborts).toBe(0);
+    expect(started.aborts).toBe(0);
+    expect(source.cancelled).toBe(false);
+  });
+
+  test.each([
+    ["the mark", event("abc", "stop") + done],
+    ["an error", `${event("abc")}data: {"error":{"message":"boom"}}\n\n`],
+  ])("the end waits until it is on record, also where that fails (%s)", async (_name, sent) => {
+    for (const fails of [false, true]) {
+      const source = new Source();
+      const onRecord = Promise.withResolvers<void>();
+      const { client, recorded } = start(source.dispatched, { onEnd: () => onRecord.promise });
+      source.send(event("first"));
+      source.send(sent);
+      await settled();
+      expect(client.text).toBe(event("first"));
+      expect(recorded.join("")).toContain("abc");
+      expect(client.ended).toBe(false);
+      if (fails) onRecord.reject(new Error("disk full"));
+      else onRecord.resolve();
+      await settled();
+      expect(client.writes).toHaveLength(2);
+      expect(client.text).toContain("abc");
+      expect(client.text).toMatch(/(\[DONE\]|"upstream_error"\}\})\n\n$/);
+      expect(client.ended).toBe(true);
+    }
   });
 
   test("an engine that breaks off is an error event, once, and the engine is put to rest", async () => {
     const source = new Source();
-    const relay = start(Promise.resolve(source.dispatched));
+    const { client, ends, left } = start(source.dispatched);
     source.send(event("abc"));
-    expect(await relay.read()).toContain("abc");
     source.fail(new Error("ECONNRESET at 10.0.0.1"));
-    const all = await relay.rest();
-    expect(all).toContain('"upstream_error"');
-    expect(all).not.toContain("10.0.0.1");
-    expect(relay.ends).toHaveLength(1);
-    expect(relay.ends[0]?.observed.deliveredBytes).toBe(3);
+    left.cancel();
+    await soon();
+    expect(client.text).toContain('"upstream_error"');
+    expect(client.text).not.toContain("10.0.0.1");
+    expect(client.text).not.toContain("[DONE]");
+    expect(client.ended).toBe(true);
+    expect(ends).toEqual([{ observed: observedAbc, error: expect.objectContaining({ code: "upstream_error" }) }]);
     expect(source.ends).toEqual([true]);
+  });
+
+  test("an engine that was silent for too long is a fault of its own code", async () => {
+    const source = new Source();
+    const { client, ends } = start(source.dispatched);
+    source.fail(new GatewayError("upstream_timeout", "It stopped sending."));
+    await soon();
+    expect(client.text).toContain('"upstream_timeout"');
+    expect(ends[0]?.error).toMatchObject({ code: "upstream_timeout" });
+    expect(source.ends).toEqual([true]);
+  });
+
+  test("a connection that closes before the end is a fault, unless a choice told its reason", async () => {
+    const cut = new Source();
+    const broken = start(cut.dispatched);
+    cut.send(event("abc"));
+    cut.end();
+    await soon();
+    expect(broken.client.text).toContain("closed the connection");
+    const whole = new Source();
+    const well = start(whole.dispatched);
+    whole.send(event("abc", "stop").trimEnd());
+    whole.end();
+    await soon();
+    expect(well.client.text).toBe(event("abc", "stop") + done);
+    expect(well.ends[0]?.error).toBeUndefined();
   });
 
   test("what arrived together with a fault is delivered before it", async () => {
     const source = new Source();
-    const relay = start(Promise.resolve(source.dispatched));
+    const { client, ends, recorded } = start(source.dispatched);
     source.send(`${event("abc")}data: {"error":{"message":"boom"}}\n\n`);
-    const all = await relay.rest();
-    expect(all).toStartWith(event("abc"));
-    expect(all).toContain('"boom"');
-    expect(relay.ends[0]?.observed.deliveredBytes).toBe(3);
+    await soon();
+    expect(client.text).toStartWith(event("abc"));
+    expect(client.text).toContain('"boom"');
+    expect(recorded).toEqual([event("abc")]);
+    expect(ends[0]?.observed.deliveredBytes).toBe(3);
+    expect(source.cancelled).toBe(true);
+  });
+
+  test("an event beyond 8 MiB is a fault", async () => {
+    const source = new Source();
+    const { client } = start(source.dispatched);
+    source.send(`${event("abc")}data: `);
+    const mebibyte = "x".repeat(1024 * 1024);
+    for (let i = 0; i < 10; i++) source.send(mebibyte);
+    await soon();
+    expect(client.text).toStartWith(event("abc"));
+    expect(client.text).toContain('"upstream_error"');
+    expect(source.cancelled).toBe(true);
   });
 
   test("what arrived behind [DONE] is not delivered, and changes no count", async () => {
     const source = new Source();
-    const relay = start(Promise.resolve(source.dispatched));
+    const { client, ends } = start(source.dispatched);
     source.send(`${event("abc", "stop")}${done}${event("more")}data: {"error":{}}\n\n`);
-    expect(await relay.rest()).toBe(event("abc", "stop") + done);
-    expect(relay.ends).toEqual([
-      { observed: { reported: undefined, deliveredBytes: 3, deliveredPieces: 1 }, error: undefined },
-    ]);
+    source.send(event("more"));
+    source.fail(new Error("reset"));
+    await soon();
+    expect(client.text).toBe(event("abc", "stop") + done);
+    expect(ends).toEqual([{ observed: observedAbc, error: undefined }]);
   });
 
   test("a source that fails late is an error event with its own code", async () => {
     const failure = new GatewayError("service_unavailable", "busy");
-    const relay = start(Promise.reject(failure));
-    const all = await relay.rest();
-    expect(all).toContain('"service_unavailable"');
-    expect(relay.ends).toEqual([
+    const { client, ends } = start(Promise.reject(failure));
+    await settled();
+    expect(client.text).toContain('"service_unavailable"');
+    expect(ends).toEqual([
       { observed: { reported: undefined, deliveredBytes: 0, deliveredPieces: 0 }, error: failure },
     ]);
   });
-});
 
-describe("a client that leaves", () => {
-  const left = { error: expect.objectContaining({ name: "AbortError" }) };
-
-  test.each(["cancel", "abort"] as const)("in the middle: the engine is stopped and not blamed (%s)", async (how) => {
+  test("usage that the client asked for is shown once, behind all chunks", async () => {
     const source = new Source();
-    const relay = start(Promise.resolve(source.dispatched));
-    source.send(event("abc"));
-    await relay.read();
-    if (how === "cancel") await relay.reader.cancel();
-    else relay.client.abort();
+    const request = requestFor({ stream_options: { include_usage: true } });
+    const { client, ends } = start(source.dispatched, { request });
+    const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 };
+    source.send(event("abc", "stop"));
+    source.send(`data: ${JSON.stringify({ id: "c", choices: [], usage })}\n\n`);
+    source.send(done);
     await soon();
-    expect(relay.ends).toHaveLength(1);
-    expect(relay.ends[0]).toMatchObject({ ...left, observed: { deliveredBytes: 3 } } as never);
-    expect(relay.aborts).toBe(1);
-    expect(source.ends).toEqual([false]);
-  });
-
-  test("before it read anything, with the engine's answer there: the engine's part ends all the same", async () => {
-    const source = new Source();
-    const relay = start(Promise.resolve(source.dispatched));
-    relay.client.abort();
-    await soon();
-    await soon();
-    expect(relay.ends).toHaveLength(1);
-    expect(relay.aborts).toBe(1);
-    // Otherwise the router believes for ever that this engine is busy with it.
-    expect(source.ends).toEqual([false]);
-  });
-
-  test("before the relay even began: that is noticed all the same", async () => {
-    const source = new Source();
-    const relay = start(Promise.resolve(source.dispatched), 60_000, AbortSignal.abort());
-    await soon();
-    await soon();
-    expect(relay.ends).toHaveLength(1);
-    expect(relay.aborts).toBe(1);
-    expect(source.ends).toEqual([false]);
-  });
-
-  test("before the engine answered: what comes late is let go", async () => {
-    const source = new Source();
-    let answer = (_: Dispatched) => {};
-    const relay = start(new Promise((resolve) => (answer = resolve)), 15);
-    await relay.read();
-    await relay.reader.cancel();
-    expect(relay.ends).toHaveLength(1);
-    answer(source.dispatched);
-    await soon();
-    await soon();
-    expect(source.ends).toEqual([false]);
-    expect(source.cancelled).toBe(true);
-  });
-
-  test("twice, by both ways: told once", async () => {
-    const source = new Source();
-    const relay = start(Promise.resolve(source.dispatched));
-    source.send(event("a"));
-    await relay.read();
-    relay.client.abort();
-    await relay.reader.cancel();
-    await soon();
-    expect(relay.ends).toHaveLength(1);
-    expect(relay.aborts).toBe(1);
-    expect(source.ends).toEqual([false]);
+    const chunks = client.text.split("\n\n").slice(0, -2);
+    expect(chunks.map((chunk) => JSON.parse(chunk.slice(6)).usage)).toEqual([null, usage]);
+    expect(ends[0]?.observed.reported).toEqual({ promptTokens: 1, completionTokens: 2, estimated: false });
   });
 });

@@ -1,6 +1,10 @@
 // Passes a stream of events from an engine to the client: watches usage and the end, keeps a silent stream alive.
+import type { BodySink } from "../domain/body-source.ts";
+import { byteTextOf, decodeByteText, encodeByteText } from "../domain/byte-text.ts";
+import type { Cancellation } from "../domain/cancellation.ts";
+import type { ClientStream } from "../domain/client-stream.ts";
 import { GatewayError } from "../domain/errors.ts";
-import { SseParser } from "../domain/sse.ts";
+import { SseReader } from "../domain/sse.ts";
 import { type CompletionNames, readAnswer } from "./answer.ts";
 import type { DecodedRequest, Dispatched } from "./dispatch.ts";
 import type { Stopping } from "./stopping.ts";
@@ -8,254 +12,274 @@ import { ChunkTranslator, type StreamObservation, wholeAsChunk } from "./stream-
 
 export interface RelayOptions {
   request: DecodedRequest;
-  /** The engine's response, perhaps still on its way. */
-  source: Promise<Dispatched>;
+  /** The engine's response, perhaps still on its way; rejects when none came. */
+  source: Promise<Dispatched> | Dispatched;
   completion: CompletionNames;
+  /** Silence towards the client after which it gets a comment. */
   heartbeatMs: number;
   renderError(error: GatewayError): string;
-  /** Called with what was seen so far, before the client gets a piece of it that is not the last. */
+  /** Called with what was seen so far, before the client gets a piece of it that is not the last. Must be cheap. */
   onPiece(observed: StreamObservation): void;
-  /** Called with each event for the client, where somebody keeps the answer. */
-  record: ((event: string) => void) | undefined;
-  /** Called once, before the client gets the end: without an error when the stream was delivered whole. */
-  onEnd(observed: StreamObservation, error: unknown): void;
-  /** The client's side: aborted when it left. */
-  signal: AbortSignal;
+  /** Called with events for the client, where somebody keeps the answer. */
+  record: ((events: string) => void) | undefined;
+  /**
+   * Called once, before the client gets the end: without an error when the stream was delivered whole. What is still to
+   * be sent waits for what it returns.
+   */
+  onEnd(observed: StreamObservation, error: unknown): Promise<void>;
+  /** The client's side: cancelled when it left. */
+  left: Cancellation;
   stopping: Stopping;
-  /** Stops the engine's work. */
+  /** Stops the engine's work while its response is still on its way. */
   abort(): void;
 }
 
-const encoder = new TextEncoder();
-const keepAlive = encoder.encode(": keep-alive\n\n");
+const keepAlive = ": keep-alive\n\n";
 const jsonType = /^application\/json\b/i;
 const doneMark = "[DONE]";
-const heartbeat = Symbol("heartbeat");
 /** After `[DONE]` the rest of the connection is read this long, so that it can be used again. */
 const drainMs = 1_000;
 /** A client that takes nothing for this long is cut off: what it holds back is a place at the model. */
 const stalledReaderMs = 60_000;
 
 /**
- * The client's side of the stream. It pulls: when the client does not read, the engine is not read. Errors become one
- * error event and the end without `[DONE]`; a heartbeat comment goes out whenever the engine is silent.
+ * Sends the engine's stream to the client. While the client is behind, the engine is not read. Errors become one error
+ * event and the end without `[DONE]`; a comment goes out whenever there was nothing to send for a while. May call
+ * `onEnd` before it returns.
  */
-export function relayStream(options: RelayOptions): ReadableStream<Uint8Array> {
-  const relay = new Relay(options);
-  return new ReadableStream<Uint8Array>(
-    { pull: (controller) => relay.pull(controller), cancel: () => relay.cancelled() },
-    { highWaterMark: 0 },
-  );
+export function relay(options: RelayOptions, client: ClientStream): void {
+  new Relay(options, client).start();
 }
 
-class Relay {
+class Relay implements BodySink {
   readonly #options: RelayOptions;
-  readonly #parser = new SseParser();
+  readonly #client: ClientStream;
+  readonly #reader = new SseReader();
   readonly #chunks: ChunkTranslator;
   #dispatched: Dispatched | undefined;
-  #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
-  #step: Promise<string> | undefined;
-  #silentMs = 0;
-  #waitMs = 0;
+  #firstByteSeen = false;
   #over = false;
-  /** An error behind events that arrived with it: those are delivered first. */
-  #deferred: unknown;
-  /** Monotonic milliseconds since which the client has not asked for more; undefined while it does. */
-  #unreadSinceMs: number | undefined = performance.now();
-  #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
-  readonly #stallCheck: ReturnType<typeof setInterval>;
+  /** Monotonic milliseconds of the last write, and of the moment from which on the client has been behind. */
+  #writtenAtMs = performance.now();
+  #behindSinceMs: number | undefined;
+  /** One for all that may have to happen later: looked at when it is due, and not moved by each chunk. */
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(options: RelayOptions) {
+  constructor(options: RelayOptions, client: ClientStream) {
     this.#options = options;
+    this.#client = client;
     this.#chunks = new ChunkTranslator(options.request, options.completion);
-    // A client may leave before the first pull, when nobody would cancel.
-    options.signal.addEventListener("abort", () => this.cancelled(), { once: true });
-    if (options.signal.aborted) queueMicrotask(() => this.cancelled());
-    options.stopping.add(this.#onStopping);
-    this.#stallCheck = setInterval(() => this.#checkStalled(), stalledReaderMs / 4);
   }
 
-  async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
-    this.#controller = controller;
-    this.#unreadSinceMs = undefined;
-    try {
-      await this.#pull(controller);
-    } finally {
-      this.#unreadSinceMs = performance.now();
+  start(): void {
+    const { source, left, stopping, heartbeatMs } = this.#options;
+    this.#client.onDrain = () => this.#caughtUp();
+    this.#timer = setTimeout(onTimer, Math.min(heartbeatMs, stalledReaderMs), this);
+    left.onCancel(this.#leave);
+    if (!this.#over) stopping.add(this.#stop);
+    if (!(source instanceof Promise)) this.#begin(source);
+    else {
+      source.then(
+        (dispatched) => this.#begin(dispatched),
+        (error) => this.fail(error),
+      );
     }
   }
 
-  async #pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
-    if (!this.#step) {
-      this.#step = this.#next();
-      // Between two pulls, and after the client left, nobody waits for it.
-      this.#step.catch(() => {});
+  data(bytes: Uint8Array): void {
+    // What comes behind the end only has to leave the connection.
+    if (this.#over) return;
+    if (!this.#firstByteSeen) {
+      this.#firstByteSeen = true;
+      this.#dispatched?.firstByte();
     }
+    let events = "";
+    let done = false;
     try {
-      const outcome = await this.#orHeartbeat(this.#step);
-      if (outcome === heartbeat) {
-        this.#checkIdle();
-        controller.enqueue(keepAlive);
-        return;
+      this.#reader.feed(byteTextOf(bytes));
+      while (!done) {
+        events += this.#chunks.takeAlike(this.#reader);
+        const start = this.#reader.betweenEvents ? this.#reader.position : -1;
+        const data = this.#reader.next();
+        if (data === undefined) break;
+        if (data === doneMark) done = true;
+        else events += this.#translate(data, start);
       }
-      this.#step = undefined;
-      this.#silentMs = 0;
-      if (outcome === "") return controller.close();
-      controller.enqueue(encoder.encode(outcome));
-      if (this.#over) controller.close();
+      if (!done && events !== "") this.#options.onPiece(this.#chunks.observed);
     } catch (error) {
-      this.#fail(controller, error);
-    }
-  }
-
-  cancelled(): void {
-    if (this.#over) return;
-    this.#finish(new DOMException("The client left", "AbortError"));
-    this.#options.abort();
-  }
-
-  readonly #onStopping = (): void => {
-    if (this.#controller) this.#fail(this.#controller, stoppingError());
-    else this.cancelled();
-  };
-
-  #checkStalled(): void {
-    if (this.#unreadSinceMs === undefined || performance.now() - this.#unreadSinceMs < stalledReaderMs) return;
-    this.cancelled();
-    this.#controller?.error(new DOMException("The client stopped reading", "TimeoutError"));
-  }
-
-  async #orHeartbeat(step: Promise<string>): Promise<string | typeof heartbeat> {
-    const idleMs = this.#dispatched?.deployment.engine.idleTimeoutMs ?? Number.POSITIVE_INFINITY;
-    this.#waitMs = Math.min(this.#options.heartbeatMs, Math.max(1, idleMs - this.#silentMs));
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const silence = new Promise<typeof heartbeat>((resolve) => {
-      timer = setTimeout(resolve, this.#waitMs, heartbeat);
-    });
-    try {
-      return await Promise.race([step, silence]);
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-
-  #checkIdle(): void {
-    this.#silentMs += this.#waitMs;
-    const limit = this.#dispatched?.deployment.engine.idleTimeoutMs;
-    if (limit !== undefined && this.#silentMs >= limit) {
-      throw new GatewayError("upstream_timeout", "The model server stopped sending in the middle of the answer.");
-    }
-  }
-
-  #fail(controller: ReadableStreamDefaultController<Uint8Array>, error: unknown): void {
-    if (this.#over) return;
-    if (this.#options.signal.aborted) {
-      this.cancelled();
+      this.#break(error, events);
       return;
     }
+    if (done) {
+      this.#complete(events);
+    } else if (events !== "") {
+      this.#options.record?.(decodeByteText(events));
+      this.#write(events);
+    }
+  }
+
+  end(): void {
+    if (this.#over) {
+      this.#drained();
+      return;
+    }
+    let events = "";
+    try {
+      const data = this.#reader.end();
+      if (data !== undefined && data !== doneMark) events = this.#translate(data, -1);
+      // Some servers forget the mark; the reason for which generation ended proves as much.
+      if (data !== doneMark && !this.#chunks.finishSeen) throw closedEarly();
+    } catch (error) {
+      this.#break(error, events);
+      return;
+    }
+    this.#complete(events);
+  }
+
+  fail(error: unknown): void {
+    if (this.#over) this.#drained();
+    else this.#break(error, "");
+  }
+
+  /** Does what is due: a heartbeat, the end of a stalled stream, or of what is read for the connection's sake. */
+  onTimer(): void {
+    const nowMs = performance.now();
+    let dueMs: number;
+    if (this.#over) {
+      this.#dispatched?.response.body.cancel();
+      return;
+    }
+    if (this.#behindSinceMs === undefined) {
+      dueMs = this.#writtenAtMs + this.#options.heartbeatMs - nowMs;
+      // A timer may come a moment early.
+      if (dueMs < 1) {
+        this.#write(keepAlive);
+        dueMs = this.#options.heartbeatMs;
+      }
+    } else {
+      dueMs = this.#behindSinceMs + stalledReaderMs - nowMs;
+      if (dueMs < 1) {
+        this.#cutOff();
+        return;
+      }
+    }
+    // A write may have ended it.
+    if (!this.#over) this.#timer = setTimeout(onTimer, Math.min(dueMs, stalledReaderMs), this);
+  }
+
+  #begin(dispatched: Dispatched): void {
+    const { response } = dispatched;
+    if (this.#over) {
+      // It came for a client that had left.
+      dispatched.done(false);
+      response.body.cancel();
+      return;
+    }
+    this.#dispatched = dispatched;
+    // Some servers ignore `stream: true`, and some report errors with status 200.
+    if (jsonType.test(response.headers.get("content-type") ?? "")) {
+      this.#wholeAnswer(dispatched).catch((error) => this.fail(error));
+      return;
+    }
+    response.body.flow(this);
+    if (this.#behindSinceMs !== undefined && !this.#over) response.body.pause();
+  }
+
+  async #wholeAnswer(dispatched: Dispatched): Promise<void> {
+    const { request, completion, left } = this.#options;
+    const { text } = await readAnswer(request, dispatched, completion, left);
+    if (!this.#over) this.#complete(this.#translate(encodeByteText(wholeAsChunk(text)), -1));
+  }
+
+  /** `start`: where the event began in the reader's text, where all of it stands there; else -1. */
+  #translate(data: string, start: number): string {
+    const { text, position } = this.#reader;
+    const raw = start < 0 ? undefined : text.slice(start, position);
+    return this.#chunks.translate(data, raw, this.#dispatched?.deployment.engine);
+  }
+
+  #write(bytes: string): void {
+    this.#writtenAtMs = performance.now();
+    if (this.#client.write(bytes) || this.#over || this.#behindSinceMs !== undefined) return;
+    this.#behindSinceMs = this.#writtenAtMs;
+    this.#dispatched?.response.body.pause();
+  }
+
+  #caughtUp(): void {
+    if (this.#over || this.#behindSinceMs === undefined) return;
+    this.#behindSinceMs = undefined;
+    this.#dispatched?.response.body.resume();
+  }
+
+  /** `events` are the last ones. */
+  #complete(events: string): void {
+    const last = events + this.#chunks.ending();
+    this.#options.record?.(decodeByteText(last));
+    this.#finish(undefined, last);
+  }
+
+  /** `events` came before the error, and are delivered before it. */
+  #break(error: unknown, events: string): void {
     const shown =
       error instanceof GatewayError
         ? error
         : new GatewayError("upstream_error", "The model server broke off in the middle of the answer.", {
             cause: error,
           });
-    this.#finish(shown);
-    this.#options.abort();
-    try {
-      controller.enqueue(encoder.encode(`data: ${this.#options.renderError(shown)}\n\n`));
-      controller.close();
-    } catch {
-      // The client is gone as well: nobody is left to tell.
-    }
+    if (events !== "") this.#options.record?.(decodeByteText(events));
+    this.#finish(shown, `${events}data: ${encodeByteText(this.#options.renderError(shown))}\n\n`);
   }
 
-  /** Text of at least one event for the client; sets #over with the last. */
-  async #next(): Promise<string> {
-    if (!this.#reader) {
-      this.#dispatched = await this.#options.source;
-      const { body, headers } = this.#dispatched.response;
-      if (this.#over) return "";
-      // Some servers ignore `stream: true`, and some report errors with status 200.
-      if (jsonType.test(headers.get("content-type") ?? "")) return await this.#wholeAnswer(this.#dispatched);
-      if (!body) throw new GatewayError("upstream_error", "The model server sent an empty answer.");
-      this.#reader = body.getReader();
-    }
-    for (;;) {
-      if (this.#deferred !== undefined) throw this.#deferred;
-      const { value, done } = await this.#reader.read();
-      if (this.#over) return "";
-      this.#dispatched?.firstByte();
-      this.#silentMs = 0;
-      const text = this.#translate(done ? undefined : value);
-      if (this.#over) void drain(this.#reader);
-      else if (text !== "") this.#options.onPiece(this.#chunks.observed);
-      if (text !== "") return text;
-    }
+  readonly #leave = (): void => {
+    if (!this.#over) this.#finish(new DOMException("The client left", "AbortError"), undefined);
+  };
+
+  readonly #stop = (): void => {
+    if (!this.#over) this.#break(stoppingError(), "");
+  };
+
+  #cutOff(): void {
+    this.#finish(new DOMException("The client stopped reading", "AbortError"), undefined);
+    this.#client.abort();
   }
 
-  async #wholeAnswer(dispatched: Dispatched): Promise<string> {
-    const { request, completion } = this.#options;
-    const { text } = await readAnswer(request, dispatched, completion);
-    if (this.#over) return "";
-    return this.#event(wholeAsChunk(text)) + this.#event(doneMark);
-  }
-
-  /** What a piece of the engine's stream, or its end, tells the client. */
-  #translate(bytes: Uint8Array | undefined): string {
-    let text = "";
-    try {
-      for (const event of bytes ? this.#parser.push(bytes) : this.#parser.end()) {
-        text += this.#event(event);
-        if (this.#over) return text;
-      }
-      return bytes ? text : text + this.#endWithoutDone();
-    } catch (error) {
-      if (text === "") throw error;
-      this.#deferred = error;
-      return text;
-    }
-  }
-
-  #event(data: string): string {
-    if (data !== doneMark) {
-      const event = this.#chunks.translate(data, this.#dispatched?.deployment.engine);
-      if (event !== "") this.#options.record?.(event);
-      return event;
-    }
-    const text = this.#chunks.ending();
-    this.#options.record?.(text);
-    this.#finish(undefined);
-    return text;
-  }
-
-  /** Some servers forget the mark; the reason for which generation ended proves as much. */
-  #endWithoutDone(): string {
-    if (this.#chunks.finishSeen) return this.#event(doneMark);
-    throw new GatewayError("upstream_error", "The model server closed the connection in the middle of the answer.");
-  }
-
-  #finish(error: unknown): void {
-    if (this.#over) return;
+  /** `last` goes to the client once the end is on record; undefined where nobody is there to read it. */
+  #finish(error: unknown, last: string | undefined): void {
+    const options = this.#options;
+    const dispatched = this.#dispatched;
     this.#over = true;
-    clearInterval(this.#stallCheck);
-    this.#options.stopping.remove(this.#onStopping);
-    if (this.#dispatched) this.#dispatched.done(error instanceof GatewayError);
-    else this.#letGo();
-    // Aborting the request alone tells a body nothing that nobody is reading at the moment.
-    if (error !== undefined) void this.#reader?.cancel().catch(() => {});
-    this.#options.onEnd(this.#chunks.observed, error);
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    options.left.off(this.#leave);
+    options.stopping.remove(this.#stop);
+    // First: what nobody waits for any more says nothing of how long an engine takes.
+    if (error !== undefined) options.abort();
+    dispatched?.done(error instanceof GatewayError);
+    if (error !== undefined) dispatched?.response.body.cancel();
+    else if (dispatched) this.#drain(dispatched);
+    const recorded = options.onEnd(this.#chunks.observed, error);
+    if (last === undefined) return;
+    const end = () => {
+      this.#client.write(last);
+      this.#client.end();
+    };
+    recorded.then(end, end);
   }
 
-  /** An answer that came, or will come, for a client that never read it. */
-  #letGo(): void {
-    this.#options.source.then(
-      ({ done, response }) => {
-        done(false);
-        void response.body?.cancel().catch(() => {});
-      },
-      () => {},
-    );
+  #drain({ response }: Dispatched): void {
+    if (this.#behindSinceMs !== undefined) response.body.resume();
+    this.#timer = setTimeout(onTimer, drainMs, this);
   }
+
+  #drained(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+}
+
+/** A closure for each stream would do the same at the cost of its memory. */
+function onTimer(relay: Relay): void {
+  relay.onTimer();
 }
 
 export function stoppingError(): GatewayError {
@@ -264,13 +288,6 @@ export function stoppingError(): GatewayError {
   });
 }
 
-async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
-  const timer = setTimeout(() => void reader.cancel().catch(() => {}), drainMs);
-  try {
-    while (!(await reader.read()).done);
-  } catch {
-    // The answer is complete: how its connection ends is of no interest.
-  } finally {
-    clearTimeout(timer);
-  }
+function closedEarly(): GatewayError {
+  return new GatewayError("upstream_error", "The model server closed the connection in the middle of the answer.");
 }

@@ -15,7 +15,6 @@ beforeEach(() => {
 function engine(name: string): Engine {
   return {
     name,
-    idleTimeoutMs: 1_000,
     redact: (text) => text,
     send: () => Promise.reject(new Error("not used")),
     models: async () => [],

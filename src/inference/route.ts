@@ -28,9 +28,10 @@ export class Router {
     return restUntilMs > 0 && restUntilMs > this.#clock.monotonicMs();
   }
 
-  order(model: Model): Deployment[] {
+  order({ deployments }: Model): readonly Deployment[] {
+    if (deployments.length < 2) return deployments;
     const now = this.#clock.monotonicMs();
-    const ranked = model.deployments.map((deployment) => {
+    const ranked = deployments.map((deployment) => {
       const load = this.#load(deployment.engine);
       return {
         deployment,

@@ -1,4 +1,6 @@
 // The way of an inference request: authorize, admit, route, send, relay, settle.
+import { Cancellation } from "../domain/cancellation.ts";
+import type { ClientStream } from "../domain/client-stream.ts";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { LimitStatus } from "../domain/limits.ts";
@@ -10,13 +12,13 @@ import type { Admitted, Admitter } from "../policy/admit.ts";
 import { requireModel } from "../policy/authorize.ts";
 import { usageBounds } from "../policy/believable-usage.ts";
 import { Meter } from "../policy/meter.ts";
-import { readAnswer } from "./answer.ts";
+import { type Answer, readAnswer } from "./answer.ts";
 import type { Capacity } from "./capacity.ts";
 import type { Catalog } from "./catalog.ts";
 import { type ChatRecorder, recorderFor } from "./chat-recorder.ts";
-import { type DecodedRequest, type Dispatched, dispatch } from "./dispatch.ts";
+import { type DecodedRequest, type Dispatched, dispatch, type Sender } from "./dispatch.ts";
 import { factsOf, type RequestFacts, requireContext } from "./facts.ts";
-import { relayStream, stoppingError } from "./relay.ts";
+import { type RelayOptions, relay, stoppingError } from "./relay.ts";
 import type { Router } from "./route.ts";
 import type { Stopping } from "./stopping.ts";
 import { streamUsage } from "./stream-chunks.ts";
@@ -25,8 +27,8 @@ export interface InferenceCall {
   request: DecodedRequest;
   principal: Principal;
   requestId: string;
-  /** Aborted when the client leaves. */
-  signal: AbortSignal;
+  /** Cancelled when the client leaves. */
+  left: Cancellation;
   /** An error as the text of its JSON body. */
   renderError(error: GatewayError): string;
   /** Called once it is decided whether the request is admitted, before anything is answered. */
@@ -55,9 +57,10 @@ export interface InferenceDeps {
   heartbeatMs: number;
 }
 
-/** Either JSON text or a stream of events. Throws a GatewayError while nothing was answered yet. */
-export type InferenceAnswer = string | ReadableStream<Uint8Array>;
+/** Either JSON, or what sends a stream of events to the client. */
+export type InferenceAnswer = string | Uint8Array | ((client: ClientStream) => void);
 
+/** Throws a GatewayError while nothing was answered yet. */
 export async function run(call: InferenceCall, deps: InferenceDeps): Promise<InferenceAnswer> {
   const { request, principal } = call;
   if (deps.stopping.begun) throw stoppingError();
@@ -67,7 +70,8 @@ export async function run(call: InferenceCall, deps: InferenceDeps): Promise<Inf
   requireContext(model, request);
   const facts = factsOf(request);
   const recorder = recorderFor(principal, request, deps.chatWriter);
-  const admitted = await deps.admitter.admit(principal, { model, ...facts }, call.onLimits);
+  const admission = deps.admitter.admit(principal, { model, ...facts }, call.onLimits);
+  const admitted = admission instanceof Promise ? await admission : admission;
   const open = new OpenRequest(call, deps, { model, facts, recorder, admitted });
   return request.stream ? open.stream() : open.whole();
 }
@@ -81,16 +85,18 @@ interface AdmittedRequest {
 }
 
 /** A request from its admission to its end; every way out of it settles, once. */
-class OpenRequest {
+class OpenRequest implements Sender {
+  readonly requestId: string;
+  readonly accountId: string;
+  readonly recording: boolean;
+  readonly cancellation = new Cancellation();
   readonly #call: InferenceCall;
   readonly #deps: InferenceDeps;
   readonly #model: Model;
   readonly #facts: RequestFacts;
   readonly #createdAt: number;
-  readonly #stop = new AbortController();
   readonly #meter: Meter;
   readonly #recorder: ChatRecorder | undefined;
-  readonly #source: Promise<Dispatched>;
   #dispatched: Dispatched | undefined;
   /** Whether an engine was asked: what was never sent costs nothing. */
   #sent = false;
@@ -100,10 +106,14 @@ class OpenRequest {
 
   constructor(call: InferenceCall, deps: InferenceDeps, { model, facts, recorder, admitted }: AdmittedRequest) {
     const { request, principal } = call;
+    this.requestId = call.requestId;
+    this.accountId = principal.account.id;
+    this.recording = recorder !== undefined;
     this.#call = call;
     this.#deps = deps;
     this.#model = model;
     this.#facts = facts;
+    this.#recorder = recorder;
     this.#createdAt = deps.clock.nowSeconds();
     this.#meter = new Meter({
       ledger: deps.ledger,
@@ -124,55 +134,75 @@ class OpenRequest {
       price: model.price,
       bounds: usageBounds(model, facts),
     });
-    call.signal.addEventListener("abort", this.#abort, { once: true });
-    if (call.signal.aborted) this.#abort();
+    call.left.onCancel(this.#abort);
     deps.stopping.add(this.#stopServing);
-    this.#recorder = recorder;
-    this.#source = dispatch(
-      request,
-      model,
-      {
-        router: deps.router,
-        capacity: deps.capacity,
-        clock: deps.clock,
-        requestId: call.requestId,
-        accountId: principal.account.id,
-        recording: recorder !== undefined,
-        modelNow: () => deps.catalog.find(request.model),
-        onWaited: (ms) => {
-          this.#queueMs += ms;
-        },
-        onSend: () => {
-          this.#sent = true;
-        },
-      },
-      this.#stop.signal,
-    );
-    // It may fail while a silent stream is open that nobody reads.
-    this.#source.then(
-      (dispatched) => {
-        this.#dispatched = dispatched;
-      },
-      () => {},
-    );
   }
 
-  async stream(): Promise<ReadableStream<Uint8Array>> {
-    const { request, signal, renderError } = this.#call;
+  modelNow(): Model | undefined {
+    return this.#deps.catalog.find(this.#call.request.model);
+  }
+
+  waited(ms: number): void {
+    this.#queueMs += ms;
+  }
+
+  sending(): void {
+    this.#sent = true;
+  }
+
+  async whole(): Promise<string | Uint8Array> {
     try {
-      await settledOrSilent(this.#source, this.#deps.heartbeatMs);
+      const { body, text, usage } = await this.#answer(await this.#dispatch());
+      this.#recorder?.addWhole(text);
+      await this.#end("completed", usage, undefined);
+      return body;
     } catch (error) {
-      throw this.#endWithoutAnswer(error);
+      throw await this.#endWithoutAnswer(error);
     }
-    const estimatedPrompt = () => this.#facts.promptTokens;
+  }
+
+  async stream(): Promise<(client: ClientStream) => void> {
+    const source = this.#dispatch();
+    // It may fail while a silent stream is open that nobody reads.
+    source.catch(() => {});
+    try {
+      await settledOrSilent(source, this.#deps.heartbeatMs);
+    } catch (error) {
+      throw await this.#endWithoutAnswer(error);
+    }
     // From here on the relay tells the client itself when the server ends.
     this.#deps.stopping.remove(this.#stopServing);
-    return relayStream({
+    return (client) => this.#relay(this.#dispatched ?? source, client);
+  }
+
+  /** Once the request is on the ledger. */
+  async #dispatch(): Promise<Dispatched> {
+    await this.#meter.begun;
+    const { request } = this.#call;
+    this.#dispatched = await dispatch(request, this.#model, this.#deps, this);
+    return this.#dispatched;
+  }
+
+  async #answer(dispatched: Dispatched): Promise<Answer> {
+    let failed = true;
+    try {
+      const answer = await readAnswer(this.#call.request, dispatched, this.#completion(), this.cancellation);
+      failed = false;
+      return answer;
+    } finally {
+      dispatched.done(failed && !this.#call.left.cancelled);
+    }
+  }
+
+  #relay(source: Dispatched | Promise<Dispatched>, client: ClientStream): void {
+    const { request, left, renderError } = this.#call;
+    const estimatedPrompt = () => this.#facts.promptTokens;
+    const options: RelayOptions = {
       request,
-      source: this.#source,
+      source,
       completion: this.#completion(),
       heartbeatMs: this.#deps.heartbeatMs,
-      signal,
+      left,
       stopping: this.#deps.stopping,
       renderError,
       abort: this.#abort,
@@ -181,31 +211,16 @@ class OpenRequest {
         const soFar = this.#facts.promptTokens + observed.deliveredPieces;
         this.#meter.delivered(soFar, () => streamUsage(estimatedPrompt, observed, false));
       },
-      record: this.#recorder && ((event) => this.#recorder?.add(event)),
-      onEnd: (observed, error) => {
-        if (error !== undefined && observed.deliveredBytes === 0 && !observed.reported) this.#endWithoutAnswer(error);
-        else this.#end(outcomeOf(error, signal), streamUsage(estimatedPrompt, observed, error === undefined), error);
+      record: this.#recorder && ((events) => this.#recorder?.add(events)),
+      onEnd: async (observed, error) => {
+        if (error !== undefined && observed.deliveredBytes === 0 && !observed.reported) {
+          await this.#endWithoutAnswer(error);
+        } else {
+          await this.#end(outcomeOf(error, left), streamUsage(estimatedPrompt, observed, error === undefined), error);
+        }
       },
-    });
-  }
-
-  async whole(): Promise<string> {
-    const { request, signal } = this.#call;
-    try {
-      const dispatched = await this.#source;
-      let failed = true;
-      try {
-        const answer = await readAnswer(request, dispatched, this.#completion());
-        failed = false;
-        this.#recorder?.addWhole(answer.text);
-        this.#end("completed", answer.usage, undefined);
-        return answer.text;
-      } finally {
-        dispatched.done(failed && !signal.aborted);
-      }
-    } catch (error) {
-      throw this.#endWithoutAnswer(error);
-    }
+    };
+    relay(options, client);
   }
 
   /** What of an answer is ours; a completion that is kept needs an id that no engine can repeat. */
@@ -219,29 +234,29 @@ class OpenRequest {
     };
   }
 
-  readonly #abort = (): void => this.#stop.abort();
+  readonly #abort = (): void => this.cancellation.cancel();
   readonly #stopServing = (): void => {
-    this.#stopped = !this.#call.signal.aborted;
-    this.#stop.abort(stoppingError());
+    this.#stopped = !this.#call.left.cancelled;
+    this.cancellation.cancel(stoppingError());
   };
 
   /**
    * A failure before the first token costs nothing; a client that leaves pays for the prompt that was read for it. Gives
    * the error for the client.
    */
-  #endWithoutAnswer(thrown: unknown): unknown {
-    const { signal } = this.#call;
+  async #endWithoutAnswer(thrown: unknown): Promise<unknown> {
     const error = this.#stopped ? stoppingError() : thrown;
-    const outcome = this.#stopped ? "failed" : outcomeOf(error, signal);
+    const outcome = this.#stopped ? "failed" : outcomeOf(error, this.#call.left);
     const promptTokens = outcome === "cancelled" && this.#sent ? this.#facts.promptTokens : 0;
-    this.#end(outcome, { promptTokens, completionTokens: 0, estimated: true }, error);
+    await this.#end(outcome, { promptTokens, completionTokens: 0, estimated: true }, error);
     return error;
   }
 
-  #end(outcome: UsageOutcome, reported: TokenUsage, error: unknown): void {
-    this.#call.signal.removeEventListener("abort", this.#abort);
+  /** Resolves when the end may be shown: it is on the ledger. */
+  #end(outcome: UsageOutcome, reported: TokenUsage, error: unknown): Promise<void> {
+    this.#call.left.off(this.#abort);
     this.#deps.stopping.remove(this.#stopServing);
-    const usage = this.#meter.settle({
+    const { usage, kept } = this.#meter.settle({
       outcome,
       usage: reported,
       errorCode: error instanceof GatewayError ? error.code : null,
@@ -255,6 +270,7 @@ class OpenRequest {
       this.#recorder?.keep(this.#createdAt, usage);
     }
     this.#call.onEnd({ outcome, usage, error });
+    return kept;
   }
 }
 
@@ -274,9 +290,9 @@ async function settledOrSilent(source: Promise<unknown>, silentMs: number): Prom
   }
 }
 
-function outcomeOf(error: unknown, signal: AbortSignal): UsageOutcome {
+function outcomeOf(error: unknown, left: Cancellation): UsageOutcome {
   if (error === undefined) return "completed";
-  return signal.aborted || (error instanceof DOMException && error.name === "AbortError") ? "cancelled" : "failed";
+  return left.cancelled || (error instanceof DOMException && error.name === "AbortError") ? "cancelled" : "failed";
 }
 
 const capabilityOf = { chat: "chat", completion: "completion", embedding: "embeddings" } as const;

@@ -18,8 +18,10 @@ export class Stopping {
     }
   }
 
+  /** `listener` is called at once where it has begun. */
   add(listener: () => void): void {
-    this.#listeners.add(listener);
+    if (this.#begun) listener();
+    else this.#listeners.add(listener);
   }
 
   remove(listener: () => void): void {

@@ -1,9 +1,12 @@
 // Makes of each chunk that an engine streams what the client was promised, and counts what passes.
+import { decodeByteText, detachedByteText, encodeByteText } from "../domain/byte-text.ts";
 import type { Engine } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { editObject, scanObject } from "../domain/json-text.ts";
+import type { SseReader } from "../domain/sse.ts";
 import type { TokenUsage } from "../domain/usage.ts";
 import type { CompletionNames } from "./answer.ts";
+import { type ChunkFrame, ChunkTemplate, stringEnd } from "./chunk-template.ts";
 import { type DecodedRequest, publicMessage } from "./dispatch.ts";
 import {
   deliveredBytes,
@@ -35,7 +38,22 @@ interface StreamedChoice {
   finish_reason?: unknown;
 }
 
+interface Rendered {
+  /** Text of the event for the client. */
+  event: string;
+  /** Whether the choices were written anew, and not kept as the engine wrote them. */
+  rewritten: boolean;
+}
+
 const usageNull = ',"usage":null}';
+/** Texts that grow from chunk to chunk, where one that is not empty is the first to look for. */
+const growing = /"(?:content|text|reasoning_content|reasoning|arguments)": ?"(?!")/;
+/** Stand for a chunk's text while it is found out what becomes of the rest. */
+const probes = ["~headrace-text~", "~headrace-other-text~"] as const;
+/** Templates made before one has been of use; what a stream of changing chunks loses in vain. */
+const templateTrials = 4;
+/** Each chunk that a template spared earns this part of another one. */
+const trialsPerHit = 0.5;
 
 /**
  * Keeps the engine's bytes, except: the public model id, members that every client expects, the role of each choice's
@@ -48,9 +66,11 @@ export class ChunkTranslator {
   readonly #request: DecodedRequest;
   readonly #names: CompletionNames;
   readonly #wantsUsage: boolean;
-  readonly #roleSent = new Set<unknown>();
+  #rolesSent: Set<unknown> | undefined;
   #usageText: string | undefined;
   #lastChunk: { id: unknown; created: unknown } | undefined;
+  #template: ChunkTemplate | undefined;
+  #trials = templateTrials;
 
   constructor(request: DecodedRequest, names: CompletionNames) {
     this.#request = request;
@@ -60,16 +80,34 @@ export class ChunkTranslator {
   }
 
   /**
-   * The event for the client, or nothing. Throws `upstream_error` for what is no chunk, and for the engine's own error
-   * event; `engine` hides its credentials in it.
+   * What the client gets of the events that are next and like the one before, but for their text; nothing where the next
+   * one has to be translated.
    */
-  translate(received: string, engine: Engine | undefined): string {
-    const chunk = parseChunk(received);
-    // JSON over several data lines: one line has to do for clients that read line by line.
-    const data = received.includes("\n") ? JSON.stringify(chunk) : this.#withoutUsageNull(received, chunk);
+  takeAlike(reader: SseReader): string {
+    const template = this.#template;
+    if (!template || !reader.betweenEvents) return "";
+    const { deliveredPieces } = this.observed;
+    const events = template.take(reader, this.observed);
+    if (events !== "") {
+      this.#trials = Math.min(
+        templateTrials,
+        this.#trials + (this.observed.deliveredPieces - deliveredPieces) * trialsPerHit,
+      );
+    }
+    return events;
+  }
+
+  /**
+   * The event for the client, or nothing, as byte text; `received` is the event's data as byte text, and `raw` the whole
+   * event where it came in one piece. Throws `upstream_error` for what is no chunk, and for the engine's own error event;
+   * `engine` hides its credentials in it.
+   */
+  translate(received: string, raw: string | undefined, engine: Engine | undefined): string {
+    const text = decodeByteText(received);
+    const chunk = parseChunk(text);
     // The second form is vLLM's.
     if ((chunk["error"] !== undefined && chunk["error"] !== null) || chunk["object"] === "error") {
-      const said = engine && publicMessage(data, engine);
+      const said = engine && publicMessage(text, engine);
       throw new GatewayError("upstream_error", said ?? "The model server failed in the middle of the answer.");
     }
     const usage = reportedUsage(chunk["usage"]);
@@ -80,12 +118,32 @@ export class ChunkTranslator {
     const { choices } = chunk;
     // Chunks without a choice break clients that did not ask for usage; the one with usage is made at the end.
     if (!Array.isArray(choices) || choices.length === 0) return "";
-    const roleAdded = this.#observe(choices);
+    this.#observe(choices);
     this.#lastChunk = { id: chunk["id"], created: chunk["created"] };
+    const { event } = this.#render(text, chunk, choices);
+    this.#template = undefined;
+    if (raw !== undefined && !usage && choices.length === 1) this.#learn(received, raw, choices[0]);
+    return encodeByteText(event);
+  }
+
+  #observe(choices: readonly unknown[]): void {
+    for (const choice of choices as StreamedChoice[]) {
+      if (typeof choice !== "object" || choice === null) throw malformed("a choice that is no object");
+      const bytes = deliveredBytes(choice);
+      this.observed.deliveredBytes += bytes;
+      if (bytes > 0) this.observed.deliveredPieces++;
+      if (choice.finish_reason) this.finishSeen = true;
+    }
+  }
+
+  #render(text: string, chunk: Chunk, choices: unknown[]): Rendered {
+    // JSON over several data lines: one line has to do for clients that read line by line.
+    const data = text.includes("\n") ? JSON.stringify(chunk) : this.#withoutUsageNull(text, chunk);
+    const rewritten = this.#complete(choices);
     const edits = this.#edits(chunk);
-    if (roleAdded) edits["choices"] = JSON.stringify(choices);
-    const text = Object.keys(edits).length === 0 ? data : editObject(data, scanObject(data), edits);
-    return `data: ${text}\n\n`;
+    if (rewritten) edits["choices"] = JSON.stringify(choices);
+    const edited = Object.keys(edits).length === 0 ? data : editObject(data, scanObject(data), edits);
+    return { event: `data: ${edited}\n\n`, rewritten };
   }
 
   /** The usage that we asked for makes most servers end every chunk with this: the common case needs no scan. */
@@ -96,31 +154,61 @@ export class ChunkTranslator {
   }
 
   /**
-   * Counts what the choices deliver. Gives each choice its index and its finish_reason (null until the last), and the
-   * first delta of each its role, where the engine left them out; says whether it did.
+   * Gives each choice its index and its finish_reason (null until the last), and the first delta of each its role, where
+   * the engine left them out; says whether it did.
    */
-  #observe(choices: unknown[]): boolean {
+  #complete(choices: readonly unknown[]): boolean {
     let changed = false;
     for (const [position, choice] of (choices as StreamedChoice[]).entries()) {
-      if (typeof choice !== "object" || choice === null) throw malformed("a choice that is no object");
-      const bytes = deliveredBytes(choice);
-      this.observed.deliveredBytes += bytes;
-      if (bytes > 0) this.observed.deliveredPieces++;
-      if (choice.finish_reason) this.finishSeen = true;
       if (choice.finish_reason === undefined || choice.index === undefined) {
         choice.finish_reason ??= null;
         choice.index ??= position;
         changed = true;
       }
       const { delta, index } = choice;
-      if (typeof delta !== "object" || delta === null || this.#roleSent.has(index)) continue;
-      this.#roleSent.add(index);
+      if (typeof delta !== "object" || delta === null || this.#rolesSent?.has(index)) continue;
+      this.#rolesSent ??= new Set();
+      this.#rolesSent.add(index);
       if (delta["role"] === undefined) {
         choice.delta = { role: "assistant", ...delta };
         changed = true;
       }
     }
     return changed;
+  }
+
+  /**
+   * Keeps what becomes of all but the text of this chunk, for those that follow. One string of the JSON is put in the
+   * place of another: where that changes how much is delivered, any other string would be delivered there as well.
+   */
+  #learn(received: string, raw: string, choice: unknown): void {
+    if (this.#trials < 1) return;
+    const lead = raw.startsWith("data: ") ? 6 : 5;
+    const lineEnds = raw.slice(lead + received.length);
+    if (!raw.startsWith(received, lead) || (lineEnds !== "\n\n" && lineEnds !== "\r\n\r\n")) return;
+    const found = growing.exec(received);
+    if (!found) return;
+    const start = found.index + found[0].length;
+    const end = stringEnd(received, start);
+    if (end < 0) return;
+    this.#trials--;
+    const value: unknown = JSON.parse(decodeByteText(received.slice(start - 1, end + 1)));
+    const bytes = deliveredBytes({ text: value });
+    // Of another length, or the place of it could not be told by what is delivered.
+    const probe = bytes === probes[0].length ? probes[1] : probes[0];
+    const text = decodeByteText(received.slice(0, start) + probe + received.slice(end));
+    const chunk = parseChunk(text);
+    const choices = chunk.choices as unknown[];
+    const otherBytes = deliveredBytes(choices[0]) - probe.length;
+    if (bytes + otherBytes !== deliveredBytes(choice)) return;
+    const { event, rewritten } = this.#render(text, chunk, choices);
+    const sent = encodeByteText(event);
+    const at = sent.indexOf(probe);
+    if (at < 0 || sent.includes(probe, at + 1)) return;
+    this.#template = new ChunkTemplate(frameOf(raw, lead + start, lead + end), frameOf(sent, at, at + probe.length), {
+      keepsEscapes: !rewritten,
+      otherBytes,
+    });
   }
 
   #edits(chunk: Chunk): Record<string, string | null> {
@@ -137,9 +225,9 @@ export class ChunkTranslator {
     return edits;
   }
 
-  /** What the client gets at the end of a whole stream. */
+  /** What the client gets at the end of a whole stream, as byte text. */
   ending(): string {
-    return `${this.#wantsUsage ? this.#usageChunk() : ""}data: [DONE]\n\n`;
+    return `${this.#wantsUsage ? encodeByteText(this.#usageChunk()) : ""}data: [DONE]\n\n`;
   }
 
   #usageChunk(): string {
@@ -186,6 +274,10 @@ export function wholeAsChunk(text: string): string {
     message ? { ...choice, delta: message } : choice;
   const name = object === "chat.completion" ? "chat.completion.chunk" : object;
   return JSON.stringify({ ...rest, object: name, choices: choices.map(asDelta) });
+}
+
+function frameOf(event: string, textStart: number, textEnd: number): ChunkFrame {
+  return { before: detachedByteText(event.slice(0, textStart)), after: detachedByteText(event.slice(textEnd)) };
 }
 
 function parseChunk(data: string): Chunk {

@@ -52,8 +52,9 @@ export function estimateDelivered(bytes: number, pieces: number): number {
 
 /** Prompt tokens estimated from all of a request that a model is shown: texts, calls, tools, schemas, media. */
 export function estimatePromptTokens(request: Readonly<Record<string, unknown>>): number {
-  const prompt = request["messages"] ?? request["prompt"] ?? request["input"];
-  return countTokens(prompt) + shownAsJson.reduce((sum, name) => sum + countJson(request[name]), 0);
+  let tokens = countTokens(request["messages"] ?? request["prompt"] ?? request["input"]);
+  for (const name of shownAsJson) tokens += countJson(request[name]);
+  return tokens;
 }
 
 /** Members beside the prompt that are put into it. */
@@ -66,8 +67,12 @@ function countJson(value: unknown): number {
 function countTokens(value: unknown): number {
   if (typeof value === "string") return estimateTokens(Buffer.byteLength(value));
   if (typeof value === "number") return 1;
-  if (Array.isArray(value)) return value.reduce<number>((sum, item) => sum + countTokens(item), 0);
   if (typeof value !== "object" || value === null) return 0;
+  if (Array.isArray(value)) {
+    let tokens = 0;
+    for (let i = 0; i < value.length; i++) tokens += countTokens(value[i]);
+    return tokens;
+  }
   const { content, text, type, tool_calls, function_call } = value as Record<string, unknown>;
   const isMedia = typeof type === "string" && !textParts.has(type);
   return (

@@ -31,18 +31,19 @@ export class Admitter {
     this.#lengths = lengths;
   }
 
-  /** Throws the refusal. `onStatus` is told the state of the limits either way: it belongs into the answer's headers. */
-  async admit(
+  /**
+   * Throws the refusal, or rejects with it. `onStatus` is told the state of the limits either way: it belongs into the
+   * answer's headers. A promise only where a quota's usage must be read first.
+   */
+  admit(
     principal: Pick<Principal, "limits">,
     size: RequestSize,
     onStatus: (status: LimitStatus) => void,
-  ): Promise<Admitted> {
-    const answer = this.#limits.admit(principal.limits, this.#reservation(size));
-    // Only a quota whose usage must be read first makes it wait.
-    const admission = answer instanceof Promise ? await answer : answer;
-    onStatus(admission.status);
-    if ("refusal" in admission) throw admission.refusal;
-    return admission;
+  ): Admitted | Promise<Admitted> {
+    const admission = this.#limits.admit(principal.limits, this.#reservation(size));
+    return admission instanceof Promise
+      ? admission.then((later) => admitted(later, onStatus))
+      : admitted(admission, onStatus);
   }
 
   /** An answer came to its own end; `completionTokens` is the mean length of its generations. */
@@ -60,14 +61,17 @@ export class Admitter {
     const most = roomForAnswer(model.context, promptTokens);
     const wanted = width * Math.min(maxCompletionTokens ?? this.#lengths.estimate(model.id), most);
     const least = maxCompletionTokens === undefined ? Math.min(wanted, width) : wanted;
-    const cost = (completionTokens: number) => nanoUsdOf({ promptTokens, completionTokens }, model.price) ?? 0;
-    return {
-      tokens: promptTokens + wanted,
-      nanoUsd: cost(wanted),
-      minTokens: promptTokens + least,
-      minNanoUsd: cost(least),
-    };
+    const nanoUsd = nanoUsdOf({ promptTokens, completionTokens: wanted }, model.price) ?? 0;
+    const minNanoUsd =
+      least === wanted ? nanoUsd : (nanoUsdOf({ promptTokens, completionTokens: least }, model.price) ?? 0);
+    return { tokens: promptTokens + wanted, nanoUsd, minTokens: promptTokens + least, minNanoUsd };
   }
+}
+
+function admitted(admission: Admission, onStatus: (status: LimitStatus) => void): Admitted {
+  onStatus(admission.status);
+  if ("refusal" in admission) throw admission.refusal;
+  return admission;
 }
 
 /** Tokens that fit the model's context behind the prompt. */

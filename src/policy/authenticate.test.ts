@@ -205,6 +205,32 @@ describe("a warm key", () => {
     expect([composed, first.limits === limits]).toEqual([1, true]);
   });
 
+  test("is refused where a cold one is: in the wrong form, beside another credential, in the wrong place", async () => {
+    const { authenticator } = await all.startProcess();
+    const [{ secret }, dev] = [await all.addKey(), await all.addKey("dev")];
+    const judged = (parts: Parameters<typeof presented>[0]) => outcome(parts, authenticator);
+    const right = [
+      { authorization: `Bearer ${secret}` },
+      { authorization: `bearer   ${secret}  ` },
+      { apiKey: secret },
+    ];
+    const wrong: [string, Parameters<typeof presented>[0]][] = [
+      ["authorization_not_bearer", { authorization: secret }],
+      ["authorization_not_bearer", { authorization: `Basic ${secret}` }],
+      ["authorization_not_bearer", { authorization: `Basic ${secret}`, apiKey: secret }],
+      ["two_credentials", { authorization: `Bearer ${secret}`, apiKey: dev.secret }],
+      ["malformed", { authorization: `Bearer ${secret}x` }],
+      ["malformed", { apiKey: `${secret} ` }],
+      ["dev_key_not_local", { apiKey: dev.secret, isLocal: () => false }],
+    ];
+    for (let round = 0; round < 2; round++) {
+      for (const parts of [...right, { authorization: `Bearer ${secret}`, apiKey: secret }, { apiKey: dev.secret }]) {
+        expect(await judged(parts)).toBe("accepted");
+      }
+      for (const [reason, parts] of wrong) expect([reason, await judged(parts)]).toEqual([reason, reason]);
+    }
+  });
+
   test("is found again after 100 others in a cache of 10, and costs one read then", async () => {
     const { authenticator, keySwitch } = await all.startProcess({ capacity: 10 });
     const { secret } = await all.addKey();

@@ -7,7 +7,7 @@ import { keyStatus, type Principal } from "../domain/principal.ts";
 import type { AccessTokens, Verification, VerifiedToken } from "./access-tokens.ts";
 import { type CachedChain, CredentialCache, type CredentialCacheOptions } from "./credential-cache.ts";
 import type { KeyActivity } from "./key-activity.ts";
-import { keyDigest } from "./key-digest.ts";
+import { keyDigest, memoryIndex } from "./key-digest.ts";
 import type { RefusalLog } from "./refusal-log.ts";
 
 /** What a request presents, and from where. */
@@ -32,6 +32,8 @@ export interface AuthenticatorOptions extends CredentialCacheOptions {
   clock: Clock;
 }
 
+/** Longer than any key. */
+const longestKey = 64;
 /** How long a store that could not be written is left alone. */
 const endAgainMs = 1_000;
 
@@ -68,6 +70,24 @@ export class Authenticator {
    * looked up.
    */
   authenticate(presented: PresentedCredentials): Principal | Promise<Principal> {
+    return this.#warm(presented) ?? this.#check(presented);
+  }
+
+  /** A key that is known well: only such that were found well-formed are remembered, so that is not asked again. */
+  #warm(presented: PresentedCredentials): Principal | Promise<Principal> | undefined {
+    const { authorization, apiKey } = presented;
+    let key = apiKey;
+    if (authorization !== null) key = !apiKey && authorization.startsWith("Bearer ") ? authorization.slice(7) : null;
+    if (key === null || key.length > longestKey || !key.startsWith("sk_")) return undefined;
+    const entry = this.#cache.warm(memoryIndex(key));
+    if (!entry) return undefined;
+    const environment = key.slice(3, key.indexOf("_", 3)) as Environment;
+    this.#requireRightPlace(environment, presented);
+    const admitted = this.#admit(entry, environment, presented);
+    return admitted instanceof Promise ? admitted : admitted.principal;
+  }
+
+  #check(presented: PresentedCredentials): Principal | Promise<Principal> {
     const { authorization, apiKey: header } = presented;
     const apiKey = header === "" ? null : header;
     const bearer = authorization === null ? undefined : /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
@@ -85,9 +105,9 @@ export class Authenticator {
     const environment = parseApiKey(key);
     if (environment === undefined) throw this.#refuse("malformed", presented);
     this.#requireRightPlace(environment, presented);
-    // Found by its HMAC under a secret pepper: how long the look-up takes tells nothing about any stored digest that an
-    // attacker, who cannot compute digests, could use. So no comparison here has to take constant time.
-    const entry = this.#cache.byDigest(keyDigest(key, this.#options.pepper));
+    // The store finds it by its HMAC under a secret pepper: how long the look-up takes tells nothing about any stored
+    // digest that an attacker, who cannot compute digests, could use. So no comparison here has to take constant time.
+    const entry = this.#cache.byKey(memoryIndex(key), () => keyDigest(key, this.#options.pepper));
     return andThen(entry, (found) =>
       andThen(this.#admit(found, environment, presented), (admitted) => admitted.principal),
     );
@@ -143,11 +163,13 @@ export class Authenticator {
     if (entry.expiresAt <= now) throw this.#refuse(endOf(entry, now, "expired"), presented, entry);
     if (entry.fault !== undefined) throw this.#refuse(entry.fault, presented, entry);
     if (entry.principal.environment !== environment) throw this.#refuse("environment", presented, entry);
-    const { clientAddress } = presented;
-    if (!entry.allowedIps.every((ranges) => rangesContain(ranges, clientAddress))) {
-      throw this.#refuse("address", presented, entry);
+    for (const ranges of entry.allowedIps) {
+      if (!rangesContain(ranges, presented.clientAddress)) throw this.#refuse("address", presented, entry);
     }
-    this.#options.activity.used(entry.chain.keys[0].id, now);
+    if (entry.usedAt !== now) {
+      entry.usedAt = now;
+      this.#options.activity.used(entry.chain.keys[0].id, now);
+    }
     return entry;
   }
 

@@ -19,7 +19,7 @@ export interface CredentialCacheOptions {
   /** How long entries hold while the store cannot be asked. */
   graceSeconds?: number;
   pollMs?: number;
-  /** Entries. */
+  /** Keys. */
   capacity?: number;
 }
 
@@ -35,12 +35,17 @@ export interface CachedChain {
   allowedIps: readonly (readonly IpRange[])[];
   /** Why the chain may not be used, whatever the time and the request. */
   fault: string | undefined;
+  /** Unix seconds of the last use that was told to the key's activity. */
+  usedAt: number;
 }
 
-type Lookup = { by: "digest" | "id"; value: string };
+/** `digest`: as the store has it, worked out only where the store is asked. */
+type Lookup = { by: "key"; index: string; digest: () => string } | { by: "id"; index: string };
 
 const defaultGraceSeconds = 300;
 const defaultCapacity = 100_000;
+/** Keys whose tokens are in use: as many as there are tokens remembered. */
+const mostByToken = 50_000;
 /** Reads at a time, and requests that wait for their turn: a flood of made-up keys ends in 503, not in the store. */
 const maxReads = 32;
 const maxWaiting = 2_000;
@@ -51,8 +56,10 @@ const maxAttempts = 10;
 export class CredentialCache {
   readonly #options: CredentialCacheOptions;
   readonly #watcher: RevisionWatcher;
-  /** By digest and by id of the key: the two cannot collide, as only ids have an underscore. */
-  readonly #entries: LruMap<CachedChain>;
+  /** By `memoryIndex` of the key. */
+  readonly #byKey: LruMap<CachedChain>;
+  readonly #byId: LruMap<CachedChain>;
+  /** By both: they cannot collide, as only ids have an underscore. */
   readonly #loading = new Map<string, Promise<CachedChain | undefined>>();
   readonly #turns = new Turns(maxReads, maxWaiting);
   readonly #graceMs: number;
@@ -61,7 +68,9 @@ export class CredentialCache {
 
   constructor(options: CredentialCacheOptions) {
     this.#options = options;
-    this.#entries = new LruMap(options.capacity ?? defaultCapacity);
+    const capacity = options.capacity ?? defaultCapacity;
+    this.#byKey = new LruMap(capacity);
+    this.#byId = new LruMap(Math.min(capacity, mostByToken));
     this.#graceMs = (options.graceSeconds ?? defaultGraceSeconds) * 1000;
     const { keys, clock, log, pollMs } = options;
     const onChange = () => this.invalidate();
@@ -80,38 +89,49 @@ export class CredentialCache {
   /** Nothing that was read up to now holds any more, reads in flight included. */
   invalidate(): void {
     this.#generation++;
-    this.#entries.clear();
+    this.#byKey.clear();
+    this.#byId.clear();
+  }
+
+  /** What is known of the key with this `memoryIndex`, as far as that holds without asking the store. */
+  warm(index: string): CachedChain | undefined {
+    return this.#watcher.freshness() === "overdue" ? undefined : this.#cached(this.#byKey, index);
   }
 
   /** A promise only where the store has to be asked; rejects with `service_unavailable` where that fails. */
-  byDigest(digest: string): CachedChain | Promise<CachedChain | undefined> {
-    return this.#get({ by: "digest", value: digest });
+  byKey(index: string, digest: () => string): CachedChain | Promise<CachedChain | undefined> {
+    return this.#get({ by: "key", index, digest });
   }
 
   byId(id: string): CachedChain | Promise<CachedChain | undefined> {
-    return this.#get({ by: "id", value: id });
+    return this.#get({ by: "id", index: id });
   }
 
   #get(lookup: Lookup): CachedChain | Promise<CachedChain | undefined> {
-    const freshness = this.#watcher.freshness();
-    if (freshness === "overdue") return this.#watcher.ask().then(() => this.#cached(lookup) ?? this.#load(lookup));
-    return this.#cached(lookup) ?? this.#load(lookup);
+    const entries = this.#entriesOf(lookup);
+    const { index } = lookup;
+    if (this.#watcher.freshness() !== "overdue") return this.#cached(entries, index) ?? this.#load(lookup);
+    return this.#watcher.ask().then(() => this.#cached(entries, index) ?? this.#load(lookup));
   }
 
-  #cached({ value }: Lookup): CachedChain | undefined {
+  #cached(entries: LruMap<CachedChain>, index: string): CachedChain | undefined {
     // Covers a store that is away, for as long as the grace lasts, as well as a fresh one.
-    return this.#watcher.unconfirmedMs() > this.#graceMs ? undefined : this.#entries.get(value);
+    return this.#watcher.unconfirmedMs() > this.#graceMs ? undefined : entries.get(index);
+  }
+
+  #entriesOf({ by }: Lookup): LruMap<CachedChain> {
+    return by === "key" ? this.#byKey : this.#byId;
   }
 
   /** Requests for the same credential share one read. */
   #load(lookup: Lookup): Promise<CachedChain | undefined> {
-    const { value } = lookup;
-    const shared = this.#loading.get(value);
+    const { index } = lookup;
+    const shared = this.#loading.get(index);
     if (shared) return shared;
     const turn = this.#turns.run(() => this.#read(lookup));
     if (!turn) throw unavailable("too_many_lookups");
-    const loading = turn.finally(() => this.#loading.delete(value));
-    this.#loading.set(value, loading);
+    const loading = turn.finally(() => this.#loading.delete(index));
+    this.#loading.set(index, loading);
     return loading;
   }
 
@@ -122,16 +142,16 @@ export class CredentialCache {
       const chain = await this.#ask(lookup);
       if (generation !== this.#generation) continue;
       const entry = chain && this.#compose(chain);
-      if (entry) this.#entries.set(lookup.value, entry);
+      if (entry) this.#entriesOf(lookup).set(lookup.index, entry);
       return entry;
     }
     throw unavailable("changed_while_read");
   }
 
-  async #ask({ by, value }: Lookup): Promise<KeyChain | undefined> {
+  async #ask(lookup: Lookup): Promise<KeyChain | undefined> {
     const { keys } = this.#options;
     try {
-      const read = by === "digest" ? keys.findChainByDigest(value) : keys.findChainById(value);
+      const read = lookup.by === "key" ? keys.findChainByDigest(lookup.digest()) : keys.findChainById(lookup.index);
       return await withDeadline(read, readMs);
     } catch (error) {
       throw unavailable(`key_store: ${String(error)}`, error);
@@ -158,6 +178,7 @@ export class CredentialCache {
         // What cannot be read allows nobody.
         .map((key) => key.allowedIps.map(parseRange).filter((range) => range !== undefined)),
       fault: faultOf(chain),
+      usedAt: Number.NEGATIVE_INFINITY,
     };
   }
 }

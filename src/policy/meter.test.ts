@@ -17,19 +17,25 @@ const begin: UsageBegin = {
 };
 
 /** What the meter told its ledger and its lease, in order. */
-function start(options: { reservedTokens?: number; fails?: boolean } = {}) {
+function start(options: { reservedTokens?: number; closed?: boolean; begun?: Promise<void> } = {}) {
   const told: unknown[] = [];
   let nowMs = 1_000;
   let asked = 0;
+  let leased = true;
+  const kept = Promise.resolve();
   const entry: LedgerEntry = {
+    begun: options.begun ?? Promise.resolve(),
     progress: (usage, nanoUsd) => void told.push(["progress", usage.completionTokens, nanoUsd]),
-    settle: (end) => void told.push(["ledger", end]),
+    settle: (end) => {
+      told.push(["ledger", end]);
+      return kept;
+    },
   };
   const create = () =>
     new Meter({
       ledger: {
         begin(request) {
-          if (options.fails) throw new GatewayError("service_unavailable", "full");
+          if (options.closed) throw new GatewayError("service_unavailable", "closed");
           told.push(["begin", request]);
           return entry;
         },
@@ -39,7 +45,11 @@ function start(options: { reservedTokens?: number; fails?: boolean } = {}) {
       clock: { nowSeconds: () => 5, monotonicMs: () => nowMs },
       lease: {
         extend: (tokens, nanoUsd) => void told.push(["extend", tokens, nanoUsd]),
-        settle: (tokens, nanoUsd) => void told.push(["lease", tokens, nanoUsd]),
+        settle: (tokens, nanoUsd) => {
+          if (!leased) return;
+          leased = false;
+          told.push(["lease", tokens, nanoUsd]);
+        },
       },
       reservedTokens: options.reservedTokens ?? 100,
       begin,
@@ -50,6 +60,7 @@ function start(options: { reservedTokens?: number; fails?: boolean } = {}) {
   return {
     create,
     told,
+    kept,
     usage,
     pass: (ms: number) => {
       nowMs += ms;
@@ -115,15 +126,41 @@ describe("a meter", () => {
     expect(extensions.at(-1)?.[1]).toBeGreaterThanOrEqual(40);
   });
 
-  test("a ledger that cannot take the request gives the reservation back and passes on why", () => {
-    const run = start({ fails: true });
-    expect(run.create).toThrow("full");
+  test("a ledger that is closed gives the reservation back and passes on why", () => {
+    const run = start({ closed: true });
+    expect(run.create).toThrow("closed");
     expect(run.told).toEqual([["lease", 0, 0]]);
+  });
+
+  test("a begin that cannot be written gives the reservation back before anybody hears of it, once", async () => {
+    const begun = Promise.withResolvers<void>();
+    const run = start({ begun: begun.promise });
+    const meter = run.create();
+    begun.reject(new GatewayError("service_unavailable", "full"));
+    await expect(meter.begun).rejects.toThrow("full");
+    expect(run.told.slice(1)).toEqual([["lease", 0, 0]]);
+    meter.settle({ ...end, usage: run.usage(1) });
+    expect(run.told.filter((entry) => (entry as string[])[0] === "lease")).toEqual([["lease", 0, 0]]);
+  });
+
+  test("a request that ends before its begin is written, and is void then, settles its reservation once", async () => {
+    const begun = Promise.withResolvers<void>();
+    const run = start({ begun: begun.promise });
+    const meter = run.create();
+    meter.settle({ ...end, outcome: "cancelled", usage: run.usage(0) });
+    begun.reject(new GatewayError("service_unavailable", "full"));
+    await expect(meter.begun).rejects.toThrow("full");
+    expect(run.told.filter((entry) => (entry as string[])[0] === "lease")).toEqual([["lease", 10, 10_000]]);
+  });
+
+  test("the end is kept when the ledger says so", () => {
+    const run = start();
+    expect(run.create().settle({ ...end, usage: run.usage(1) }).kept).toBe(run.kept);
   });
 
   test("a report beyond all bounds is not believed, and marked", () => {
     const run = start();
-    const booked = run.create().settle({
+    const { usage: booked } = run.create().settle({
       ...end,
       usage: { promptTokens: 5, completionTokens: 1_000_000, estimated: false },
     });

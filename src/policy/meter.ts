@@ -30,18 +30,29 @@ const checkpointMs = 1_000;
 /** A reservation that was outgrown is extended by a quarter more, so that a long stream seldom has to. */
 const growth = 1.25;
 
+/** What was booked at the end. */
+export interface Settled {
+  usage: TokenUsage;
+  /** Resolves when the figure survives `kill -9`, as in `LedgerEntry.settle`; never rejects. */
+  kept: Promise<void>;
+}
+
 export class Meter {
   readonly #options: MeterOptions;
   readonly #entry: LedgerEntry;
   readonly #startedMs: number;
-  #checkpointAtMs = Number.NEGATIVE_INFINITY;
+  /** Tokens that the request can use at most. */
+  readonly #mostTokens: number;
+  /** The next piece after this moment is a checkpoint. */
+  #checkpointDueMs = Number.NEGATIVE_INFINITY;
   #firstTokenMs: number | null = null;
   #reservedTokens: number;
 
-  /** Throws, with the reservation given back, where the ledger cannot take the request. */
+  /** Throws, with the reservation given back, where the ledger is closed. */
   constructor(options: MeterOptions) {
     this.#options = options;
     this.#reservedTokens = options.reservedTokens;
+    this.#mostTokens = options.bounds.promptTokens + options.bounds.completionTokens;
     this.#startedMs = options.clock.monotonicMs();
     try {
       this.#entry = options.ledger.begin(options.begin);
@@ -49,32 +60,47 @@ export class Meter {
       options.lease.settle(0, 0);
       throw error;
     }
+    // Before whoever waits for `begun` hears of it. A lease settles once.
+    this.#entry.begun.catch(() => options.lease.settle(0, 0));
   }
 
-  /** What was delivered so far; called for every piece of a stream, so `usageSoFar` is asked only when it is needed. */
+  /** As `LedgerEntry.begun`. Where it rejects, the reservation was given back and nothing is booked. */
+  get begun(): Promise<void> {
+    return this.#entry.begun;
+  }
+
+  /**
+   * What was delivered so far. Called for every piece of a stream: `usageSoFar` is asked only when it is needed, and should
+   * be the same function each time.
+   */
   delivered(approximateTokens: number, usageSoFar: () => TokenUsage): void {
     const now = this.#options.clock.monotonicMs();
+    if (now < this.#checkpointDueMs && approximateTokens <= this.#reservedTokens) return;
+    this.#deliveredMore(now, approximateTokens, usageSoFar);
+  }
+
+  #deliveredMore(now: number, approximateTokens: number, usageSoFar: () => TokenUsage): void {
     this.#firstTokenMs ??= now - this.#startedMs;
-    const { bounds } = this.#options;
-    const needed = Math.min(approximateTokens, bounds.promptTokens + bounds.completionTokens);
-    const outgrown = needed > this.#reservedTokens;
-    if (!outgrown && now - this.#checkpointAtMs < checkpointMs) return;
+    const outgrown = Math.min(approximateTokens, this.#mostTokens) > this.#reservedTokens;
+    const due = now >= this.#checkpointDueMs;
+    if (!outgrown && !due) return;
+    const { bounds, price, lease } = this.#options;
     // An engine may err or lie in the middle of a stream as well as at its end.
     const { usage } = believable(usageSoFar(), bounds);
-    const nanoUsd = nanoUsdOf(usage, this.#options.price);
-    if (now - this.#checkpointAtMs >= checkpointMs) {
-      this.#checkpointAtMs = now;
+    const nanoUsd = nanoUsdOf(usage, price);
+    if (due) {
+      this.#checkpointDueMs = now + checkpointMs;
       this.#entry.progress(usage, nanoUsd);
     }
     if (outgrown) {
-      const most = bounds.promptTokens + bounds.completionTokens;
-      this.#reservedTokens = Math.min(most, Math.ceil(Math.max(needed, totalTokens(usage)) * growth));
-      this.#options.lease.extend(this.#reservedTokens, Math.ceil((nanoUsd ?? 0) * growth));
+      const needed = Math.max(approximateTokens, totalTokens(usage)) * growth;
+      this.#reservedTokens = Math.min(this.#mostTokens, Math.ceil(needed));
+      lease.extend(this.#reservedTokens, Math.ceil((nanoUsd ?? 0) * growth));
     }
   }
 
-  /** Gives the usage that was booked. When it returns, the figure survives `kill -9`. */
-  settle({ outcome, usage: reported, errorCode, upstream, queueMs }: MeterEnd): TokenUsage {
+  /** Books what was used, once. */
+  settle({ outcome, usage: reported, errorCode, upstream, queueMs }: MeterEnd): Settled {
     const { clock, lease, price, bounds } = this.#options;
     const { usage, capped } = believable(reported, bounds);
     const nanoUsd = nanoUsdOf(usage, price);
@@ -92,8 +118,7 @@ export class Meter {
       firstTokenMs: this.#firstTokenMs,
       queueMs,
     };
-    this.#entry.settle(end);
-    return usage;
+    return { usage, kept: this.#entry.settle(end) };
   }
 }
 

@@ -7,9 +7,8 @@ import type { Database } from "./database.ts";
  * thread that serves requests; what is no longer in there, SQLite itself synced when it moved it to the database file.
  */
 export async function syncCommits(db: Database): Promise<void> {
-  const databases: { name: string; file: string }[] = await db.unsafe("PRAGMA database_list");
-  const file = databases.find((database) => database.name === "main")?.file;
-  if (!file) return;
+  const file = await databaseFile(db);
+  if (file === undefined) return;
   try {
     // Never the database file itself: closing any descriptor of it would drop the locks that SQLite holds on it.
     const log = await open(`${file}-wal`);
@@ -17,4 +16,10 @@ export async function syncCommits(db: Database): Promise<void> {
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
   }
+}
+
+/** Path of the database's file; undefined where it is in memory. */
+export async function databaseFile(db: Database): Promise<string | undefined> {
+  const databases: { name: string; file: string }[] = await db.unsafe("PRAGMA database_list");
+  return databases.find((database) => database.name === "main")?.file || undefined;
 }

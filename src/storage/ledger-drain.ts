@@ -2,24 +2,23 @@
 import type { Log } from "../domain/log.ts";
 import type { UsageRecord, UsageTotals } from "../domain/usage.ts";
 import type { Database } from "./database.ts";
+import type { LedgerJournal, SettledRecord } from "./ledger-journal.ts";
 import type { Segment, Spool } from "./spool.ts";
 import { readSegment } from "./spool-reader.ts";
-import { insertUsage, readOwnerTotals, type UsageOwner } from "./usage-rows.ts";
+import { readOwnerTotals, type UsageOwner } from "./usage-rows.ts";
+import type { UsageWriter } from "./usage-writer.ts";
 
-/** Records in one transaction. */
-export const batchSize = 500;
-
-export interface SettledRecord {
-  record: UsageRecord;
-  /** Where it stands; where the spool could not take it, where its begin stands. Pinned until it is in the database. */
-  segment: Segment;
-  spooled: boolean;
-}
+/** Records in one transaction: about 2 ms of work. */
+export const batchSize = 1_000;
+/** Records in one write to the spool, where they could not be written in time. */
+const respoolBatch = 64;
 
 export interface LedgerDrainOptions {
   db: Database;
+  writer: UsageWriter;
   log: Log;
   spool: Spool;
+  journal: Pick<LedgerJournal, "commit" | "rotate" | "repeat">;
   /** Records that are held in memory; more wait on the spool alone. */
   maxPending: number;
 }
@@ -68,18 +67,19 @@ export class LedgerDrain {
     this.#unread++;
   }
 
-  /** Tries again to write what the spool could not take; `write` throws where it still cannot. */
-  respool(write: (settled: SettledRecord) => void): void {
+  /** Tries again to write what the spool could not take. */
+  respool(): void {
     if (this.#unspooled === 0) return;
-    for (const settled of this.#pending) {
-      if (settled.spooled) continue;
+    const unspooled = this.#pending.filter(({ spooled }) => !spooled);
+    for (let from = 0; from < unspooled.length; from += respoolBatch) {
+      const batch = unspooled.slice(from, from + respoolBatch);
       try {
-        write(settled);
+        this.#options.journal.repeat(batch);
       } catch {
+        // The journal has told it.
         return;
       }
-      settled.spooled = true;
-      this.#unspooled--;
+      this.#unspooled -= batch.length;
     }
   }
 
@@ -90,14 +90,19 @@ export class LedgerDrain {
 
   readTotals(owner: UsageOwner, use: (totals: UsageTotals) => void): Promise<void> {
     return this.#inTurn(async () => {
-      while (this.#unread > 0 || this.#mayRepeat) await this.#drain();
-      const { totals, owns } = await readOwnerTotals(this.#options.db, owner);
-      for (const { record } of this.#pending) {
-        if (!owns(record)) continue;
-        totals.tokens += record.promptTokens + record.completionTokens;
-        totals.nanoUsd += record.nanoUsd ?? 0;
+      for (;;) {
+        while (this.#unread > 0 || this.#mayRepeat) await this.#drain();
+        const { totals, owns } = await readOwnerTotals(this.#options.db, owner);
+        // What was settled in this turn of the event loop is among what waits, or finds no room there.
+        this.#options.journal.commit();
+        if (this.#unread > 0) continue;
+        for (const { record } of this.#pending) {
+          if (!owns(record)) continue;
+          totals.tokens += record.promptTokens + record.completionTokens;
+          totals.nanoUsd += record.nanoUsd ?? 0;
+        }
+        return use(totals);
       }
-      use(totals);
     });
   }
 
@@ -120,12 +125,10 @@ export class LedgerDrain {
   }
 
   async #insertPending(): Promise<void> {
+    this.#options.journal.commit();
     for (let left = this.#pending.length; left > 0; left -= batchSize) {
       const batch = this.#pending.slice(0, Math.min(left, batchSize));
-      await insertUsage(
-        this.#options.db,
-        batch.map(({ record }) => record),
-      );
+      await this.#insert(batch.map(({ record }) => record));
       this.#pending.splice(0, batch.length);
       for (const { segment, spooled } of batch) {
         segment.pins--;
@@ -136,20 +139,26 @@ export class LedgerDrain {
 
   /** A segment that is still written is closed first, so that it is not read again and again while it grows. */
   async #readBack(segment: Segment): Promise<void> {
-    const { db, log, spool } = this.#options;
+    const { log, spool, journal } = this.#options;
+    if (segment === spool.current) journal.rotate();
     const count = segment.unread;
-    if (segment === spool.current) spool.rotate();
     const records: UsageRecord[] = [];
     let damaged = 0;
     for (const chunk of readSegment(segment.path)) {
       damaged += chunk.damaged;
       for (const line of chunk.lines) if ("settle" in line) records.push(line.settle);
-      while (records.length >= batchSize) await insertUsage(db, records.splice(0, batchSize));
+      while (records.length >= batchSize) await this.#insert(records.splice(0, batchSize));
     }
-    if (records.length > 0) await insertUsage(db, records);
+    if (records.length > 0) await this.#insert(records);
     if (damaged > 0) log.warn("ledger_lines_damaged", { segment: segment.number, lines: damaged });
     segment.unread -= count;
     segment.pins -= count;
     this.#unread -= count;
+  }
+
+  /** Requests have their turn between two batches. */
+  async #insert(records: readonly UsageRecord[]): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve));
+    await this.#options.writer.insert(records);
   }
 }

@@ -3,25 +3,30 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { systemClock } from "../domain/clock.ts";
 import type { Log, LogFields } from "../domain/log.ts";
 import type { LedgerEntry, UsageBegin, UsageEnd } from "../domain/usage.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { SpoolLedger } from "./ledger.ts";
 import { recoverSpool } from "./ledger-recovery.ts";
+import { openUsageWriter, type UsageWriter } from "./usage-writer.ts";
 
 let root: string;
 let directory: string;
 let db: Database;
+let writer: UsageWriter;
 let logged: { event: string; fields: LogFields | undefined }[];
 
 beforeEach(async () => {
   root = mkdtempSync(join(tmpdir(), "headrace-recovery-"));
   directory = join(root, "spool");
   db = await openDatabase(join(root, "headrace.db"));
+  writer = await openUsageWriter(db);
   logged = [];
 });
 
 afterEach(async () => {
+  writer.close();
   await db.close();
   rmSync(root, { recursive: true, force: true });
 });
@@ -103,47 +108,56 @@ function randomFrom(seed: number): (below: number) => number {
 }
 
 interface Step {
-  /** Bytes on the spool when it was done. */
+  /** Bytes on the spool when it was written, together with all that its turn of the event loop said. */
   bytes: number;
   requestId: string;
   outcome: Outcome;
 }
 
-/** Random requests, interleaved, over several segments; nothing of it is drained. */
+/** Random requests, interleaved, one to five steps in a turn, over several segments; nothing of it is drained. */
 async function record(seed: number): Promise<{ steps: Step[]; files: { name: string; bytes: Buffer }[] }> {
   const random = randomFrom(seed);
   let nowMs = 0;
   const clock = { nowSeconds: () => 1_800_000_000, monotonicMs: () => nowMs };
-  const options = { db, directory, log, clock, drainMs: 1e9, segmentBytes: 3_000 };
+  const options = { db, directory, log, clock, drainMs: 1e9, segmentBytes: 1_500 };
   const ledger = await SpoolLedger.open(options);
   const running: { requestId: string; entry: LedgerEntry; startedMs: number; tokens: number }[] = [];
   const steps: Step[] = [];
-  const done = (requestId: string, outcome: Outcome) => {
+  let said: Omit<Step, "bytes">[] = [];
+  const written = async () => {
+    await new Promise((resolve) => setImmediate(resolve));
     const sizes = readdirSync(directory).map((name) => statSync(join(directory, name)).size);
-    steps.push({ bytes: sizes.reduce((sum, size) => sum + size, 0), requestId, outcome });
+    const bytes = sizes.reduce((sum, size) => sum + size, 0);
+    steps.push(...said.map((step) => ({ ...step, bytes })));
+    said = [];
   };
-  for (let i = 0; i < 120; i++) {
+  for (let i = 0; i < 150; i++) {
+    if (random(3) === 0 || said.length === 5) await written();
     nowMs += random(1_000);
     const at = random(running.length + 1);
     const one = running[at];
     if (!one) {
       const requestId = `r${String(i).padStart(4, "0")}`;
       running.push({ requestId, entry: ledger.begin(beginOf(requestId)), startedMs: nowMs, tokens: 0 });
-      done(requestId, { outcome: "interrupted", completionTokens: 0, nanoUsd: 0, durationMs: 0 });
+      said.push({ requestId, outcome: { outcome: "interrupted", completionTokens: 0, nanoUsd: 0, durationMs: 0 } });
       continue;
     }
+    const { requestId, entry } = one;
     one.tokens += random(50);
+    const completionTokens = one.tokens;
     const durationMs = nowMs - one.startedMs;
     if (random(2) === 0) {
-      const nanoUsd = random(3) === 0 ? null : one.tokens * 5;
-      one.entry.progress({ promptTokens: 10, completionTokens: one.tokens, estimated: true }, nanoUsd);
-      done(one.requestId, { outcome: "interrupted", completionTokens: one.tokens, nanoUsd, durationMs });
+      const nanoUsd = random(3) === 0 ? null : completionTokens * 5;
+      entry.progress({ promptTokens: 10, completionTokens, estimated: true }, nanoUsd);
+      said.push({ requestId, outcome: { outcome: "interrupted", completionTokens, nanoUsd, durationMs } });
     } else {
-      one.entry.settle(endOf(one.tokens, durationMs));
+      entry.settle(endOf(completionTokens, durationMs));
       running.splice(at, 1);
-      done(one.requestId, { outcome: "completed", completionTokens: one.tokens, nanoUsd: one.tokens * 5, durationMs });
+      const nanoUsd = completionTokens * 5;
+      said.push({ requestId, outcome: { outcome: "completed", completionTokens, nanoUsd, durationMs } });
     }
   }
+  await written();
   const files = readdirSync(directory).sort();
   const contents = files.map((name) => ({ name, bytes: readFileSync(join(directory, name)) }));
   for (const { entry } of running) entry.settle(endOf(0, 0));
@@ -151,13 +165,13 @@ async function record(seed: number): Promise<{ steps: Step[]; files: { name: str
   return { steps, files: contents };
 }
 
-test("a death at any byte of the spool leaves exactly what was done before it, once, however often it is read", async () => {
+test("a death at any byte of the spool leaves exactly what was written before it, once, however often it is read", async () => {
   const { steps, files } = await record(7);
   expect(files.length).toBeGreaterThan(5);
   const total = files.reduce((sum, { bytes }) => sum + bytes.length, 0);
   expect(steps.at(-1)?.bytes).toBe(total);
   const random = randomFrom(11);
-  const boundaries = steps.flatMap(({ bytes }, i) => (i % 4 === 0 ? [bytes - 1, bytes, bytes + 1] : []));
+  const boundaries = steps.flatMap(({ bytes }, i) => (i % 7 === 0 ? [bytes - 1, bytes, bytes + 1] : []));
   const deaths = [0, 1, total, ...boundaries, ...Array.from({ length: 40 }, () => random(total))];
   for (const death of deaths.filter((offset) => offset <= total)) {
     await db`DELETE FROM usage_records`;
@@ -173,37 +187,67 @@ test("a death at any byte of the spool leaves exactly what was done before it, o
         if (left > 0) writeFileSync(join(directory, name), bytes.subarray(0, left));
         left -= bytes.length;
       }
-      await recoverSpool({ db, directory, log });
+      await recoverSpool({ db, writer, directory, log });
       expect([death, await found()]).toEqual([death, expected]);
       expect(readdirSync(directory)).toEqual([]);
     }
   }
 });
 
-test("a damaged line is told and costs its neighbours nothing; a settled request needs no other line", async () => {
+test("a damaged frame is told and costs its neighbours nothing; a settled request needs no other frame", async () => {
   const { files } = await record(7);
   const whole = new Map<string, Outcome>(await replay(files));
   const random = randomFrom(5);
   for (let i = 0; i < 10; i++) {
     const damaged = files.map(({ name, bytes }) => ({ name, bytes: Buffer.from(bytes) }));
     const victim = damaged[random(damaged.length)]?.bytes ?? Buffer.alloc(0);
-    const start = victim.lastIndexOf(0x0a, random(victim.length - 1)) + 1;
-    const requestId = /"requestId":"(r\d+)"/.exec(victim.toString("utf8", start))?.[1] ?? "";
-    victim.fill(0x58, start, victim.indexOf(0x0a, start));
+    const start = victim.lastIndexOf("#", random(victim.length - 1));
+    const next = victim.indexOf("#", start + 1);
+    const end = next === -1 ? victim.length : next;
+    const ids = new Set(victim.toString("utf8", start, end).match(/r\d{4}/g));
+    victim.fill(0x58, start + 20 + random(end - start - 22), end - 1);
     logged = [];
     const after = await replay(damaged);
-    expect(logged).toContainEqual({ event: "ledger_lines_damaged", fields: expect.objectContaining({ lines: 1 }) });
-    // At most the request whose line it was is charged otherwise.
-    for (const [id, outcome] of whole) if (id !== requestId) expect(after.get(id)).toEqual(outcome);
+    expect(logged.map(({ event }) => event)).toContain("ledger_lines_damaged");
+    // At most the requests whose frame it was are charged otherwise.
+    for (const [id, outcome] of whole) if (!ids.has(id)) expect(after.get(id)).toEqual(outcome);
   }
 
   async function replay(spool: typeof files): Promise<Map<string, Outcome>> {
     await db`DELETE FROM usage_records`;
     await db`DELETE FROM usage_rollups`;
     for (const { name, bytes } of spool) writeFileSync(join(directory, name), bytes);
-    await recoverSpool({ db, directory, log });
+    await recoverSpool({ db, writer, directory, log });
     return found();
   }
+});
+
+test("the spool of the first version, with a checksum in each line and no frames, is taken over", async () => {
+  const line = (said: object) => {
+    const json = JSON.stringify(said);
+    return `${Bun.hash.crc32(json).toString(16).padStart(8, "0")} ${json}\n`;
+  };
+  mkdirSync(directory);
+  const progress = { requestId: "b", promptTokens: 10, completionTokens: 4, estimated: true, nanoUsd: 7, elapsedMs: 9 };
+  const first = [{ begin: beginOf("a") }, { begin: beginOf("b") }, { settle: { ...beginOf("a"), ...endOf(3, 6) } }];
+  writeFileSync(join(directory, "00000001.spool"), first.map(line).join(""));
+  writeFileSync(
+    join(directory, "00000002.spool"),
+    `${line({ progress })}${line({ begin: beginOf("c") }).slice(0, -9)}`,
+  );
+  const ledger = await SpoolLedger.open({ db, directory, log, clock: systemClock });
+  await ledger.close();
+  expect(await found()).toEqual(
+    new Map([
+      ["a", { outcome: "completed", completionTokens: 3, nanoUsd: 15, durationMs: 6 }],
+      ["b", { outcome: "interrupted", completionTokens: 4, nanoUsd: 7, durationMs: 9 }],
+    ]),
+  );
+  expect(logged).toEqual([
+    { event: "ledger_lines_damaged", fields: { segment: 2, lines: 1 } },
+    { event: "ledger_recovered", fields: { settled: 1, interrupted: 1 } },
+  ]);
+  expect(readdirSync(directory)).toEqual([]);
 });
 
 test("a start that cannot write the database says so and leaves the spool; the next one takes it over", async () => {
@@ -212,10 +256,10 @@ test("a start that cannot write the database says so and leaves the spool; the n
   await db`DELETE FROM usage_records`;
   await db`DELETE FROM usage_rollups`;
   await db.unsafe("ALTER TABLE usage_rollups RENAME TO gone");
-  await expect(recoverSpool({ db, directory, log })).rejects.toThrow();
+  await expect(recoverSpool({ db, writer, directory, log })).rejects.toThrow();
   expect(readdirSync(directory).sort()).toEqual(files.map(({ name }) => name));
   await db.unsafe("ALTER TABLE gone RENAME TO usage_rollups");
-  await recoverSpool({ db, directory, log });
+  await recoverSpool({ db, writer, directory, log });
   expect((await found()).size).toBe(new Set(steps.map(({ requestId }) => requestId)).size);
 });
 
@@ -233,21 +277,29 @@ const child = `
   });
   const running = [];
   for (let i = 0; ; i++) {
-    const id = name + "-" + i;
-    const begin = ${JSON.stringify(beginOf(""))};
-    running.push({ id, tokens: 0, entry: ledger.begin({ ...begin, requestId: id }) });
-    let told = "b " + id + "\\n";
-    for (let j = 0; j < 2; j++) {
+    let told = "";
+    const waits = [];
+    for (let begins = 1 + Math.floor(Math.random() * 4); begins > 0; begins--) {
+      const id = name + "-" + i + "-" + begins;
+      const begin = ${JSON.stringify(beginOf(""))};
+      const entry = ledger.begin({ ...begin, requestId: id });
+      waits.push(entry.begun);
+      running.push({ id, tokens: 0, entry });
+      told += "b " + id + "\\n";
+    }
+    for (let j = 0; j < 3; j++) {
       const one = running[Math.floor(Math.random() * running.length)];
       one.tokens += 1 + Math.floor(Math.random() * 9);
       one.entry.progress({ promptTokens: 10, completionTokens: one.tokens, estimated: true }, one.tokens * 5);
       told += "p " + one.id + " " + one.tokens + "\\n";
     }
-    if (running.length > 5) {
+    while (running.length > 5) {
       const [one] = running.splice(Math.floor(Math.random() * running.length), 1);
-      one.entry.settle({ ...${JSON.stringify(endOf(0, 5))}, completionTokens: one.tokens, nanoUsd: one.tokens * 5 });
+      const end = { ...${JSON.stringify(endOf(0, 5))}, completionTokens: one.tokens, nanoUsd: one.tokens * 5 };
+      waits.push(one.entry.settle(end));
       told += "s " + one.id + " " + one.tokens + "\\n";
     }
+    await Promise.all(waits);
     writeSync(1, told);
     if (i % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
   }`;
@@ -279,7 +331,9 @@ test("20 times kill -9 at random moments: whatever was promised is in the databa
       }
     }
     const own = await openDatabase(join(home, "headrace.db"));
-    await recoverSpool({ db: own, directory: join(home, "spool"), log });
+    const ownWriter = await openUsageWriter(own);
+    await recoverSpool({ db: own, writer: ownWriter, directory: join(home, "spool"), log });
+    ownWriter.close();
     const rows: { request_id: string; outcome: string; completion_tokens: number }[] =
       await own`SELECT request_id, outcome, completion_tokens FROM usage_records`;
     const [sums] = await own`SELECT count(*) AS n, sum(completion_tokens) AS tokens FROM usage_records`;

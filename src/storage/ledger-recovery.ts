@@ -7,25 +7,35 @@ import { syncCommits } from "./durable-commits.ts";
 import { batchSize } from "./ledger-drain.ts";
 import { interruptedRecord, type SpoolLine, type UsageProgress } from "./spool-format.ts";
 import { listSegments, readSegment } from "./spool-reader.ts";
-import { insertUsage } from "./usage-rows.ts";
+import type { UsageWriter } from "./usage-writer.ts";
 
 interface Unsettled {
   begin: UsageBegin;
   progress: UsageProgress | undefined;
 }
 
+export interface RecoveryOptions {
+  db: Database;
+  writer: UsageWriter;
+  directory: string;
+  log: Log;
+}
+
+/** How long a start waits for another program's lock on the database. */
+const lockWaitMs = 5_000;
+
 /**
  * Brings all segments into the database and deletes them. What began and never ended is settled at its last checkpoint.
  * Where it fails or is cut off nothing is lost: the files stay, and the next try finds what is in the database already.
  */
-export async function recoverSpool(options: { db: Database; directory: string; log: Log }): Promise<void> {
-  const { db, directory, log } = options;
+export async function recoverSpool(options: RecoveryOptions): Promise<void> {
+  const { db, writer, directory, log } = options;
   const segments = listSegments(directory);
   const unsettled = new Map<string, Unsettled>();
   let settled: UsageRecord[] = [];
   let records = 0;
   const insert = async (enough: number) => {
-    while (settled.length >= enough) records += await insertUsage(db, settled.splice(0, batchSize));
+    while (settled.length >= enough) records += await writer.insert(settled.splice(0, batchSize), lockWaitMs);
   };
   for (const segment of segments) {
     let damaged = 0;

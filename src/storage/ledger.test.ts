@@ -13,8 +13,10 @@ import { type Database, openDatabase, waitBriefly } from "./database.ts";
 import { SpoolLedger, type SpoolLedgerOptions } from "./ledger.ts";
 import { recoverSpool } from "./ledger-recovery.ts";
 import { prepareSpoolDirectory, Spool } from "./spool.ts";
-import { encodeLine } from "./spool-format.ts";
+import { SpoolEncoder } from "./spool-encoder.ts";
+import type { SpoolLine } from "./spool-format.ts";
 import { readSegment } from "./spool-reader.ts";
+import { openUsageWriter } from "./usage-writer.ts";
 
 let root: string;
 let directory: string;
@@ -116,11 +118,32 @@ async function until(condition: () => boolean | Promise<boolean>, what: string):
   }
 }
 
+/** Everything that sockets and promises have to say in this turn of the event loop was said. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Begins and settles requests, some in each turn. */
+async function serve(ledger: SpoolLedger, prefix: string, count: number, perTurn = 2): Promise<void> {
+  for (let i = 0; i < count; i++) {
+    ledger.begin(beginOf(`${prefix}${i}`)).settle(endOf());
+    if (i % perTurn === perTurn - 1) await nextTurn();
+  }
+}
+
+/** What the spool says at this moment. */
+function spooled(): SpoolLine[] {
+  return readdirSync(directory)
+    .filter((name) => name.endsWith(".spool"))
+    .sort()
+    .flatMap((name) => [...readSegment(join(directory, name))].flatMap((chunk) => chunk.lines));
+}
+
 /** Looks once in each turn of the event loop. */
 async function turnsUntil(condition: () => Promise<boolean>): Promise<void> {
   for (let turn = 0; !(await condition()); turn++) {
     if (turn > 1_000) throw new Error("It does not come.");
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTurn();
   }
 }
 
@@ -257,12 +280,97 @@ test("what others write at the same time is not drawn into a transaction that fa
   await db.unsafe("ALTER TABLE gone RENAME TO usage_rollups");
 });
 
+describe("one turn of the event loop", () => {
+  test("is one write for all that is said in it, and nobody goes on before that", async () => {
+    const ledger = await open({ drainMs: 10_000 });
+    const before = ledger.begin(beginOf("before"));
+    await before.begun;
+    const file = join(directory, readdirSync(directory)[0] ?? "");
+    const size = statSync(file).size;
+    const sizes: number[] = [];
+    const note = () => void sizes.push(statSync(file).size);
+    const entries = Array.from({ length: 20 }, (_, i) => ledger.begin(beginOf(`r${i}`)));
+    const waits: Promise<unknown>[] = entries.map((entry) => entry.begun.then(note));
+    before.progress({ promptTokens: 1, completionTokens: 1, estimated: true }, null);
+    waits.push(before.settle(endOf()).then(note));
+    await null;
+    expect(statSync(file).size).toBe(size);
+    await Promise.all(waits);
+    expect(new Set(entries.map(({ begun }) => begun)).size).toBe(1);
+    expect(new Set(sizes).size).toBe(1);
+    const kinds = spooled().map((line) => Object.keys(line)[0]);
+    expect(kinds).toEqual(["begin", ...entries.map(() => "begin"), "progress", "settle"]);
+    for (const entry of entries) entry.settle(endOf());
+  });
+
+  test("ends with all that was begun and settled on the spool, in this order", async () => {
+    const ledger = await open({ drainMs: 10_000 });
+    const ids = () =>
+      spooled().map((line) => Object.entries(line).map(([kind, said]) => `${kind} ${said.requestId}`)[0]);
+    const entry = ledger.begin(beginOf("a"));
+    await entry.begun;
+    expect(ids()).toEqual(["begin a"]);
+    const other = ledger.begin(beginOf("b"));
+    await entry.settle(endOf());
+    expect(ids()).toEqual(["begin a", "begin b", "settle a"]);
+    await other.settle(endOf());
+    expect(ids()).toEqual(["begin a", "begin b", "settle a", "settle b"]);
+  });
+
+  test("that has not ended yet counts in totals, in a flush and at the close", async () => {
+    const ledger = await open({ drainMs: 10_000 });
+    ledger.begin(beginOf("a")).settle(endOf());
+    let tokens = 0;
+    const owner = { type: "account", id: "acct_1", environment: "live", since: 0, until: 4_000_000_000 } as const;
+    await ledger.readTotals(owner, (totals) => {
+      tokens = totals.tokens;
+    });
+    expect(tokens).toBe(9);
+    ledger.begin(beginOf("c")).settle(endOf());
+    await ledger.flush();
+    expect(await count()).toBe(2);
+    ledger.begin(beginOf("b")).settle(endOf());
+    await ledger.close();
+    expect(await count()).toBe(3);
+  });
+
+  test("may begin and settle thousands", async () => {
+    const ledger = await open({ drainMs: 10_000, segmentBytes: 50_000 });
+    const entries = Array.from({ length: 5_000 }, (_, i) => ledger.begin(beginOf(`r${i}`, { model: "m".repeat(300) })));
+    await Promise.all(entries.map(({ begun }) => begun));
+    await Promise.all(entries.map((entry) => entry.settle(endOf())));
+    await ledger.flush();
+    expect(await count()).toBe(5_000);
+    expect(await rollupErrors()).toEqual([]);
+  });
+});
+
+test("100,000 requests of many kinds are in the database exactly once", async () => {
+  const ledger = await open({ drainMs: 20 });
+  let running: LedgerEntry[] = [];
+  for (let i = 0; i < 100_000; i++) {
+    running.push(
+      ledger.begin(beginOf(`r${i}`, { keyId: `key_${i % 7}`, model: `m${i % 3}`, at: 1_800_000_000 + (i >> 4) })),
+    );
+    if (i % 50 < 49) continue;
+    await nextTurn();
+    for (const [at, entry] of running.entries()) entry.settle(endOf({ upstream: `up${at % 2}`, promptTokens: at }));
+    running = [];
+  }
+  await ledger.flush();
+  expect(await count()).toBe(100_000);
+  const [sums] =
+    await db`SELECT sum(requests) AS requests, sum(prompt_tokens) AS tokens FROM usage_rollups WHERE span = 'day'`;
+  expect([Number(sums.requests), Number(sums.tokens)]).toEqual([100_000, 2_000 * ((49 * 50) / 2)]);
+  expect(await rollupErrors()).toEqual([]);
+}, 20_000);
+
 describe("segments", () => {
   test("go when what they say is in the database, while a silent request runs on, and nothing of it is lost", async () => {
-    const ledger = await open({ segmentBytes: 4_000, carryAfterMs: 0 });
+    const ledger = await open({ segmentBytes: 1_000, carryAfterMs: 0, drainMs: 50 });
     const silent = ledger.begin(beginOf("silent"));
     silent.progress({ promptTokens: 5, completionTokens: 6, estimated: true }, 77);
-    for (let i = 0; i < 300; i++) ledger.begin(beginOf(`r${i}`)).settle(endOf());
+    await serve(ledger, "r", 300);
     expect(readdirSync(directory).length).toBeGreaterThan(20);
     await until(() => readdirSync(directory).length === 1, "the old segments are deleted");
     silent.settle(endOf({ promptTokens: 50 }));
@@ -272,18 +380,17 @@ describe("segments", () => {
   });
 
   test("hold the last checkpoint of a stream, however many have come and gone since it began", async () => {
-    const ledger = await open({ segmentBytes: 4_000, carryAfterMs: 1e9 });
-    const others = (prefix: string) => {
-      for (let i = 0; i < 60; i++) ledger.begin(beginOf(`${prefix}${i}`)).settle(endOf());
-    };
+    const ledger = await open({ segmentBytes: 1_000, carryAfterMs: 1e9 });
     const stream = ledger.begin(beginOf("stream"));
-    others("a");
+    await serve(ledger, "a", 60);
     stream.progress({ promptTokens: 5, completionTokens: 6, estimated: false }, 77);
-    others("b");
+    await serve(ledger, "b", 60);
     await until(() => readdirSync(directory).length <= 2, "the old segments are deleted");
     const copy = join(root, "copy");
     cpSync(directory, copy, { recursive: true });
-    await recoverSpool({ db, directory: copy, log });
+    const writer = await openUsageWriter(db);
+    await recoverSpool({ db, writer, directory: copy, log });
+    writer.close();
     expect((await rows()).at(-1)).toMatchObject({
       request_id: "stream",
       outcome: "interrupted",
@@ -296,9 +403,9 @@ describe("segments", () => {
   });
 
   test("stay while the database has not got them", async () => {
-    const ledger = await open({ segmentBytes: 4_000, carryAfterMs: 0 });
+    const ledger = await open({ segmentBytes: 1_000, carryAfterMs: 0 });
     const unlock = lockDatabase();
-    for (let i = 0; i < 100; i++) ledger.begin(beginOf(`r${i}`)).settle(endOf());
+    await serve(ledger, "r", 100);
     const files = readdirSync(directory);
     await until(() => events().includes("usage_write_failed"), "a failure");
     await expect(ledger.flush()).rejects.toThrow(/locked/);
@@ -326,10 +433,30 @@ describe("a database that is away", () => {
     expect(JSON.stringify(logged)).not.toContain("CANARY");
   });
 
-  test("leaves on the spool what memory is not to hold; it is read back, once", async () => {
-    const ledger = await open({ maxPending: 30, segmentBytes: 20_000 });
+  test("as another program holds its lock is waited for beside all other work, and gets everything afterwards", async () => {
+    const ledger = await open({ drainMs: 10_000 });
     const unlock = lockDatabase();
-    for (let i = 0; i < 900; i++) ledger.begin(beginOf(`a${i}`)).settle(endOf({ promptTokens: i }));
+    for (let i = 0; i < 1_500; i++) ledger.begin(beginOf(`a${i}`)).settle(endOf());
+    let beats = 0;
+    const beat = setInterval(() => beats++, 1);
+    await expect(ledger.flush()).rejects.toThrow(/locked/);
+    clearInterval(beat);
+    // It tries for about 60 ms.
+    expect(beats).toBeGreaterThan(10);
+    const flushed = ledger.flush();
+    setTimeout(unlock, 20);
+    await flushed;
+    expect(await count()).toBe(1_500);
+    expect(await rollupErrors()).toEqual([]);
+  });
+
+  test("leaves on the spool what memory is not to hold; it is read back, once", async () => {
+    const ledger = await open({ maxPending: 30, segmentBytes: 10_000 });
+    const unlock = lockDatabase();
+    for (let i = 0; i < 900; i++) {
+      ledger.begin(beginOf(`a${i}`)).settle(endOf({ promptTokens: i }));
+      if (i % 20 === 0) await nextTurn();
+    }
     await until(() => events().includes("usage_write_failed"), "a failure");
     unlock();
     let totals: UsageTotals | undefined;
@@ -348,7 +475,7 @@ describe("a database that is away", () => {
   });
 
   test("that fails again while the spool is read back makes no total count a record twice", async () => {
-    const ledger = await open({ drainMs: 10_000, maxPending: 600 });
+    const ledger = await open({ drainMs: 10_000, maxPending: 1_500 });
     const settle = (id: string) =>
       ledger.begin(beginOf(id)).settle(endOf({ promptTokens: 1, completionTokens: 0, nanoUsd: 0 }));
     const readTokens = async () => {
@@ -360,22 +487,22 @@ describe("a database that is away", () => {
       return tokens;
     };
     const unlock = lockDatabase();
-    for (let i = 0; i < 605; i++) settle(`a${i}`);
+    for (let i = 0; i < 1_600; i++) settle(`a${i}`);
     unlock();
     await db.unsafe(`CREATE TRIGGER refuse BEFORE INSERT ON usage_records WHEN NEW.request_id = 'x'
       BEGIN SELECT RAISE(ABORT, 'refused'); END`);
     const flushed = ledger.flush();
     flushed.catch(() => {});
     // Into memory, and into the segment that is to be read back; then one that is in memory behind it and is refused.
-    await turnsUntil(async () => (await count()) >= 500);
+    await turnsUntil(async () => (await count()) >= 1_000);
     settle("y");
-    await turnsUntil(async () => (await count()) >= 600);
+    await turnsUntil(async () => (await count()) >= 1_500);
     settle("x");
     await expect(flushed).rejects.toThrow("refused");
-    expect(await count()).toBe(606);
+    expect(await count()).toBe(1_601);
     await expect(readTokens()).rejects.toThrow("refused");
     await db.unsafe("DROP TRIGGER refuse");
-    expect(await readTokens()).toBe(607);
+    expect(await readTokens()).toBe(1_602);
     await ledger.flush();
     expect(await rollupErrors()).toEqual([]);
   });
@@ -419,7 +546,7 @@ describe("the end", () => {
     const [late, never] = [ledger.begin(beginOf("late")), ledger.begin(beginOf("never"))];
     await ledger.close();
     expect(() => ledger.begin(beginOf("new"))).toThrow(GatewayError);
-    late.settle(endOf({ promptTokens: 70 }));
+    await late.settle(endOf({ promptTokens: 70 }));
     await open();
     expect((await rows()).map((row) => [row["request_id"], row["outcome"], row["prompt_tokens"]])).toEqual([
       ["late", "completed", 70],
@@ -560,7 +687,13 @@ function unmount(disk: string): void {
   rmSync(disk, { recursive: true, force: true });
 }
 
+/** Allows or forbids to truncate a file. */
+function appendOnly(path: string, on: boolean): boolean {
+  return spawnSync("chattr", [on ? "+a" : "-a", path]).status === 0;
+}
+
 const smallDisk = mountSmallDisk();
+const canForbid = smallDisk !== undefined && appendOnly(smallDisk, true) && appendOnly(smallDisk, false);
 if (smallDisk !== undefined) unmount(smallDisk);
 
 describe.skipIf(smallDisk === undefined)("a full disk", () => {
@@ -570,20 +703,22 @@ describe.skipIf(smallDisk === undefined)("a full disk", () => {
     later.push(() => unmount(disk));
   });
 
-  function fill(ledger: SpoolLedger, prefix: string): { entries: LedgerEntry[]; error: unknown } {
+  async function fill(ledger: SpoolLedger, prefix: string): Promise<{ entries: LedgerEntry[]; error: unknown }> {
     const entries: LedgerEntry[] = [];
     for (;;) {
+      const entry = ledger.begin(beginOf(`${prefix}${entries.length}`));
       try {
-        entries.push(ledger.begin(beginOf(`${prefix}${entries.length}`)));
+        await entry.begun;
       } catch (error) {
         return { entries, error };
       }
+      entries.push(entry);
     }
   }
 
   test("refuses what is new, and loses nothing of what began; with room again it goes on", async () => {
     const ledger = await open({ segmentBytes: 16_000, carryAfterMs: 0, drainMs: 10_000 });
-    const { entries, error } = fill(ledger, "a");
+    const { entries, error } = await fill(ledger, "a");
     expect(error).toMatchObject({ code: "service_unavailable", retryAfterSeconds: 5 });
     expect(String(error)).not.toContain("ENOSPC");
     for (const entry of entries) {
@@ -598,14 +733,14 @@ describe.skipIf(smallDisk === undefined)("a full disk", () => {
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  test("a line that was cut short neither counts nor spoils the next", async () => {
+  test("a frame that was cut short neither counts nor spoils the next", async () => {
     mkdirSync(directory);
     const ballast = join(directory, "ballast");
     writeFileSync(ballast, new Uint8Array(40_000));
     const ledger = await open({ drainMs: 10_000 });
-    const { entries } = fill(ledger, "a");
+    const { entries } = await fill(ledger, "a");
     rmSync(ballast);
-    const after = fill(ledger, "b");
+    const after = await fill(ledger, "b");
     expect(after.entries.length).toBeGreaterThan(10);
     expect(events()).toEqual(["ledger_spool_failed", "ledger_spool_recovered", "ledger_spool_failed"]);
     await ledger.close();
@@ -614,22 +749,85 @@ describe.skipIf(smallDisk === undefined)("a full disk", () => {
     for (const entry of [...entries, ...after.entries]) entry.settle(endOf());
   });
 
-  test("a line of which all but the newline was written counts as refused, also after the next one", async () => {
+  function frameOf(...requestIds: string[]): Uint8Array {
+    const encoder = new SpoolEncoder();
+    for (const requestId of requestIds) encoder.begin(beginOf(requestId));
+    return encoder.take();
+  }
+
+  /** A spool whose segment has room for all but the last byte of `frame`. */
+  function spoolWithoutRoomFor(frame: Uint8Array): { spool: Spool; makeRoom: () => void } {
     prepareSpoolDirectory(directory);
     const spool = new Spool({ directory, clock: systemClock, segmentBytes: 1e9 });
-    const [refused, taken] = ["refused", "taken"].map((id) => encodeLine({ begin: beginOf(id) }));
-    if (refused === undefined || taken === undefined) throw new Error("no lines");
-    // One page is left to the segment, and of that one byte less than the line needs.
     const ballast = join(directory, "ballast");
     writeFileSync(ballast, new Uint8Array(15 * 4_096));
-    spool.append(`${"x".repeat(4_096 - refused.length)}\n`);
+    spool.append(Buffer.from(`${"x".repeat(4_096 - frame.length)}\n`));
+    return { spool, makeRoom: () => rmSync(ballast) };
+  }
+
+  test("a frame of which all but the last byte was written is taken back whole, its whole lines too", async () => {
+    const refused = frameOf("refused", "refused as well");
+    const { spool, makeRoom } = spoolWithoutRoomFor(refused);
+    const before = spool.current.bytes;
     expect(() => spool.append(refused)).toThrow(/ENOSPC/);
-    expect(spool.current.bytes).toBe(4_096);
-    rmSync(ballast);
-    spool.append(taken);
-    const lines = [...readSegment(spool.current.path)].flatMap((chunk) => chunk.lines);
-    expect(lines).toEqual([{ begin: beginOf("taken") }]);
+    expect([spool.current.bytes, statSync(spool.current.path).size]).toEqual([before, before]);
+    makeRoom();
+    spool.append(frameOf("taken"));
+    expect(spooled()).toEqual([{ begin: beginOf("taken") }]);
     await spool.close();
+  });
+
+  test.skipIf(!canForbid)(
+    "a frame that cannot be taken back counts as refused all the same, also after the next one",
+    async () => {
+      const refused = frameOf("refused");
+      const { spool, makeRoom } = spoolWithoutRoomFor(refused);
+      appendOnly(spool.current.path, true);
+      expect(() => spool.append(refused)).toThrow(/ENOSPC/);
+      expect([spool.current.bytes, statSync(spool.current.path).size]).toEqual([4_096, 4_096]);
+      makeRoom();
+      spool.append(frameOf("taken"));
+      expect(spooled()).toEqual([{ begin: beginOf("taken") }]);
+      appendOnly(spool.current.path, false);
+      await spool.close();
+    },
+  );
+
+  test("refuses all that began in one turn of the event loop and only that; what was settled in it is not lost", async () => {
+    mkdirSync(directory);
+    const ledger = await open({ drainMs: 10_000 });
+    const [running, ending] = [ledger.begin(beginOf("running")), ledger.begin(beginOf("ending"))];
+    await running.begun;
+    const ballast = join(directory, "ballast");
+    const room = () => rmSync(ballast);
+    writeFileSync(ballast, new Uint8Array(15 * 4_096));
+    const many = Array.from({ length: 100 }, (_, i) => ledger.begin(beginOf(`refused${i}`)));
+    const left = ledger.begin(beginOf("left at once"));
+    await Promise.all([left.settle(endOf()), ending.settle(endOf({ promptTokens: 50 }))]);
+    const errors = await Promise.all(
+      [...many, left].map((entry) => entry.begun.then(String, (error: unknown) => error)),
+    );
+    expect(errors.every((error) => error instanceof GatewayError && error.code === "service_unavailable")).toBe(true);
+    for (const entry of many) {
+      entry.progress({ promptTokens: 1, completionTokens: 1, estimated: true }, null);
+      await entry.settle(endOf());
+    }
+    room();
+    const after = ledger.begin(beginOf("after"));
+    await after.begun;
+    await Promise.all([running.settle(endOf()), after.settle(endOf())]);
+    const started = performance.now();
+    await ledger.close();
+    // It waited for nobody: what was refused does not run.
+    expect(performance.now() - started).toBeLessThan(400);
+    expect((await rows()).map((row) => [row["request_id"], row["prompt_tokens"]])).toEqual([
+      ["after", 7],
+      ["ending", 50],
+      ["running", 7],
+    ]);
+    expect(await rollupErrors()).toEqual([]);
+    expect(events()).toEqual(["ledger_spool_failed", "ledger_spool_recovered"]);
+    expect(readdirSync(directory)).toEqual([]);
   });
 
   test("together with a database that is away: what was settled is written to the spool when there is room", async () => {
@@ -638,7 +836,7 @@ describe.skipIf(smallDisk === undefined)("a full disk", () => {
     writeFileSync(ballast, new Uint8Array(30_000));
     const ledger = await open();
     const unlock = lockDatabase();
-    const { entries } = fill(ledger, "a");
+    const { entries } = await fill(ledger, "a");
     const [settled, running] = [entries.slice(0, 40), entries.slice(40)];
     for (const entry of settled) entry.settle(endOf());
     rmSync(ballast);

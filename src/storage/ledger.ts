@@ -1,15 +1,16 @@
 // The ledger: every request is on the spool before it is sent, and its record from there in the database, once.
 import type { Clock } from "../domain/clock.ts";
-import { GatewayError, StartError } from "../domain/errors.ts";
+import { StartError } from "../domain/errors.ts";
 import type { Log } from "../domain/log.ts";
-import type { Ledger, LedgerEntry, TokenUsage, UsageBegin, UsageEnd, UsageTotals } from "../domain/usage.ts";
+import type { Ledger, LedgerEntry, UsageBegin, UsageTotals } from "../domain/usage.ts";
 import type { Database } from "./database.ts";
 import { syncCommits } from "./durable-commits.ts";
 import { batchSize, LedgerDrain } from "./ledger-drain.ts";
+import { LedgerJournal, unavailable } from "./ledger-journal.ts";
 import { recoverSpool } from "./ledger-recovery.ts";
-import { prepareSpoolDirectory, type Segment, Spool } from "./spool.ts";
-import { cleanBegin, cleanProgress, encodeLine, recordOf, type UsageProgress } from "./spool-format.ts";
+import { prepareSpoolDirectory, Spool } from "./spool.ts";
 import type { UsageOwner } from "./usage-rows.ts";
+import { openUsageWriter, type UsageWriter } from "./usage-writer.ts";
 
 export interface SpoolLedgerOptions {
   db: Database;
@@ -28,20 +29,8 @@ export interface SpoolLedgerOptions {
   maxPending?: number;
 }
 
-/** A request that was not settled yet. */
-interface OpenRequest {
-  begin: UsageBegin;
-  startedMs: number;
-  progress: UsageProgress | undefined;
-  /** Where its begin and its last checkpoint stand. */
-  segment: Segment;
-}
-
 const maxBackOffMs = 5_000;
 const syncEveryMs = 1_000;
-/** At most so many requests are carried over at a time: a few milliseconds of work. */
-const carryBatch = 256;
-const retryAfterSeconds = 5;
 /** How long `close` waits for requests that still run. */
 const settleMs = 500;
 const defaults = {
@@ -58,10 +47,9 @@ export class SpoolLedger implements Ledger {
   readonly #clock: Clock;
   readonly #settings: typeof defaults;
   readonly #spool: Spool;
+  readonly #journal: LedgerJournal;
   readonly #drain: LedgerDrain;
-  /** Oldest first. */
-  readonly #open = new Set<OpenRequest>();
-  #spoolFailing = false;
+  readonly #writer: UsageWriter;
   #databaseFailing = false;
   #upkeepFailing = false;
   /** Nothing new is taken; then: what was settled before is drained. */
@@ -76,11 +64,14 @@ export class SpoolLedger implements Ledger {
 
   /** Resolves when what an earlier process left is in the database. Rejects with a StartError where it cannot be. */
   static async open(options: SpoolLedgerOptions): Promise<SpoolLedger> {
+    let writer: UsageWriter | undefined;
     try {
       prepareSpoolDirectory(options.directory);
-      await recoverSpool(options);
-      return new SpoolLedger(options);
+      writer = await openUsageWriter(options.db);
+      await recoverSpool({ ...options, writer });
+      return new SpoolLedger(options, writer);
     } catch (cause) {
+      writer?.close();
       throw new StartError(
         `The usage that is kept in ${options.directory} cannot be taken over (${String(cause)}). ` +
           "See that this directory and the database can be written and that the disk is not full. Nothing is lost.",
@@ -89,35 +80,39 @@ export class SpoolLedger implements Ledger {
     }
   }
 
-  private constructor({ db, directory, log, clock, ...settings }: SpoolLedgerOptions) {
+  private constructor({ db, directory, log, clock, ...settings }: SpoolLedgerOptions, writer: UsageWriter) {
     this.#db = db;
     this.#log = log;
     this.#clock = clock;
+    this.#writer = writer;
     this.#settings = { ...defaults, ...settings };
     const { segmentBytes, maxPending, drainMs } = this.#settings;
     this.#delayMs = drainMs;
     this.#syncedMs = clock.monotonicMs();
-    this.#spool = new Spool({ directory, clock, segmentBytes });
-    this.#drain = new LedgerDrain({ db, log, spool: this.#spool, maxPending });
+    const spool = new Spool({ directory, clock, segmentBytes });
+    this.#spool = spool;
+    this.#journal = new LedgerJournal({
+      spool,
+      log,
+      clock,
+      onSettled: (settled) => {
+        // The next start finds it: what is closed drains no more.
+        if (!this.#closed) this.#drain.add(settled);
+      },
+      onTurn: () => this.#afterTurn(),
+    });
+    this.#drain = new LedgerDrain({ db, writer, log, spool, journal: this.#journal, maxPending });
   }
 
   begin(request: UsageBegin): LedgerEntry {
-    const begin = cleanBegin(request);
-    const segment = this.#writeBegin(begin);
-    segment.pins++;
-    const open: OpenRequest = { begin, startedMs: this.#clock.monotonicMs(), progress: undefined, segment };
-    this.#open.add(open);
-    this.#wake();
-    return {
-      progress: (usage, nanoUsd) => this.#progress(open, usage, nanoUsd),
-      settle: (end) => this.#settle(open, end),
-    };
+    if (this.#closing) throw unavailable("The ledger is closed.");
+    return this.#journal.begin(request);
   }
 
   /** Requests that were cut off a moment ago are about to settle; one that does not is on the spool. */
   async #untilSettled(): Promise<void> {
     const giveUpMs = this.#clock.monotonicMs() + settleMs;
-    for (let waits = 0; this.#open.size > 0 && waits < settleMs / 10; waits++) {
+    for (let waits = 0; this.#journal.openCount > 0 && waits < settleMs / 10; waits++) {
       if (this.#clock.monotonicMs() > giveUpMs) return;
       await Bun.sleep(10);
     }
@@ -145,84 +140,20 @@ export class SpoolLedger implements Ledger {
       await this.flush();
       await syncCommits(this.#db);
     } catch (error) {
-      this.#respool();
+      this.#drain.respool();
       const { waiting, unspooled } = this.#drain;
       const fields = { records: waiting - unspooled, lost: unspooled };
       this.#log.error("ledger_left_on_spool", { detail: String(error), ...fields });
     }
+    this.#journal.commit();
     this.#closed = true;
-    if (this.#open.size === 0) await this.#spool.close();
+    this.#writer.close();
+    if (this.#journal.openCount === 0) await this.#spool.close();
   }
 
-  /** Requests must not be served where they might not be accounted for. */
-  #writeBegin(begin: UsageBegin): Segment {
-    const fail = (detail: string, cause?: unknown) =>
-      new GatewayError(
-        "service_unavailable",
-        "The server cannot keep account of requests at the moment, so it takes none. Try again later.",
-        { detail, retryAfterSeconds, cause },
-      );
-    if (this.#closing) throw fail("The ledger is closed.");
-    try {
-      return this.#write(encodeLine({ begin }));
-    } catch (cause) {
-      throw fail(`The spool cannot be written: ${String(cause)}`, cause);
-    }
-  }
-
-  #progress(open: OpenRequest, usage: TokenUsage, nanoUsd: number | null): void {
-    if (!this.#open.has(open)) return;
-    const elapsedMs = this.#clock.monotonicMs() - open.startedMs;
-    open.progress = cleanProgress({ ...usage, requestId: open.begin.requestId, nanoUsd, elapsedMs });
-    try {
-      if (this.#spool.ready() === open.segment) this.#write(encodeLine({ progress: open.progress }));
-      else this.#carry(open);
-    } catch {
-      // #write has told it. Until the next checkpoint or the end, the last one that was written stands.
-    }
+  #afterTurn(): void {
+    if (this.#closed && this.#journal.openCount === 0) void this.#spool.close();
     this.#wake();
-  }
-
-  #settle(open: OpenRequest, end: UsageEnd): void {
-    if (!this.#open.delete(open)) return;
-    const settled = { record: recordOf(open.begin, end), segment: open.segment, spooled: true };
-    try {
-      repin(settled, this.#write(encodeLine({ settle: settled.record })));
-    } catch {
-      // #write has told it. The record goes to the database from memory.
-      settled.spooled = false;
-    }
-    if (!this.#closed) this.#drain.add(settled);
-    else if (this.#open.size === 0) void this.#spool.close();
-    this.#wake();
-  }
-
-  /** Throws where it is not written; the log is told of the first failure and of the end of it. */
-  #write(lines: string): Segment {
-    try {
-      const segment = this.#spool.ready();
-      this.#spool.append(lines);
-      if (this.#spoolFailing) this.#log.info("ledger_spool_recovered");
-      this.#spoolFailing = false;
-      return segment;
-    } catch (error) {
-      if (!this.#spoolFailing) this.#log.error("ledger_spool_failed", { detail: String(error) });
-      this.#spoolFailing = true;
-      throw error;
-    }
-  }
-
-  #respool(): void {
-    this.#drain.respool((settled) => repin(settled, this.#write(encodeLine({ settle: settled.record }))));
-  }
-
-  /** Says all that is known of a request again in the current segment, so that the older one can go. */
-  #carry(open: OpenRequest): void {
-    const begin = encodeLine({ begin: open.begin });
-    const lines = open.progress ? begin + encodeLine({ progress: open.progress }) : begin;
-    const segment = this.#write(lines);
-    segment.carriedBytes += Buffer.byteLength(lines);
-    repin(open, segment);
   }
 
   /** Sees to it that what there is to do is done soon; nothing runs while there is nothing to do. */
@@ -260,7 +191,7 @@ export class SpoolLedger implements Ledger {
       }
       this.#delayMs = this.#databaseFailing ? Math.min(this.#delayMs * 2, maxBackOffMs) : this.#settings.drainMs;
       this.#databaseFailing = true;
-      this.#respool();
+      this.#drain.respool();
     }
     try {
       await this.#upkeep();
@@ -276,12 +207,16 @@ export class SpoolLedger implements Ledger {
     const nowMs = this.#clock.monotonicMs();
     const { current } = this.#spool;
     const old = nowMs - current.openedMs >= this.#settings.segmentAgeMs;
-    if (old && current.bytes > current.carriedBytes) this.#spool.rotate();
+    if (old && current.bytes > current.carriedBytes) this.#journal.rotate();
     this.#carryOver(nowMs);
-    if (this.#spool.unsynced && nowMs - this.#syncedMs >= syncEveryMs) {
-      this.#syncedMs = nowMs;
-      await this.#spool.sync();
-    }
+    await this.#removeFree();
+    // After it, as what was deleted need not get to the disk.
+    if (!this.#spool.unsynced || nowMs - this.#syncedMs < syncEveryMs) return;
+    this.#syncedMs = nowMs;
+    await this.#spool.sync();
+  }
+
+  async #removeFree(): Promise<void> {
     const free = this.#spool.segments.filter((one) => one !== this.#spool.current && one.pins === 0);
     if (free.length === 0) return;
     await syncCommits(this.#db);
@@ -292,21 +227,6 @@ export class SpoolLedger implements Ledger {
   #carryOver(nowMs: number): void {
     const oldest = this.#spool.segments[0];
     if (oldest?.sealedMs === undefined || nowMs - oldest.sealedMs < this.#settings.carryAfterMs) return;
-    let left = carryBatch;
-    for (const open of this.#open) {
-      if (open.segment !== oldest) continue;
-      if (left-- === 0) return;
-      try {
-        this.#carry(open);
-      } catch {
-        return;
-      }
-    }
+    this.#journal.carryOver(oldest);
   }
-}
-
-function repin(held: { segment: Segment }, segment: Segment): void {
-  held.segment.pins--;
-  segment.pins++;
-  held.segment = segment;
 }

@@ -475,14 +475,46 @@ describe("memory", () => {
     expect(limits.peek(used).tokens?.remaining).toBe(400);
   });
 
-  test("keys that come and go never make it grow without end", () => {
+  test("keys that come and go never make it grow without end: each is forgotten a minute or two after its last use", () => {
     const { limits, clock } = setUp();
     for (let i = 0; i < 100_000; i++) {
-      clock.advance(1);
+      clock.advance(100);
       const own = { ...key, id: `key:${i}` };
       limits.admit({ ...none, requests: [own] }, reserve(0));
     }
     expect(limits.tracked).toBeLessThan(5_000);
+  });
+
+  test("more keys at once than a quarter of a million do not wait for that minute", () => {
+    const { limits, clock } = setUp();
+    for (let i = 0; i < 300_000; i++) {
+      clock.advance(0.1);
+      const own = { ...key, id: `key:${i}` };
+      limits.admit({ ...none, requests: [own] }, reserve(0));
+    }
+    expect(limits.tracked).toBeWithin(200_000, 260_000);
+  });
+
+  test("a key that comes back is counted on where it was, whether it was forgotten meanwhile or not", () => {
+    const { limits, clock } = setUp();
+    const set = { ...none, requests: [{ ...key, limit: 60, windowSeconds: 3_600 }] };
+    const others = (count: number) => {
+      for (let i = 0; i < count; i++) limits.admit({ ...none, requests: [{ ...key, id: `key:${i}` }] }, reserve(0));
+    };
+    for (let i = 0; i < 20; i++) granted(limits.admit(set, reserve(0)));
+    others(5_000);
+    clock.advance(600_000);
+    others(5_000);
+    expect(limits.peek(set).requests?.remaining).toBe(50);
+    granted(limits.admit(set, reserve(0)));
+    clock.advance(3_600_000);
+    others(10_000);
+    expect(limits.peek(set).requests?.remaining).toBe(60);
+    // Through the set that knew the bucket before, and through one like it.
+    for (let i = 0; i < 30; i++) granted(limits.admit(set, reserve(0)));
+    for (let i = 0; i < 30; i++) granted(limits.admit({ ...set }, reserve(0)));
+    expect(refusal(limits.admit(set, reserve(0))).code).toBe("rate_limit_exceeded");
+    expect(refusal(limits.admit({ ...set }, reserve(0))).code).toBe("rate_limit_exceeded");
   });
 });
 

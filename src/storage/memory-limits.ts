@@ -1,4 +1,6 @@
 // Rate limits and quotas in the memory of this process: one synchronous, hence atomic, decision over all of them.
+
+import type { CalendarMonth } from "../domain/calendar-month.ts";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { type LimitKind, neverFitsRefusal, quotaRefusal, rateLimitRefusal } from "../domain/limit-refusal.ts";
@@ -36,13 +38,15 @@ export class MemoryLimits implements LimitStore {
   readonly #clock: Clock;
   readonly #quotas: MemoryQuotas;
   /** By limit id; one id may limit both kinds. */
-  readonly #buckets: Readonly<Record<LimitKind, SweptMap<Bucket>>>;
+  readonly #buckets: Readonly<Record<LimitKind, SweptMap<TrackedBucket>>>;
+  /** Of sets of limits that were asked for before: a principal keeps its set for as long as nothing changes. */
+  readonly #places = new WeakMap<LimitSet, Places>();
 
   constructor({ clock, ledger }: MemoryLimitsOptions) {
     this.#clock = clock;
     this.#quotas = new MemoryQuotas(clock, ledger);
-    const isIdle = (bucket: Bucket) => bucket.isIdle(clock.monotonicMs());
-    this.#buckets = { requests: new SweptMap(isIdle), tokens: new SweptMap(isIdle) };
+    const giveUp = (bucket: TrackedBucket, isCrowded: boolean) => bucket.giveUp(clock.monotonicMs(), isCrowded);
+    this.#buckets = { requests: new SweptMap(giveUp), tokens: new SweptMap(giveUp) };
   }
 
   /** How many limits and quotas it keeps figures of. */
@@ -52,25 +56,28 @@ export class MemoryLimits implements LimitStore {
 
   admit(limits: LimitSet, reservation: Reservation): Admission | Promise<Admission> {
     const nowMs = this.#clock.monotonicMs();
-    this.#buckets.requests.used();
-    this.#buckets.tokens.used();
-    this.#quotas.sweep();
-    const places: Places = {
-      requests: limits.requests.map((rule) => this.#bucket("requests", rule, nowMs)),
-      tokens: limits.tokens.map((rule) => this.#bucket("tokens", rule, nowMs)),
-      counters: limits.quotas.map((quota) => this.#quotas.counter(quota, nowMs)),
-    };
+    this.#buckets.requests.used(nowMs);
+    this.#buckets.tokens.used(nowMs);
+    this.#quotas.sweep(nowMs);
+    const places = this.#placesOf(limits, nowMs);
+    const { requests, tokens, counters } = places;
     // A quota first: where it is used up, waiting for a rate limit would be in vain.
     const refusal =
-      quotaShortage(limits.quotas, places.counters, reservation) ?? rateShortage(limits, places, reservation, nowMs);
+      quotaShortage(limits.quotas, counters, reservation) ??
+      (allHave(requests, 1, nowMs) && allHave(tokens, reservation.minTokens, nowMs)
+        ? undefined
+        : rateShortage(limits, places, reservation, nowMs));
     if (refusal) return { refusal, status: statusOf(places, nowMs) };
-    if (limits.quotas.some((quota, i) => isLimited(quota) && !places.counters[i]?.isRead)) {
-      return this.#admitOnceRead(limits, reservation, places.counters);
-    }
-    for (const bucket of places.requests) bucket.take(1, nowMs);
-    const amounts = amountsFor(limits.quotas, places, reservation, nowMs);
-    const lease = new MemoryLease(this.#clock, places, amounts, nowMs);
-    return { lease, reservedTokens: amounts.tokens, status: statusOf(places, nowMs) };
+    if (isUnread(limits.quotas, counters)) return this.#admitOnceRead(limits, reservation, counters);
+    for (let i = 0; i < requests.length; i++) requests[i]?.take(1, nowMs);
+    const lease = new MemoryLease(
+      this.#clock,
+      places,
+      tokensFor(limits.quotas, places, reservation.tokens, nowMs),
+      nanoUsdFor(limits.quotas, counters, reservation.nanoUsd),
+      nowMs,
+    );
+    return { lease, reservedTokens: lease.reservedTokens, status: statusOf(places, nowMs) };
   }
 
   peek(limits: LimitSet): LimitStatus {
@@ -123,30 +130,105 @@ export class MemoryLimits implements LimitStore {
     return this.admit(limits, reservation);
   }
 
-  #bucket(kind: LimitKind, rule: RateLimit, nowMs: number): Bucket {
-    const known = this.#buckets[kind].get(rule.id);
-    if (known) {
-      known.adopt(rule, nowMs);
+  /** What it was last time, if all of that is still what counts. */
+  #placesOf(limits: LimitSet, nowMs: number): Places {
+    const known = this.#places.get(limits);
+    if (
+      known !== undefined &&
+      known.month === this.#quotas.month() &&
+      used(known.requests, limits.requests, nowMs) &&
+      used(known.tokens, limits.tokens, nowMs) &&
+      touched(known.counters, limits.quotas, nowMs)
+    ) {
       return known;
     }
-    const bucket = new Bucket(rule);
+    const places: Places = {
+      requests: limits.requests.map((rule) => this.#bucket("requests", rule, nowMs)),
+      tokens: limits.tokens.map((rule) => this.#bucket("tokens", rule, nowMs)),
+      counters: limits.quotas.map((quota) => this.#quotas.counter(quota, nowMs)),
+      month: this.#quotas.month(),
+    };
+    this.#places.set(limits, places);
+    return places;
+  }
+
+  #bucket(kind: LimitKind, rule: RateLimit, nowMs: number): TrackedBucket {
+    const known = this.#buckets[kind].get(rule.id);
+    if (known) {
+      known.use(rule, nowMs);
+      return known;
+    }
+    const bucket = new TrackedBucket(rule);
+    bucket.use(rule, nowMs);
     this.#buckets[kind].set(rule.id, bucket);
     return bucket;
   }
 }
 
+/** Most buckets are full again long before they are used again; for so long they are kept all the same. */
+const keptMs = 60_000;
+
+class TrackedBucket extends Bucket {
+  #isTracked = true;
+  #usedMs = Number.NEGATIVE_INFINITY;
+
+  /** Otherwise the next one to ask for it gets another. */
+  get isTracked(): boolean {
+    return this.#isTracked;
+  }
+
+  use(rule: RateLimit, nowMs: number): void {
+    this.adopt(rule, nowMs);
+    this.#usedMs = nowMs;
+  }
+
+  giveUp(nowMs: number, isCrowded: boolean): boolean {
+    if (isCrowded || nowMs - this.#usedMs > keptMs) this.#isTracked = !this.isIdle(nowMs);
+    return !this.#isTracked;
+  }
+}
+
 /** Where a request counts. */
 interface Places {
-  requests: readonly Bucket[];
-  tokens: readonly Bucket[];
+  requests: readonly TrackedBucket[];
+  tokens: readonly TrackedBucket[];
   /** In the order of the quotas. */
   counters: readonly QuotaCounter[];
+  /** Of the counters. */
+  month: CalendarMonth;
+}
+
+/** Whether the buckets are still those of the rules; they go on under the rules' figures. */
+function used(buckets: readonly TrackedBucket[], rules: readonly RateLimit[], nowMs: number): boolean {
+  for (let i = 0; i < rules.length; i++) {
+    const bucket = buckets[i];
+    const rule = rules[i];
+    if (!bucket?.isTracked || !rule) return false;
+    bucket.use(rule, nowMs);
+  }
+  return true;
+}
+
+/** Whether the counters are still those of the quotas; they stay for another while. */
+function touched(counters: readonly QuotaCounter[], quotas: readonly Quota[], nowMs: number): boolean {
+  for (let i = 0; i < quotas.length; i++) {
+    const counter = counters[i];
+    if (!counter || counter.isForgotten) return false;
+    counter.lastUsedMs = nowMs;
+  }
+  return true;
+}
+
+function allHave(buckets: readonly Bucket[], count: number, nowMs: number): boolean {
+  for (let i = 0; i < buckets.length; i++) if (!buckets[i]?.has(count, nowMs)) return false;
+  return true;
 }
 
 class MemoryLease implements Lease {
+  readonly reservedTokens: number;
   readonly #clock: Clock;
   readonly #buckets: readonly Bucket[];
-  readonly #holds: readonly Hold[];
+  readonly #holds: Hold[] = [];
   /** Of the month in which it began: usage belongs there even when it ends in the next. */
   readonly #counters: readonly QuotaCounter[];
   #tokens: number;
@@ -155,47 +237,36 @@ class MemoryLease implements Lease {
 
   constructor(
     clock: Clock,
-    { tokens, counters }: Places,
-    amounts: Pick<Reservation, "tokens" | "nanoUsd">,
+    { tokens: buckets, counters }: Pick<Places, "tokens" | "counters">,
+    tokens: number,
+    nanoUsd: number,
     nowMs: number,
   ) {
+    this.reservedTokens = tokens;
     this.#clock = clock;
-    this.#buckets = tokens;
+    this.#buckets = buckets;
     this.#counters = counters;
-    this.#tokens = amounts.tokens;
-    this.#nanoUsd = amounts.nanoUsd;
-    this.#holds = tokens.map((bucket) => bucket.hold(amounts.tokens, nowMs));
+    this.#tokens = tokens;
+    this.#nanoUsd = nanoUsd;
+    for (const bucket of buckets) this.#holds.push(bucket.hold(tokens, nowMs));
     for (const counter of counters) {
       counter.leases++;
-      counter.heldTokens += amounts.tokens;
-      counter.heldNanoUsd += amounts.nanoUsd;
+      counter.heldTokens += tokens;
+      counter.heldNanoUsd += nanoUsd;
     }
   }
 
   extend(tokens: number, nanoUsd: number): void {
-    if (this.#settled) return;
-    const moreTokens = Math.max(0, tokens - this.#tokens);
-    const moreNanoUsd = Math.max(0, nanoUsd - this.#nanoUsd);
-    if (moreTokens > 0) {
-      const nowMs = this.#clock.monotonicMs();
-      for (const bucket of this.#buckets) bucket.take(moreTokens, nowMs);
-    }
-    for (const counter of this.#counters) {
-      counter.heldTokens += moreTokens;
-      counter.heldNanoUsd += moreNanoUsd;
-    }
-    this.#tokens += moreTokens;
-    this.#nanoUsd += moreNanoUsd;
+    if (!this.#settled) this.#extend(tokens, nanoUsd, this.#clock.monotonicMs());
   }
 
   settle(tokens: number, nanoUsd: number): void {
     if (this.#settled) return;
-    this.extend(tokens, nanoUsd);
-    this.#settled = true;
     const nowMs = this.#clock.monotonicMs();
-    for (const [i, bucket] of this.#buckets.entries()) {
-      const hold = this.#holds[i];
-      if (hold) bucket.release(hold, this.#tokens - tokens, nowMs);
+    this.#extend(tokens, nanoUsd, nowMs);
+    this.#settled = true;
+    for (let i = 0; i < this.#holds.length; i++) {
+      this.#buckets[i]?.release(this.#holds[i] as Hold, this.#tokens - tokens, nowMs);
     }
     for (const counter of this.#counters) {
       counter.leases--;
@@ -206,10 +277,31 @@ class MemoryLease implements Lease {
       counter.usedNanoUsd += nanoUsd;
     }
   }
+
+  #extend(tokens: number, nanoUsd: number, nowMs: number): void {
+    const moreTokens = Math.max(0, tokens - this.#tokens);
+    const moreNanoUsd = Math.max(0, nanoUsd - this.#nanoUsd);
+    if (moreTokens === 0 && moreNanoUsd === 0) return;
+    if (moreTokens > 0) for (const bucket of this.#buckets) bucket.take(moreTokens, nowMs);
+    for (const counter of this.#counters) {
+      counter.heldTokens += moreTokens;
+      counter.heldNanoUsd += moreNanoUsd;
+    }
+    this.#tokens += moreTokens;
+    this.#nanoUsd += moreNanoUsd;
+  }
 }
 
 function isLimited({ tokens, nanoUsd }: Quota): boolean {
   return tokens !== null || nanoUsd !== null;
+}
+
+function isUnread(quotas: readonly Quota[], counters: readonly QuotaCounter[]): boolean {
+  for (let i = 0; i < quotas.length; i++) {
+    const quota = quotas[i];
+    if (quota && isLimited(quota) && !counters[i]?.isRead) return true;
+  }
+  return false;
 }
 
 /** What is not read yet refuses nothing here. */
@@ -218,9 +310,10 @@ function quotaShortage(
   counters: readonly QuotaCounter[],
   { minTokens, minNanoUsd }: Reservation,
 ): GatewayError | undefined {
-  for (const [i, quota] of quotas.entries()) {
+  for (let i = 0; i < quotas.length; i++) {
+    const quota = quotas[i];
     const counter = counters[i];
-    if (!counter?.isRead) continue;
+    if (!quota || !counter?.isRead) continue;
     const { usedTokens, heldTokens, usedNanoUsd, heldNanoUsd } = counter;
     if (quota.tokens !== null && usedTokens + heldTokens + minTokens > quota.tokens) {
       return quotaRefusal(quota, counter.month, {
@@ -247,7 +340,7 @@ function quotaShortage(
 /** Of the limits of both kinds that have no room, the one that takes longest to regain it. */
 function rateShortage(
   limits: LimitSet,
-  places: Pick<Places, LimitKind>,
+  places: Buckets,
   { minTokens }: Reservation,
   nowMs: number,
 ): GatewayError | undefined {
@@ -270,36 +363,47 @@ function rateShortage(
 }
 
 /** What is asked for, or as much of it as every limit has left; that this is enough was checked before. */
-function amountsFor(
+function tokensFor(
   quotas: readonly Quota[],
   { tokens: buckets, counters }: Places,
-  asked: Reservation,
+  asked: number,
   nowMs: number,
-): Pick<Reservation, "tokens" | "nanoUsd"> {
-  let { tokens, nanoUsd } = asked;
-  for (const bucket of buckets) tokens = Math.min(tokens, bucket.room(nowMs));
-  for (const [i, quota] of quotas.entries()) {
+): number {
+  let tokens = asked;
+  for (let i = 0; i < buckets.length; i++) tokens = Math.min(tokens, buckets[i]?.room(nowMs) ?? tokens);
+  for (let i = 0; i < quotas.length; i++) {
+    const limit = quotas[i]?.tokens ?? null;
     const counter = counters[i];
-    if (!counter) continue;
-    if (quota.tokens !== null) tokens = Math.min(tokens, quota.tokens - counter.usedTokens - counter.heldTokens);
-    if (quota.nanoUsd !== null) nanoUsd = Math.min(nanoUsd, quota.nanoUsd - counter.usedNanoUsd - counter.heldNanoUsd);
+    if (limit !== null && counter) tokens = Math.min(tokens, limit - counter.usedTokens - counter.heldTokens);
   }
-  return { tokens, nanoUsd };
+  return tokens;
 }
 
-function statusOf({ requests, tokens }: Pick<Places, "requests" | "tokens">, nowMs: number): LimitStatus {
+function nanoUsdFor(quotas: readonly Quota[], counters: readonly QuotaCounter[], asked: number): number {
+  let nanoUsd = asked;
+  for (let i = 0; i < quotas.length; i++) {
+    const limit = quotas[i]?.nanoUsd ?? null;
+    const counter = counters[i];
+    if (limit !== null && counter) nanoUsd = Math.min(nanoUsd, limit - counter.usedNanoUsd - counter.heldNanoUsd);
+  }
+  return nanoUsd;
+}
+
+type Buckets = Readonly<Record<LimitKind, readonly Bucket[]>>;
+
+function statusOf({ requests, tokens }: Buckets, nowMs: number): LimitStatus {
   return { requests: tightest(requests, nowMs), tokens: tightest(tokens, nowMs) };
 }
 
 function tightest(buckets: readonly Bucket[], nowMs: number): LimitState | undefined {
-  let tightest: LimitState | undefined;
-  for (const bucket of buckets) {
-    const state = bucket.state(nowMs);
-    const isTighter =
-      !tightest ||
-      state.remaining < tightest.remaining ||
-      (state.remaining === tightest.remaining && state.limit < tightest.limit);
-    if (isTighter) tightest = state;
+  let tightest: Bucket | undefined;
+  let remaining = 0;
+  for (let i = 0; i < buckets.length; i++) {
+    const bucket = buckets[i] as Bucket;
+    const room = bucket.room(nowMs);
+    if (tightest && (room > remaining || (room === remaining && bucket.limit >= tightest.limit))) continue;
+    tightest = bucket;
+    remaining = room;
   }
-  return tightest;
+  return tightest?.state(nowMs);
 }

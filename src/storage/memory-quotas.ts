@@ -20,6 +20,8 @@ export interface QuotaCounter {
   reading: Promise<void> | undefined;
   /** Monotonic. */
   lastUsedMs: number;
+  /** The next one to ask for it gets another. */
+  isForgotten: boolean;
 }
 
 /** Unused for so long, a counter is read anew when it is needed. Longer than a database may be down for warm keys. */
@@ -42,6 +44,12 @@ export class MemoryQuotas {
     this.#counters = this.#countersOf(this.#month);
   }
 
+  /** The month that it is. */
+  month(): CalendarMonth {
+    this.#turnMonth();
+    return this.#month;
+  }
+
   /** The counter of this month. */
   counter(quota: Quota, nowMs: number): QuotaCounter {
     this.#turnMonth();
@@ -57,6 +65,7 @@ export class MemoryQuotas {
         isRead: false,
         reading: undefined,
         lastUsedMs: nowMs,
+        isForgotten: false,
       };
       this.#counters.set(quota.id, counter);
     }
@@ -79,8 +88,8 @@ export class MemoryQuotas {
   }
 
   /** A request was decided; counters that nobody uses may go. */
-  sweep(): void {
-    this.#counters.used();
+  sweep(nowMs: number): void {
+    this.#counters.used(nowMs);
   }
 
   async #read({ owner, ownerId, environment }: Quota, counter: QuotaCounter): Promise<void> {
@@ -110,13 +119,16 @@ export class MemoryQuotas {
   #countersOf({ start }: CalendarMonth): SweptMap<QuotaCounter> {
     let counters = this.#months.get(start);
     if (!counters) {
-      counters = new SweptMap((counter) => this.#isForgettable(counter));
+      counters = new SweptMap((counter) => this.#forget(counter));
       this.#months.set(start, counters);
     }
     return counters;
   }
 
-  #isForgettable({ leases, reading, lastUsedMs }: QuotaCounter): boolean {
-    return leases === 0 && !reading && this.#clock.monotonicMs() - lastUsedMs > forgetAfterMs;
+  #forget(counter: QuotaCounter): boolean {
+    const { leases, reading, lastUsedMs } = counter;
+    if (leases > 0 || reading || this.#clock.monotonicMs() - lastUsedMs <= forgetAfterMs) return false;
+    counter.isForgotten = true;
+    return true;
   }
 }

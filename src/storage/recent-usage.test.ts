@@ -1,4 +1,5 @@
 // What counts against rate limits after a restart: the windows that have not passed, and nothing from the future.
+import { Database as Sqlite } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,22 +9,26 @@ import type { UsageRecord } from "../domain/usage.ts";
 import { SqlAccountStore } from "./account-store.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { SqlKeyStore } from "./key-store.ts";
+import { migrations } from "./migrations.ts";
 import { recentUsage } from "./recent-usage.ts";
-import { insertUsage } from "./usage-rows.ts";
+import { openUsageWriter, type UsageWriter } from "./usage-writer.ts";
 
 const now = 1_800_000_000;
 
 let directory: string;
 let db: Database;
 let accountId: string;
+let writer: UsageWriter;
 
 beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), "headrace-recent-"));
   db = await openDatabase(join(directory, "headrace.db"));
+  writer = await openUsageWriter(db);
   accountId = await new SqlAccountStore(db).ensureFirstAccount(now);
 });
 
 afterEach(async () => {
+  writer.close();
   await db.close();
   rmSync(directory, { recursive: true, force: true });
 });
@@ -52,7 +57,7 @@ async function use(...times: readonly number[]): Promise<void> {
     firstTokenMs: null,
     queueMs: 0,
   });
-  await insertUsage(db, times.map(record));
+  await writer.insert(times.map(record));
 }
 
 async function timesAt(nowSeconds: number): Promise<number[]> {
@@ -88,4 +93,46 @@ test("leaves out what lies in the future, as the clock was set back since: it de
   await use(now - 30, now, now + 1, now + 30, now + 86_400);
   expect(await timesAt(now)).toEqual([-30, 0]);
   expect(await timesAt(now + 30)).toEqual([-30, 0, 1, 30]);
+});
+
+test("is found in a database of the version before, whose records were indexed by account", async () => {
+  const file = join(directory, "old.db");
+  const old = new Sqlite(file, { create: true });
+  old.run("CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL)");
+  for (const [i, step] of migrations.slice(0, 2).entries()) {
+    for (const statement of step) old.run(statement);
+    old.run("INSERT INTO schema_migrations VALUES (?, 1)", [i + 1]);
+  }
+  old.run(
+    `INSERT INTO usage_records (request_id, at, account_id, key_id, environment, operation, model, outcome, prompt_tokens,
+      completion_tokens, estimated, duration_ms) VALUES ('a', ?, 'acct_1', 'key_1', 'live', 'chat', 'm', 'completed', 3, 4, 0, 1)`,
+    [now - 5],
+  );
+  old.close();
+  const upgraded = await openDatabase(file);
+  expect(await recentUsage(upgraded, now)).toEqual([{ keyId: "key_1", at: now - 5, requests: 1, tokens: 7 }]);
+  const indexes: { name: string }[] = await upgraded`
+    SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'usage_records' AND sql IS NOT NULL`;
+  expect(indexes.map(({ name }) => name)).toEqual(["usage_records_by_time"]);
+  await upgraded.close();
+});
+
+test("of an account with longer windows holds nothing of another's, and each second once", async () => {
+  const longer = await new SqlAccountStore(db).ensureFirstAccount(now);
+  const key = keyRecordFor({ accountId: longer, rateLimit: 5, rateLimitWindow: 600 });
+  await new SqlKeyStore(db).insertKey(key, {
+    id: "audit_1",
+    at: now,
+    action: "key.created",
+    actor: { type: "operator" },
+    accountId: longer,
+    targetId: key.id,
+    clientAddress: null,
+    requestId: null,
+    detail: {},
+  });
+  await use(now, now - 61, now - 62, now - 500);
+  accountId = "acct_other";
+  await use(now - 2, now - 63, now - 501);
+  expect(await timesAt(now)).toEqual([-500, -62, -61, -2, 0]);
 });

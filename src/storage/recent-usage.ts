@@ -11,20 +11,39 @@ export interface RecentUsage {
 
 const minuteSeconds = 60;
 
+interface Row {
+  key_id: string;
+  at: number | string;
+  requests: number | string;
+  tokens: number | string;
+}
+
 /**
  * By key and second: a minute back, further for accounts that have keys with longer windows. A second more than the
  * window, as a record tells only the second in which its request began. What lies in the future was booked before the clock was set back: it delays nobody.
  */
 export async function recentUsage(db: Database, nowSeconds: number): Promise<RecentUsage[]> {
-  const rows: { key_id: string; at: number | string; requests: number | string; tokens: number | string }[] = await db`
-    SELECT u.key_id, u.at, count(*) AS requests, sum(u.prompt_tokens + u.completion_tokens) AS tokens
-    FROM (
-      SELECT a.id, coalesce(max(CASE WHEN k.rate_limit_window > ${minuteSeconds} THEN k.rate_limit_window END), ${minuteSeconds}) AS span
-      FROM accounts a LEFT JOIN api_keys k ON k.account_id = a.id
-      GROUP BY a.id
-    ) w
-    JOIN usage_records u ON u.account_id = w.id AND u.at >= ${nowSeconds} - w.span - 1 AND u.at <= ${nowSeconds}
-    GROUP BY u.key_id, u.at`;
+  const minuteAgo = nowSeconds - minuteSeconds - 1;
+  const rows: Row[] = await db`
+    SELECT key_id, at, count(*) AS requests, sum(prompt_tokens + completion_tokens) AS tokens
+    FROM usage_records WHERE at >= ${minuteAgo} AND at <= ${nowSeconds}
+    GROUP BY key_id, at`;
+  const longer: { account_id: string; span: number | string }[] = await db`
+    SELECT account_id, max(rate_limit_window) AS span FROM api_keys
+    WHERE rate_limit_window > ${minuteSeconds} GROUP BY account_id`;
+  if (longer.length > 0) {
+    const since = nowSeconds - 1 - Math.max(...longer.map(({ span }) => Number(span)));
+    const older: Row[] = await db`
+      SELECT u.key_id, u.at, count(*) AS requests, sum(u.prompt_tokens + u.completion_tokens) AS tokens
+      FROM usage_records u
+      JOIN (
+        SELECT account_id, max(rate_limit_window) AS span FROM api_keys
+        WHERE rate_limit_window > ${minuteSeconds} GROUP BY account_id
+      ) w ON w.account_id = u.account_id
+      WHERE u.at >= ${since} AND u.at < ${minuteAgo} AND u.at >= ${nowSeconds} - 1 - w.span
+      GROUP BY u.key_id, u.at`;
+    rows.push(...older);
+  }
   return rows.map((row) => ({
     keyId: row.key_id,
     at: Number(row.at),

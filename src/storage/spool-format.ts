@@ -1,4 +1,4 @@
-// The lines of the spool: a checksum and JSON, so that a torn or damaged line is known as such.
+// What the spool says: lines of JSON in frames with a checksum, so that what is torn or damaged is known as such.
 import { z } from "zod";
 import { environments } from "../domain/api-key.ts";
 import { type Operation, operationPaths } from "../domain/engine.ts";
@@ -55,31 +55,94 @@ const lineSchema: z.ZodType<SpoolLine> = z.union([
   }),
 ]);
 
-const checksumLength = 8;
+/**
+ * The order in which a line, a JSON array behind its kind, says them; `spool-encoder.ts` writes them. What is added later goes
+ * to the end, with a default where it is missing.
+ */
+const beginNames = [
+  "requestId",
+  "at",
+  "accountId",
+  "keyId",
+  "appId",
+  "environment",
+  "operation",
+  "model",
+  "stream",
+] as const satisfies (keyof UsageBegin)[];
+const progressNames = [
+  "requestId",
+  "estimated",
+  "promptTokens",
+  "completionTokens",
+  "nanoUsd",
+  "elapsedMs",
+] as const satisfies (keyof UsageProgress)[];
+const settleNames = [
+  ...beginNames,
+  "outcome",
+  "errorCode",
+  "estimated",
+  "capped",
+  "upstream",
+  "promptTokens",
+  "completionTokens",
+  "nanoUsd",
+  "durationMs",
+  "firstTokenMs",
+  "queueMs",
+] as const satisfies (keyof UsageRecord)[];
 
-/** Ends in a newline: without it the line was not written whole. */
-export function encodeLine(line: SpoolLine): string {
-  const json = JSON.stringify(line);
-  return `${checksum(json)} ${json}\n`;
+const checksumLength = 8;
+const lengthDigits = 8;
+/** `#`, checksum, space, length, newline. */
+export const frameHeaderLength = 1 + checksumLength + 1 + lengthDigits + 1;
+const headerPattern = new RegExp(`^#([0-9a-f]{${checksumLength}}) (\\d{${lengthDigits}})\n$`);
+
+/** What stands before the lines of one write. */
+export function frameHeader(lines: Uint8Array): string {
+  return `#${checksum(lines)} ${String(lines.length).padStart(lengthDigits, "0")}\n`;
 }
 
-/** Takes a line without its newline. Undefined where it is not, byte for byte, what `encodeLine` made. */
+/** The header at the start of `bytes`; undefined where there is none that is whole. */
+export function readFrameHeader(bytes: Buffer): { checksum: string; length: number } | undefined {
+  const match = headerPattern.exec(bytes.toString("latin1", 0, frameHeaderLength));
+  return match ? { checksum: match[1] ?? "", length: Number(match[2]) } : undefined;
+}
+
+/** Takes a line of a frame that is whole, without its newline. Undefined where nothing of ours could have written it. */
 export function decodeLine(bytes: Buffer): SpoolLine | undefined {
+  return parse(bytes);
+}
+
+/** A line as the first version wrote it, without frames: a checksum and a JSON object. */
+export function decodeOldLine(bytes: Buffer): SpoolLine | undefined {
   const json = bytes.subarray(checksumLength + 1);
-  if (bytes.toString("latin1", 0, checksumLength + 1) !== `${checksum(json)} `) return undefined;
+  return bytes.toString("latin1", 0, checksumLength + 1) === `${checksum(json)} ` ? parse(json) : undefined;
+}
+
+function parse(json: Buffer): SpoolLine | undefined {
   try {
-    return lineSchema.safeParse(JSON.parse(json.toString("utf8"))).data;
+    const said: unknown = JSON.parse(json.toString("utf8"));
+    return lineSchema.safeParse(Array.isArray(said) ? named(said) : said).data;
   } catch {
     return undefined;
   }
 }
 
-/** Only what belongs to it, in whole numbers that a column can hold: what is on the spool must never fail to be stored. */
-export function cleanBegin(request: UsageBegin): UsageBegin {
-  const { requestId, accountId, keyId, appId, environment, operation, model, stream } = request;
-  return { requestId, at: wholeOf(request.at), accountId, keyId, appId, environment, operation, model, stream };
+function named([kind, ...values]: readonly unknown[]): unknown {
+  if (kind === "b") return { begin: withNames(beginNames, values) };
+  if (kind === "p") return { progress: withNames(progressNames, values) };
+  return kind === "s" ? { settle: withNames(settleNames, values) } : undefined;
 }
 
+function withNames(names: readonly string[], values: readonly unknown[]): Record<string, unknown> {
+  const object: Record<string, unknown> = {};
+  for (let i = 0; i < names.length; i++) object[names[i] ?? ""] = values[i];
+  return object;
+}
+
+/** As `recordOf`. */
 export function cleanProgress(progress: UsageProgress): UsageProgress {
   return {
     requestId: progress.requestId,
@@ -91,10 +154,18 @@ export function cleanProgress(progress: UsageProgress): UsageProgress {
   };
 }
 
-/** `begin` is clean already. */
+/** In whole numbers that a column can hold: what is on the spool must never fail to be stored. */
 export function recordOf(begin: UsageBegin, end: UsageEnd): UsageRecord {
   return {
-    ...begin,
+    requestId: begin.requestId,
+    at: wholeOf(begin.at),
+    accountId: begin.accountId,
+    keyId: begin.keyId,
+    appId: begin.appId,
+    environment: begin.environment,
+    operation: begin.operation,
+    model: begin.model,
+    stream: begin.stream,
     promptTokens: wholeOf(end.promptTokens),
     completionTokens: wholeOf(end.completionTokens),
     estimated: end.estimated,
@@ -126,11 +197,11 @@ export function interruptedRecord(begin: UsageBegin, progress: UsageProgress | u
   });
 }
 
-function checksum(json: string | Uint8Array): string {
-  return Bun.hash.crc32(json).toString(16).padStart(checksumLength, "0");
+export function checksum(bytes: Uint8Array): string {
+  return Bun.hash.crc32(bytes).toString(16).padStart(checksumLength, "0");
 }
 
-function wholeOf(value: number): number {
+export function wholeOf(value: number): number {
   return value > 0 ? Math.min(Math.round(value), Number.MAX_SAFE_INTEGER) : 0;
 }
 

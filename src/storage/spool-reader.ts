@@ -1,11 +1,19 @@
 // What is there of the spool: its segment files, and what they say.
-import { closeSync, openSync, readdirSync, readSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readdirSync, readSync } from "node:fs";
 import { join } from "node:path";
-import { decodeLine, type SpoolLine } from "./spool-format.ts";
+import {
+  checksum,
+  decodeLine,
+  decodeOldLine,
+  frameHeaderLength,
+  readFrameHeader,
+  type SpoolLine,
+} from "./spool-format.ts";
 
 const namePattern = /^(\d{1,15})\.spool$/;
 const chunkBytes = 256 * 1024;
 const newline = 0x0a;
+const frameMark = 0x23;
 
 export function segmentPath(directory: string, number: number): string {
   return join(directory, `${String(number).padStart(8, "0")}.spool`);
@@ -33,38 +41,76 @@ export function* readSegment(path: string): Generator<SpoolChunk> {
   try {
     const chunk = Buffer.allocUnsafe(chunkBytes);
     let rest = Buffer.alloc(0);
-    let tooLong = false;
-    for (;;) {
-      const length = readSync(fd, chunk, 0, chunkBytes, null);
-      if (length === 0) break;
+    let skipping = false;
+    for (let offset = 0; ; ) {
+      const length = readSync(fd, chunk, 0, chunkBytes, offset);
+      offset += length;
       const text = Buffer.concat([rest, chunk.subarray(0, length)]);
-      const end = text.lastIndexOf(newline) + 1;
-      rest = text.subarray(end);
-      const read = splitLines(text.subarray(0, end), tooLong);
-      if (end > 0) tooLong = false;
+      const piece = readPiece(text, Math.max(0, fstatSync(fd).size - offset), skipping);
+      rest = text.subarray(piece.used);
+      if (piece.used > 0) skipping = false;
       // No line of ours is this long: what is left of it is skipped up to the next newline.
-      if (rest.length > chunkBytes) {
+      if (rest.length > chunkBytes && !piece.needsMore) {
         rest = Buffer.alloc(0);
-        tooLong = true;
+        skipping = true;
       }
-      yield read;
+      yield piece;
+      if (length === 0) break;
     }
-    if (rest.length > 0 || tooLong) yield { lines: [], damaged: 1 };
+    if (rest.length > 0 || skipping) yield { lines: [], damaged: 1 };
   } finally {
     closeSync(fd);
   }
 }
 
-/** `text` ends in a newline or is empty. */
-function splitLines(text: Buffer, skipFirst: boolean): SpoolChunk {
-  const lines: SpoolLine[] = [];
-  let damaged = 0;
-  for (let start = 0; start < text.length; ) {
+interface SpoolPiece extends SpoolChunk {
+  /** Bytes up to which it was read. */
+  used: number;
+  /** What follows is a frame whose end has not been read from the file yet. */
+  needsMore: boolean;
+}
+
+/** `unread`: bytes of the file behind `text`. Of a frame that is torn or damaged, each line counts as damaged. */
+function readPiece(text: Buffer, unread: number, skipFirst: boolean): SpoolPiece {
+  const piece: SpoolPiece = { lines: [], damaged: 0, used: 0, needsMore: false };
+  const take = (line: SpoolLine | undefined) => {
+    if (line) piece.lines.push(line);
+    else piece.damaged++;
+  };
+  while (piece.used < text.length) {
+    const start = piece.used;
+    if (text[start] === frameMark && !(skipFirst && start === 0)) {
+      const frame = frameAt(text, start, unread);
+      if (frame === "more") {
+        piece.needsMore = true;
+        break;
+      }
+      if (frame) {
+        for (let from = frame.from; from < frame.until; ) {
+          const end = text.indexOf(newline, from);
+          take(decodeLine(text.subarray(from, end)));
+          from = end + 1;
+        }
+        piece.used = frame.until;
+        continue;
+      }
+    }
     const end = text.indexOf(newline, start);
-    const line = skipFirst && start === 0 ? undefined : decodeLine(text.subarray(start, end));
-    if (line) lines.push(line);
-    else damaged++;
-    start = end + 1;
+    if (end === -1) break;
+    take(skipFirst && start === 0 ? undefined : decodeOldLine(text.subarray(start, end)));
+    piece.used = end + 1;
   }
-  return { lines, damaged };
+  return piece;
+}
+
+/** Where the lines of the frame stand that begins there; undefined where it is not whole. */
+function frameAt(text: Buffer, start: number, unread: number): { from: number; until: number } | "more" | undefined {
+  const from = start + frameHeaderLength;
+  if (text.length < from) return unread > 0 ? "more" : undefined;
+  const header = readFrameHeader(text.subarray(start, from));
+  if (!header) return undefined;
+  const until = from + header.length;
+  if (text.length < until) return text.length + unread < until ? undefined : "more";
+  const lines = text.subarray(from, until);
+  return lines[lines.length - 1] === newline && checksum(lines) === header.checksum ? { from, until } : undefined;
 }

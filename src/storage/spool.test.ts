@@ -1,4 +1,4 @@
-// The spool: a line counts when it was written whole, and damage costs only the lines that it hit.
+// The spool: a frame counts when it was written whole, and damage costs only the frame that it hit.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { systemClock } from "../domain/clock.ts";
 import type { UsageBegin } from "../domain/usage.ts";
 import { prepareSpoolDirectory, Spool } from "./spool.ts";
-import { cleanBegin, cleanProgress, decodeLine, encodeLine, recordOf, type SpoolLine } from "./spool-format.ts";
+import { SpoolEncoder } from "./spool-encoder.ts";
+import { cleanProgress, decodeLine, decodeOldLine, recordOf, type SpoolLine } from "./spool-format.ts";
 import { listSegments, readSegment } from "./spool-reader.ts";
 
 let directory: string;
@@ -61,6 +62,29 @@ function lineOf(i: number): SpoolLine {
 
 const lines = Array.from({ length: 12 }, (_, i) => lineOf(i));
 
+const encoder = new SpoolEncoder();
+
+function frameOf(...said: readonly SpoolLine[]): Buffer {
+  for (const line of said) {
+    if ("begin" in line) encoder.begin(line.begin);
+    else if ("progress" in line) encoder.progress(line.progress);
+    else encoder.settle(line.settle);
+  }
+  return Buffer.from(encoder.take());
+}
+
+/** As the first version wrote it: no frames, each line with its own checksum. */
+function oldLineOf(line: SpoolLine): Buffer {
+  const json = JSON.stringify(line);
+  return Buffer.from(`${Bun.hash.crc32(json).toString(16).padStart(8, "0")} ${json}\n`);
+}
+
+/** Each part with the lines that it holds: three frames, and for the first version one part a line. */
+const formats = {
+  frames: [lines.slice(0, 4), lines.slice(4, 5), lines.slice(5)].map((said) => ({ said, bytes: frameOf(...said) })),
+  "lines of the first version": lines.map((line) => ({ said: [line], bytes: oldLineOf(line) })),
+};
+
 function read(path: string): { lines: SpoolLine[]; damaged: number } {
   const chunks = [...readSegment(path)];
   return {
@@ -71,7 +95,7 @@ function read(path: string): { lines: SpoolLine[]; damaged: number } {
 
 test("what is appended is in the file at once, and is read as it was written", () => {
   const spool = newSpool();
-  for (const line of lines) spool.append(encodeLine(line));
+  for (const { bytes } of formats.frames) spool.append(bytes);
   expect(read(spool.current.path)).toEqual({ lines, damaged: 0 });
   expect(spool.current.bytes).toBe(statSync(spool.current.path).size);
 });
@@ -87,79 +111,121 @@ test("directory and files are for their owner only, whatever the umask", () => {
   }
 });
 
-test("a file cut at any offset says exactly the lines that ended before, and tells of the torn one", () => {
-  const whole = Buffer.from(lines.map(encodeLine).join(""));
-  const ends = lines.map((_, i) =>
-    Buffer.byteLength(
-      lines
-        .slice(0, i + 1)
-        .map(encodeLine)
-        .join(""),
-    ),
-  );
-  const path = join(directory, "00000001.spool");
-  for (let length = 0; length <= whole.length; length++) {
-    writeFileSync(path, whole.subarray(0, length));
-    const complete = ends.filter((end) => end <= length).length;
-    const damaged = length === 0 || ends.includes(length) ? 0 : 1;
-    expect(read(path)).toEqual({ lines: lines.slice(0, complete), damaged });
-  }
+describe.each(Object.entries(formats))("%s", (_name, parts) => {
+  const whole = Buffer.concat(parts.map(({ bytes }) => bytes));
+  const path = () => join(directory, "00000001.spool");
+
+  test("in a file cut at any offset count where they ended before, and the torn one is told", () => {
+    for (let length = 0; length <= whole.length; length++) {
+      writeFileSync(path(), whole.subarray(0, length));
+      const expected: SpoolLine[] = [];
+      let end = 0;
+      for (const part of parts) {
+        if (end + part.bytes.length > length) break;
+        end += part.bytes.length;
+        expected.push(...part.said);
+      }
+      const found = read(path());
+      expect([length, found.lines]).toEqual([length, expected]);
+      expect([length, found.damaged > 0]).toEqual([length, length !== end]);
+    }
+  });
+
+  test("are lost by a changed byte, and no others are; by a changed end the two that it parted", () => {
+    let start = 0;
+    for (const [i, part] of parts.entries()) {
+      const next = start + part.bytes.length;
+      for (let offset = start; offset < next; offset += offset + 5 < next ? 5 : 1) {
+        const changed = Buffer.from(whole);
+        changed[offset] = (whole[offset] ?? 0) ^ 0x01;
+        writeFileSync(path(), changed);
+        const lost = new Set([i]);
+        if (offset === next - 1) lost.add(i + 1);
+        const found = read(path());
+        expect([offset, found.damaged > 0]).toEqual([offset, true]);
+        const expected = parts.flatMap(({ said }, at) => (lost.has(at) ? [] : said));
+        expect([offset, found.lines]).toEqual([offset, expected]);
+      }
+      start = next;
+    }
+  });
 });
 
-test("a changed byte costs its line, and no other; a changed newline the two that it parted", () => {
-  const whole = Buffer.from(lines.map(encodeLine).join(""));
+test("after lines of the first version frames are read, and after garbage both", () => {
   const path = join(directory, "00000001.spool");
-  for (let offset = 0; offset < whole.length - 1; offset += 7) {
-    const changed = Buffer.from(whole);
-    changed[offset] = (whole[offset] ?? 0) ^ 0x01;
-    writeFileSync(path, changed);
-    const lost = whole[offset] === 0x0a ? 2 : 1;
-    const found = read(path);
-    expect(found.lines).toHaveLength(lines.length - lost);
-    for (const line of found.lines) expect(lines).toContainEqual(line);
-  }
+  const [first, second] = [lineOf(1), lineOf(2)];
+  const garbage = Buffer.from("#0123abcd 00000900\n[1,2\n!\n");
+  writeFileSync(path, Buffer.concat([oldLineOf(first), garbage, frameOf(second), garbage, oldLineOf(first)]));
+  expect(read(path)).toEqual({ lines: [first, second, first], damaged: 6 });
+});
+
+test("a frame may be larger than what is read at once", () => {
+  const path = join(directory, "00000001.spool");
+  const many = Array.from({ length: 20_000 }, (_, i) => lineOf(i));
+  const frame = frameOf(...many);
+  expect(frame.length).toBeGreaterThan(1 << 20);
+  writeFileSync(path, Buffer.concat([frameOf(lineOf(1)), frame, frameOf(lineOf(2))]));
+  expect(read(path)).toEqual({ lines: [lineOf(1), ...many, lineOf(2)], damaged: 0 });
 });
 
 test("a file without any newline is skipped in bounded memory, and what follows is read", () => {
   const path = join(directory, "00000001.spool");
-  writeFileSync(path, `${"x".repeat(3 << 20)}\n${encodeLine(lineOf(1))}`);
+  const junk = Buffer.from("x".repeat(3 << 20));
+  writeFileSync(path, Buffer.concat([junk, Buffer.from("\n"), frameOf(lineOf(1))]));
   expect(read(path).lines).toEqual([lineOf(1)]);
-  writeFileSync(path, "x".repeat(3 << 20));
+  writeFileSync(path, junk);
   expect(read(path)).toEqual({ lines: [], damaged: 1 });
 });
 
 describe("decoding refuses", () => {
-  const encoded = (value: unknown) => {
-    const json = JSON.stringify(value);
-    return Buffer.from(`${Bun.hash.crc32(json).toString(16).padStart(8, "0")} ${json}`);
-  };
+  const old = (value: unknown) => oldLineOf(value as SpoolLine).subarray(0, -1);
+  const line = (value: unknown) => Buffer.from(JSON.stringify(value));
   const begin = lineOf(0);
   const progress = { requestId: "a", promptTokens: 1, completionTokens: 1, estimated: true, nanoUsd: 1, elapsedMs: 1 };
 
   test("nothing that is right", () => {
-    for (const line of [begin, { progress }]) expect(decodeLine(encoded(line))).toEqual(line);
+    for (const said of [begin, { progress }]) expect(decodeOldLine(old(said))).toEqual(said);
+    expect(decodeLine(line(["p", "a", true, 1, 1, 1, 1]))).toEqual({ progress });
   });
 
   test.each([
     ["an empty line", Buffer.from("")],
-    ["a missing checksum", Buffer.from(JSON.stringify(begin))],
-    ["no JSON", Buffer.from(`${Bun.hash.crc32("{").toString(16).padStart(8, "0")} {`)],
-    ["another kind", encoded({ end: {} })],
-    ["a missing field", encoded({ begin: { requestId: "a" } })],
-    ["a fraction", encoded({ progress: { ...progress, promptTokens: 1.5 } })],
-    ["a negative number", encoded({ progress: { ...progress, promptTokens: -1 } })],
+    ["no JSON", Buffer.from("[")],
+    ["another kind", line(["e", "a"])],
+    ["a missing field", line(["b", "a"])],
+    ["a fraction", line(["p", "a", true, 1.5, 1, 1, 1])],
+    ["a negative number", line(["p", "a", true, -1, 1, 1, 1])],
   ])("%s", (_name, bytes) => {
     expect(decodeLine(bytes)).toBeUndefined();
   });
+
+  test.each([
+    ["an empty line", Buffer.from("")],
+    ["a missing checksum", line(begin)],
+    ["no JSON", Buffer.from(`${Bun.hash.crc32("{").toString(16).padStart(8, "0")} {`)],
+    ["another kind", old({ end: {} })],
+    ["a missing field", old({ begin: { requestId: "a" } })],
+    ["a fraction", old({ progress: { ...progress, promptTokens: 1.5 } })],
+    ["a negative number", old({ progress: { ...progress, promptTokens: -1 } })],
+  ])("of the first version %s", (_name, bytes) => {
+    expect(decodeOldLine(bytes)).toBeUndefined();
+  });
 });
 
+/** What is read of one frame. */
+function again(...said: readonly SpoolLine[]): SpoolLine[] {
+  const path = join(directory, "00000001.spool");
+  writeFileSync(path, frameOf(...said));
+  return read(path).lines;
+}
+
 test("whatever numbers come in, what is written can be read and stored", () => {
-  const wild = [Number.NaN, Number.POSITIVE_INFINITY, -1, 1.6, 1e300];
-  const sane = [0, Number.MAX_SAFE_INTEGER, 0, 2, Number.MAX_SAFE_INTEGER];
+  const wild = [Number.NaN, Number.POSITIVE_INFINITY, -1, 1.6, 1e300, 2 ** 31, 2 ** 31 - 1, 9_999, 10_000];
+  const sane = [0, Number.MAX_SAFE_INTEGER, 0, 2, Number.MAX_SAFE_INTEGER, 2 ** 31, 2 ** 31 - 1, 9_999, 10_000];
   const line = lineOf(0);
   if (!("begin" in line)) throw new Error("not a begin");
   for (const [i, value] of wild.entries()) {
-    const begin = cleanBegin({ ...line.begin, at: value });
+    const begin = { ...line.begin, at: value };
     const progress = cleanProgress({
       requestId: "a",
       promptTokens: value,
@@ -178,19 +244,37 @@ test("whatever numbers come in, what is written can be read and stored", () => {
       firstTokenMs: value,
       queueMs: value,
     });
-    for (const one of [{ begin }, { progress }, { settle }]) {
-      expect(decodeLine(Buffer.from(encodeLine(one).trimEnd()))).toEqual(one);
-    }
     expect(settle.promptTokens).toBe(sane[i] ?? -1);
+    expect(again({ begin }, { progress }, { settle })).toEqual([
+      { begin: { ...begin, at: sane[i] ?? -1 } },
+      { progress },
+      { settle },
+    ]);
   }
+});
+
+test("whatever texts come in are read as they were, however many differ", () => {
+  const texts = ["", '"', "\\", "\n", "\u0000", "é", "😀", "\ud800", "x".repeat(100_000), "€".repeat(50_000)];
+  const said: SpoolLine[] = [];
+  for (let i = 0; i < 600; i++) {
+    const text = (texts[i % texts.length] ?? "").slice(0, i < 100 ? undefined : 20);
+    const line = lineOf(3 * i + 2);
+    if (!("settle" in line)) throw new Error("not a settle");
+    const { settle } = line;
+    const begin = { ...settle, requestId: `r${text}`, model: `${text}${i % 50}`, keyId: `key_${i % 3}${text}` };
+    said.push({ settle: { ...begin, upstream: `${text}${i % 40}`, errorCode: i % 2 === 0 ? null : text } });
+  }
+  // What stands for a broken character is not that character, but it can be stored and read.
+  const sound = JSON.parse(JSON.stringify(said)) as SpoolLine[];
+  expect(again(...said)).toEqual(sound);
 });
 
 describe("segments", () => {
   test("a full one is followed by the next number, and the order of reading is that of writing", () => {
-    const spool = newSpool(2_000);
+    const spool = newSpool(1_000);
     for (let i = 0; i < 60; i++) {
       spool.ready();
-      spool.append(encodeLine(lineOf(i)));
+      spool.append(frameOf(lineOf(i)));
     }
     const segments = listSegments(directory);
     expect(segments.length).toBeGreaterThan(5);
@@ -209,10 +293,10 @@ describe("segments", () => {
   test("where no new one can be made, the old one grows on", () => {
     const spool = newSpool(100);
     const { path } = spool.current;
-    spool.append(encodeLine(lineOf(0)));
+    spool.append(frameOf(lineOf(0)));
     writeFileSync(join(directory, "00000002.spool"), "in the way");
     expect(spool.ready().path).toBe(path);
-    spool.append(encodeLine(lineOf(1)));
+    spool.append(frameOf(lineOf(1)));
     expect(read(path).lines).toEqual([lineOf(0), lineOf(1)]);
     rmSync(join(directory, "00000002.spool"));
     expect(spool.ready().number).toBe(2);
@@ -222,7 +306,7 @@ describe("segments", () => {
     const spool = newSpool(100);
     for (let i = 0; i < 4; i++) {
       spool.ready();
-      spool.append(encodeLine(lineOf(i)));
+      spool.append(frameOf(lineOf(i)));
     }
     const [first, second, third] = spool.segments;
     if (!first || !second || !third) throw new Error("no segments");
@@ -235,6 +319,6 @@ describe("segments", () => {
     expect(readdirSync(directory)).not.toContain("00000001.spool");
     await spool.close();
     expect(readdirSync(directory)).toEqual(["00000002.spool"]);
-    expect(() => spool.append("x")).toThrow(/closed/);
+    expect(() => spool.append(frameOf(lineOf(0)))).toThrow(/closed/);
   });
 });

@@ -1,5 +1,5 @@
-// The spool: append-only segment files, whose written lines survive the death of the process.
-import { chmodSync, closeSync, fdatasync, mkdirSync, openSync, unlinkSync, writeSync } from "node:fs";
+// The spool: append-only segment files, whose written frames survive the death of the process.
+import { chmodSync, closeSync, fdatasync, ftruncateSync, mkdirSync, openSync, unlinkSync, writeSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { promisify } from "node:util";
 import type { Clock } from "../domain/clock.ts";
@@ -33,8 +33,8 @@ export interface SpoolOptions {
   segmentBytes: number;
 }
 
-/** Makes what is left of a line that was not written whole invalid for good, and begins a fresh one. */
-const tornMark = "!\n";
+/** Ends what is left of a frame that was not written whole, so that the next one begins in a line of its own. */
+const tornMark = Buffer.from("!\n");
 const syncData = promisify(fdatasync);
 
 export class Spool {
@@ -88,25 +88,35 @@ export class Spool {
     return true;
   }
 
-  /** Writes whole lines to the current segment. Throws where they could not all be written; then none of them counts. */
-  append(lines: string): void {
+  /** Writes a frame to the current segment. Throws where it could not be written whole; then nothing of it counts. */
+  append(frame: Uint8Array): void {
     const segment = this.#current;
     if (segment.fd === undefined) throw new Error("The spool is closed.");
-    const text = this.#torn ? tornMark + lines : lines;
-    const length = Buffer.byteLength(text);
+    const bytes = this.#torn ? Buffer.concat([tornMark, frame]) : frame;
     let written = 0;
     try {
-      written = writeSync(segment.fd, text);
+      written = writeSync(segment.fd, bytes);
       // The rest of a short write is tried for the sake of its error: the disk is full.
-      if (written < length) written += writeSync(segment.fd, Buffer.from(text).subarray(written));
-      if (written < length) throw new Error("The disk took only a part of what was written.");
+      if (written < bytes.length) written += writeSync(segment.fd, bytes.subarray(written));
+      if (written < bytes.length) throw new Error("The disk took only a part of what was written.");
+      segment.bytes += written;
+      segment.unsynced = true;
       this.#torn = false;
     } catch (error) {
-      if (written > 0) this.#torn = true;
+      if (written > 0) this.#takeBack(segment, segment.fd, written);
       throw error;
-    } finally {
+    }
+  }
+
+  /** What was refused as a whole must not be found in parts. */
+  #takeBack(segment: OpenSegment, fd: number, written: number): void {
+    try {
+      ftruncateSync(fd, segment.bytes);
+    } catch {
+      // Of such a disk nothing can be hoped but that the torn line does not spoil the next one.
       segment.bytes += written;
-      segment.unsynced ||= written > 0;
+      segment.unsynced = true;
+      this.#torn = true;
     }
   }
 
@@ -183,6 +193,14 @@ function closeSegment(segment: OpenSegment): void {
   if (segment.fd !== undefined) closeSync(segment.fd);
   segment.fd = undefined;
   segment.unsynced = false;
+}
+
+/** Moves what keeps a segment from being deleted to another one. */
+export function repin(held: { segment: Segment }, segment: Segment): void {
+  if (held.segment === segment) return;
+  held.segment.pins--;
+  segment.pins++;
+  held.segment = segment;
 }
 
 /** For its owner only: who used what is in it. */

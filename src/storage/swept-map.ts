@@ -2,19 +2,29 @@
 
 /** Below this it is left alone. */
 const smallSize = 1_024;
+/** Twice what is in use at most, by all that is planned for: from here on, what can go goes. */
+const crowdedSize = 250_000;
 const usesPerSweep = 64;
-/** More than one use ever adds, so that entries go faster than they come. */
-const visitsPerUse = 8;
+/** Eight times the uses: entries go faster than they come. */
+const visitsPerSweep = 512;
+/** How often all of them are visited while it is not crowded. */
+const roundMs = 60_000;
 
 export class SweptMap<Value> {
   readonly #entries = new Map<string, Value>();
-  /** An entry for which it holds can be made anew without loss. */
-  readonly #isIdle: (value: Value) => boolean;
+  readonly #giveUp: (value: Value, isCrowded: boolean) => boolean;
   #cursor: Iterator<[string, Value]>;
   #uses = 0;
+  /** Visits to be made in this round. */
+  #due = 0;
+  #nextRoundMs = Number.NEGATIVE_INFINITY;
 
-  constructor(isIdle: (value: Value) => boolean) {
-    this.#isIdle = isIdle;
+  /**
+   * `giveUp` is asked whether an entry may go. It does where it can be made anew without loss; to make those anew that
+   * are in use all the time costs several times what they cost, so it spares them unless it is crowded.
+   */
+  constructor(giveUp: (value: Value, isCrowded: boolean) => boolean) {
+    this.#giveUp = giveUp;
     this.#cursor = this.#entries.entries();
   }
 
@@ -30,16 +40,26 @@ export class SweptMap<Value> {
     this.#entries.set(key, value);
   }
 
-  /** To be called once for each use that adds at most a handful of entries, while none of them is held by the caller. */
-  used(): void {
+  /**
+   * To be called once for each use that adds at most a handful of entries, while none of them is held by the caller.
+   * Monotonic milliseconds.
+   */
+  used(nowMs: number): void {
     if (++this.#uses % usesPerSweep !== 0 || this.#entries.size < smallSize) return;
-    for (let visits = usesPerSweep * visitsPerUse; visits > 0; visits--) {
+    const isCrowded = this.#entries.size > crowdedSize;
+    if (this.#due <= 0) {
+      if (nowMs < this.#nextRoundMs && !isCrowded) return;
+      this.#nextRoundMs = nowMs + roundMs;
+      this.#due = this.#entries.size;
+    }
+    this.#due -= visitsPerSweep;
+    for (let visit = 0; visit < visitsPerSweep; visit++) {
       const { done, value } = this.#cursor.next();
       if (done) {
         this.#cursor = this.#entries.entries();
         return;
       }
-      if (this.#isIdle(value[1])) this.#entries.delete(value[0]);
+      if (this.#giveUp(value[1], isCrowded)) this.#entries.delete(value[0]);
     }
   }
 }

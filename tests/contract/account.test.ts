@@ -6,6 +6,7 @@ import { accountRoutes } from "../../src/http/account-routes.ts";
 import { limitsOf } from "../../src/policy/limits-of.ts";
 import { Tiers } from "../../src/policy/tiers.ts";
 import { MemoryLimits } from "../../src/storage/memory-limits.ts";
+import { exchangeFor, incoming, responseOf } from "../support/exchange.ts";
 import { manualClock } from "../support/manual-clock.ts";
 import { accountFor, keyRecordFor, principalFor } from "../support/principal.ts";
 
@@ -35,17 +36,9 @@ function start({ account: ofAccount, environment = "live", key: ofKey }: Setting
   });
   const routes = accountRoutes({ limits, tiers, clock });
   const get = async (path: string): Promise<unknown> => {
-    const exchange = {
-      req: new Request(`http://127.0.0.1${path}`),
-      params: {},
-      requestId: "req_1",
-      clientAddress: "127.0.0.1",
-      answerHeaders: {},
-      note: () => {},
-      bodyRead: () => {},
-      defer: () => ({ finish: () => {} }),
-    };
-    return (await routes.find((route) => route.path === path)?.handle(exchange, principal))?.json();
+    const exchange = exchangeFor(incoming({ target: path }));
+    const route = routes.find((one) => one.path === path);
+    return route && (await responseOf(() => route.handle(exchange, principal))).json();
   };
   return { get, limits, clock, tiers, principal };
 }

@@ -7,11 +7,11 @@ import { deletedChat, storedChat, storedMessage } from "../../src/domain/chat-li
 import type { Principal } from "../../src/domain/principal.ts";
 import type { NewChat } from "../../src/domain/stored-chat.ts";
 import { chatRoutes } from "../../src/http/chat-routes.ts";
-import { errorResponse, toGatewayError } from "../../src/http/errors.ts";
-import type { Exchange, ScopedRoute } from "../../src/http/route.ts";
+import type { ScopedRoute } from "../../src/http/route.ts";
 import { ChatQueue } from "../../src/storage/chat-queue.ts";
 import { SqlChatStore } from "../../src/storage/chat-store.ts";
 import { type Database, openDatabase } from "../../src/storage/database.ts";
+import { exchangeFor, incoming, responseOf } from "../support/exchange.ts";
 
 const list = "/v1/chat/completions";
 const silent = { info() {}, warn() {}, error() {} };
@@ -56,19 +56,13 @@ async function call(
   const parts = path.slice(list.length).split("/").filter(Boolean);
   const pattern = [list, ...(parts.length > 0 ? [":id"] : []), ...parts.slice(1)].join("/");
   const route = routes.find((candidate) => candidate.method === method && candidate.path === pattern);
-  const req = new Request(`http://127.0.0.1${target}`, {
-    method,
-    ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { "content-type": "application/json" } }),
-  });
-  const exchange = { req, params: { id: parts[0] ?? "" } } as unknown as Exchange;
+  const req = incoming({ method, target, body });
+  const exchange = exchangeFor(req, { params: { id: parts[0] ?? "" } });
   const principal = { environment: who.environment, appId: who.appId, account: { id: who.account } } as Principal;
-  let response: Response;
-  try {
+  const response = await responseOf(() => {
     if (!route) throw new Error(`no route ${method} ${pattern}`);
-    response = await route.handle(exchange, principal);
-  } catch (error) {
-    response = errorResponse(toGatewayError(error), new Headers());
-  }
+    return route.handle(exchange, principal);
+  });
   return { status: response.status, body: (await response.json()) as Json };
 }
 

@@ -6,7 +6,6 @@ import { join } from "node:path";
 import type { AuditEvent } from "../../src/domain/audit.ts";
 import type { ApiKeyRecord, Principal } from "../../src/domain/principal.ts";
 import type { Scope } from "../../src/domain/scope.ts";
-import { errorResponse, toGatewayError } from "../../src/http/errors.ts";
 import { keyRoutes } from "../../src/http/key-routes.ts";
 import { openApiDocument } from "../../src/http/openapi.ts";
 import type { ScopedRoute } from "../../src/http/route.ts";
@@ -19,6 +18,7 @@ import { SqlAuditLog } from "../../src/storage/audit-log.ts";
 import { type Database, openDatabase } from "../../src/storage/database.ts";
 import { SqlKeyStore } from "../../src/storage/key-store.ts";
 import { MemoryLimits } from "../../src/storage/memory-limits.ts";
+import { exchangeFor, incoming, responseOf } from "../support/exchange.ts";
 import { keyRecordFor, principalFor } from "../support/principal.ts";
 import { mismatches, type Schema } from "./json-schema.ts";
 
@@ -94,28 +94,16 @@ async function call(
   for (const route of routes) {
     const match = new RegExp(`^${route.path.replace(":id", "(?<id>[^/]+)")}$`).exec(plain);
     if (route.method !== method || !match) continue;
-    const headers = new Headers(body === undefined ? {} : { "content-type": "application/json" });
-    const text = typeof body === "string" ? body : JSON.stringify(body);
-    const req = new Request(`http://127.0.0.1${path}`, {
-      method,
-      headers,
-      ...(body === undefined ? {} : { body: text }),
-    });
-    const exchange = {
-      req,
+    const exchange = exchangeFor(incoming({ method, target: path, body }), {
       params: { ...match.groups },
       requestId: "req_7",
       clientAddress: "192.0.2.9",
-      answerHeaders: {},
-      note() {},
-      bodyRead() {},
-      defer: () => ({ finish() {} }),
-    };
+    });
     const principal = typeof by === "string" ? await principalOf(by) : by;
-    const response = await (async () => {
+    const response = await responseOf(() => {
       requireScope(principal, route.access);
       return route.handle(exchange, principal);
-    })().catch((error) => errorResponse(toGatewayError(error), new Headers()));
+    });
     return { status: response.status, headers: response.headers, body: await response.json() };
   }
   throw new Error(`No route ${method} ${path}`);

@@ -2,12 +2,15 @@
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { BodySink, BodySource } from "../../src/domain/body-source.ts";
+import { Cancellation } from "../../src/domain/cancellation.ts";
+import type { ClientStream } from "../../src/domain/client-stream.ts";
 import type { Engine, Operation } from "../../src/domain/engine.ts";
 import { GatewayError } from "../../src/domain/errors.ts";
 import { scanObject } from "../../src/domain/json-text.ts";
 import { renderError } from "../../src/http/errors.ts";
 import type { DecodedRequest } from "../../src/inference/dispatch.ts";
-import { relayStream } from "../../src/inference/relay.ts";
+import { relay } from "../../src/inference/relay.ts";
 import { Stopping } from "../../src/inference/stopping.ts";
 import type { StreamObservation } from "../../src/inference/stream-chunks.ts";
 
@@ -36,10 +39,9 @@ export interface Replay {
   error: unknown;
 }
 
-/** An engine that was reached already: the relay only needs to know how long it may be silent. */
+/** An engine that was reached already. */
 const engine: Engine = {
   name: "recorded",
-  idleTimeoutMs: 60_000,
   send: () => Promise.reject(new Error("not used")),
   models: () => Promise.resolve([]),
   redact: (text) => text,
@@ -51,39 +53,82 @@ export async function replay(
   operation: Operation,
   includeUsage: boolean,
 ): Promise<Replay> {
-  let next = 0;
-  const body = new ReadableStream<Uint8Array>({
-    pull(controller) {
-      const piece = pieces[next++];
-      if (piece === undefined) controller.close();
-      else controller.enqueue(piece);
-    },
-  });
+  const client = new CollectingClient();
   let ended: { observed: StreamObservation; error: unknown } | undefined;
-  const stream = relayStream({
-    request: streamRequest(operation, includeUsage),
-    source: Promise.resolve({
-      response: { status: 200, headers: new Headers(), body },
-      deployment: { engine, model: "upstream-model", weight: 1 },
-      firstByte() {},
-      done() {},
-    }),
-    completion: { id: "chatcmpl-req_given", created: 1_800_000_000, ownId: false },
-    heartbeatMs: 60_000,
-    renderError: (error) => renderError(error),
-    onPiece: () => {},
-    record: undefined,
-    onEnd(observed, error) {
-      if (ended) throw new Error("onEnd was called twice");
-      ended = { observed: { ...observed }, error };
+  relay(
+    {
+      request: streamRequest(operation, includeUsage),
+      source: {
+        response: { status: 200, headers: new Headers(), body: bodyInPieces(pieces) },
+        deployment: { engine, model: "upstream-model", weight: 1 },
+        firstByte() {},
+        done() {},
+      },
+      completion: { id: "chatcmpl-req_given", created: 1_800_000_000, ownId: false },
+      heartbeatMs: 60_000,
+      renderError: (error) => renderError(error),
+      onPiece: () => {},
+      record: undefined,
+      async onEnd(observed, error) {
+        if (ended) throw new Error("onEnd was called twice");
+        ended = { observed: { ...observed }, error };
+      },
+      left: new Cancellation(),
+      stopping: new Stopping(),
+      abort() {},
     },
-    signal: new AbortController().signal,
-    stopping: new Stopping(),
-    abort() {},
-  });
-  const text = await new Response(stream).text();
+    client,
+  );
+  await client.ended;
   if (!ended) throw new GatewayError("internal_error", "onEnd was not called");
-  return { text, ...ended };
+  return { text: client.text, ...ended };
+}
+
+/** Everything is on its way at once, as when an engine is faster than the network. */
+function bodyInPieces(pieces: readonly Uint8Array[]): BodySource {
+  let cancelled = false;
+  return {
+    flow(sink: BodySink) {
+      for (const piece of pieces) if (!cancelled) sink.data(piece);
+      if (!cancelled) sink.end();
+    },
+    pause() {},
+    resume() {},
+    cancel() {
+      cancelled = true;
+    },
+  };
+}
+
+/** A client that takes everything. */
+class CollectingClient implements ClientStream {
+  onDrain: (() => void) | undefined;
+  readonly ended: Promise<void>;
+  #bytes = "";
+  #end: () => void;
+
+  constructor() {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.ended = promise;
+    this.#end = resolve;
+  }
+
+  get text(): string {
+    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(this.#bytes, "latin1"));
+  }
+
+  write(bytes: string): boolean {
+    this.#bytes += bytes;
+    return true;
+  }
+
+  end(): void {
+    this.#end();
+  }
+
+  abort(): void {
+    throw new Error("The relay broke the connection off");
+  }
 }
 
 function streamRequest(operation: Operation, includeUsage: boolean): DecodedRequest {
@@ -94,7 +139,16 @@ function streamRequest(operation: Operation, includeUsage: boolean): DecodedRequ
     ...(includeUsage ? { stream_options: { include_usage: true } } : {}),
   };
   const text = JSON.stringify(body);
-  return { operation, text, members: scanObject(text), body, model: "upstream-model", stream: true, width: 1 };
+  return {
+    operation,
+    bytes: Buffer.from(text),
+    text,
+    members: scanObject(text),
+    body,
+    model: "upstream-model",
+    stream: true,
+    width: 1,
+  };
 }
 
 export function splitAt(bytes: Uint8Array, position: number): Uint8Array[] {

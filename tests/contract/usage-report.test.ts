@@ -4,13 +4,17 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
+import { GatewayError } from "../../src/domain/errors.ts";
 import type { KeyChain, Principal } from "../../src/domain/principal.ts";
 import type { UsageReports } from "../../src/domain/usage.ts";
-import { errorResponse, toGatewayError } from "../../src/http/errors.ts";
-import type { Exchange } from "../../src/http/route.ts";
+import { errorAnswer, toGatewayError } from "../../src/http/errors.ts";
+import { pathOf } from "../../src/http/route-table.ts";
 import { type UsageRouteDeps, usageRoutes } from "../../src/http/usage-routes.ts";
+import type { IncomingRequest, Reply } from "../../src/http1/message.ts";
+import { type Http1Server, startHttp1Server } from "../../src/http1/server.ts";
 import { type Database, openDatabase } from "../../src/storage/database.ts";
 import { SqlUsageReports } from "../../src/storage/usage-reports.ts";
+import { exchangeFor } from "../support/exchange.ts";
 import { manualClock } from "../support/manual-clock.ts";
 import { accountFor, keyRecordFor, principalFor } from "../support/principal.ts";
 
@@ -21,7 +25,7 @@ const clock = manualClock(september + 20 * day);
 let directory: string;
 let db: Database;
 let reports: SqlUsageReports;
-let server: Bun.Server<undefined>;
+let server: Http1Server;
 /** What the next request meets. */
 let deps: UsageRouteDeps;
 let principal: Principal;
@@ -40,11 +44,19 @@ beforeAll(async () => {
   // More than fit into one page of the database, for the CSV of another account.
   const many = Array.from({ length: 2_500 }, (_, i) => row({ account_id: "acct_many", model: `m${i}` }));
   await db`INSERT INTO usage_rollups ${db(many)}`;
-  server = Bun.serve({ port: 0, hostname: "127.0.0.1", development: false, fetch: answer });
+  server = startHttp1Server({
+    port: 0,
+    hostname: "127.0.0.1",
+    onRequest: (req, reply) => void answer(req, reply),
+    onMalformed: ({ reason }) => ({ headers: {}, body: reason }),
+    onFault: (error) => {
+      throw error;
+    },
+  });
 });
 
 afterAll(async () => {
-  await server.stop(true);
+  server.close();
   await db.close();
   rmSync(directory, { recursive: true, force: true });
 });
@@ -82,27 +94,25 @@ function row(more: Record<string, string | number>) {
 
 const used = (more: Record<string, string | number>) => db`INSERT INTO usage_rollups ${db(row(more))}`;
 
-async function answer(req: Request): Promise<Response> {
-  const { pathname } = new URL(req.url);
-  const id = /^\/v1\/keys\/(.+)\/usage$/.exec(pathname)?.[1];
-  const route = usageRoutes(deps).find(({ path }) => path === (id === undefined ? pathname : "/v1/keys/:id/usage"));
-  const exchange: Exchange = {
-    req,
+async function answer(req: IncomingRequest, reply: Reply): Promise<void> {
+  const path = pathOf(req.target);
+  const id = /^\/v1\/keys\/(.+)\/usage$/.exec(path)?.[1];
+  const route = usageRoutes(deps).find((one) => one.path === (id === undefined ? path : "/v1/keys/:id/usage"));
+  const exchange = exchangeFor(req, {
     params: id === undefined ? {} : { id },
-    requestId: "req_1",
-    clientAddress: "127.0.0.1",
     answerHeaders: { vary: "Origin" },
-    note: () => {},
-    bodyRead: () => {},
     defer: () => ({ finish: (error) => void ended.push(error?.code ?? "ok") }),
-  };
+  });
   try {
-    if (!route) return new Response(null, { status: 404 });
-    const response = await route.handle(exchange, principal);
-    for (const [name, value] of Object.entries(exchange.answerHeaders)) response.headers.set(name, value);
-    return response;
+    if (!route) throw new GatewayError("not_found", "no route");
+    const given = await route.handle(exchange, principal);
+    const headers = { ...Object.fromEntries(new Headers(given.headers)), ...exchange.answerHeaders };
+    if (given instanceof Response) reply.send(given.status, headers, await given.bytes());
+    else if ("begin" in given) given.begin(reply.stream(given.status, headers));
+    else reply.send(given.status, headers, given.body);
   } catch (error) {
-    return errorResponse(toGatewayError(error), new Headers());
+    const { status, headers, body } = errorAnswer(toGatewayError(error));
+    reply.send(status, headers, body);
   }
 }
 
@@ -117,7 +127,7 @@ function get(path: string, { accept, as, ...given }: Ask = {}): Promise<Response
   principal = principalFor(as);
   deps = { reports: given.reports ?? reports, ledger: { flush: given.flush ?? (async () => {}) }, keys, clock };
   ended.length = 0;
-  return fetch(new URL(path, server.url), accept === undefined ? {} : { headers: { accept } });
+  return fetch(`http://127.0.0.1:${server.port}${path}`, accept === undefined ? {} : { headers: { accept } });
 }
 
 const listShape = z.object({

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import { errorCodes, GatewayError } from "../../src/domain/errors.ts";
-import { errorResponse } from "../../src/http/errors.ts";
+import { errorAnswer } from "../../src/http/errors.ts";
 import { openDatabase } from "../../src/storage/database.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import {
@@ -227,9 +227,9 @@ test("every error code has its golden status, headers and body", async () => {
       cause: new Error("SECRET CAUSE"),
       ...(retries ? { retryAfterSeconds: 1.5 } : {}),
     });
-    const response = errorResponse(error, new Headers({ "x-request-id": "req_1" }));
-    const headers = [...response.headers].map(([name, value]) => `${name}: ${value}`).sort();
-    text += `${response.status}\n${headers.join("\n")}\n\n${await response.text()}\n\n`;
+    const { status, headers, body } = errorAnswer(error);
+    const lines = Object.entries({ ...headers, "x-request-id": "req_1" }).map(([name, value]) => `${name}: ${value}`);
+    text += `${status}\n${lines.sort().join("\n")}\n\n${body}\n\n`;
   }
   expect(text).not.toContain("SECRET");
   expectGolden("errors/every-code.http", text);

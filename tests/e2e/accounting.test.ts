@@ -1,5 +1,6 @@
 // What is set aside for a request and what is booked in the end: all that a model is shown, and nothing that cannot be.
 import { afterEach, describe, expect, test } from "bun:test";
+import { Cancellation } from "../../src/domain/cancellation.ts";
 import { scanObject } from "../../src/domain/json-text.ts";
 import { Router } from "../../src/inference/route.ts";
 import { run } from "../../src/inference/run.ts";
@@ -251,12 +252,23 @@ test("a client that left before its request was begun: it ends at once, and no m
   const body = { model: "upstream-model", messages: [question] };
   const text = JSON.stringify(body);
   const ends: string[] = [];
+  const gone = new Cancellation();
+  gone.cancel();
   const left = run(
     {
-      request: { operation: "chat", text, members: scanObject(text), body, model: body.model, stream: false, width: 1 },
+      request: {
+        operation: "chat",
+        bytes: Buffer.from(text),
+        text,
+        members: scanObject(text),
+        body,
+        model: body.model,
+        stream: false,
+        width: 1,
+      },
       principal,
       requestId: "req_left",
-      signal: AbortSignal.abort(),
+      left: gone,
       renderError: String,
       onLimits: () => {},
       onEnd: ({ outcome }) => void ends.push(outcome),

@@ -1,5 +1,7 @@
 // The built-in engine: every GGUF model of this machine, each in a process of its own, behind the engine port.
 import type { Environment } from "../../domain/api-key.ts";
+import type { BodySink, BodySource } from "../../domain/body-source.ts";
+import type { Cancellation } from "../../domain/cancellation.ts";
 import {
   builtInEngineName,
   type Engine,
@@ -11,7 +13,7 @@ import {
 import { GatewayError } from "../../domain/errors.ts";
 import type { Log } from "../../domain/log.ts";
 import type { Capabilities } from "../../domain/model.ts";
-import { getModels, type HttpTarget, postJson } from "../http-engine.ts";
+import { getModels, type HttpTarget, httpTarget, postJson } from "../http-engine.ts";
 import { Slots } from "./slots.ts";
 import { WorkerProcess, type WorkerReady } from "./worker-process.ts";
 
@@ -61,11 +63,11 @@ const unloadAfterMs = 10 * 60_000;
 const slotsBeforeReady = 4;
 /** One that computes, and one that is ready to follow. */
 const embeddingSlots = 2;
-const firstByteTimeoutMs = 10 * 60_000;
+/** A long prompt, or a model that thinks, may be silent for long. */
+const silenceTimeoutMs = 10 * 60_000;
 
 export class LlamaEngine implements Engine {
   readonly name = builtInEngineName;
-  readonly idleTimeoutMs = 10 * 60_000;
   readonly #options: LlamaEngineOptions;
   readonly #loaded = new Map<string, Loaded>();
   #known = new Map<string, LlamaModel>();
@@ -103,7 +105,7 @@ export class LlamaEngine implements Engine {
     return this.#loaded.get(model)?.slots.total ?? this.#options.parallel ?? slotsBeforeReady;
   }
 
-  async send(request: EngineRequest, signal: AbortSignal): Promise<EngineResponse> {
+  async send(request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse> {
     const id = request.model;
     const model = this.#known.get(id);
     if (!model) throw new GatewayError("upstream_error", `The built-in engine no longer has the model \`${id}\`.`);
@@ -114,9 +116,9 @@ export class LlamaEngine implements Engine {
     };
     let freeSlots: () => void;
     try {
-      await entry.worker.ready(signal);
+      await entry.worker.ready(cancellation.signal);
       const slots = request.operation === "embedding" ? entry.embeddingSlots : entry.slots;
-      freeSlots = await slots.acquire(request.width, signal);
+      freeSlots = await slots.acquire(request.width, cancellation.signal);
     } catch (error) {
       leave();
       throw error;
@@ -131,16 +133,15 @@ export class LlamaEngine implements Engine {
     let ready: WorkerReady | undefined;
     const failed = (error: unknown): unknown => {
       // Before the place is given on: the next one must not meet a process that is dying.
-      if (ready && !signal.aborted) entry.worker.suspect(ready);
+      if (ready && !cancellation.cancelled) entry.worker.suspect(ready);
       release();
-      return signal.aborted ? error : asEngineFault(error);
+      return cancellation.cancelled ? error : asEngineFault(error);
     };
     try {
       // It may have crashed while this request waited for its turn.
-      ready = await entry.worker.ready(signal);
-      const response = await postJson(target(ready), request, signal);
-      if (!response.body) release();
-      return { ...response, body: response.body && watched(response.body, release, failed) };
+      ready = await entry.worker.ready(cancellation.signal);
+      const response = await postJson(targetOf(ready), request, cancellation);
+      return { ...response, body: new WatchedBody(response.body, release, failed) };
     } catch (error) {
       throw failed(error);
     }
@@ -189,7 +190,7 @@ export class LlamaEngine implements Engine {
   async #becameReady(entry: Loaded, ready: WorkerReady): Promise<void> {
     entry.slots.resize(ready.parallel);
     try {
-      const [facts] = await getModels(target(ready), AbortSignal.timeout(5_000));
+      const [facts] = await getModels(targetOf(ready), AbortSignal.timeout(5_000));
       entry.facts = facts;
     } catch {
       // It died at once: the supervisor says so, and the facts come with its successor.
@@ -231,8 +232,22 @@ export class LlamaEngine implements Engine {
   }
 }
 
-function target(ready: WorkerReady): HttpTarget {
-  return { name: builtInEngineName, url: "http://engine", unix: ready.socket, firstByteTimeoutMs };
+/** Each process has its own, as long as it lives. */
+const targets = new WeakMap<WorkerReady, HttpTarget>();
+
+function targetOf(ready: WorkerReady): HttpTarget {
+  let target = targets.get(ready);
+  if (!target) {
+    target = httpTarget({
+      name: builtInEngineName,
+      url: "http://engine",
+      unix: ready.socket,
+      firstByteTimeoutMs: silenceTimeoutMs,
+      idleTimeoutMs: silenceTimeoutMs,
+    });
+    targets.set(ready, target);
+  }
+  return target;
 }
 
 function asEngineFault(error: unknown): unknown {
@@ -244,30 +259,39 @@ function asEngineFault(error: unknown): unknown {
   );
 }
 
-/** The body, unchanged; calls `release` at its end, or `failed` for the error to give on. */
-function watched(
-  body: ReadableStream<Uint8Array>,
-  release: () => void,
-  failed: (error: unknown) => unknown,
-): ReadableStream<Uint8Array> {
-  const reader = body.getReader();
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        try {
-          const { value, done } = await reader.read();
-          if (!done) return controller.enqueue(value);
-          release();
-          controller.close();
-        } catch (error) {
-          controller.error(failed(error));
-        }
+/** The body, unchanged; calls `release` when it is over, or `failed` for the error to give on. */
+class WatchedBody implements BodySource {
+  readonly #body: BodySource;
+  readonly #release: () => void;
+  readonly #failed: (error: unknown) => unknown;
+
+  constructor(body: BodySource, release: () => void, failed: (error: unknown) => unknown) {
+    this.#body = body;
+    this.#release = release;
+    this.#failed = failed;
+  }
+
+  flow(sink: BodySink): void {
+    this.#body.flow({
+      data: (bytes) => sink.data(bytes),
+      end: () => {
+        this.#release();
+        sink.end();
       },
-      async cancel(reason) {
-        release();
-        await reader.cancel(reason);
-      },
-    },
-    { highWaterMark: 0 },
-  );
+      fail: (error) => sink.fail(this.#failed(error)),
+    });
+  }
+
+  pause(): void {
+    this.#body.pause();
+  }
+
+  resume(): void {
+    this.#body.resume();
+  }
+
+  cancel(): void {
+    this.#release();
+    this.#body.cancel();
+  }
 }

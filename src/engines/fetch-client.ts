@@ -1,0 +1,162 @@
+// Sends requests with the runtime's `fetch`: the way out where our own client and a model server do not get on.
+import type { BodySink, BodySource } from "../domain/body-source.ts";
+import {
+  ClientError,
+  type ClientErrorMap,
+  type ClientRequest,
+  type ClientResponse,
+  type HttpClient,
+  type SendOptions,
+} from "../http1/client-contract.ts";
+
+export interface FetchClientOptions {
+  /** Path of a Unix domain socket to connect to instead of the origin's host. */
+  unix?: string | undefined;
+  errors: ClientErrorMap;
+}
+
+export class FetchClient implements HttpClient {
+  readonly #origin: string;
+  readonly #options: FetchClientOptions;
+  readonly #underWay = new Set<AbortController>();
+  #closed = false;
+
+  /** `origin`: scheme, host and port. */
+  constructor(origin: string, options: FetchClientOptions) {
+    this.#origin = origin;
+    this.#options = options;
+  }
+
+  async send(request: ClientRequest, options: SendOptions): Promise<ClientResponse> {
+    const { cancellation } = options;
+    cancellation.throwIfCancelled();
+    if (this.#closed) throw this.#options.errors(closedError());
+    const controller = new AbortController();
+    const cancel = () => controller.abort(cancellation.reason);
+    cancellation.onCancel(cancel);
+    this.#underWay.add(controller);
+    // Cleared at the status line: AbortSignal.timeout would cut the body as well.
+    const timer = setTimeout(
+      () => controller.abort(new ClientError("first_byte_timeout", "no answer began in time")),
+      options.firstByteTimeoutMs,
+    );
+    try {
+      const response = await fetch(this.#origin + request.path, {
+        method: request.method,
+        headers: request.headers,
+        ...(request.body === undefined ? {} : { body: request.body as string | Uint8Array<ArrayBuffer> }),
+        signal: controller.signal,
+        redirect: "manual",
+        decompress: false,
+        ...(this.#options.unix ? { unix: this.#options.unix } : {}),
+      });
+      const over = () => this.#underWay.delete(controller);
+      const body = new FetchedBody(response, controller, options.idleTimeoutMs, this.#options.errors, over);
+      return { status: response.status, headers: response.headers, body };
+    } catch (error) {
+      this.#underWay.delete(controller);
+      if (cancellation.cancelled) throw cancellation.reason;
+      throw this.#options.errors(error instanceof ClientError ? error : faultOf(error, false));
+    } finally {
+      clearTimeout(timer);
+      cancellation.off(cancel);
+    }
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const controller of this.#underWay) controller.abort(closedError());
+  }
+}
+
+class FetchedBody implements BodySource {
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+  readonly #controller: AbortController;
+  readonly #idleTimeoutMs: number;
+  readonly #errors: ClientErrorMap;
+  readonly #over: () => void;
+  #cancelled = false;
+  /** Set while it is paused. */
+  #resumed: Promise<void> | undefined;
+  #resume: (() => void) | undefined;
+
+  constructor(
+    response: Response,
+    controller: AbortController,
+    idleTimeoutMs: number,
+    errors: ClientErrorMap,
+    over: () => void,
+  ) {
+    this.#reader = response.body?.getReader();
+    this.#controller = controller;
+    this.#idleTimeoutMs = idleTimeoutMs;
+    this.#errors = errors;
+    this.#over = over;
+  }
+
+  flow(sink: BodySink): void {
+    void this.#pump(sink);
+  }
+
+  pause(): void {
+    this.#resumed ??= new Promise((resolve) => {
+      this.#resume = resolve;
+    });
+  }
+
+  resume(): void {
+    this.#resume?.();
+    this.#resumed = undefined;
+    this.#resume = undefined;
+  }
+
+  cancel(): void {
+    if (this.#cancelled) return;
+    this.#cancelled = true;
+    this.#over();
+    this.#controller.abort();
+    this.resume();
+  }
+
+  async #pump(sink: BodySink): Promise<void> {
+    try {
+      for (;;) {
+        if (this.#resumed) await this.#resumed;
+        if (this.#cancelled) return;
+        const bytes = await this.#read();
+        if (this.#cancelled) return;
+        if (!bytes) break;
+        sink.data(bytes);
+        if (this.#cancelled) return;
+      }
+    } catch (error) {
+      if (this.#cancelled) return;
+      this.cancel();
+      sink.fail(this.#errors(error instanceof ClientError ? error : faultOf(error, true)));
+      return;
+    }
+    this.#over();
+    sink.end();
+  }
+
+  /** Undefined at the end. */
+  async #read(): Promise<Uint8Array | undefined> {
+    if (!this.#reader) return undefined;
+    const silence = new ClientError("idle_timeout", "the answer fell silent", { answerBegan: true });
+    const timer = setTimeout(() => this.#controller.abort(silence), this.#idleTimeoutMs);
+    try {
+      return (await this.#reader.read()).value;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+function faultOf(error: unknown, answerBegan: boolean): ClientError {
+  const message = error instanceof Error ? error.message : String(error);
+  return new ClientError(answerBegan ? "broken" : "connect", message, { answerBegan, cause: error });
+}
+
+function closedError(): ClientError {
+  return new ClientError("closed", "the client was closed");
+}

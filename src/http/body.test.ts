@@ -1,0 +1,100 @@
+// The body of a request: read once, at once where it is here, and refused with a reason that helps.
+import { describe, expect, test } from "bun:test";
+import { incoming } from "../../tests/support/exchange.ts";
+import { GatewayError } from "../domain/errors.ts";
+import { type BodyFault, type IncomingRequest, RequestBodyError } from "../http1/message.ts";
+import { readJsonBody } from "./body.ts";
+
+const limits = { bodyBytes: 1_000, depth: 8 };
+const headers = { "content-type": "application/json" };
+
+function request(bytes: Uint8Array | string, more: Partial<IncomingRequest> = {}): IncomingRequest {
+  return { ...incoming({ target: "/", headers, body: "" }), readBody: () => Buffer.from(bytes), ...more };
+}
+
+async function refusal(req: IncomingRequest): Promise<Pick<GatewayError, "code" | "message" | "detail">> {
+  try {
+    await readJsonBody(req, limits);
+  } catch (error) {
+    if (error instanceof GatewayError) return { code: error.code, message: error.message, detail: error.detail };
+    throw error;
+  }
+  throw new Error("It was accepted.");
+}
+
+test("a body that is here is read without waiting; one on its way when it has come", async () => {
+  const text = '{"model":"m","x":"é"}';
+  const read = readJsonBody(request(text), limits);
+  expect(read).toMatchObject({ text, body: { model: "m", x: "é" } });
+  const later = readJsonBody(request("", { readBody: async () => Buffer.from(text) }), limits);
+  expect(later).toBeInstanceOf(Promise);
+  expect(await later).toMatchObject({ text, bytes: Buffer.from(text) });
+});
+
+test("the most that may be read is what the limit says", () => {
+  let most = 0;
+  const readBody = (maxBytes: number) => {
+    most = maxBytes;
+    return Buffer.from("{}");
+  };
+  readJsonBody(request("", { readBody }), limits);
+  expect(most).toBe(limits.bodyBytes);
+});
+
+test("a byte-order mark is neither parsed nor passed on", async () => {
+  const { text, bytes } = await readJsonBody(request('\ufeff{"a":1}'), limits);
+  expect([text, Buffer.from(bytes).toString()]).toEqual(['{"a":1}', '{"a":1}']);
+});
+
+describe("refused is", () => {
+  test.each<[BodyFault, GatewayError["code"], RegExp]>([
+    ["too_large", "request_too_large", /^The body is larger than the limit of 1000 bytes\.$/],
+    ["incomplete", "invalid_request", /^The body ended early\.$/],
+    ["malformed", "invalid_request", /framing is wrong: Because\.$/],
+  ])("a body that is %s, thrown or rejected with", async (fault, code, message) => {
+    const error = new RequestBodyError(fault, "Because.");
+    const thrown = await refusal(
+      request("", {
+        readBody: () => {
+          throw error;
+        },
+      }),
+    );
+    const rejected = await refusal(request("", { readBody: () => Promise.reject(error) }));
+    expect(thrown).toEqual(rejected);
+    expect(thrown.code).toBe(code);
+    expect(thrown.message).toMatch(message);
+  });
+
+  test.each<[string, Uint8Array | string]>([
+    ["The body is not valid UTF-8.", Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d])],
+    ["The body is not valid UTF-8.", Buffer.from('{"a":"\ud800"}').subarray(0, 7)],
+    ["The body is empty; send a JSON object.", ""],
+    ["The body is empty; send a JSON object.", "\ufeff"],
+    ["The body cannot be used: it is not valid JSON.", "{"],
+    ["The body must be a JSON object.", "[]"],
+    ["The body must be a JSON object.", "null"],
+    ["The body cannot be used: the JSON is nested more than 8 levels deep.", "[".repeat(9)],
+  ])("with %p: %p", async (message, bytes) => {
+    expect(await refusal(request(bytes))).toEqual({ code: "invalid_request", message, detail: undefined });
+  });
+
+  test.each([
+    [{}, /Content-Type: application\/json/],
+    [{ "content-type": "text/json" }, /Content-Type/],
+    [{ "content-type": "application/jsonx" }, /Content-Type/],
+    [{ ...headers, "content-encoding": "gzip" }, /without compression/],
+  ])("a body sent with %p", async (fields, message) => {
+    const refused = await refusal(request("{}", { headers: new Headers(fields) }));
+    expect(refused.code).toBe("unsupported_media_type");
+    expect(refused.message).toMatch(message);
+  });
+});
+
+test.each(["application/json; charset=utf-8", "APPLICATION/JSON", "application/problem+json", "application/json ;x"])(
+  "%p is JSON",
+  (type) => {
+    const req = request("{}", { headers: new Headers({ "content-type": type, "content-encoding": "Identity" }) });
+    expect(readJsonBody(req, limits)).toMatchObject({ body: {} });
+  },
+);

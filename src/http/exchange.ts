@@ -1,0 +1,160 @@
+// One request from its head to its answer: found in the table, authenticated, handled, answered, told in the log.
+import { GatewayError } from "../domain/errors.ts";
+import type { LogFields } from "../domain/log.ts";
+import { keyOf, type Principal } from "../domain/principal.ts";
+import type { IncomingRequest, Reply } from "../http1/message.ts";
+import { requireScope } from "../policy/authorize.ts";
+import { clientAddress, isLocalRequest } from "./client-address.ts";
+import { corsHeaders, preflight } from "./cors.ts";
+import { errorAnswer, toGatewayError } from "./errors.ts";
+import type { Answer, Exchange, Route } from "./route.ts";
+import { type FoundRoute, pathOf, type RouteTable } from "./route-table.ts";
+import type { HttpServerOptions } from "./server.ts";
+
+const clientClosedRequest = 499;
+
+export class HttpExchange implements Exchange {
+  readonly req: IncomingRequest;
+  readonly requestId = `req_${Bun.randomUUIDv7()}`;
+  readonly clientAddress: string;
+  readonly answerHeaders: Record<string, string>;
+  readonly params: Readonly<Record<string, string>>;
+  readonly #reply: Reply;
+  readonly #table: RouteTable;
+  readonly #options: HttpServerOptions;
+  readonly #found: FoundRoute | undefined;
+  readonly #startedMs: number;
+  readonly #fields: Record<string, LogFields[string]>;
+  #status = 200;
+  #deferred = false;
+
+  constructor(req: IncomingRequest, reply: Reply, table: RouteTable, options: HttpServerOptions) {
+    this.#startedMs = options.clock.monotonicMs();
+    this.req = req;
+    this.#reply = reply;
+    this.#table = table;
+    this.#options = options;
+    this.#found = table.find(req.method, pathOf(req.target));
+    this.params = this.#found?.params ?? {};
+    this.clientAddress = clientAddress(req, options.trustedProxies);
+    this.answerHeaders = corsHeaders(req, options.corsOrigins());
+    this.answerHeaders["x-request-id"] = this.requestId;
+    this.#fields = {
+      id: this.requestId,
+      client: this.clientAddress,
+      method: req.method,
+      route: this.#found?.route.path ?? "none",
+    };
+  }
+
+  /** Never rejects. */
+  async serve(): Promise<void> {
+    try {
+      const answer = preflight(this.req, this.#options.corsOrigins()) ?? (await this.#handle());
+      await this.#send(answer);
+      if (!this.#deferred) this.#write();
+    } catch (thrown) {
+      if (this.req.left.cancelled) {
+        // Nobody is there to be answered; the status, nginx's own, is for the log.
+        this.#status = clientClosedRequest;
+        if (!this.#deferred) this.#write();
+      } else {
+        this.#fail(toGatewayError(thrown));
+      }
+    }
+  }
+
+  note(fields: LogFields): void {
+    Object.assign(this.#fields, fields);
+  }
+
+  defer(): { finish(error?: GatewayError): void } {
+    this.#deferred = true;
+    return { finish: (error) => queueMicrotask(() => this.#write(error)) };
+  }
+
+  #handle(): Answer | Promise<Answer> {
+    const route = this.#found?.route;
+    if (!route) throw unrouted(this.req, this.#table);
+    if (route.access === "public") return route.handle(this);
+    const { req } = this;
+    const principal = this.#options.authenticator.authenticate({
+      authorization: req.headers.get("authorization"),
+      apiKey: req.headers.get("x-api-key"),
+      clientAddress: this.clientAddress,
+      requestId: this.requestId,
+      isLocal: () => isLocalRequest(req),
+    });
+    if (!(principal instanceof Promise)) return this.#authenticated(route, principal);
+    return principal.then((found) => this.#authenticated(route, found));
+  }
+
+  #authenticated(route: Exclude<Route, { access: "public" }>, principal: Principal): Answer | Promise<Answer> {
+    this.#fields["key"] = keyOf(principal).id;
+    requireScope(principal, route.access);
+    return route.handle(this, principal);
+  }
+
+  async #send(answer: Answer): Promise<void> {
+    const { status } = answer;
+    this.#status = status;
+    if (answer instanceof Response) {
+      const body = await answer.bytes();
+      this.#reply.send(status, this.#headersWith(Object.fromEntries(answer.headers)), body);
+    } else if ("begin" in answer) {
+      answer.begin(this.#reply.stream(status, this.#headersWith(answer.headers)));
+    } else {
+      this.#reply.send(status, this.#headersWith(answer.headers), answer.body);
+    }
+  }
+
+  #headersWith(own: Readonly<Record<string, string>>): Record<string, string> {
+    const headers = this.answerHeaders;
+    for (const name in own) headers[name] ??= own[name] ?? "";
+    if (this.#found && this.#found.route.access !== "public") {
+      // What one credential may see is not for others, also where it came in a header that caches do not know.
+      headers["cache-control"] ??= "no-store";
+      headers["openai-processing-ms"] = String(Math.round(this.#options.clock.monotonicMs() - this.#startedMs));
+    }
+    return headers;
+  }
+
+  #fail(error: GatewayError): void {
+    const { status, headers, body } = errorAnswer(error);
+    this.#status = status;
+    if (error.code === "method_not_allowed") {
+      this.answerHeaders["allow"] = this.#table.allowed(pathOf(this.req.target)).join(", ");
+    }
+    Object.assign(this.answerHeaders, headers);
+    if (this.#found && this.#found.route.access !== "public") this.answerHeaders["cache-control"] ??= "no-store";
+    if (!this.#reply.begun) this.#reply.send(status, this.answerHeaders, body);
+    if (!this.#deferred) this.#write(error);
+  }
+
+  #write(error?: GatewayError): void {
+    const fields = this.#fields;
+    fields["status"] = this.#status;
+    fields["ms"] = Math.round((this.#options.clock.monotonicMs() - this.#startedMs) * 10) / 10;
+    if (error) {
+      fields["code"] = error.code;
+      if (error.detail !== undefined) fields["detail"] = error.detail;
+    }
+    if (error?.code === "internal_error") this.#options.log.error("request", fields);
+    else this.#options.log.info("request", fields);
+  }
+}
+
+function unrouted(req: IncomingRequest, table: RouteTable): GatewayError {
+  const path = pathOf(req.target);
+  const shown = path.length > 100 ? `${path.slice(0, 100)}…` : path;
+  const allowed = table.allowed(path);
+  if (allowed.length > 0) {
+    return new GatewayError(
+      "method_not_allowed",
+      `${req.method} is not allowed on ${shown}; use ${allowed.join(" or ")}.`,
+    );
+  }
+  const versioned = table.allowed(`/v1${path}`).length > 0;
+  const hint = versioned ? ` Did you mean /v1${shown}? The base URL ends in /v1.` : " GET /docs lists the endpoints.";
+  return new GatewayError("not_found", `There is no endpoint ${shown}.${hint}`);
+}

@@ -1,0 +1,120 @@
+// Finds the route of a request by its path as it was sent; nothing is resolved, so no two readings of a path can differ.
+import type { Route } from "./route.ts";
+
+export interface FoundRoute {
+  route: Route;
+  params: Readonly<Record<string, string>>;
+}
+
+type Methods = Map<string, Route>;
+
+interface Pattern {
+  /** `:name` matches one segment that is not empty. */
+  segments: readonly string[];
+  methods: Methods;
+}
+
+const noParams: Readonly<Record<string, string>> = {};
+
+export class RouteTable {
+  readonly #exact = new Map<string, Methods>();
+  readonly #patterns: Pattern[] = [];
+  /** By what stands before the `*`. */
+  readonly #wildcards = new Map<string, Methods>();
+
+  constructor(routes: readonly Route[]) {
+    for (const route of routes) {
+      const methods = this.#methodsAt(route.path);
+      methods.set(route.method, route);
+      if (route.method === "GET") methods.set("HEAD", route);
+    }
+  }
+
+  find(method: string, path: string): FoundRoute | undefined {
+    const exact = this.#exact.get(path)?.get(method);
+    if (exact) return { route: exact, params: noParams };
+    for (const { methods, params } of this.#matches(path)) {
+      const route = methods.get(method);
+      if (route) return { route, params };
+    }
+    return undefined;
+  }
+
+  /** Methods that the path takes; none where there is no such path. */
+  allowed(path: string): string[] {
+    const found = [...(this.#exact.get(path)?.keys() ?? [])];
+    for (const { methods } of this.#matches(path)) found.push(...methods.keys());
+    return [...new Set(found)];
+  }
+
+  *#matches(path: string): Generator<{ methods: Methods; params: Readonly<Record<string, string>> }> {
+    const found = path.split("/");
+    for (const { segments, methods } of this.#patterns) {
+      const params = paramsOf(segments, found);
+      if (params) yield { methods, params };
+    }
+    for (const [start, methods] of this.#wildcards) {
+      if (path.startsWith(start)) yield { methods, params: { "*": decoded(path.slice(start.length)) } };
+    }
+  }
+
+  #methodsAt(path: string): Methods {
+    if (path.endsWith("*")) return getOrMake(this.#wildcards, path.slice(0, -1));
+    if (!path.includes("/:")) return getOrMake(this.#exact, path);
+    const segments = path.split("/");
+    let pattern = this.#patterns.find((known) => known.segments.join("/") === path);
+    if (!pattern) {
+      pattern = { segments, methods: new Map() };
+      this.#patterns.push(pattern);
+    }
+    return pattern.methods;
+  }
+}
+
+/** The path of a request target in origin form or absolute form (RFC 9112, 3.2), without its query. */
+export function pathOf(target: string): string {
+  let start = 0;
+  if (!target.startsWith("/")) {
+    const authority = target.indexOf("://");
+    start = authority < 0 ? -1 : target.indexOf("/", authority + 3);
+    if (start < 0) return "/";
+  }
+  for (let i = start; i < target.length; i++) {
+    const code = target.charCodeAt(i);
+    if (code === 0x3f || code === 0x23) return target.slice(start, i);
+  }
+  return start === 0 ? target : target.slice(start);
+}
+
+function paramsOf(wanted: readonly string[], found: readonly string[]): Record<string, string> | undefined {
+  if (wanted.length !== found.length) return undefined;
+  const params: Record<string, string> = {};
+  for (const [i, segment] of wanted.entries()) {
+    const value = found[i] ?? "";
+    if (!segment.startsWith(":")) {
+      if (segment !== value) return undefined;
+    } else if (value === "") {
+      return undefined;
+    } else {
+      params[segment.slice(1)] = decoded(value);
+    }
+  }
+  return params;
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function getOrMake(map: Map<string, Methods>, name: string): Methods {
+  let methods = map.get(name);
+  if (!methods) {
+    methods = new Map();
+    map.set(name, methods);
+  }
+  return methods;
+}

@@ -1,0 +1,60 @@
+// A map of bounded size: what it gives up is what was not asked for the longest, whatever is done to it in between.
+import { expect, test } from "bun:test";
+import { LruMap } from "./lru-map.ts";
+
+/** The same, told in the order of a list: oldest use first. */
+class ListModel {
+  readonly #capacity: number;
+  #entries: [string, number][] = [];
+
+  constructor(capacity: number) {
+    this.#capacity = capacity;
+  }
+
+  get(key: string): number | undefined {
+    const entry = this.#entries.find(([known]) => known === key);
+    if (!entry) return undefined;
+    this.#entries = [...this.#entries.filter((one) => one !== entry), entry];
+    return entry[1];
+  }
+
+  set(key: string, value: number): void {
+    this.delete(key);
+    if (this.#entries.length >= this.#capacity) this.#entries.shift();
+    this.#entries.push([key, value]);
+  }
+
+  delete(key: string): void {
+    this.#entries = this.#entries.filter(([known]) => known !== key);
+  }
+
+  clear(): void {
+    this.#entries = [];
+  }
+}
+
+test.each([1, 2, 3, 10])("with room for %d, it agrees with a list after each of 5,000 steps", (capacity) => {
+  let seed = capacity;
+  const below = (count: number) => {
+    seed = (seed * 48271) % 2147483647;
+    return seed % count;
+  };
+  const map = new LruMap<number>(capacity);
+  const model = new ListModel(capacity);
+  for (let step = 0; step < 5_000; step++) {
+    const key = `k${below(2 * capacity + 1)}`;
+    const action = below(100);
+    if (action < 50) {
+      expect([step, map.get(key)]).toEqual([step, model.get(key)]);
+    } else if (action < 89) {
+      map.set(key, step);
+      model.set(key, step);
+    } else if (action < 99) {
+      map.delete(key);
+      model.delete(key);
+    } else {
+      map.clear();
+      model.clear();
+    }
+  }
+});

@@ -1,0 +1,81 @@
+// A request as a route gets it, and its answer as a web Response: for tests of routes without a server.
+import { Cancellation } from "../../src/domain/cancellation.ts";
+import type { ClientStream } from "../../src/domain/client-stream.ts";
+import { errorAnswer, toGatewayError } from "../../src/http/errors.ts";
+import type { Answer, Exchange } from "../../src/http/route.ts";
+import type { IncomingRequest } from "../../src/http1/message.ts";
+
+export interface RequestParts {
+  method?: string;
+  target: string;
+  headers?: Record<string, string>;
+  peer?: string;
+  /** Text as it is; anything else becomes JSON with its header. */
+  body?: unknown;
+}
+
+export function incoming({ method = "GET", target, headers = {}, peer = "127.0.0.1", body }: RequestParts) {
+  const text = typeof body === "string" || body === undefined ? body : JSON.stringify(body);
+  const fields = new Headers(body === undefined ? headers : { "content-type": "application/json", ...headers });
+  const bytes = Buffer.from(text ?? "");
+  let bodyRead = text === undefined;
+  return {
+    method,
+    target,
+    headers: fields,
+    peer,
+    hasBody: text !== undefined,
+    get bodyRead() {
+      return bodyRead;
+    },
+    readBody() {
+      bodyRead = true;
+      return bytes;
+    },
+    left: new Cancellation(),
+  } satisfies IncomingRequest;
+}
+
+export interface TestExchange extends Exchange {
+  /** How deferred answers ended: an error's code, or `ok`. */
+  ended: string[];
+}
+
+export function exchangeFor(req: IncomingRequest, given: Partial<Exchange> = {}): TestExchange {
+  const ended: string[] = [];
+  return {
+    req,
+    params: {},
+    requestId: "req_1",
+    clientAddress: "127.0.0.1",
+    answerHeaders: {},
+    note: () => {},
+    defer: () => ({ finish: (error) => void ended.push(error?.code ?? "ok") }),
+    ended,
+    ...given,
+  };
+}
+
+/** What the client gets of a handler's answer, or of what it throws. */
+export async function responseOf(handle: () => Answer | Promise<Answer>): Promise<Response> {
+  const answer = await (async () => handle())().catch((error: unknown) => errorAnswer(toGatewayError(error)));
+  if (answer instanceof Response) return answer;
+  const { status, headers } = answer;
+  if (!("begin" in answer)) return new Response(Buffer.from(answer.body), { status, headers });
+  return new Response(await collected(answer.begin), { status, headers });
+}
+
+function collected(begin: (client: ClientStream) => void): Promise<Uint8Array<ArrayBuffer>> {
+  return new Promise((resolve, reject) => {
+    let text = "";
+    begin({
+      write(bytes) {
+        text += bytes;
+        return true;
+      },
+      onDrain: undefined,
+      end: () => resolve(Buffer.from(text, "latin1")),
+      abort: () => reject(new Error("The answer was broken off.")),
+    });
+  });
+}

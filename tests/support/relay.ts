@@ -1,0 +1,164 @@
+// A relay between an engine and a client that a test drives by hand.
+import type { BodySink, BodySource } from "../../src/domain/body-source.ts";
+import { Cancellation } from "../../src/domain/cancellation.ts";
+import type { ClientStream } from "../../src/domain/client-stream.ts";
+import type { Engine } from "../../src/domain/engine.ts";
+import { scanObject } from "../../src/domain/json-text.ts";
+import type { DecodedRequest, Dispatched } from "../../src/inference/dispatch.ts";
+import { type RelayOptions, relay } from "../../src/inference/relay.ts";
+import { Stopping } from "../../src/inference/stopping.ts";
+import type { StreamObservation } from "../../src/inference/stream-chunks.ts";
+
+export function requestFor(body: Record<string, unknown>): DecodedRequest {
+  const text = JSON.stringify({ model: "m", messages: [], stream: true, ...body });
+  return {
+    operation: "chat",
+    bytes: Buffer.from(text),
+    text,
+    members: scanObject(text),
+    body: JSON.parse(text),
+    model: "m",
+    stream: true,
+    width: 1,
+  };
+}
+
+export const event = (content: string, finish: string | null = null) =>
+  `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta: { role: "assistant", content }, finish_reason: finish }] })}\n\n`;
+export const done = "data: [DONE]\n\n";
+export const comment = ": keep-alive\n\n";
+
+/** An engine's response whose bytes the test sends one by one. */
+export class Source implements BodySource {
+  paused = false;
+  cancelled = false;
+  firstBytes = 0;
+  /** What `done` was called with, in order. */
+  readonly ends: boolean[] = [];
+  readonly dispatched: Dispatched;
+  #sink: BodySink | undefined;
+
+  constructor(contentType = "text/event-stream") {
+    const engine: Engine = {
+      name: "e",
+      redact: (said) => said,
+      send: () => Promise.reject(new Error("not used")),
+      models: async () => [],
+    };
+    this.dispatched = {
+      response: { status: 200, headers: new Headers({ "content-type": contentType }), body: this },
+      deployment: { engine, model: "m", weight: 1 },
+      firstByte: () => void this.firstBytes++,
+      done: (failed) => void this.ends.push(failed),
+    };
+  }
+
+  get flowing(): boolean {
+    return this.#sink !== undefined;
+  }
+
+  flow(sink: BodySink): void {
+    if (this.#sink) throw new Error("It flows already");
+    if (!this.cancelled) this.#sink = sink;
+  }
+
+  pause(): void {
+    this.paused = true;
+  }
+
+  resume(): void {
+    this.paused = false;
+  }
+
+  cancel(): void {
+    this.cancelled = true;
+    this.#sink = undefined;
+  }
+
+  send(data: string | Uint8Array): void {
+    this.#sink?.data(typeof data === "string" ? Buffer.from(data) : data);
+  }
+
+  end(): void {
+    this.#sink?.end();
+  }
+
+  fail(error: Error): void {
+    this.#sink?.fail(error);
+  }
+}
+
+export class Client implements ClientStream {
+  /** Each write, as the client reads it. */
+  readonly writes: string[] = [];
+  behind = false;
+  ended = false;
+  aborted = false;
+  onDrain: (() => void) | undefined;
+
+  get text(): string {
+    return this.writes.join("");
+  }
+
+  write(bytes: string): boolean {
+    if (this.ended || this.aborted) throw new Error("Written behind the end");
+    this.writes.push(Buffer.from(bytes, "latin1").toString("utf8"));
+    return !this.behind;
+  }
+
+  drain(): void {
+    this.behind = false;
+    this.onDrain?.();
+  }
+
+  end(): void {
+    this.ended = true;
+  }
+
+  abort(): void {
+    this.aborted = true;
+  }
+}
+
+export function start(source: RelayOptions["source"], options: Partial<RelayOptions> = {}) {
+  const client = new Client();
+  const left = options.left ?? new Cancellation();
+  const stopping = options.stopping ?? new Stopping();
+  const started = {
+    client,
+    left,
+    stopping,
+    ends: [] as { observed: StreamObservation; error: unknown }[],
+    pieces: [] as StreamObservation[],
+    recorded: [] as string[],
+    aborts: 0,
+  };
+  if (source instanceof Promise) source.catch(() => {});
+  relay(
+    {
+      request: requestFor({}),
+      source,
+      completion: { id: "chatcmpl-x", created: 1, ownId: false },
+      heartbeatMs: 10_000,
+      left,
+      stopping,
+      renderError: (error) => JSON.stringify({ error: { message: error.message, type: "t", code: error.code } }),
+      onPiece: (observed) => void started.pieces.push({ ...observed }),
+      record: (events) => void started.recorded.push(events),
+      onEnd: async (observed, error) => void started.ends.push({ observed: { ...observed }, error }),
+      abort: () => {
+        started.aborts++;
+      },
+      ...options,
+    },
+    client,
+  );
+  return started;
+}
+
+/** Long enough for what waits for one promise. */
+export const soon = () => Promise.resolve().then(() => Promise.resolve());
+/** Long enough for an answer that is read as a whole. */
+export async function settled(): Promise<void> {
+  for (let i = 0; i < 20; i++) await Promise.resolve();
+}
