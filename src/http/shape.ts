@@ -22,9 +22,9 @@ interface TextRule {
 
 interface NumberRule {
   readonly isWhole: boolean;
-  /** NaN where there is none: nothing is at most that. */
-  readonly above: number;
   readonly least: number;
+  /** Whether it must be above `least`. */
+  readonly isAbove: boolean;
   readonly most: number;
   readonly values: ReadonlySet<unknown> | undefined;
 }
@@ -112,9 +112,10 @@ function fitsAnyNumber(rules: readonly NumberRule[], value: number): boolean {
   return false;
 }
 
-function fitsNumber({ isWhole, above, least, most, values }: NumberRule, value: number): boolean {
+function fitsNumber({ isWhole, least, isAbove, most, values }: NumberRule, value: number): boolean {
   if (values !== undefined) return values.has(value);
-  return !(value <= above) && value >= least && value <= most && (!isWhole || Number.isInteger(value));
+  if (value < least || (isAbove && value === least)) return false;
+  return value <= most && (!isWhole || Number.isInteger(value));
 }
 
 function fitsObject(rules: ObjectRule | TaggedRules, value: Readonly<Record<string, unknown>>): boolean {
@@ -162,10 +163,12 @@ function textRule({ minLength, maxLength, pattern, ...node }: Node): TextRule {
 }
 
 function numberRule({ type, exclusiveMinimum, minimum, maximum, ...node }: Node): NumberRule {
+  const above = exclusiveMinimum ?? -infinite;
+  const least = minimum ?? -infinite;
   return {
     isWhole: type === "integer",
-    above: exclusiveMinimum ?? Number.NaN,
-    least: minimum ?? -infinite,
+    least: Math.max(above, least),
+    isAbove: exclusiveMinimum !== undefined && above >= least,
     most: maximum ?? infinite,
     values: valuesOf(node),
   };
