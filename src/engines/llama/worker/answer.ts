@@ -1,5 +1,6 @@
 // Answers a request with its generations: as one JSON object, or as a stream of Server-Sent Events.
 import { runChoices } from "./choices.ts";
+import { EventStream } from "./event-stream.ts";
 import type { Generation, Outcome } from "./generate.ts";
 import type { ReplyEvent } from "./reply-reader.ts";
 import { asRequestError, errorBody, RequestError } from "./request-error.ts";
@@ -46,12 +47,16 @@ export async function answer(runtime: Runtime, request: Answer, signal: AbortSig
       outcome: { finishReason: "stop", completionTokens: 0 },
     }),
   );
-  for await (const { choice, events, outcome } of runChoices(runtime, request.generations, signal)) {
-    const finished = choices[choice];
-    if (finished === undefined) continue;
-    finished.events.push(...events);
-    if (outcome !== undefined) finished.outcome = outcome;
-  }
+  await runChoices(runtime, request.generations, signal, {
+    told: (choice, events) => {
+      choices[choice]?.events.push(...events);
+      return undefined;
+    },
+    ended: (choice, outcome) => {
+      const finished = choices[choice];
+      if (finished !== undefined) finished.outcome = outcome;
+    },
+  });
   const completionTokens = choices.reduce((sum, { outcome }) => sum + outcome.completionTokens, 0);
   const body = request.format.whole(choices, usageOf(request.promptTokens, completionTokens));
   return new Response(body, { headers: { "content-type": "application/json" } });
@@ -67,54 +72,36 @@ export function usageOf(promptTokens: number, completionTokens: number): Usage {
 
 function streamed(runtime: Runtime, request: Answer, signal: AbortSignal): Response {
   const stop = new AbortController();
-  const frames = writeFrames(runtime, request, AbortSignal.any([signal, stop.signal]));
-  // A client may leave while the stream waits for it to read: then nothing but this ends the generation.
-  const leave = () => {
-    stop.abort();
-    void frames.return();
-  };
-  signal.addEventListener("abort", leave, { once: true });
-  const encoder = new TextEncoder();
-  const body = new ReadableStream<Uint8Array>(
-    {
-      // Pulled, never pushed: the generation goes on only as fast as the client reads.
-      async pull(controller) {
-        const { value, done } = await frames.next();
-        if (done === true) controller.close();
-        else controller.enqueue(encoder.encode(value));
-      },
-      cancel: leave,
-    },
-    { highWaterMark: 0 },
-  );
-  return new Response(body, {
+  const stream = new EventStream(runtime.batching, () => stop.abort());
+  signal.addEventListener("abort", () => stream.leave(), { once: true });
+  void writeStream(runtime, request, AbortSignal.any([signal, stop.signal]), stream);
+  return new Response(stream.body, {
     headers: { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache" },
   });
 }
 
-async function* writeFrames(runtime: Runtime, request: Answer, signal: AbortSignal): AsyncGenerator<string, void> {
+async function writeStream(runtime: Runtime, request: Answer, signal: AbortSignal, stream: EventStream): Promise<void> {
   const { chunks } = request.format;
   try {
     let completionTokens = 0;
-    const opening = request.generations.map(({ choice }) => frame(chunks.first(choice))).join("");
-    if (opening !== "") yield opening;
-    for await (const { choice, events, outcome } of runChoices(runtime, request.generations, signal)) {
-      let text = "";
-      for (const event of events) text += frame(chunks.event(choice, event));
-      if (outcome !== undefined) {
+    stream.open(request.generations.map(({ choice }) => frame(chunks.first(choice))).join(""));
+    await runChoices(runtime, request.generations, signal, {
+      told: (choice, events) => stream.push(() => events.map((event) => frame(chunks.event(choice, event))).join("")),
+      ended: (choice, outcome) => {
         completionTokens += outcome.completionTokens;
-        text += frame(chunks.last(choice, outcome));
-      }
-      if (text !== "") yield text;
-    }
+        stream.push(() => frame(chunks.last(choice, outcome)));
+      },
+    });
     const usage = request.includeUsage ? frame(chunks.usage(usageOf(request.promptTokens, completionTokens))) : "";
-    yield `${usage}data: [DONE]\n\n`;
+    stream.push(() => `${usage}data: [DONE]\n\n`);
   } catch (error) {
-    if (signal.aborted) return;
-    if (!(error instanceof RequestError)) runtime.report("streaming an answer", error);
-    // No [DONE] after an error: the SDKs raise on the event, and nobody can take the answer for complete.
-    yield frame(errorBody(asRequestError(error)));
+    if (!signal.aborted) {
+      if (!(error instanceof RequestError)) runtime.report("streaming an answer", error);
+      // No [DONE] after an error: the SDKs raise on the event, and nobody can take the answer for complete.
+      stream.push(() => frame(errorBody(asRequestError(error))));
+    }
   }
+  stream.end();
 }
 
 function frame(json: string | undefined): string {

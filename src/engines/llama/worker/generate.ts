@@ -2,6 +2,7 @@
 // The library's LlamaChat is not used: it shifts the context (engine trap 3), rejects or withholds text at an abort
 // (trap 6) and at the token limit, does not tell how many tokens it made, and cannot wait for a slow client.
 import type { LlamaContextSequence, LlamaGrammarEvaluationState, Token } from "node-llama-cpp";
+import type { Batching } from "./batching.ts";
 import type { ReplyEvent, ReplyReader } from "./reply-reader.ts";
 import { invalid } from "./request-error.ts";
 import type { Runtime } from "./runtime.ts";
@@ -30,19 +31,26 @@ const portionMs = 250;
 const smallestPortion = 32;
 
 /**
- * Yields what the reply tells, as soon as it does; returns how it ended. Nothing is generated while nobody asks for
- * the next event. Rejects with the signal's reason at most one token after an abort; the sequence is free again then.
+ * Takes what a reply tells, as soon as it does. Where it gives a promise, nothing more is generated before that is
+ * settled, as for a client that does not read; then the signal is looked at.
  */
-export async function* generate(
+export type Tell = (events: readonly ReplyEvent[]) => Promise<void> | undefined;
+
+/**
+ * Tells the reply as it is generated; resolves with how it ended. Rejects with the signal's reason at most one token
+ * after an abort; the sequence is free again then.
+ */
+export async function generate(
   runtime: Runtime,
   generation: Generation,
   signal: AbortSignal,
-): AsyncGenerator<ReplyEvent[], Outcome> {
+  tell: Tell,
+): Promise<Outcome> {
   if (generation.maxTokens === 0) return { finishReason: "length", completionTokens: 0 };
   const lease = await runtime.pool.acquire(generation.prompt, signal);
   let broken = false;
   try {
-    return yield* generateOn(lease.sequence, runtime, generation, signal);
+    return await generateOn(lease.sequence, runtime, generation, signal, tell);
   } catch (error) {
     // After an abort the sequence holds exactly what it was given, and is as good as before.
     broken = !signal.aborted;
@@ -52,48 +60,66 @@ export async function* generate(
   }
 }
 
-async function* generateOn(
+async function generateOn(
   sequence: LlamaContextSequence,
   runtime: Runtime,
   { prompt, maxTokens, sampling, choice, startReader }: Generation,
   signal: AbortSignal,
-): AsyncGenerator<ReplyEvent[], Outcome> {
-  const { model } = runtime;
+  tell: Tell,
+): Promise<Outcome> {
+  const { model, batching } = runtime;
   const reader = startReader();
   const limit = Math.min(maxTokens, runtime.context.contextSize - prompt.length);
   const last = await evaluatePrompt(sequence, runtime, prompt, signal);
   const generated: Token[] = [];
   const text = new TokenText(model, prompt);
   const options = evaluateOptions(sampling, choice, generated, runtime.context.contextSize, () => reader.grammar);
-  const steps = sequence.evaluate(last, options);
+  const steps = sequence.evaluateWithMetadata(last, {}, options);
+  // What lies between a token and the next evaluation is time in which the model stands still: nothing is awaited.
+  batching.enter();
   try {
     let next: Token | Token[] | undefined;
     while (generated.length < limit) {
       const step = await steps.next(next);
       signal.throwIfAborted();
-      if (step.done === true || step.value === undefined) throw new Error("the sequence ended without a token");
-      const token = step.value;
+      const token = step.value?.token;
+      if (token === undefined) throw new Error("the sequence ended without a token");
       if (sampling.banned.has(token)) throw nothingAllowed();
       generated.push(token);
       runtime.generatedTokens += 1;
       if (model.isEogToken(token)) {
-        yield [...reader.read(text.flush()), ...reader.finish()];
+        tell([...reader.read(text.flush()), ...reader.finish()]);
         return { finishReason: finished(reader), completionTokens: generated.length };
       }
       const events = reader.read(text.push(token));
-      if (events.length > 0) yield events;
-      // A consumer that has gone away closes the generator at the yield; one that aborts may still ask once more.
-      signal.throwIfAborted();
+      const told = events.length === 0 ? undefined : tell(events);
       if (reader.ended) return { finishReason: finished(reader), completionTokens: generated.length };
-      const injected = model.tokenize(reader.takeInjection(), true, "trimLeadingSpace");
-      generated.push(...injected);
-      next = injected.length === 0 ? undefined : [token, ...injected];
+      if (told !== undefined || batching.pause !== undefined) await standBy(batching, told, signal);
+      const injected = reader.takeInjection();
+      next = undefined;
+      if (injected !== "") {
+        next = [token, ...model.tokenize(injected, true, "trimLeadingSpace")];
+        generated.push(...next.slice(1));
+      }
     }
-    yield [...reader.read(text.flush()), ...reader.finish()];
+    tell([...reader.read(text.flush()), ...reader.finish()]);
     return { finishReason: "length", completionTokens: Math.min(generated.length, limit) };
   } finally {
+    batching.leave();
     await steps.return();
   }
+}
+
+/** Waits for the client to read, and for its turn, without keeping the other generations waiting. */
+async function standBy(batching: Batching, told: Promise<void> | undefined, signal: AbortSignal): Promise<void> {
+  batching.leave();
+  try {
+    await told;
+    await batching.pause;
+  } finally {
+    batching.enter();
+  }
+  signal.throwIfAborted();
 }
 
 /** A forbidden token is only chosen when the grammar leaves no other. */
@@ -118,13 +144,20 @@ async function evaluatePrompt(
   prompt: Token[],
   signal: AbortSignal,
 ): Promise<Token[]> {
+  const { batching } = runtime;
   // The last token has to be evaluated anew in any case: its result is the first token of the reply.
-  await sequence.adaptStateToTokens(prompt.slice(0, -1), false);
+  await batching.between(() => sequence.adaptStateToTokens(prompt.slice(0, -1), false));
   let portion = Math.min(runtime.context.batchSize, Math.max(smallestPortion, runtime.promptPortion));
   let from = sequence.nextTokenIndex;
   while (prompt.length - from > portion) {
     const started = performance.now();
-    await sequence.evaluateWithoutGeneratingNewTokens(prompt.slice(from, from + portion));
+    await batching.pause;
+    batching.enter();
+    try {
+      await sequence.evaluateWithoutGeneratingNewTokens(prompt.slice(from, from + portion));
+    } finally {
+      batching.leave();
+    }
     signal.throwIfAborted();
     from += portion;
     const elapsedMs = performance.now() - started;
@@ -132,5 +165,6 @@ async function evaluatePrompt(
     else if (elapsedMs < portionMs / 2) portion = Math.min(runtime.context.batchSize, portion * 2);
     runtime.promptPortion = portion;
   }
+  await batching.pause;
   return prompt.slice(from);
 }

@@ -1,5 +1,6 @@
 // Loads the library and one model, and creates the context that its sequences share.
 import type { LlamaModel } from "node-llama-cpp";
+import { Batching } from "./batching.ts";
 import { type Library, loadLibrary } from "./library.ts";
 import { checkModelFile, factsOf, ModelFileError, readModelFacts } from "./model-facts.ts";
 import { readReplySyntax } from "./reply-format.ts";
@@ -66,12 +67,14 @@ export async function load(settings: WorkerSettings, { log, giveUp }: LoadHooks)
       longestTokenBytes: tokens.reduce((longest, token) => Math.max(longest, Buffer.byteLength(token)), 1),
     };
     if (!facts.capabilities.completion) return runtime;
-    const context = await model.createContext({ contextSize, sequences, threads });
+    const batching = new Batching();
+    const context = await model.createContext({ contextSize, sequences, threads, batching: batching.options });
     return {
       ...runtime,
       contextSize: context.contextSize,
       context,
-      pool: new SequencePool(context, giveUp),
+      batching,
+      pool: new SequencePool(context, batching, giveUp),
       chat: facts.capabilities.chat ? readChat(library, model, facts.chatTemplate ?? "") : undefined,
       promptPortion: firstPromptPortion,
       generatedTokens: 0,

@@ -1,5 +1,6 @@
 // What a loaded model consists of, for those who answer requests with it.
 import type { ChatWrapper, Llama, LlamaContext, LlamaModel } from "node-llama-cpp";
+import type { Batching } from "./batching.ts";
 import type { Library } from "./library.ts";
 import type { ModelFacts } from "./model-facts.ts";
 import type { ReplySyntax } from "./reply-format.ts";
@@ -36,6 +37,7 @@ export interface Chat {
 /** A model that writes text; the others only make embeddings. */
 export interface Runtime extends ModelRuntime {
   context: LlamaContext;
+  batching: Batching;
   pool: SequencePool;
   /** undefined: the file has no chat template. */
   chat: Chat | undefined;

@@ -1,5 +1,6 @@
 // Lends the context's sequences, one a generation, to those who wait in the order of their asking.
 import type { LlamaContext, LlamaContextSequence, Token } from "node-llama-cpp";
+import type { Batching } from "./batching.ts";
 
 interface Slot {
   readonly sequence: LlamaContextSequence;
@@ -29,6 +30,7 @@ export interface PoolState {
 const worthwhileShare = 0.5;
 
 export class SequencePool {
+  readonly #batching: Batching;
   readonly #onUnusable: (error: unknown) => void;
   readonly #free: Slot[];
   readonly #waiters: Waiter[] = [];
@@ -36,7 +38,8 @@ export class SequencePool {
   #loans = 0;
 
   /** `onUnusable` is called when a sequence cannot even be cleared: then the context itself is broken. */
-  constructor(context: LlamaContext, onUnusable: (error: unknown) => void) {
+  constructor(context: LlamaContext, batching: Batching, onUnusable: (error: unknown) => void) {
+    this.#batching = batching;
     this.#onUnusable = onUnusable;
     this.#total = context.totalSequences;
     // The library throws when it has no sequence left, so all are taken at once and never given back to it.
@@ -109,7 +112,7 @@ export class SequencePool {
 
   async #clear(slot: Slot): Promise<void> {
     try {
-      await slot.sequence.clearHistory();
+      await this.#batching.between(() => slot.sequence.clearHistory());
     } catch (error) {
       this.#onUnusable(error);
     }
