@@ -17,7 +17,8 @@ export class EventStream {
   readonly #batching: Batching;
   readonly #encoder = new TextEncoder();
   #unwritten: (() => string)[] = [];
-  #writtenMs = Number.NEGATIVE_INFINITY;
+  /** undefined: only what opens the stream. */
+  #writtenMs: number | undefined;
   #text = "";
   #ended = false;
   #left = false;
@@ -76,6 +77,11 @@ export class EventStream {
   }
 
   #planWrite(): void {
+    // Somebody waits for the first text; the model can wait for it to be written, once.
+    if (this.#writtenMs === undefined) {
+      this.#writeAll();
+      return;
+    }
     const pauseMs = this.#writtenMs + shortestPauseMs - performance.now();
     if (pauseMs > 0) setTimeout(this.#write, pauseMs);
     else this.#batching.afterwards(this.#write);
