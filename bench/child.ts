@@ -7,8 +7,12 @@ export type Child = Bun.Subprocess<"pipe", "pipe", "inherit">;
 const stopGraceMs = 5_000;
 
 /** A script of this folder under the same Bun, which ends with this process at the latest. */
-export function startScript(script: URL): Child {
-  return Bun.spawn([process.execPath, script.pathname], { stdin: "pipe", stdout: "pipe", stderr: "inherit" });
+export function startScript(
+  script: URL,
+  { prefix = [], args = [] }: { prefix?: readonly string[]; args?: readonly string[] } = {},
+): Child {
+  const command = [...prefix, process.execPath, script.pathname, ...args];
+  return Bun.spawn(command, { stdin: "pipe", stdout: "pipe", stderr: "inherit" });
 }
 
 /** Lines of its standard output. */

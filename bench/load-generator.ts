@@ -2,13 +2,25 @@
 // for so long, and answers each job with one line. It ends when its standard input does.
 import { createInterface } from "node:readline";
 import type { Socket } from "bun";
+import { RequestTemplate } from "./load-request.ts";
 import { ResponseReader } from "./response-reader.ts";
 import { percentile } from "./statistics.ts";
 
 export interface LoadJob {
   port: number;
+  /** 127.0.0.1 unless said otherwise. */
+  hostname?: string;
+  /** `/v1/chat/completions` unless said otherwise. */
+  path?: string;
   /** Sent as the bearer token. */
   key: string;
+  /** Keys as long as `key`, one a line, `key` the first: requests use them at random. */
+  keysFile?: string;
+  /** Ids as long as the one in `body`, that one the first: requests ask for them at random. */
+  models?: readonly string[];
+  /** Whether keys and models are used in turn instead. */
+  inOrder?: boolean;
+  headers?: Readonly<Record<string, string>>;
   body: string;
   connections: number;
   /** No new request begins after this. */
@@ -19,9 +31,14 @@ export interface LoadJob {
   events: number | undefined;
 }
 
+/** A line on standard input. */
+export type LoadCommand = { kind: "run" | "hold"; job: LoadJob } | { kind: "release" };
+
 export interface LoadResult {
   requests: number;
   events: number;
+  /** Reads that brought an event or several: where it is fewer than events, somebody put chunks together. */
+  reads: number;
   /** Completion tokens, as the usage at the end of each answer has them. */
   tokens: number;
   /** From the first request to the last answer. */
@@ -37,6 +54,7 @@ export interface LoadResult {
 
 interface Connection {
   reader: ResponseReader;
+  request: Buffer;
   unsent: Buffer | undefined;
   startedMs: number;
   firstEventMs: number | undefined;
@@ -49,23 +67,20 @@ const graceMs = 15_000;
 
 class LoadRun {
   readonly #job: LoadJob;
-  readonly #request: Buffer;
+  readonly #template: RequestTemplate;
   readonly #latencies: number[] = [];
   readonly #firstEvents: number[] = [];
   readonly #errors: Record<string, number> = {};
   #begun = 0;
   #events = 0;
+  #reads = 0;
   #tokens = 0;
   #stopAtMs = 0;
   #lastAnswerMs = 0;
 
   constructor(job: LoadJob) {
     this.#job = job;
-    this.#request = Buffer.from(
-      `POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:${job.port}\r\nauthorization: Bearer ${job.key}\r\n` +
-        "content-type: application/json\r\naccept: */*\r\nuser-agent: headrace-bench\r\n" +
-        `content-length: ${Buffer.byteLength(job.body)}\r\n\r\n${job.body}`,
-    );
+    this.#template = new RequestTemplate(job);
   }
 
   async run(): Promise<LoadResult> {
@@ -77,6 +92,7 @@ class LoadRun {
     return {
       requests: latencies.length,
       events: this.#events,
+      reads: this.#reads,
       tokens: this.#tokens,
       seconds: (this.#lastAnswerMs - startedMs) / 1000,
       p50Ms: percentile(latencies, 0.5),
@@ -109,10 +125,11 @@ class LoadRun {
 
   #connect(ended: () => void): Promise<Socket<Connection>> {
     return Bun.connect<Connection>({
-      hostname: "127.0.0.1",
+      hostname: this.#job.hostname ?? "127.0.0.1",
       port: this.#job.port,
       data: {
         reader: new ResponseReader(),
+        request: this.#template.copy(),
         unsent: undefined,
         startedMs: 0,
         firstEventMs: undefined,
@@ -142,7 +159,8 @@ class LoadRun {
     this.#begun++;
     data.busy = true;
     data.firstEventMs = undefined;
-    this.#write(socket, this.#request);
+    this.#template.fill(data.request, this.#job.inOrder === true);
+    this.#write(socket, data.request);
   }
 
   #write(socket: Socket<Connection>, bytes: Buffer): void {
@@ -154,7 +172,9 @@ class LoadRun {
     const { data } = socket;
     const { reader } = data;
     try {
+      const eventsBefore = reader.eventsInAll;
       const complete = reader.push(bytes);
+      if (reader.eventsInAll > eventsBefore) this.#reads++;
       if (data.firstEventMs === undefined && reader.events > 0) data.firstEventMs = performance.now();
       if (!complete) return;
     } catch (error) {
@@ -194,8 +214,64 @@ class LoadRun {
   }
 }
 
+/** Streams that stay open and silent, until they are released. */
+class HeldStreams {
+  readonly #sockets: Socket<undefined>[] = [];
+
+  /** How many got a first byte of an event. */
+  async open(job: LoadJob): Promise<number> {
+    const request = new RequestTemplate(job).copy();
+    let next = 0;
+    let begun = 0;
+    const one = async () => {
+      while (next++ < job.connections) if (await this.#one(job, request)) begun++;
+    };
+    // All at once would overflow the listener's queue.
+    await Promise.all(Array.from({ length: 32 }, one));
+    return begun;
+  }
+
+  release(): void {
+    for (const socket of this.#sockets.splice(0)) socket.terminate();
+  }
+
+  async #one(job: LoadJob, request: Buffer): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const limit = setTimeout(() => resolve(false), graceMs);
+    try {
+      const socket = await Bun.connect<undefined>({
+        hostname: job.hostname ?? "127.0.0.1",
+        port: job.port,
+        data: undefined,
+        socket: {
+          data: (_, bytes) => {
+            if (bytes.includes("data: {")) resolve(true);
+          },
+          close: () => resolve(false),
+          error: () => resolve(false),
+        },
+      });
+      this.#sockets.push(socket);
+      socket.write(request);
+      return await promise;
+    } catch {
+      return false;
+    } finally {
+      clearTimeout(limit);
+    }
+  }
+}
+
+const held = new HeldStreams();
+
+async function obey(command: LoadCommand): Promise<LoadResult | number | null> {
+  if (command.kind === "run") return new LoadRun(command.job).run();
+  if (command.kind === "hold") return held.open(command.job);
+  held.release();
+  return null;
+}
+
 for await (const line of createInterface({ input: process.stdin })) {
-  const result = await new LoadRun(JSON.parse(line) as LoadJob).run();
-  process.stdout.write(`${JSON.stringify(result)}\n`);
+  process.stdout.write(`${JSON.stringify(await obey(JSON.parse(line) as LoadCommand))}\n`);
 }
 process.exit(0);

@@ -1,28 +1,47 @@
 // The mock model server, a process of its own: a bare TCP server that answers at a fraction of a gateway's cost and
-// counts what it was asked. It prints its port, and ends when its standard input does.
+// counts what it was asked. It prints its port, and ends when its standard input does. Argument: the port, 0 for any.
 import type { Socket } from "bun";
 import {
   chatAnswer,
+  completionTokens,
   doneEvent,
   finishEvent,
   modelList,
+  promptTokens,
   roleEvent,
   type StreamPlan,
   textEvent,
   usageEvent,
 } from "./workload.ts";
 
-/** What the mock saw since it started. */
+/** What the mock was asked under one path since it started. */
 export interface UpstreamCounters {
-  connections: number;
   requests: number;
   /** Requests that were answered as a stream. */
   streams: number;
+  /** As reported in its answers. */
+  promptTokens: number;
+  completionTokens: number;
+}
+
+export interface MockCounters {
+  connections: number;
+  /** By the first segment of the path before `/v1`, "" without one: who asks is told apart by the address it was given. */
+  sources: Record<string, UpstreamCounters>;
+}
+
+interface Head {
+  /** Of the body. */
+  length: number;
+  operation: "chat" | "models" | "counters" | "unknown";
+  counters: UpstreamCounters;
 }
 
 interface Connection {
-  /** Bytes of a request that is not complete yet. */
+  /** Bytes of a head, or of a body that must be looked into, that is not complete yet. */
   pending: Buffer | undefined;
+  /** The head of a request whose body is still to come; its length counts down. */
+  skipping: { head: Head; left: number } | undefined;
   /** Bytes of an answer that the socket did not take yet. */
   unsent: Buffer | undefined;
   paced: PacedStream | undefined;
@@ -33,14 +52,17 @@ interface PacedStream {
   left: number;
   nextAtMs: number;
   withUsage: boolean;
+  counters: UpstreamCounters;
 }
 
 type Client = Socket<Connection>;
 
-const counters: UpstreamCounters = { connections: 0, requests: 0, streams: 0 };
+const mock: MockCounters = { connections: 0, sources: {} };
 const paced = new Set<Client>();
 const headEnd = Buffer.from("\r\n\r\n");
 const tickMs = 1;
+/** A larger body has no plan for a stream in it, and is counted without being kept. */
+const largestKeptBody = 32_768;
 
 const streamHead =
   "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nx-accel-buffering: no\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -54,6 +76,9 @@ const answers = {
 };
 /** Whole streams at full speed, by number of chunks and whether usage was asked for. */
 const wholeStreams = new Map<string, Buffer>();
+/** Heads seen before: a gateway sends the same one again and again, and comparing is cheaper than reading. */
+const heads = new Map<string, Head>();
+const mostHeads = 1_000;
 
 /** One piece of chunked transfer encoding (RFC 9112, 7.1). */
 function piece(text: string): string {
@@ -96,36 +121,85 @@ function received(client: Client, bytes: Buffer): void {
   let rest = data.pending ? Buffer.concat([data.pending, bytes]) : bytes;
   data.pending = undefined;
   while (rest.length > 0) {
+    if (data.skipping) {
+      const { head, left } = data.skipping;
+      if (rest.length < left) {
+        data.skipping.left -= rest.length;
+        return;
+      }
+      data.skipping = undefined;
+      rest = rest.subarray(left);
+      send(client, answer(client, head, undefined));
+      continue;
+    }
     const end = rest.indexOf(headEnd);
     if (end < 0) break;
-    const head = rest.toString("latin1", 0, end);
-    const length = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? 0);
+    const head = headOf(rest.toString("latin1", 0, end));
     const bodyStart = end + headEnd.length;
-    if (rest.length < bodyStart + length) break;
-    send(client, answer(client, head, rest.subarray(bodyStart, bodyStart + length)));
-    rest = rest.subarray(bodyStart + length);
+    if (head.length > largestKeptBody) {
+      data.skipping = { head, left: head.length };
+      rest = rest.subarray(bodyStart);
+      continue;
+    }
+    if (rest.length < bodyStart + head.length) break;
+    send(client, answer(client, head, rest.subarray(bodyStart, bodyStart + head.length)));
+    rest = rest.subarray(bodyStart + head.length);
   }
   // The runtime uses its buffer again.
   if (rest.length > 0) data.pending = Buffer.from(rest);
 }
 
-/** The whole answer, or the start of a paced stream, which `tick` goes on with. */
-function answer(client: Client, head: string, body: Buffer): Buffer {
-  if (head.startsWith("GET /v1/models")) return answers.models;
-  if (head.startsWith("GET /counters")) return jsonAnswer(JSON.stringify(counters));
-  if (!head.startsWith("POST /v1/chat/completions ")) return answers.refused;
+function headOf(text: string): Head {
+  const known = heads.get(text);
+  if (known) return known;
+  const [, method, source = "", path] = /^(GET|POST) (?:\/(\w+))??(\/v1\/\S+|\/counters) /.exec(text) ?? [];
+  const operation =
+    method === "POST" && path === "/v1/chat/completions"
+      ? "chat"
+      : path === "/v1/models"
+        ? "models"
+        : path === "/counters"
+          ? "counters"
+          : "unknown";
+  let counters = mock.sources[source];
+  if (!counters) {
+    counters = { requests: 0, streams: 0, promptTokens: 0, completionTokens: 0 };
+    mock.sources[source] = counters;
+  }
+  const head: Head = { length: Number(/\r\ncontent-length: *(\d+)/i.exec(text)?.[1] ?? 0), operation, counters };
+  if (heads.size < mostHeads) heads.set(text, head);
+  return head;
+}
+
+/** The whole answer, or the start of a stream that goes on by `tick` or is held. `body`: undefined where it is large. */
+function answer(client: Client, { operation, counters }: Head, body: Buffer | undefined): Buffer {
+  if (operation === "models") return answers.models;
+  if (operation === "counters") return jsonAnswer(JSON.stringify(mock));
+  if (operation !== "chat") return answers.refused;
   counters.requests++;
-  if (body.indexOf('"stream":true') < 0) return answers.chat;
+  if (body === undefined || body.indexOf('"stream":true') < 0) {
+    countTokens(counters);
+    return answers.chat;
+  }
   counters.streams++;
   const request = JSON.parse(body.toString()) as { bench: StreamPlan; stream_options?: { include_usage?: boolean } };
-  const { chunks, paceMs } = request.bench;
+  const { chunks, paceMs, hold } = request.bench;
   const withUsage = request.stream_options?.include_usage === true;
-  if (paceMs === 0) return wholeStream(chunks, withUsage);
+  if (hold) return streamStart;
+  if (paceMs === 0) {
+    countTokens(counters);
+    return wholeStream(chunks, withUsage);
+  }
   // Streams that began together do not beat together.
   const nextAtMs = performance.now() + Math.random() * paceMs;
-  client.data.paced = { paceMs, left: chunks, nextAtMs, withUsage };
+  client.data.paced = { paceMs, left: chunks, nextAtMs, withUsage, counters };
   paced.add(client);
   return streamStart;
+}
+
+function countTokens(counters: UpstreamCounters): void {
+  counters.promptTokens += promptTokens;
+  counters.completionTokens += completionTokens;
 }
 
 function tick(): void {
@@ -142,17 +216,18 @@ function tick(): void {
     }
     paced.delete(client);
     client.data.paced = undefined;
+    countTokens(stream.counters);
     send(client, Buffer.concat([textPiece, Buffer.from(streamTail(stream.withUsage))]));
   }
 }
 
 const server = Bun.listen<Connection>({
   hostname: "127.0.0.1",
-  port: 0,
+  port: Number(process.argv[2] ?? 0),
   socket: {
     open(client) {
-      counters.connections++;
-      client.data = { pending: undefined, unsent: undefined, paced: undefined };
+      mock.connections++;
+      client.data = { pending: undefined, skipping: undefined, unsent: undefined, paced: undefined };
     },
     data: received,
     drain(client) {

@@ -20,12 +20,17 @@ export function findNginx(): string | undefined {
   return Bun.which("nginx") ?? usualPlaces.find(isExecutable);
 }
 
-export async function startNginx(executable: string, upstreamPort: number): Promise<Nginx> {
+/** `prefix`: what its command begins with, as `placement.ts` has it. `connections`: most at once, on both sides. */
+export async function startNginx(
+  executable: string,
+  upstreamPort: number,
+  { prefix = [], connections = 4_096 }: { prefix?: readonly string[]; connections?: number } = {},
+): Promise<Nginx> {
   const directory = mkdtempSync(join(tmpdir(), "headrace-bench-nginx-"));
   const port = await freePort();
   const file = join(directory, "nginx.conf");
-  writeFileSync(file, configuration(directory, port, upstreamPort));
-  const child = Bun.spawn([executable, "-c", file, "-p", directory, "-e", join(directory, "error.log")], {
+  writeFileSync(file, configuration({ directory, port, upstreamPort, connections }));
+  const child = Bun.spawn([...prefix, executable, "-c", file, "-p", directory, "-e", join(directory, "error.log")], {
     stdin: "ignore",
     stdout: "ignore",
     stderr: "pipe",
@@ -46,7 +51,8 @@ export async function startNginx(executable: string, upstreamPort: number): Prom
   return { version: versionOf(executable), port, pids: processTree(child.pid), [Symbol.asyncDispose]: dispose };
 }
 
-function configuration(directory: string, port: number, upstreamPort: number): string {
+function configuration(given: { directory: string; port: number; upstreamPort: number; connections: number }): string {
+  const { directory, port, upstreamPort, connections } = given;
   const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
   // As root its worker would change to a user that cannot write to the directory.
   const user = process.getuid?.() === 0 ? "user root;" : "";
@@ -56,8 +62,8 @@ ${user}
 worker_processes 1;
 pid ${directory}/nginx.pid;
 error_log ${directory}/error.log warn;
-worker_rlimit_nofile 8192;
-events { worker_connections 4096; }
+worker_rlimit_nofile ${connections + 100};
+events { worker_connections ${connections}; }
 http {
   access_log off;
   keepalive_requests 1000000000;
@@ -89,7 +95,7 @@ async function answers(port: number): Promise<boolean> {
   }
 }
 
-function versionOf(executable: string): string {
+export function versionOf(executable: string): string {
   const { stderr } = Bun.spawnSync([executable, "-v"]);
   return stderr
     .toString()

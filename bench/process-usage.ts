@@ -1,29 +1,44 @@
 // Processor time and memory of processes, from Linux's /proc.
 import { readdirSync, readFileSync } from "node:fs";
 
-/** Nanoseconds on a processor so far, by thread. */
-export type CpuSnapshot = ReadonlyMap<string, number>;
+/** What processes used so far. */
+export interface CpuSnapshot {
+  /** Nanoseconds on a processor, by thread. */
+  threads: ReadonlyMap<string, number>;
+  /** Clock ticks of the processes, with threads that ended. */
+  ticks: number;
+}
+
+/** Linux reports in hundredths of a second, whatever the kernel's own tick is: `getconf CLK_TCK`. */
+const tickMicros = 10_000;
+/** A window's ends fall within ticks, and the two figures are taken one after the other. */
+const tolerance = 3;
 
 /**
- * From the scheduler's own figures: the clock ticks in /proc/<pid>/stat are 10 ms each, too coarse for windows below a
- * second.
+ * From the scheduler's own figures, by thread: the ticks in /proc/<pid>/stat are 10 ms each, too coarse for a window of
+ * a second. They are kept beside for threads that end within a window, and for kernels without the scheduler's figures.
  */
 export function cpuSnapshot(pids: readonly number[]): CpuSnapshot {
-  const snapshot = new Map<string, number>();
+  const threads = new Map<string, number>();
+  let ticks = 0;
   for (const pid of pids) {
     for (const thread of listIfThere(`/proc/${pid}/task`)) {
       const [nanos = ""] = readIfThere(`/proc/${pid}/task/${thread}/schedstat`).split(" ");
-      if (nanos !== "") snapshot.set(thread, Number(nanos));
+      if (nanos !== "") threads.set(thread, Number(nanos));
     }
+    const fields = fieldsOf(readIfThere(`/proc/${pid}/stat`));
+    ticks += Number(fields[11] ?? 0) + Number(fields[12] ?? 0);
   }
-  return snapshot;
+  return { threads, ticks };
 }
 
-/** User and system time that all threads spent between the two, in microseconds; not of a thread that ended since. */
+/** User and system time that all threads spent between the two, in microseconds. */
 export function cpuMicros(before: CpuSnapshot, after: CpuSnapshot): number {
   let nanos = 0;
-  for (const [thread, value] of after) nanos += value - (before.get(thread) ?? 0);
-  return nanos / 1000;
+  for (const [thread, value] of after.threads) nanos += value - (before.threads.get(thread) ?? 0);
+  const precise = nanos / 1000;
+  const coarse = (after.ticks - before.ticks) * tickMicros;
+  return coarse > precise + tolerance * tickMicros ? coarse : precise;
 }
 
 /** Resident memory of the processes together, in bytes. */
@@ -33,14 +48,25 @@ export function rssBytes(pids: readonly number[]): number {
   return kilobytes * 1024;
 }
 
+/**
+ * Resident memory once it is at rest: the least of a few seconds, as a collector gives back what it freed a while later.
+ */
+export async function settledRssBytes(pids: readonly number[], waitMs: number): Promise<number> {
+  const end = performance.now() + waitMs;
+  let least = rssBytes(pids);
+  while (performance.now() < end) {
+    await Bun.sleep(100);
+    least = Math.min(least, rssBytes(pids));
+  }
+  return least;
+}
+
 /** The process and all its descendants. */
 export function processTree(root: number): number[] {
   const children = new Map<number, number[]>();
   for (const name of listIfThere("/proc")) {
     if (!/^\d+$/.test(name)) continue;
-    const stat = readIfThere(`/proc/${name}/stat`);
-    // The name in parentheses may hold anything.
-    const parent = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
+    const parent = Number(fieldsOf(readIfThere(`/proc/${name}/stat`))[1]);
     const siblings = children.get(parent);
     if (siblings) siblings.push(Number(name));
     else children.set(parent, [Number(name)]);
@@ -48,6 +74,11 @@ export function processTree(root: number): number[] {
   const tree = [root];
   for (const pid of tree) tree.push(...(children.get(pid) ?? []));
   return tree;
+}
+
+/** Of a line of /proc/<pid>/stat, from the state on: the name in parentheses before it may hold anything. */
+function fieldsOf(stat: string): string[] {
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
 }
 
 /** A thread or process may end between being listed and being read. */

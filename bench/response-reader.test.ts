@@ -26,6 +26,7 @@ test("reads the next response on the same connection afresh", () => {
   expect(reader.push(Buffer.from(chunked))).toBe(true);
   expect(reader.push(Buffer.from("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"))).toBe(true);
   expect([reader.status, reader.events, reader.tail]).toEqual([503, 0, ""]);
+  expect(reader.eventsInAll).toBe(3);
 });
 
 test("does not count three line ends in a row as two events", () => {

@@ -15,6 +15,8 @@ export class ResponseReader {
   status = 0;
   /** Blank lines seen in the body, which is what ends an event. */
   events = 0;
+  /** The same, over all responses so far. */
+  eventsInAll = 0;
   /** The last characters of the body. */
   tail = "";
   #state: State = "head";
@@ -107,6 +109,7 @@ export class ResponseReader {
     for (let at = bytes.indexOf(newline); at >= 0 && at < length; at = bytes.indexOf(newline, at + 1)) {
       if (at === previous + 1) {
         this.events++;
+        this.eventsInAll++;
         previous = -2;
       } else {
         previous = at;

@@ -11,6 +11,8 @@ export interface StreamPlan {
   chunks: number;
   /** Time between two chunks of one stream; 0: as fast as the reader takes them. */
   paceMs: number;
+  /** Whether the stream is silent after its first event until its client leaves. */
+  hold?: boolean;
 }
 
 /** Events that a client sees of a stream of `chunks`, when it did not ask for usage. */
@@ -19,15 +21,27 @@ export function eventsOf({ chunks }: StreamPlan): number {
 }
 
 const created = 1_700_000_000;
+/** Of a request without its text, roughly. */
+const frameBytes = 210;
 const sentence = "The gateway passes what need not change, and counts what it passed. ";
 
-/** A chat request of about 1 KB. */
-export function chatRequest(model: string, plan?: StreamPlan): string {
+/** What the mock reports for each answer; the ledger must come to the same. */
+export const promptTokens = 180;
+export const completionTokens = 160;
+const answerUsage = {
+  prompt_tokens: promptTokens,
+  completion_tokens: completionTokens,
+  total_tokens: promptTokens + completionTokens,
+};
+
+/** A chat request, of about 1 KB unless `bodyBytes` says otherwise. */
+export function chatRequest(model: string, plan?: StreamPlan, bodyBytes = 1_000): string {
+  const text = sentence.repeat(Math.ceil(bodyBytes / sentence.length)).slice(0, bodyBytes - frameBytes);
   return JSON.stringify({
     model,
     messages: [
       { role: "system", content: "You are a helpful assistant. Answer briefly, in plain words." },
-      { role: "user", content: sentence.repeat(11) },
+      { role: "user", content: text },
     ],
     temperature: 0.7,
     max_tokens: 256,
@@ -44,7 +58,7 @@ export const chatAnswer = JSON.stringify({
   choices: [
     { index: 0, message: { role: "assistant", content: sentence.repeat(12) }, finish_reason: "stop", logprobs: null },
   ],
-  usage: { prompt_tokens: 180, completion_tokens: 160, total_tokens: 340 },
+  usage: answerUsage,
 });
 
 export const modelList = JSON.stringify({
@@ -73,6 +87,6 @@ export const textEvent = event({ content: " word" });
 export const finishEvent = event({}, "stop");
 export const usageEvent = event({}, null, {
   choices: [],
-  usage: { prompt_tokens: 180, completion_tokens: 160, total_tokens: 340 },
+  usage: answerUsage,
 });
 export const doneEvent = "data: [DONE]\n\n";

@@ -1,0 +1,38 @@
+import { expect, test } from "bun:test";
+import { cpuMicros, cpuSnapshot, processTree, rssBytes } from "./process-usage.ts";
+
+test("adds up the threads, also of one that began in between", () => {
+  const before = { threads: new Map([["1", 1_000_000]]), ticks: 5 };
+  const after = {
+    threads: new Map([
+      ["1", 3_000_000],
+      ["2", 500_000],
+    ]),
+    ticks: 5,
+  };
+  expect(cpuMicros(before, after)).toBe(2_500);
+});
+
+test("falls back to clock ticks where a thread ended, or the kernel has no finer figures", () => {
+  const before = { threads: new Map([["1", 1_000_000_000]]), ticks: 100 };
+  expect(cpuMicros(before, { threads: new Map(), ticks: 150 })).toBe(500_000);
+});
+
+test.skipIf(process.platform !== "linux")("sees the work of this process", () => {
+  const before = cpuSnapshot([process.pid]);
+  const end = performance.now() + 30;
+  while (performance.now() < end);
+  const micros = cpuMicros(before, cpuSnapshot([process.pid]));
+  expect(micros).toBeGreaterThan(3_000);
+  expect(rssBytes([process.pid])).toBeGreaterThan(10e6);
+});
+
+test.skipIf(process.platform !== "linux")("finds a process's children", async () => {
+  const child = Bun.spawn(["sleep", "30"]);
+  try {
+    expect(processTree(process.pid)).toContain(child.pid);
+  } finally {
+    child.kill();
+    await child.exited;
+  }
+});
