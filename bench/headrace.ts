@@ -3,22 +3,30 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort, stop, until } from "./child.ts";
+import { bookedUsage, createGovernedKey, type UsageTotals } from "./governance.ts";
+import { configuration, type ServedModels, servedIds } from "./headrace-config.ts";
 import { processTree } from "./process-usage.ts";
-import { renamedModel, upstreamModel } from "./workload.ts";
 
 export interface Headrace {
   port: number;
+  /** With limits and quotas of its own, which count beside those of the key that made it and of the account. */
   key: string;
   /** The gateway and, where the built-in engine runs, its processes. */
   pids(): readonly number[];
+  /** What its ledger has of the account, by way of `GET /v1/usage`. */
+  booked(): Promise<UsageTotals>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-export interface HeadraceOptions {
+export interface HeadraceOptions extends ServedModels {
   /** Undefined: no upstream, the built-in demo model instead. */
   upstreamPort: number | undefined;
+  /** What its command begins with, as `placement.ts` has it. */
+  prefix?: readonly string[];
   /** Where its CPU profile goes when it ends. */
   profileDir?: string | undefined;
+  /** Fills the data directory, which an earlier start has made. */
+  prepare?: (dataDir: string) => Promise<void>;
 }
 
 const main = new URL("../src/main.ts", import.meta.url).pathname;
@@ -27,17 +35,32 @@ const demoModel = "tiny-demo";
 export async function startHeadrace(options: HeadraceOptions): Promise<Headrace> {
   const directory = mkdtempSync(join(tmpdir(), "headrace-bench-"));
   const installation = install(directory, options);
-  const child = installation.start(0);
+  let child: Bun.Subprocess | undefined;
   const dispose = async () => {
-    await stop(child);
+    if (child) await stop(child);
     rmSync(directory, { recursive: true, force: true });
   };
   try {
-    const models = options.upstreamPort === undefined ? [demoModel] : [upstreamModel, renamedModel];
-    const port = await until(() => installation.listeningPort(child), "Headrace listens");
-    const key = installation.key();
-    await until(() => serves(port, key, models), `Headrace serves ${models.join(" and ")}`);
-    return { port, key, pids: () => processTree(child.pid), [Symbol.asyncDispose]: dispose };
+    if (options.prepare) {
+      child = installation.start(0);
+      await installation.listening(child);
+      await stop(child);
+      await options.prepare(installation.data);
+    }
+    child = installation.start(0);
+    const { pid } = child;
+    const port = await installation.listening(child);
+    const firstKey = installation.firstKey();
+    const models = options.upstreamPort === undefined ? [demoModel] : servedIds(options);
+    await until(() => serves(port, firstKey, models), `Headrace serves ${models.length} models`);
+    const key = await createGovernedKey(port, firstKey);
+    return {
+      port,
+      key,
+      pids: () => processTree(pid),
+      booked: () => bookedUsage(port, firstKey),
+      [Symbol.asyncDispose]: dispose,
+    };
   } catch (error) {
     await dispose();
     throw error;
@@ -48,9 +71,12 @@ export async function startHeadrace(options: HeadraceOptions): Promise<Headrace>
  * Milliseconds from the start of the process to the first 200 of `/healthz`, `count` times, on data of an earlier
  * start. The built-in engine is off.
  */
-export async function measureStarts(count: number, upstreamPort: number): Promise<number[]> {
+export async function measureStarts(
+  count: number,
+  options: Pick<HeadraceOptions, "upstreamPort" | "prefix">,
+): Promise<number[]> {
   const directory = mkdtempSync(join(tmpdir(), "headrace-bench-start-"));
-  const installation = install(directory, { upstreamPort });
+  const installation = install(directory, options);
   const times: number[] = [];
   try {
     for (let start = 0; start <= count; start++) {
@@ -72,55 +98,41 @@ export async function measureStarts(count: number, upstreamPort: number): Promis
   return times;
 }
 
-function install(directory: string, { upstreamPort, profileDir }: HeadraceOptions) {
+function install(directory: string, options: HeadraceOptions) {
+  const { upstreamPort, profileDir, prefix = [] } = options;
   const config = join(directory, "headrace.yaml");
   const data = join(directory, "data");
   const log = join(directory, "headrace.log");
-  writeFileSync(config, upstreamPort === undefined ? "" : configuration(upstreamPort));
+  writeFileSync(config, upstreamPort === undefined ? "" : configuration(upstreamPort, options));
   const flags = ["--mode", "production", "--public-url", "http://127.0.0.1", "--no-discover-local"];
   if (upstreamPort !== undefined) flags.push("--no-demo");
   flags.push("--config", config, "--data-dir", data, "--log-format", "json");
   const profiler = profileDir === undefined ? [] : ["--cpu-prof", "--cpu-prof-md", `--cpu-prof-dir=${profileDir}`];
+  const portInLog = (child: Bun.Subprocess) => {
+    const text = readFileSync(log, "utf8");
+    if (child.exitCode !== null) throw new Error(`Headrace ended with exit code ${child.exitCode}:\n${text}`);
+    for (const line of text.split("\n").slice(0, -1)) {
+      const entry = JSON.parse(line) as { event?: unknown; port?: unknown };
+      if (entry.event === "listening" && typeof entry.port === "number") return entry.port;
+    }
+    return undefined;
+  };
   return {
+    data,
     start(port: number): Bun.Subprocess {
       // A file, as under a service manager: a pipe would charge this process with reading it.
       const output = openSync(log, "w");
-      const command = [process.execPath, ...profiler, main, "serve", "--port", String(port), ...flags];
+      const command = [...prefix, process.execPath, ...profiler, main, "serve", "--port", String(port), ...flags];
       const child = Bun.spawn(command, { stdin: "ignore", stdout: output, stderr: output, env: environment() });
       closeSync(output);
       return child;
     },
-    listeningPort(child: Bun.Subprocess): number | undefined {
-      const text = readFileSync(log, "utf8");
-      if (child.exitCode !== null) throw new Error(`Headrace ended with exit code ${child.exitCode}:\n${text}`);
-      for (const line of text.split("\n").slice(0, -1)) {
-        const entry = JSON.parse(line) as { event?: unknown; port?: unknown };
-        if (entry.event === "listening" && typeof entry.port === "number") return entry.port;
-      }
-      return undefined;
-    },
-    key(): string {
+    listening: (child: Bun.Subprocess) => until(() => portInLog(child), "Headrace listens", 60_000),
+    firstKey(): string {
       const { api_key } = JSON.parse(readFileSync(join(data, "credentials.json"), "utf8")) as { api_key: string };
       return api_key;
     },
   };
-}
-
-function configuration(upstreamPort: number): string {
-  return `upstreams:
-  - { name: mock, url: "http://127.0.0.1:${upstreamPort}/v1", api_key: sk-bench-upstream-key }
-models:
-  - id: ${renamedModel}
-    price: { input: 1, output: 2 }
-    deployments: [{ upstream: mock, model: ${upstreamModel} }]
-# Every limit is in force, and none is reached.
-tiers:
-  - name: enterprise
-    requests_per_minute: 100000000
-    tokens_per_minute: 10000000000
-    monthly_tokens: 1000000000000
-    monthly_spend: 1000000
-`;
 }
 
 /** As the launcher has it, and nothing of what this shell has set for a Headrace of its own. */
@@ -141,5 +153,6 @@ async function serves(port: number, key: string, models: readonly string[]): Pro
   const response = await fetch(`http://127.0.0.1:${port}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
   if (!response.ok) throw new Error(`GET /v1/models answered ${response.status}: ${await response.text()}`);
   const { data } = (await response.json()) as { data: { id: string }[] };
-  return models.every((id) => data.some((model) => model.id === id)) || undefined;
+  const served = new Set(data.map(({ id }) => id));
+  return models.every((id) => served.has(id)) || undefined;
 }

@@ -5,9 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type UsageQuery, type UsageRow, usageGroups } from "../src/domain/usage.ts";
 import { bucketEnd, bucketStart } from "../src/domain/usage-bucket.ts";
-import { type Database, openDatabase } from "../src/storage/database.ts";
+import { openDatabase } from "../src/storage/database.ts";
 import { SqlUsageReports } from "../src/storage/usage-reports.ts";
 import { percentile } from "./statistics.ts";
+import { addUsageRows } from "./usage-rows.ts";
 
 const days = 90;
 const keys = 50;
@@ -23,40 +24,7 @@ const passMs = 100;
 
 const requests = Number(process.argv[2] ?? 10_000_000);
 
-/**
- * Ids as long as real ones. Keys and models are used unevenly (the square of an even random number), hours of the day
- * evenly, and requests arrive in the order of time, as they do.
- */
-async function fill(db: Database): Promise<void> {
-  const uneven = (count: number) =>
-    `CAST(${count} * ((random() & 65535) / 65536.0) * ((random() & 65535) / 65536.0) AS INTEGER)`;
-  const batch = 250_000;
-  for (let from = 0; from < requests; from += batch) {
-    const until = Math.min(requests, from + batch);
-    await db.unsafe(`
-      INSERT INTO usage_records (request_id, at, account_id, key_id, environment, operation, model, outcome,
-        prompt_tokens, completion_tokens, estimated, duration_ms, app_id, nano_usd)
-      WITH RECURSIVE n (i) AS (SELECT ${from} UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ${until})
-      SELECT printf('req_01990000-0000-7000-8000-%012d', i), ${start} + CAST(i * ${(days * day) / requests} AS INTEGER),
-        'acct_01990000-0000-7000-8000-000000000001', printf('key_01990000-0000-7000-8000-%012d', ${uneven(keys)}),
-        'live', 'chat', printf('vendor/model-%d-instruct', ${uneven(models)}),
-        CASE WHEN random() & 63 = 0 THEN 'failed' ELSE 'completed' END,
-        random() & 4095, random() & 1023, 0, random() & 8191, NULL, random() & 1048575
-      FROM n`);
-    process.stdout.write(`\r${until} requests`);
-  }
-  for (const [span, seconds] of [
-    ["hour", 3600],
-    ["day", day],
-  ] as const) {
-    await db.unsafe(`
-      INSERT INTO usage_rollups
-      SELECT account_id, environment, '${span}', at - at % ${seconds}, key_id, coalesce(app_id, ''), model, count(*),
-        sum(prompt_tokens), sum(completion_tokens), sum(coalesce(nano_usd, 0)), sum(CASE WHEN outcome = 'failed' THEN 1 ELSE 0 END)
-      FROM usage_records GROUP BY 1, 2, 4, 5, 6, 7`);
-  }
-  process.stdout.write("\n");
-}
+const accountId = "acct_01990000-0000-7000-8000-000000000001";
 
 type Case = [name: string, query: Pick<UsageQuery, "bucket" | "groupBy"> & { keyId?: string; days: number }];
 
@@ -77,7 +45,7 @@ const cases: readonly Case[] = [
 
 async function measure(reports: SqlUsageReports, [name, query]: Case): Promise<boolean> {
   const full: UsageQuery = {
-    accountId: "acct_01990000-0000-7000-8000-000000000001",
+    accountId,
     environment: "live",
     bucket: query.bucket,
     groupBy: query.groupBy,
@@ -131,7 +99,12 @@ const directory = kept ?? mkdtempSync(join(tmpdir(), "headrace-usage-report-"));
 const file = join(directory, "headrace.db");
 const known = existsSync(file);
 const db = await openDatabase(file);
-if (!known) await fill(db);
+if (!known) {
+  await addUsageRows(db, { accountId, requests, start, end, keys, models }, (written) =>
+    process.stdout.write(`\r${written} requests`),
+  );
+  process.stdout.write("\n");
+}
 const [count] = await db`SELECT count(*) AS rows FROM usage_rollups`;
 console.log(
   `${requests} requests, ${count?.rows} roll-up rows, ${Math.round(statSync(file).size / 1e6)} MB; ${runs} pages of up to ${pageRows} rows each:`,

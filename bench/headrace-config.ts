@@ -1,0 +1,45 @@
+// The configuration under which Headrace is measured: every limit is in force, and none is reached.
+import { renamedModel, upstreamModel } from "./workload.ts";
+
+export interface ServedModels {
+  /** First segment of the path at the mock upstream, by which its counters tell who asked. */
+  source?: string;
+  /** How many models there are beside the two that are always measured. */
+  moreModels?: number;
+  /** Left out: as Headrace measures it. */
+  maxConcurrency?: number;
+}
+
+/** USD per million tokens. */
+export const price = { input: 1, output: 2 };
+
+/** Ids of equal length. */
+export function moreModelIds(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `bench-model-${String(index).padStart(5, "0")}`);
+}
+
+export function servedIds({ moreModels = 0 }: ServedModels): string[] {
+  return [upstreamModel, renamedModel, ...moreModelIds(moreModels)];
+}
+
+export function configuration(upstreamPort: number, options: ServedModels): string {
+  const { source, maxConcurrency } = options;
+  const url = `http://127.0.0.1:${upstreamPort}${source === undefined ? "" : `/${source}`}/v1`;
+  const concurrency = maxConcurrency === undefined ? "" : `, max_concurrency: ${maxConcurrency}`;
+  const models = servedIds(options).map(
+    (id) => `  - id: ${id}
+    price: { input: ${price.input}, output: ${price.output} }
+    deployments: [{ upstream: mock, model: ${upstreamModel} }]
+`,
+  );
+  return `upstreams:
+  - { name: mock, url: "${url}", api_key: sk-bench-upstream-key${concurrency} }
+models:
+${models.join("")}tiers:
+  - name: enterprise
+    requests_per_minute: 100000000
+    tokens_per_minute: 10000000000
+    monthly_tokens: 1000000000000
+    monthly_spend: 1000000
+`;
+}

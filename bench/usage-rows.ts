@@ -1,0 +1,49 @@
+// A ledger with a past: rows of requests that never were, and their roll-ups, written by the database itself.
+import type { Database } from "../src/storage/database.ts";
+
+export interface UsageRows {
+  accountId: string;
+  requests: number;
+  /** Unix seconds; requests are spread evenly between the two. */
+  start: number;
+  end: number;
+  keys: number;
+  models: number;
+}
+
+const batch = 250_000;
+const spans = { hour: 3_600, day: 86_400 } as const;
+
+/**
+ * Ids as long as real ones. Keys and models are used unevenly (the square of an even random number), hours of the day
+ * evenly, and requests arrive in the order of time, as they do.
+ */
+export async function addUsageRows(
+  db: Database,
+  { accountId, requests, start, end, keys, models }: UsageRows,
+  onProgress: (written: number) => void = () => {},
+): Promise<void> {
+  const uneven = (count: number) =>
+    `CAST(${count} * ((random() & 65535) / 65536.0) * ((random() & 65535) / 65536.0) AS INTEGER)`;
+  for (let from = 0; from < requests; from += batch) {
+    const until = Math.min(requests, from + batch);
+    await db.unsafe(`
+      INSERT INTO usage_records (request_id, at, account_id, key_id, environment, operation, model, outcome,
+        prompt_tokens, completion_tokens, estimated, duration_ms, app_id, nano_usd)
+      WITH RECURSIVE n (i) AS (SELECT ${from} UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ${until})
+      SELECT printf('req_01990000-0000-7000-8000-%012d', i), ${start} + CAST(i * ${(end - start) / requests} AS INTEGER),
+        '${accountId}', printf('key_01990000-0000-7000-8000-%012d', ${uneven(keys)}),
+        'live', 'chat', printf('vendor/model-%d-instruct', ${uneven(models)}),
+        CASE WHEN random() & 63 = 0 THEN 'failed' ELSE 'completed' END,
+        random() & 4095, random() & 1023, 0, random() & 8191, NULL, random() & 1048575
+      FROM n`);
+    onProgress(until);
+  }
+  for (const [span, seconds] of Object.entries(spans)) {
+    await db.unsafe(`
+      INSERT INTO usage_rollups
+      SELECT account_id, environment, '${span}', at - at % ${seconds}, key_id, coalesce(app_id, ''), model, count(*),
+        sum(prompt_tokens), sum(completion_tokens), sum(coalesce(nano_usd, 0)), sum(CASE WHEN outcome = 'failed' THEN 1 ELSE 0 END)
+      FROM usage_records GROUP BY 1, 2, 4, 5, 6, 7`);
+  }
+}
