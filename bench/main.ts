@@ -1,85 +1,98 @@
 // `npm run bench`: what Headrace costs beside nginx, in front of the same mock upstream.
-import { writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg, release } from "node:os";
-import { measureEngine } from "./built-in-engine.ts";
-import { type Headrace, measureStarts, startHeadrace } from "./headrace.ts";
+import { dirname } from "node:path";
+import { compareEngine } from "./built-in-engine.ts";
+import { measureCore, type Surroundings } from "./core.ts";
+import { writeDocs } from "./docs-page.ts";
+import { goals } from "./goals.ts";
+import { measureIdleStreams } from "./idle-streams.ts";
 import { startLoadGenerator } from "./load.ts";
-import { measure, type Target, verify } from "./measure.ts";
-import { type MockUpstream, startMock } from "./mock.ts";
-import { findNginx, type Nginx, startNginx } from "./nginx.ts";
-import { type BenchOptions, readOptions, UsageError, usage } from "./options.ts";
-import { rssBytes } from "./process-usage.ts";
-import { type BenchResult, faults, render } from "./report.ts";
-import { renamedModel, upstreamModel } from "./workload.ts";
-
-/** The gateway writes its ledger and its log at most this long after an answer. */
-const headraceSettleMs = 250;
-const plainSettleMs = 20;
+import { startMock } from "./mock.ts";
+import { findNginx, versionOf } from "./nginx.ts";
+import { type BenchOptions, readOptions, type SectionName, usage } from "./options.ts";
+import { choosePlacement, unplaced } from "./placement.ts";
+import { plot } from "./plot.ts";
+import { render } from "./report.ts";
+import { type BenchResult, faults } from "./result.ts";
+import { measureBodies, measureKeys, measureLedger, measureModels } from "./scaling.ts";
+import { UsageError } from "./usage-error.ts";
 
 const interruption = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => interruption.abort());
 
+/** Of one measurement of the built-in engine. */
+const engineChats = 24;
+
 async function run(options: BenchOptions): Promise<BenchResult> {
   const loadBefore = loadavg()[0] ?? 0;
+  const placement = options.pin ? choosePlacement() : unplaced;
   await using stack = new AsyncDisposableStack();
-  const mock = stack.use(await startMock());
-  const load = stack.use(startLoadGenerator());
+  const mock = stack.use(await startMock({ port: options.mockPort, prefix: placement.load }));
+  const load = stack.use(startLoadGenerator(placement.load));
   // Without it the measurement under way fails, and all that was started is stopped in order.
   interruption.signal.addEventListener("abort", () => void load[Symbol.asyncDispose]());
-  const nginxFile = findNginx();
-  const nginx = nginxFile === undefined ? undefined : stack.use(await startNginx(nginxFile, mock.port));
-  tell("Start-up …");
-  const startMs = await measureStarts(options.starts, mock.port);
-  const headrace = stack.use(await startHeadrace({ upstreamPort: mock.port, profileDir: options.profileDir }));
-  const targets = targetsOf(mock, nginx, headrace);
-  const idleRss = rssBytes(headrace.pids());
-  for (const target of targets) await verify(target);
-  const samples = await measure({
-    load,
-    mock,
-    targets,
-    rounds: options.rounds,
-    windowMs: options.windowMs,
-    onRound: (round) => tell(round === 0 ? "Warming up …" : `Round ${round} of ${options.rounds} …`),
-  });
-  const loadedRss = rssBytes(headrace.pids());
-  tell("Built-in engine …");
-  const engine = await measureEngine(load, options.engineWindowMs);
+  const surroundings: Surroundings = { bench: { mock, load, windowMs: options.windowMs }, options, placement, tell };
+  const chosen = (name: SectionName) => options.sections.includes(name);
+  const core = chosen("core") ? await measureCore(surroundings) : null;
+  const scaling = [];
+  for (const [name, measureSection] of [
+    ["keys", measureKeys],
+    ["models", measureModels],
+    ["bodies", measureBodies],
+    ["ledger", measureLedger],
+  ] as const) {
+    if (chosen(name)) scaling.push(await measureSection(surroundings));
+  }
+  const streams = chosen("streams") ? await measureIdleStreams(surroundings) : null;
+  const onRound = (round: number) => tell(`Built-in engine: round ${round} of ${options.engineRounds} …`);
+  const engine = chosen("engine")
+    ? await compareEngine({ rounds: options.engineRounds, chats: engineChats, onRound })
+    : null;
   return {
+    at: new Date().toISOString(),
+    commit: commit(),
     machine: {
       cpu: cpus()[0]?.model ?? "unknown",
       cores: cpus().length,
       kernel: release(),
       bun: Bun.version,
-      nginx: nginx?.version ?? null,
+      nginx: nginxVersion(),
       loadBefore,
       loadAfter: loadavg()[0] ?? 0,
     },
-    options,
-    targets: targets.map(({ name, title }) => ({ name, title })),
-    baseline: nginx ? "nginx" : "direct",
-    samples,
-    rss: { headraceIdle: idleRss, headraceLoaded: loadedRss, nginxLoaded: nginx ? rssBytes(nginx.pids) : null },
-    startMs,
+    rounds: options.rounds,
+    windowMs: options.windowMs,
+    pinned: placement !== unplaced,
+    core,
     engine,
+    scaling,
+    streams,
   };
 }
 
-function targetsOf(mock: MockUpstream, nginx: Nginx | undefined, headrace: Headrace): Target[] {
-  const { key, port } = headrace;
-  const plain = { key, model: upstreamModel, settleMs: plainSettleMs };
-  const own = { key, port, settleMs: headraceSettleMs, pids: () => headrace.pids() };
-  return [
-    { name: "direct", title: "mock upstream alone", port: mock.port, pids: () => [mock.pid], ...plain },
-    ...(nginx ? [{ name: "nginx", title: "nginx", port: nginx.port, pids: () => nginx.pids, ...plain }] : []),
-    { name: "same", title: "Headrace, same id", model: upstreamModel, ...own },
-    { name: "renamed", title: "Headrace, renamed", model: renamedModel, ...own },
-  ];
+function commit(): string | null {
+  const git = (...args: string[]) => Bun.spawnSync(["git", ...args], { cwd: import.meta.dir, stderr: "ignore" });
+  if (Bun.which("git") === null) return null;
+  const head = git("rev-parse", "--short", "HEAD");
+  if (head.exitCode !== 0) return null;
+  const changed = git("status", "--porcelain", "--untracked-files=no").stdout.length > 0;
+  return `${head.stdout.toString().trim()}${changed ? "-dirty" : ""}`;
+}
+
+function nginxVersion(): string | null {
+  const file = findNginx();
+  return file === undefined ? null : versionOf(file);
 }
 
 /** Progress goes to standard error, the result to standard output. */
 function tell(line: string): void {
   process.stderr.write(`${line}\n`);
+}
+
+function write(file: string, text: string): void {
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, text);
 }
 
 async function main(): Promise<number> {
@@ -89,12 +102,17 @@ async function main(): Promise<number> {
     return 0;
   }
   if (process.platform !== "linux") throw new UsageError("The benchmark reads /proc, which only Linux has.");
-  const result = await run(options);
-  if (options.jsonFile !== undefined) writeFileSync(options.jsonFile, `${JSON.stringify(result, null, 2)}\n`);
+  const { from } = options;
+  const result = from === undefined ? await run(options) : (JSON.parse(readFileSync(from, "utf8")) as BenchResult);
+  if (from === undefined) write(options.jsonFile, `${JSON.stringify(result, null, 1)}\n`);
+  write(options.plotFile, plot(result));
   console.log(render(result));
+  tell(`Figures: ${from ?? options.jsonFile}\nDrawing: ${options.plotFile}`);
   const found = faults(result);
   for (const fault of found) tell(`Fault: ${fault}`);
-  return found.length === 0 ? 0 : 1;
+  if (options.docs && found.length === 0) writeDocs(result);
+  const missed = options.assert ? goals(result).filter(({ met }) => !met) : [];
+  return found.length === 0 && missed.length === 0 ? 0 : 1;
 }
 
 try {

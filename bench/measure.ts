@@ -4,132 +4,86 @@ import type { LoadGenerator } from "./load.ts";
 import type { LoadJob, LoadResult } from "./load-generator.ts";
 import type { MockUpstream } from "./mock.ts";
 import { cpuMicros, cpuSnapshot } from "./process-usage.ts";
-import { chatRequest, eventsOf, type StreamPlan } from "./workload.ts";
+import type { Scenario } from "./scenarios.ts";
+import { chatRequest, eventsOf } from "./workload.ts";
 
 /** Something that answers chat requests by way of the mock upstream. */
 export interface Target {
   name: string;
   title: string;
   port: number;
+  /** 127.0.0.1 unless said otherwise. */
+  hostname?: string;
+  /** `/v1/chat/completions` unless said otherwise. */
+  path?: string;
   key: string;
+  headers?: Readonly<Record<string, string>>;
   /** The id that clients ask for. */
   model: string;
+  /** The id that answers must have; undefined: any. */
+  answersAs?: string;
+  keysFile?: string;
+  models?: readonly string[];
+  /** None where they are not known: then nothing is told about its processor time. */
   pids(): readonly number[];
   /** How long after an answer it may still work on it: what it writes late is its cost as well. */
   settleMs: number;
 }
-
-export interface Scenario {
-  name: string;
-  title: string;
-  connections: number;
-  /** What costs are counted by. */
-  unit: "request" | "event";
-  /** Undefined: an answer in one piece. */
-  plan(windowMs: number): StreamPlan | undefined;
-  /** Whether each connection asks just once: the stream takes its own time. */
-  once: boolean;
-}
-
-export const scenarios: readonly Scenario[] = [
-  {
-    name: "chat-1",
-    title: "Chat, not streamed, 1 connection",
-    connections: 1,
-    unit: "request",
-    plan: () => undefined,
-    once: false,
-  },
-  {
-    name: "chat-64",
-    title: "Chat, not streamed, 64 connections",
-    connections: 64,
-    unit: "request",
-    plan: () => undefined,
-    once: false,
-  },
-  {
-    name: "stream-paced",
-    title: "Streams, 32 at once, a chunk every 5 ms each",
-    connections: 32,
-    unit: "event",
-    // Twice as long, so that the request itself hardly counts.
-    plan: (windowMs) => ({ chunks: Math.round((2 * windowMs) / 5), paceMs: 5 }),
-    once: true,
-  },
-  {
-    name: "stream-full",
-    title: "Streams, 8 at once, 500 chunks each at full speed",
-    connections: 8,
-    unit: "event",
-    plan: () => ({ chunks: 500, paceMs: 0 }),
-    once: false,
-  },
-];
 
 /** One scenario with one target in one round. */
 export interface Sample extends LoadResult {
   round: number;
   scenario: string;
   target: string;
-  /** Processor time of the target's processes, in microseconds. */
-  cpuMicros: number;
-  /** Connections that the target opened to the mock upstream meanwhile. */
+  /** Processor time of the target's processes, in microseconds; null where they are not known. */
+  cpuMicros: number | null;
+  /** Connections that were opened to the mock upstream meanwhile. */
   upstreamConnections: number;
 }
 
-export interface Measurement {
+export interface Bench {
   load: LoadGenerator;
   mock: MockUpstream;
+  windowMs: number;
+}
+
+export interface Rounds {
+  scenarios: readonly Scenario[];
   targets: readonly Target[];
   rounds: number;
-  windowMs: number;
   onRound(round: number): void;
 }
 
 /** Bounds a window in count as well; no target comes near it. */
-const maxRequests = 200_000;
+const maxRequests = 400_000;
 
-/** Samples of all rounds, after one that warms up and does not count. */
-export async function measure(measurement: Measurement): Promise<Sample[]> {
+/** Samples of all rounds. */
+export async function measure(bench: Bench, { scenarios, targets, rounds, onRound }: Rounds): Promise<Sample[]> {
   const samples: Sample[] = [];
-  for (let round = 0; round <= measurement.rounds; round++) {
-    measurement.onRound(round);
+  for (let round = 1; round <= rounds; round++) {
+    onRound(round);
     // Back and forth, so that no target is always the one behind the most expensive one.
-    const targets = round % 2 === 0 ? measurement.targets : measurement.targets.toReversed();
+    const order = round % 2 === 0 ? targets : targets.toReversed();
     for (const scenario of scenarios) {
-      for (const target of targets) {
-        const sample = await sampleOf(measurement, scenario, target, round);
-        if (round > 0) samples.push(sample);
+      for (const target of order) {
+        if (target.name !== "direct" || scenario.direct) samples.push(await sampleOf(bench, scenario, target, round));
       }
     }
   }
   return samples;
 }
 
-async function sampleOf(
-  { load, mock, windowMs }: Measurement,
-  scenario: Scenario,
-  target: Target,
-  round: number,
-): Promise<Sample> {
-  const plan = scenario.plan(windowMs);
-  const job: LoadJob = {
-    port: target.port,
-    key: target.key,
-    body: chatRequest(target.model, plan),
-    connections: scenario.connections,
-    windowMs,
-    maxRequests: scenario.once ? scenario.connections : maxRequests,
-    events: plan ? eventsOf(plan) : 0,
-  };
-  const countersBefore = await mock.counters();
+export async function sampleOf(bench: Bench, scenario: Scenario, target: Target, round: number): Promise<Sample> {
+  const { load, mock } = bench;
+  const job = jobOf(scenario, target, bench.windowMs);
+  const before = await upstreamTotals(mock);
   const cpuBefore = cpuSnapshot(target.pids());
   const result = await load.run(job);
   await Bun.sleep(target.settleMs);
-  const cpu = cpuMicros(cpuBefore, cpuSnapshot(target.pids()));
-  const counters = await mock.counters();
-  const reached = counters.requests - countersBefore.requests;
+  const pids = target.pids();
+  const cpu = pids.length === 0 ? null : cpuMicros(cpuBefore, cpuSnapshot(pids));
+  const after = await upstreamTotals(mock);
+  const reached = after.requests - before.requests;
   const errors = { ...result.errors };
   if (reached !== result.requests) errors[`${reached} requests at the upstream for ${result.requests} answers`] = 1;
   return {
@@ -139,19 +93,78 @@ async function sampleOf(
     scenario: scenario.name,
     target: target.name,
     cpuMicros: cpu,
-    upstreamConnections: counters.connections - countersBefore.connections,
+    upstreamConnections: after.connections - before.connections,
+  };
+}
+
+export function jobOf(scenario: Scenario, target: Target, windowMs: number): LoadJob {
+  const plan = scenario.plan(windowMs);
+  return {
+    port: target.port,
+    ...(target.hostname === undefined ? {} : { hostname: target.hostname }),
+    ...(target.path === undefined ? {} : { path: target.path }),
+    ...(target.headers === undefined ? {} : { headers: target.headers }),
+    ...(target.keysFile === undefined ? {} : { keysFile: target.keysFile }),
+    ...(target.models === undefined ? {} : { models: target.models }),
+    key: target.key,
+    body: chatRequest(target.model, plan, scenario.bodyBytes),
+    connections: scenario.connections,
+    windowMs,
+    maxRequests: scenario.once ? scenario.connections : maxRequests,
+    events: plan ? eventsOf(plan) : 0,
   };
 }
 
 /** Throws unless the target answers as it must: a fast wrong answer is no figure. */
 export async function verify(target: Target): Promise<void> {
-  const response = await fetch(`http://127.0.0.1:${target.port}/v1/chat/completions`, {
+  const { hostname = "127.0.0.1", path = "/v1/chat/completions" } = target;
+  const response = await fetch(`http://${hostname}:${target.port}${path}`, {
     method: "POST",
-    headers: { authorization: `Bearer ${target.key}`, "content-type": "application/json" },
+    headers: { ...target.headers, authorization: `Bearer ${target.key}`, "content-type": "application/json" },
     body: chatRequest(target.model),
   });
   const text = await response.text();
   if (response.status !== 200) throw new Error(`${target.title} answered ${response.status}: ${text}`);
   const { model } = JSON.parse(text) as { model?: unknown };
-  if (model !== target.model) throw new Error(`${target.title} answered for the model ${model}, not ${target.model}.`);
+  if (target.answersAs !== undefined && model !== target.answersAs) {
+    throw new Error(`${target.title} answered for the model ${model}, not ${target.answersAs}.`);
+  }
+}
+
+/**
+ * Load until the runtime's compiler is done with the target: until a pass costs no less than the best one before it, or
+ * `mostPasses` are over. Gateways run for months, so their first seconds are no figure.
+ */
+export async function warmUp(
+  bench: Bench,
+  scenarios: readonly Scenario[],
+  target: Target,
+  mostPasses: number,
+): Promise<void> {
+  const short = { ...bench, windowMs: Math.min(bench.windowMs, warmUpWindowMs) };
+  const best = new Map<Scenario, number>();
+  for (let pass = 1; pass <= mostPasses; pass++) {
+    let fell = false;
+    for (const scenario of scenarios) {
+      const cost = costOf(await sampleOf(short, scenario, target, 0));
+      const before = best.get(scenario) ?? Number.POSITIVE_INFINITY;
+      if (cost < before * stillFalling) fell = true;
+      best.set(scenario, Math.min(before, cost));
+    }
+    if (pass >= leastPasses && !fell) return;
+  }
+}
+
+const warmUpWindowMs = 1_000;
+const leastPasses = 3;
+const stillFalling = 0.97;
+
+/** Microseconds for each request: of processor time, or of waiting where that is not known. */
+function costOf({ cpuMicros: cpu, seconds, requests }: Sample): number {
+  return (cpu ?? seconds * 1e6) / Math.max(requests, 1);
+}
+
+async function upstreamTotals(mock: MockUpstream): Promise<{ connections: number; requests: number }> {
+  const { connections, sources } = await mock.counters();
+  return { connections, requests: Object.values(sources).reduce((sum, { requests }) => sum + requests, 0) };
 }

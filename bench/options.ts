@@ -1,51 +1,106 @@
 // The command line of `npm run bench`.
 import { parseArgs } from "node:util";
+import { type OtherGateway, readOther } from "./other-gateway.ts";
+import { UsageError } from "./usage-error.ts";
+
+export const sections = ["core", "engine", "keys", "models", "bodies", "streams", "ledger"] as const;
+export type SectionName = (typeof sections)[number];
 
 export interface BenchOptions {
+  /** What is measured. */
+  sections: readonly SectionName[];
   /** How often every measurement is repeated; the targets take turns within each round. */
   rounds: number;
   /** Length of one measurement. */
   windowMs: number;
+  /** Most passes of load before the first round. */
+  warmUpPasses: number;
   /** How many times a process is started for the start-up figure. */
   starts: number;
-  /** Length of one measurement of the built-in engine. */
-  engineWindowMs: number;
-  /** Where the figures go as JSON; undefined: nowhere. */
-  jsonFile: string | undefined;
+  /** How long memory may settle before it is read. */
+  settleMs: number;
+  /** Rounds of the built-in engine. */
+  engineRounds: number;
+  others: readonly OtherGateway[];
+  /** Port of the mock upstream, 0 for any: another gateway must know it beforehand. */
+  mockPort: number;
+  /** Whether processes are bound to processors. */
+  pin: boolean;
+  /** Where the figures go as JSON, and where they are drawn. */
+  jsonFile: string;
+  plotFile: string;
+  /** An earlier JSON file that is shown again instead of measuring. */
+  from: string | undefined;
+  /** Whether the figures in docs/ are replaced. */
+  docs: boolean;
+  /** Whether a goal that is missed fails the command. */
+  assert: boolean;
   /** Where a CPU profile of the gateway goes; undefined: none is taken. */
   profileDir: string | undefined;
 }
 
 export const usage = `Usage: npm run bench -- [options]
 
-  --rounds <n>    interleaved rounds, 1 to 100 (default 5; 2 with --quick)
-  --quick         about 20 s instead of about 60 s; wider spread
-  --json <file>   also write every figure of every round as JSON
-  --profile <dir> take a CPU profile of the gateway, for Chrome's DevTools or as text; costs it about a tenth
-  --help          this text`;
+  (none)            core comparison and built-in engine, about 4 minutes
+  --quick           the core comparison alone, in about half a minute; wider spread
+  --full            everything, about 12 minutes
+  --section <list>  only these, separated by commas: ${sections.join(", ")}
+  --rounds <n>      interleaved rounds, 1 to 100 (default 5; 2 with --quick)
+  --other <name>=<base URL>[,key=<key>][,model=<id>][,pid=<process>][,header=<name>:<value>]
+                    another gateway, already running, in the same rounds; may be repeated. Its upstream
+                    must be the mock, http://127.0.0.1:<mock port>/v1; its cost is measured where pid is given
+  --mock-port <n>   port of the mock upstream (default: any)
+  --no-pin          let the kernel choose processors
+  --json <file>     figures of every round (default bench/results/latest.json)
+  --plot <file>     the figures drawn, as SVG (default bench/results/latest.svg)
+  --docs            put the figures and the drawing into docs/benchmark.md
+  --from <file>     show, draw or put into docs an earlier --json file instead of measuring
+  --assert          end with exit code 1 where a goal is missed
+  --profile <dir>   take a CPU profile of the gateway, for Chrome's DevTools or as text; costs it about a tenth
+  --help            this text`;
 
-export class UsageError extends Error {
-  override readonly name = "UsageError";
-}
+const resultsDir = new URL("./results/", import.meta.url).pathname;
 
 /** Undefined where only the help was asked for. Throws UsageError, whose message names the option and what it takes. */
 export function readOptions(args: readonly string[]): BenchOptions | undefined {
-  const { quick, rounds, json, profile, help } = parse(args);
+  const { quick, full, section, rounds, other, help, ...given } = parse(args);
   if (help) return undefined;
-  const count = Number(rounds ?? (quick ? 2 : 5));
-  if (!Number.isInteger(count) || count < 1 || count > 100) {
-    throw new UsageError(`--rounds must be a whole number from 1 to 100 (got ${rounds}).`);
+  for (const name of ["json", "plot", "from", "profile"] as const) {
+    if (given[name] === "") throw new UsageError(`--${name} must name a ${name === "profile" ? "directory" : "file"}.`);
   }
-  if (json === "") throw new UsageError("--json must name a file.");
-  if (profile === "") throw new UsageError("--profile must name a directory.");
   return {
-    rounds: count,
-    windowMs: quick ? 200 : 350,
+    sections: chosenSections({ quick, full, section }),
+    rounds: wholeNumber("--rounds", rounds ?? (quick ? "2" : "5"), 1, 100),
+    windowMs: quick ? 350 : 1_500,
+    warmUpPasses: quick ? 4 : 8,
     starts: quick ? 2 : 5,
-    engineWindowMs: quick ? 500 : 2_000,
-    jsonFile: json,
-    profileDir: profile,
+    settleMs: quick ? 1_000 : 5_000,
+    engineRounds: quick ? 2 : 5,
+    others: (other ?? []).map(readOther),
+    mockPort: wholeNumber("--mock-port", given["mock-port"] ?? "0", 0, 65_535),
+    pin: !given["no-pin"],
+    jsonFile: given.json ?? `${resultsDir}latest.json`,
+    plotFile: given.plot ?? `${resultsDir}latest.svg`,
+    from: given.from,
+    docs: given.docs,
+    assert: given.assert,
+    profileDir: given.profile,
   };
+}
+
+function chosenSections(given: { quick: boolean; full: boolean; section: string | undefined }): SectionName[] {
+  if (given.section === undefined) return given.full ? [...sections] : given.quick ? ["core"] : ["core", "engine"];
+  return given.section.split(",").map((name) => {
+    const known = sections.find((one) => one === name.trim());
+    if (known) return known;
+    throw new UsageError(`--section must be of ${sections.join(", ")}, separated by commas (got ${name}).`);
+  });
+}
+
+function wholeNumber(option: string, text: string, least: number, most: number): number {
+  const value = Number(text);
+  if (text !== "" && Number.isInteger(value) && value >= least && value <= most) return value;
+  throw new UsageError(`${option} must be a whole number from ${least} to ${most} (got ${text}).`);
 }
 
 function parse(args: readonly string[]) {
@@ -53,9 +108,18 @@ function parse(args: readonly string[]) {
     return parseArgs({
       args: [...args],
       options: {
-        rounds: { type: "string" },
         quick: { type: "boolean", default: false },
+        full: { type: "boolean", default: false },
+        section: { type: "string" },
+        rounds: { type: "string" },
+        other: { type: "string", multiple: true },
+        "mock-port": { type: "string" },
+        "no-pin": { type: "boolean", default: false },
         json: { type: "string" },
+        plot: { type: "string" },
+        docs: { type: "boolean", default: false },
+        from: { type: "string" },
+        assert: { type: "boolean", default: false },
         profile: { type: "string" },
         help: { type: "boolean", default: false },
       },

@@ -1,0 +1,93 @@
+import { expect, test } from "bun:test";
+import { beginMarker, endMarker, withFigures } from "./docs-page.ts";
+import { added, coreRatio, perRequest } from "./figures.ts";
+import { goals } from "./goals.ts";
+import { plot } from "./plot.ts";
+import { ticksTo } from "./plot-panels.ts";
+import { render, renderMarkdown } from "./report.ts";
+import { faults } from "./result.ts";
+import { sampleResult } from "./sample-result.ts";
+
+const coreOf = (result = sampleResult()) => {
+  if (!result.core) throw new Error("The made-up run has a core.");
+  return result.core;
+};
+
+test("ratios are taken within a round, and their median decides", () => {
+  expect(coreRatio(coreOf(), "chat-64", "same", perRequest)).toEqual({ median: 1.5, least: 1.5, most: 2 });
+  expect(coreRatio(coreOf(), "chat-64", "nginx", perRequest)).toBeUndefined();
+});
+
+test("what a gateway adds is its latency less that of the mock in the same round", () => {
+  const core = coreOf();
+  const sample = core.samples.find(({ scenario, target }) => scenario === "chat-1" && target === "same");
+  expect(sample && added(core, "p50Ms")(sample)).toBeCloseTo(0.12);
+});
+
+test("every goal of the run is told, met or missed", () => {
+  const told = goals(sampleResult()).map(({ title, met }) => [title, met]);
+  expect(Object.fromEntries(told)).toEqual({
+    "CPU of a request: same": true,
+    "CPU of a streamed chunk: same": false,
+    "added p50, 1 connection: same": true,
+    "CPU of a request: renamed": false,
+    "CPU of a streamed chunk: renamed": false,
+    "added p50, 1 connection: renamed": false,
+    "Resident memory, idle": true,
+    "CPU of a request with 100,000 keys, to that with 10": true,
+    "Resident memory of each of 9,000 idle streams": false,
+  });
+});
+
+test("without nginx there are no goals that compare with it", () => {
+  const result = sampleResult();
+  expect(goals({ ...result, core: { ...coreOf(result), baseline: "direct" } })).toHaveLength(2);
+});
+
+test("a missing usage and a failed request make a run void", () => {
+  const result = sampleResult();
+  expect(faults(result)).toEqual([]);
+  const core = coreOf(result);
+  core.audit.faults.push("the ledger has 1 requests, the upstream counted 2");
+  const [first] = core.samples;
+  if (first) first.errors["status 500"] = 3;
+  expect(faults(result)).toEqual([
+    "chat-1, direct, round 1: status 500 (3 times)",
+    "the ledger has 1 requests, the upstream counted 2",
+  ]);
+});
+
+test("text has columns of one width, Markdown has rows of one length", () => {
+  const lines = render(sampleResult()).split("\n");
+  const start = lines.indexOf("Goals");
+  const ends = lines.slice(start + 2, start + 8).map((line) => line.search(/ (met|MISSED)$/));
+  expect(new Set(ends.map((end, index) => end + (lines[start + 2 + index]?.endsWith(" met") ? -3 : 0))).size).toBe(1);
+  for (const table of renderMarkdown(sampleResult()).split("### ").slice(1)) {
+    const rows = table.split("\n").filter((line) => line.startsWith("|"));
+    expect(new Set(rows.map((row) => row.split("|").length)).size).toBe(1);
+  }
+});
+
+test("the drawing is one well-formed document whose text cannot break it", async () => {
+  const svg = plot(sampleResult());
+  expect(svg).toContain("Some &lt;CPU&gt;");
+  expect(svg).not.toMatch(/NaN|undefined|Infinity/);
+  const open: string[] = [];
+  for (const [, closing, name = "", empty] of svg.matchAll(/<(\/?)(\w+)[^>]*?(\/?)>/g)) {
+    if (closing) expect(open.pop()).toBe(name);
+    else if (!empty) open.push(name);
+  }
+  expect(open).toEqual([]);
+});
+
+test("axes go from 0 to the value or the next step above, in round steps", () => {
+  expect(ticksTo(24)).toEqual([0, 5, 10, 15, 20, 25]);
+  expect(ticksTo(0.3)).toEqual([0, 0.1, 0.2, 0.3]);
+  expect(ticksTo(0)).toEqual([0, 1]);
+});
+
+test("only what stands between the markers of the page is replaced", () => {
+  const page = `# Title\n\n${beginMarker}\n\nold\n\n${endMarker}\n\nafter\n`;
+  expect(withFigures(page, "new")).toBe(`# Title\n\n${beginMarker}\n\nnew\n\n${endMarker}\n\nafter\n`);
+  expect(() => withFigures("# Title\n", "new")).toThrow("docs/benchmark.md must have");
+});
