@@ -37,6 +37,8 @@ export interface Sample extends LoadResult {
   target: string;
   /** Processor time of the target's processes, in microseconds; null where they are not known. */
   cpuMicros: number | null;
+  /** Microseconds in which the target's threads could have run, and something else had the processor. */
+  waitedMicros: number;
   /** Connections that were opened to the mock upstream meanwhile. */
   upstreamConnections: number;
 }
@@ -81,7 +83,7 @@ export async function sampleOf(bench: Bench, scenario: Scenario, target: Target,
   const result = await load.run(job);
   await Bun.sleep(target.settleMs);
   const pids = target.pids();
-  const cpu = pids.length === 0 ? null : cpuMicros(cpuBefore, cpuSnapshot(pids));
+  const cpuAfter = cpuSnapshot(pids);
   const after = await upstreamTotals(mock);
   const reached = after.requests - before.requests;
   const errors = { ...result.errors };
@@ -92,7 +94,8 @@ export async function sampleOf(bench: Bench, scenario: Scenario, target: Target,
     round,
     scenario: scenario.name,
     target: target.name,
-    cpuMicros: cpu,
+    cpuMicros: pids.length === 0 ? null : cpuMicros(cpuBefore, cpuAfter),
+    waitedMicros: (cpuAfter.waitedNanos - cpuBefore.waitedNanos) / 1000,
     upstreamConnections: after.connections - before.connections,
   };
 }

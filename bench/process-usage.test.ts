@@ -1,21 +1,24 @@
 import { expect, test } from "bun:test";
 import { cpuMicros, cpuSnapshot, processTree, rssBytes } from "./process-usage.ts";
 
+const rest = { waitedNanos: 0 };
+
 test("adds up the threads, also of one that began in between", () => {
-  const before = { threads: new Map([["1", 1_000_000]]), ticks: 5 };
+  const before = { threads: new Map([["1", 1_000_000]]), ticks: 5, ...rest };
   const after = {
     threads: new Map([
       ["1", 3_000_000],
       ["2", 500_000],
     ]),
     ticks: 5,
+    ...rest,
   };
   expect(cpuMicros(before, after)).toBe(2_500);
 });
 
 test("falls back to clock ticks where a thread ended, or the kernel has no finer figures", () => {
-  const before = { threads: new Map([["1", 1_000_000_000]]), ticks: 100 };
-  expect(cpuMicros(before, { threads: new Map(), ticks: 150 })).toBe(500_000);
+  const before = { threads: new Map([["1", 1_000_000_000]]), ticks: 100, ...rest };
+  expect(cpuMicros(before, { threads: new Map(), ticks: 150, ...rest })).toBe(500_000);
 });
 
 test.skipIf(process.platform !== "linux")("sees the work of this process", () => {

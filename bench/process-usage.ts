@@ -5,6 +5,8 @@ import { readdirSync, readFileSync } from "node:fs";
 export interface CpuSnapshot {
   /** Nanoseconds on a processor, by thread. */
   threads: ReadonlyMap<string, number>;
+  /** Nanoseconds in which a thread could have run, and another one had the processor. */
+  waitedNanos: number;
   /** Clock ticks of the processes, with threads that ended. */
   ticks: number;
 }
@@ -20,16 +22,19 @@ const tolerance = 3;
  */
 export function cpuSnapshot(pids: readonly number[]): CpuSnapshot {
   const threads = new Map<string, number>();
+  let waitedNanos = 0;
   let ticks = 0;
   for (const pid of pids) {
     for (const thread of listIfThere(`/proc/${pid}/task`)) {
-      const [nanos = ""] = readIfThere(`/proc/${pid}/task/${thread}/schedstat`).split(" ");
-      if (nanos !== "") threads.set(thread, Number(nanos));
+      const [nanos = "", waited = "0"] = readIfThere(`/proc/${pid}/task/${thread}/schedstat`).split(" ");
+      if (nanos === "") continue;
+      threads.set(thread, Number(nanos));
+      waitedNanos += Number(waited);
     }
     const fields = fieldsOf(readIfThere(`/proc/${pid}/stat`));
     ticks += Number(fields[11] ?? 0) + Number(fields[12] ?? 0);
   }
-  return { threads, ticks };
+  return { threads, waitedNanos, ticks };
 }
 
 /** User and system time that all threads spent between the two, in microseconds. */

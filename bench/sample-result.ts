@@ -22,6 +22,7 @@ export function sampleOf(more: Partial<Sample>): Sample {
     firstEventP50Ms: 3,
     errors: {},
     cpuMicros: 10_000,
+    waitedMicros: 10_000,
     upstreamConnections: 0,
     ...more,
   };
