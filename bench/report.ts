@@ -41,22 +41,29 @@ function disturbance({ samples, baseline, targets }: CoreResult): string {
 
 const noisyPercent = 3;
 
-/** Columns of equal width, words to the left and figures to the right. */
-function textTable({ title, head, rows, wordColumns = 1 }: Table): string[] {
-  const all = [head, ...rows];
-  const widths = head.map((_, column) => Math.max(...all.map((row) => (row[column] ?? "").length)));
-  const line = (row: readonly string[]) =>
-    row
-      .map((cell, column) =>
-        column < wordColumns ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
-      )
-      .join("  ")
-      .trimEnd();
-  return ["", title, ...all.map((row) => `  ${line(row)}`)];
+function textTable({ title, ...table }: Table): string[] {
+  return ["", title, ...aligned(table).map((row) => `  ${row.join("  ").trimEnd()}`)];
 }
 
-function markdownTable({ title, head, rows, wordColumns = 1 }: Table): string {
-  const line = (row: readonly string[]) => `| ${row.join(" | ")} |`;
-  const rule = head.map((_, column) => (column < wordColumns ? "---" : "---:"));
-  return [`### ${title}`, "", line(head), line(rule), ...rows.map(line)].join("\n");
+/** As the formatter of this repository leaves it. */
+function markdownTable({ title, ...table }: Table): string {
+  const [head = [], ...rows] = aligned(table);
+  const rule = head.map(({ length }, column) =>
+    column < (table.wordColumns ?? 1) ? "-".repeat(length) : `${"-".repeat(length - 1)}:`,
+  );
+  return [`### ${title}`, "", ...[head, rule, ...rows].map((row) => `| ${row.join(" | ")} |`)].join("\n");
 }
+
+/** Cells of equal width in each column, words to the left and figures to the right; the head comes first. */
+function aligned({ head, rows, wordColumns = 1 }: Omit<Table, "title">): string[][] {
+  const all = [head, ...rows];
+  const widths = head.map((_, column) => Math.max(leastWidth, ...all.map((row) => (row[column] ?? "").length)));
+  return all.map((row) =>
+    widths.map((width, column) =>
+      column < wordColumns ? (row[column] ?? "").padEnd(width) : (row[column] ?? "").padStart(width),
+    ),
+  );
+}
+
+/** Of a rule in Markdown. */
+const leastWidth = 3;

@@ -51,7 +51,7 @@ export function whole(value: number): string {
 
 function goalTable(result: BenchResult): Table {
   const rows = goals(result).map(({ title, limit, value, met }) => [title, limit, value, met ? "met" : "MISSED"]);
-  return { title: "Goals", head: ["Goal", "Limit", "Measured", ""], rows, wordColumns: 2 };
+  return { title: "Goals", head: ["Goal", "Limit", "Measured", "Result"], rows, wordColumns: 2 };
 }
 
 function scenarioTable(core: CoreResult, scenario: Scenario): Table {
