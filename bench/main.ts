@@ -22,7 +22,7 @@ const interruption = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => interruption.abort());
 
 /** Of one measurement of the built-in engine. */
-const engineChats = 24;
+const engineChats = 8;
 
 async function run(options: BenchOptions): Promise<BenchResult> {
   const loadBefore = loadavg()[0] ?? 0;

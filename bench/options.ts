@@ -41,9 +41,9 @@ export interface BenchOptions {
 
 export const usage = `Usage: npm run bench -- [options]
 
-  (none)            core comparison and built-in engine, about 4 minutes
+  (none)            core comparison and built-in engine, about 5 minutes
   --quick           the core comparison alone, in about half a minute; wider spread
-  --full            everything, about 12 minutes
+  --full            everything, about 15 minutes
   --section <list>  only these, separated by commas: ${sections.join(", ")}
   --rounds <n>      interleaved rounds, 1 to 100 (default 5; 2 with --quick)
   --other <name>=<base URL>[,key=<key>][,model=<id>][,pid=<process>][,header=<name>:<value>]
@@ -71,11 +71,11 @@ export function readOptions(args: readonly string[]): BenchOptions | undefined {
   return {
     sections: chosenSections({ quick, full, section }),
     rounds: wholeNumber("--rounds", rounds ?? (quick ? "2" : "5"), 1, 100),
-    windowMs: quick ? 350 : 1_500,
+    windowMs: quick ? 350 : 1_250,
     warmUpPasses: quick ? 4 : 8,
     starts: quick ? 2 : 5,
     settleMs: quick ? 1_000 : 5_000,
-    engineRounds: quick ? 2 : 5,
+    engineRounds: quick ? 2 : full ? 5 : 3,
     others: (other ?? []).map(readOther),
     mockPort: wholeNumber("--mock-port", given["mock-port"] ?? "0", 0, 65_535),
     pin: !given["no-pin"],
