@@ -4,7 +4,9 @@
 export class Cancellation {
   #reason: unknown;
   #cancelled = false;
-  #listeners: Set<() => void> | undefined;
+  /** Mostly there is one at a time. */
+  #first: (() => void) | undefined;
+  #others: Set<() => void> | undefined;
   #controller: AbortController | undefined;
 
   get cancelled(): boolean {
@@ -21,9 +23,12 @@ export class Cancellation {
     if (this.#cancelled) return;
     this.#cancelled = true;
     this.#reason = reason;
-    const listeners = this.#listeners;
-    this.#listeners = undefined;
-    for (const listener of listeners ?? []) listener();
+    const first = this.#first;
+    const others = this.#others;
+    this.#first = undefined;
+    this.#others = undefined;
+    first?.();
+    for (const listener of others ?? []) listener();
     this.#controller?.abort(reason);
   }
 
@@ -31,15 +36,18 @@ export class Cancellation {
   onCancel(listener: () => void): void {
     if (this.#cancelled) {
       listener();
-      return;
+    } else if (this.#first === undefined) {
+      this.#first = listener;
+    } else {
+      this.#others ??= new Set();
+      this.#others.add(listener);
     }
-    this.#listeners ??= new Set();
-    this.#listeners.add(listener);
   }
 
   /** `listener` is not called any more. */
   off(listener: () => void): void {
-    this.#listeners?.delete(listener);
+    if (this.#first === listener) this.#first = undefined;
+    else this.#others?.delete(listener);
   }
 
   throwIfCancelled(): void {

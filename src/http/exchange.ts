@@ -7,7 +7,7 @@ import { requireScope } from "../policy/authorize.ts";
 import { clientAddress, isLocalRequest } from "./client-address.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { errorAnswer, toGatewayError } from "./errors.ts";
-import type { Answer, Exchange, Route } from "./route.ts";
+import type { Answer, Exchange, PlainAnswer, Route, StreamedAnswer } from "./route.ts";
 import { type FoundRoute, pathOf, type RouteTable } from "./route-table.ts";
 import type { HttpServerOptions } from "./server.ts";
 
@@ -50,8 +50,10 @@ export class HttpExchange implements Exchange {
   /** Never rejects. */
   async serve(): Promise<void> {
     try {
-      const answer = preflight(this.req, this.#options.corsOrigins()) ?? (await this.#handle());
-      await this.#send(answer);
+      const handled = preflight(this.req, this.#options.corsOrigins()) ?? this.#handle();
+      const answer = handled instanceof Promise ? await handled : handled;
+      if (answer instanceof Response) await this.#sendResponse(answer);
+      else this.#send(answer);
       if (!this.#deferred) this.#write();
     } catch (thrown) {
       if (this.req.left.cancelled) {
@@ -95,17 +97,17 @@ export class HttpExchange implements Exchange {
     return route.handle(this, principal);
   }
 
-  async #send(answer: Answer): Promise<void> {
+  async #sendResponse(response: Response): Promise<void> {
+    const body = await response.bytes();
+    this.#send({ status: response.status, headers: Object.fromEntries(response.headers), body });
+  }
+
+  #send(answer: PlainAnswer | StreamedAnswer): void {
     const { status } = answer;
     this.#status = status;
-    if (answer instanceof Response) {
-      const body = await answer.bytes();
-      this.#reply.send(status, this.#headersWith(Object.fromEntries(answer.headers)), body);
-    } else if ("begin" in answer) {
-      answer.begin(this.#reply.stream(status, this.#headersWith(answer.headers)));
-    } else {
-      this.#reply.send(status, this.#headersWith(answer.headers), answer.body);
-    }
+    const headers = this.#headersWith(answer.headers);
+    if ("begin" in answer) answer.begin(this.#reply.stream(status, headers));
+    else this.#reply.send(status, headers, answer.body);
   }
 
   #headersWith(own: Readonly<Record<string, string>>): Record<string, string> {

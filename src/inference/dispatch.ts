@@ -103,41 +103,86 @@ export async function dispatch(
       attempts = undefined;
       continue;
     }
-    const attempt = await tryOnce(request, seat, router, sender);
-    if (!("failure" in attempt)) return attempt;
-    failure = attempt.failure;
+    const attempt = new Attempt(seat, router, cancellation);
+    let refused: Refused;
+    try {
+      const response = await attempt.send(request, sender);
+      if (response.status >= 200 && response.status < 300) return attempt.taken(response);
+      refused = await attempt.refused(response, request);
+    } catch (error) {
+      refused = attempt.failed(error);
+    }
+    failure = refused.failure;
     attempts ??= new Map();
-    attempts.set(seat.deployment, attempt.again ? (attempts.get(seat.deployment) ?? 0) + 1 : maxAttempts);
+    attempts.set(seat.deployment, refused.again ? (attempts.get(seat.deployment) ?? 0) + 1 : maxAttempts);
   }
 }
 
-interface FailedAttempt {
+interface Refused {
   failure: GatewayError;
   /** It had too many others at the moment. */
   again: boolean;
 }
 
-class Taken implements Dispatched {
-  readonly response: EngineResponse;
+/** One deployment being asked, and, once it took the request, what `dispatch` gives. */
+class Attempt implements Dispatched {
   readonly deployment: Deployment;
   readonly #place: Place;
-  readonly #endLoad: () => void;
   readonly #router: Router;
   readonly #cancellation: Cancellation;
+  readonly #endLoad: () => void;
+  #response: EngineResponse | undefined;
 
-  constructor(
-    response: EngineResponse,
-    { deployment, place }: Seat,
-    endLoad: () => void,
-    router: Router,
-    cancellation: Cancellation,
-  ) {
-    this.response = response;
+  constructor({ deployment, place }: Seat, router: Router, cancellation: Cancellation) {
     this.deployment = deployment;
     this.#place = place;
-    this.#endLoad = endLoad;
     this.#router = router;
     this.#cancellation = cancellation;
+    this.#endLoad = router.begin(deployment.engine);
+  }
+
+  get response(): EngineResponse {
+    if (!this.#response) throw new Error("The deployment was not asked yet.");
+    return this.#response;
+  }
+
+  send(request: DecodedRequest, sender: Sender): Promise<EngineResponse> {
+    const { engine, model } = this.deployment;
+    const { operation, stream, width } = request;
+    const { requestId } = sender;
+    const body = rewriteRequest(request, model, sender.recording);
+    sender.sending();
+    return engine.send({ requestId, operation, model, body, stream, width }, this.#cancellation);
+  }
+
+  taken(response: EngineResponse): Dispatched {
+    this.#response = response;
+    this.#router.succeeded(this.deployment.engine);
+    return this;
+  }
+
+  /** Throws where no other deployment would answer otherwise. */
+  async refused(response: EngineResponse, request: DecodedRequest): Promise<Refused> {
+    const refusal = await refusalOf(response, this.deployment, request);
+    if (refusal.final) throw refusal.error;
+    const again = isBusy(refusal.error, this.#place) && response.headers.get("retry-after") === null;
+    // One model that is missing, or one credential that is wrong, says nothing of the engine's other models; nor is an
+    // engine broken that has too much to do.
+    if (!refusal.local && !again) this.#router.failed(this.deployment.engine);
+    this.#end();
+    return { failure: refusal.error, again };
+  }
+
+  /** Throws what is no fault of the engine. */
+  failed(error: unknown): Refused {
+    const isFault = !this.#cancellation.cancelled && error instanceof GatewayError && isEngineFault(error);
+    if (isFault) {
+      if (error.code === "upstream_timeout") this.#place.refused();
+      this.#router.failed(this.deployment.engine);
+    }
+    this.#end();
+    if (!isFault) throw error;
+    return { failure: error, again: false };
   }
 
   firstByte(): void {
@@ -148,51 +193,12 @@ class Taken implements Dispatched {
     // An answer that nobody waited for says nothing of how long it takes.
     if (!failed && !this.#cancellation.cancelled) this.#place.answered();
     if (failed) this.#router.failed(this.deployment.engine);
+    this.#end();
+  }
+
+  #end(): void {
     this.#endLoad();
     this.#place.release();
-  }
-}
-
-async function tryOnce(
-  request: DecodedRequest,
-  seat: Seat,
-  router: Router,
-  sender: Sender,
-): Promise<Dispatched | FailedAttempt> {
-  const { deployment, place } = seat;
-  const { engine, model } = deployment;
-  const { requestId, recording, cancellation } = sender;
-  const endLoad = router.begin(engine);
-  const end = () => {
-    endLoad();
-    place.release();
-  };
-  try {
-    const body = rewriteRequest(request, model, recording);
-    const { operation, stream, width } = request;
-    sender.sending();
-    const response = await engine.send({ requestId, operation, model, body, stream, width }, cancellation);
-    if (response.status >= 200 && response.status < 300) {
-      router.succeeded(engine);
-      return new Taken(response, seat, endLoad, router, cancellation);
-    }
-    const refusal = await refusalOf(response, deployment, request);
-    if (refusal.final) throw refusal.error;
-    const again = isBusy(refusal.error, place) && response.headers.get("retry-after") === null;
-    // One model that is missing, or one credential that is wrong, says nothing of the engine's other models; nor is an
-    // engine broken that has too much to do.
-    if (!refusal.local && !again) router.failed(engine);
-    end();
-    return { failure: refusal.error, again };
-  } catch (error) {
-    const isFault = !cancellation.cancelled && error instanceof GatewayError && isEngineFault(error);
-    if (isFault) {
-      if (error.code === "upstream_timeout") place.refused();
-      router.failed(engine);
-    }
-    end();
-    if (!isFault) throw error;
-    return { failure: error, again: false };
   }
 }
 

@@ -60,7 +60,7 @@ export interface InferenceDeps {
 /** Either JSON, or what sends a stream of events to the client. */
 export type InferenceAnswer = string | Uint8Array | ((client: ClientStream) => void);
 
-/** Throws a GatewayError while nothing was answered yet. */
+/** Rejects with a GatewayError while nothing was answered yet. Waits for nothing that is known already. */
 export async function run(call: InferenceCall, deps: InferenceDeps): Promise<InferenceAnswer> {
   const { request, principal } = call;
   if (deps.stopping.begun) throw stoppingError();
@@ -70,7 +70,9 @@ export async function run(call: InferenceCall, deps: InferenceDeps): Promise<Inf
   requireContext(model, request);
   const facts = factsOf(request);
   const recorder = recorderFor(principal, request, deps.chatWriter);
-  const admission = deps.admitter.admit(principal, { model, ...facts }, call.onLimits);
+  const { promptTokens, maxCompletionTokens, width } = facts;
+  const size = { model, promptTokens, maxCompletionTokens, width };
+  const admission = deps.admitter.admit(principal, size, call.onLimits);
   const admitted = admission instanceof Promise ? await admission : admission;
   const open = new OpenRequest(call, deps, { model, facts, recorder, admitted });
   return request.stream ? open.stream() : open.whole();
@@ -152,10 +154,16 @@ class OpenRequest implements Sender {
 
   async whole(): Promise<string | Uint8Array> {
     try {
-      const { body, text, usage } = await this.#answer(await this.#dispatch());
-      this.#recorder?.addWhole(text);
-      await this.#end("completed", usage, undefined);
-      return body;
+      const dispatched = await this.#dispatch();
+      let answer: Answer | undefined;
+      try {
+        answer = await readAnswer(this.#call.request, dispatched, this.#completion(), this.cancellation);
+      } finally {
+        dispatched.done(answer === undefined && !this.#call.left.cancelled);
+      }
+      this.#recorder?.addWhole(answer.text);
+      await this.#end("completed", answer.usage, undefined);
+      return answer.body;
     } catch (error) {
       throw await this.#endWithoutAnswer(error);
     }
@@ -181,17 +189,6 @@ class OpenRequest implements Sender {
     const { request } = this.#call;
     this.#dispatched = await dispatch(request, this.#model, this.#deps, this);
     return this.#dispatched;
-  }
-
-  async #answer(dispatched: Dispatched): Promise<Answer> {
-    let failed = true;
-    try {
-      const answer = await readAnswer(this.#call.request, dispatched, this.#completion(), this.cancellation);
-      failed = false;
-      return answer;
-    } finally {
-      dispatched.done(failed && !this.#call.left.cancelled);
-    }
   }
 
   #relay(source: Dispatched | Promise<Dispatched>, client: ClientStream): void {

@@ -60,11 +60,9 @@ export class Meter {
       options.lease.settle(0, 0);
       throw error;
     }
-    // Before whoever waits for `begun` hears of it. A lease settles once.
-    this.#entry.begun.catch(() => options.lease.settle(0, 0));
   }
 
-  /** As `LedgerEntry.begun`. Where it rejects, the reservation was given back and nothing is booked. */
+  /** As `LedgerEntry.begun`. Where it rejects, `settle` gives the reservation back, and nothing is booked. */
   get begun(): Promise<void> {
     return this.#entry.begun;
   }
