@@ -5,6 +5,8 @@ import type { Cancellation } from "./cancellation.ts";
 export interface BodySink {
   /** The bytes stay as they are after the call. */
   data(bytes: Uint8Array): void;
+  /** Where it is there, a source may call it instead of `data`: the same bytes as text, one character for each (`latin1`). */
+  byteText?(bytes: string): void;
   /** All of it was given. */
   end(): void;
   /** It broke off; a GatewayError where the reason is fit for the client. */

@@ -8,8 +8,8 @@ export interface ClientStream {
    */
   write(bytes: string): boolean;
   onDrain: (() => void) | undefined;
-  /** The answer is complete. */
-  end(): void;
+  /** The answer is complete, `last` (as for `write`) included. */
+  end(last?: string): void;
   /** Breaks the connection off, so that the client knows the answer for incomplete. */
   abort(): void;
 }

@@ -70,6 +70,11 @@ export class SseReader {
 
   #take(last: boolean): string | undefined {
     const { text } = this;
+    if (this.position === text.length) {
+      this.text = "";
+      this.position = 0;
+      return undefined;
+    }
     // Most servers send no CR at all: then no line needs a search for one.
     this.#hasCr ??= text.includes("\r");
     while (this.position < text.length) {

@@ -43,7 +43,7 @@ export class FetchClient implements HttpClient {
     try {
       const response = await fetch(this.#origin + request.path, {
         method: request.method,
-        headers: request.headers,
+        headers: request.requestId ? { ...request.headers, "x-request-id": request.requestId } : request.headers,
         ...(request.body === undefined ? {} : { body: request.body as string | Uint8Array<ArrayBuffer> }),
         signal: controller.signal,
         redirect: "manual",

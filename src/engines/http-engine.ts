@@ -1,10 +1,17 @@
 // Sends requests to a model server over HTTP: headers, time limits, and what an OpenAI `/models` list says.
 import { BodyTooLongError, readAll } from "../domain/body-source.ts";
 import { Cancellation } from "../domain/cancellation.ts";
-import { type EngineModel, type EngineRequest, type EngineResponse, operationPaths } from "../domain/engine.ts";
+import {
+  type EngineModel,
+  type EngineRequest,
+  type EngineResponse,
+  type Operation,
+  operationPaths,
+} from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { Http1Client, type Origin } from "../http1/client.ts";
 import { ClientError, type ClientRequest, type ClientResponse, type HttpClient } from "../http1/client-contract.ts";
+import type { HeaderFields } from "../http1/message.ts";
 import { FetchClient } from "./fetch-client.ts";
 
 /** `own`: Http1Client; `fetch`: what the runtime brings along. */
@@ -31,6 +38,10 @@ export interface HttpTarget extends HttpTargetOptions {
   readonly client: HttpClient;
   /** Path of the base URL, without a slash at its end. */
   readonly basePath: string;
+  readonly paths: Readonly<Record<Operation, string>>;
+  /** Of every request that asks for JSON, or for a stream: one object each, as the client makes a head of it once. */
+  readonly jsonHeaders: HeaderFields;
+  readonly streamHeaders: HeaderFields;
 }
 
 const maxListBytes = 8 * 1024 * 1024;
@@ -44,7 +55,20 @@ export function httpTarget(options: HttpTargetOptions): HttpTarget {
     options.httpClient === "fetch"
       ? new FetchClient(url.origin, { unix, errors })
       : new Http1Client(originOf(url, unix), { errors });
-  return { ...options, client, basePath: url.pathname.replace(/\/+$/, "") };
+  const basePath = url.pathname.replace(/\/+$/, "");
+  const headers = { ...requestHeaders(options), "content-type": "application/json" };
+  return {
+    ...options,
+    client,
+    basePath,
+    paths: {
+      chat: basePath + operationPaths.chat,
+      completion: basePath + operationPaths.completion,
+      embedding: basePath + operationPaths.embedding,
+    },
+    jsonHeaders: { ...headers, accept: "application/json" },
+    streamHeaders: { ...headers, accept: "text/event-stream" },
+  };
 }
 
 /**
@@ -56,12 +80,10 @@ export function postJson(
   request: EngineRequest,
   cancellation: Cancellation,
 ): Promise<EngineResponse> {
-  const headers = requestHeaders(target);
-  headers["content-type"] = "application/json";
-  headers["x-request-id"] = request.requestId;
-  headers["accept"] = request.stream ? "text/event-stream" : "application/json";
-  const path = target.basePath + operationPaths[request.operation];
-  return send(target, { method: "POST", path, headers, body: request.body }, cancellation);
+  const { requestId, body } = request;
+  const path = target.paths[request.operation];
+  const headers = request.stream ? target.streamHeaders : target.jsonHeaders;
+  return send(target, { method: "POST", path, headers, requestId, body }, cancellation);
 }
 
 /** GET /models. Rejects where the answer is not an OpenAI model list. */
@@ -130,7 +152,7 @@ function readCapabilities(value: unknown): Pick<EngineModel, "capabilities"> {
   return Object.keys(capabilities).length > 0 ? { capabilities } : {};
 }
 
-function requestHeaders(target: HttpTarget): Record<string, string> {
+function requestHeaders(target: HttpTargetOptions): Record<string, string> {
   const headers: Record<string, string> = { "user-agent": "headrace", "accept-encoding": "identity" };
   if (target.apiKey) headers["authorization"] = `Bearer ${target.apiKey}`;
   return headers;

@@ -105,7 +105,7 @@ async function answer(
       requestId: exchange.requestId,
       left: exchange.req.left,
       renderError,
-      onLimits: (status) => void Object.assign(exchange.answerHeaders, limitHeaders(status)),
+      onLimits: (status) => void limitHeaders(status, exchange.answerHeaders),
       onEnd({ outcome, usage, error }) {
         const { promptTokens, completionTokens, estimated } = usage;
         exchange.note({ outcome, prompt_tokens: promptTokens, completion_tokens: completionTokens });

@@ -1,9 +1,11 @@
 // The state of the rate limits as response headers.
 import type { LimitStatus } from "../domain/limits.ts";
 
-/** `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`; a kind without a limit is left out. */
-export function limitHeaders({ requests, tokens }: LimitStatus): Record<string, string> {
-  const headers: Record<string, string> = {};
+/** Adds `x-ratelimit-{limit,remaining,reset}-{requests,tokens}` to the headers; a kind without a limit is left out. */
+export function limitHeaders(
+  { requests, tokens }: LimitStatus,
+  headers: Record<string, string> = {},
+): Record<string, string> {
   if (requests) {
     headers["x-ratelimit-limit-requests"] = String(requests.limit);
     headers["x-ratelimit-remaining-requests"] = String(requests.remaining);

@@ -29,11 +29,15 @@ export class ChunkedDecoder {
   }
 
   /**
-   * Takes `bytes` from `offset` on and gives each piece of the body that lies in them to `onData`, without a copy.
+   * Takes `bytes` from `offset` on and gives `onData` from where to where each piece of the body lies in them.
    * Returns the offset behind what it took: all of it, or up to the end of the body where that is `done`. Throws a
    * HeadError (400); the decoder is of no use after that.
    */
-  push(bytes: Uint8Array, offset: number, onData: (piece: Uint8Array) => void): number {
+  push<Bytes extends Uint8Array>(
+    bytes: Bytes,
+    offset: number,
+    onData: (bytes: Bytes, start: number, end: number) => void,
+  ): number {
     let at = offset;
     const { length } = bytes;
     while (at < length && this.#state !== "done") {
@@ -43,7 +47,7 @@ export class ChunkedDecoder {
         if (this.#left === 0) this.#state = "data_cr";
         const start = at;
         at = end;
-        onData(start === 0 && end === length ? bytes : bytes.subarray(start, end));
+        onData(bytes, start, end);
       } else {
         this.#take(bytes[at++] as number);
       }

@@ -92,7 +92,7 @@ export class ClientConnection implements Carrier {
     this.#receivedAny = true;
     try {
       const began = this.#reader.head !== undefined;
-      const complete = this.#reader.read(bytes, exchange);
+      const complete = this.#read(bytes, exchange);
       // Whoever took the bytes may have cancelled.
       if (this.exchange !== exchange) return;
       if (complete) this.#complete(exchange);
@@ -102,6 +102,15 @@ export class ClientConnection implements Carrier {
       else if (this.#reader.head) this.deadline = Number.POSITIVE_INFINITY;
     } catch (error) {
       this.#fail(error instanceof HeadError ? this.#fault("malformed", error.message, error) : error);
+    }
+  }
+
+  #read(bytes: Buffer, exchange: ClientExchange): boolean {
+    try {
+      return this.#reader.read(bytes, exchange);
+    } finally {
+      // What came before a fault is good.
+      exchange.dataRead();
     }
   }
 
@@ -185,7 +194,7 @@ export class ClientConnection implements Carrier {
     this.deadline = exchange.answerBy;
     this.#sentAny = false;
     this.#receivedAny = false;
-    const { sent, unsent } = writeRequest(socket, exchange.head, exchange.body);
+    const { sent, unsent } = writeRequest(socket, exchange);
     this.#sentAny = sent > 0;
     this.#unsent = unsent;
     if (sent < 0) {

@@ -7,8 +7,10 @@ export interface ClientRequest {
   method: string;
   /** Path and query, as they are sent. */
   path: string;
-  /** Besides `host` and the framing fields, which the client sets. */
+  /** Besides `host` and the framing fields, which the client sets. Checked once for an object, which must not change. */
   headers: HeaderFields;
+  /** The field `x-request-id`, which every request has of its own. */
+  requestId?: string;
   /** Text is sent as UTF-8. Bytes must not change until the answer is here. */
   body?: string | Uint8Array;
 }

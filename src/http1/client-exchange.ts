@@ -15,8 +15,9 @@ export interface Carrier {
 
 export class ClientExchange implements BodySource {
   readonly response: Promise<ClientResponse>;
-  /** Head as it is sent, and what follows it; let go of when an answer has begun. */
-  head: string;
+  /** What is sent; see `writeRequest`. The body is let go of when an answer has begun. */
+  readonly head: string;
+  readonly requestId: string | undefined;
   body: string | Uint8Array | undefined;
   readonly method: string;
   readonly idleTimeoutMs: number;
@@ -32,13 +33,16 @@ export class ClientExchange implements BodySource {
   #reject: (reason: unknown) => void = () => {};
   #sink: BodySink | undefined;
   /** What came before somebody took it. */
-  #waiting: Uint8Array[] | undefined;
+  #waiting: Buffer[] | undefined;
+  /** Came in this read, for a sink that takes text: given at its end, however many pieces it came in. */
+  #text = "";
   /** How it ended, where that was before somebody took it. */
   #outcome: { error?: unknown } | undefined;
   #over = false;
 
   constructor(head: string, request: ClientRequest, options: SendOptions, errors: ClientErrorMap) {
     this.head = head;
+    this.requestId = request.requestId;
     this.body = request.body;
     this.method = request.method;
     this.idleTimeoutMs = options.idleTimeoutMs;
@@ -64,18 +68,31 @@ export class ClientExchange implements BodySource {
 
   answered(head: ResponseHead): void {
     this.#cancellation.off(this.#cancelled);
-    this.head = "";
     this.body = undefined;
     const resolve = this.#resolve;
     this.#resolve = undefined;
     resolve?.({ status: head.status, headers: head.headers, body: this });
   }
 
-  data(bytes: Uint8Array): void {
+  data(bytes: Buffer, start: number, end: number): void {
     if (this.#over) return;
-    if (this.#sink) this.#sink.data(bytes);
-    else if (this.#waiting) this.#waiting.push(bytes);
-    else this.#waiting = [bytes];
+    const sink = this.#sink;
+    if (sink?.byteText) {
+      this.#text += bytes.toString("latin1", start, end);
+      return;
+    }
+    const piece = end - start === bytes.byteLength ? bytes : bytes.subarray(start, end);
+    if (sink) sink.data(piece);
+    else if (this.#waiting) this.#waiting.push(piece);
+    else this.#waiting = [piece];
+  }
+
+  /** All of one read was given. */
+  dataRead(): void {
+    const text = this.#text;
+    if (text === "") return;
+    this.#text = "";
+    if (!this.#over) this.#sink?.byteText?.(text);
   }
 
   end(): void {
@@ -113,7 +130,8 @@ export class ClientExchange implements BodySource {
     this.#waiting = undefined;
     // Before anything is given: its taker may pause.
     this.carrier?.resume();
-    for (const bytes of waiting ?? []) this.data(bytes);
+    for (const bytes of waiting ?? []) this.data(bytes, 0, bytes.byteLength);
+    this.dataRead();
     if (this.#outcome && !this.#over) {
       this.#over = true;
       if ("error" in this.#outcome) sink.fail(this.#outcome.error);

@@ -294,6 +294,25 @@ describe("answers", () => {
     expect(client.counts.connections).toBe(0);
   });
 
+  test("give a taker of text all chunks of one read at once, and what came before a fault", async () => {
+    const { client, upstream } = setup(({ socket }) =>
+      socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n"),
+    );
+    const { body } = await send(client);
+    const { promise, resolve } = Promise.withResolvers<unknown>();
+    const texts: string[] = [];
+    body.flow({
+      data() {},
+      byteText: (bytes) => void texts.push(bytes),
+      end: () => resolve(undefined),
+      fail: resolve,
+    });
+    await until(() => texts.length === 1, "the first chunk comes");
+    upstream.connections[0]?.socket.write("2\r\n\xe9\r\n2\r\nbc\r\nX");
+    expect(await promise).toMatchObject({ fault: "malformed", answerBegan: true });
+    expect(texts).toEqual(["a", "\xc3\xa9bc"]);
+  });
+
   test("that are wrong in the middle of their chunks fail there", async () => {
     const { client } = setup(({ socket }) =>
       socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhelloX\r\n"),

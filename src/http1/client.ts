@@ -10,6 +10,7 @@ import {
   type SendOptions,
 } from "./client-contract.ts";
 import { type Carrier, ClientExchange } from "./client-exchange.ts";
+import type { HeaderFields } from "./message.ts";
 
 export interface Origin {
   /** Name or address; an IPv6 address without brackets. */
@@ -41,6 +42,12 @@ export interface Http1ClientOptions {
   errors?: ClientErrorMap;
 }
 
+interface CommonHead {
+  method: string;
+  path: string;
+  text: string;
+}
+
 /** Shorter than what common servers allow without telling (5 s): a request must not meet a closing connection. */
 const defaultUnusedMs = 4_000;
 const longestUnusedMs = 60_000;
@@ -60,6 +67,8 @@ export class Http1Client implements HttpClient, ConnectionOwner {
   readonly #connections = new Set<ClientConnection>();
   /** The one used last is at the end, and is used next: the others may go. */
   readonly #free: ClientConnection[] = [];
+  /** Heads as they are sent, but for what every request has of its own. */
+  readonly #heads = new WeakMap<HeaderFields, CommonHead>();
   readonly #waiting: ClientExchange[] = [];
   #sweeper: ReturnType<typeof setInterval> | undefined;
   /** Whether the sweeper keeps the process alive. */
@@ -181,7 +190,17 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     }
   }
 
-  #headOf({ method, path, headers, body }: ClientRequest): string {
+  #headOf({ method, path, headers, requestId }: ClientRequest): string {
+    // As with the headers below.
+    if (requestId !== undefined && !/^[!-~]+$/.test(requestId)) throw new TypeError("the request id cannot be sent");
+    const known = this.#heads.get(headers);
+    if (known?.path === path && known.method === method) return known.text;
+    const text = this.#newHead(method, path, headers);
+    this.#heads.set(headers, { method, path, text });
+    return text;
+  }
+
+  #newHead(method: string, path: string, headers: HeaderFields): string {
     let head = `${method} ${path} HTTP/1.1\r\nhost: ${this.#host}\r\nconnection: keep-alive\r\n`;
     if (/[^!-~]/.test(path)) throw new TypeError("the path has a character that must be encoded");
     for (const name in headers) {
@@ -190,8 +209,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
       if (/[^\t -~]/.test(value)) throw new TypeError(`the header ${name} has a character that cannot be sent`);
       head += `${name}: ${value}\r\n`;
     }
-    if (body === undefined) return `${head}\r\n`;
-    return `${head}content-length: ${typeof body === "string" ? Buffer.byteLength(body) : body.byteLength}\r\n\r\n`;
+    return head;
   }
 
   #watch(): void {

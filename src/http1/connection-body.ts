@@ -54,7 +54,7 @@ export class ConnectionBody {
     let end: number;
     if (this.#decoder) {
       try {
-        end = this.#decoder.push(bytes, offset, (piece) => this.#append(piece));
+        end = this.#decoder.push(bytes, offset, (all, start, until) => this.#append(pieceOf(all, start, until)));
       } catch (error) {
         if (!(error instanceof HeadError)) throw error;
         this.fail("malformed", error.message);
@@ -64,7 +64,7 @@ export class ConnectionBody {
     } else {
       end = Math.min(bytes.length, offset + this.#left);
       this.#left -= end - offset;
-      this.#append(offset === 0 && end === bytes.length ? bytes : bytes.subarray(offset, end));
+      this.#append(pieceOf(bytes, offset, end));
       this.#complete = this.#left === 0;
     }
     this.#receivedBytes += end - offset;
@@ -137,6 +137,10 @@ export class ConnectionBody {
     this.#bytes = nothing;
     return bytes.length === this.#length ? bytes : bytes.subarray(0, this.#length);
   }
+}
+
+function pieceOf(bytes: Uint8Array, start: number, end: number): Uint8Array {
+  return start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end);
 }
 
 export function tooLarge(maxBytes: number): RequestBodyError {

@@ -187,6 +187,19 @@ describe("a stream", () => {
     connection.socket.destroy();
   });
 
+  test("sends its last piece and its end as one packet", async () => {
+    const server = streaming();
+    await using _ = server.it;
+    const { connection, stream } = await begin(server);
+    await until(async () => (await connection.ended(1)).text || undefined, "the head arrives");
+    const packets: string[] = [];
+    connection.socket.on("data", (bytes: Buffer) => packets.push(bytes.toString("latin1")));
+    stream.end("x".repeat(0x1a0));
+    await connection.answered();
+    expect(packets).toEqual([`1a0\r\n${"x".repeat(0x1a0)}\r\n0\r\n\r\n`]);
+    connection.socket.destroy();
+  });
+
   test("arrives piece by piece", async () => {
     const server = streaming();
     await using _ = server.it;

@@ -20,6 +20,9 @@ export interface ReplyConnection {
 /** From here on, pieces of an answer are sent within `write`. */
 const eagerBytes = 16 * 1024;
 const lastChunk = "0\r\n\r\n";
+/** Bytes around one chunk: eight digits, two line ends, and the last chunk. */
+const mostFraming = 8 + 2 + 2 + lastChunk.length;
+const hexDigits = "0123456789abcdef";
 
 export class OutgoingReply implements Reply {
   readonly #isHead: boolean;
@@ -118,6 +121,7 @@ class OutgoingStream implements ClientStream {
   /** Written and not yet given to the connection. */
   #waiting = "";
   #ended = false;
+  /** Whether a flush is to come at the end of this task. */
   #scheduled = false;
   /** Whether `write` gave false since the last `onDrain`. */
   #toldBehind = false;
@@ -139,17 +143,18 @@ class OutgoingStream implements ClientStream {
     const connection = this.#connection;
     if (!connection || this.#ended) return true;
     if (this.#mode !== "bodyless") this.#waiting += bytes;
-    if (this.#waiting.length >= eagerBytes) this.#flush();
-    else this.#schedule();
+    // Only what is written along with the head waits for more.
+    if (!this.#scheduled || this.#waiting.length >= eagerBytes) this.#flush();
     if (!connection.behind) return true;
     this.#toldBehind = true;
     return false;
   }
 
-  end(): void {
+  end(last = ""): void {
     if (this.#ended) return;
     this.#ended = true;
-    this.#schedule();
+    if (this.#mode !== "bodyless") this.#waiting += last;
+    if (!this.#scheduled) this.#flush();
   }
 
   abort(): void {
@@ -174,9 +179,9 @@ class OutgoingStream implements ClientStream {
     this.#head = "";
   }
 
-  /** What belongs together is written within one task: it leaves at its end, in one packet. */
+  /** The head leaves at the end of the task that made it, in one packet with what was written until then. */
   #schedule(): void {
-    if (this.#scheduled || !this.#connection) return;
+    if (!this.#connection) return;
     this.#scheduled = true;
     queueMicrotask(() => {
       this.#scheduled = false;
@@ -188,25 +193,44 @@ class OutgoingStream implements ClientStream {
     const connection = this.#connection;
     // What waits is sent at once when the client has caught up.
     if (!connection || connection.behind) return;
-    const text = this.#head + this.#chunk() + (this.#ended && this.#mode === "chunked" ? lastChunk : "");
+    const head = this.#head;
+    const waiting = this.#waiting;
     this.#head = "";
     this.#waiting = "";
-    if (text.length > scratch.length) {
-      const bytes = Buffer.from(text, "latin1");
-      connection.write(bytes, 0, bytes.length);
-    } else if (text.length > 0) {
-      connection.write(scratch, 0, scratch.write(text, 0, "latin1"));
-    }
+    const room = head.length + waiting.length + mostFraming;
+    const bytes = room > scratch.length ? Buffer.allocUnsafeSlow(room) : scratch;
+    connection.write(bytes, 0, this.#put(bytes, head, waiting));
     if (!this.#ended) return;
     this.#connection = undefined;
     connection.answered(this.#closes);
   }
 
-  #chunk(): string {
-    const waiting = this.#waiting;
-    if (this.#mode !== "chunked" || waiting === "") return waiting;
-    return `${waiting.length.toString(16)}\r\n${waiting}\r\n`;
+  /** Puts together what is to be sent, piece by piece: joined as text it would be copied once more. */
+  #put(bytes: Buffer, head: string, waiting: string): number {
+    const isChunked = this.#mode === "chunked";
+    let at = head === "" ? 0 : bytes.write(head, 0, "latin1");
+    if (waiting !== "") {
+      if (isChunked) at = putChunkSize(bytes, waiting.length, at);
+      at += bytes.write(waiting, at, "latin1");
+      if (isChunked) at = putLineEnd(bytes, at);
+    }
+    if (this.#ended && isChunked) at += bytes.write(lastChunk, at, "latin1");
+    return at;
   }
+}
+
+function putChunkSize(bytes: Buffer, size: number, start: number): number {
+  let at = start;
+  let shift = 0;
+  while (size >>> shift > 0xf) shift += 4;
+  for (; shift >= 0; shift -= 4) bytes[at++] = hexDigits.charCodeAt((size >>> shift) & 0xf);
+  return putLineEnd(bytes, at);
+}
+
+function putLineEnd(bytes: Buffer, at: number): number {
+  bytes[at] = 0x0d;
+  bytes[at + 1] = 0x0a;
+  return at + 2;
 }
 
 function hasBody(status: number): boolean {

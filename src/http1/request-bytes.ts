@@ -3,6 +3,19 @@ import type { Socket } from "bun";
 
 /** Larger than nearly every request. */
 const scratch = Buffer.allocUnsafeSlow(64 * 1024);
+/** What the scratch buffer begins with, up to the body's length: the next request mostly has all of it but the id. */
+const kept = { head: "", idLength: -1 };
+const [zero, carriageReturn, lineFeed] = [0x30, 0x0d, 0x0a];
+/** More than the fields take that are written here, beside the request id. */
+const ownFieldsRoom = 128;
+
+export interface RequestParts {
+  /** ASCII: the request line and the fields that many requests have in common. */
+  readonly head: string;
+  /** Its own field `x-request-id`; ASCII. */
+  readonly requestId: string | undefined;
+  readonly body: string | Uint8Array | undefined;
+}
 
 /** `sent` is what the kernel took (-1: the socket is closed), `unsent` the rest, which is the caller's to send. */
 export interface Written {
@@ -10,12 +23,13 @@ export interface Written {
   unsent: Uint8Array | undefined;
 }
 
-/** `head` is ASCII and says how long the body is. */
-export function writeRequest(socket: Socket<unknown>, head: string, body: string | Uint8Array | undefined): Written {
+export function writeRequest(socket: Socket<unknown>, parts: RequestParts): Written {
+  const { head, requestId, body } = parts;
   // At most three bytes of UTF-8 for each unit of a string.
-  const room = head.length + (typeof body === "string" ? body.length * 3 : (body?.byteLength ?? 0));
+  const bodyRoom = typeof body === "string" ? body.length * 3 : (body?.byteLength ?? 0);
+  const room = head.length + (requestId?.length ?? 0) + ownFieldsRoom + bodyRoom;
   const buffer = room <= scratch.byteLength ? scratch : Buffer.allocUnsafe(room);
-  let length = buffer.write(head, 0, "latin1");
+  let length = putHead(buffer, parts);
   if (typeof body === "string") {
     length += buffer.write(body, length, "utf8");
   } else if (body) {
@@ -29,4 +43,48 @@ export function writeRequest(socket: Socket<unknown>, head: string, body: string
     sent,
     unsent: buffer === scratch ? Buffer.from(scratch.subarray(from, length)) : buffer.subarray(from, length),
   };
+}
+
+/** Gives the length of the head, with the empty line that ends it. */
+function putHead(buffer: Buffer, { head, requestId, body }: RequestParts): number {
+  const idLength = requestId?.length ?? -1;
+  let at = head.length;
+  if (buffer !== scratch || kept.idLength !== idLength || kept.head !== head) {
+    const id = requestId === undefined ? "" : `x-request-id: ${requestId}\r\n`;
+    buffer.write(`${head}${id}content-length: `, 0, "latin1");
+    at += id.length;
+    if (buffer === scratch) {
+      kept.head = head;
+      kept.idLength = idLength;
+    }
+  } else if (requestId !== undefined) {
+    at += "x-request-id: ".length;
+    buffer.write(requestId, at, "latin1");
+    at += idLength + "\r\n".length;
+  }
+  if (body !== undefined) {
+    at += "content-length: ".length;
+    at = putNumber(buffer, typeof body === "string" ? Buffer.byteLength(body) : body.byteLength, at);
+    buffer[at++] = carriageReturn;
+    buffer[at++] = lineFeed;
+  } else {
+    // What is overwritten here is no longer kept.
+    kept.head = "";
+  }
+  buffer[at++] = carriageReturn;
+  buffer[at++] = lineFeed;
+  return at;
+}
+
+/** A whole number that is not negative, in decimal digits; gives what is behind it. */
+function putNumber(buffer: Buffer, value: number, start: number): number {
+  let end = start + 1;
+  for (let rest = value; rest >= 10; rest = Math.floor(rest / 10)) end++;
+  let rest = value;
+  for (let at = end - 1; at >= start; at--) {
+    const tenth = Math.floor(rest / 10);
+    buffer[at] = zero + rest - tenth * 10;
+    rest = tenth;
+  }
+  return end;
 }

@@ -7,7 +7,8 @@ export interface ResponseTaker {
   /** Of the request that is answered. */
   readonly method: string;
   answered(head: ResponseHead): void;
-  data(bytes: Uint8Array): void;
+  /** A piece of the body lies in `bytes` from `start` to `end`. */
+  data(bytes: Buffer, start: number, end: number): void;
 }
 
 /** Of the heads of an answer, interim ones included. */
@@ -115,19 +116,19 @@ export class ResponseReader {
       end = this.#chunks.push(bytes, offset, this.#give);
       complete = this.#chunks.done;
     } else if (this.#framing?.kind === "close") {
-      if (end > offset) taker.data(bytes.subarray(offset));
+      if (end > offset) taker.data(bytes, offset, end);
     } else {
       // No body is one of no bytes.
       end = Math.min(end, offset + this.#left);
       this.#left -= end - offset;
       complete = this.#left === 0;
-      if (end > offset) taker.data(end - offset === bytes.byteLength ? bytes : bytes.subarray(offset, end));
+      if (end > offset) taker.data(bytes, offset, end);
     }
     this.overrun = end < bytes.byteLength;
     return complete;
   }
 
-  readonly #give = (bytes: Uint8Array): void => {
-    this.#taker?.data(bytes);
+  readonly #give = (bytes: Buffer, start: number, end: number): void => {
+    this.#taker?.data(bytes, start, end);
   };
 }

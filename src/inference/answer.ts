@@ -1,12 +1,13 @@
 // Reads a whole (not streamed) answer of an engine and makes it what the client was promised.
 import { isAscii } from "node:buffer";
-import { BodyTooLongError, readAll } from "../domain/body-source.ts";
 import type { Cancellation } from "../domain/cancellation.ts";
 import { decodeEmbedding, encodeEmbedding } from "../domain/embedding.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { editObject, scanObject } from "../domain/json-text.ts";
 import type { TokenUsage } from "../domain/usage.ts";
 import { countTexts, type TextOrTokens } from "../domain/wire.ts";
+import { malformed, WholeBody } from "./answer-body.ts";
+import { endOf, firstByteOf, isFilledList, isText, parsedValueOf, scanAnswer, startOf } from "./answer-scan.ts";
 import { type DecodedRequest, type Dispatched, publicMessage } from "./dispatch.ts";
 import {
   deliveredBytes,
@@ -20,9 +21,10 @@ import {
 
 export interface Answer {
   /** What to send: the engine's own bytes, unless something had to change. */
-  body: Uint8Array | string;
-  text: string;
-  usage: TokenUsage;
+  readonly body: Uint8Array | string;
+  /** The same; made when it is asked for. */
+  readonly text: string;
+  readonly usage: TokenUsage;
 }
 
 /** What of an answer may be ours: the engine's own stands unless it gave none, or the id has to be unique here. */
@@ -34,8 +36,22 @@ export interface CompletionNames {
   ownId: boolean;
 }
 
-/** A batch of 2,048 long embeddings in JSON comes to about 80 MB. */
-const maxAnswerBytes = 128 * 1024 * 1024;
+class ReadAnswer implements Answer {
+  readonly body: Uint8Array | string;
+  readonly usage: TokenUsage;
+
+  constructor(body: Uint8Array | string, usage: TokenUsage) {
+    this.body = body;
+    this.usage = usage;
+  }
+
+  get text(): string {
+    return typeof this.body === "string" ? this.body : decodeUtf8(this.body);
+  }
+}
+
+const objectOf = { chat: "chat.completion", completion: "text_completion" } as const;
+const [quote, letterN] = [0x22, 0x6e];
 /** Some servers begin UTF-8 with it; JSON must not (RFC 8259, 8.1). */
 const byteOrderMark = [0xef, 0xbb, 0xbf];
 
@@ -43,13 +59,62 @@ const byteOrderMark = [0xef, 0xbb, 0xbf];
  * The engine's bytes, unless something must change: the model's public id, usage that was not reported, members that
  * every client expects, the encoding of embeddings. Throws `upstream_error` on anything that is not a usable answer.
  */
-export async function readAnswer(
+export function readAnswer(
   request: DecodedRequest,
   dispatched: Dispatched,
   names: CompletionNames,
   cancellation: Cancellation,
-): Promise<Answer> {
-  const bytes = await readBytes(dispatched, cancellation);
+): Answer | Promise<Answer> {
+  const bytes = new WholeBody(dispatched, cancellation).read();
+  if (!(bytes instanceof Promise)) return answerOf(bytes, request, dispatched, names);
+  return bytes.then((all) => answerOf(all, request, dispatched, names));
+}
+
+function answerOf(all: Uint8Array, request: DecodedRequest, dispatched: Dispatched, names: CompletionNames): Answer {
+  const bytes = all[0] === byteOrderMark[0] ? withoutMark(all) : all;
+  return plainAnswer(bytes, request, names) ?? parsedAnswer(bytes, request, dispatched, names);
+}
+
+/** The usual answer: nothing is to be changed but the name of the model. Undefined where there is more to it. */
+function plainAnswer(
+  bytes: Uint8Array,
+  { operation, model }: DecodedRequest,
+  names: CompletionNames,
+): Answer | undefined {
+  if (operation === "embedding" || names.ownId || !scanAnswer(bytes)) return undefined;
+  const error = firstByteOf("error");
+  if ((error !== 0 && error !== letterN) || !isFilledList("choices")) return undefined;
+  if (firstByteOf("id") !== quote || !isDigit(firstByteOf("created")) || !isText("object", objectOf[operation])) {
+    return undefined;
+  }
+  const said = parsedValueOf("usage");
+  const usage = reportedUsage(said);
+  if (!usage || !hasTotal(said)) return undefined;
+  if (isText("model", model)) return new ReadAnswer(bytes, usage);
+  const start = startOf("model");
+  return start === 0 ? undefined : new ReadAnswer(replaced(bytes, start, endOf("model"), JSON.stringify(model)), usage);
+}
+
+function replaced(bytes: Uint8Array, start: number, end: number, text: string): Uint8Array {
+  const rest = start + Buffer.byteLength(text);
+  const result = Buffer.allocUnsafe(rest + bytes.byteLength - end);
+  result.set(bytes.subarray(0, start));
+  result.write(text, start);
+  result.set(bytes.subarray(end), rest);
+  return result;
+}
+
+function isDigit(code: number): boolean {
+  return code >= 0x30 && code <= 0x39;
+}
+
+/** Whatever the answer is. */
+function parsedAnswer(
+  bytes: Uint8Array,
+  request: DecodedRequest,
+  dispatched: Dispatched,
+  names: CompletionNames,
+): Answer {
   const text = decodeUtf8(bytes);
   const body = parseObject(text);
   if (body["error"] !== undefined && body["error"] !== null) {
@@ -84,12 +149,10 @@ export async function readAnswer(
   } else {
     if (names.ownId || typeof body["id"] !== "string") edits["id"] = JSON.stringify(names.id);
     if (typeof body["created"] !== "number") edits["created"] = String(names.created);
-    const object = request.operation === "chat" ? "chat.completion" : "text_completion";
+    const object = objectOf[request.operation];
     if (body["object"] !== object) edits["object"] = JSON.stringify(object);
   }
-  if (Object.keys(edits).length === 0) return { body: bytes, text, usage };
-  const changed = edited(text, edits);
-  return { body: changed, text: changed, usage };
+  return new ReadAnswer(Object.keys(edits).length === 0 ? bytes : edited(text, edits), usage);
 }
 
 /**
@@ -150,20 +213,6 @@ function parseObject(text: string): Record<string, unknown> {
   throw malformed(`${text.length} characters that are no JSON object`);
 }
 
-async function readBytes(dispatched: Dispatched, cancellation: Cancellation): Promise<Uint8Array> {
-  try {
-    const { body } = dispatched.response;
-    const bytes = await readAll(body, maxAnswerBytes, cancellation, () => dispatched.firstByte());
-    return bytes[0] === byteOrderMark[0] ? withoutMark(bytes) : bytes;
-  } catch (error) {
-    if (error instanceof GatewayError || cancellation.cancelled) throw error;
-    if (error instanceof BodyTooLongError) throw malformed(error.message);
-    throw new GatewayError("upstream_error", "The model server broke off in the middle of the answer.", {
-      cause: error,
-    });
-  }
-}
-
 function withoutMark(bytes: Uint8Array): Uint8Array {
   return byteOrderMark.every((byte, i) => bytes[i] === byte) ? bytes.subarray(byteOrderMark.length) : bytes;
 }
@@ -172,8 +221,4 @@ function withoutMark(bytes: Uint8Array): Uint8Array {
 function decodeUtf8(bytes: Uint8Array): string {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return buffer.toString(isAscii(buffer) ? "latin1" : "utf8");
-}
-
-function malformed(detail: string): GatewayError {
-  return new GatewayError("upstream_error", "The model server sent an answer that cannot be read.", { detail });
 }

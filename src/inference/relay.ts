@@ -87,6 +87,10 @@ class Relay implements BodySink {
   }
 
   data(bytes: Uint8Array): void {
+    this.byteText(byteTextOf(bytes));
+  }
+
+  byteText(bytes: string): void {
     // What comes behind the end only has to leave the connection.
     if (this.#over) return;
     if (!this.#firstByteSeen) {
@@ -96,7 +100,7 @@ class Relay implements BodySink {
     let events = "";
     let done = false;
     try {
-      this.#reader.feed(byteTextOf(bytes));
+      this.#reader.feed(bytes);
       while (!done) {
         events += this.#chunks.takeAlike(this.#reader);
         const start = this.#reader.betweenEvents ? this.#reader.position : -1;
@@ -259,10 +263,7 @@ class Relay implements BodySink {
     else if (dispatched) this.#drain(dispatched);
     const recorded = options.onEnd(this.#chunks.observed, error);
     if (last === undefined) return;
-    const end = () => {
-      this.#client.write(last);
-      this.#client.end();
-    };
+    const end = () => this.#client.end(last);
     recorded.then(end, end);
   }
 

@@ -157,7 +157,8 @@ class OpenRequest implements Sender {
       const dispatched = await this.#dispatch();
       let answer: Answer | undefined;
       try {
-        answer = await readAnswer(this.#call.request, dispatched, this.#completion(), this.cancellation);
+        const read = readAnswer(this.#call.request, dispatched, this.#completion(), this.cancellation);
+        answer = read instanceof Promise ? await read : read;
       } finally {
         dispatched.done(answer === undefined && !this.#call.left.cancelled);
       }

@@ -10,6 +10,8 @@ const keptCapacity = 1024 * 1024;
 const lineOverhead = 256;
 const [newline, quote, comma, zero, opening, closing] = [0x0a, 0x22, 0x2c, 0x30, 0x5b, 0x5d];
 const [kindBegin, kindProgress, kindSettle] = [0x62, 0x70, 0x73];
+/** An id that is the same in JSON, as ours are. */
+const plainId = /^[\w-]+$/;
 const nothing = Buffer.from("null");
 const [no, yes] = [Buffer.from("false"), Buffer.from("true")];
 
@@ -72,7 +74,8 @@ export class SpoolEncoder {
 
   /** `textLength`: bytes of what is given to `#text` later. */
   #open(kind: number, requestId: string, textLength: number): void {
-    const id = JSON.stringify(requestId);
+    const isPlain = plainId.test(requestId);
+    const id = isPlain ? requestId : JSON.stringify(requestId);
     // At most three bytes of UTF-8 for each unit of UTF-16.
     this.#reserve(id.length * 3 + textLength + lineOverhead);
     const bytes = this.#bytes;
@@ -82,7 +85,14 @@ export class SpoolEncoder {
     bytes[at++] = kind;
     bytes[at++] = quote;
     bytes[at++] = comma;
-    this.#length = at + bytes.write(id, at);
+    if (isPlain) {
+      bytes[at++] = quote;
+      at += bytes.write(id, at, "latin1");
+      bytes[at++] = quote;
+    } else {
+      at += bytes.write(id, at);
+    }
+    this.#length = at;
   }
 
   #close(): void {

@@ -122,7 +122,8 @@ class CollectingClient implements ClientStream {
     return true;
   }
 
-  end(): void {
+  end(last = ""): void {
+    this.#bytes += last;
     this.#end();
   }
 

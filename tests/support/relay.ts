@@ -111,7 +111,8 @@ export class Client implements ClientStream {
     this.onDrain?.();
   }
 
-  end(): void {
+  end(last?: string): void {
+    if (last !== undefined) this.write(last);
     this.ended = true;
   }
 
