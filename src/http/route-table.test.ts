@@ -64,6 +64,9 @@ describe("the path of a target", () => {
     ["/?", "/"],
     ["http://host/v1/models?x", "/v1/models"],
     ["http://host", "/"],
+    ["http://host?/v1/models", "/"],
+    ["http://host#/v1/models", "/"],
+    ["http://host?x=http://b/v1/models", "/"],
     ["*", "/"],
     ["/a/../b", "/a/../b"],
   ])("%s is %s", (target, path) => {

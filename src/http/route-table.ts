@@ -75,9 +75,10 @@ export class RouteTable {
 export function pathOf(target: string): string {
   let start = 0;
   if (!target.startsWith("/")) {
-    const authority = target.indexOf("://");
-    start = authority < 0 ? -1 : target.indexOf("/", authority + 3);
-    if (start < 0) return "/";
+    // The authority ends at the first of these: a slash in the query behind it begins no path.
+    const behind = /^https?:\/\/[^/?#]*/i.exec(target)?.[0].length;
+    if (behind === undefined || target[behind] !== "/") return "/";
+    start = behind;
   }
   for (let i = start; i < target.length; i++) {
     const code = target.charCodeAt(i);
