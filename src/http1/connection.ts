@@ -125,12 +125,19 @@ export class Connection implements RequestConnection, ReplyConnection {
     if (!this.#request && !this.#ending && !this.#lingering) this.#socket.end();
   }
 
+  /** Ends it at once: breaks off what is under way, takes back nothing of what was answered. */
+  close(): void {
+    // A reset would make the kernels on both sides drop what they hold of an answer that counts as given.
+    if (this.#lingering && !this.#closed) this.#socket.end();
+    else this.destroy();
+  }
+
   /** Does what is due at `nowMs`. */
   checkDeadline(nowMs: number): void {
     if (nowMs < this.#deadlineMs) return;
     this.#deadlineMs = never;
     if (this.#lingering || this.#output.behind) {
-      this.destroy();
+      this.close();
     } else if (this.#body) {
       this.#body.fail("incomplete", "The body did not arrive in time.");
     } else if (this.#input.length > 0) {

@@ -226,6 +226,19 @@ describe("an answer", () => {
     expect(performance.now() - startedMs).toBeGreaterThan(30);
     expect(performance.now() - startedMs).toBeLessThan(500);
   });
+
+  test("that ended the connection arrives whole, also where the client takes it late", async () => {
+    const body = Buffer.alloc(1_500_000, "x");
+    await using it = startTestServer((_request, reply) => reply.send(200, {}, body), { ...patient, lingerMs: 60 });
+    const connection = await it.open();
+    connection.socket.pause();
+    await connection.write(get("/", ["Connection: close"]));
+    await until(() => it.requests.length === 1 && it.server.pendingRequests === 0, "the kernel has all of it");
+    await Bun.sleep(200);
+    connection.socket.resume();
+    const { answers } = await connection.ended();
+    expect(answers.map((answer) => answer.body.length)).toEqual([body.length]);
+  });
 });
 
 test("a client that stopped reading, and one that waits unread, use no CPU", async () => {

@@ -370,6 +370,24 @@ describe("the server", () => {
     expect(it.requests).toHaveLength(1);
   });
 
+  test("closes behind an answer that the client takes late: it arrives whole", async () => {
+    const replies: Reply[] = [];
+    await using it = startTestServer((_request: IncomingRequest, reply) => void replies.push(reply));
+    const connection = await it.open();
+    connection.socket.pause();
+    await connection.write(get("/"));
+    await until(() => replies.length === 1, "it came");
+    const stopping = it.server.stop();
+    const body = Buffer.alloc(1_500_000, "x");
+    replies[0]?.send(200, {}, body);
+    await stopping;
+    it.server.close();
+    await Bun.sleep(50);
+    connection.socket.resume();
+    const { answers } = await connection.ended();
+    expect(answers.map((answer) => answer.body.length)).toEqual([body.length]);
+  });
+
   test("closes by force: requests are cancelled, clients see their answers broken off", async () => {
     await using it = startTestServer((_request, reply) => void reply.stream(200, {}).write("begun"));
     const connection = await it.open();

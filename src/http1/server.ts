@@ -128,7 +128,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
 
   close(): void {
     void this.stop();
-    for (const connection of [...this.#connections]) connection.destroy();
+    for (const connection of [...this.#connections]) connection.close();
   }
 
   #accept(socket: Bun.Socket<Connection>): void {
