@@ -92,7 +92,10 @@ export class Connection implements RequestConnection, ReplyConnection {
     this.#deadlineMs = never;
     if (this.#ending) this.#linger();
     else if (this.#answered) this.#finish();
-    else this.#reply?.drained();
+    else {
+      if (this.#body?.awaited) this.#setBodyDeadline();
+      this.#reply?.drained();
+    }
   }
 
   /** The socket is closed, by whomever. */

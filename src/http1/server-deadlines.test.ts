@@ -125,6 +125,29 @@ describe("a body", () => {
     connection.socket.destroy();
   });
 
+  test("that stops is incomplete as well where the answer had begun, and the client fell behind with it", async () => {
+    const faults: string[] = [];
+    await using it = startTestServer(
+      (request, reply) => {
+        const stream = reply.stream(200, {});
+        while (stream.write("x".repeat(1_000_000)));
+        (request.readBody(100) as Promise<unknown>).catch((error: RequestBodyError) => {
+          faults.push(error.fault);
+          stream.end();
+        });
+      },
+      { ...patient, bodyIdleMs: 60 },
+    );
+    const connection = await it.open();
+    connection.socket.pause();
+    await connection.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc");
+    await until(() => it.requests.length === 1, "it came");
+    connection.socket.resume();
+    await until(() => faults.length === 1, "its time is over", 1_000);
+    expect(faults).toEqual(["incomplete"]);
+    connection.socket.destroy();
+  });
+
   test("that nobody has asked for yet has no deadline", async () => {
     let ask = () => {};
     await using it = startTestServer((request, reply) => (ask = () => echo(request, reply)), {
