@@ -198,7 +198,8 @@ export class Connection implements RequestConnection, ReplyConnection {
     const end = body.push(bytes, 0);
     if (body.complete) {
       this.#body = undefined;
-      this.#deadlineMs = never;
+      // Of what was sent to a client that falls behind, it is still due.
+      if (!this.#output.behind) this.#deadlineMs = never;
     } else if (body.awaited) {
       this.#setBodyDeadline();
     }

@@ -179,6 +179,19 @@ describe("an answer", () => {
     connection.socket.destroy();
   });
 
+  test("that the client does not take is cut off, also where the client goes on sending its body meanwhile", async () => {
+    await using it = startTestServer((_request, reply) => reply.send(200, {}, Buffer.alloc(30_000_000)), {
+      ...patient,
+      unsentMs: 150,
+    });
+    const connection = await it.open();
+    connection.socket.pause();
+    await connection.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc");
+    await until(() => it.requests.length === 1, "it came");
+    await connection.write("defghij");
+    await until(() => it.server.pendingRequests === 0, "it is cut off", 1_500);
+  });
+
   test("that the client takes slowly arrives whole", async () => {
     await using it = startTestServer((_request, reply) => reply.send(200, {}, Buffer.alloc(30_000_000)), {
       ...patient,
