@@ -361,6 +361,16 @@ describe("a connection is not used again", () => {
     expect(client.counts).toEqual({ connections: 0, free: 0, waiting: 0 });
   });
 
+  test("when it was unused for too long while the process was busy, and no timer could run", async () => {
+    const { upstream, client } = setup(answerOk, { unusedTimeoutMs: 50 });
+    await ask(client);
+    expect(client.counts.free).toBe(1);
+    Bun.sleepSync(100);
+    await ask(client);
+    expect(upstream.connections).toHaveLength(2);
+    await until(() => upstream.connections[0]?.closed === true, "it is closed");
+  });
+
   test("when its answer ended while it was paused", async () => {
     const { upstream, client } = setup(({ socket }) => {
       socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na");

@@ -144,10 +144,17 @@ export class Http1Client implements HttpClient, ConnectionOwner {
       return;
     }
     let connection = this.#free.pop();
-    while (connection && !connection.usable) connection = this.#free.pop();
+    while (connection && !this.#serves(connection)) connection = this.#free.pop();
     if (connection) connection.take(exchange);
     else if (this.#connections.size < this.#maxConnections) this.#connect(exchange);
     else this.#wait(exchange);
+  }
+
+  /** The sweeper may be late: where the process was busy or stood still, the server may have closed meanwhile. */
+  #serves(connection: ClientConnection): boolean {
+    if (connection.usable && connection.deadline > performance.now()) return true;
+    connection.shut();
+    return false;
   }
 
   #wait(exchange: ClientExchange): void {
