@@ -51,6 +51,11 @@ export class ConnectionInput {
     const end = findHeadEnd(bytes, start, this.#searchedBytes, this.#limits);
     if (end < 0) {
       this.#searchedBytes = bytes.length;
+      // What it was cut from may be many times as long, and is not to be held until the head ends.
+      if (bytes.buffer.byteLength > Math.max(2 * bytes.length, this.#limits.windowBytes)) {
+        this.#bytes = Buffer.allocUnsafeSlow(bytes.length);
+        bytes.copy(this.#bytes);
+      }
       return undefined;
     }
     this.#searchedBytes = 0;
