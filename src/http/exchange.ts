@@ -1,4 +1,5 @@
 // One request from its head to its answer: found in the table, authenticated, handled, answered, told in the log.
+import type { ClientStream } from "../domain/client-stream.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { LogFields } from "../domain/log.ts";
 import { keyOf, type Principal } from "../domain/principal.ts";
@@ -106,8 +107,18 @@ export class HttpExchange implements Exchange {
     const { status } = answer;
     this.#status = status;
     const headers = this.#headersWith(answer.headers);
-    if ("begin" in answer) answer.begin(this.#reply.stream(status, headers));
+    if ("begin" in answer) this.#begin(answer, this.#reply.stream(status, headers));
     else this.#reply.send(status, headers, answer.body);
+  }
+
+  #begin(answer: StreamedAnswer, client: ClientStream): void {
+    try {
+      answer.begin(client);
+    } catch (error) {
+      // Nobody else would end it: the client would wait, and the connection be held, for ever.
+      client.abort();
+      throw error;
+    }
   }
 
   #headersWith(own: Readonly<Record<string, string>>): Record<string, string> {
