@@ -81,8 +81,12 @@ export class LedgerJournal {
     if (turn === undefined) return;
     this.#turn = undefined;
     let failure: { cause: unknown } | undefined;
+    // Then its frame says nothing new either: else a request that is silent would be carried on from segment to segment.
+    const onlyCarried = turn.carriedBytes === this.#lines.length;
+    const bytesBefore = turn.segment.bytes;
     try {
       this.#append(this.#lines.take());
+      turn.segment.carriedBytes += onlyCarried ? turn.segment.bytes - bytesBefore : turn.carriedBytes;
     } catch (cause) {
       failure = { cause };
     }
@@ -139,7 +143,6 @@ export class LedgerJournal {
   }
 
   #written(turn: Turn): void {
-    turn.segment.carriedBytes += turn.carriedBytes;
     for (const entry of turn.carried) repin(entry, turn.segment);
     for (const { settled, segment } of turn.settled) {
       if (!settled) continue;

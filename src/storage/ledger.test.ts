@@ -853,3 +853,14 @@ describe.skipIf(smallDisk === undefined)("a full disk", () => {
     for (const entry of running) entry.settle(endOf());
   });
 });
+
+test("a request that runs on and says nothing is carried over once, and then the ledger rests", async () => {
+  const ledger = await open({ segmentAgeMs: 20, carryAfterMs: 0 });
+  const running = ledger.begin(beginOf("silent"));
+  await running.begun;
+  await Bun.sleep(100);
+  const files = readdirSync(directory);
+  await Bun.sleep(200);
+  expect(readdirSync(directory)).toEqual(files);
+  await running.settle(endOf());
+});
