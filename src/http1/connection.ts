@@ -24,12 +24,13 @@ export interface ConnectionServer {
 const never = Number.POSITIVE_INFINITY;
 
 export class Connection implements RequestConnection, ReplyConnection {
+  /** The client's address. Of one that has left already it is unknown, and empty. */
+  readonly peer: string;
   readonly #server: ConnectionServer;
   readonly #socket: Bun.Socket<Connection>;
   /** Received, and neither of the request at work nor of its body. */
   readonly #input: ConnectionInput;
   readonly #output: ConnectionOutput;
-  #peer: string | undefined;
   #request: ConnectionRequest | undefined;
   #reply: OutgoingReply | undefined;
   /** The body of the request at work, while it is not complete. */
@@ -50,14 +51,11 @@ export class Connection implements RequestConnection, ReplyConnection {
   constructor(server: ConnectionServer, socket: Bun.Socket<Connection>) {
     this.#server = server;
     this.#socket = socket;
+    // Now, as a connection that the client resets has none any more, while what came before that is still to be read.
+    this.peer = socket.remoteAddress ?? "";
     this.#input = new ConnectionInput(server.limits);
     this.#output = new ConnectionOutput(socket);
     this.#deadlineMs = performance.now() + server.limits.idleMs;
-  }
-
-  get peer(): string {
-    if (this.#peer === undefined) this.#peer = this.#closed ? "" : this.#socket.remoteAddress;
-    return this.#peer;
   }
 
   get closesAfterAnswer(): boolean {

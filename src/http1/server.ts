@@ -136,7 +136,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
     socket.data = connection;
     const { size } = this.#connections;
     const limit = this.limits.connections;
-    if (this.#stopping || size >= limit + Math.min(maxRefused, limit)) {
+    if (this.#stopping || connection.peer === "" || size >= limit + Math.min(maxRefused, limit)) {
       connection.destroy();
       return;
     }

@@ -228,3 +228,15 @@ longTest(
   },
   150_000,
 );
+
+test("a client that resets its connection at once, its request just sent, is no fault of the gateway", async () => {
+  const body = JSON.stringify(chat);
+  for (let i = 0; i < 60; i++) {
+    const connection = await openRaw(server.url);
+    void connection.write(uploadHead(body.length) + body).catch(() => {});
+    connection.socket.resetAndDestroy();
+    if (i % 3 === 0) await Bun.sleep(1);
+  }
+  await Bun.sleep(100);
+  expect(server.logged("connection_failed")).toEqual([]);
+});
