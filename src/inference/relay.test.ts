@@ -65,6 +65,16 @@ describe("passing on", () => {
     expect(source.ends).toEqual([false]);
   });
 
+  test("the usage of such an answer that tells none is estimated, and booked as that", async () => {
+    const source = new Source("application/json");
+    const { ends } = start(source.dispatched);
+    const message = { role: "assistant", content: "Grüße" };
+    source.send(JSON.stringify({ id: "c", choices: [{ index: 0, message, finish_reason: "stop" }] }));
+    source.end();
+    await settled();
+    expect(ends[0]?.observed.reported).toMatchObject({ completionTokens: 2, estimated: true });
+  });
+
   test("an error with status 200 is an error event", async () => {
     const source = new Source("application/json");
     const { client, ends } = start(source.dispatched);

@@ -14,6 +14,12 @@ describe("reported usage", () => {
     expect(reportedUsage({ prompt_tokens: 7, completion_tokens: null })?.completionTokens).toBe(0);
   });
 
+  test("what says that it is estimated is", () => {
+    const usage = { prompt_tokens: 7, completion_tokens: 2, total_tokens: 9, estimated: true };
+    expect(reportedUsage(usage)?.estimated).toBe(true);
+    expect(reportedUsage({ ...usage, estimated: "yes" })?.estimated).toBe(false);
+  });
+
   test("anything else is no usage", () => {
     const wrong: unknown[] = [
       undefined,

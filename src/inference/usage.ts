@@ -13,10 +13,11 @@ const longestTokenBytes = 12;
 /** The usage object of a response or chunk, or undefined where it is absent or not whole numbers. */
 export function reportedUsage(value: unknown): TokenUsage | undefined {
   if (typeof value !== "object" || value === null) return undefined;
-  const { prompt_tokens, completion_tokens } = value as Record<string, unknown>;
+  const { prompt_tokens, completion_tokens, estimated } = value as Record<string, unknown>;
   const completionTokens = completion_tokens ?? 0;
   if (!isCount(prompt_tokens) || !isCount(completionTokens)) return undefined;
-  return { promptTokens: prompt_tokens, completionTokens, estimated: false };
+  // Said by ourselves of a whole answer that becomes a stream, or by another Headrace behind this one.
+  return { promptTokens: prompt_tokens, completionTokens, estimated: estimated === true };
 }
 
 /** A reported usage object with its sum, which some servers leave out; its other members stay. */
