@@ -141,6 +141,16 @@ test("an answer above ten million characters is not kept, which is said", () => 
   expect(lost).toEqual(["acct_1 too_large", "acct_1 too_large", "acct_1 empty"]);
 });
 
+test("an answer that no completion can be made of is not kept, and breaks nothing", () => {
+  const { stored, lost, record } = setUp();
+  const recorder = record({ store: true });
+  for (const index of [{ toString: 1, valueOf: 1 }, 0]) {
+    recorder?.add(`data: ${JSON.stringify({ id: "c", choices: [{ index, delta: { content: "x" } }] })}\n\n`);
+  }
+  recorder?.keep(createdAt, usage);
+  expect([stored, lost]).toEqual([[], ["acct_1 unreadable"]]);
+});
+
 test("metadata beyond the limits is refused before anything is sent, naming the field", () => {
   const { record } = setUp();
   const many = Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`k${i}`, "v"]));

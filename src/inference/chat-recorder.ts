@@ -103,7 +103,13 @@ export class ChatRecorder {
 
   #completion(usage: TokenUsage): Record<string, unknown> | undefined {
     if (this.#lost) return undefined;
-    return this.#whole === undefined ? this.#chunks?.completion(usage) : JSON.parse(this.#whole);
+    try {
+      return this.#whole === undefined ? this.#chunks?.completion(usage) : JSON.parse(this.#whole);
+    } catch {
+      // What an engine says must not keep the request from being logged.
+      this.#loseTo("unreadable");
+      return undefined;
+    }
   }
 
   #loseTo(reason: "too_large" | "unreadable"): void {
