@@ -33,7 +33,8 @@ export function defaultLimits(): Http1Limits {
     requestLineBytes: 16 * 1024,
     windowBytes: 64 * 1024,
     headMs: 12_000,
-    idleMs: 30_000,
+    // Longer than load balancers keep theirs, mostly 60 s: who closes first must not be the one who is asked next.
+    idleMs: 75_000,
     bodyIdleMs: 30_000,
     unsentMs: 60_000,
     // Long enough for clients that send all of a body before they read, where it is no more than these bytes.
