@@ -1,7 +1,7 @@
 // Bodies of requests over real sockets: what is read, what is not, and how they end early.
 import { describe, expect, test } from "bun:test";
 import { type IncomingRequest, type Reply, RequestBodyError } from "./message.ts";
-import { echo, get, post, startTestServer, until } from "./server-fixture.ts";
+import { echo, get, post, startTestServer, until } from "./testing/server-fixture.ts";
 
 const upload = (length: number, lines: readonly string[] = []) =>
   `${["POST /up HTTP/1.1", "Host: x", `Content-Length: ${length}`, ...lines].join("\r\n")}\r\n\r\n`;

@@ -1,8 +1,8 @@
 // What a connection holds between its requests.
 import { expect, test } from "bun:test";
 import { ConnectionInput } from "./connection-input.ts";
-import { get } from "./server-fixture.ts";
 import { defaultLimits } from "./server-limits.ts";
+import { get } from "./testing/server-fixture.ts";
 
 test("the beginning of a head holds no more than itself of the requests that came with it", () => {
   const limits = defaultLimits();

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import type { ClientStream } from "../domain/client-stream.ts";
 import type { HeaderFields, Reply } from "./message.ts";
-import { get, startTestServer, type TestHttp1Server, until } from "./server-fixture.ts";
+import { get, startTestServer, type TestHttp1Server, until } from "./testing/server-fixture.ts";
 
 async function textOf(it: TestHttp1Server, request: string): Promise<string> {
   const connection = await it.open();

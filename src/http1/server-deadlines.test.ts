@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import type { ClientStream } from "../domain/client-stream.ts";
 import type { RequestBodyError } from "./message.ts";
-import { echo, get, startTestServer, until } from "./server-fixture.ts";
+import { echo, get, startTestServer, until } from "./testing/server-fixture.ts";
 
 const long = 60_000;
 const patient = { headMs: long, idleMs: long, bodyIdleMs: long, unsentMs: long };

@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import type { ClientStream } from "../domain/client-stream.ts";
 import type { IncomingRequest, Reply } from "./message.ts";
 import { startHttp1Server } from "./server.ts";
-import { echo, get, post, startTestServer, until } from "./server-fixture.ts";
+import { echo, get, post, startTestServer, until } from "./testing/server-fixture.ts";
 
 describe("a connection", () => {
   test("serves one request after another", async () => {
