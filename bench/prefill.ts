@@ -45,6 +45,10 @@ function rowOf(
   const id = `key_${Bun.randomUUIDv7()}`;
   return keyToRow({
     id,
+    kind: "key",
+    personId: null,
+    appId: null,
+    role: null,
     limitId: id,
     accountId,
     digest,

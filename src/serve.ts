@@ -19,6 +19,7 @@ import { Capacity } from "./inference/capacity.ts";
 import { Catalog } from "./inference/catalog.ts";
 import { Router } from "./inference/route.ts";
 import { Stopping } from "./inference/stopping.ts";
+import { openPeople } from "./people.ts";
 import { ensureFirstKey, type FirstKey } from "./policy/first-key.ts";
 import { keyDigest } from "./policy/key-digest.ts";
 import { readCredentials, useCredentialsOf, writeCredentials } from "./storage/credentials-file.ts";
@@ -112,6 +113,7 @@ async function compose(
     opened: (close) => opened.push(close),
   });
   const { keys, accounts, pepper } = governance;
+  const people = openPeople({ db, config, clock, governance });
 
   const catalog = new Catalog({ log, clock });
   const engine = await createBuiltInEngine(config, log, () => void catalog.refresh());
@@ -162,6 +164,7 @@ async function compose(
     port: config.port,
     routes,
     authenticator: governance.authenticator,
+    sessions: people.sessionPrincipals,
     trustedProxies: trustedProxies(config.trustedProxies),
     corsOrigins: () => sources.config.cors.origins,
     log,

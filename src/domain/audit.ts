@@ -1,7 +1,10 @@
 // The audit log: who changed which credential or account, when and from where; never a secret.
 
-/** `key`: an API key or a token made from it; `operator`: whoever has the data directory; `system`: the server itself. */
-export type AuditActor = { type: "key"; id: string } | { type: "operator" } | { type: "system" };
+/**
+ * `key`: an API key or a token made from it; `person`: somebody signed in; `app`: an OAuth client; `operator`: whoever has
+ * the data directory; `system`: the server itself; `anonymous`: nobody who could be told, as at a failed sign-in.
+ */
+export type AuditActor = { type: "key" | "person" | "app"; id: string } | { type: "operator" | "system" | "anonymous" };
 
 export const auditActions = [
   "key.created",
@@ -16,6 +19,33 @@ export const auditActions = [
   "tier.deleted",
   "signing_key.created",
   "signing_key.retired",
+  "person.created",
+  "person.updated",
+  "person.deleted",
+  "member.added",
+  "member.updated",
+  "member.removed",
+  "invitation.created",
+  "invitation.deleted",
+  "setup_link.created",
+  "password_reset.created",
+  "password.changed",
+  "session.started",
+  "session.ended",
+  "sign_in.failed",
+  "passkey.added",
+  "passkey.removed",
+  "identity.linked",
+  "app.created",
+  "app.updated",
+  "app.secret_rotated",
+  "app.deleted",
+  "grant.created",
+  "grant.refreshed",
+  "grant.replayed",
+  "grant.revoked",
+  "device.denied",
+  "device.approved",
 ] as const;
 export type AuditAction = (typeof auditActions)[number];
 

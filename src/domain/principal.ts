@@ -3,6 +3,7 @@ import type { Account, QuotaAmounts } from "./account.ts";
 import type { Environment } from "./api-key.ts";
 import type { AuditEvent } from "./audit.ts";
 import type { LimitSet } from "./limits.ts";
+import type { Person, Role } from "./person.ts";
 import type { Scope } from "./scope.ts";
 
 export interface Principal {
@@ -14,15 +15,40 @@ export interface Principal {
   scopes: ReadonlySet<Scope>;
   /** Unix seconds; only of an access token: what it makes must not outlive it. */
   tokenExpiresAt?: number;
-  /** The OAuth app that acts for the account; null for keys and their tokens. */
+  /** The third-party app that acts for the account; null for keys, their tokens, and people. */
   appId: string | null;
+  /** Who is signed in, at a browser or with `headrace login`; not for keys and third-party apps. */
+  person?: SignedInPerson;
   /** Everything that a request of this principal counts against. */
   limits: LimitSet;
 }
 
-/** An API key as stored: never the secret, only its digest. Times in Unix seconds. */
+export interface SignedInPerson extends Pick<Person, "id" | "isOperator"> {
+  /** In the account of the principal. */
+  role: Role;
+  /** The browser session; null for `headrace login`. */
+  sessionId: string | null;
+}
+
+/**
+ * `key`: an API key; `membership`: a person as a member of an account; `grant`: an app that a person allowed. Only keys have
+ * a secret; all of them bound what comes behind them in the same way.
+ */
+export type CredentialKind = "key" | "membership" | "grant";
+
+/**
+ * An API key as stored: never the secret, only its digest. Times in Unix seconds. Memberships and grants are records of the
+ * same form: one cache, one chain, one way to end.
+ */
 export interface ApiKeyRecord extends QuotaAmounts {
   id: string;
+  kind: CredentialKind;
+  /** Of a membership or grant, whose it is; of a key, the member whose own it is. Null: the account's. */
+  personId: string | null;
+  /** Of a grant alone. */
+  appId: string | null;
+  /** Of a membership alone. */
+  role: Role | null;
   accountId: string;
   name: string;
   environment: Environment;
@@ -31,7 +57,7 @@ export interface ApiKeyRecord extends QuotaAmounts {
   prefix: string;
   last4: string;
   scopes: readonly Scope[];
-  /** Id of the key that made it, an operator's included; null for the first key and those made at the console. */
+  /** Id of the key or person that made it, an operator's included; null for the first key and those made at the console. */
   createdBy: string | null;
   /** The key whose authority bounds this one's and with which it dies; null for none. Same account and environment. */
   parentId: string | null;
@@ -82,9 +108,9 @@ export interface KeyStore {
   findChainById(id: string): Promise<KeyChain | undefined>;
   /** The oldest key of an environment that no key made and no operator's is, or what it was rotated into. */
   firstKey(environment: Environment): Promise<ApiKeyRecord | undefined>;
-  /** Of one account and environment, newest first; those after the key `after`. */
+  /** API keys of one account and environment, of one member where named, newest first; those after the key `after`. */
   listKeys(
-    filter: { accountId: string; environment: Environment },
+    filter: { accountId: string; environment: Environment; personId?: string },
     page: { after: string | undefined; limit: number },
   ): Promise<ApiKeyRecord[]>;
   insertKey(key: ApiKeyRecord, event: AuditEvent): Promise<void>;
@@ -112,6 +138,21 @@ export interface KeyStore {
 /** The key that was presented. */
 export function keyOf(principal: Principal): ApiKeyRecord {
   return principal.keys[0];
+}
+
+/** Who acts, as the audit log and `created_by` name them. */
+export function actorOf({ person, appId, keys }: Principal): { type: "key" | "person" | "app"; id: string } {
+  if (person) return { type: "person", id: person.id };
+  return appId === null ? { type: "key", id: keys[0].id } : { type: "app", id: appId };
+}
+
+/**
+ * The member whose own keys, apps and chats are all that the principal sees and manages; null for the account's. That of
+ * owners and admins who are signed in, and of the account's own keys, is the account's.
+ */
+export function ownOnly({ person, keys }: Principal): string | null {
+  if (person) return person.role === "member" ? person.id : null;
+  return keys[0].personId;
 }
 
 export function keyStatus(

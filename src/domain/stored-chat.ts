@@ -9,6 +9,8 @@ export interface StoredChat {
   keyId: string;
   /** The app that stored it; null for keys. */
   appId: string | null;
+  /** The member whose own it is; null: the account's. */
+  personId: string | null;
   model: string;
   /** Unix seconds. */
   createdAt: number;
@@ -25,11 +27,14 @@ export interface NewChat extends StoredChat {
   messages: readonly unknown[];
 }
 
-/** Whose chats may be seen: an app sees only what it stored. */
+/** Whose chats may be seen: an app sees only what it stored, a member only what is theirs. */
 export interface ChatOwner {
   accountId: string;
   environment: Environment;
+  /** null: whichever app stored them. */
   appId: string | null;
+  /** null: whoever's they are. */
+  personId: string | null;
 }
 
 export interface ChatFilter {

@@ -34,9 +34,9 @@ const eventShape = z
     at: unixSeconds,
     action: z.enum(auditActions),
     actor: z
-      .object({ type: z.enum(["key", "operator", "system"]), id: z.string().optional() })
+      .object({ type: z.enum(["key", "person", "app", "operator", "system", "anonymous"]), id: z.string().optional() })
       .describe(
-        "`key`: the API key with this id, or a token made from it; `operator`: whoever has the data directory; `system`: the server itself.",
+        "`key`: the API key with this id, or a token made from it; `person`: somebody signed in; `app`: an OAuth client; `operator`: whoever has the data directory; `system`: the server itself; `anonymous`: nobody known, as at a failed sign-in.",
       ),
     account_id: z.string().nullable().describe("The account that it concerns; null: none, or not known."),
     target_id: z.string().nullable().describe("What was changed: the id of a key, account or signing key, or a tier."),

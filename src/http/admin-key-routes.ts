@@ -74,7 +74,6 @@ async function create(exchange: Exchange, principal: Principal, deps: AdminKeyDe
   const context = { pepper: deps.pepper, origin: originOf(exchange, deps) };
   const { record, key, event } = createKeyAsOperator(principal, request, { accountId, environment }, context);
   await deps.keys.insertKey(record, event);
-  deps.changed();
   return Response.json({ ...toWire(record, [], event.at), key }, { headers: noStore });
 }
 

@@ -11,7 +11,7 @@ import {
 } from "../domain/chat-list.ts";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
-import type { Principal } from "../domain/principal.ts";
+import { ownOnly, type Principal } from "../domain/principal.ts";
 import type { ChatOwner, ChatStore, ChatWriter, StoredChat } from "../domain/stored-chat.ts";
 import { type BodyLimits, readJsonBody } from "./body.ts";
 import { listOf, pageOf, pageQuery } from "./list.ts";
@@ -173,8 +173,9 @@ function idOf({ params }: Exchange): string {
   return params["id"] ?? "";
 }
 
-function ownerOf({ account, environment, appId }: Principal): ChatOwner {
-  return { accountId: account.id, environment, appId };
+function ownerOf(principal: Principal): ChatOwner {
+  const { account, environment, appId } = principal;
+  return { accountId: account.id, environment, appId, personId: ownOnly(principal) };
 }
 
 /** The same answer for one that never was, that is gone, and that is somebody else's. */

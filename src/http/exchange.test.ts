@@ -4,6 +4,7 @@ import { expect, test } from "bun:test";
 import { BlockList } from "node:net";
 import { rawUntilClosed } from "../../tests/hostile/raw-client.ts";
 import { manualClock } from "../../tests/support/manual-clock.ts";
+import { noSessions } from "../../tests/support/principal.ts";
 import type { Log } from "../domain/log.ts";
 import type { Authenticator } from "../policy/authenticate.ts";
 import type { PublicRoute } from "./route.ts";
@@ -27,6 +28,7 @@ test("a stream that fails as it begins is broken off, and holds no connection", 
     port: 0,
     routes: [route],
     authenticator: {} as Authenticator,
+    sessions: noSessions,
     trustedProxies: new BlockList(),
     corsOrigins: () => [],
     log: { info() {}, warn() {}, error() {} } as unknown as Log,

@@ -8,7 +8,16 @@ import { requireScope } from "../policy/authorize.ts";
 import { clientAddress, isLocalRequest } from "./client-address.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { errorAnswer, toGatewayError } from "./errors.ts";
-import type { Answer, Exchange, PlainAnswer, Route, StreamedAnswer } from "./route.ts";
+import { errorPage } from "./pages/error-page.ts";
+import type {
+  Answer,
+  Exchange,
+  PersonPrincipal,
+  PersonRoute,
+  PlainAnswer,
+  ScopedRoute,
+  StreamedAnswer,
+} from "./route.ts";
 import { type FoundRoute, pathOf, type RouteTable } from "./route-table.ts";
 import type { HttpServerOptions } from "./server.ts";
 
@@ -79,21 +88,28 @@ export class HttpExchange implements Exchange {
   #handle(): Answer | Promise<Answer> {
     const route = this.#found?.route;
     if (!route) throw unrouted(this.req, this.#table);
-    if (route.access === "public") return route.handle(this);
+    if (route.access === "public" || route.access === "page") return route.handle(this);
+    const principal = this.#authenticate();
+    if (!(principal instanceof Promise)) return this.#authenticated(route, principal);
+    return principal.then((found) => this.#authenticated(route, found));
+  }
+
+  #authenticate(): Principal | Promise<Principal> {
     const { req } = this;
-    const principal = this.#options.authenticator.authenticate({
+    const { authenticator, sessions } = this.#options;
+    if (sessions.applies(req)) return sessions.find(this);
+    return authenticator.authenticate({
       authorization: req.headers.get("authorization"),
       apiKey: req.headers.get("x-api-key"),
       clientAddress: this.clientAddress,
       requestId: this.requestId,
       isLocal: () => isLocalRequest(req),
     });
-    if (!(principal instanceof Promise)) return this.#authenticated(route, principal);
-    return principal.then((found) => this.#authenticated(route, found));
   }
 
-  #authenticated(route: Exclude<Route, { access: "public" }>, principal: Principal): Answer | Promise<Answer> {
+  #authenticated(route: ScopedRoute | PersonRoute, principal: Principal): Answer | Promise<Answer> {
     this.#fields["key"] = keyOf(principal).id;
+    if (route.access === "person") return route.handle(this, requirePerson(principal));
     requireScope(principal, route.access);
     return route.handle(this, principal);
   }
@@ -124,7 +140,8 @@ export class HttpExchange implements Exchange {
   #headersWith(own: Readonly<Record<string, string>>): Record<string, string> {
     const headers = this.answerHeaders;
     for (const name in own) headers[name] ??= own[name] ?? "";
-    if (this.#found && this.#found.route.access !== "public") {
+    const access = this.#found?.route.access;
+    if (access !== undefined && access !== "public" && access !== "page") {
       // What one credential may see is not for others, also where it came in a header that caches do not know.
       headers["cache-control"] ??= "no-store";
       headers["openai-processing-ms"] = String(Math.round(this.#options.clock.monotonicMs() - this.#startedMs));
@@ -133,13 +150,15 @@ export class HttpExchange implements Exchange {
   }
 
   #fail(error: GatewayError): void {
-    const { status, headers, body } = errorAnswer(error);
+    const access = this.#found?.route.access;
+    let { status, headers, body } = errorAnswer(error);
+    if (access === "page") ({ headers, body } = errorPage(error, status, this.requestId));
     this.#status = status;
     if (error.code === "method_not_allowed") {
       this.answerHeaders["allow"] = this.#table.allowed(pathOf(this.req.target)).join(", ");
     }
     Object.assign(this.answerHeaders, headers);
-    if (this.#found && this.#found.route.access !== "public") this.answerHeaders["cache-control"] ??= "no-store";
+    if (access !== undefined && access !== "public") this.answerHeaders["cache-control"] ??= "no-store";
     if (!this.#reply.begun) this.#reply.send(status, this.answerHeaders, body);
     if (!this.#deferred) this.#write(error);
   }
@@ -155,6 +174,15 @@ export class HttpExchange implements Exchange {
     if (error?.code === "internal_error") this.#options.log.error("request", fields);
     else this.#options.log.info("request", fields);
   }
+}
+
+function requirePerson(principal: Principal): PersonPrincipal {
+  const { person } = principal;
+  if (person) return { ...principal, person };
+  throw new GatewayError(
+    "permission_denied",
+    "This is for people, not for keys and apps: sign in at a browser, or with `headrace login`.",
+  );
 }
 
 function unrouted(req: IncomingRequest, table: RouteTable): GatewayError {

@@ -12,7 +12,7 @@ import {
   rotateKeyRequest,
   updateKeyRequest,
 } from "../domain/key-wire.ts";
-import type { ApiKeyRecord, KeyChain, KeyStore, Principal } from "../domain/principal.ts";
+import { type ApiKeyRecord, type KeyChain, type KeyStore, ownOnly, type Principal } from "../domain/principal.ts";
 import type { Origin } from "../policy/audit.ts";
 import { requireKeyManager } from "../policy/delegation.ts";
 import {
@@ -39,7 +39,7 @@ export interface KeyRouteDeps {
   clock: Clock;
   /** Read for every request: a reload may change them. */
   limits(): BodyLimits;
-  /** Called after each committed change, so that whoever remembers keys forgets them. */
+  /** Called after each committed change of what is there already, so that whoever remembers keys forgets them. */
   changed(): void;
 }
 
@@ -96,7 +96,6 @@ async function create(exchange: Exchange, principal: Principal, deps: KeyRouteDe
   const { record, key, event } = createKey(principal, request, { pepper, origin: originOf(exchange, deps) });
   await deps.throttle.require("change", principal);
   await deps.keys.insertKey(record, event);
-  deps.changed();
   return Response.json({ ...toWire(record, principal.keys, event.at), key }, { headers: noStore });
 }
 
@@ -114,7 +113,7 @@ async function requirePlace(
 const listDoc: Omit<RouteDoc, "tag"> = {
   operationId: "listKeys",
   summary: "List the API keys of this account and environment",
-  description: "Newest first, ended ones included.",
+  description: "Newest first, ended ones included. A member, and a member's key, sees the member's own.",
   query: keyQuery,
   response: { description: "One page of keys.", json: keyList },
   errors: ["invalid_request"],
@@ -122,7 +121,12 @@ const listDoc: Omit<RouteDoc, "tag"> = {
 
 async function list({ req }: Exchange, principal: Principal, { keys, clock }: KeyRouteDeps): Promise<Response> {
   const { limit, after } = readQuery(keyQuery, req.target);
-  const place = { accountId: principal.account.id, environment: principal.environment };
+  const own = ownOnly(principal);
+  const place = {
+    accountId: principal.account.id,
+    environment: principal.environment,
+    ...(own === null ? {} : { personId: own }),
+  };
   if (after !== undefined) await requirePlace(after, place, keys);
   const records = await keys.listKeys(place, { after, limit: limit + 1 });
   const makers = new Map<string, readonly ApiKeyRecord[]>();

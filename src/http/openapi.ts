@@ -3,7 +3,7 @@ import { z } from "zod";
 import { type ErrorCode, errorCodes } from "../domain/errors.ts";
 import { scopeMeanings } from "../domain/scope.ts";
 import { errorTable } from "./errors.ts";
-import type { Route, RouteDoc } from "./route.ts";
+import type { ApiRoute, Route, RouteDoc } from "./route.ts";
 
 type Json = Record<string, unknown>;
 
@@ -42,7 +42,8 @@ const errorSchema = {
   },
 };
 
-export function openApiDocument(routes: readonly Route[], version: string): OpenApiDocument {
+export function openApiDocument(all: readonly Route[], version: string): OpenApiDocument {
+  const routes = all.filter((route) => route.access !== "page");
   const schemas: Record<string, Json> = { Error: errorSchema };
   const paths: OpenApiDocument["paths"] = {};
   for (const route of routes) {
@@ -70,18 +71,19 @@ export function openApiDocument(routes: readonly Route[], version: string): Open
 }
 
 /** `/v1/models/*` reads `/v1/models/{model}` in the document. */
-function documentedPath(route: Route): string {
+function documentedPath(route: ApiRoute): string {
   const rest = route.doc.parameters?.at(-1)?.name ?? "rest";
   return route.path.replace(/\*$/, `{${rest}}`).replace(/:(\w+)/g, "{$1}");
 }
 
-function operation(route: Route, schemas: Record<string, Json>): OpenApiOperation {
+function operation(route: ApiRoute, schemas: Record<string, Json>): OpenApiOperation {
   const { doc, access } = route;
   const scoped = access !== "public";
-  const scopeText = scoped ? `Needs the scope \`${access}\`: ${scopeMeanings[access]}` : "";
-  const description = [doc.description, scopeText].filter(Boolean).join("\n\n");
+  const description = [doc.description, accessText(access)].filter(Boolean).join("\n\n");
   const codes: ErrorCode[] = [
-    ...(scoped ? (["invalid_api_key", "insufficient_scope"] as const) : []),
+    ...(scoped ? (["invalid_api_key"] as const) : []),
+    ...(scoped && access !== "person" ? (["insufficient_scope"] as const) : []),
+    ...(access === "person" ? (["permission_denied"] as const) : []),
     ...(doc.errors ?? []),
   ];
   codes.push("internal_error");
@@ -113,6 +115,12 @@ function operation(route: Route, schemas: Record<string, Json>): OpenApiOperatio
       ...errorResponses(codes),
     },
   };
+}
+
+function accessText(access: ApiRoute["access"]): string {
+  if (access === "public") return "";
+  if (access === "person") return "For people: with a session of this server's pages, or a token of `headrace login`.";
+  return `Needs the scope \`${access}\`: ${scopeMeanings[access]}`;
 }
 
 function pathParameters({ parameters = [] }: RouteDoc): Json[] {

@@ -3,7 +3,7 @@ import type { z } from "zod";
 import type { ClientStream } from "../domain/client-stream.ts";
 import type { ErrorCode, GatewayError } from "../domain/errors.ts";
 import type { LogFields } from "../domain/log.ts";
-import type { Principal } from "../domain/principal.ts";
+import type { Principal, SignedInPerson } from "../domain/principal.ts";
 import type { Scope } from "../domain/scope.ts";
 import type { HeaderFields, IncomingRequest } from "../http1/message.ts";
 
@@ -45,7 +45,18 @@ export interface RouteDoc {
   operationId: string;
   summary: string;
   description?: string;
-  tag: "Inference" | "Stored chats" | "Models" | "Usage" | "Keys" | "Tokens" | "Administration" | "Service";
+  tag:
+    | "Inference"
+    | "Stored chats"
+    | "Models"
+    | "Usage"
+    | "Keys"
+    | "Tokens"
+    | "Apps"
+    | "People"
+    | "OAuth"
+    | "Administration"
+    | "Service";
   parameters?: readonly { name: string; in: "path"; description: string }[];
   /** Members are text, as in a URL; `http/query.ts` reads them. */
   query?: z.ZodObject;
@@ -76,5 +87,26 @@ export interface ScopedRoute extends RouteBase {
   handle(exchange: Exchange, principal: Principal): Answer | Promise<Answer>;
 }
 
-/** Deny by default: a route without a scope has to say `public`. */
-export type Route = PublicRoute | ScopedRoute;
+/** For a person, signed in at a browser or with `headrace login`, whatever the scopes: what is the person's own. */
+export interface PersonRoute extends RouteBase {
+  access: "person";
+  handle(exchange: Exchange, principal: PersonPrincipal): Answer | Promise<Answer>;
+}
+
+export type PersonPrincipal = Principal & { person: SignedInPerson };
+
+/** Deny by default: a route without a scope has to say `public`, or whom it is for. */
+export type ApiRoute = PublicRoute | ScopedRoute | PersonRoute;
+
+/**
+ * A page for people, public: it finds out itself who is signed in. What it throws becomes an error page. Not part of the
+ * described API.
+ */
+export interface PageRoute {
+  method: "GET" | "POST";
+  path: string;
+  access: "page";
+  handle(exchange: Exchange): Answer | Promise<Answer>;
+}
+
+export type Route = ApiRoute | PageRoute;

@@ -10,6 +10,7 @@ import { errorAnswer } from "./errors.ts";
 import { HttpExchange } from "./exchange.ts";
 import type { Route } from "./route.ts";
 import { RouteTable } from "./route-table.ts";
+import type { SessionPrincipals } from "./session-principal.ts";
 
 export interface HttpServerOptions {
   hostname: string;
@@ -17,6 +18,8 @@ export interface HttpServerOptions {
   port: number;
   routes: readonly Route[];
   authenticator: Authenticator;
+  /** People at browsers. */
+  sessions: Pick<SessionPrincipals, "applies" | "find">;
   trustedProxies: BlockList;
   /** Allowed origins; read for every request, as a reload may change them. */
   corsOrigins(): readonly string[];

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { createRemoteJWKSet, jwtVerify } from "jose";
 import { audience, type Credentials, issuer, openCredentials, testEvent } from "../../tests/support/credentials.ts";
+import { noSessions } from "../../tests/support/principal.ts";
 import { generateApiKey } from "../domain/api-key.ts";
 import { trustedProxies } from "./client-address.ts";
 import { startHttpServer } from "./server.ts";
@@ -20,6 +21,7 @@ beforeEach(async () => {
   server = startHttpServer({
     ...{ hostname: "127.0.0.1", port: 0, authenticator, log, clock },
     routes: tokenRoutes({ authenticator, tokens, signingKeys, throttle, clock }),
+    sessions: noSessions,
     trustedProxies: trustedProxies(["127.0.0.0/8"]),
     corsOrigins: () => [],
   });

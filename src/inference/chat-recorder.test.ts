@@ -92,6 +92,7 @@ test("a whole answer is kept as it is, with the request's messages and parameter
       environment: "test",
       keyId: "key_1",
       appId: "app_1",
+      personId: null,
       model: "m",
       createdAt,
       expiresAt: createdAt + 7 * 86_400,

@@ -90,6 +90,7 @@ export class ChatRecorder {
       environment,
       keyId: keyOf(this.#principal).id,
       appId,
+      personId: keyOf(this.#principal).personId,
       model: this.#request.model,
       createdAt,
       expiresAt: createdAt + this.#writer.retentionDays * secondsPerDay,

@@ -3,7 +3,7 @@ import { type Environment, environments } from "../domain/api-key.ts";
 import type { AuditLog } from "../domain/audit.ts";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
-import { keyOf, type Principal } from "../domain/principal.ts";
+import { type ApiKeyRecord, keyOf, type Principal } from "../domain/principal.ts";
 import { type Scope, scopes } from "../domain/scope.ts";
 import { auditEvent, type Origin } from "./audit.ts";
 import { LruMap } from "./lru-map.ts";
@@ -30,6 +30,17 @@ export interface TokenRequest {
   origin: Origin;
 }
 
+/** For an app that a person allowed, RFC 9068, 2.2. */
+export interface GrantTokenRequest {
+  grant: Pick<ApiKeyRecord, "id" | "accountId" | "environment">;
+  /** Who allowed it. */
+  personId: string;
+  appId: string;
+  scopes: readonly Scope[];
+  /** Seconds. */
+  expiresIn: number;
+}
+
 export interface IssuedToken {
   accessToken: string;
   /** Seconds; less than asked for where the key ends sooner. */
@@ -42,7 +53,10 @@ export interface IssuedToken {
 /** What a genuine token says. */
 export interface VerifiedToken {
   accountId: string;
+  /** Of the key that it was made from, or of the grant. */
   keyId: string;
+  /** The app that it was issued to; null for a token that was made from a key. */
+  appId: string | null;
   environment: Environment;
   scopes: ReadonlySet<Scope>;
   /** Unix seconds. */
@@ -78,19 +92,16 @@ export class AccessTokens {
 
   /** Throws `invalid_request` or `insufficient_scope` for a scope that cannot be given. */
   async issue({ principal, expiresIn, scope: wanted, origin }: TokenRequest): Promise<IssuedToken> {
-    const { signingKeys, audit, issuer, audience, clock } = this.#options;
+    const { audit, clock } = this.#options;
     const granted = grantedScopes(principal, wanted);
     const key = keyOf(principal);
     const now = clock.nowSeconds();
     const ends = principal.keys.flatMap(({ expiresAt, revokedAt }) => [expiresAt ?? Infinity, revokedAt ?? Infinity]);
     const expiresAt = Math.min(now + Math.min(expiresIn, maxTokenSeconds), ...ends);
-    const [{ SignJWT }, signer] = await Promise.all([import("jose/jwt/sign"), signingKeys.signer()]);
     const id = `tok_${Bun.randomUUIDv7()}`;
     const scope = granted.join(" ");
-    const accessToken = await new SignJWT({
-      iss: issuer(),
+    const accessToken = await this.#sign({
       sub: principal.account.id,
-      aud: audience(),
       client_id: key.id,
       scope,
       iat: now,
@@ -98,9 +109,7 @@ export class AccessTokens {
       jti: id,
       key_id: key.id,
       environment: principal.environment,
-    })
-      .setProtectedHeader({ alg: algorithm, typ: type, kid: signer.id })
-      .sign(signer.privateKey);
+    });
     const detail = { jti: id, scopes: granted, expires_at: expiresAt };
     const event = auditEvent("token.issued", principal, origin, {
       accountId: principal.account.id,
@@ -116,6 +125,33 @@ export class AccessTokens {
       });
     });
     return { accessToken, expiresIn: expiresAt - now, scope, id };
+  }
+
+  /** Writes nothing: whoever issues the grant records it. The token works for as long as the grant does. */
+  async issueForGrant({ grant, personId, appId, scopes, expiresIn }: GrantTokenRequest): Promise<IssuedToken> {
+    const now = this.#options.clock.nowSeconds();
+    const id = `tok_${Bun.randomUUIDv7()}`;
+    const scope = scopes.join(" ");
+    const accessToken = await this.#sign({
+      sub: personId,
+      client_id: appId,
+      scope,
+      iat: now,
+      exp: now + expiresIn,
+      jti: id,
+      key_id: grant.id,
+      account_id: grant.accountId,
+      environment: grant.environment,
+    });
+    return { accessToken, expiresIn, scope, id };
+  }
+
+  async #sign(claims: Readonly<Record<string, unknown>>): Promise<string> {
+    const { signingKeys, issuer, audience } = this.#options;
+    const [{ SignJWT }, signer] = await Promise.all([import("jose/jwt/sign"), signingKeys.signer()]);
+    return new SignJWT({ iss: issuer(), aud: audience(), ...claims })
+      .setProtectedHeader({ alg: algorithm, typ: type, kid: signer.id })
+      .sign(signer.privateKey);
   }
 
   /** A promise only for a token that was not seen lately. Says nothing of the key that it was made from. */
@@ -198,13 +234,17 @@ function grantedScopes(principal: Principal, wanted: string | undefined): Scope[
 
 /** The signature is ours; the shape is checked all the same, as an older version may have made it. */
 function readClaims(claims: Readonly<Record<string, unknown>>): VerifiedToken | undefined {
-  const { sub, key_id: keyId, client_id: clientId, scope, exp, environment: named } = claims;
+  const { sub, key_id: keyId, client_id: clientId, account_id: ofGrant, scope, exp, environment: named } = claims;
   const environment = environments.find((name) => name === named);
   if (typeof sub !== "string" || typeof keyId !== "string" || typeof scope !== "string") return undefined;
-  if (typeof exp !== "number" || environment === undefined || clientId !== keyId) return undefined;
+  if (typeof exp !== "number" || environment === undefined || typeof clientId !== "string") return undefined;
+  // Of a key, the token is the account's own; of a grant, it is an app's on behalf of a person.
+  const isGrants = typeof ofGrant === "string";
+  if (!isGrants && clientId !== keyId) return undefined;
   const names = new Set(scope.split(" "));
   const granted = new Set(scopes.filter((name) => names.has(name)));
-  return { accountId: sub, keyId, environment, scopes: granted, expiresAt: exp };
+  const whose = isGrants ? { accountId: ofGrant, appId: clientId } : { accountId: sub, appId: null };
+  return { ...whose, keyId, environment, scopes: granted, expiresAt: exp };
 }
 
 function faultOf(error: unknown): string {

@@ -1,6 +1,6 @@
 // Makes the events of the audit log.
 import type { AuditAction, AuditActor, AuditEvent } from "../domain/audit.ts";
-import { keyOf, type Principal } from "../domain/principal.ts";
+import { actorOf, type Principal } from "../domain/principal.ts";
 
 /** The request that asks for a change; addresses and ids are null for what no client asked for. */
 export interface Origin {
@@ -21,7 +21,7 @@ export function auditEvent(
     id: `audit_${Bun.randomUUIDv7()}`,
     at: origin.nowSeconds,
     action,
-    actor: "keys" in by ? { type: "key", id: keyOf(by).id } : by,
+    actor: "keys" in by ? actorOf(by) : by,
     accountId: about.accountId,
     targetId: about.targetId,
     clientAddress: origin.clientAddress,

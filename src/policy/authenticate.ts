@@ -3,7 +3,7 @@ import { type Environment, parseApiKey } from "../domain/api-key.ts";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { rangesContain } from "../domain/ip-range.ts";
-import { keyStatus, type Principal } from "../domain/principal.ts";
+import { keyStatus, type Principal, type SignedInPerson } from "../domain/principal.ts";
 import type { AccessTokens, Verification, VerifiedToken } from "./access-tokens.ts";
 import { type CachedChain, CredentialCache, type CredentialCacheOptions } from "./credential-cache.ts";
 import type { KeyActivity } from "./key-activity.ts";
@@ -87,6 +87,25 @@ export class Authenticator {
     return admitted instanceof Promise ? admitted : admitted.principal;
   }
 
+  /**
+   * A member who is signed in at a browser: the membership's credential, which was found with the session. Rejects as
+   * `authenticate` does. Operators have `admin:manage` as well.
+   */
+  async member(
+    credentialId: string,
+    environment: Environment,
+    person: Pick<SignedInPerson, "isOperator" | "sessionId">,
+    presented: PresentedCredentials,
+  ): Promise<Principal> {
+    this.#requireRightPlace(environment, presented);
+    const entry = await this.#admit(await this.#cache.byId(credentialId), environment, presented);
+    const { principal } = entry;
+    if (!principal.person) throw this.#refuse("no_member", presented, entry);
+    const scopes = new Set(principal.scopes);
+    if (person.isOperator) scopes.add("admin:manage");
+    return { ...principal, scopes, person: { ...principal.person, ...person } };
+  }
+
   #check(presented: PresentedCredentials): Principal | Promise<Principal> {
     const { authorization, apiKey: header } = presented;
     const apiKey = header === "" ? null : header;
@@ -123,7 +142,9 @@ export class Authenticator {
       this.#requireRightPlace(token.environment, presented);
       return andThen(this.#cache.byId(token.keyId), (found) =>
         andThen(this.#admit(found, token.environment, presented), (entry) => {
-          if (entry.chain.account.id !== token.accountId) throw this.#refuse("token_account", presented, entry);
+          const [{ accountId, appId }] = entry.chain.keys;
+          if (accountId !== token.accountId) throw this.#refuse("token_account", presented, entry);
+          if (appId !== token.appId) throw this.#refuse("token_app", presented, entry);
           return this.#narrow(entry, token);
         }),
       );

@@ -1,4 +1,5 @@
 // Keeps key chains in memory for as long as the store has not changed, so that a warm credential costs no read.
+import { commandLineAppId } from "../domain/app.ts";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { type IpRange, parseRange } from "../domain/ip-range.ts";
@@ -168,7 +169,7 @@ export class CredentialCache {
         keys,
         environment: keys[0].environment,
         scopes,
-        appId: null,
+        ...actingParty(keys),
         limits: this.#options.limitsOf(chain),
       },
       expiresAt: Math.min(...keys.map((key) => key.expiresAt ?? Number.POSITIVE_INFINITY)),
@@ -181,6 +182,15 @@ export class CredentialCache {
       usedAt: Number.NEGATIVE_INFINITY,
     };
   }
+}
+
+/** An app acts for itself; the command line tool, and a membership, for the person. */
+function actingParty(keys: KeyChain["keys"]): Pick<Principal, "appId" | "person"> {
+  const [{ kind, appId, personId }] = keys;
+  if (kind === "key") return { appId: null };
+  if (kind === "grant" && appId !== commandLineAppId) return { appId };
+  const role = keys.find((one) => one.kind === "membership")?.role ?? "member";
+  return { appId: null, person: { id: personId ?? "", role, isOperator: false, sessionId: null } };
 }
 
 /** When it is revoked, in Unix seconds; what is revoked for good is so at any time. */

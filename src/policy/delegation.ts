@@ -27,8 +27,12 @@ export function requireKeyManager(principal: Principal): void {
   throw new GatewayError("permission_denied", "Apps cannot manage API keys; use an API key of the account.");
 }
 
-/** Unix seconds at which the credential ends by expiry or by a revocation already set; null for never. */
+/**
+ * Unix seconds at which the credential ends by expiry or by a revocation already set; null for never. What a person makes is
+ * bounded by the role, and not by the session or login in which it is made.
+ */
 export function endOf(principal: Principal): number | null {
+  if (principal.person) return null;
   return earliest([...principal.keys.map(keyEnd), principal.tokenExpiresAt ?? null]);
 }
 
@@ -54,6 +58,10 @@ export function requireDepth(principal: Principal): void {
  */
 export function requireWithin(principal: Principal, target: KeyChain, verb: "change" | "rotate" | "revoke"): void {
   const [key, ...makers] = target.keys;
+  if (principal.person) {
+    requireRole(principal, key, verb);
+    return;
+  }
   // By what they count under: a maker that was rotated is one still, although its children went to its successor.
   if (principal.keys.slice(1).some((maker) => maker.limitId === key.limitId)) {
     throw new GatewayError("permission_denied", `A key cannot ${verb} a key that bounds it.`);
@@ -96,9 +104,16 @@ export function requireGrantable(
   verb: "makes" | "changes",
 ): void {
   if (granted.scopes) requireScopes(principal, granted.scopes);
+  if (principal.person) return;
   const excess = firstExcess(granted, principal, principal.keys, makers);
   if (!excess) return;
   throw new GatewayError("permission_denied", `${excess.field}: must be ${excess.must} of the key that ${verb} it.`);
+}
+
+/** A person acts by role: whose keys are found at all is settled before (`requireKey`). */
+function requireRole(principal: Principal, key: ApiKeyRecord, verb: string): void {
+  if (!key.scopes.includes("admin:manage") || principal.scopes.has("admin:manage")) return;
+  throw new GatewayError("permission_denied", `Only an operator may ${verb} an operator's key.`);
 }
 
 function requireScopes(principal: Principal, wanted: readonly Scope[]): void {

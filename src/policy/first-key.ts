@@ -24,6 +24,10 @@ export async function ensureFirstKey(
   const nowSeconds = options.clock.nowSeconds();
   const record: ApiKeyRecord = {
     id,
+    kind: "key",
+    personId: null,
+    appId: null,
+    role: null,
     accountId: options.accountId,
     name: "First key",
     environment: options.environment,

@@ -5,11 +5,13 @@ import { GatewayError } from "../domain/errors.ts";
 import type { CreateKeyRequest, KeyWire, UpdateKeyRequest } from "../domain/key-wire.ts";
 import {
   type ApiKeyRecord,
+  actorOf,
   type KeyChain,
   type KeyChanges,
   type KeyStatus,
   keyOf,
   keyStatus,
+  ownOnly,
   type Principal,
 } from "../domain/principal.ts";
 import { defaultScopes, type Scope } from "../domain/scope.ts";
@@ -38,8 +40,7 @@ export function createKey(
   context: { pepper: Uint8Array; origin: Origin },
 ): NewKey {
   requireKeyManager(principal);
-  requireDepth(principal);
-  const maker = keyOf(principal);
+  const maker = makerOf(principal);
   const values = valuesOf(request, context.origin.nowSeconds, principal.scopes);
   const record: Attributes = {
     ...values,
@@ -47,9 +48,9 @@ export function createKey(
     expiresAt: values.expiresAt ?? endOf(principal),
     allowedIps: values.allowedIps.length > 0 ? values.allowedIps : (addressesOf(principal) ?? []),
   };
-  requireGrantable(principal, principal.keys, record, "makes");
-  const place = { accountId: principal.account.id, environment: principal.environment, parentId: maker.id };
-  return newKey(principal, { ...place, createdBy: maker.id, ...record }, context);
+  requireGrantable(principal, principal.person ? [] : principal.keys, record, "makes");
+  const place = { accountId: principal.account.id, environment: principal.environment };
+  return newKey(principal, { ...place, ...maker, createdBy: actorOf(principal).id, ...record }, context);
 }
 
 /**
@@ -73,7 +74,11 @@ export function createKeyAsOperator(
     }
     requireGrantable(principal, [], values, "makes");
   }
-  return newKey(principal, { ...place, parentId: null, createdBy: keyOf(principal).id, ...values }, context);
+  return newKey(
+    principal,
+    { ...place, personId: null, parentId: null, createdBy: actorOf(principal).id, ...values },
+    context,
+  );
 }
 
 /** The same by whoever has the data directory. */
@@ -83,7 +88,22 @@ export function createKeyAtConsole(
   context: { pepper: Uint8Array; origin: Origin },
 ): NewKey {
   const values = valuesOf(request, context.origin.nowSeconds, new Set(defaultScopes));
-  return newKey({ type: "operator" }, { ...place, parentId: null, createdBy: null, ...values }, context);
+  return newKey(
+    { type: "operator" },
+    { ...place, personId: null, parentId: null, createdBy: null, ...values },
+    context,
+  );
+}
+
+/** Behind whom a new key stands. What owners and admins make is the account's, and does not end with their membership. */
+function makerOf(principal: Principal): Pick<ApiKeyRecord, "parentId" | "personId"> {
+  const { person } = principal;
+  if (person && person.role !== "member") return { parentId: null, personId: null };
+  requireDepth(principal);
+  if (!person) return { parentId: keyOf(principal).id, personId: keyOf(principal).personId };
+  const membership = principal.keys.find(({ kind }) => kind === "membership");
+  if (!membership) throw new GatewayError("permission_denied", "Only a member of the account may make keys.");
+  return { parentId: membership.id, personId: person.id };
 }
 
 /** Undefined where the request changes nothing. */
@@ -143,7 +163,7 @@ export function rotateKey(
   const successor: ApiKeyRecord = {
     ...old,
     ...identity,
-    createdBy: keyOf(principal).id,
+    createdBy: actorOf(principal).id,
     createdAt: nowSeconds,
     lastUsedAt: null,
   };
@@ -165,9 +185,15 @@ export function rotatedBefore(revokedAt: number | null): GatewayError {
 /** The key, or `not_found`: one of another account or environment does not exist. */
 export function requireKey(principal: Principal, chain: KeyChain | undefined, id: string): KeyChain {
   const key = chain?.keys[0];
-  if (chain && key?.accountId === principal.account.id && key.environment === principal.environment) return chain;
+  const isHere = key?.accountId === principal.account.id && key.environment === principal.environment;
+  if (chain && isHere && key.kind === "key" && isOwn(principal, key)) return chain;
   const shown = id.length > 100 ? `${id.slice(0, 100)}…` : id;
   throw new GatewayError("not_found", `There is no API key ${shown}. GET /v1/keys lists the keys of this environment.`);
+}
+
+function isOwn(principal: Principal, { personId }: ApiKeyRecord): boolean {
+  const own = ownOnly(principal);
+  return own === null || own === personId;
 }
 
 /** A key ends with the first of those that made it, `makers`. */
@@ -222,13 +248,16 @@ function valuesOf(request: CreateKeyRequest, nowSeconds: number, mayGive: Readon
 
 function newKey(
   by: Principal | AuditActor,
-  values: Attributes & Pick<ApiKeyRecord, "accountId" | "environment" | "createdBy" | "parentId">,
+  values: Attributes & Pick<ApiKeyRecord, "accountId" | "environment" | "personId" | "createdBy" | "parentId">,
   { pepper, origin }: { pepper: Uint8Array; origin: Origin },
 ): NewKey {
   const { key, identity } = newIdentity(values.environment, pepper);
   const record: ApiKeyRecord = {
     ...values,
     ...identity,
+    kind: "key",
+    appId: null,
+    role: null,
     limitId: identity.id,
     createdAt: origin.nowSeconds,
     revokedAt: null,

@@ -36,6 +36,7 @@ function chat(id: string): NewChat {
     environment: "live",
     keyId: "key_1",
     appId: null,
+    personId: null,
     model: "m",
     createdAt: 1_800_000_000,
     expiresAt: 1_900_000_000,

@@ -39,6 +39,7 @@ async function storeChats(count: number, expiresAt: number): Promise<void> {
       environment: "live" as const,
       keyId: "key_1",
       appId: null,
+      personId: null,
       model: "m",
       createdAt: nowSeconds,
       expiresAt,

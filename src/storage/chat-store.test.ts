@@ -9,7 +9,7 @@ import { SqlChatStore } from "./chat-store.ts";
 import { type Database, openDatabase } from "./database.ts";
 
 const now = 1_800_000_000;
-const owner: ChatOwner = { accountId: "acct_1", environment: "live", appId: null };
+const owner: ChatOwner = { accountId: "acct_1", environment: "live", appId: null, personId: null };
 
 let directory: string;
 let db: Database;

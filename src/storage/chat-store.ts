@@ -22,6 +22,7 @@ interface ChatRow {
   environment: Environment;
   key_id: string;
   app_id: string | null;
+  person_id: string | null;
   model: string;
   created_at: number | string;
   expires_at: number | string;
@@ -230,13 +231,14 @@ export class SqlChatStore implements ChatStore {
   }
 
   #shown() {
-    return this.#db`id, account_id, environment, key_id, app_id, model, created_at, expires_at,
+    return this.#db`id, account_id, environment, key_id, app_id, person_id, model, created_at, expires_at,
       metadata, parameters, completion`;
   }
 
-  #ownedBy({ accountId, environment, appId }: ChatOwner) {
+  #ownedBy({ accountId, environment, appId, personId }: ChatOwner) {
     const ofApp = appId === null ? this.#db`` : this.#db`AND c.app_id = ${appId}`;
-    return this.#db`c.account_id = ${accountId} AND c.environment = ${environment} ${ofApp}`;
+    const ofPerson = personId === null ? this.#db`` : this.#db`AND c.person_id = ${personId}`;
+    return this.#db`c.account_id = ${accountId} AND c.environment = ${environment} ${ofApp} ${ofPerson}`;
   }
 
   #visible(owner: ChatOwner, nowSeconds: number) {
@@ -290,6 +292,7 @@ function toRow(chat: NewChat) {
     environment: chat.environment,
     key_id: chat.keyId,
     app_id: chat.appId,
+    person_id: chat.personId,
     model: chat.model,
     created_at: chat.createdAt,
     expires_at: chat.expiresAt,
@@ -308,6 +311,7 @@ function chatFromRow(row: ChatRow): StoredChat {
     environment: row.environment,
     keyId: row.key_id,
     appId: row.app_id,
+    personId: row.person_id,
     model: row.model,
     createdAt: Number(row.created_at),
     expiresAt: Number(row.expires_at),

@@ -8,10 +8,13 @@ import type { Database } from "./database.ts";
 import { syncCommits } from "./durable-commits.ts";
 import { available } from "./outage.ts";
 
-/** What the work came to; with `changed: false` it wrote nothing, and nothing is recorded. */
+/**
+ * What the work came to; with `changed: false` it wrote nothing, and nothing is recorded. `added`: there is something new,
+ * which nobody can have remembered, so no cache has to forget what it has.
+ */
 export interface Outcome<Result> {
   result: Result;
-  changed: boolean;
+  changed: boolean | "added";
 }
 
 /**
@@ -31,7 +34,7 @@ export async function changeCredentials<Result>(
       outcome = await work(tx);
       if (!outcome.changed) return;
       await insertAuditEvent(tx, event);
-      await tx`UPDATE credential_revision SET revision = revision + 1 WHERE id = 1`;
+      if (outcome.changed !== "added") await tx`UPDATE credential_revision SET revision = revision + 1 WHERE id = 1`;
     }),
   );
   const done = outcome as Outcome<Result> | undefined;
@@ -44,9 +47,19 @@ export async function changeCredentials<Result>(
 /** An event may be made this long before it is written: a revocation in between counts, though its time is later. */
 const eventAgeSeconds = 5;
 
-async function actorIsActive(tx: Database, { actor, at }: AuditEvent): Promise<boolean> {
+async function actorIsActive(tx: Database, { actor, at, accountId }: AuditEvent): Promise<boolean> {
+  if (actor.type === "person") return personMayAct(tx, actor.id, accountId);
   if (actor.type !== "key") return true;
   const chain = await readChain(tx, { id: actor.id });
   if (chain?.account.status !== "active") return false;
   return chain.keys.every((key) => keyStatus(key, at + eventAgeSeconds) === "active");
+}
+
+/** A member still, or an operator. */
+async function personMayAct(tx: Database, personId: string, accountId: string | null): Promise<boolean> {
+  const [person] = await tx`
+    SELECT is_operator, (
+      SELECT count(*) FROM memberships WHERE person_id = people.id AND account_id = ${accountId}
+    ) AS memberships FROM people WHERE id = ${personId}`;
+  return person !== undefined && (accountId === null || Number(person.memberships) > 0 || Boolean(person.is_operator));
 }

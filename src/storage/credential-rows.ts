@@ -1,7 +1,8 @@
 // Accounts and API keys between their rows and their records.
 import type { Account, QuotaAmounts } from "../domain/account.ts";
 import type { Environment } from "../domain/api-key.ts";
-import type { ApiKeyRecord, KeyChain } from "../domain/principal.ts";
+import type { Role } from "../domain/person.ts";
+import type { ApiKeyRecord, CredentialKind, KeyChain } from "../domain/principal.ts";
 import type { Scope } from "../domain/scope.ts";
 import type { Database } from "./database.ts";
 
@@ -10,6 +11,10 @@ type Integer = number | string;
 
 export interface KeyRow {
   id: string;
+  kind: string;
+  person_id: string | null;
+  app_id: string | null;
+  role: string | null;
   account_id: string;
   name: string;
   environment: string;
@@ -73,6 +78,10 @@ export async function readAccount(db: Database, id: string): Promise<Account | u
 export function keyFromRow(row: KeyRow): ApiKeyRecord {
   return {
     id: row.id,
+    kind: row.kind as CredentialKind,
+    personId: row.person_id,
+    appId: row.app_id,
+    role: row.role as Role | null,
     accountId: row.account_id,
     name: row.name,
     environment: row.environment as Environment,
@@ -99,6 +108,10 @@ export function keyFromRow(row: KeyRow): ApiKeyRecord {
 export function keyToRow(key: ApiKeyRecord): KeyRow {
   return {
     id: key.id,
+    kind: key.kind,
+    person_id: key.personId,
+    app_id: key.appId,
+    role: key.role,
     account_id: key.accountId,
     name: key.name,
     environment: key.environment,

@@ -37,6 +37,10 @@ function record(more: Partial<ApiKeyRecord> = {}): ApiKeyRecord {
   const { id = "key_1" } = more;
   return {
     id,
+    kind: "key",
+    personId: null,
+    appId: null,
+    role: null,
     accountId,
     name: "a name with 'quotes' and ünïcode",
     environment: "dev",
@@ -272,7 +276,7 @@ describe("a change", () => {
 
   test("takes its turn: twenty at once all arrive, each with its event", async () => {
     const many = Array.from({ length: 20 }, (_, i) => `key_${i + 10}`);
-    expect(await recorded(() => Promise.all(many.map((id) => add({ id }))))).toEqual({ events: 20, revisions: 20 });
+    expect(await recorded(() => Promise.all(many.map((id) => add({ id }))))).toEqual({ events: 20, revisions: 0 });
   });
 });
 

@@ -26,7 +26,7 @@ export class SqlKeyStore implements KeyStore {
     const [row]: KeyRow[] = await this.#db`
       SELECT * FROM api_keys WHERE limit_id = (
         SELECT limit_id FROM api_keys
-        WHERE environment = ${environment} AND created_by IS NULL AND scopes NOT LIKE '%admin:manage%'
+        WHERE environment = ${environment} AND kind = 'key' AND created_by IS NULL AND scopes NOT LIKE '%admin:manage%'
         ORDER BY created_at, id LIMIT 1
       ) ORDER BY created_at DESC, id DESC LIMIT 1`;
     return row && keyFromRow(row);
@@ -34,12 +34,13 @@ export class SqlKeyStore implements KeyStore {
 
   /** In the order of their ids, which begin with the time. */
   async listKeys(
-    { accountId, environment }: { accountId: string; environment: Environment },
+    { accountId, environment, personId }: { accountId: string; environment: Environment; personId?: string },
     { after, limit }: { after: string | undefined; limit: number },
   ): Promise<ApiKeyRecord[]> {
     const db = this.#db;
     const rows: KeyRow[] = await available(db`
-      SELECT * FROM api_keys WHERE account_id = ${accountId} AND environment = ${environment}
+      SELECT * FROM api_keys WHERE account_id = ${accountId} AND environment = ${environment} AND kind = 'key'
+      ${personId === undefined ? db`` : db`AND person_id = ${personId}`}
       ${after === undefined ? db`` : db`AND id < ${after}`}
       ORDER BY id DESC LIMIT ${limit}`);
     return rows.map(keyFromRow);
@@ -48,7 +49,7 @@ export class SqlKeyStore implements KeyStore {
   async insertKey(key: ApiKeyRecord, event: AuditEvent): Promise<void> {
     await changeCredentials(this.#db, event, async (tx) => {
       await tx`INSERT INTO api_keys ${tx(keyToRow(key))}`;
-      return { result: undefined, changed: true };
+      return { result: undefined, changed: "added" };
     });
   }
 

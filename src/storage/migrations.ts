@@ -173,4 +173,152 @@ export const migrations: readonly (readonly string[])[] = [
     `DROP INDEX usage_records_by_account`,
     `CREATE INDEX usage_records_by_time ON usage_records (at)`,
   ],
+  [
+    // Memberships and grants are records of the same form as keys; a digest of theirs is no digest of anything.
+    `ALTER TABLE api_keys ADD COLUMN kind TEXT NOT NULL DEFAULT 'key'`,
+    `ALTER TABLE api_keys ADD COLUMN person_id TEXT`,
+    `ALTER TABLE api_keys ADD COLUMN app_id TEXT`,
+    `ALTER TABLE api_keys ADD COLUMN role TEXT`,
+    `CREATE INDEX api_keys_by_person ON api_keys (person_id) WHERE person_id IS NOT NULL`,
+    `CREATE INDEX api_keys_by_app ON api_keys (app_id) WHERE app_id IS NOT NULL`,
+    // Null: of the account, and not of one member.
+    `ALTER TABLE stored_chats ADD COLUMN person_id TEXT`,
+
+    `CREATE TABLE people (
+      id TEXT PRIMARY KEY,
+      email TEXT NOT NULL UNIQUE,
+      name TEXT NOT NULL,
+      password_hash TEXT,
+      is_operator INTEGER NOT NULL,
+      created_at BIGINT NOT NULL
+    )`,
+    `CREATE TABLE memberships (
+      id TEXT PRIMARY KEY,
+      account_id TEXT NOT NULL REFERENCES accounts (id),
+      person_id TEXT NOT NULL REFERENCES people (id),
+      role TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      UNIQUE (account_id, person_id)
+    )`,
+    `CREATE INDEX memberships_by_person ON memberships (person_id)`,
+    `CREATE TABLE identities (
+      issuer TEXT NOT NULL,
+      subject TEXT NOT NULL,
+      person_id TEXT NOT NULL REFERENCES people (id),
+      created_at BIGINT NOT NULL,
+      PRIMARY KEY (issuer, subject)
+    )`,
+    `CREATE INDEX identities_by_person ON identities (person_id)`,
+    `CREATE TABLE passkeys (
+      id TEXT PRIMARY KEY,
+      person_id TEXT NOT NULL REFERENCES people (id),
+      name TEXT NOT NULL,
+      public_key TEXT NOT NULL,
+      counter BIGINT NOT NULL,
+      transports TEXT NOT NULL,
+      backed_up INTEGER NOT NULL,
+      created_at BIGINT NOT NULL,
+      last_used_at BIGINT
+    )`,
+    `CREATE INDEX passkeys_by_person ON passkeys (person_id)`,
+    `CREATE TABLE one_time_links (
+      id TEXT PRIMARY KEY,
+      purpose TEXT NOT NULL,
+      digest TEXT NOT NULL UNIQUE,
+      email TEXT,
+      person_id TEXT,
+      account_id TEXT,
+      role TEXT,
+      created_by TEXT,
+      created_at BIGINT NOT NULL,
+      expires_at BIGINT NOT NULL,
+      used_at BIGINT
+    )`,
+    `CREATE INDEX one_time_links_by_account ON one_time_links (account_id, id)`,
+    // `previous_digest`: of the token before, which works a little longer, for requests that were on their way.
+    `CREATE TABLE sessions (
+      id TEXT PRIMARY KEY,
+      person_id TEXT NOT NULL REFERENCES people (id),
+      account_id TEXT,
+      digest TEXT NOT NULL UNIQUE,
+      previous_digest TEXT UNIQUE,
+      method TEXT NOT NULL,
+      user_agent TEXT NOT NULL,
+      client_address TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      last_seen_at BIGINT NOT NULL,
+      rotated_at BIGINT NOT NULL,
+      expires_at BIGINT NOT NULL
+    )`,
+    `CREATE INDEX sessions_by_person ON sessions (person_id, id)`,
+    `CREATE INDEX sessions_by_expiry ON sessions (expires_at)`,
+
+    `CREATE TABLE apps (
+      id TEXT PRIMARY KEY,
+      account_id TEXT NOT NULL REFERENCES accounts (id),
+      person_id TEXT,
+      name TEXT NOT NULL,
+      homepage_url TEXT,
+      type TEXT NOT NULL,
+      redirect_uris TEXT NOT NULL,
+      scopes TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      require_pkce INTEGER NOT NULL,
+      created_by TEXT,
+      created_at BIGINT NOT NULL
+    )`,
+    `CREATE INDEX apps_by_account ON apps (account_id, environment, id)`,
+    `CREATE TABLE app_secrets (
+      id TEXT PRIMARY KEY,
+      app_id TEXT NOT NULL REFERENCES apps (id),
+      digest TEXT NOT NULL,
+      last4 TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      expires_at BIGINT
+    )`,
+    `CREATE INDEX app_secrets_by_app ON app_secrets (app_id)`,
+    `CREATE TABLE authorization_codes (
+      digest TEXT PRIMARY KEY,
+      app_id TEXT NOT NULL,
+      person_id TEXT NOT NULL,
+      account_id TEXT NOT NULL,
+      membership_id TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      scopes TEXT NOT NULL,
+      redirect_uri TEXT,
+      code_challenge TEXT,
+      created_at BIGINT NOT NULL,
+      expires_at BIGINT NOT NULL,
+      grant_id TEXT
+    )`,
+    `CREATE INDEX authorization_codes_by_expiry ON authorization_codes (expires_at)`,
+    `CREATE TABLE refresh_tokens (
+      digest TEXT PRIMARY KEY,
+      grant_id TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      expires_at BIGINT NOT NULL,
+      used_at BIGINT,
+      sealed_answer TEXT
+    )`,
+    `CREATE INDEX refresh_tokens_by_expiry ON refresh_tokens (expires_at)`,
+    `CREATE INDEX refresh_tokens_by_grant ON refresh_tokens (grant_id)`,
+    `CREATE TABLE device_codes (
+      digest TEXT PRIMARY KEY,
+      user_code TEXT NOT NULL,
+      app_id TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      scopes TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      expires_at BIGINT NOT NULL,
+      interval_seconds BIGINT NOT NULL,
+      polled_at BIGINT,
+      state TEXT NOT NULL,
+      person_id TEXT,
+      account_id TEXT,
+      membership_id TEXT,
+      grant_id TEXT
+    )`,
+    `CREATE UNIQUE INDEX device_codes_by_user_code ON device_codes (user_code) WHERE state = 'pending'`,
+    `CREATE INDEX device_codes_by_expiry ON device_codes (expires_at)`,
+  ],
 ];

@@ -12,6 +12,7 @@ import { ChatQueue } from "../../src/storage/chat-queue.ts";
 import { SqlChatStore } from "../../src/storage/chat-store.ts";
 import { type Database, openDatabase } from "../../src/storage/database.ts";
 import { exchangeFor, incoming, responseOf } from "../support/exchange.ts";
+import { accountFor, principalFor } from "../support/principal.ts";
 
 const list = "/v1/chat/completions";
 const silent = { info() {}, warn() {}, error() {} };
@@ -58,7 +59,8 @@ async function call(
   const route = routes.find((candidate) => candidate.method === method && candidate.path === pattern);
   const req = incoming({ method, target, body });
   const exchange = exchangeFor(req, { params: { id: parts[0] ?? "" } });
-  const principal = { environment: who.environment, appId: who.appId, account: { id: who.account } } as Principal;
+  const { environment, appId } = who;
+  const principal = principalFor({ environment, appId, account: accountFor({ id: who.account }) });
   const response = await responseOf(() => {
     if (!route) throw new Error(`no route ${method} ${pattern}`);
     return route.handle(exchange, principal);
@@ -81,6 +83,7 @@ function store(id: string, more: Partial<NewChat> = {}): void {
     environment: "live",
     keyId: "key_1",
     appId: null,
+    personId: null,
     model: "m",
     createdAt: nowSeconds,
     expiresAt: nowSeconds + 86_400,

@@ -33,6 +33,10 @@ export async function mintKeyRecord(
   const id = `key_${Bun.randomUUIDv7()}`;
   return withDatabase(dataDir, async (db) => {
     const record: ApiKeyRecord = {
+      kind: "key",
+      personId: null,
+      appId: null,
+      role: null,
       accountId: options.accountId ?? (await new SqlAccountStore(db).ensureFirstAccount(createdAt)),
       name: "Made by a test",
       createdBy: null,

@@ -20,6 +20,10 @@ export function keyRecordFor(changes: Partial<ApiKeyRecord> = {}): ApiKeyRecord 
   const id = changes.id ?? "key_1";
   return {
     id,
+    kind: "key",
+    personId: null,
+    appId: null,
+    role: null,
     accountId: "acct_1",
     name: "A key",
     environment: "live",
@@ -56,3 +60,9 @@ export function principalFor(changes: Partial<Principal> = {}): Principal {
     ...changes,
   };
 }
+
+/** A server whose requests have keys alone. */
+export const noSessions = {
+  applies: () => false,
+  find: () => Promise.reject(new Error("There are no sessions.")),
+};

@@ -1,0 +1,176 @@
+// Sessions in browsers: a random token in a cookie that scripts cannot read, replaced every hour, ended by idleness, age or command.
+import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import type { Clock } from "../domain/clock.ts";
+import type { Person } from "../domain/person.ts";
+import type { FoundSession, Session, SessionStore, SignedIn, SignInMethod } from "../domain/session.ts";
+import { auditEvent } from "../policy/audit.ts";
+
+export interface BrowserSessionsOptions {
+  sessions: SessionStore;
+  /** 32 bytes; CSRF tokens are derived from it. */
+  csrfKey: Uint8Array;
+  /** Whether browsers reach us by https: then the cookie is bound to that. */
+  isSecure(): boolean;
+  clock: Clock;
+}
+
+/** Where a browser's request comes from. */
+export interface BrowserOrigin {
+  clientAddress: string;
+  requestId: string;
+  /** Value of `User-Agent`. */
+  userAgent: string | null;
+}
+
+/** `cookie`: to be set with the answer; undefined where the browser's is still the right one. */
+export interface CurrentSession {
+  signedIn: SignedIn;
+  cookie: string | undefined;
+}
+
+/** Without a request in this time a session has ended. */
+export const idleSeconds = 14 * 86_400;
+/** And after this whatever happens. */
+const longestSeconds = 90 * 86_400;
+const rotateAfterSeconds = 3_600;
+/** Requests that were on their way with the token before still count; later, somebody else has it. */
+const replacedForSeconds = 60;
+const touchAfterSeconds = 60;
+const tokenPattern = /^[\w-]{43}$/;
+const longestUserAgent = 300;
+
+export class BrowserSessions {
+  readonly #options: BrowserSessionsOptions;
+
+  constructor(options: BrowserSessionsOptions) {
+    this.#options = options;
+  }
+
+  /** Whether the request carries a session's cookie at all; nothing is read for it. */
+  hasCookie(header: string | null): boolean {
+    return header !== null && this.#tokenIn(header) !== undefined;
+  }
+
+  /** Undefined for nobody: no cookie, an unknown one, or a session that has ended. */
+  async find(header: string | null, origin: BrowserOrigin): Promise<CurrentSession | undefined> {
+    const token = header === null ? undefined : this.#tokenIn(header);
+    if (token === undefined) return undefined;
+    const digest = digestOf(token);
+    const found = await this.#options.sessions.findByDigest(digest);
+    if (!found || !this.#isCurrent(found)) return undefined;
+    if (found.replaced && !(await this.#stillOnItsWay(found, origin))) return undefined;
+    const cookie = found.replaced ? undefined : await this.#renew(found.session, digest, origin);
+    return { signedIn: this.#signedIn(found), cookie };
+  }
+
+  /** Starts one, always with a new token: what a browser had before stands for nothing. Gives its cookie. */
+  async start(
+    person: Person,
+    accountId: string | null,
+    method: SignInMethod,
+    origin: BrowserOrigin,
+  ): Promise<{ session: Session; cookie: string }> {
+    const now = this.#options.clock.nowSeconds();
+    const token = randomBytes(32).toString("base64url");
+    const session: Session = {
+      id: `ses_${Bun.randomUUIDv7()}`,
+      personId: person.id,
+      accountId,
+      method,
+      userAgent: (origin.userAgent ?? "").slice(0, longestUserAgent),
+      clientAddress: origin.clientAddress,
+      createdAt: now,
+      lastSeenAt: now,
+      rotatedAt: now,
+      expiresAt: now + longestSeconds,
+    };
+    const event = auditEvent(
+      "session.started",
+      { type: "person", id: person.id },
+      { nowSeconds: now, ...origin },
+      { accountId: null, targetId: session.id, detail: { method } },
+    );
+    await this.#options.sessions.insert(session, digestOf(token), event);
+    return { session, cookie: this.#cookie(token) };
+  }
+
+  /** Ends the session; gives the cookie that clears the browser's. */
+  async end({ session, person }: SignedIn, origin: BrowserOrigin): Promise<string> {
+    await this.#end(session.id, person.id, origin, "signed_out");
+    return this.#cookie("");
+  }
+
+  /** In constant time. */
+  csrfMatches({ csrfToken }: SignedIn, given: string): boolean {
+    const [wanted, got] = [Buffer.from(csrfToken), Buffer.from(given)];
+    return wanted.length === got.length && timingSafeEqual(wanted, got);
+  }
+
+  #isCurrent({ session }: FoundSession): boolean {
+    const now = this.#options.clock.nowSeconds();
+    return session.expiresAt > now && session.lastSeenAt + idleSeconds > now;
+  }
+
+  /** A token that was replaced a while ago and still comes was copied: its session ends for whoever has it. */
+  async #stillOnItsWay({ session }: FoundSession, origin: BrowserOrigin): Promise<boolean> {
+    if (this.#options.clock.nowSeconds() < session.rotatedAt + replacedForSeconds) return true;
+    await this.#end(session.id, session.personId, origin, "replaced_token_used");
+    return false;
+  }
+
+  async #renew(session: Session, digest: string, { clientAddress }: BrowserOrigin): Promise<string | undefined> {
+    const { sessions, clock } = this.#options;
+    const now = clock.nowSeconds();
+    if (session.lastSeenAt + touchAfterSeconds <= now || session.clientAddress !== clientAddress) {
+      await sessions.touch(session.id, now, clientAddress);
+    }
+    if (session.rotatedAt + rotateAfterSeconds > now) return undefined;
+    const token = randomBytes(32).toString("base64url");
+    // Another request may have been faster: its answer brings the browser the new token.
+    return (await sessions.rotate(session.id, digest, digestOf(token), now)) ? this.#cookie(token) : undefined;
+  }
+
+  async #end(id: string, personId: string, origin: BrowserOrigin, reason: string): Promise<void> {
+    const { sessions, clock } = this.#options;
+    const event = auditEvent(
+      "session.ended",
+      { type: "person", id: personId },
+      { nowSeconds: clock.nowSeconds(), ...origin },
+      { accountId: null, targetId: id, detail: { reason } },
+    );
+    await sessions.end(id, personId, event);
+  }
+
+  #signedIn({ session, person, memberships }: FoundSession): SignedIn {
+    const membership = memberships.find(({ accountId }) => accountId === session.accountId) ?? memberships[0];
+    const csrfToken = createHmac("sha256", this.#options.csrfKey).update(session.id).digest("base64url");
+    return { session, person, memberships, membership, csrfToken };
+  }
+
+  /** `__Host-`: only for this host, the whole of it, and by https (RFC 6265bis, 4.1.3.2). */
+  #cookieName(): string {
+    return this.#options.isSecure() ? "__Host-headrace_session" : "headrace_session";
+  }
+
+  /** Undefined where there is none, or there are two: one of them is not ours. */
+  #tokenIn(header: string): string | undefined {
+    const start = `${this.#cookieName()}=`;
+    const found = header
+      .split(";")
+      .map((pair) => pair.trim())
+      .filter((pair) => pair.startsWith(start));
+    const token = found.length === 1 ? found[0]?.slice(start.length) : undefined;
+    return token !== undefined && tokenPattern.test(token) ? token : undefined;
+  }
+
+  /** Lax: a link from elsewhere finds one signed in; a form or script from elsewhere does not (RFC 6265bis, 5.6.7). */
+  #cookie(token: string): string {
+    const age = token === "" ? 0 : longestSeconds;
+    const secure = this.#options.isSecure() ? "; Secure" : "";
+    return `${this.#cookieName()}=${token}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${age}${secure}`;
+  }
+}
+
+function digestOf(token: string): string {
+  return createHash("sha256").update(token).digest("hex");
+}

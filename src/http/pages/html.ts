@@ -1,0 +1,26 @@
+// HTML as a tagged template: every value is escaped unless it is HTML itself.
+
+export class Html {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** `false`, null and undefined give nothing, for `condition && html…`. */
+export type HtmlValue = Html | string | number | false | null | undefined | readonly HtmlValue[];
+
+/** Values stand in text and in quoted attributes only. */
+export function html(strings: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
+  let text = strings[0] ?? "";
+  for (const [i, value] of values.entries()) text += rendered(value) + (strings[i + 1] ?? "");
+  return new Html(text);
+}
+
+function rendered(value: HtmlValue): string {
+  if (value instanceof Html) return value.text;
+  if (value === false || value === null || value === undefined) return "";
+  if (typeof value === "object") return value.map(rendered).join("");
+  return Bun.escapeHTML(String(value));
+}

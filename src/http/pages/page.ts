@@ -1,0 +1,108 @@
+// What all pages for people share: their headers, who is signed in, and how their forms are read.
+import type { BrowserSessions } from "../../accounts/browser-sessions.ts";
+import { GatewayError } from "../../domain/errors.ts";
+import type { SignedIn } from "../../domain/session.ts";
+import { type IncomingRequest, RequestBodyError } from "../../http1/message.ts";
+import { browserOrigin } from "../browser.ts";
+import type { Exchange, PlainAnswer } from "../route.ts";
+import type { Html } from "./html.ts";
+import { layout } from "./layout.ts";
+
+export interface PageDeps {
+  sessions: BrowserSessions;
+  isOwnOrigin(origin: string, req: IncomingRequest): boolean;
+}
+
+export interface Page {
+  title: string;
+  body: Html;
+  status?: number;
+  /** Shown with a menu of their own. */
+  signedIn?: SignedIn | undefined;
+  /** Names of scripts in /assets that the page needs, e.g. `passkeys.js`. */
+  scripts?: readonly string[];
+  /** Origins, or schemes with a colon, to which a form's answer may lead besides this one (CSP `form-action`). */
+  formTargets?: readonly string[];
+}
+
+/** Nothing may frame it, learn its address from a link, keep it, or run in it but our own files. */
+export function pageAnswer(page: Page): PlainAnswer {
+  const targets = ["'self'", ...(page.formTargets ?? [])].join(" ");
+  return {
+    status: page.status ?? 200,
+    headers: {
+      "content-type": "text/html; charset=utf-8",
+      "cache-control": "no-store",
+      "content-security-policy": `default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action ${targets}; frame-ancestors 'none'; base-uri 'none'`,
+      "referrer-policy": "no-referrer",
+      "x-content-type-options": "nosniff",
+      "x-frame-options": "DENY",
+    },
+    body: layout(page),
+  };
+}
+
+/** 303: the browser asks for it with GET, and takes nothing that was posted along (RFC 9700, 4.12). */
+export function redirectTo(location: string): PlainAnswer {
+  return {
+    status: 303,
+    headers: { location, "cache-control": "no-store", "referrer-policy": "no-referrer" },
+    body: "",
+  };
+}
+
+/** Who is signed in; a renewed cookie goes with the answer. */
+export async function signedInAt(exchange: Exchange, { sessions }: PageDeps): Promise<SignedIn | undefined> {
+  const current = await sessions.find(exchange.req.headers.get("cookie"), browserOrigin(exchange));
+  if (current?.cookie !== undefined) exchange.answerHeaders["set-cookie"] = current.cookie;
+  return current?.signedIn;
+}
+
+const longestForm = 65_536;
+const formType = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
+
+/**
+ * The fields of a form that one of our own pages sent. Throws a GatewayError, which becomes an error page: for another
+ * site's form, for a field that appears twice, and, where somebody is signed in, for a missing or wrong `csrf`.
+ */
+export async function readForm(
+  { req }: Exchange,
+  { sessions, isOwnOrigin }: PageDeps,
+  signedIn: SignedIn | undefined,
+): Promise<ReadonlyMap<string, string>> {
+  const origin = req.headers.get("origin");
+  if (origin === null || !isOwnOrigin(origin, req)) throw stale("form_origin");
+  const fields = await readFields(req);
+  if (signedIn && !sessions.csrfMatches(signedIn, fields.get("csrf") ?? "")) throw stale("form_csrf");
+  return fields;
+}
+
+/** The fields of a form, from wherever it comes. Throws `unsupported_media_type`, `request_too_large`, `invalid_request`. */
+export async function readFields(req: IncomingRequest): Promise<Map<string, string>> {
+  if (!formType.test(req.headers.get("content-type") ?? "")) {
+    throw new GatewayError("unsupported_media_type", "Send the body as application/x-www-form-urlencoded.");
+  }
+  let bytes: Uint8Array;
+  try {
+    bytes = await req.readBody(longestForm);
+  } catch (error) {
+    if (!(error instanceof RequestBodyError)) throw error;
+    if (error.fault !== "too_large") throw new GatewayError("invalid_request", "The form did not arrive whole.");
+    throw new GatewayError("request_too_large", `The form is larger than ${longestForm} bytes.`);
+  }
+  const fields = new Map<string, string>();
+  for (const [name, value] of new URLSearchParams(new TextDecoder().decode(bytes))) {
+    if (fields.has(name))
+      throw new GatewayError("invalid_request", `${name.slice(0, 64)}: was sent twice; send it once.`);
+    fields.set(name, value);
+  }
+  return fields;
+}
+
+function stale(detail: string): GatewayError {
+  return new GatewayError(
+    "permission_denied",
+    "This form is out of date, or did not come from this server. Go back, load the page again, and send it once more.",
+    { detail },
+  );
+}
