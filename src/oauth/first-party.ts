@@ -1,0 +1,33 @@
+// The command line tool as a client, which no account registered, beside those that accounts did.
+import type { Environment } from "../domain/api-key.ts";
+import { type AppStore, commandLineAppId, type PublishedApp } from "../domain/app.ts";
+import { accountScopes } from "../domain/scope.ts";
+
+/** Public, and by the device flow alone: it has nowhere to be redirected to. */
+export function commandLineApp(environment: Environment): PublishedApp {
+  return {
+    id: commandLineAppId,
+    accountId: "",
+    personId: null,
+    name: "Headrace command line",
+    publisher: "Headrace",
+    homepageUrl: null,
+    type: "public",
+    redirectUris: [],
+    scopes: accountScopes,
+    environment,
+    requirePkce: true,
+    secrets: [],
+    createdBy: null,
+    createdAt: 0,
+  };
+}
+
+/** `environment`: in which the command line tool acts here. */
+export function findClient(
+  id: string,
+  apps: Pick<AppStore, "findApp">,
+  environment: Environment,
+): Promise<PublishedApp | undefined> {
+  return id === commandLineAppId ? Promise.resolve(commandLineApp(environment)) : apps.findApp(id);
+}
