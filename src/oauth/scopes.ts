@@ -1,0 +1,22 @@
+// Reads the scopes that an app asks for (RFC 6749, 3.3), within those that it was registered with.
+import type { App } from "../domain/app.ts";
+import { type Scope, scopes } from "../domain/scope.ts";
+
+/** What may be told back: anything else could be made to say something in an error's text. */
+const nameable = /^[\w:./-]{1,64}$/;
+
+/**
+ * In the order of the specification, each once; left out or empty (RFC 6749, 3.1) means all of the app's. `fault` is for
+ * `error_description` of `invalid_scope`: ASCII without quotes and backslashes.
+ */
+export function requestedScopes(text: string | undefined, app: Pick<App, "scopes">): Scope[] | { fault: string } {
+  const allowed = scopes.filter((scope) => app.scopes.includes(scope));
+  if (text === undefined || text === "") return allowed;
+  const wanted = new Set(text.split(" "));
+  for (const name of wanted) {
+    if (allowed.some((scope) => scope === name)) continue;
+    const which = nameable.test(name) ? `${name} is` : "one name is";
+    return { fault: `scope: ${which} not allowed for this app; allowed are ${allowed.join(", ")}, one space apart.` };
+  }
+  return allowed.filter((scope) => wanted.has(scope));
+}
