@@ -165,6 +165,7 @@ async function compose(
     routes,
     authenticator: governance.authenticator,
     sessions: people.sessionPrincipals,
+    resourceMetadata: () => `${baseUrl.replace(/\/v1$/, "")}/.well-known/oauth-protected-resource/v1`,
     trustedProxies: trustedProxies(config.trustedProxies),
     corsOrigins: () => sources.config.cors.origins,
     log,

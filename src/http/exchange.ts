@@ -47,7 +47,9 @@ export class HttpExchange implements Exchange {
     this.#found = table.find(req.method, pathOf(req.target));
     this.params = this.#found?.params ?? {};
     this.clientAddress = clientAddress(req, options.trustedProxies);
-    this.answerHeaders = corsHeaders(req, options.corsOrigins());
+    // No page of another site has any business with ours (RFC 9700, 4.2.4).
+    const isPage = this.#found?.route.access === "page";
+    this.answerHeaders = isPage ? {} : corsHeaders(req, options.corsOrigins());
     this.answerHeaders["x-request-id"] = this.requestId;
     this.#fields = {
       id: this.requestId,
@@ -60,7 +62,7 @@ export class HttpExchange implements Exchange {
   /** Never rejects. */
   async serve(): Promise<void> {
     try {
-      const handled = preflight(this.req, this.#options.corsOrigins()) ?? this.#handle();
+      const handled = this.#preflight() ?? this.#handle();
       const answer = handled instanceof Promise ? await handled : handled;
       if (answer instanceof Response) await this.#sendResponse(answer);
       else this.#send(answer);
@@ -83,6 +85,12 @@ export class HttpExchange implements Exchange {
   defer(): { finish(error?: GatewayError): void } {
     this.#deferred = true;
     return { finish: (error) => queueMicrotask(() => this.#write(error)) };
+  }
+
+  #preflight(): PlainAnswer | undefined {
+    const { req } = this;
+    if (req.method !== "OPTIONS") return undefined;
+    return this.#table.isPage(pathOf(req.target)) ? undefined : preflight(req, this.#options.corsOrigins());
   }
 
   #handle(): Answer | Promise<Answer> {
@@ -158,9 +166,18 @@ export class HttpExchange implements Exchange {
       this.answerHeaders["allow"] = this.#table.allowed(pathOf(this.req.target)).join(", ");
     }
     Object.assign(this.answerHeaders, headers);
+    if (status === 401) this.#nameAuthorizationServer();
     if (access !== undefined && access !== "public") this.answerHeaders["cache-control"] ??= "no-store";
     if (!this.#reply.begun) this.#reply.send(status, this.answerHeaders, body);
     if (!this.#deferred) this.#write(error);
+  }
+
+  /** A client that knows only the address of the API learns where to get a token. */
+  #nameAuthorizationServer(): void {
+    const challenge = this.answerHeaders["www-authenticate"];
+    const metadata = this.#options.resourceMetadata?.();
+    if (challenge === undefined || metadata === undefined) return;
+    this.answerHeaders["www-authenticate"] = `${challenge}, resource_metadata="${metadata}"`;
   }
 
   #write(error?: GatewayError): void {

@@ -47,6 +47,12 @@ export class RouteTable {
     return [...new Set(found)];
   }
 
+  /** Whether a person's page is at this path, whatever the method. */
+  isPage(path: string): boolean {
+    const methods = [this.#exact.get(path), ...[...this.#matches(path)].map((match) => match.methods)];
+    return methods.some((found) => found?.values().some((route) => route.access === "page"));
+  }
+
   *#matches(path: string): Generator<{ methods: Methods; params: Readonly<Record<string, string>> }> {
     const found = path.split("/");
     for (const { segments, methods } of this.#patterns) {

@@ -20,6 +20,8 @@ export interface HttpServerOptions {
   authenticator: Authenticator;
   /** People at browsers. */
   sessions: Pick<SessionPrincipals, "applies" | "find">;
+  /** URL of the protected resource's metadata (RFC 9728, 5.1), told with each 401. */
+  resourceMetadata?: () => string;
   trustedProxies: BlockList;
   /** Allowed origins; read for every request, as a reload may change them. */
   corsOrigins(): readonly string[];

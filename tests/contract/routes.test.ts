@@ -11,7 +11,9 @@ import { startHeadrace, type TestServer } from "../support/headrace.ts";
 const all = createRoutes(new Proxy({}, { get: () => undefined }) as Parameters<typeof createRoutes>[0]);
 /** Pages find out themselves who is signed in; their own tests say what they show to nobody. */
 const routes = all.filter((route) => route.access !== "page");
-const scoped = routes.filter((route) => route.access !== "public");
+const closed = routes.filter((route) => route.access !== "public");
+const scoped = closed.filter((route) => route.access !== "person");
+const ofPeople = closed.filter((route) => route.access === "person");
 
 /** Deny by default: whoever opens another endpoint to the world has to say so here as well. */
 const openToAll = [
@@ -58,12 +60,14 @@ const refused = {
   error: { message: "Invalid API key provided", type: "invalid_request_error", code: "invalid_api_key" },
 };
 
-describe.each(scoped.map((route) => ({ name: `${route.method} ${route.path}`, route })))("$name", ({ route }) => {
+const named = (some: readonly ApiRoute[]) => some.map((route) => ({ name: `${route.method} ${route.path}`, route }));
+
+describe.each(named(closed))("$name", ({ route }) => {
   test("answers 401 without a key", async () => {
     const response = await send(route, {});
     expect(response.status).toBe(401);
     expect(await response.json()).toEqual(refused);
-    expect(response.headers.get("www-authenticate")).toBe('Bearer realm="headrace"');
+    expect(response.headers.get("www-authenticate")).toStartWith('Bearer realm="headrace", resource_metadata="');
   });
 
   test.each(["live", "test", "dev"] as const)(
@@ -74,11 +78,23 @@ describe.each(scoped.map((route) => ({ name: `${route.method} ${route.path}`, ro
         const response = await send(route, headers as Record<string, string>);
         expect(response.status).toBe(401);
         expect(await response.json()).toEqual(refused);
-        expect(response.headers.get("www-authenticate")).toBe('Bearer realm="headrace", error="invalid_token"');
+        expect(response.headers.get("www-authenticate")).toStartWith(
+          'Bearer realm="headrace", error="invalid_token", ',
+        );
       }
     },
   );
+});
 
+describe.each(named(ofPeople))("$name", ({ route }) => {
+  test("is for people: a key with every scope is told so", async () => {
+    const response = await send(route, { authorization: `Bearer ${await addKey(server, { scopes: [...scopes] })}` });
+    expect(response.status).toBe(403);
+    expect((await response.json()).error.code).toBe("permission_denied");
+  });
+});
+
+describe.each(named(scoped))("$name", ({ route }) => {
   test("answers 403 naming the scope to a key that has every other scope", async () => {
     const key = await addKey(server, { scopes: scopes.filter((scope) => scope !== route.access) });
     const response = await send(route, { authorization: `Bearer ${key}` });
