@@ -138,6 +138,8 @@ export interface PersonStore {
   findLink(digest: string): Promise<OneTimeLink | undefined>;
   /** Unused and unexpired invitations of an account, newest first. */
   listInvitations(accountId: string, nowSeconds: number): Promise<OneTimeLink[]>;
+  /** Unused and unexpired invitations for an address, of whatever account, newest first. */
+  findInvitations(email: string, nowSeconds: number): Promise<OneTimeLink[]>;
   /** False where there is none that is unused. */
   deleteInvitation(id: string, accountId: string, event: AuditEvent): Promise<boolean>;
 
