@@ -19,6 +19,8 @@ import {
 const root = await mkdtemp(join(tmpdir(), "headrace-config-"));
 afterAll(() => rm(root, { recursive: true }));
 
+const exampleVariables = { CLOUD_API_KEY: "k", SMTP_PASSWORD: "p%40ss", SSO_CLIENT_SECRET: "s" };
+
 let directories = 0;
 /** A working directory of its own, with these files. */
 async function directoryWith(files: Record<string, string> = {}): Promise<string> {
@@ -254,9 +256,86 @@ describe("the secret", () => {
   );
 });
 
+describe("the mail server", () => {
+  const url = "smtp://user:canary-pw@mail.example.com:587";
+  const from = "headrace@example.com";
+
+  test("is named by variables or by the file, a variable first, and never by a flag", async () => {
+    const yaml = `mail: { url: "smtps://a:b@h", from: "H <h@example.com>" }\n`;
+    expect((await load({ yaml })).mail).toEqual({ url: "smtps://a:b@h", from: "H <h@example.com>" });
+    expect((await load({ yaml, env: { HEADRACE_SMTP_URL: url } })).mail).toEqual({ url, from: "H <h@example.com>" });
+    const env = { HEADRACE_SMTP_URL: url, HEADRACE_MAIL_FROM: from };
+    expect((await load({ env })).mail).toEqual({ url, from });
+    expect((await load({ flags: { smtpUrl: url, mailFrom: from } })).mail).toBeUndefined();
+  });
+
+  test("needs a sender", async () => {
+    const { message } = await refusal(load({ env: { HEADRACE_SMTP_URL: url } }));
+    expect(message).toStartWith("mail.from: is missing; the mail server is configured. Fix: ");
+  });
+
+  test.each([
+    "canary.example.com:587",
+    "http://canary.example.com",
+    "smtp://canary@mail.example.com",
+    "smtp://user:canary%zz@mail.example.com",
+    "smtp://user:canary%0d%0aX@mail.example.com",
+    "smtp://user:canary@mail.example.com/path",
+    "smtp:///canary",
+  ])("is refused but not shown: %s", async (wrong) => {
+    const { message } = await refusal(load({ env: { HEADRACE_SMTP_URL: wrong, HEADRACE_MAIL_FROM: from } }));
+    expect(message).toStartWith("HEADRACE_SMTP_URL: must be an smtp:// or smtps:// URL");
+    expect(message).not.toContain("canary");
+  });
+
+  test.each(["headrace", "a@b, c@d", "H <a@b>\r\nBcc: c@d", "<a@b"])("refuses the sender %p", async (sender) => {
+    const { message } = await refusal(load({ env: { HEADRACE_SMTP_URL: url, HEADRACE_MAIL_FROM: sender } }));
+    expect(message).toStartWith("HEADRACE_MAIL_FROM: must be an e-mail address");
+  });
+});
+
+describe("single sign-on", () => {
+  const least = "name: E, issuer: 'https://login.example.com', client_id: c";
+
+  test("needs a name, an issuer and a client id; the rest has defaults", async () => {
+    expect((await load({ yaml: `sso: { ${least} }\n` })).sso).toEqual({
+      name: "E",
+      issuer: "https://login.example.com",
+      clientId: "c",
+      clientSecret: undefined,
+      scopes: ["openid", "email", "profile"],
+      allowedDomains: [],
+      accountId: undefined,
+      role: "member",
+    });
+    const { problems } = await refusal(load({ yaml: "sso: {}\n" }));
+    expect(problems.map(({ path }) => path)).toEqual(["sso.name", "sso.issuer", "sso.client_id"]);
+  });
+
+  test("plain http is for a provider on this machine alone", async () => {
+    const at = (issuer: string) => load({ yaml: `sso: { name: E, issuer: '${issuer}', client_id: c }\n` });
+    expect((await at("http://127.0.0.1:9000")).sso?.issuer).toBe("http://127.0.0.1:9000");
+    expect((await refusal(at("http://login.example.com"))).message).toStartWith(
+      "headrace.yaml:1:25  sso.issuer: must be an https:// URL",
+    );
+  });
+
+  test.each([
+    ["scopes: [email]", "sso.scopes: must be a list of scopes, openid among them"],
+    ["role: owner", 'sso.role: must be admin or member (got "owner")'],
+    ["allowed_domains: ['@example.com']", "sso.allowed_domains[0]: must be a domain in lower case, without @"],
+    ["account: first", "sso.account: must be the id of an account"],
+    ["client_secret: 'canary canary'", "sso.client_secret: must be 1 to 1024 printable ASCII characters"],
+  ])("refuses %s", async (more, expected) => {
+    const { message } = await refusal(load({ yaml: `sso: { ${least}, ${more} }\n` }));
+    expect(message).toContain(expected);
+    expect(message).not.toContain("canary");
+  });
+});
+
 describe("the result", () => {
   test("carries the file in the names of the code", async () => {
-    const config = await load({ yaml: exampleFile, env: { CLOUD_API_KEY: "k", CLOUD_TIMEOUT: "5" } });
+    const config = await load({ yaml: exampleFile, env: { ...exampleVariables, CLOUD_TIMEOUT: "5" } });
     expect(config.upstreams[1]).toEqual({
       name: "cloud",
       url: "https://api.example.com/v1",
@@ -278,6 +357,20 @@ describe("the result", () => {
         { upstream: "cloud", model: "big-model-2", weight: 3 },
         { upstream: "ollama", model: "llama3.1:8b", weight: 1 },
       ],
+    });
+    expect(config.mail).toEqual({
+      url: "smtps://headrace:p%40ss@smtp.example.com",
+      from: "Headrace <headrace@example.com>",
+    });
+    expect(config.sso).toEqual({
+      name: "Example Inc",
+      issuer: "https://login.example.com",
+      clientId: "headrace",
+      clientSecret: "s",
+      scopes: ["openid", "email", "profile"],
+      allowedDomains: ["example.com"],
+      accountId: "acct_0199",
+      role: "member",
     });
     expect(config.tiers[1]).toEqual({
       name: "enterprise",
@@ -304,7 +397,7 @@ describe("the result", () => {
   });
 
   test("is frozen through and through", async () => {
-    const config = await load({ yaml: exampleFile, env: { CLOUD_API_KEY: "k" } });
+    const config = await load({ yaml: exampleFile, env: exampleVariables });
     const open: string[] = [];
     const visit = (value: unknown, path: string) => {
       if (typeof value !== "object" || value === null) return;
@@ -317,7 +410,7 @@ describe("the result", () => {
   });
 
   test("loading twice gives independent, equal results", async () => {
-    const inputs = { yaml: exampleFile, env: { CLOUD_API_KEY: "k" } };
+    const inputs = { yaml: exampleFile, env: exampleVariables };
     const cwd = await directoryWith({ "headrace.yaml": inputs.yaml });
     expect(await load({ cwd, env: inputs.env })).toEqual(await load({ cwd, env: inputs.env }));
   });

@@ -6,7 +6,9 @@ import {
   changedKeys,
   type ReloadableConfig,
   reloadableConfig,
+  type SsoConfig,
   type StartupKeys,
+  ssoConfig,
   startupKeys,
 } from "./config/file-config.ts";
 import { bareHost, decodeSecret, defaultDataDir, type Env, resolvePath, trimSlashes } from "./config/formats.ts";
@@ -26,6 +28,7 @@ export type {
   DeploymentConfig,
   ModelConfig,
   ReloadableConfig,
+  SsoConfig,
   UpstreamConfig,
 } from "./config/file-config.ts";
 export type { PullSource } from "./config/hugging-face.ts";
@@ -50,6 +53,10 @@ export interface Config extends ReloadableConfig {
   /** 32 bytes as 64 hex digits, a secret; undefined: the one generated in the data directory. */
   readonly secretHex: string | undefined;
   readonly discoverLocal: boolean;
+  /** Undefined: no mail is sent. */
+  readonly mail: MailConfig | undefined;
+  /** Undefined: none. */
+  readonly sso: SsoConfig | undefined;
   /** The built-in engine; undefined figures are chosen per model. */
   readonly engine: {
     /** Whether to serve the demo model that ships with Headrace. */
@@ -68,6 +75,12 @@ export interface Config extends ReloadableConfig {
     /** What it set at start that only a restart can change. */
     readonly startup: StartupKeys;
   };
+}
+
+export interface MailConfig {
+  /** `smtp://` or `smtps://`; a secret where it holds a password. */
+  readonly url: string;
+  readonly from: string;
 }
 
 /** A configuration file on its own, as a reload reads it. */
@@ -107,6 +120,7 @@ export async function loadConfig(inputs: ConfigInputs = {}): Promise<Config> {
   return deepFreeze({
     ...startup,
     dataDir: startup.dataDir ?? defaultDataDir(env),
+    sso: ssoConfig(file.data),
     ...reloadableConfig(file.data, warnings),
     file: { path: file.path, found: file.yaml !== undefined, startup: startupKeys(file.data) },
   });
@@ -123,6 +137,7 @@ function readOthers(reader: OptionReader, absolute: (path: string, from: SourceK
     trustedProxies: reader.take(options.trustedProxies).value,
     secretHex: secret === undefined ? undefined : decodeSecret(secret),
     discoverLocal: reader.take(options.discoverLocal).value,
+    mail: readMail(reader),
     engine: {
       demo: reader.take(options.demo).value,
       models: models.value.map((path) => absolute(path, models.from)),
@@ -131,6 +146,18 @@ function readOthers(reader: OptionReader, absolute: (path: string, from: SourceK
       threads: reader.take(options.threads).value,
     },
   };
+}
+
+function readMail(reader: OptionReader): MailConfig | undefined {
+  const url = reader.take(options.smtpUrl);
+  const from = reader.take(options.mailFrom);
+  if (url.value === undefined) return undefined;
+  if (from.value !== undefined) return { url: url.value, from: from.value };
+  if (from.valid) {
+    const fix = "Give the sender of the mail with HEADRACE_MAIL_FROM, or as mail.from in the file.";
+    reader.problems.push({ ...from.place, message: "is missing; the mail server is configured", fix });
+  }
+  return undefined;
 }
 
 /**

@@ -76,6 +76,22 @@ limits:
 stored_chats:
   retention_days: 30
 
+# How invitations and password resets are sent.
+mail:
+  url: smtps://headrace:\${SMTP_PASSWORD}@smtp.example.com   # smtp:// for STARTTLS; no part of it is ever shown
+  from: Headrace <headrace@example.com>
+
+# Sign-in at your own OpenID Connect provider; its redirect URI is https://ai.example.com/sso/callback.
+sso:
+  name: Example Inc                    # "Continue with Example Inc"
+  issuer: https://login.example.com
+  client_id: headrace
+  client_secret: \${SSO_CLIENT_SECRET}
+  scopes: [openid, email, profile]
+  allowed_domains: [example.com]       # none: only who was invited
+  account: acct_0199                   # that they join; left out: the first
+  role: member
+
 # Web pages that may call the API; "*" allows every site.
 cors:
   origins: [https://app.example.com]

@@ -12,6 +12,29 @@ export interface Rule {
   quiet?: boolean;
 }
 
+export const printablePattern = /^[!-~]+$/;
+
+/** Rules of what holds other fields. */
+export const mapping = (doc: string) => ({
+  doc,
+  must: "a mapping",
+  fix: "Write keys and values below it, or leave it out.",
+});
+export const list = (
+  doc: string,
+  of: string,
+  fix = "Begin each entry with a hyphen; for none, leave the key out.",
+) => ({
+  doc,
+  must: `a list of ${of}`,
+  fix,
+});
+export const entry = (doc: string, keys: string) => ({
+  doc,
+  must: `a mapping with ${keys}`,
+  fix: "Write keys and values below it.",
+});
+
 const rules = new WeakMap<z.core.$ZodType, Rule>();
 
 /**

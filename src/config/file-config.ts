@@ -43,6 +43,22 @@ export interface ModelConfig {
   readonly deployments: readonly DeploymentConfig[];
 }
 
+/** Sign-in at an OpenID Connect provider. */
+export interface SsoConfig {
+  /** As people know it. */
+  readonly name: string;
+  readonly issuer: string;
+  readonly clientId: string;
+  /** A secret; undefined: a public client. */
+  readonly clientSecret: string | undefined;
+  readonly scopes: readonly string[];
+  /** In lower case; none: nobody joins uninvited. */
+  readonly allowedDomains: readonly string[];
+  /** The account that people of those domains join; undefined: the first. */
+  readonly accountId: string | undefined;
+  readonly role: "admin" | "member";
+}
+
 /** The part of the configuration that a running server takes over from a changed file. */
 export interface ReloadableConfig {
   readonly upstreams: readonly UpstreamConfig[];
@@ -111,6 +127,21 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
     cors: { origins: data.cors.origins },
     warnings,
   };
+}
+
+export function ssoConfig({ sso }: FileData): SsoConfig | undefined {
+  return (
+    sso && {
+      name: sso.name,
+      issuer: sso.issuer,
+      clientId: sso.client_id,
+      clientSecret: sso.client_secret,
+      scopes: sso.scopes,
+      allowedDomains: sso.allowed_domains,
+      accountId: sso.account,
+      role: sso.role,
+    }
+  );
 }
 
 export function startupKeys(data: FileData): StartupKeys {

@@ -3,13 +3,13 @@ import * as z from "zod";
 import { defaultTierEnvironments } from "../domain/account.ts";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
 import { builtInEngineName } from "../domain/engine.ts";
-import { field, unlimitable } from "./field.ts";
+import { entry, field, list, mapping, printablePattern, unlimitable } from "./field.ts";
 import { isExactOrigin, parseHttpUrl } from "./formats.ts";
 import { type Option, options } from "./options.ts";
+import { sso } from "./sso-schema.ts";
 
 const namePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 const nameText = "1 to 63 lower-case letters, digits, dots, underscores or hyphens, beginning with a letter or digit";
-const printablePattern = /^[!-~]+$/;
 
 /** The key of a start-up option, its default shown to editors but filled in later: flags and variables come first. */
 function inFile<S extends z.ZodType>(option: Option<S>): z.ZodOptional<S> {
@@ -33,18 +33,6 @@ const price = (what: string): z.ZodNumber =>
     must: "a number of USD per million tokens, 0 or more",
     fix: "Give a plain number such as 0.15.",
   });
-
-const mapping = (doc: string) => ({ doc, must: "a mapping", fix: "Write keys and values below it, or leave it out." });
-const list = (doc: string, of: string, fix = "Begin each entry with a hyphen; for none, leave the key out.") => ({
-  doc,
-  must: `a list of ${of}`,
-  fix,
-});
-const entry = (doc: string, keys: string) => ({
-  doc,
-  must: `a mapping with ${keys}`,
-  fix: "Write keys and values below it.",
-});
 
 const upstream = field(
   z.strictObject({
@@ -253,6 +241,11 @@ const cors = field(
   mapping("Calls from web pages."),
 );
 
+const mail = field(
+  z.strictObject({ url: inFile(options.smtpUrl), from: inFile(options.mailFrom) }),
+  mapping("How invitations and password resets are sent."),
+);
+
 export const fileSchema = field(
   z.strictObject({
     host: inFile(options.host),
@@ -279,6 +272,8 @@ export const fileSchema = field(
     limits: limits.prefault({}),
     stored_chats: storedChats.prefault({}),
     cors: cors.prefault({}),
+    mail: mail.optional(),
+    sso: sso.optional(),
   }),
   { doc: "Configuration of Headrace.", must: "a mapping of keys to values", fix: "Write lines such as `port: 7545`." },
 );

@@ -56,6 +56,39 @@ export function isOriginUrl(text: string): boolean {
   return parseHttpUrl(text)?.pathname === "/";
 }
 
+/** An OpenID Connect issuer: https, or http on this machine, without query and fragment. */
+export function isIssuerUrl(text: string): boolean {
+  const url = parseHttpUrl(text);
+  return url !== undefined && (url.protocol === "https:" || isLoopbackHost(url.hostname));
+}
+
+/** `smtps://user:password@host:465`, or `smtp://` for STARTTLS; nothing after host and port. */
+export function isSmtpUrl(text: string): boolean {
+  if (!/^smtps?:\/\/[^/]/i.test(text) || /[\s?#]/.test(text) || !URL.canParse(text)) return false;
+  const url = new URL(text);
+  if (!isHost(url.hostname) || !/^\/?$/.test(url.pathname) || (url.username === "") !== (url.password === ""))
+    return false;
+  return [url.username, url.password].every(isPercentEncoded);
+}
+
+function isPercentEncoded(text: string): boolean {
+  try {
+    return !hasControls(decodeURIComponent(text));
+  } catch {
+    return false;
+  }
+}
+
+/** `headrace@example.com`, or `Headrace <headrace@example.com>`. */
+export function isSender(text: string): boolean {
+  const address = /^[^<>"]{1,100} <([^<>]+)>$/.exec(text)?.[1] ?? text;
+  return !hasControls(text) && /^[^\s@<>,;:"()]{1,64}@[^\s@<>,;:"()]{1,253}$/.test(address);
+}
+
+function hasControls(text: string): boolean {
+  return /\p{Cc}/u.test(text);
+}
+
 /** As browsers send it in `Origin`: exactly scheme, host and a port that is not the default, no slash at the end. */
 export function isExactOrigin(text: string): boolean {
   return parseHttpUrl(text)?.origin === text;

@@ -1,7 +1,7 @@
 // Every start-up option once: flag, variable, key in the file, default, meaning and what it must be.
 import * as z from "zod";
 import { field, type Rule } from "./field.ts";
-import { decodeSecret, isAddressOrRange, isHost, isOriginUrl } from "./formats.ts";
+import { decodeSecret, isAddressOrRange, isHost, isOriginUrl, isSender, isSmtpUrl } from "./formats.ts";
 
 export const modes = ["development", "production"] as const;
 export type Mode = (typeof modes)[number];
@@ -157,6 +157,27 @@ export const options = {
     must: "32 bytes, as 64 hex digits or 43 to 44 characters of base64 or base64url",
     fix: "Make one with `openssl rand -hex 32`, or unset the variable to use the one in the data directory.",
     quiet: true,
+  }),
+  smtpUrl: option({
+    schema: z.string().refine(isSmtpUrl),
+    env: "HEADRACE_SMTP_URL",
+    file: ["mail", "url"],
+    defaultText: "none; links are shown to whoever asks for them to be sent",
+    doc:
+      "The server that mail goes through: `smtps://user:password@host:465`, or `smtp://` for STARTTLS on port 587, " +
+      "which must then be offered except on this machine. Never a flag: it holds a password.",
+    must: "an smtp:// or smtps:// URL of host and port, with user and password or neither",
+    fix: "Give a URL such as smtps://user:password@smtp.example.com, with %40 for an @ in user or password.",
+    quiet: true,
+  }),
+  mailFrom: option({
+    schema: z.string().refine(isSender),
+    env: "HEADRACE_MAIL_FROM",
+    file: ["mail", "from"],
+    defaultText: "none; required with a mail server",
+    doc: "Sender of the mail.",
+    must: "an e-mail address, with or without a name before it",
+    fix: "Give an address such as headrace@example.com or Headrace <headrace@example.com>.",
   }),
   discoverLocal: option({
     schema: z.boolean(),
