@@ -106,7 +106,9 @@ describe("an app", () => {
   test("is not changed by somebody who is no member of its account", async () => {
     await apps.insertApp(app(), event());
     const foreign = { ...event(), accountId, actor: { type: "person", id: "usr_9" } as const };
-    await expect(apps.updateApp("app_1", { name: "taken" }, foreign)).rejects.toMatchObject({ code: "invalid_api_key" });
+    await expect(apps.updateApp("app_1", { name: "taken" }, foreign)).rejects.toMatchObject({
+      code: "invalid_api_key",
+    });
     expect((await apps.findApp("app_1"))?.name).toBe(app().name);
   });
 });
