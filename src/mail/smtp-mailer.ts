@@ -1,0 +1,110 @@
+// Sends mail through the operator's SMTP server.
+import { GatewayError } from "../domain/errors.ts";
+import type { MailMessage, MailSender } from "../domain/mail.ts";
+
+export interface SmtpMailerOptions {
+  /** `smtp://` (STARTTLS, port 587) or `smtps://` (TLS from the start, port 465), with percent-encoded user and password. */
+  url: string;
+  /** An address, or a name and an address in angle brackets. */
+  from: string;
+  /** For the connection, the greeting, and each silence after it. */
+  timeoutMs?: number;
+}
+
+/** A page waits for each of them: more at once only means that the server of the mail does not keep up. */
+const mostAtOnce = 8;
+const defaultTimeoutMs = 10_000;
+/** However often a slow server still says something. */
+const longestSilences = 3;
+const addressPattern = /^[^\s@<>,;:"()]{1,64}@[^\s@<>,;:"()]{1,253}$/;
+const longest = { subject: 200, text: 20_000 } as const;
+
+export class SmtpMailer implements MailSender {
+  readonly #options: SmtpMailerOptions;
+  #sending = 0;
+
+  constructor(options: SmtpMailerOptions) {
+    this.#options = options;
+  }
+
+  async send(message: MailMessage): Promise<void> {
+    requireSendable(message);
+    if (this.#sending >= mostAtOnce) throw unsent("too_many_at_once");
+    this.#sending++;
+    try {
+      await this.#deliver(message);
+    } catch (error) {
+      throw unsent(reasonOf(error));
+    } finally {
+      this.#sending--;
+    }
+  }
+
+  async #deliver({ to, subject, text }: MailMessage): Promise<void> {
+    const { url, from, timeoutMs = defaultTimeoutMs } = this.#options;
+    const { createTransport } = await import("nodemailer");
+    const transport = createTransport({
+      ...connectionOf(url),
+      connectionTimeout: timeoutMs,
+      greetingTimeout: timeoutMs,
+      socketTimeout: timeoutMs,
+      dnsTimeout: timeoutMs,
+      // A message is what we made it: no part of it is read from a file or fetched from somewhere.
+      disableFileAccess: true,
+      disableUrlAccess: true,
+    });
+    const { promise: overdue, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(() => reject({ code: "ETIMEDOUT" }), longestSilences * timeoutMs);
+    try {
+      // As an object the address is taken as it is, not parsed as a list.
+      await Promise.race([transport.sendMail({ from, to: { name: "", address: to }, subject, text }), overdue]);
+    } finally {
+      clearTimeout(timer);
+      transport.close();
+    }
+  }
+}
+
+/** Without encryption only to this machine: elsewhere the server has to offer STARTTLS, and prove its name. */
+function connectionOf(text: string) {
+  const url = new URL(text);
+  const secure = url.protocol === "smtps:";
+  const isLocal = /^(?:localhost|\[::1\]|127(?:\.\d+){3})$/i.test(url.hostname);
+  const auth = { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) };
+  return {
+    host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
+    port: url.port === "" ? (secure ? 465 : 587) : Number(url.port),
+    secure,
+    requireTLS: !secure && !isLocal,
+    ignoreTLS: !secure && isLocal,
+    ...(url.username === "" ? {} : { auth }),
+  };
+}
+
+/** A line break in an address or a subject would begin a header, or a recipient, of somebody else's making. */
+function requireSendable({ to, subject, text }: MailMessage): void {
+  if (!addressPattern.test(to) || /\p{Cc}/u.test(to)) {
+    throw new GatewayError(
+      "invalid_request",
+      "The e-mail address cannot be written to; check it for blanks and signs.",
+    );
+  }
+  if (subject.length > longest.subject || /\p{Cc}/u.test(subject) || text.length > longest.text) {
+    throw new GatewayError("internal_error", "The mail could not be made.", { detail: "mail: subject or text" });
+  }
+}
+
+/** The code alone: what the server says may quote the address, or what was sent to sign in. */
+function reasonOf(error: unknown): string {
+  if (typeof error !== "object" || error === null) return "unknown";
+  const code = "code" in error ? String(error.code) : "unknown";
+  const status = "responseCode" in error && typeof error.responseCode === "number" ? ` ${error.responseCode}` : "";
+  return /^[A-Z_]{1,40}$/i.test(code) ? `${code}${status}` : `unknown${status}`;
+}
+
+function unsent(reason: string): GatewayError {
+  return new GatewayError("service_unavailable", "The mail could not be sent at the moment. Try again in a minute.", {
+    detail: `mail: ${reason}`,
+    retryAfterSeconds: 60,
+  });
+}
