@@ -64,7 +64,7 @@ function toRow(event: AuditEvent): AuditRow {
     at: event.at,
     action: event.action,
     actor_type: event.actor.type,
-    actor_id: event.actor.type === "key" ? event.actor.id : null,
+    actor_id: "id" in event.actor ? event.actor.id : null,
     account_id: event.accountId,
     target_id: event.targetId,
     client_address: event.clientAddress,

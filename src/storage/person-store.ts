@@ -1,0 +1,297 @@
+// People, their memberships, one-time links and passkeys in the database.
+import type { AuditEvent } from "../domain/audit.ts";
+import type {
+  Member,
+  Membership,
+  OneTimeLink,
+  OwnMembership,
+  Passkey,
+  PeopleChange,
+  PeopleConflict,
+  Person,
+  PersonStore,
+  Role,
+} from "../domain/person.ts";
+import { changeCredentials, type Outcome } from "./credential-change.ts";
+import type { Database } from "./database.ts";
+import { addMembership, changeRole, endMembership, isLastOwner, readMembership } from "./membership-changes.ts";
+import { available } from "./outage.ts";
+import {
+  type LinkRow,
+  linkFromRow,
+  linkToRow,
+  type MemberRow,
+  type MembershipRow,
+  memberFromRow,
+  membershipFromRow,
+  type PasskeyRow,
+  type PersonRow,
+  passkeyFromRow,
+  passkeyToRow,
+  personFromRow,
+  personToRow,
+} from "./person-rows.ts";
+import { readOwnMemberships } from "./session-store.ts";
+
+/** Caches of credentials hold memberships, and nothing else of what is kept here. */
+const notCached = "added";
+
+export class SqlPersonStore implements PersonStore {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  async findPerson(id: string): Promise<Person | undefined> {
+    const [row]: PersonRow[] = await available(this.#db`SELECT * FROM people WHERE id = ${id}`);
+    return row && personFromRow(row);
+  }
+
+  async findByEmail(email: string): Promise<(Person & { passwordHash: string | null }) | undefined> {
+    const [row]: PersonRow[] = await available(this.#db`SELECT * FROM people WHERE email = ${email}`);
+    return row && { ...personFromRow(row), passwordHash: row.password_hash };
+  }
+
+  async findByIdentity(issuer: string, subject: string): Promise<Person | undefined> {
+    const [row]: PersonRow[] = await available(this.#db`
+      SELECT p.* FROM people p JOIN identities i ON i.person_id = p.id
+      WHERE i.issuer = ${issuer} AND i.subject = ${subject}`);
+    return row && personFromRow(row);
+  }
+
+  async listPeople({ after, limit }: { after: string | undefined; limit: number }): Promise<Person[]> {
+    const db = this.#db;
+    const rows: PersonRow[] = await available(db`
+      SELECT * FROM people ${after === undefined ? db`` : db`WHERE id > ${after}`} ORDER BY id LIMIT ${limit}`);
+    return rows.map(personFromRow);
+  }
+
+  async countOperators(): Promise<number> {
+    const [row]: { n: number | string }[] = await available(
+      this.#db`SELECT count(*) AS n FROM people WHERE is_operator = 1`,
+    );
+    return Number(row?.n);
+  }
+
+  apply(change: PeopleChange, event: AuditEvent): Promise<"done" | PeopleConflict> {
+    return changeCredentials(this.#db, event, async (tx): Promise<Outcome<"done" | PeopleConflict>> => {
+      const conflict = await conflictOf(tx, change);
+      if (conflict) return { result: conflict, changed: false };
+      await write(tx, change, event.at);
+      return { result: "done", changed: notCached };
+    });
+  }
+
+  deletePerson(id: string, event: AuditEvent): Promise<boolean> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const people: unknown[] = await tx`SELECT id FROM people WHERE id = ${id}`;
+      if (people.length === 0) return { result: false, changed: false };
+      const memberships: MembershipRow[] = await tx`SELECT * FROM memberships WHERE person_id = ${id}`;
+      for (const row of memberships) await endMembership(tx, membershipFromRow(row), event.at);
+      await tx`DELETE FROM identities WHERE person_id = ${id}`;
+      await tx`DELETE FROM passkeys WHERE person_id = ${id}`;
+      await tx`DELETE FROM sessions WHERE person_id = ${id}`;
+      await tx`DELETE FROM one_time_links WHERE person_id = ${id} OR (created_by = ${id} AND used_at IS NULL)`;
+      await tx`DELETE FROM people WHERE id = ${id}`;
+      return { result: true, changed: true };
+    });
+  }
+
+  membershipsOf(personId: string): Promise<OwnMembership[]> {
+    return readOwnMemberships(this.#db, personId);
+  }
+
+  findMembership(id: string): Promise<Membership | undefined> {
+    return available(readMembership(this.#db, id));
+  }
+
+  async listMembers(
+    accountId: string,
+    { after, limit }: { after: string | undefined; limit: number },
+  ): Promise<Member[]> {
+    const db = this.#db;
+    const rows: MemberRow[] = await available(db`
+      SELECT m.*, p.email, p.name, (SELECT max(last_seen_at) FROM sessions WHERE person_id = p.id) AS last_seen_at
+      FROM memberships m JOIN people p ON p.id = m.person_id WHERE m.account_id = ${accountId}
+      ${after === undefined ? db`` : db`AND m.id > ${after}`} ORDER BY m.id LIMIT ${limit}`);
+    return rows.map(memberFromRow);
+  }
+
+  setRole(id: string, role: Role, event: AuditEvent): Promise<"done" | "missing" | "last_owner"> {
+    return this.#changeMembership(id, event, async (tx, membership) => {
+      if (membership.role === role) return "same";
+      if (role !== "owner" && (await isLastOwner(tx, membership))) return "last_owner";
+      await changeRole(tx, membership, role);
+      return "done";
+    });
+  }
+
+  removeMembership(id: string, event: AuditEvent): Promise<"done" | "missing" | "last_owner"> {
+    return this.#changeMembership(id, event, async (tx, membership) => {
+      if (await isLastOwner(tx, membership)) return "last_owner";
+      await endMembership(tx, membership, event.at);
+      return "done";
+    });
+  }
+
+  async insertLink(link: OneTimeLink, event: AuditEvent): Promise<void> {
+    const { purpose, personId, email, accountId } = link;
+    await changeCredentials(this.#db, event, async (tx) => {
+      await tx`
+        DELETE FROM one_time_links WHERE purpose = ${purpose} AND used_at IS NULL
+        ${purpose === "password_reset" ? tx`AND person_id = ${personId}` : tx``}
+        ${purpose === "invitation" ? tx`AND email = ${email} AND account_id = ${accountId}` : tx``}`;
+      await tx`INSERT INTO one_time_links ${tx(linkToRow(link))}`;
+      return { result: undefined, changed: notCached };
+    });
+  }
+
+  async findLink(digest: string): Promise<OneTimeLink | undefined> {
+    const [row]: LinkRow[] = await available(this.#db`SELECT * FROM one_time_links WHERE digest = ${digest}`);
+    return row && linkFromRow(row);
+  }
+
+  async listInvitations(accountId: string, nowSeconds: number): Promise<OneTimeLink[]> {
+    const rows: LinkRow[] = await available(this.#db`
+      SELECT * FROM one_time_links
+      WHERE account_id = ${accountId} AND purpose = 'invitation' AND used_at IS NULL AND expires_at > ${nowSeconds}
+      ORDER BY id DESC`);
+    return rows.map(linkFromRow);
+  }
+
+  async findInvitations(email: string, nowSeconds: number): Promise<OneTimeLink[]> {
+    const rows: LinkRow[] = await available(this.#db`
+      SELECT * FROM one_time_links
+      WHERE email = ${email} AND purpose = 'invitation' AND used_at IS NULL AND expires_at > ${nowSeconds}
+      ORDER BY id DESC`);
+    return rows.map(linkFromRow);
+  }
+
+  deleteInvitation(id: string, accountId: string, event: AuditEvent): Promise<boolean> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const deleted: unknown[] = await tx`
+        DELETE FROM one_time_links
+        WHERE id = ${id} AND account_id = ${accountId} AND purpose = 'invitation' AND used_at IS NULL RETURNING id`;
+      return found(deleted);
+    });
+  }
+
+  async listPasskeys(personId: string): Promise<Passkey[]> {
+    const rows: PasskeyRow[] = await available(this.#db`
+      SELECT * FROM passkeys WHERE person_id = ${personId} ORDER BY created_at, id`);
+    return rows.map(passkeyFromRow);
+  }
+
+  async findPasskey(id: string): Promise<Passkey | undefined> {
+    const [row]: PasskeyRow[] = await available(this.#db`SELECT * FROM passkeys WHERE id = ${id}`);
+    return row && passkeyFromRow(row);
+  }
+
+  insertPasskey(passkey: Passkey, event: AuditEvent): Promise<boolean> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const added: unknown[] = await tx`
+        INSERT INTO passkeys ${tx(passkeyToRow(passkey))} ON CONFLICT (id) DO NOTHING RETURNING id`;
+      return found(added);
+    });
+  }
+
+  /** The counter never goes back: of two uses at once, the later one counts. */
+  async passkeyUsed(id: string, counter: number, backedUp: boolean, nowSeconds: number): Promise<void> {
+    await available(
+      this.#db.begin(
+        "IMMEDIATE",
+        (tx) => tx`
+          UPDATE passkeys SET counter = ${counter}, backed_up = ${backedUp ? 1 : 0}, last_used_at = ${nowSeconds}
+          WHERE id = ${id} AND counter <= ${counter}`,
+      ),
+    );
+  }
+
+  async renamePasskey(id: string, personId: string, name: string): Promise<boolean> {
+    const renamed: unknown[] = await available(
+      this.#db.begin(
+        "IMMEDIATE",
+        (tx) => tx`UPDATE passkeys SET name = ${name} WHERE id = ${id} AND person_id = ${personId} RETURNING id`,
+      ),
+    );
+    return renamed.length > 0;
+  }
+
+  deletePasskey(id: string, personId: string, event: AuditEvent): Promise<boolean> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const deleted: unknown[] = await tx`
+        DELETE FROM passkeys WHERE id = ${id} AND person_id = ${personId} RETURNING id`;
+      return found(deleted);
+    });
+  }
+
+  #changeMembership(
+    id: string,
+    event: AuditEvent,
+    work: (tx: Database, membership: Membership) => Promise<"done" | "same" | "last_owner">,
+  ): Promise<"done" | "missing" | "last_owner"> {
+    return changeCredentials(this.#db, event, async (tx): Promise<Outcome<"done" | "missing" | "last_owner">> => {
+      const membership = await readMembership(tx, id);
+      if (!membership) return { result: "missing", changed: false };
+      const result = await work(tx, membership);
+      return { result: result === "same" ? "done" : result, changed: result === "done" };
+    });
+  }
+}
+
+/** Asked before anything is written: what conflicts leaves nothing behind. */
+async function conflictOf(tx: Database, change: PeopleChange): Promise<PeopleConflict | undefined> {
+  const { useLink, addPerson, addMembership: added } = change;
+  if (useLink) {
+    const usable: unknown[] = await tx`
+      SELECT id FROM one_time_links
+      WHERE id = ${useLink.id} AND used_at IS NULL AND expires_at > ${useLink.nowSeconds}`;
+    if (usable.length === 0) return "link_used";
+  }
+  if (addPerson) {
+    const others: unknown[] = await tx`SELECT id FROM people WHERE email = ${addPerson.email}`;
+    if (others.length > 0) return "email_taken";
+  }
+  if (added) {
+    const same: unknown[] = await tx`
+      SELECT id FROM memberships WHERE account_id = ${added.accountId} AND person_id = ${added.personId}`;
+    if (same.length > 0) return "member_already";
+  }
+  return undefined;
+}
+
+async function write(tx: Database, change: PeopleChange, nowSeconds: number): Promise<void> {
+  const { useLink, addPerson, addIdentity, setPassword, setName, setOperator, endSessions } = change;
+  if (useLink) await tx`UPDATE one_time_links SET used_at = ${useLink.nowSeconds} WHERE id = ${useLink.id}`;
+  if (addPerson) await tx`INSERT INTO people ${tx(personToRow(addPerson))}`;
+  if (addIdentity) {
+    const { issuer, subject, personId, createdAt } = addIdentity;
+    await tx`INSERT INTO identities ${tx({ issuer, subject, person_id: personId, created_at: createdAt })}`;
+  }
+  if (change.addMembership) {
+    const [person]: PersonRow[] = await tx`SELECT * FROM people WHERE id = ${change.addMembership.personId}`;
+    if (person) await addMembership(tx, change.addMembership, person.email);
+  }
+  if (setPassword) {
+    const { personId, passwordHash } = setPassword;
+    await tx`UPDATE people SET password_hash = ${passwordHash} WHERE id = ${personId}`;
+    // A link to set another password, asked for before, would undo this one.
+    await tx`
+      UPDATE one_time_links SET used_at = ${nowSeconds}
+      WHERE purpose = 'password_reset' AND person_id = ${personId} AND used_at IS NULL`;
+  }
+  if (setName) await tx`UPDATE people SET name = ${setName.name} WHERE id = ${setName.personId}`;
+  if (setOperator) {
+    const flag = setOperator.isOperator ? 1 : 0;
+    await tx`UPDATE people SET is_operator = ${flag} WHERE id = ${setOperator.personId}`;
+  }
+  if (endSessions) {
+    const { personId, exceptId = "" } = endSessions;
+    await tx`DELETE FROM sessions WHERE person_id = ${personId} AND id <> ${exceptId}`;
+  }
+}
+
+function found(rows: readonly unknown[]): Outcome<boolean> {
+  return { result: rows.length > 0, changed: rows.length > 0 && notCached };
+}

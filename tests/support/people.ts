@@ -1,0 +1,125 @@
+// People, accounts and sessions on a real database in a temporary directory, with a clock that a test moves.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type BrowserOrigin, BrowserSessions } from "../../src/accounts/browser-sessions.ts";
+import type { Account } from "../../src/domain/account.ts";
+import { type Membership, normalizedEmail, type Person, type Role } from "../../src/domain/person.ts";
+import type { Session } from "../../src/domain/session.ts";
+import { auditEvent } from "../../src/policy/audit.ts";
+import { SqlAccountStore } from "../../src/storage/account-store.ts";
+import { SqlAuditLog } from "../../src/storage/audit-log.ts";
+import { openDatabase } from "../../src/storage/database.ts";
+import { SqlKeyStore } from "../../src/storage/key-store.ts";
+import { SqlPersonStore } from "../../src/storage/person-store.ts";
+import { SqlSessionStore } from "../../src/storage/session-store.ts";
+import { manualClock } from "./manual-clock.ts";
+import { accountFor } from "./principal.ts";
+
+export const testOrigin: BrowserOrigin = { clientAddress: "203.0.113.9", requestId: "req_1", userAgent: "Test/1.0" };
+
+export interface NewPerson {
+  email: string;
+  name?: string;
+  /** None: the person cannot sign in with one. */
+  password?: string;
+  isOperator?: boolean;
+}
+
+export interface StartedSession {
+  session: Session;
+  /** Value of the `Cookie` header. */
+  cookie: string;
+  csrfToken: string;
+}
+
+export type TestPeople = Awaited<ReturnType<typeof openTestPeople>>;
+
+/** `accountId` is the installation's first account; it has no members yet. */
+export async function openTestPeople() {
+  const directory = mkdtempSync(join(tmpdir(), "headrace-people-"));
+  const db = await openDatabase(join(directory, "headrace.db"));
+  const clock = manualClock();
+  const people = new SqlPersonStore(db);
+  const sessionStore = new SqlSessionStore(db);
+  const keys = new SqlKeyStore(db);
+  const accounts = new SqlAccountStore(db);
+  const audit = new SqlAuditLog(db);
+  const csrfKey = new Uint8Array(32).fill(5);
+  const sessions = new BrowserSessions({ sessions: sessionStore, csrfKey, isSecure: () => false, clock });
+  const accountId = await accounts.ensureFirstAccount(clock.nowSeconds());
+  const byConsole = (action: "person.created" | "member.added" | "account.created", about: string | null) =>
+    auditEvent(
+      action,
+      { type: "operator" },
+      { nowSeconds: clock.nowSeconds(), clientAddress: null, requestId: null },
+      { accountId: about, targetId: null, detail: {} },
+    );
+  return {
+    ...{ directory, db, clock, people, sessionStore, keys, accounts, audit, sessions, accountId },
+
+    async addAccount(changes: Partial<Account> = {}): Promise<Account> {
+      const account = accountFor({
+        id: `acct_${Bun.randomUUIDv7()}`,
+        tier: "enterprise",
+        createdAt: clock.nowSeconds(),
+        ...changes,
+      });
+      await accounts.insertAccount(account, byConsole("account.created", account.id));
+      return account;
+    },
+
+    async addPerson({ email, name = "Test Person", password, isOperator = false }: NewPerson): Promise<Person> {
+      const createdAt = clock.nowSeconds();
+      const person: Person = {
+        id: `usr_${Bun.randomUUIDv7()}`,
+        email: normalizedEmail(email),
+        name,
+        isOperator,
+        createdAt,
+      };
+      const passwordHash = password === undefined ? null : await quickHash(password);
+      const outcome = await people.apply({ addPerson: { ...person, passwordHash } }, byConsole("person.created", null));
+      if (outcome !== "done") throw new Error(`${email}: ${outcome}`);
+      return person;
+    },
+
+    async addMember(person: Person, role: Role, inAccount = accountId): Promise<Membership> {
+      const membership: Membership = {
+        id: `mbr_${Bun.randomUUIDv7()}`,
+        accountId: inAccount,
+        personId: person.id,
+        role,
+        createdAt: clock.nowSeconds(),
+      };
+      const outcome = await people.apply({ addMembership: membership }, byConsole("member.added", inAccount));
+      if (outcome !== "done") throw new Error(`${person.email}: ${outcome}`);
+      return membership;
+    },
+
+    /** In the account given, or else in the one that the person is the longest a member of. */
+    async startSession(person: Person, inAccount?: string): Promise<StartedSession> {
+      const own = await people.membershipsOf(person.id);
+      const started = await sessions.start(person, inAccount ?? own[0]?.accountId ?? null, "password", testOrigin);
+      const cookie = cookieHeader(started.cookie);
+      const current = await sessions.find(cookie, testOrigin);
+      if (!current) throw new Error("The session that was started is not found.");
+      return { session: started.session, cookie, csrfToken: current.signedIn.csrfToken };
+    },
+
+    async close(): Promise<void> {
+      await db.close();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** What a browser sends back for a `Set-Cookie`. */
+export function cookieHeader(setCookie: string): string {
+  return setCookie.split(";")[0] ?? "";
+}
+
+/** With the least work that argon2id takes: a test that signs people in need not wait for it. */
+function quickHash(password: string): Promise<string> {
+  return Bun.password.hash(password, { algorithm: "argon2id", memoryCost: 8, timeCost: 1 });
+}
