@@ -19,6 +19,12 @@ export interface Page {
   status?: number;
   /** Shown with a menu of their own. */
   signedIn?: SignedIn | undefined;
+  /** For pages that are made of several sections, not of one sheet. */
+  wide?: boolean;
+  /** A path here to go on to at once; other than a redirect, it is no part of the form's answer for `formTargets`. */
+  continueTo?: string;
+  /** Instead of `no-referrer`. */
+  referrerPolicy?: "same-origin" | undefined;
   /** Names of scripts in /assets that the page needs, e.g. `passkeys.js`. */
   scripts?: readonly string[];
   /** Origins, or schemes with a colon, to which a form's answer may lead besides this one (CSP `form-action`). */
@@ -34,7 +40,7 @@ export function pageAnswer(page: Page): PlainAnswer {
       "content-type": "text/html; charset=utf-8",
       "cache-control": "no-store",
       "content-security-policy": `default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action ${targets}; frame-ancestors 'none'; base-uri 'none'`,
-      "referrer-policy": "no-referrer",
+      "referrer-policy": page.referrerPolicy ?? "no-referrer",
       "x-content-type-options": "nosniff",
       "x-frame-options": "DENY",
     },
@@ -70,11 +76,25 @@ export async function readForm(
   { sessions, isOwnOrigin }: PageDeps,
   signedIn: SignedIn | undefined,
 ): Promise<ReadonlyMap<string, string>> {
-  const origin = req.headers.get("origin");
-  if (origin === null || !isOwnOrigin(origin, req)) throw stale("form_origin");
+  const from = whereFrom(req, isOwnOrigin);
+  if (from === "elsewhere") throw stale("form_origin");
   const fields = await readFields(req);
   if (signedIn && !sessions.csrfMatches(signedIn, fields.get("csrf") ?? "")) throw stale("form_csrf");
+  // What is bound to the session can be known by our own page alone.
+  if (from === "untold" && !signedIn) throw stale("form_origin_untold");
   return fields;
+}
+
+/**
+ * From a page with the referrer policy `no-referrer` browsers send forms with `Origin: null` (Fetch, 3.2). They tell the
+ * rest in `Sec-Fetch-Site`, which no page can set, but only by https or to this machine; by plain http nothing is told.
+ */
+function whereFrom(req: IncomingRequest, isOwnOrigin: PageDeps["isOwnOrigin"]): "here" | "elsewhere" | "untold" {
+  const origin = req.headers.get("origin");
+  const site = req.headers.get("sec-fetch-site");
+  if (origin === null || (site !== null && site !== "same-origin")) return "elsewhere";
+  if (origin !== "null") return isOwnOrigin(origin, req) ? "here" : "elsewhere";
+  return site === null ? "untold" : "here";
 }
 
 /** The fields of a form, from wherever it comes. Throws `unsupported_media_type`, `request_too_large`, `invalid_request`. */

@@ -1,0 +1,88 @@
+// The files that pages load: a fixed list, read when the first browser asks, kept, and told apart by their content.
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { GatewayError } from "../../domain/errors.ts";
+import type { PageRoute } from "../route.ts";
+
+interface AssetSource {
+  type: string;
+  read(): Promise<Uint8Array>;
+}
+
+interface Asset {
+  type: string;
+  etag: string;
+  bytes: Uint8Array;
+}
+
+const css = "text/css; charset=utf-8";
+const javascript = "text/javascript; charset=utf-8";
+
+const sources: Readonly<Record<string, AssetSource>> = {
+  "pages.css": { type: css, read: () => ownFile("pages.css") },
+  "logo.svg": { type: "image/svg+xml", read: () => ownFile("logo.svg") },
+  "passkeys.js": { type: javascript, read: () => ownFile("passkeys.js") },
+  "simplewebauthn.js": { type: javascript, read: readWebauthnLibrary },
+};
+
+export function assetRoutes(): PageRoute[] {
+  const read = new Map<string, Promise<Asset>>();
+  const find = (name: string): Promise<Asset> => {
+    const source = Object.hasOwn(sources, name) ? sources[name] : undefined;
+    if (!source) throw new GatewayError("not_found", "There is no such file here.");
+    const kept = read.get(name);
+    if (kept) return kept;
+    const asset = source.read().then((bytes) => ({ type: source.type, etag: etagOf(bytes), bytes }));
+    read.set(name, asset);
+    // What failed to be read may be there the next time.
+    asset.catch(() => read.delete(name));
+    return asset;
+  };
+  return [
+    {
+      method: "GET",
+      path: "/assets/:name",
+      access: "page",
+      async handle({ req, params }) {
+        const { type, etag, bytes } = await find(params["name"] ?? "");
+        // Asked about each time, so that a page never meets the files of the version before.
+        const headers = { etag, "cache-control": "no-cache", "x-content-type-options": "nosniff" };
+        if (isKnown(req.headers.get("if-none-match"), etag)) return { status: 304, headers, body: "" };
+        return { status: 200, headers: { ...headers, "content-type": type }, body: bytes };
+      },
+    },
+  ];
+}
+
+/** RFC 9110, 13.1.2: weakly compared. */
+function isKnown(ifNoneMatch: string | null, etag: string): boolean {
+  if (ifNoneMatch === null) return false;
+  return ifNoneMatch.split(",").some((known) => known.trim().replace(/^W\//, "") === etag || known.trim() === "*");
+}
+
+function etagOf(bytes: Uint8Array): string {
+  return `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 27)}"`;
+}
+
+function ownFile(name: string): Promise<Uint8Array> {
+  return readFile(new URL(`./assets/${name}`, import.meta.url));
+}
+
+/** What our own scripts may import of it. */
+const webauthnNames = [
+  "WebAuthnAbortService",
+  "WebAuthnError",
+  "browserSupportsWebAuthn",
+  "browserSupportsWebAuthnAutofill",
+  "platformAuthenticatorIsAvailable",
+  "startAuthentication",
+  "startRegistration",
+];
+
+/** In one file the package is a script that sets a global; here it becomes a module that exports what the global has. */
+async function readWebauthnLibrary(): Promise<Uint8Array> {
+  const entry = import.meta.resolve("@simplewebauthn/browser");
+  const script = await readFile(fileURLToPath(new URL("../dist/bundle/index.umd.min.js", entry)), "utf8");
+  return Buffer.from(`${script}\nexport const { ${webauthnNames.join(", ")} } = globalThis.SimpleWebAuthnBrowser;\n`);
+}

@@ -1,0 +1,117 @@
+// Forms: fields with their labels, hints and errors, and how a refusal of what was entered is shown beside its field.
+import { type ErrorCode, GatewayError } from "../../domain/errors.ts";
+import type { SignedIn } from "../../domain/session.ts";
+import { errorTable } from "../errors.ts";
+import { type Html, html } from "./html.ts";
+
+/** What is wrong with a form. */
+export interface FormFault {
+  /** Name of the field; undefined where it is about the whole. */
+  field: string | undefined;
+  message: string;
+  status: number;
+  retryAfterSeconds: number | undefined;
+}
+
+export interface Field {
+  name: string;
+  label: string;
+  type?: "text" | "email" | "password";
+  /** `autocomplete` of HTML: what password managers and browsers go by. */
+  autocomplete: string;
+  /** What was entered before, or stands; never a password. */
+  value?: string | undefined;
+  hint?: string;
+  minLength?: number;
+  maxLength?: number;
+  autofocus?: boolean;
+  fault?: FormFault | undefined;
+  /** Before the id, where a page has several forms with such a field. */
+  idPrefix?: string;
+}
+
+const shownInForms: ReadonlySet<ErrorCode> = new Set(["invalid_request", "permission_denied", "rate_limit_exceeded"]);
+
+/** What the person can put right in the form; throws anything else again. A message begins with its field: `email: …`. */
+export function faultOf(error: unknown, fields: readonly string[]): FormFault {
+  if (!(error instanceof GatewayError) || !shownInForms.has(error.code)) throw error;
+  const { retryAfterSeconds } = error;
+  const status = errorTable[error.code].status;
+  const field = fields.find((name) => error.message.startsWith(`${name}: `));
+  const text = field === undefined ? error.message : error.message.slice(field.length + 2);
+  return { field, message: text.charAt(0).toUpperCase() + text.slice(1), status, retryAfterSeconds };
+}
+
+/** The headers of an answer that shows a fault. */
+export function faultHeaders({ retryAfterSeconds }: FormFault): Record<string, string> {
+  return retryAfterSeconds === undefined ? {} : { "retry-after": String(Math.ceil(retryAfterSeconds)) };
+}
+
+/** What is wrong with the whole form, above it. */
+export function faultNotice(fault: FormFault | undefined): Html | undefined {
+  if (!fault || fault.field !== undefined) return undefined;
+  return html`<div class="notice wrong" role="alert"><p>${fault.message}</p></div>`;
+}
+
+export function field(given: Field): Html {
+  const { name, label, type = "text", autocomplete, value, hint, minLength, maxLength, idPrefix = "" } = given;
+  const id = idPrefix + name;
+  const fault = given.fault?.field === name ? given.fault : undefined;
+  const described = [hint !== undefined && `${id}-hint`, fault && `${id}-error`].filter(Boolean).join(" ");
+  // A browser takes the reader to the first field that is wrong, as it would have before sending.
+  const isFocused = fault !== undefined || (given.autofocus === true && given.fault === undefined);
+  return html`<div class="field">
+<label for="${id}">${label}</label>
+<input id="${id}" name="${name}" type="${type}" autocomplete="${autocomplete}" required${[
+    value !== undefined && html` value="${value}"`,
+    minLength !== undefined && html` minlength="${minLength}"`,
+    maxLength !== undefined && html` maxlength="${maxLength}"`,
+    type === "email" && html` inputmode="email" spellcheck="false"`,
+    described !== "" && html` aria-describedby="${described}"`,
+    fault && html` aria-invalid="true"`,
+    isFocused && html` autofocus`,
+  ]}>
+${hint !== undefined && html`<span class="hint" id="${id}-hint">${hint}</span>`}
+${fault && html`<span class="error" id="${id}-error">${fault.message}</span>`}
+</div>`;
+}
+
+export const longestName = 100;
+export const shortestPassword = 12;
+export const longestPassword = 256;
+
+export function nameField(value: string | undefined, fault: FormFault | undefined, idPrefix = ""): Html {
+  return field({
+    name: "name",
+    label: "Your name",
+    autocomplete: "name",
+    value,
+    maxLength: longestName,
+    fault,
+    idPrefix,
+  });
+}
+
+/** `autofocus` where it is the first field of its page. */
+export function newPasswordField(fault: FormFault | undefined, given: Partial<Field> = {}): Html {
+  return field({
+    name: "password",
+    label: "Password",
+    type: "password",
+    autocomplete: "new-password",
+    hint: `At least ${shortestPassword} characters. A few words in a row are easy to remember and hard to guess.`,
+    minLength: shortestPassword,
+    maxLength: longestPassword,
+    fault,
+    ...given,
+  });
+}
+
+export function hidden(name: string, value: string): Html {
+  return html`<input type="hidden" name="${name}" value="${value}">`;
+}
+
+/** Nothing where nobody is signed in. */
+export function csrfField(signedIn: SignedIn | undefined): Html | undefined {
+  return signedIn && hidden("csrf", signedIn.csrfToken);
+}
