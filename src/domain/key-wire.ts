@@ -94,7 +94,7 @@ const keyMembers = {
   created_by: z
     .string()
     .nullable()
-    .describe("Id of the key that made it; null for those that nobody's key made, such as the first."),
+    .describe("Id of the key or person that made it; null for those that neither did, such as the first."),
   created_at: unixSeconds,
   expires_at: unixSeconds.nullable(),
   last_used_at: unixSeconds.nullable(),

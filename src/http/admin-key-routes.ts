@@ -116,7 +116,8 @@ const revokeDoc: AdminDoc = {
 async function revoke(exchange: Exchange, principal: Principal, deps: AdminKeyDeps): Promise<Response> {
   const id = exchange.params["id"] ?? "";
   const chain = await deps.keys.findChainById(id);
-  if (!chain) throw unknownKey(id);
+  // A member's and an app's credential end with what they are of, by the endpoints for these.
+  if (chain?.keys[0].kind !== "key") throw unknownKey(id);
   const [key, ...makers] = chain.keys;
   requireOtherKey(principal, key);
   const change = revokeKeyAsOperator(principal, key, originOf(exchange, deps));

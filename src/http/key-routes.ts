@@ -17,6 +17,7 @@ import type { Origin } from "../policy/audit.ts";
 import { requireKeyManager } from "../policy/delegation.ts";
 import {
   createKey,
+  isHere,
   type KeyUpdate,
   requireKey,
   revokeKey,
@@ -100,13 +101,9 @@ async function create(exchange: Exchange, principal: Principal, deps: KeyRouteDe
 }
 
 /** A cursor that names nothing would silently begin again, or in the middle. */
-async function requirePlace(
-  after: string,
-  { accountId, environment }: Pick<ApiKeyRecord, "accountId" | "environment">,
-  keys: KeyStore,
-): Promise<void> {
+async function requirePlace(after: string, principal: Principal, keys: KeyStore): Promise<void> {
   const key = (await keys.findChainById(after))?.keys[0];
-  if (key?.accountId === accountId && key.environment === environment) return;
+  if (key?.kind === "key" && isHere(principal, key)) return;
   throw new GatewayError("invalid_request", "after: must be the id of a key of this list, such as the last one shown.");
 }
 
@@ -127,7 +124,7 @@ async function list({ req }: Exchange, principal: Principal, { keys, clock }: Ke
     environment: principal.environment,
     ...(own === null ? {} : { personId: own }),
   };
-  if (after !== undefined) await requirePlace(after, place, keys);
+  if (after !== undefined) await requirePlace(after, principal, keys);
   const records = await keys.listKeys(place, { after, limit: limit + 1 });
   const makers = new Map<string, readonly ApiKeyRecord[]>();
   const data: KeyWire[] = [];

@@ -52,7 +52,7 @@ export class SessionPrincipals {
     return authenticator.member(
       membershipCredentialId(membership.id, environment),
       environment,
-      { isOperator: signedIn.person.isOperator, sessionId: signedIn.session.id },
+      { id: signedIn.person.id, isOperator: signedIn.person.isOperator, sessionId: signedIn.session.id },
       { authorization: null, apiKey: null, clientAddress, requestId, isLocal: () => isLocalRequest(req) },
     );
   }
@@ -62,24 +62,33 @@ export class SessionPrincipals {
     const { headers, method } = req;
     const site = headers.get("sec-fetch-site");
     if (site !== null && site !== "same-origin" && site !== "none") throw foreign("sec_fetch_site");
-    if (safeMethods.has(method)) return;
+    // Browsers tell the site only where they trust the address; the origin they tell always, of what is no navigation.
     const origin = headers.get("origin");
-    if (origin === null || !this.#options.isOwnOrigin(origin, req)) throw foreign("origin");
+    if (origin !== null && !this.#options.isOwnOrigin(origin, req)) throw foreign("origin");
+    if (safeMethods.has(method)) return;
+    if (origin === null) throw foreign("origin");
     if (!this.#options.sessions.csrfMatches(signedIn, headers.get("x-csrf-token") ?? "")) throw foreign("csrf_token");
   }
 
   #environmentOf({ headers }: IncomingRequest): Environment {
     const wanted = headers.get("headrace-environment");
     if (wanted === null) return this.#options.environment;
-    const environment = environments.find((name) => name === wanted);
+    // Development's has no place elsewhere: said here, as it is no fault of the session.
+    const here = environments.filter((name) => name !== "dev" || this.#options.environment === "dev");
+    const environment = here.find((name) => name === wanted);
     if (environment) return environment;
-    throw new GatewayError("invalid_request", `Headrace-Environment: must be one of ${environments.join(", ")}.`);
+    throw new GatewayError("invalid_request", `Headrace-Environment: must be one of ${here.join(", ")}.`);
   }
 }
 
 function membershipOf({ memberships, membership }: SignedIn, wanted: string | null) {
   const chosen = wanted === null ? membership : memberships.find(({ accountId }) => accountId === wanted);
-  if (chosen) return chosen;
+  if (chosen?.accountStatus === "active") return chosen;
+  if (chosen) {
+    const name = JSON.stringify(chosen.accountName);
+    const message = `The account ${name} is suspended. Choose another one of yours with Headrace-Account.`;
+    throw new GatewayError("permission_denied", message, { detail: "account_suspended" });
+  }
   throw new GatewayError(
     "permission_denied",
     wanted === null

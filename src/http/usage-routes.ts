@@ -7,11 +7,13 @@ import { GatewayError } from "../domain/errors.ts";
 import type { KeyStore, Principal } from "../domain/principal.ts";
 import type { Ledger, UsageGroup, UsagePosition, UsageQuery, UsageReports, UsageRow } from "../domain/usage.ts";
 import { unixSeconds } from "../domain/wire.ts";
+import { requireKeyManager } from "../policy/delegation.ts";
+import { isHere } from "../policy/manage-keys.ts";
 import { csvLine, csvType, prefersCsv } from "./csv.ts";
 import { toGatewayError } from "./errors.ts";
 import { readQuery } from "./query.ts";
 import type { Answer, Exchange, RouteDoc, ScopedRoute, StreamedAnswer } from "./route.ts";
-import { decodeCursor, encodeCursor, maxRows, usageParameters, usageQuery } from "./usage-query.ts";
+import { decodeCursor, encodeCursor, maxRows, type UsageScope, usageParameters, usageQuery } from "./usage-query.ts";
 
 /** The report does not wait longer than this for the latest requests to be written. */
 const flushDeadlineMs = 1_000;
@@ -28,7 +30,12 @@ const usageRow = z
     start: unixSeconds.describe("Start of the bucket, Unix seconds."),
     end: unixSeconds.describe("End of the bucket, Unix seconds."),
     model: z.string().optional().describe("Where `group_by` has it."),
-    key: z.string().optional().describe("Id of the key, where `group_by` has it."),
+    key: z
+      .string()
+      .optional()
+      .describe(
+        "Id of the credential, where `group_by` has it: of the key, `key_…`; of a member who was signed in, `mbr_…`; of what a member allowed an app, `grt_…`.",
+      ),
     environment: z.string().optional().describe("Where `group_by` has it."),
     app: z.string().nullable().optional().describe("Id of the OAuth app, null for none, where `group_by` has it."),
     requests: z.int(),
@@ -50,11 +57,12 @@ const usageReport = z
 
 type WireRow = z.infer<typeof usageRow>;
 
-const description =
+export const usageDescription =
   "Of the credential's own environment. Buckets without requests are left out. With `Accept: text/csv` the answer is all " +
   "rows as CSV, times in ISO 8601.";
 
-const doc = {
+/** What the reports of one noun have in common with that of the account. */
+export const usageDoc = {
   tag: "Usage",
   query: usageParameters,
   response: { description: "The report.", json: usageReport, contentType: "text/csv" },
@@ -67,45 +75,51 @@ export function usageRoutes(deps: UsageRouteDeps): ScopedRoute[] {
       path: "/v1/usage",
       access: "usage:read",
       doc: {
-        ...doc,
+        ...usageDoc,
         operationId: "getUsage",
         summary: "What the account used",
-        description,
+        description: usageDescription,
         errors: ["invalid_request", "service_unavailable"],
       },
-      handle: (exchange, principal) => answer(deps, exchange, principal),
+      handle: (exchange, principal) => answerUsage(deps, exchange, principal),
     },
     {
       method: "GET",
       path: "/v1/keys/:id/usage",
       access: "keys:manage",
       doc: {
-        ...doc,
+        ...usageDoc,
         operationId: "getKeyUsage",
         summary: "What one key was used for",
-        description,
-        parameters: [{ name: "id", in: "path", description: "Id of the key." }],
-        errors: ["invalid_request", "not_found", "service_unavailable"],
+        description: `${usageDescription} A member sees that of the member's own alone.`,
+        parameters: [{ name: "id", in: "path", description: "Id of the key, or of what the report by key shows." }],
+        errors: ["invalid_request", "not_found", "permission_denied", "service_unavailable"],
       },
       async handle(exchange, principal) {
         const id = exchange.params["id"] ?? "";
+        requireKeyManager(principal);
+        // Members and apps have their usage under a credential of their own, whose id the report by key shows.
         const key = (await deps.keys.findChainById(id))?.keys[0];
-        if (key?.accountId !== principal.account.id || key.environment !== principal.environment) {
-          throw new GatewayError(
-            "not_found",
-            "There is no such key in this account and environment; `GET /v1/keys` lists them.",
-          );
-        }
-        return answer(deps, exchange, principal, id);
+        if (key && isHere(principal, key)) return answerUsage(deps, exchange, principal, { keyId: id });
+        throw new GatewayError(
+          "not_found",
+          "There is no such key in this account and environment; `GET /v1/keys` lists them.",
+        );
       },
     },
   ];
 }
 
-async function answer(deps: UsageRouteDeps, exchange: Exchange, principal: Principal, keyId?: string): Promise<Answer> {
+/** `only` narrows the report to one key or app, of which the caller has seen to it that the principal may know. */
+export async function answerUsage(
+  deps: Omit<UsageRouteDeps, "keys">,
+  exchange: Exchange,
+  principal: Principal,
+  only: UsageScope = {},
+): Promise<Answer> {
   const { req, answerHeaders } = exchange;
   const asked = readQuery(usageParameters, req.target);
-  const query = usageQuery(asked, principal, deps.clock.nowSeconds(), keyId);
+  const query = usageQuery(asked, principal, deps.clock.nowSeconds(), only);
   const after = asked.cursor === undefined ? undefined : decodeCursor(query, asked.cursor);
   answerHeaders["vary"] = answerHeaders["vary"] ? `${answerHeaders["vary"]}, Accept` : "Accept";
   await latestWritten(deps.ledger);

@@ -94,13 +94,13 @@ export class Authenticator {
   async member(
     credentialId: string,
     environment: Environment,
-    person: Pick<SignedInPerson, "isOperator" | "sessionId">,
+    person: Pick<SignedInPerson, "id" | "isOperator" | "sessionId">,
     presented: PresentedCredentials,
   ): Promise<Principal> {
     this.#requireRightPlace(environment, presented);
     const entry = await this.#admit(await this.#cache.byId(credentialId), environment, presented);
     const { principal } = entry;
-    if (!principal.person) throw this.#refuse("no_member", presented, entry);
+    if (principal.person?.id !== person.id) throw this.#refuse("no_member", presented, entry);
     const scopes = new Set(principal.scopes);
     if (person.isOperator) scopes.add("admin:manage");
     return { ...principal, scopes, person: { ...principal.person, ...person } };

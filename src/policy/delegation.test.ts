@@ -246,3 +246,58 @@ describe("a key acts on another", () => {
     expect(act(short, chain(key("c", { expiresAt: 250 })), "revoke")).toContain("at most 200");
   });
 });
+
+describe("a person acts by role", () => {
+  const membership = key("mbr_1_live", { kind: "membership", personId: "usr_1", role: "member" });
+  const grant = key("grt_1", { kind: "grant", personId: "usr_1", appId: "headrace-cli", parentId: membership.id });
+  const person = { id: "usr_1", role: "admin", isOperator: false, sessionId: "ses_1" } as const;
+  const session = (more: Partial<Principal> = {}) => as([membership], { person, ...more });
+  const act = (principal: Principal, target: KeyChain, verb: "change" | "rotate" | "revoke") =>
+    outcome(() => requireWithin(principal, target, verb));
+
+  test("on keys that neither came from the session nor are bounded by it", () => {
+    for (const verb of ["change", "rotate", "revoke"] as const) {
+      expect(act(session(), chain(key("b"), key("a")), verb)).toBe("ok");
+    }
+  });
+
+  test("but an operator's key is touched only while signed in as an operator", () => {
+    const operators = chain(key("b", { scopes: ["admin:manage"] }));
+    const operator = session({ scopes: new Set<Scope>([...membership.scopes, "admin:manage"]) });
+    for (const verb of ["change", "rotate", "revoke"] as const) {
+      expect(act(session(), operators, verb)).toBe(
+        `permission_denied: Only an operator may ${verb} an operator's key.`,
+      );
+      expect(act(operator, operators, verb)).toBe("ok");
+    }
+  });
+
+  test("and a login that was allowed less gets no secret that may do more", () => {
+    const login = as([grant, membership], { person, scopes: new Set<Scope>(["keys:manage"]), tokenExpiresAt: 100 });
+    expect(act(login, chain(key("b")), "rotate")).toBe("insufficient_scope: API key lacks required scope: chat:read");
+    expect(act(login, chain(key("b", { scopes: ["keys:manage"] })), "rotate")).toBe("ok");
+    expect(act(login, chain(key("b")), "revoke")).toBe("ok");
+    expect(outcome(() => requireGrantable(login, [], { scopes: ["chat:read"] }, "changes"))).toStartWith(
+      "insufficient_scope",
+    );
+  });
+
+  test("gives no scope that what bounds the key does not have", () => {
+    const operator = session({ scopes: new Set<Scope>([...membership.scopes, "admin:manage"]) });
+    expect(outcome(() => requireGrantable(operator, [membership], { scopes: ["admin:manage"] }, "makes"))).toBe(
+      "permission_denied: scopes: admin:manage is not among the scopes of a member's membership.",
+    );
+    const maker = key("a", { scopes: ["chat:read"] });
+    expect(outcome(() => requireGrantable(session(), [maker], { scopes: ["chat:write"] }, "changes"))).toBe(
+      "permission_denied: scopes: chat:write is not among the scopes of what this key was made with.",
+    );
+    expect(outcome(() => requireGrantable(session(), [maker], { scopes: ["chat:read"] }, "changes"))).toBe("ok");
+  });
+
+  test("and what is made outlives the session or login in which it is made", () => {
+    expect(endOf(as([grant, membership], { person, tokenExpiresAt: 100 }))).toBeNull();
+    expect(outcome(() => requireGrantable(session(), [], { expiresAt: null, monthlyTokens: null }, "makes"))).toBe(
+      "ok",
+    );
+  });
+});

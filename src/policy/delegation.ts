@@ -104,16 +104,34 @@ export function requireGrantable(
   verb: "makes" | "changes",
 ): void {
   if (granted.scopes) requireScopes(principal, granted.scopes);
-  if (principal.person) return;
+  if (principal.person) {
+    requireWithinMakers(granted.scopes ?? [], makers, verb);
+    return;
+  }
   const excess = firstExcess(granted, principal, principal.keys, makers);
   if (!excess) return;
   throw new GatewayError("permission_denied", `${excess.field}: must be ${excess.must} of the key that ${verb} it.`);
 }
 
 /** A person acts by role: whose keys are found at all is settled before (`requireKey`). */
-function requireRole(principal: Principal, key: ApiKeyRecord, verb: string): void {
-  if (!key.scopes.includes("admin:manage") || principal.scopes.has("admin:manage")) return;
-  throw new GatewayError("permission_denied", `Only an operator may ${verb} an operator's key.`);
+function requireRole(principal: Principal, key: ApiKeyRecord, verb: "change" | "rotate" | "revoke"): void {
+  if (key.scopes.includes("admin:manage") && !principal.scopes.has("admin:manage")) {
+    throw new GatewayError("permission_denied", `Only an operator may ${verb} an operator's key.`);
+  }
+  // The successor's secret is shown: to a login that was allowed less than the person, it would give the rest.
+  if (verb === "rotate") requireScopes(principal, key.scopes);
+}
+
+/** What its makers do not have, the key would never be able to do, whatever its record says. */
+function requireWithinMakers(
+  wanted: readonly Scope[],
+  makers: readonly ApiKeyRecord[],
+  verb: "makes" | "changes",
+): void {
+  const lacking = wanted.find((scope) => makers.some((maker) => !maker.scopes.includes(scope)));
+  if (lacking === undefined) return;
+  const whose = verb === "makes" ? "a member's membership" : "what this key was made with";
+  throw new GatewayError("permission_denied", `scopes: ${lacking} is not among the scopes of ${whose}.`);
 }
 
 function requireScopes(principal: Principal, wanted: readonly Scope[]): void {

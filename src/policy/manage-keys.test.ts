@@ -4,7 +4,8 @@ import { accountFor, keyRecordFor, principalFor } from "../../tests/support/prin
 import { parseApiKey } from "../domain/api-key.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { CreateKeyRequest, UpdateKeyRequest } from "../domain/key-wire.ts";
-import type { ApiKeyRecord, KeyChain } from "../domain/principal.ts";
+import type { Role } from "../domain/person.ts";
+import type { ApiKeyRecord, KeyChain, Principal } from "../domain/principal.ts";
 import { accountScopes, scopes } from "../domain/scope.ts";
 import { keyDigest } from "./key-digest.ts";
 import {
@@ -352,4 +353,92 @@ test("a record on the wire never has the digest, and tells the state of the key 
   expect(wire).not.toHaveProperty("key");
   expect(toWire(key("key_1", { expiresAt: now }), [], now).status).toBe("expired");
   expect(toWire(key("key_1"), [key("key_0"), key("key_9", { revokedAt: 5 })], now).status).toBe("revoked");
+});
+
+describe("keys of people", () => {
+  const membership = key("mbr_1_live", { kind: "membership", personId: "usr_1", role: "member" });
+  const login = key("grt_1", { kind: "grant", personId: "usr_1", appId: "headrace-cli", parentId: membership.id });
+  const signedIn = (role: Role, keys: Keys = [membership], more: Partial<Principal> = {}) =>
+    principalFor({
+      keys,
+      scopes: new Set(keys[0].scopes),
+      person: { id: "usr_1", role, isOperator: false, sessionId: "ses_1" },
+      ...more,
+    });
+  const make = (principal: Principal, request: Partial<CreateKeyRequest> = {}) =>
+    createKey(principal, { name: "Shop", ...request }, context);
+
+  test("a member's are the member's own, behind the membership, not behind the login with which they are made", () => {
+    for (const keys of [[membership], [login, membership]] as const) {
+      const { record, event } = make(signedIn("member", keys, { tokenExpiresAt: now + 60 }));
+      expect(record).toMatchObject({
+        kind: "key",
+        parentId: "mbr_1_live",
+        personId: "usr_1",
+        createdBy: "usr_1",
+        expiresAt: null,
+        appId: null,
+        role: null,
+      });
+      expect(event).toMatchObject({ actor: { type: "person", id: "usr_1" }, detail: { parent_id: "mbr_1_live" } });
+    }
+  });
+
+  test.each(["owner", "admin"] as const)("those that an %s makes are the account's, behind nobody", (role) => {
+    for (const keys of [[membership], [login, membership]] as const) {
+      const { record } = make(signedIn(role, keys));
+      expect(record).toMatchObject({ parentId: null, personId: null, createdBy: "usr_1" });
+    }
+  });
+
+  test("what a member's key makes is the member's as well, and behind that key", () => {
+    const { record } = make(as(key("key_1", { personId: "usr_1", parentId: membership.id }), membership));
+    expect(record).toMatchObject({ parentId: "key_1", personId: "usr_1", createdBy: "key_1" });
+  });
+
+  test("a member who is an operator makes no key that says more than the membership can", () => {
+    const operator = signedIn("member", [membership], { scopes: new Set(scopes) });
+    expect(refusal(() => make(operator, { scopes: ["admin:manage"] }))).toStartWith("permission_denied: scopes:");
+    const owner = signedIn("owner", [membership], { scopes: new Set(scopes) });
+    expect(make(owner, { scopes: ["admin:manage"] }).record.scopes).toEqual(["admin:manage"]);
+    expect(refusal(() => make(signedIn("owner"), { scopes: ["admin:manage"] }))).toStartWith("insufficient_scope");
+  });
+
+  test("an app makes, changes, rotates and revokes none, for whomever it acts", () => {
+    const app = signedIn("owner", [login, membership], { appId: "app_1" });
+    const target = chain(key("key_2"));
+    const attempts = [
+      () => make(app),
+      () => updateKey(app, target, { name: "b" }, origin),
+      () => rotateKey(app, target, 0, context),
+      () => revokeKey(app, target, origin),
+    ];
+    for (const attempt of attempts) expect(refusal(attempt)).toStartWith("permission_denied: Apps cannot");
+  });
+
+  test("a member, and a member's key, find the member's own alone; memberships and grants are no keys to anybody", () => {
+    const own = key("key_2", { personId: "usr_1" });
+    const others = [key("key_3"), key("key_4", { personId: "usr_2" })];
+    const find = (principal: Principal, record: ApiKeyRecord) =>
+      refusal(() => requireKey(principal, chain(record), record.id)).split(":")[0];
+    const limited = [signedIn("member"), signedIn("member", [login, membership]), as(own, membership)];
+    for (const principal of limited) {
+      expect(find(principal, own)).toBe("none");
+      for (const other of others) expect(find(principal, other)).toBe("not_found");
+    }
+    for (const principal of [signedIn("owner"), signedIn("admin"), as(key("key_1"))]) {
+      for (const record of [own, ...others]) expect(find(principal, record)).toBe("none");
+      for (const record of [membership, login]) expect(find(principal, record)).toBe("not_found");
+    }
+  });
+
+  test("an operator who is signed in gives an account its keys under the own id", () => {
+    const operator = signedIn("owner", [membership], { scopes: new Set(scopes) });
+    const place = { accountId: "acct_2", environment: "test" } as const;
+    const { record } = createKeyAsOperator(operator, { name: "First" }, place, context);
+    expect(record).toMatchObject({ accountId: "acct_2", createdBy: "usr_1", parentId: null, personId: null });
+    expect(refusal(() => createKeyAsOperator(signedIn("owner"), { name: "First" }, place, context))).toStartWith(
+      "insufficient_scope",
+    );
+  });
 });

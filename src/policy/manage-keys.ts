@@ -9,7 +9,6 @@ import {
   type KeyChain,
   type KeyChanges,
   type KeyStatus,
-  keyOf,
   keyStatus,
   ownOnly,
   type Principal,
@@ -40,7 +39,7 @@ export function createKey(
   context: { pepper: Uint8Array; origin: Origin },
 ): NewKey {
   requireKeyManager(principal);
-  const maker = makerOf(principal);
+  const makers = makersOf(principal);
   const values = valuesOf(request, context.origin.nowSeconds, principal.scopes);
   const record: Attributes = {
     ...values,
@@ -48,9 +47,10 @@ export function createKey(
     expiresAt: values.expiresAt ?? endOf(principal),
     allowedIps: values.allowedIps.length > 0 ? values.allowedIps : (addressesOf(principal) ?? []),
   };
-  requireGrantable(principal, principal.person ? [] : principal.keys, record, "makes");
+  requireGrantable(principal, makers, record, "makes");
   const place = { accountId: principal.account.id, environment: principal.environment };
-  return newKey(principal, { ...place, ...maker, createdBy: actorOf(principal).id, ...record }, context);
+  const whose = { personId: ownOnly(principal), parentId: makers[0]?.id ?? null, createdBy: actorOf(principal).id };
+  return newKey(principal, { ...place, ...whose, ...record }, context);
 }
 
 /**
@@ -96,14 +96,17 @@ export function createKeyAtConsole(
 }
 
 /** Behind whom a new key stands. What owners and admins make is the account's, and does not end with their membership. */
-function makerOf(principal: Principal): Pick<ApiKeyRecord, "parentId" | "personId"> {
-  const { person } = principal;
-  if (person && person.role !== "member") return { parentId: null, personId: null };
-  requireDepth(principal);
-  if (!person) return { parentId: keyOf(principal).id, personId: keyOf(principal).personId };
-  const membership = principal.keys.find(({ kind }) => kind === "membership");
-  if (!membership) throw new GatewayError("permission_denied", "Only a member of the account may make keys.");
-  return { parentId: membership.id, personId: person.id };
+function makersOf(principal: Principal): readonly ApiKeyRecord[] {
+  const { person, keys } = principal;
+  if (!person) {
+    requireDepth(principal);
+    return keys;
+  }
+  if (person.role !== "member") return [];
+  // Not the login: what a person makes with it outlives it.
+  const membership = keys.find(({ kind }) => kind === "membership");
+  if (membership) return [membership];
+  throw new GatewayError("permission_denied", "Only a member of the account may make keys.");
 }
 
 /** Undefined where the request changes nothing. */
@@ -185,15 +188,19 @@ export function rotatedBefore(revokedAt: number | null): GatewayError {
 /** The key, or `not_found`: one of another account or environment does not exist. */
 export function requireKey(principal: Principal, chain: KeyChain | undefined, id: string): KeyChain {
   const key = chain?.keys[0];
-  const isHere = key?.accountId === principal.account.id && key.environment === principal.environment;
-  if (chain && isHere && key.kind === "key" && isOwn(principal, key)) return chain;
+  if (chain && key?.kind === "key" && isHere(principal, key)) return chain;
   const shown = id.length > 100 ? `${id.slice(0, 100)}…` : id;
   throw new GatewayError("not_found", `There is no API key ${shown}. GET /v1/keys lists the keys of this environment.`);
 }
 
-function isOwn(principal: Principal, { personId }: ApiKeyRecord): boolean {
+/** Whether the principal sees this credential: of its account and environment; members see their own alone. */
+export function isHere(
+  principal: Principal,
+  { accountId, environment, personId }: Pick<ApiKeyRecord, "accountId" | "environment" | "personId">,
+): boolean {
   const own = ownOnly(principal);
-  return own === null || own === personId;
+  const isOwn = own === null || own === personId;
+  return isOwn && accountId === principal.account.id && environment === principal.environment;
 }
 
 /** A key ends with the first of those that made it, `makers`. */
