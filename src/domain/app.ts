@@ -69,6 +69,8 @@ export interface AppStore {
 
 /** The command line tool: known to every installation, public, and not a third party. */
 export const commandLineAppId = "headrace-cli";
+export const commandLineName = "Headrace command line";
+export const commandLinePublisher = "Headrace";
 
 /** What an app may at most be granted. */
 export const appScopes = ["chat:read", "chat:write", "models:read", "usage:read"] as const satisfies readonly Scope[];

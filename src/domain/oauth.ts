@@ -88,13 +88,14 @@ export interface OAuthStore {
   findCode(digest: string): Promise<AuthorizationCode | undefined>;
   /**
    * One transaction: takes the code, adds the grant and its first refresh token. `replayed` where the code was taken before;
-   * then the grant that it was redeemed for is revoked, in the same transaction, with `replayEvent`.
+   * then the grant that it was redeemed for is revoked, in the same transaction, with `replayed`. `refused`, with nothing
+   * written, where the code, the app, or the membership that bounds the grant is there no more.
    */
   redeemCode(
     digest: string,
     issued: { grant: ApiKeyRecord; refreshToken: RefreshToken },
     events: { issued: AuditEvent; replayed: AuditEvent },
-  ): Promise<"issued" | "replayed">;
+  ): Promise<"issued" | "replayed" | "refused">;
 
   /** With the grant's chain. */
   findRefreshToken(digest: string): Promise<{ token: RefreshToken; grant: KeyChain } | undefined>;
@@ -124,7 +125,7 @@ export interface OAuthStore {
     decision: { state: "denied" } | { state: "approved"; authorization: Authorization },
     event: AuditEvent,
   ): Promise<boolean>;
-  /** One transaction, as `redeemCode`; false where it is not approved or was redeemed. */
+  /** One transaction, as `redeemCode`; false where it is not approved, was redeemed, or would be refused. */
   redeemDeviceCode(
     digest: string,
     issued: { grant: ApiKeyRecord; refreshToken: RefreshToken },
@@ -135,9 +136,12 @@ export interface OAuthStore {
   listAllowedApps(personId: string, nowSeconds: number): Promise<AllowedApp[]>;
   /** What of these scopes the person allowed the app for the account, by grants that have not ended. */
   allowedScopes(authorization: Omit<Authorization, "scopes">, nowSeconds: number): Promise<Scope[]>;
-  /** All grants of the person for the app, in one account or in all; how many there were. */
+  /** All grants of the person for the app, in one account or in all, and codes not yet redeemed; how many grants there were. */
   revokeAllowedApp(personId: string, appId: string, accountId: string | undefined, event: AuditEvent): Promise<number>;
 
-  /** Forgets codes and tokens that ended a day ago; at most some hundreds at a time. */
+  /**
+   * Forgets what ended a day ago, device codes after an hour, and ends grants whose last refresh token it was; at most some
+   * hundreds at a time.
+   */
   prune(nowSeconds: number): Promise<void>;
 }

@@ -1,6 +1,12 @@
 // The command line tool as a client, which no account registered, beside those that accounts did.
 import type { Environment } from "../domain/api-key.ts";
-import { type AppStore, commandLineAppId, type PublishedApp } from "../domain/app.ts";
+import {
+  type AppStore,
+  commandLineAppId,
+  commandLineName,
+  commandLinePublisher,
+  type PublishedApp,
+} from "../domain/app.ts";
 import { accountScopes } from "../domain/scope.ts";
 
 /** Public, and by the device flow alone: it has nowhere to be redirected to. */
@@ -9,8 +15,8 @@ export function commandLineApp(environment: Environment): PublishedApp {
     id: commandLineAppId,
     accountId: "",
     personId: null,
-    name: "Headrace command line",
-    publisher: "Headrace",
+    name: commandLineName,
+    publisher: commandLinePublisher,
     homepageUrl: null,
     type: "public",
     redirectUris: [],

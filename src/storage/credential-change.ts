@@ -15,6 +15,8 @@ import { available } from "./outage.ts";
 export interface Outcome<Result> {
   result: Result;
   changed: boolean | "added";
+  /** Told in the place of the event that was meant: something else came of it. */
+  event?: AuditEvent;
 }
 
 /**
@@ -33,7 +35,7 @@ export async function changeCredentials<Result>(
       if (!(await actorIsActive(tx, event))) return;
       outcome = await work(tx);
       if (!outcome.changed) return;
-      await insertAuditEvent(tx, event);
+      await insertAuditEvent(tx, outcome.event ?? event);
       if (outcome.changed !== "added") await tx`UPDATE credential_revision SET revision = revision + 1 WHERE id = 1`;
     }),
   );
