@@ -58,12 +58,15 @@ export const usageParameters = z.object({
     .meta({ description: "the `next` of the page before, to get what comes after it" }),
 });
 
-/** What the parameters ask of this principal's usage; `keyId` narrows it to one key. */
+/** One key's or app's part of the usage. */
+export type UsageScope = Pick<UsageQuery, "keyId" | "appId">;
+
+/** What the parameters ask of this principal's usage, or of a part of it. An app has its own alone. */
 export function usageQuery(
   asked: z.output<typeof usageParameters>,
   principal: Principal,
   nowSeconds: number,
-  keyId?: string,
+  only: UsageScope = {},
 ): UsageQuery {
   const { bucket } = asked;
   // Before `end`, so that what happened in this very second is part of it.
@@ -85,7 +88,7 @@ export function usageQuery(
   return {
     accountId: principal.account.id,
     environment: principal.environment,
-    ...(keyId === undefined ? {} : { keyId }),
+    ...only,
     ...(principal.appId === null ? {} : { appId: principal.appId }),
     start: bucketStart(bucket, start),
     end: bucketEnd(bucket, end - 1),

@@ -1,0 +1,215 @@
+// What an app is made of, who may change which, and which secrets it is known by.
+import { describe, expect, test } from "bun:test";
+import { keyRecordFor, principalFor } from "../../tests/support/principal.ts";
+import type { App } from "../domain/app.ts";
+import type { CreateAppRequest } from "../domain/app-wire.ts";
+import type { Role } from "../domain/person.ts";
+import type { Principal } from "../domain/principal.ts";
+import { keyDigest } from "../policy/key-digest.ts";
+import {
+  appToWire,
+  createApp,
+  deleteApp,
+  matchesSecret,
+  requireApp,
+  rotateAppSecret,
+  updateApp,
+} from "./manage-apps.ts";
+
+const pepper = new Uint8Array(32).fill(5);
+const now = 1_800_000_000;
+const origin = { nowSeconds: now, clientAddress: "192.0.2.1", requestId: "req_1" };
+
+const create = (request: Partial<CreateAppRequest> = {}, by = principalFor()) =>
+  createApp(by, { name: "Notes", ...request }, { pepper, origin });
+const rotate = (app: App, overlapSeconds = 60, by = principalFor()) =>
+  rotateAppSecret(by, app, overlapSeconds, { pepper, origin });
+
+function personFor(role: Role, id = "usr_1"): Principal {
+  const membership = keyRecordFor({ id: "mbr_1_live", kind: "membership", personId: id, role });
+  return principalFor({ keys: [membership], person: { id, role, isOperator: false, sessionId: "ses_1" } });
+}
+
+describe("a new app", () => {
+  test("is of its maker's account and environment, confidential, and asks for little unless told", () => {
+    const { app, secret, event } = create();
+    expect(app).toEqual({
+      id: expect.stringMatching(/^app_[0-9a-f-]{36}$/),
+      accountId: "acct_1",
+      personId: null,
+      name: "Notes",
+      homepageUrl: null,
+      type: "confidential",
+      redirectUris: [],
+      scopes: ["chat:write", "models:read"],
+      environment: "live",
+      requirePkce: false,
+      secrets: [
+        {
+          id: expect.stringMatching(/^sec_/),
+          digest: keyDigest(secret ?? "", pepper),
+          last4: secret?.slice(-4) ?? "",
+          createdAt: now,
+          expiresAt: null,
+        },
+      ],
+      createdBy: "key_1",
+      createdAt: now,
+    });
+    expect(event).toMatchObject({
+      ...{ action: "app.created", actor: { type: "key", id: "key_1" }, accountId: "acct_1", targetId: app.id },
+      ...{ at: now, clientAddress: "192.0.2.1", requestId: "req_1" },
+    });
+  });
+
+  test("has a secret of 256 random bits, which is nowhere in its record and event", () => {
+    const { secret, ...rest } = create();
+    expect(secret).toMatch(/^hrs_[A-Za-z0-9_-]{43}$/);
+    expect(JSON.stringify(rest)).not.toContain(secret?.slice(4, 30) ?? "");
+    expect(create().secret).not.toBe(secret);
+  });
+
+  test("that is public has no secret and always PKCE", () => {
+    const { app, secret } = create({ type: "public" });
+    expect([secret, app.secrets, app.requirePkce]).toEqual([null, [], true]);
+    expect(() => create({ type: "public", require_pkce: false })).toThrow("require_pkce: must be true");
+    expect(create({ require_pkce: true }).app.requirePkce).toBe(true);
+  });
+
+  test("has its scopes once each, in their order", () => {
+    const { app } = create({ scopes: ["usage:read", "chat:read", "usage:read"] });
+    expect(app.scopes).toEqual(["chat:read", "usage:read"]);
+  });
+
+  test.each([
+    [{ name: " \t" }, "name: "],
+    [{ name: "a\u202eb" }, "name: "],
+    [{ homepage_url: "http://notes.example/" }, "homepage_url: "],
+    [{ redirect_uris: ["http://notes.example/"] }, "redirect_uris[0]: "],
+  ])("is refused with %j", (request, message) => {
+    expect(() => create(request)).toThrow(message);
+  });
+
+  test("of a member is the member's own, of an owner the account's", () => {
+    expect(create({}, personFor("member")).app).toMatchObject({ personId: "usr_1", createdBy: "usr_1" });
+    expect(create({}, personFor("owner")).app).toMatchObject({ personId: null, createdBy: "usr_1" });
+    const key = keyRecordFor({ personId: "usr_1" });
+    expect(create({}, principalFor({ keys: [key] })).app).toMatchObject({ personId: "usr_1", createdBy: "key_1" });
+  });
+});
+
+test("an app manages no apps, whatever its scopes", () => {
+  const by = principalFor({ appId: "app_9" });
+  const { app } = create();
+  expect(() => create({}, by)).toThrow("Apps cannot manage");
+  expect(() => updateApp(by, app, { name: "b" }, origin)).toThrow("Apps cannot manage");
+  expect(() => rotate(app, 0, by)).toThrow("Apps cannot manage");
+  expect(() => deleteApp(by, app, origin)).toThrow("Apps cannot manage");
+});
+
+describe("a change", () => {
+  test("has only what it names, and its event what was and what became", () => {
+    const { app } = create({ homepage_url: "https://notes.example/" });
+    const change = updateApp(
+      principalFor(),
+      app,
+      { homepage_url: null, redirect_uris: ["https://b.example/"] },
+      origin,
+    );
+    expect(change?.changes).toEqual({ homepageUrl: null, redirectUris: ["https://b.example/"] });
+    expect(change?.event).toMatchObject({ action: "app.updated", targetId: app.id });
+    expect(change?.event.detail).toEqual({
+      homepage_url: { before: "https://notes.example/", after: null },
+      redirect_uris: { before: [], after: ["https://b.example/"] },
+    });
+  });
+
+  test("of nothing is none", () => {
+    const { app } = create();
+    expect(updateApp(principalFor(), app, {}, origin)).toBeUndefined();
+    const same = { name: " Notes ", scopes: ["models:read", "chat:write"] as const, require_pkce: false };
+    expect(updateApp(principalFor(), app, { ...same, scopes: [...same.scopes] }, origin)).toBeUndefined();
+  });
+
+  test("is held to the same rules as a new app", () => {
+    const { app } = create({ type: "public" });
+    const change = (request: object) => () => updateApp(principalFor(), app, request, origin);
+    expect(change({ require_pkce: false })).toThrow("require_pkce: must be true");
+    expect(change({ name: "\n" })).toThrow("name: ");
+    expect(change({ redirect_uris: ["data:,"] })).toThrow("redirect_uris[0]: ");
+    expect(change({ homepage_url: "javascript:1" })).toThrow("homepage_url: ");
+  });
+});
+
+describe("a rotation", () => {
+  test("gives a new secret and says when the old one ends", () => {
+    const { app, secret: old } = create();
+    const { secret, record, oldEndAt, event } = rotate(app, 3_600);
+    expect(secret).toMatch(/^hrs_[A-Za-z0-9_-]{43}$/);
+    expect(secret).not.toBe(old);
+    expect(record).toMatchObject({ digest: keyDigest(secret, pepper), createdAt: now, expiresAt: null });
+    expect(oldEndAt).toBe(now + 3_600);
+    expect(event).toMatchObject({ action: "app.secret_rotated", targetId: app.id });
+    expect(JSON.stringify([record, event])).not.toContain(secret.slice(4, 30));
+  });
+
+  test("of a public app is refused", () => {
+    expect(() => rotate(create({ type: "public" }).app)).toThrow("A public app has no secret");
+  });
+});
+
+describe("an app is there", () => {
+  const { app } = create();
+  const own = { ...app, personId: "usr_1" };
+
+  test("for its account and environment", () => {
+    expect(requireApp(principalFor(), app, app.id)).toBe(app);
+    expect(requireApp(personFor("admin", "usr_2"), own, app.id)).toBe(own);
+    expect(requireApp(personFor("member"), own, app.id)).toBe(own);
+  });
+
+  test.each<[string, Principal, App | undefined]>([
+    ["an unknown one", principalFor(), undefined],
+    ["one of another account", principalFor(), { ...app, accountId: "acct_2" }],
+    ["one of another environment", principalFor(), { ...app, environment: "test" }],
+    ["the account's, for a member", personFor("member"), app],
+    ["another member's, for a member", personFor("member", "usr_2"), own],
+    ["another member's, for a member's key", principalFor({ keys: [keyRecordFor({ personId: "usr_2" })] }), own],
+  ])("but not %s", (_, principal, found) => {
+    expect(() => requireApp(principal, found, "app_x")).toThrow("There is no app app_x.");
+  });
+
+  test("and an id that nobody has is not repeated at any length", () => {
+    expect(() => requireApp(principalFor(), undefined, "x".repeat(5_000))).toThrow(/^.{0,300}$/);
+  });
+});
+
+describe("a secret", () => {
+  const { app, secret } = create();
+  const next = rotate(app, 60);
+  const [first] = app.secrets;
+  const rotated = { secrets: [...(first ? [{ ...first, expiresAt: now + 60 }] : []), next.record] };
+
+  test("is known as long as it has not ended, whichever of the two it is", () => {
+    expect(matchesSecret(app, secret ?? "", pepper, now)).toBe(true);
+    expect(matchesSecret(rotated, secret ?? "", pepper, now + 59)).toBe(true);
+    expect(matchesSecret(rotated, secret ?? "", pepper, now + 60)).toBe(false);
+    expect(matchesSecret(rotated, next.secret, pepper, now + 59)).toBe(true);
+    expect(matchesSecret(rotated, next.secret, pepper, now + 60)).toBe(true);
+  });
+
+  test("is no other text, no digest, and none of another pepper", () => {
+    for (const text of ["", "hrs_", `${secret}x`, secret?.slice(0, -1) ?? "", first?.digest ?? "", next.secret]) {
+      expect(matchesSecret(app, text, pepper, now)).toBe(false);
+    }
+    expect(matchesSecret(app, secret ?? "", new Uint8Array(32), now)).toBe(false);
+    expect(matchesSecret({ secrets: [] }, "", pepper, now)).toBe(false);
+  });
+
+  test("that has ended is not shown, and no digest ever is", () => {
+    const shown = (at: number) => appToWire({ ...app, ...rotated }, "An account", at).secrets;
+    expect(shown(now).map(({ expires_at }) => expires_at)).toEqual([now + 60, null]);
+    expect(shown(now + 60).map(({ id }) => id)).toEqual([next.record.id]);
+    expect(JSON.stringify(appToWire(app, "An account", now))).not.toContain(first?.digest ?? "");
+  });
+});

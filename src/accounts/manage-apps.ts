@@ -1,0 +1,177 @@
+// Registers, changes and deletes apps and rotates their secrets: makes the records and events, which a store then writes.
+import { timingSafeEqual } from "node:crypto";
+import type { App, AppChanges, AppSecret } from "../domain/app.ts";
+import { type AppWire, type CreateAppRequest, defaultAppScopes, type UpdateAppRequest } from "../domain/app-wire.ts";
+import type { AuditEvent } from "../domain/audit.ts";
+import { GatewayError } from "../domain/errors.ts";
+import { actorOf, ownOnly, type Principal } from "../domain/principal.ts";
+import { type Scope, scopes } from "../domain/scope.ts";
+import { auditEvent, changedMembers, type Origin } from "../policy/audit.ts";
+import { requireKeyManager } from "../policy/delegation.ts";
+import { keyDigest } from "../policy/key-digest.ts";
+import { keyName } from "../policy/key-values.ts";
+import { homepageUrl, redirectUris } from "./app-values.ts";
+
+const secretPrefix = "hrs_";
+const secretBytes = 32;
+
+export interface NewApp {
+  app: App;
+  /** Shown once, never stored; null for a public app. */
+  secret: string | null;
+  event: AuditEvent;
+}
+
+/** An app of the principal's own account and environment; a member's is the member's own. */
+export function createApp(
+  principal: Principal,
+  request: CreateAppRequest,
+  { pepper, origin }: { pepper: Uint8Array; origin: Origin },
+): NewApp {
+  requireKeyManager(principal);
+  const type = request.type ?? "confidential";
+  const made = type === "confidential" ? newSecret(pepper, origin.nowSeconds) : undefined;
+  const app: App = {
+    id: `app_${Bun.randomUUIDv7()}`,
+    accountId: principal.account.id,
+    personId: ownOnly(principal),
+    name: keyName(request.name),
+    homepageUrl: homepageUrl(request.homepage_url ?? null),
+    type,
+    redirectUris: redirectUris(request.redirect_uris ?? []),
+    scopes: inOrder(request.scopes ?? defaultAppScopes),
+    environment: principal.environment,
+    requirePkce: pkceOf(type, request.require_pkce ?? type === "public"),
+    secrets: made ? [made.record] : [],
+    createdBy: actorOf(principal).id,
+    createdAt: origin.nowSeconds,
+  };
+  const detail = { environment: app.environment, type, ...attributesToWire(app) };
+  return { app, secret: made?.secret ?? null, event: auditEvent("app.created", principal, origin, about(app, detail)) };
+}
+
+/** Undefined where the request changes nothing. */
+export function updateApp(
+  principal: Principal,
+  current: App,
+  request: UpdateAppRequest,
+  origin: Origin,
+): { changes: AppChanges; event: AuditEvent } | undefined {
+  requireKeyManager(principal);
+  const wanted: AppChanges = {};
+  if (request.name !== undefined) wanted.name = keyName(request.name);
+  if (request.homepage_url !== undefined) wanted.homepageUrl = homepageUrl(request.homepage_url);
+  if (request.redirect_uris !== undefined) wanted.redirectUris = redirectUris(request.redirect_uris);
+  if (request.scopes !== undefined) wanted.scopes = inOrder(request.scopes);
+  if (request.require_pkce !== undefined) wanted.requirePkce = pkceOf(current.type, request.require_pkce);
+  const detail = changedMembers(attributesToWire(current), attributesToWire({ ...current, ...wanted }));
+  if (Object.keys(detail).length === 0) return undefined;
+  return { changes: wanted, event: auditEvent("app.updated", principal, origin, about(current, detail)) };
+}
+
+/** The secrets before go on until `oldEndAt` at the latest, Unix seconds. */
+export function rotateAppSecret(
+  principal: Principal,
+  app: App,
+  overlapSeconds: number,
+  { pepper, origin }: { pepper: Uint8Array; origin: Origin },
+): { secret: string; record: AppSecret; oldEndAt: number; event: AuditEvent } {
+  requireKeyManager(principal);
+  if (app.type === "public") {
+    throw new GatewayError(
+      "invalid_request",
+      "A public app has no secret to rotate. For an app that runs on a server, register a confidential one.",
+    );
+  }
+  const { secret, record } = newSecret(pepper, origin.nowSeconds);
+  const oldEndAt = origin.nowSeconds + overlapSeconds;
+  const detail = { secret_id: record.id, overlap_seconds: overlapSeconds, old_end_at: oldEndAt };
+  const event = auditEvent("app.secret_rotated", principal, origin, about(app, detail));
+  return { secret, record, oldEndAt, event };
+}
+
+export function deleteApp(principal: Principal, app: App, origin: Origin): AuditEvent {
+  requireKeyManager(principal);
+  return auditEvent("app.deleted", principal, origin, about(app, { name: app.name }));
+}
+
+/** The app, or `not_found`: one of another account or environment, or of another member, does not exist. */
+export function requireApp<Found extends App>(principal: Principal, app: Found | undefined, id: string): Found {
+  const own = ownOnly(principal);
+  const isHere = app?.accountId === principal.account.id && app.environment === principal.environment;
+  if (app && isHere && (own === null || own === app.personId)) return app;
+  const shown = id.length > 100 ? `${id.slice(0, 100)}…` : id;
+  throw new GatewayError("not_found", `There is no app ${shown}. GET /v1/apps lists the apps of this environment.`);
+}
+
+/** Whether it is one of the app's secrets that have not ended. How long that takes tells nothing about any of them. */
+export function matchesSecret(
+  app: Pick<App, "secrets">,
+  secret: string,
+  pepper: Uint8Array,
+  nowSeconds: number,
+): boolean {
+  const presented = Buffer.from(keyDigest(secret, pepper));
+  let matches = false;
+  for (const { digest, expiresAt } of app.secrets) {
+    const isEqual = timingSafeEqual(presented, Buffer.from(digest));
+    const isValid = expiresAt === null || expiresAt > nowSeconds;
+    matches = (isEqual && isValid) || matches;
+  }
+  return matches;
+}
+
+export function appToWire(app: App, publisher: string, nowSeconds: number): AppWire {
+  return {
+    object: "app",
+    id: app.id,
+    client_id: app.id,
+    type: app.type,
+    ...attributesToWire(app),
+    environment: app.environment,
+    publisher,
+    created_by: app.createdBy,
+    created_at: app.createdAt,
+    secrets: app.secrets
+      .filter(({ expiresAt }) => expiresAt === null || expiresAt > nowSeconds)
+      .map(({ id, last4, createdAt, expiresAt }) => ({ id, last4, created_at: createdAt, expires_at: expiresAt })),
+  };
+}
+
+function newSecret(pepper: Uint8Array, nowSeconds: number): { secret: string; record: AppSecret } {
+  const random = Buffer.from(crypto.getRandomValues(new Uint8Array(secretBytes)));
+  const secret = `${secretPrefix}${random.toString("base64url")}`;
+  const record: AppSecret = {
+    id: `sec_${Bun.randomUUIDv7()}`,
+    digest: keyDigest(secret, pepper),
+    last4: secret.slice(-4),
+    createdAt: nowSeconds,
+    expiresAt: null,
+  };
+  return { secret, record };
+}
+
+/** RFC 9700, 2.1.1: nothing else tells a public app from another that got hold of its code. */
+function pkceOf(type: App["type"], wanted: boolean): boolean {
+  if (type === "confidential" || wanted) return wanted;
+  throw new GatewayError("invalid_request", "require_pkce: must be true, or left out, where type is public.");
+}
+
+/** Each once, in the order of the specification: a list in another order is no change. */
+function inOrder(wanted: readonly Scope[]): Scope[] {
+  return scopes.filter((scope) => wanted.includes(scope));
+}
+
+function attributesToWire(app: Pick<App, "name" | "homepageUrl" | "redirectUris" | "scopes" | "requirePkce">) {
+  return {
+    name: app.name,
+    homepage_url: app.homepageUrl,
+    redirect_uris: [...app.redirectUris],
+    scopes: [...app.scopes],
+    require_pkce: app.requirePkce,
+  };
+}
+
+function about(app: App, detail: Record<string, unknown>) {
+  return { accountId: app.accountId, targetId: app.id, detail };
+}
