@@ -20,6 +20,7 @@ interface Received {
 async function startServer(options: SMTPServerOptions = {}) {
   const received: Received[] = [];
   const server = new SMTPServer({
+    logger: false,
     authOptional: true,
     allowInsecureAuth: true,
     onAuth: ({ username, password }, _session, done) =>

@@ -1,0 +1,300 @@
+// Passkeys against a real authenticator in software: what is accepted, what is refused, and what that leaves behind.
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { createPrivateKey, type KeyObject, sign, X509Certificate } from "node:crypto";
+import { manualClock } from "../../tests/support/manual-clock.ts";
+import { openTestPeople, type TestPeople } from "../../tests/support/people.ts";
+import { type Oddities, SoftwareAuthenticator } from "../../tests/support/software-authenticator.ts";
+import { GatewayError } from "../domain/errors.ts";
+import type { Person } from "../domain/person.ts";
+import { mostPasskeys, Passkeys, relyingPartyId } from "./passkeys.ts";
+import { Pending } from "./pending.ts";
+
+const pageOrigin = "https://ai.example.com";
+let world: TestPeople;
+let passkeys: Passkeys;
+let person: Person;
+let device: SoftwareAuthenticator;
+let made = 0;
+
+beforeAll(async () => {
+  world = await openTestPeople();
+  passkeys = new Passkeys({ people: world.people, audit: world.audit, clock: world.clock });
+});
+afterAll(() => world.close());
+beforeEach(async () => {
+  person = await world.addPerson({ email: `person${++made}@example.com` });
+  device = new SoftwareAuthenticator(pageOrigin);
+});
+
+function ceremony(origin = pageOrigin) {
+  return { pageOrigin: origin, nowSeconds: world.clock.nowSeconds(), clientAddress: "203.0.113.9", requestId: "req_1" };
+}
+
+async function add(odd: Oddities = {}, session = "ses_1", name = "Laptop") {
+  const options = await passkeys.additionOptions(person, session, pageOrigin);
+  return await passkeys.add(person, session, { name, response: device.create(options, odd) }, ceremony());
+}
+
+async function signIn(odd: Oddities = {}) {
+  const { challengeId, options } = await passkeys.signInOptions(pageOrigin);
+  return await passkeys.signIn({ challengeId, response: device.get(options, odd) }, ceremony());
+}
+
+async function refusal(work: Promise<unknown>): Promise<{ code: string; detail: string | undefined }> {
+  const error = await work.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof GatewayError)) throw new Error(`no GatewayError, but ${String(error)}`);
+  return { code: error.code, detail: error.detail };
+}
+
+function packed(signature: Buffer, certificate?: Buffer) {
+  const statement = new Map<string, unknown>([
+    ["alg", -7],
+    ["sig", signature],
+  ]);
+  if (certificate) statement.set("x5c", [certificate]);
+  return { format: "packed", statement };
+}
+
+async function events(action: "passkey.added" | "passkey.removed" | "sign_in.failed", targetId: string) {
+  return await world.audit.list({ action, targetId }, { after: undefined, limit: 10 });
+}
+
+describe("adding", () => {
+  test("asks for a discoverable passkey with user verification, for this host, and leaves out those that are there", async () => {
+    const first = await add();
+    const options = await passkeys.additionOptions(person, "ses_1", pageOrigin);
+    expect(options).toMatchObject({
+      rp: { id: "ai.example.com" },
+      user: { name: person.email, displayName: person.name },
+      attestation: "none",
+      authenticatorSelection: { residentKey: "required", userVerification: "required" },
+      excludeCredentials: [{ id: first.id, transports: ["internal"] }],
+    });
+    expect(Buffer.from(options.challenge, "base64url").length).toBeGreaterThanOrEqual(32);
+  });
+
+  test("keeps what it needs and tells the audit log, without the key", async () => {
+    const added = await add({}, "ses_1", "  Laptop ");
+    expect(await passkeys.list(person.id)).toEqual([added]);
+    expect(added).toMatchObject({ name: "Laptop", counter: 0, backedUp: true, lastUsedAt: null });
+    const [event] = await events("passkey.added", added.id);
+    expect(event).toMatchObject({ actor: { type: "person", id: person.id }, detail: { name: "Laptop" } });
+    expect(JSON.stringify(event)).not.toContain(added.publicKey);
+  });
+
+  test("a challenge is for its own session, works once, and for five minutes", async () => {
+    const options = await passkeys.additionOptions(person, "ses_1", pageOrigin);
+    const given = { name: "Laptop", response: device.create(options) };
+    expect(await refusal(passkeys.add(person, "ses_2", given, ceremony()))).toMatchObject({
+      detail: "passkey_challenge",
+    });
+    world.clock.advance(299_000);
+    await passkeys.add(person, "ses_1", given, ceremony());
+    expect(await refusal(passkeys.add(person, "ses_1", given, ceremony()))).toMatchObject({
+      detail: "passkey_challenge",
+    });
+    const late = {
+      name: "Laptop",
+      response: device.create(await passkeys.additionOptions(person, "ses_1", pageOrigin)),
+    };
+    world.clock.advance(300_000);
+    expect(await refusal(passkeys.add(person, "ses_1", late, ceremony()))).toMatchObject({
+      detail: "passkey_challenge",
+    });
+  });
+
+  test.each<[string, Oddities]>([
+    ["another origin", { origin: "https://ai.example.com.evil.example" }],
+    ["another relying party", { rpId: "evil.example" }],
+    ["another challenge", { challenge: Buffer.alloc(32).toString("base64url") }],
+    ["nobody verified", { userVerified: false }],
+    ["an unknown attestation", { attestation: () => ({ format: "odd", statement: new Map() }) }],
+    ["a statement with no attestation", { attestation: () => ({ format: "none", statement: new Map([["x", 1]]) }) }],
+    ["a bad signature of its own", { attestation: (_, key) => packed(sign("sha256", Buffer.alloc(9), key)) }],
+  ])("is refused: %s", async (_, odd) => {
+    expect(await refusal(add(odd))).toEqual({ code: "invalid_request", detail: "passkey_not_verified" });
+    expect(await passkeys.list(person.id)).toEqual([]);
+  });
+
+  test("an authenticator may vouch for itself", async () => {
+    const attestation = (signed: Buffer, key: KeyObject) => packed(sign("sha256", signed, key));
+    expect(await add({ attestation })).toMatchObject({ name: "Laptop" });
+  });
+
+  test("an attestation with certificates, good as it is, is refused: what they name would be fetched", async () => {
+    const subject = "/C=US/O=Test/OU=Authenticator Attestation/CN=Test";
+    const made = Bun.spawnSync([
+      ...["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"],
+      ...["-subj", subject, "-addext", "basicConstraints=critical,CA:FALSE", "-keyout", "-", "-out", "-"],
+    ]);
+    const pem = made.stdout.toString();
+    const certificate = new X509Certificate(pem).raw;
+    const attestation = (signed: Buffer) => packed(sign("sha256", signed, createPrivateKey(pem)), certificate);
+    expect(await refusal(add({ attestation }))).toMatchObject({ detail: "passkey_not_verified" });
+  });
+
+  test("what is no attestation at all is refused, not a crash", async () => {
+    for (const attestationObject of ["", "AA", "gICAgICA", "v7-_v7-_"]) {
+      const options = await passkeys.additionOptions(person, "ses_1", pageOrigin);
+      const response = device.create(options);
+      const broken = { ...response, response: { ...response.response, attestationObject } };
+      const work = passkeys.add(person, "ses_1", { name: "x", response: broken }, ceremony());
+      expect(await refusal(work)).toMatchObject({ detail: "passkey_not_verified" });
+    }
+  });
+
+  test("a passkey that somebody has is not taken over", async () => {
+    const options = await passkeys.additionOptions(person, "ses_1", pageOrigin);
+    const given = { name: "Laptop", response: device.create(options) };
+    await passkeys.add(person, "ses_1", given, ceremony());
+    const other = await world.addPerson({ email: `other${made}@example.com` });
+    const { challenge } = await passkeys.additionOptions(other, "ses_2", pageOrigin);
+    const client = { type: "webauthn.create", challenge, origin: pageOrigin };
+    const clientDataJSON = Buffer.from(JSON.stringify(client)).toString("base64url");
+    const response = { ...given.response, response: { ...given.response.response, clientDataJSON } };
+    expect(await refusal(passkeys.add(other, "ses_2", { name: "x", response }, ceremony()))).toMatchObject({
+      code: "invalid_request",
+    });
+    expect(await passkeys.list(other.id)).toEqual([]);
+    expect(await signIn()).toMatchObject({ id: person.id });
+  });
+
+  test("there are twenty at most", async () => {
+    const waiting = await passkeys.additionOptions(person, "ses_2", pageOrigin);
+    for (let i = 0; i < mostPasskeys; i++) await add();
+    expect(await refusal(add())).toMatchObject({ code: "permission_denied" });
+    const given = { name: "One more", response: device.create(waiting) };
+    expect(await refusal(passkeys.add(person, "ses_2", given, ceremony()))).toMatchObject({
+      code: "permission_denied",
+    });
+  });
+
+  test.each(["", "  ", "x".repeat(61), "a\nb"])("the name %p is refused", async (name) => {
+    expect(await refusal(add({}, "ses_1", name))).toMatchObject({ code: "invalid_request" });
+  });
+});
+
+describe("signing in", () => {
+  test("gives the person, whose passkey was used now; nobody is named to the browser before", async () => {
+    await add();
+    const { options } = await passkeys.signInOptions(pageOrigin);
+    expect(options).toMatchObject({ rpId: "ai.example.com", userVerification: "required" });
+    expect(options.allowCredentials ?? []).toEqual([]);
+    expect(await signIn()).toEqual(person);
+    expect((await passkeys.list(person.id))[0]?.lastUsedAt).toBe(world.clock.nowSeconds());
+  });
+
+  test("a challenge works once, and for five minutes", async () => {
+    await add();
+    const { challengeId, options } = await passkeys.signInOptions(pageOrigin);
+    const given = { challengeId, response: device.get(options) };
+    await passkeys.signIn(given, ceremony());
+    expect(await refusal(passkeys.signIn(given, ceremony()))).toMatchObject({ detail: "passkey_challenge" });
+    const late = await passkeys.signInOptions(pageOrigin);
+    world.clock.advance(300_000);
+    const response = device.get(late.options);
+    expect(await refusal(passkeys.signIn({ challengeId: late.challengeId, response }, ceremony()))).toMatchObject({
+      detail: "passkey_challenge",
+    });
+  });
+
+  test.each<[string, Oddities]>([
+    ["another origin", { origin: "https://evil.example" }],
+    ["another relying party", { rpId: "evil.example" }],
+    ["another challenge", { challenge: Buffer.alloc(32).toString("base64url") }],
+    ["nobody verified", { userVerified: false }],
+    ["somebody else's handle", { userHandle: Buffer.from("usr_other").toString("base64url") }],
+  ])("is refused and recorded: %s", async (_, odd) => {
+    const { id } = await add();
+    expect(await refusal(signIn(odd))).toEqual({ code: "permission_denied", detail: "passkey: not_verified" });
+    const [event] = await events("sign_in.failed", person.id);
+    expect(event).toMatchObject({
+      actor: { type: "anonymous" },
+      detail: { method: "passkey", passkey: id, reason: "not_verified" },
+    });
+  });
+
+  test("with a signature of another key is refused", async () => {
+    await add();
+    const stranger = new SoftwareAuthenticator(pageOrigin);
+    stranger.create(await passkeys.additionOptions(person, "ses_9", pageOrigin));
+    const [known, foreign] = [device.passkeys[0], stranger.passkeys[0]];
+    if (known && foreign) known.privateKey = foreign.privateKey;
+    expect(await refusal(signIn())).toMatchObject({ detail: "passkey: not_verified" });
+  });
+
+  test("with a passkey that was removed, or never added, is refused in the same words", async () => {
+    const { id } = await add();
+    await passkeys.remove(id, person.id, ceremony());
+    expect(await refusal(signIn())).toEqual({ code: "permission_denied", detail: "passkey: unknown_passkey" });
+    expect(await events("passkey.removed", id)).toHaveLength(1);
+  });
+
+  test("a counter that does not go up is a copy: refused and recorded; one that goes up, or is not kept, is fine", async () => {
+    await add();
+    await signIn();
+    await signIn();
+    const [passkey] = device.passkeys;
+    if (!passkey) throw new Error("no passkey");
+    passkey.counter = 7;
+    await signIn();
+    for (const counter of [7, 6, 0]) {
+      passkey.counter = counter;
+      expect(await refusal(signIn())).toEqual({ code: "permission_denied", detail: "passkey: counter_went_back" });
+    }
+    expect(await events("sign_in.failed", person.id)).toHaveLength(3);
+    passkey.counter = 8;
+    expect(await signIn()).toMatchObject({ id: person.id });
+  });
+});
+
+describe("one's own alone", () => {
+  test("are renamed and removed", async () => {
+    const { id } = await add();
+    const other = await world.addPerson({ email: `other${made}@example.com` });
+    expect(await refusal(passkeys.rename(id, other.id, "Mine"))).toMatchObject({ code: "not_found" });
+    expect(await refusal(passkeys.remove(id, other.id, ceremony()))).toMatchObject({ code: "not_found" });
+    await passkeys.rename(id, person.id, " Phone ");
+    expect(await passkeys.list(person.id)).toMatchObject([{ id, name: "Phone" }]);
+  });
+});
+
+describe("the relying party", () => {
+  test.each([
+    ["https://ai.example.com", "ai.example.com"],
+    ["https://ai.example.com:8443", "ai.example.com"],
+    ["http://localhost:7545", "localhost"],
+    ["http://127.0.0.1:7545", undefined],
+    ["http://[::1]:7545", undefined],
+    ["https://192.0.2.1", undefined],
+    ["http://ai.example.com", undefined],
+  ])("of %s is %p", (origin, id) => {
+    expect(relyingPartyId(origin)).toBe(id);
+  });
+
+  test("is needed: without one both ceremonies are refused with what to do", async () => {
+    const at = "http://127.0.0.1:7545";
+    expect(await refusal(passkeys.signInOptions(at))).toMatchObject({ code: "permission_denied" });
+    expect(await refusal(passkeys.additionOptions(person, "ses_1", at))).toMatchObject({ code: "permission_denied" });
+  });
+});
+
+describe("what waits for its second half", () => {
+  test("is bounded: the oldest goes first, and what has ended goes before", () => {
+    const clock = manualClock();
+    const pending = new Pending<number>({ clock, lifeMs: 1_000, most: 2 });
+    pending.put("a", 1);
+    clock.advance(600);
+    pending.put("b", 2);
+    pending.put("c", 3);
+    expect(pending.take("a")).toBeUndefined();
+    clock.advance(999);
+    expect(pending.take("b")).toBe(2);
+    expect(pending.take("b")).toBeUndefined();
+    clock.advance(1);
+    expect(pending.take("c")).toBeUndefined();
+  });
+});

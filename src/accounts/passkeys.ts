@@ -1,0 +1,273 @@
+// Passkeys: adding one to a person who is signed in, and signing in with one, by WebAuthn.
+import { randomBytes } from "node:crypto";
+import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
+import type { AuditLog } from "../domain/audit.ts";
+import type { Clock } from "../domain/clock.ts";
+import { GatewayError } from "../domain/errors.ts";
+import type { Passkey, Person, PersonStore } from "../domain/person.ts";
+import { auditEvent, type Origin } from "../policy/audit.ts";
+import { Pending } from "./pending.ts";
+
+export interface PasskeysOptions {
+  people: Pick<
+    PersonStore,
+    "findPerson" | "listPasskeys" | "findPasskey" | "insertPasskey" | "passkeyUsed" | "renamePasskey" | "deletePasskey"
+  >;
+  audit: Pick<AuditLog, "append">;
+  clock: Clock;
+}
+
+/** Where the page is that talks to the authenticator: its origin as the browser sends it, of a page that is ours. */
+interface Ceremony extends Origin {
+  pageOrigin: string;
+}
+
+export const mostPasskeys = 20;
+export const longestPasskeyName = 60;
+const lifeMs = 300_000;
+const mostPending = 10_000;
+/** ES256, EdDSA and RS256, which between them every authenticator has. */
+const algorithms = [-7, -8, -257];
+
+/**
+ * The relying party id for pages of an origin: its host. Undefined where browsers have no passkeys: at an IP address, and
+ * without encryption anywhere but `localhost` (WebAuthn Level 3, 5.1.2 and 13.4.9).
+ */
+export function relyingPartyId(pageOrigin: string): string | undefined {
+  const { protocol, hostname } = new URL(pageOrigin);
+  if (hostname === "localhost") return hostname;
+  const isAddress = hostname.startsWith("[") || /^[\d.]+$/.test(hostname);
+  return protocol === "https:" && !isAddress ? hostname : undefined;
+}
+
+export class Passkeys {
+  readonly #options: PasskeysOptions;
+  /** Challenges by session. */
+  readonly #additions: Pending<string>;
+  /** Challenges by an id that the page got: a browser where nobody is signed in has nothing else to be known by. */
+  readonly #signIns: Pending<string>;
+
+  constructor(options: PasskeysOptions) {
+    this.#options = options;
+    const { clock } = options;
+    this.#additions = new Pending({ clock, lifeMs, most: mostPending });
+    this.#signIns = new Pending({ clock, lifeMs, most: mostPending });
+  }
+
+  list(personId: string): Promise<Passkey[]> {
+    return this.#options.people.listPasskeys(personId);
+  }
+
+  /** What the browser's `create()` takes. Throws `permission_denied` where there are passkeys enough, or none at all here. */
+  async additionOptions(person: Person, sessionId: string, pageOrigin: string) {
+    const rpID = requirePartyId(pageOrigin);
+    const known = await this.#requireRoom(person.id);
+    const { generateRegistrationOptions } = await import("@simplewebauthn/server");
+    const options = await generateRegistrationOptions({
+      rpName: "Headrace",
+      rpID,
+      userID: new TextEncoder().encode(person.id),
+      userName: person.email,
+      userDisplayName: person.name,
+      timeout: lifeMs,
+      attestationType: "none",
+      excludeCredentials: known.map(({ id, transports }) => ({ id, transports: [...transports] })),
+      authenticatorSelection: { residentKey: "required", userVerification: "required" },
+      supportedAlgorithmIDs: algorithms,
+    });
+    this.#additions.put(sessionId, options.challenge);
+    return options;
+  }
+
+  /** Throws `invalid_request` for what the session was not asked for, or does not verify. */
+  async add(
+    person: Person,
+    sessionId: string,
+    given: { name: string; response: RegistrationResponseJSON },
+    ceremony: Ceremony,
+  ): Promise<Passkey> {
+    const { people } = this.#options;
+    const name = requireName(given.name);
+    const rpId = requirePartyId(ceremony.pageOrigin);
+    const challenge = this.#additions.take(sessionId);
+    if (challenge === undefined) throw tooLate();
+    const found = await verifyAddition(given.response, challenge, ceremony.pageOrigin, rpId);
+    await this.#requireRoom(person.id);
+    const passkey: Passkey = {
+      id: found.credential.id,
+      personId: person.id,
+      name,
+      publicKey: Buffer.from(found.credential.publicKey).toString("base64url"),
+      counter: found.credential.counter,
+      transports: (found.credential.transports ?? []).slice(0, 8),
+      backedUp: found.credentialBackedUp,
+      createdAt: ceremony.nowSeconds,
+      lastUsedAt: null,
+    };
+    const event = auditEvent("passkey.added", { type: "person", id: person.id }, ceremony, {
+      accountId: null,
+      targetId: passkey.id,
+      detail: { name, backed_up: passkey.backedUp },
+    });
+    if (await people.insertPasskey(passkey, event)) return passkey;
+    throw new GatewayError("invalid_request", "This passkey is known here already. Use it, or make another one.");
+  }
+
+  /** Throws `invalid_request`, or `not_found` where the person has no such passkey. */
+  async rename(id: string, personId: string, name: string): Promise<void> {
+    if (!(await this.#options.people.renamePasskey(id, personId, requireName(name)))) throw missing();
+  }
+
+  /** Throws `not_found` where the person has no such passkey. */
+  async remove(id: string, personId: string, origin: Origin): Promise<void> {
+    const event = auditEvent("passkey.removed", { type: "person", id: personId }, origin, {
+      accountId: null,
+      targetId: id,
+      detail: {},
+    });
+    if (!(await this.#options.people.deletePasskey(id, personId, event))) throw missing();
+  }
+
+  /** What the browser's `get()` takes. It names no passkeys, so that nobody learns from it who has one. */
+  async signInOptions(pageOrigin: string) {
+    const rpID = requirePartyId(pageOrigin);
+    const { generateAuthenticationOptions } = await import("@simplewebauthn/server");
+    const options = await generateAuthenticationOptions({ rpID, timeout: lifeMs, userVerification: "required" });
+    const challengeId = randomBytes(32).toString("base64url");
+    this.#signIns.put(challengeId, options.challenge);
+    return { challengeId, options };
+  }
+
+  /** The person whose passkey it is. Throws `permission_denied`, the same for every reason but one's own delay. */
+  async signIn(
+    given: { challengeId: string; response: AuthenticationResponseJSON },
+    ceremony: Ceremony,
+  ): Promise<Person> {
+    const { people } = this.#options;
+    const { response } = given;
+    const rpId = requirePartyId(ceremony.pageOrigin);
+    const challenge = this.#signIns.take(given.challengeId);
+    if (challenge === undefined) throw tooLate();
+    const passkey = await people.findPasskey(response.id);
+    const person = passkey && (await people.findPerson(passkey.personId));
+    if (!person) throw refused("unknown_passkey");
+    const handle = response.response.userHandle;
+    const isTheirs = !handle || handle === Buffer.from(person.id).toString("base64url");
+    const used = isTheirs ? await verifyUse(response, passkey, challenge, ceremony.pageOrigin, rpId) : undefined;
+    if (!used) return await this.#refuse(passkey, "not_verified", ceremony);
+    // Counters that stand still are those of authenticators without one (WebAuthn Level 3, 6.1.1).
+    const hasCounter = used.counter > 0 || passkey.counter > 0;
+    if (hasCounter && used.counter <= passkey.counter)
+      return await this.#refuse(passkey, "counter_went_back", ceremony);
+    await people.passkeyUsed(passkey.id, used.counter, used.backedUp, ceremony.nowSeconds);
+    return person;
+  }
+
+  /** A passkey that is known and yet does not fit: somebody tries something, or has copied it. */
+  async #refuse({ id, personId }: Passkey, reason: string, origin: Origin): Promise<never> {
+    const about = { accountId: null, targetId: personId, detail: { method: "passkey", passkey: id, reason } };
+    await this.#options.audit.append([auditEvent("sign_in.failed", { type: "anonymous" }, origin, about)]);
+    throw refused(reason);
+  }
+
+  async #requireRoom(personId: string): Promise<Passkey[]> {
+    const known = await this.#options.people.listPasskeys(personId);
+    if (known.length < mostPasskeys) return known;
+    throw new GatewayError(
+      "permission_denied",
+      `You have ${mostPasskeys} passkeys, the most there may be. Remove one that you no longer use first.`,
+    );
+  }
+}
+
+async function verifyAddition(
+  response: RegistrationResponseJSON,
+  expectedChallenge: string,
+  expectedOrigin: string,
+  expectedRPID: string,
+) {
+  const { verifyRegistrationResponse } = await import("@simplewebauthn/server");
+  const expected = { expectedChallenge, expectedOrigin, expectedRPID };
+  const checks = { requireUserVerification: true, supportedAlgorithmIDs: algorithms };
+  try {
+    await requireNoCertificates(response.response.attestationObject);
+    const { verified, registrationInfo } = await verifyRegistrationResponse({ response, ...expected, ...checks });
+    if (verified) return registrationInfo;
+  } catch {
+    // The library's texts quote what was sent; that it does not verify is all there is to say.
+  }
+  throw new GatewayError("invalid_request", "The passkey could not be checked. Try to add it once more.", {
+    detail: "passkey_not_verified",
+  });
+}
+
+/**
+ * We ask for no attestation. One with certificates would be checked all the same, and for that the library fetches the
+ * revocation lists from wherever the certificates say.
+ */
+async function requireNoCertificates(attestationObject: string): Promise<void> {
+  const { decodeAttestationObject } = await import("@simplewebauthn/server/helpers");
+  const attestation = decodeAttestationObject(new Uint8Array(Buffer.from(attestationObject, "base64url")));
+  const format = attestation.get("fmt");
+  const isOwn = format === "packed" && attestation.get("attStmt").get("x5c") === undefined;
+  if (format !== "none" && !isOwn) throw new Error("an attestation that was not asked for");
+}
+
+async function verifyUse(
+  response: AuthenticationResponseJSON,
+  { id, publicKey }: Passkey,
+  expectedChallenge: string,
+  expectedOrigin: string,
+  expectedRPID: string,
+): Promise<{ counter: number; backedUp: boolean } | undefined> {
+  const { verifyAuthenticationResponse } = await import("@simplewebauthn/server");
+  try {
+    const { verified, authenticationInfo } = await verifyAuthenticationResponse({
+      response,
+      ...{ expectedChallenge, expectedOrigin, expectedRPID },
+      // Its counter is compared by us, when the signature is known to be good: only then does it mean anything.
+      credential: { id, publicKey: new Uint8Array(Buffer.from(publicKey, "base64url")), counter: 0 },
+      requireUserVerification: true,
+    });
+    if (!verified) return undefined;
+    return { counter: authenticationInfo.newCounter, backedUp: authenticationInfo.credentialBackedUp };
+  } catch {
+    return undefined;
+  }
+}
+
+function requirePartyId(pageOrigin: string): string {
+  const id = relyingPartyId(pageOrigin);
+  if (id !== undefined) return id;
+  throw new GatewayError(
+    "permission_denied",
+    "Browsers have passkeys only at a name with https, or at localhost. Open this server's pages there.",
+  );
+}
+
+function requireName(text: string): string {
+  const name = text.trim();
+  if (name !== "" && name.length <= longestPasskeyName && !/\p{Cc}/u.test(name)) return name;
+  throw new GatewayError(
+    "invalid_request",
+    `name: must be 1 to ${longestPasskeyName} characters in one line. Give it a name such as Laptop.`,
+  );
+}
+
+function tooLate(): GatewayError {
+  return new GatewayError("invalid_request", "This took too long, or was sent twice. Try again.", {
+    detail: "passkey_challenge",
+  });
+}
+
+function missing(): GatewayError {
+  return new GatewayError("not_found", "You have no such passkey. Load the page again to see those that you have.");
+}
+
+function refused(detail: string): GatewayError {
+  return new GatewayError(
+    "permission_denied",
+    "This passkey does not sign you in here. Try another one, or sign in another way.",
+    { detail: `passkey: ${detail}` },
+  );
+}
