@@ -1,0 +1,102 @@
+// What the pages about an app have in common: who it is, what it may do, for which account, and the decision.
+import type { Environment } from "../../domain/api-key.ts";
+import { commandLineAppId, type PublishedApp } from "../../domain/app.ts";
+import type { OwnMembership } from "../../domain/person.ts";
+import type { Scope } from "../../domain/scope.ts";
+import type { SignedIn } from "../../domain/session.ts";
+import { hidden } from "./form.ts";
+import { type Html, html } from "./html.ts";
+
+const longestName = 60;
+const unsafeCharacters = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}]+/gu;
+const piledMarks = /(\p{M}{2})\p{M}+/gu;
+
+/**
+ * A name that somebody else chose, so that it cannot pass for more than a name: one line of bounded length, without
+ * characters that are unseen, turn the text around, or reach into other lines.
+ */
+export function plainName(name: string): string {
+  const plain = name.normalize("NFC").replace(unsafeCharacters, " ").replace(piledMarks, "$1");
+  const letters = [...plain.replace(/\s+/gu, " ").trim()];
+  return letters.length > longestName ? `${letters.slice(0, longestName - 1).join("")}…` : letters.join("");
+}
+
+/** On its own line of direction, whatever its script. */
+export function nameOf(app: Pick<PublishedApp, "id" | "name">): Html {
+  return html`<bdi>${plainName(app.name) || app.id}</bdi>`;
+}
+
+export function publisherLine(app: PublishedApp): Html {
+  if (app.id === commandLineAppId) return html`<p>This is the headrace command line tool, a part of this server.</p>`;
+  return html`<p>Published by <bdi>${plainName(app.publisher) || app.accountId}</bdi>${homepageLink(app)}</p>`;
+}
+
+function homepageLink({ homepageUrl }: PublishedApp): Html | undefined {
+  const url = homepageUrl === null ? undefined : (URL.parse(homepageUrl) ?? undefined);
+  if (!url || (url.protocol !== "https:" && url.protocol !== "http:")) return undefined;
+  return html` · <a href="${url.href}" target="_blank" rel="noopener noreferrer">${url.host}</a>`;
+}
+
+/** What each scope means for the person who grants it. */
+const grants: Readonly<Record<Scope, string>> = {
+  "chat:read": "Read the chats that are stored for you: your questions and the answers",
+  "chat:write": "Put questions to models in your name, which counts against the account’s limits and may cost it money",
+  "models:read": "See which models you can use",
+  "usage:read": "See how much was used, and what it cost",
+  "keys:manage": "Create, change and revoke API keys",
+  "admin:manage": "Operate this server: accounts, people, audit log",
+};
+
+export function scopeList(scopes: readonly Scope[]): Html {
+  return html`<h2>It will be able to</h2>
+<ul class="plain">${scopes.map((scope) => html`<li>${grants[scope]} <code>${scope}</code></li>`)}</ul>`;
+}
+
+const environmentWarnings: Readonly<Record<Environment, string | undefined>> = {
+  live: undefined,
+  test: "This app is still being tested: it works in the account’s test environment, and not with what is live.",
+  dev: "This app is under development: it works in the account’s development environment, and not with what is live.",
+};
+
+/** The command line tool acts where the server does: that is no sign of anything unfinished. */
+export function environmentWarning(app: Pick<PublishedApp, "id" | "environment">): Html | undefined {
+  const warning = app.id === commandLineAppId ? undefined : environmentWarnings[app.environment];
+  return warning === undefined ? undefined : html`<div class="notice" role="note"><p>${warning}</p></div>`;
+}
+
+/** For which account; with a choice where there are several. `fault` is shown beside it. */
+export function accountChoice(
+  memberships: readonly OwnMembership[],
+  { signedIn, fault }: { signedIn: SignedIn; fault: string | undefined },
+): Html {
+  const [only] = memberships;
+  const alert = fault !== undefined && html`<span class="error" id="account-fault" role="alert">${fault}</span>`;
+  if (only && memberships.length === 1) {
+    return html`<p>For the account <strong><bdi>${plainName(only.accountName)}</bdi></strong>.</p>${alert}
+${hidden("account", only.accountId)}`;
+  }
+  const preferred = memberships.find(({ accountId }) => accountId === signedIn.membership?.accountId) ?? only;
+  const option = ({ accountId, accountName }: OwnMembership) => html`
+<label><input type="radio" name="account" value="${accountId}" required${accountId === preferred?.accountId && html` checked`}> <bdi>${plainName(accountName)}</bdi></label>`;
+  return html`<fieldset${fault !== undefined && html` aria-describedby="account-fault"`}>
+<legend>For which of your accounts?</legend>${memberships.map(option)}
+${alert}</fieldset>`;
+}
+
+/** Whoever presses Enter without having chosen refuses: the first button is the one that is meant then. */
+export const decisionButtons = html`<div class="actions">
+<button name="decision" value="deny" class="second">Deny</button>
+<button name="decision" value="allow">Allow</button>
+</div>`;
+
+export function whoIsSignedIn({ person }: SignedIn): Html {
+  return html`<p class="quiet">You are signed in as <bdi>${person.email}</bdi>. What you allow can be undone at any time in your <a href="/settings">settings</a>.</p>`;
+}
+
+/** The account that was chosen, among those that can be; undefined for anything else. */
+export function chosenMembership(
+  memberships: readonly OwnMembership[],
+  account: string | undefined,
+): OwnMembership | undefined {
+  return memberships.find(({ accountId }) => accountId === account);
+}

@@ -1,0 +1,90 @@
+// The page on which a person allows an app to act for them, or not.
+import type { OwnMembership } from "../../domain/person.ts";
+import type { SignedIn } from "../../domain/session.ts";
+import type { ValidRequest } from "../../oauth/authorize/flow.ts";
+import {
+  accountChoice,
+  decisionButtons,
+  environmentWarning,
+  nameOf,
+  plainName,
+  publisherLine,
+  scopeList,
+  whoIsSignedIn,
+} from "./app-parts.ts";
+import { csrfField, hidden } from "./form.ts";
+import { type HtmlValue, html } from "./html.ts";
+import type { Page } from "./page.ts";
+
+export interface ConsentPageParts {
+  request: ValidRequest;
+  /** Query of the request, as it was sent. */
+  query: string;
+  ticket: string;
+  signedIn: SignedIn;
+  /** Those that may be chosen. */
+  memberships: readonly OwnMembership[];
+  /** About the account that was chosen before. */
+  fault?: string;
+}
+
+export function consentPage({ request, query, ticket, signedIn, memberships, fault }: ConsentPageParts): Page {
+  const { app, redirectUri, scopes } = request;
+  return {
+    title: `Allow ${plainName(app.name) || app.id}?`,
+    signedIn,
+    status: fault === undefined ? 200 : 400,
+    formTargets: formTargets(redirectUri),
+    body: html`<h1>Allow ${nameOf(app)} to act for you?</h1>
+${publisherLine(app)}
+${environmentWarning(app)}
+${scopeList(scopes)}
+<form method="post" action="/oauth/authorize" class="fields">
+${hiddenFields(signedIn, query, ticket)}
+${accountChoice(memberships, { signedIn, fault })}
+<p>Afterwards you are sent to <strong>${destination(redirectUri)}</strong>.</p>
+${decisionButtons}
+</form>
+${whoIsSignedIn(signedIn)}`,
+  };
+}
+
+/** Nobody here to act for; the app can still be told so. */
+export function noAccountPage({ request, query, ticket, signedIn }: Omit<ConsentPageParts, "memberships">): Page {
+  const { app, redirectUri } = request;
+  return {
+    title: "No account",
+    signedIn,
+    status: 403,
+    formTargets: formTargets(redirectUri),
+    body: html`<h1>There is no account to use</h1>
+<p>${nameOf(app)} asks to act for you in an account, but you are a member of none that is active. Ask an owner of one for an invitation, then start again from the app.</p>
+<form method="post" action="/oauth/authorize">
+${hiddenFields(signedIn, query, ticket)}
+<div class="actions"><button name="decision" value="deny">Back to the app</button></div>
+</form>
+<p class="quiet">You are signed in as <bdi>${signedIn.person.email}</bdi>.</p>`,
+  };
+}
+
+function hiddenFields(signedIn: SignedIn, query: string, ticket: string): readonly HtmlValue[] {
+  return [csrfField(signedIn), hidden("ticket", ticket), hidden("request", query)];
+}
+
+/**
+ * Chromium holds every redirect behind a form to `form-action`, those of the app's own pages as well, and they may lead on
+ * to other addresses of the app: so the scheme is named and not the host.
+ */
+function formTargets(redirectUri: string): string[] {
+  const { protocol, hostname, host } = new URL(redirectUri);
+  if (protocol !== "http:") return [protocol];
+  // A policy has no form for an address of IPv6.
+  return [hostname.startsWith("[") ? "http:" : `http://${host}`, "https:"];
+}
+
+function destination(redirectUri: string): string {
+  const { protocol, host, hostname } = new URL(redirectUri);
+  if (protocol === "https:") return host;
+  if (protocol === "http:") return `a program on this computer (${hostname})`;
+  return `the app on this device that opens ${protocol} links`;
+}

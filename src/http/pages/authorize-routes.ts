@@ -1,0 +1,140 @@
+// GET and POST /oauth/authorize: an app asks, the person decides, the browser goes back to the app (RFC 6749, 4.1).
+import type { AppStore } from "../../domain/app.ts";
+import type { Clock } from "../../domain/clock.ts";
+import { GatewayError } from "../../domain/errors.ts";
+import type { OAuthStore } from "../../domain/oauth.ts";
+import type { OwnMembership } from "../../domain/person.ts";
+import type { KeyStore } from "../../domain/principal.ts";
+import type { SignedIn } from "../../domain/session.ts";
+import { answerLocation } from "../../oauth/authorize/answer.ts";
+import type { ClientRequest, Fault } from "../../oauth/authorize/check.ts";
+import { newCode } from "../../oauth/authorize/code.ts";
+import { hasCredential, isAllowedAlready, usableMemberships } from "../../oauth/authorize/consent.ts";
+import { clientRequest, type ValidRequest, validRequest } from "../../oauth/authorize/flow.ts";
+import { longestQuery, Parameters } from "../../oauth/authorize/parameters.ts";
+import { askingWanted } from "../../oauth/authorize/prompt.ts";
+import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
+import { chosenMembership } from "./app-parts.ts";
+import { type ConsentPageParts, consentPage, noAccountPage } from "./authorize-page.ts";
+import { formTicket, requireTicket, type TicketSubject } from "./form-ticket.ts";
+import { signInPath } from "./local-path.ts";
+import { type PageDeps, pageAnswer, readForm, redirectTo, signedInAt } from "./page.ts";
+
+export interface AuthorizeDeps extends PageDeps {
+  apps: Pick<AppStore, "findApp">;
+  oauth: Pick<OAuthStore, "insertCode" | "allowedScopes">;
+  keys: Pick<KeyStore, "findChainById">;
+  /** Public URL without `/v1`. */
+  issuer(): string;
+  /** 32 bytes; ties forms to requests. May be the one that CSRF tokens are derived from. */
+  formKey: Uint8Array;
+  clock: Clock;
+}
+
+const path = "/oauth/authorize";
+
+export function authorizeRoutes(deps: AuthorizeDeps): PageRoute[] {
+  return [
+    { method: "GET", path, access: "page", handle: (exchange) => asked(exchange, deps) },
+    { method: "POST", path, access: "page", handle: (exchange) => decided(exchange, deps) },
+  ];
+}
+
+async function asked(exchange: Exchange, deps: AuthorizeDeps): Promise<PlainAnswer> {
+  const query = queryOf(exchange.req.target);
+  const client = await readClient(query, deps);
+  const signedIn = await signedInAt(exchange, deps);
+  if (!signedIn) return redirectTo(signInPath(`${path}?${query}`));
+  const request = validRequest(client);
+  if ("error" in request) return toApp(client, request, deps);
+
+  const { clock, oauth } = deps;
+  const memberships = usableMemberships(signedIn);
+  const asking = askingWanted(client.parameters);
+  const mayAnswer = asking !== "always" && exchange.req.method === "GET";
+  if (mayAnswer && (await isAllowedAlready(request, memberships, oauth, clock.nowSeconds()))) {
+    const answer = memberships[0] && (await allow(request, memberships[0], deps));
+    if (answer) return answer;
+  }
+  if (asking === "never") return toApp(client, cannotAsk(memberships), deps);
+  return ask({ request, query, signedIn, memberships }, deps);
+}
+
+/** The request is judged anew: what was a valid one may not be any more. */
+async function decided(exchange: Exchange, deps: AuthorizeDeps): Promise<PlainAnswer> {
+  const signedIn = await signedInAt(exchange, deps);
+  const fields = await readForm(exchange, deps, signedIn);
+  const query = fields.get("request") ?? "";
+  const client = await readClient(query, deps);
+  if (!signedIn) return redirectTo(signInPath(`${path}?${query}`));
+  const request = validRequest(client);
+  if ("error" in request) return toApp(client, request, deps);
+  requireTicket(deps.formKey, subjectOf(request, query, signedIn), fields.get("ticket"));
+
+  switch (fields.get("decision")) {
+    case "deny":
+      return toApp(client, { error: "access_denied", description: "The person did not allow it." }, deps);
+    case "allow": {
+      const memberships = usableMemberships(signedIn);
+      const membership = chosenMembership(memberships, fields.get("account"));
+      const answer = membership && (await allow(request, membership, deps));
+      if (answer) return answer;
+      return ask({ request, query, signedIn, memberships, fault: "Choose one of your accounts." }, deps);
+    }
+    default:
+      throw new GatewayError("invalid_request", "decision: must be allow or deny.");
+  }
+}
+
+/** Undefined where the person cannot act for the account. */
+async function allow(
+  request: ValidRequest,
+  membership: OwnMembership,
+  deps: AuthorizeDeps,
+): Promise<PlainAnswer | undefined> {
+  const now = deps.clock.nowSeconds();
+  if (!(await hasCredential(membership, request.app.environment, deps.keys, now))) return undefined;
+  const { code, record } = newCode(request, membership, now);
+  await deps.oauth.insertCode(record);
+  return toApp(request, { code }, deps);
+}
+
+function ask(parts: Omit<ConsentPageParts, "ticket">, { formKey }: AuthorizeDeps): PlainAnswer {
+  const ticket = formTicket(formKey, subjectOf(parts.request, parts.query, parts.signedIn));
+  return pageAnswer((parts.memberships.length === 0 ? noAccountPage : consentPage)({ ...parts, ticket }));
+}
+
+function cannotAsk(memberships: readonly OwnMembership[]): Fault {
+  return memberships.length === 0
+    ? { error: "interaction_required", description: "The person is a member of no account that could be used." }
+    : { error: "consent_required", description: "The person has to be asked; leave prompt=none out." };
+}
+
+function toApp(client: ClientRequest, answer: { code: string } | Fault, { issuer }: AuthorizeDeps): PlainAnswer {
+  return redirectTo(answerLocation(client, answer, issuer()));
+}
+
+/** What the page says and the code will stand for: an app that is changed in between asks again. */
+function subjectOf({ app, redirectUri, scopes }: ValidRequest, query: string, signedIn: SignedIn): TicketSubject {
+  return { purpose: "consent", signedIn, about: [query, app.id, app.name, app.environment, redirectUri, ...scopes] };
+}
+
+async function readClient(query: string, { apps }: AuthorizeDeps): Promise<ClientRequest> {
+  if (query.length > longestQuery) {
+    throw refused(`Its query has more than ${longestQuery} characters.`, "oauth_query_too_long");
+  }
+  const client = await clientRequest(new Parameters(query), apps);
+  if ("reason" in client) throw refused(client.message, `oauth_${client.reason}`);
+  return client;
+}
+
+function refused(message: string, detail: string): GatewayError {
+  return new GatewayError("invalid_request", `The app that sent you here has to be corrected. ${message}`, { detail });
+}
+
+/** As it was sent: the app's own parameters are not ours to rewrite. */
+function queryOf(target: string): string {
+  const [sent = ""] = target.split("#", 1);
+  const start = sent.indexOf("?");
+  return start < 0 ? "" : sent.slice(start + 1);
+}

@@ -1,0 +1,104 @@
+// The pages on which a person connects a device: the code that it shows, what it asks for, and how it went.
+import type { PublishedApp } from "../../domain/app.ts";
+import type { DeviceCode } from "../../domain/oauth.ts";
+import type { OwnMembership } from "../../domain/person.ts";
+import type { SignedIn } from "../../domain/session.ts";
+import {
+  accountChoice,
+  decisionButtons,
+  environmentWarning,
+  nameOf,
+  plainName,
+  publisherLine,
+  scopeList,
+  whoIsSignedIn,
+} from "./app-parts.ts";
+import { csrfField, type FormFault, faultNotice, field, hidden } from "./form.ts";
+import { html } from "./html.ts";
+import type { Page } from "./page.ts";
+
+/** As the device shows it. */
+export function shownUserCode(userCode: string): string {
+  return `${userCode.slice(0, 4)}-${userCode.slice(4)}`;
+}
+
+/** `value` is put into the field; it is the person who sends it (RFC 8628, 3.3.1). */
+export function codePage(signedIn: SignedIn, { value, fault }: { value?: string; fault?: FormFault } = {}): Page {
+  return {
+    title: "Connect a device",
+    signedIn,
+    status: fault?.status ?? 200,
+    body: html`<h1>Connect a device</h1>
+<p>Enter the code that the device or program shows you.</p>
+${faultNotice(fault)}
+<form method="post" action="/device" class="fields">
+${csrfField(signedIn)}
+${field({
+  name: "user_code",
+  label: "Code",
+  autocomplete: "off",
+  value,
+  hint: "Eight letters, such as BCDF-GHJK.",
+  maxLength: 64,
+  autofocus: true,
+  fault,
+})}
+<button>Continue</button>
+</form>`,
+  };
+}
+
+export interface ConfirmationParts {
+  app: PublishedApp;
+  code: DeviceCode;
+  ticket: string;
+  signedIn: SignedIn;
+  /** Those that may be chosen. */
+  memberships: readonly OwnMembership[];
+  /** About the account that was chosen before. */
+  fault?: string;
+}
+
+export function confirmationPage({ app, code, ticket, signedIn, memberships, fault }: ConfirmationParts): Page {
+  return {
+    title: `Connect ${plainName(app.name) || app.id}?`,
+    signedIn,
+    status: fault === undefined ? 200 : 400,
+    body: html`<h1>Connect ${nameOf(app)}?</h1>
+${publisherLine(app)}
+<div class="notice" role="note"><p>Go on only if you started this yourself, a moment ago, on a device that you have at hand, and it shows the code <strong><code>${shownUserCode(code.userCode)}</code></strong>. If somebody sent you the code, deny it.</p></div>
+${environmentWarning(app)}
+${scopeList(code.scopes)}
+<form method="post" action="/device/decision" class="fields">
+${csrfField(signedIn)}
+${hidden("ticket", ticket)}
+${hidden("user_code", code.userCode)}
+${accountChoice(memberships, { signedIn, fault })}
+${decisionButtons}
+</form>
+${whoIsSignedIn(signedIn)}`,
+  };
+}
+
+export function noDeviceAccountPage(signedIn: SignedIn): Page {
+  return {
+    title: "No account",
+    signedIn,
+    status: 403,
+    body: html`<h1>There is no account to use</h1>
+<p>You are a member of no account that is active, so there is nothing to connect a device to. Ask an owner of one for an invitation, then enter the code again.</p>
+<p class="quiet">You are signed in as <bdi>${signedIn.person.email}</bdi>.</p>`,
+  };
+}
+
+export function deviceOutcomePage(outcome: "approved" | "denied", signedIn: SignedIn | undefined): Page {
+  const [title, text] =
+    outcome === "approved"
+      ? ["Device connected", "Go back to your device: it goes on by itself within a few seconds."]
+      : ["Device refused", "It gets no access. You can close this page."];
+  return {
+    title,
+    signedIn,
+    body: html`<h1>${title}</h1><p>${text}</p><p class="quiet">Your <a href="/settings">settings</a> list everything that you allowed.</p>`,
+  };
+}

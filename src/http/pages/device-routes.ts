@@ -1,0 +1,208 @@
+// The device page: a person enters the code of a device and says whether it may act for them (RFC 8628, 3.3).
+import type { Environment } from "../../domain/api-key.ts";
+import { type AppStore, appScopes, commandLineAppId, type PublishedApp } from "../../domain/app.ts";
+import type { Clock } from "../../domain/clock.ts";
+import { GatewayError } from "../../domain/errors.ts";
+import type { LimitStore } from "../../domain/limits.ts";
+import type { DeviceCode, OAuthStore } from "../../domain/oauth.ts";
+import type { KeyStore } from "../../domain/principal.ts";
+import type { Scope } from "../../domain/scope.ts";
+import type { SignedIn } from "../../domain/session.ts";
+import { hasCredential, usableMemberships } from "../../oauth/authorize/consent.ts";
+import { findClient } from "../../oauth/first-party.ts";
+import { normalizedUserCode } from "../../oauth/user-code.ts";
+import { auditEvent } from "../../policy/audit.ts";
+import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
+import { chosenMembership } from "./app-parts.ts";
+import { codePage, confirmationPage, deviceOutcomePage, noDeviceAccountPage, shownUserCode } from "./device-page.ts";
+import { faultHeaders, faultOf } from "./form.ts";
+import { formTicket, requireTicket, type TicketSubject } from "./form-ticket.ts";
+import { signInPath } from "./local-path.ts";
+import { type PageDeps, pageAnswer, readForm, redirectTo, signedInAt } from "./page.ts";
+import { UserCodeThrottle } from "./user-code-throttle.ts";
+
+export interface DeviceDeps extends PageDeps {
+  apps: Pick<AppStore, "findApp">;
+  oauth: Pick<OAuthStore, "findByUserCode" | "decideDeviceCode">;
+  keys: Pick<KeyStore, "findChainById">;
+  limits: LimitStore;
+  /** In which the command line tool acts here. */
+  environment: Environment;
+  /** 32 bytes; ties forms to codes. May be the one that CSRF tokens are derived from. */
+  formKey: Uint8Array;
+  clock: Clock;
+}
+
+interface PendingDevice {
+  code: DeviceCode;
+  app: PublishedApp;
+}
+
+const path = "/device";
+
+export function deviceRoutes(deps: DeviceDeps): PageRoute[] {
+  const pages = new DevicePages(deps);
+  return [
+    { method: "GET", path, access: "page", handle: (exchange) => pages.form(exchange) },
+    { method: "POST", path, access: "page", handle: (exchange) => pages.entered(exchange) },
+    { method: "POST", path: `${path}/decision`, access: "page", handle: (exchange) => pages.decided(exchange) },
+    {
+      method: "GET",
+      path: `${path}/approved`,
+      access: "page",
+      handle: (exchange) => pages.outcome(exchange, "approved"),
+    },
+    { method: "GET", path: `${path}/denied`, access: "page", handle: (exchange) => pages.outcome(exchange, "denied") },
+  ];
+}
+
+class DevicePages {
+  readonly #deps: DeviceDeps;
+  readonly #throttle: UserCodeThrottle;
+
+  constructor(deps: DeviceDeps) {
+    this.#deps = deps;
+    this.#throttle = new UserCodeThrottle(deps.limits);
+  }
+
+  async form(exchange: Exchange): Promise<PlainAnswer> {
+    const signedIn = await signedInAt(exchange, this.#deps);
+    const given = normalizedUserCode(userCodeOf(exchange.req.target));
+    const value = given === undefined ? undefined : shownUserCode(given);
+    if (!signedIn) return redirectTo(signInPath(value === undefined ? path : `${path}?user_code=${value}`));
+    return pageAnswer(codePage(signedIn, value === undefined ? {} : { value }));
+  }
+
+  async entered(exchange: Exchange): Promise<PlainAnswer> {
+    const signedIn = await signedInAt(exchange, this.#deps);
+    const fields = await readForm(exchange, this.#deps, signedIn);
+    if (!signedIn) return redirectTo(signInPath(path));
+    const entered = fields.get("user_code") ?? "";
+    try {
+      return this.#confirmation(await this.#tried(entered, signedIn, exchange), signedIn);
+    } catch (error) {
+      const fault = faultOf(error, ["user_code"]);
+      Object.assign(exchange.answerHeaders, faultHeaders(fault));
+      return pageAnswer(codePage(signedIn, { value: entered.slice(0, 64), fault }));
+    }
+  }
+
+  async decided(exchange: Exchange): Promise<PlainAnswer> {
+    const signedIn = await signedInAt(exchange, this.#deps);
+    const fields = await readForm(exchange, this.#deps, signedIn);
+    if (!signedIn) return redirectTo(signInPath(path));
+    const device = await this.#find(fields.get("user_code") ?? "");
+    if (!device) throw goneMeanwhile();
+    requireTicket(this.#deps.formKey, subjectOf(device, signedIn), fields.get("ticket"));
+    switch (fields.get("decision")) {
+      case "deny":
+        return this.#deny(device, signedIn, exchange);
+      case "allow":
+        return this.#approve(device, signedIn, { exchange, account: fields.get("account") });
+      default:
+        throw new GatewayError("invalid_request", "decision: must be allow or deny.");
+    }
+  }
+
+  async outcome(exchange: Exchange, outcome: "approved" | "denied"): Promise<PlainAnswer> {
+    return pageAnswer(deviceOutcomePage(outcome, await signedInAt(exchange, this.#deps)));
+  }
+
+  /** Throws what is shown beside the field. */
+  async #tried(entered: string, { session }: SignedIn, { clientAddress }: Exchange): Promise<PendingDevice> {
+    const attempt = await this.#throttle.begin(session.id, clientAddress);
+    let device: PendingDevice | undefined;
+    try {
+      device = await this.#find(entered);
+    } finally {
+      attempt.end(device ? "right" : "wrong");
+    }
+    if (device) return device;
+    throw new GatewayError(
+      "invalid_request",
+      "user_code: is not a code that is waiting. Compare it with what the device shows; after some minutes it shows a new one.",
+    );
+  }
+
+  /** Undefined as well for what the app may not ask for any more. */
+  async #find(entered: string): Promise<PendingDevice | undefined> {
+    const { oauth, apps, environment, clock } = this.#deps;
+    const userCode = normalizedUserCode(entered);
+    const code = userCode === undefined ? undefined : await oauth.findByUserCode(userCode, clock.nowSeconds());
+    const app = code && (await findClient(code.appId, apps, environment));
+    if (!app || app.environment !== code.environment) return undefined;
+    return grantable(app, code.scopes) ? { code, app } : undefined;
+  }
+
+  #confirmation(device: PendingDevice, signedIn: SignedIn, fault?: string): PlainAnswer {
+    const memberships = usableMemberships(signedIn);
+    if (memberships.length === 0) return pageAnswer(noDeviceAccountPage(signedIn));
+    const ticket = formTicket(this.#deps.formKey, subjectOf(device, signedIn));
+    const parts = { ...device, ticket, signedIn, memberships };
+    return pageAnswer(confirmationPage(fault === undefined ? parts : { ...parts, fault }));
+  }
+
+  async #approve(
+    device: PendingDevice,
+    signedIn: SignedIn,
+    { exchange, account }: { exchange: Exchange; account: string | undefined },
+  ): Promise<PlainAnswer> {
+    const { keys, clock, oauth } = this.#deps;
+    const { code } = device;
+    const { appId, environment, scopes, userCode } = code;
+    const membership = chosenMembership(usableMemberships(signedIn), account);
+    if (!membership || !(await hasCredential(membership, environment, keys, clock.nowSeconds()))) {
+      return this.#confirmation(device, signedIn, "Choose one of your accounts.");
+    }
+    const { id: membershipId, accountId, personId } = membership;
+    const authorization = { appId, personId, accountId, membershipId, environment, scopes };
+    const event = this.#event("device.approved", device, { signedIn, exchange, accountId });
+    if (!(await oauth.decideDeviceCode(userCode, { state: "approved", authorization }, event))) throw goneMeanwhile();
+    return redirectTo(`${path}/approved`);
+  }
+
+  async #deny(device: PendingDevice, signedIn: SignedIn, exchange: Exchange): Promise<PlainAnswer> {
+    const event = this.#event("device.denied", device, { signedIn, exchange, accountId: null });
+    const { userCode } = device.code;
+    if (!(await this.#deps.oauth.decideDeviceCode(userCode, { state: "denied" }, event))) throw goneMeanwhile();
+    return redirectTo(`${path}/denied`);
+  }
+
+  #event(
+    action: "device.approved" | "device.denied",
+    { code: { appId, environment, scopes } }: PendingDevice,
+    { signedIn, exchange, accountId }: { signedIn: SignedIn; exchange: Exchange; accountId: string | null },
+  ) {
+    const { clientAddress, requestId } = exchange;
+    return auditEvent(
+      action,
+      { type: "person", id: signedIn.person.id },
+      { nowSeconds: this.#deps.clock.nowSeconds(), clientAddress, requestId },
+      { accountId, targetId: appId, detail: { environment, scopes } },
+    );
+  }
+}
+
+/** A third party never more than any app may have, whatever a record says. */
+function grantable(app: PublishedApp, scopes: readonly Scope[]): boolean {
+  const most: readonly Scope[] = app.id === commandLineAppId ? app.scopes : appScopes;
+  return scopes.length > 0 && scopes.every((scope) => app.scopes.includes(scope) && most.includes(scope));
+}
+
+/** Another device may get the same code later, and an app another name: then the person has to look again. */
+function subjectOf({ code, app }: PendingDevice, signedIn: SignedIn): TicketSubject {
+  return { purpose: "device", signedIn, about: [code.digest, code.userCode, app.id, app.name, ...code.scopes] };
+}
+
+function goneMeanwhile(): GatewayError {
+  return new GatewayError(
+    "invalid_request",
+    "This code has expired or was used meanwhile. Start again on the device, which shows a new one.",
+    { detail: "user_code_gone" },
+  );
+}
+
+function userCodeOf(target: string): string {
+  const start = target.indexOf("?");
+  return start < 0 ? "" : (new URLSearchParams(target.slice(start)).get("user_code") ?? "");
+}

@@ -1,0 +1,37 @@
+// What a check of an authorization request is given, and what it may find.
+import type { PublishedApp } from "../../domain/app.ts";
+import type { Parameters } from "./parameters.ts";
+
+/** A request whose client is known, and where its answer goes. */
+export interface ClientRequest {
+  parameters: Parameters;
+  app: PublishedApp;
+  redirectUri: string;
+}
+
+/** RFC 6749, 4.1.2.1; OpenID Connect Core, 3.1.2.6 for what RFC 9101 and `prompt` need. */
+export type AuthorizeError =
+  | "invalid_request"
+  | "unauthorized_client"
+  | "access_denied"
+  | "unsupported_response_type"
+  | "invalid_scope"
+  | "request_not_supported"
+  | "request_uri_not_supported"
+  | "consent_required"
+  | "interaction_required";
+
+/** `description`: for the developer of the app; ASCII without quotes and backslashes. */
+export interface Fault {
+  error: AuthorizeError;
+  description: string;
+}
+
+export type Check = (request: ClientRequest) => Fault | undefined;
+
+/** What keeps anything from being sent to the app: shown to the person, for the developer of the app. */
+export interface PageFault {
+  message: string;
+  /** For the log. */
+  reason: string;
+}

@@ -1,0 +1,32 @@
+// Makes the code that an app gets when a person allows it (RFC 6749, 4.1.2).
+import { createHash, randomBytes } from "node:crypto";
+import type { AuthorizationCode } from "../../domain/oauth.ts";
+import type { OwnMembership } from "../../domain/person.ts";
+import type { ValidRequest } from "./flow.ts";
+
+/** Only to get from one server to the other. */
+export const codeSeconds = 60;
+
+/** `code` is shown to the app alone; `record` is what is kept of it. */
+export function newCode(
+  { app, scopes, parameters }: ValidRequest,
+  { id, personId, accountId }: OwnMembership,
+  nowSeconds: number,
+): { code: string; record: AuthorizationCode } {
+  const code = randomBytes(32).toString("base64url");
+  const record: AuthorizationCode = {
+    digest: createHash("sha256").update(code).digest("hex"),
+    appId: app.id,
+    personId,
+    accountId,
+    membershipId: id,
+    environment: app.environment,
+    scopes,
+    redirectUri: parameters.get("redirect_uri") ?? null,
+    codeChallenge: parameters.get("code_challenge") ?? null,
+    createdAt: nowSeconds,
+    expiresAt: nowSeconds + codeSeconds,
+    grantId: null,
+  };
+  return { code, record };
+}

@@ -1,0 +1,42 @@
+// Where the answer goes: an address that was registered, byte by byte (RFC 9700, 2.1 and 4.1.3).
+import type { App } from "../../domain/app.ts";
+import type { PageFault } from "./check.ts";
+import type { Parameters } from "./parameters.ts";
+
+/** RFC 8252, 7.3: a program of one's own computer takes the port that it gets. Nothing else of the address may vary. */
+const loopback = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost))(?::([1-9]\d{0,4}))?((?:[/?].*)?)$/;
+const lastPort = 65_535;
+/** Whoever is on the way could read the code. */
+const isExposed = (uri: string) => /^http:/i.test(uri) && !loopback.test(uri);
+
+/** Where it was left out, the only one that is registered; of several, none is the one that was meant. */
+export function registeredRedirectUri(
+  parameters: Parameters,
+  { redirectUris }: Pick<App, "redirectUris">,
+): string | PageFault {
+  if (parameters.isRepeated("redirect_uri")) {
+    return { message: "redirect_uri: send it once.", reason: "redirect_uri_repeated" };
+  }
+  const registeredUris = redirectUris.filter((uri) => !isExposed(uri));
+  const sent = parameters.get("redirect_uri");
+  if (sent === undefined) {
+    const [only] = registeredUris;
+    if (only !== undefined && redirectUris.length === 1) return only;
+    return {
+      message: "redirect_uri: may be left out only where the app has exactly one; send one of those that it has.",
+      reason: "redirect_uri_missing",
+    };
+  }
+  if (registeredUris.some((registered) => isSame(sent, registered))) return sent;
+  return {
+    message: "redirect_uri: is none of those that the app was registered with. It has to be the same to the letter.",
+    reason: "redirect_uri_unregistered",
+  };
+}
+
+function isSame(sent: string, registered: string): boolean {
+  if (sent === registered) return true;
+  const [there, wanted] = [loopback.exec(sent), loopback.exec(registered)];
+  if (!there || !wanted || Number(there[2] ?? 0) > lastPort) return false;
+  return there[1] === wanted[1] && there[3] === wanted[3];
+}
