@@ -106,6 +106,11 @@ export class BrowserSessions {
     return wanted.length === got.length && timingSafeEqual(wanted, got);
   }
 
+  /** What pages send back with everything that changes something. */
+  csrfTokenOf(sessionId: string): string {
+    return createHmac("sha256", this.#options.csrfKey).update(sessionId).digest("base64url");
+  }
+
   #isCurrent({ session }: FoundSession): boolean {
     const now = this.#options.clock.nowSeconds();
     return session.expiresAt > now && session.lastSeenAt + idleSeconds > now;
@@ -143,8 +148,7 @@ export class BrowserSessions {
 
   #signedIn({ session, person, memberships }: FoundSession): SignedIn {
     const membership = memberships.find(({ accountId }) => accountId === session.accountId) ?? memberships[0];
-    const csrfToken = createHmac("sha256", this.#options.csrfKey).update(session.id).digest("base64url");
-    return { session, person, memberships, membership, csrfToken };
+    return { session, person, memberships, membership, csrfToken: this.csrfTokenOf(session.id) };
   }
 
   /** `__Host-`: only for this host, the whole of it, and by https (RFC 6265bis, 4.1.3.2). */

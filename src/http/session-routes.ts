@@ -1,0 +1,204 @@
+// What a person who is signed in sees and changes of themselves: who they are, for which account, and where they are signed in.
+import { z } from "zod";
+import { type BrowserSessions, idleSeconds } from "../accounts/browser-sessions.ts";
+import type { Clock } from "../domain/clock.ts";
+import { GatewayError } from "../domain/errors.ts";
+import {
+  browserSessionShape,
+  browserSessionToWire,
+  endedSession,
+  endedSessions,
+  type SessionWire,
+  sessionShape,
+  updateSessionRequest,
+} from "../domain/people-wire.ts";
+import type { OwnMembership, PersonStore } from "../domain/person.ts";
+import type { SessionStore } from "../domain/session.ts";
+import { auditEvent, type Origin } from "../policy/audit.ts";
+import { keyName } from "../policy/key-values.ts";
+import type { BodyLimits } from "./body.ts";
+import { listOf, pageOf, pageQuery } from "./list.ts";
+import { readQuery } from "./query.ts";
+import type { Exchange, PersonPrincipal, PersonRoute, RouteDoc } from "./route.ts";
+import { readStrictBody } from "./strict-body.ts";
+
+export interface SessionRouteDeps {
+  people: Pick<PersonStore, "findPerson" | "membershipsOf" | "apply">;
+  sessionStore: Pick<SessionStore, "list" | "end" | "endAll" | "setAccount">;
+  sessions: Pick<BrowserSessions, "csrfTokenOf">;
+  clock: Clock;
+  /** Read for every request: a reload may change them. */
+  requestLimits(): BodyLimits;
+}
+
+const bodyErrors = ["invalid_request", "request_too_large", "unsupported_media_type", "service_unavailable"] as const;
+const sessionQuery = z.object(pageQuery);
+const sessionList = listOf(browserSessionShape, "BrowserSessionList");
+
+export function sessionRoutes(deps: SessionRouteDeps): PersonRoute[] {
+  const route = (
+    method: PersonRoute["method"],
+    path: string,
+    doc: Omit<RouteDoc, "tag">,
+    handle: (exchange: Exchange, principal: PersonPrincipal, deps: SessionRouteDeps) => Promise<Response>,
+  ): PersonRoute => ({
+    method,
+    path,
+    access: "person",
+    doc: { ...doc, tag: "People" },
+    handle: (exchange, principal) => handle(exchange, principal, deps),
+  });
+  return [
+    route("GET", "/v1/session", retrieveDoc, retrieve),
+    route("PATCH", "/v1/session", updateDoc, update),
+    route("GET", "/v1/sessions", listDoc, list),
+    route("DELETE", "/v1/sessions", endOthersDoc, endOthers),
+    route("DELETE", "/v1/sessions/:id", endDoc, end),
+  ];
+}
+
+const retrieveDoc: Omit<RouteDoc, "tag"> = {
+  operationId: "getSession",
+  summary: "Who is signed in, and for which account",
+  response: { description: "The session or login.", json: sessionShape },
+  errors: ["service_unavailable"],
+};
+
+async function retrieve(_exchange: Exchange, principal: PersonPrincipal, deps: SessionRouteDeps): Promise<Response> {
+  return Response.json(await toWire(principal, principal.account.id, deps));
+}
+
+const updateDoc: Omit<RouteDoc, "tag"> = {
+  operationId: "updateSession",
+  summary: "Look at another account, or change one's name",
+  requestBody: updateSessionRequest,
+  example: { name: "Ada Lovelace" },
+  response: { description: "The session or login as it is now.", json: sessionShape },
+  errors: bodyErrors,
+};
+
+async function update(exchange: Exchange, principal: PersonPrincipal, deps: SessionRouteDeps): Promise<Response> {
+  const { account_id: wanted, name } = await readStrictBody(updateSessionRequest, exchange.req, deps.requestLimits());
+  const { person } = principal;
+  // Both are looked at before either is done.
+  const newName = name === undefined ? undefined : keyName(name);
+  const membership = wanted === undefined ? undefined : await requireMembership(wanted, principal, deps);
+  if (newName !== undefined) {
+    const event = auditEvent("person.updated", principal, originOf(exchange, deps), {
+      accountId: null,
+      targetId: person.id,
+      detail: { name: newName },
+    });
+    await deps.people.apply({ setName: { personId: person.id, name: newName } }, event);
+  }
+  if (membership && person.sessionId !== null) {
+    await deps.sessionStore.setAccount(person.sessionId, membership.accountId);
+  }
+  return Response.json(await toWire(principal, membership?.accountId ?? principal.account.id, deps));
+}
+
+async function requireMembership(
+  accountId: string,
+  { person }: PersonPrincipal,
+  { people }: SessionRouteDeps,
+): Promise<OwnMembership> {
+  if (person.sessionId === null) {
+    throw new GatewayError(
+      "permission_denied",
+      "account_id: a login is for the account that it was allowed for; sign in again for another one.",
+    );
+  }
+  const memberships = await people.membershipsOf(person.id);
+  const found = memberships.find((membership) => membership.accountId === accountId);
+  if (found?.accountStatus === "active") return found;
+  const why = found ? "this account is suspended" : "must be one of `accounts`, which GET /v1/session lists";
+  throw new GatewayError("invalid_request", `account_id: ${why}.`);
+}
+
+async function toWire(principal: PersonPrincipal, accountId: string, deps: SessionRouteDeps): Promise<SessionWire> {
+  const { person, environment, scopes } = principal;
+  const [found, memberships] = await Promise.all([
+    deps.people.findPerson(person.id),
+    deps.people.membershipsOf(person.id),
+  ]);
+  const membership = memberships.find((one) => one.accountId === accountId);
+  // Between authentication and here the person was deleted, or lost the membership.
+  if (!found || !membership) throw new GatewayError("invalid_api_key", "Invalid API key provided", { detail: "gone" });
+  return {
+    object: "session",
+    person: { id: found.id, email: found.email, name: found.name, is_operator: found.isOperator },
+    account: { id: membership.accountId, name: membership.accountName },
+    role: membership.role,
+    environment,
+    scopes: [...scopes],
+    session_id: person.sessionId,
+    csrf_token: person.sessionId === null ? null : deps.sessions.csrfTokenOf(person.sessionId),
+    accounts: memberships.map(({ accountId: id, accountName: name, role, accountStatus: status }) => ({
+      ...{ id, name, role, status },
+    })),
+  };
+}
+
+const listDoc: Omit<RouteDoc, "tag"> = {
+  operationId: "listSessions",
+  summary: "List the browsers in which one is signed in",
+  description: "One's own alone, newest first. Tokens of `headrace login` are among the apps that one allowed.",
+  query: sessionQuery,
+  response: { description: "One page of sessions.", json: sessionList },
+  errors: ["invalid_request", "service_unavailable"],
+};
+
+async function list({ req }: Exchange, { person }: PersonPrincipal, deps: SessionRouteDeps): Promise<Response> {
+  const { limit, after } = readQuery(sessionQuery, req.target);
+  const now = deps.clock.nowSeconds();
+  const all = await deps.sessionStore.list(person.id, now);
+  const current = all.filter(({ lastSeenAt }) => lastSeenAt + idleSeconds > now);
+  const start = after === undefined ? 0 : current.findIndex(({ id }) => id === after) + 1;
+  if (after !== undefined && start === 0) {
+    throw new GatewayError("invalid_request", "after: must be the id of a session of this list.");
+  }
+  const found = current.slice(start).map((session) => browserSessionToWire(session, person.sessionId));
+  return Response.json(pageOf(found, limit));
+}
+
+const endDoc: Omit<RouteDoc, "tag"> = {
+  operationId: "endSession",
+  summary: "Sign out in one browser",
+  description: "At once, wherever it is; one's own session as well.",
+  parameters: [{ name: "id", in: "path", description: "Id of the session, `ses_…`." }],
+  response: { description: "It ended.", json: endedSession },
+  errors: ["not_found", "service_unavailable"],
+};
+
+async function end(exchange: Exchange, principal: PersonPrincipal, deps: SessionRouteDeps): Promise<Response> {
+  const id = exchange.params["id"] ?? "";
+  const event = endEvent(principal, id, { reason: "ended_by_person" }, originOf(exchange, deps));
+  if (await deps.sessionStore.end(id, principal.person.id, event)) {
+    return Response.json({ object: "browser_session", id, deleted: true } satisfies z.infer<typeof endedSession>);
+  }
+  const shown = id.length > 100 ? `${id.slice(0, 100)}…` : id;
+  throw new GatewayError("not_found", `There is no session ${shown} of yours. GET /v1/sessions lists them.`);
+}
+
+const endOthersDoc: Omit<RouteDoc, "tag"> = {
+  operationId: "endOtherSessions",
+  summary: "Sign out everywhere else",
+  description: "All of one's own sessions but the one that asks; with a token of `headrace login`, all of them.",
+  response: { description: "They ended.", json: endedSessions },
+  errors: ["service_unavailable"],
+};
+
+async function endOthers(exchange: Exchange, principal: PersonPrincipal, deps: SessionRouteDeps): Promise<Response> {
+  const { id: personId, sessionId } = principal.person;
+  const event = endEvent(principal, null, { reason: "ended_by_person", all_but: sessionId }, originOf(exchange, deps));
+  const deleted = await deps.sessionStore.endAll(personId, sessionId, event);
+  return Response.json({ object: "browser_session.deleted", deleted } satisfies z.infer<typeof endedSessions>);
+}
+
+function endEvent(principal: PersonPrincipal, id: string | null, detail: Record<string, unknown>, origin: Origin) {
+  return auditEvent("session.ended", principal, origin, { accountId: null, targetId: id, detail });
+}
+
+function originOf({ clientAddress, requestId }: Exchange, { clock }: SessionRouteDeps): Origin {
+  return { nowSeconds: clock.nowSeconds(), clientAddress, requestId };
+}
