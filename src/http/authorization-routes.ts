@@ -61,7 +61,8 @@ async function list(
 ): Promise<Response> {
   const { limit, after } = readQuery(authorizationQuery, req.target);
   const all = (await oauth.listAllowedApps(person.id, clock.nowSeconds())).map(toWire);
-  const place = after === undefined ? -1 : all.findIndex(({ id }) => id === after);
+  // The last of that id: logins of the command line tool may be there for one account in several environments.
+  const place = after === undefined ? -1 : all.findLastIndex(({ id }) => id === after);
   if (after !== undefined && place < 0) {
     throw new GatewayError("invalid_request", "after: must be an id of this list, such as the last one shown.");
   }
