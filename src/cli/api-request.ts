@@ -7,6 +7,8 @@ export interface ApiRequest {
   method?: "GET" | "POST" | "PATCH" | "DELETE";
   /** Sent as JSON. */
   body?: unknown;
+  /** Sent as a form, in place of `body`. */
+  form?: Readonly<Record<string, string>>;
   accept?: string;
   /** Of the whole exchange; null: none, for answers that take as long as they take. */
   timeoutMs?: number | null;
@@ -36,18 +38,37 @@ export async function send(
   connection: Pick<Connection, "baseUrl"> & Partial<Connection>,
   path: string,
   signal: AbortSignal,
-  { method = "GET", body, accept = "application/json", timeoutMs = requestTimeoutMs }: ApiRequest = {},
+  request: ApiRequest = {},
 ): Promise<Response> {
-  const { baseUrl, apiKey } = connection;
+  const { baseUrl, apiKey, login } = connection;
+  const url = `${baseUrl}${path}`;
+  if (login === undefined) return sendWith(apiKey, url, baseUrl, signal, request);
+  const token = await login.token(signal);
+  const response = await sendWith(token, url, baseUrl, signal, request);
+  if (response.status !== 401) return response;
+  // Before its end, as when the server was given another address: a new one is good where the login still is.
+  await response.body?.cancel();
+  return sendWith(await login.tokenAfter(token, signal), url, baseUrl, signal, request);
+}
+
+async function sendWith(
+  credential: string | undefined,
+  url: string,
+  baseUrl: string,
+  signal: AbortSignal,
+  { method = "GET", body, form, accept = "application/json", timeoutMs = requestTimeoutMs }: ApiRequest,
+): Promise<Response> {
   try {
-    return await fetch(`${baseUrl}${path}`, {
+    return await fetch(url, {
       method,
       headers: {
         accept,
-        ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+        ...(credential === undefined ? {} : { authorization: `Bearer ${credential}` }),
         ...(body === undefined ? {} : { "content-type": "application/json" }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      // Its type is set with it.
+      ...(form === undefined ? {} : { body: new URLSearchParams(form) }),
       // The key must not follow a redirect to somewhere else.
       redirect: "manual",
       signal: timeoutMs === null ? signal : AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
@@ -56,7 +77,7 @@ export async function send(
     });
   } catch (error) {
     signal.throwIfAborted();
-    throw unreachable(error, baseUrl);
+    throw unreachable(error, baseUrl, timeoutMs);
   }
 }
 
@@ -121,7 +142,7 @@ export function understood<Schema extends z.ZodType>(
 }
 
 /** The body as text; a connection that breaks meanwhile is told as one. */
-async function bodyText(response: Response, baseUrl: string, signal: AbortSignal): Promise<string> {
+export async function bodyText(response: Response, baseUrl: string, signal: AbortSignal): Promise<string> {
   try {
     return await response.text();
   } catch (error) {
@@ -137,10 +158,12 @@ export async function failure(response: Response, connection: Connection, signal
 
 const apiError = z.object({ error: z.object({ message: z.string(), code: z.string().optional().catch(undefined) }) });
 
-function refusal(status: number, body: string, { baseUrl, keySource }: Connection): ApiError {
+function refusal(status: number, body: string, { baseUrl, keySource, login }: Connection): ApiError {
   const told = apiError.safeParse(parseJson(body)).data?.error;
   if (status === 401) {
-    const message = `${baseUrl} refused the API key from ${keySource} (401). Is it of this server, and neither expired nor revoked?`;
+    const message = login
+      ? `${baseUrl} refused ${keySource} (401). Sign in again: headrace login --base-url ${baseUrl}`
+      : `${baseUrl} refused the API key from ${keySource} (401). Is it of this server, and neither expired nor revoked?`;
     return new ApiError(message, status, told);
   }
   if (status >= 300 && status < 400) {
@@ -158,9 +181,9 @@ function notThisApi(status: number, baseUrl: string): ApiError {
 }
 
 /** No status came, or the answer broke off. */
-export function unreachable(error: unknown, baseUrl: string): CliError {
+export function unreachable(error: unknown, baseUrl: string, timeoutMs: number | null = requestTimeoutMs): CliError {
   if (error instanceof Error && error.name === "TimeoutError") {
-    return new CliError(`${baseUrl} did not answer within ${requestTimeoutMs / 1000} s.`);
+    return new CliError(`${baseUrl} did not answer within ${(timeoutMs ?? requestTimeoutMs) / 1000} s.`);
   }
   const code = error instanceof Error && "code" in error ? ` (${String(error.code)})` : "";
   return new CliError(`No server answers at ${baseUrl}${code}. Start it with: headrace serve`);

@@ -5,7 +5,9 @@ import type { Command } from "commander";
 import { z } from "zod";
 import { parseJson } from "./api-request.ts";
 import type { CliContext } from "./context.ts";
+import { LoginStore, type StoredLogin } from "./login-store.ts";
 import { CliError, exitCodes } from "./terminal.ts";
+import { LoginTokens } from "./token-connection.ts";
 
 export interface ConnectionOptions {
   baseUrl?: string;
@@ -16,9 +18,11 @@ export interface ConnectionOptions {
 export interface Connection {
   /** Without a slash at its end; includes `/v1`. */
   baseUrl: string;
+  /** Of a login, the access token that it had when the command began; `login` gives the one to send. */
   apiKey: string;
-  /** Where the key came from, for messages. */
+  /** Where the key came from, for messages; of a login, `your login at …`. */
   keySource: string;
+  login?: LoginTokens;
   /** The data directory whose credentials.json has the key, where it came from there. */
   storedIn?: string;
 }
@@ -29,8 +33,9 @@ const startCommand = "headrace serve";
 /** Help text on the connection, the same for every command that has one. */
 export const connectionHelp = `
 Server and key are taken from --base-url and --api-key-stdin, else from
-HEADRACE_BASE_URL and HEADRACE_API_KEY, else from credentials.json, which
-headrace serve writes into the data directory.`;
+HEADRACE_BASE_URL and HEADRACE_API_KEY, else from your headrace login, the last one
+unless a server is named, else from credentials.json, which headrace serve writes
+into the data directory. With --data-dir, from its credentials.json, not from a login.`;
 
 /** A key is no option of its own: arguments can be read by every user of the machine. */
 export function addConnectionOptions(command: Command): Command {
@@ -42,38 +47,80 @@ export function addConnectionOptions(command: Command): Command {
 
 /** Rejects with a CliError that says what to set when no server or no key is known. */
 export async function findConnection(context: CliContext, options: ConnectionOptions): Promise<Connection> {
-  const { env } = context;
-  const dataDir = await context.dataDir(options.dataDir);
-  const path = join(dataDir, "credentials.json");
-  const given = givenBaseUrl(options, env);
-  const givenKey = options.apiKeyStdin
-    ? { key: (await context.input.readLine()).trim(), source: "standard input" }
-    : { key: env["HEADRACE_API_KEY"]?.trim() ?? "", source: "HEADRACE_API_KEY" };
-  if (options.apiKeyStdin && givenKey.key === "") {
-    throw new CliError(
-      "--api-key-stdin: standard input has no key. Pipe it in: headrace … --api-key-stdin < key.txt",
-      exitCodes.usage,
-    );
+  const given = givenBaseUrl(options, context.env);
+  const key = await givenKey(context, options);
+  if (key !== undefined) {
+    const baseUrl = given ?? (await localCredentials(context, options)).stored?.baseUrl ?? localBaseUrl;
+    return { baseUrl, apiKey: checkedKey(key.text, key.source), keySource: key.source };
   }
-  const stored = given !== undefined && givenKey.key !== "" ? undefined : await readCredentials(path);
-  const baseUrl = given ?? stored?.baseUrl ?? (givenKey.key === "" ? undefined : localBaseUrl);
+  // Whoever names a data directory means the key in it.
+  const login = options.dataDir === undefined ? await findLogin(context, given) : undefined;
+  if (login) return loginConnection(context, login, given);
+  const { dataDir, path, stored } = await localCredentials(context, options);
+  const baseUrl = given ?? stored?.baseUrl;
   if (baseUrl === undefined) {
     throw new CliError(
-      `No server is configured. Start one with ${startCommand}, which writes ${path}, or set HEADRACE_BASE_URL and HEADRACE_API_KEY.`,
+      `No server is configured. Start one with ${startCommand}, which writes ${path}, sign in to one with headrace login --base-url https://…/v1, or set HEADRACE_BASE_URL and HEADRACE_API_KEY.`,
     );
   }
-  if (givenKey.key !== "")
-    return { baseUrl, apiKey: checkedKey(givenKey.key, givenKey.source), keySource: givenKey.source };
   // A key goes only to the server that it was written down for.
   if (stored === undefined || new URL(stored.baseUrl).origin !== new URL(baseUrl).origin) {
     throw new CliError(
-      `No API key is known for ${baseUrl}. Set HEADRACE_API_KEY, or pipe the key in with --api-key-stdin.`,
+      `No API key is known for ${baseUrl}. Sign in with headrace login --base-url ${baseUrl}, set HEADRACE_API_KEY, or pipe a key in with --api-key-stdin.`,
     );
   }
   return { baseUrl, apiKey: checkedKey(stored.apiKey, path), keySource: path, storedIn: dataDir };
 }
 
-function givenBaseUrl(options: ConnectionOptions, env: CliContext["env"]): string | undefined {
+/** The server that is meant where no key for it is needed: what is given, else the last login's, else the local one. */
+export async function findServer(context: CliContext, options: ConnectionOptions): Promise<string> {
+  const given = givenBaseUrl(options, context.env);
+  if (given !== undefined) return given;
+  const login = options.dataDir === undefined ? await findLogin(context, undefined) : undefined;
+  return login?.base_url ?? (await localCredentials(context, options)).stored?.baseUrl ?? localBaseUrl;
+}
+
+/** The login at that server; where none is named, the newest. */
+export async function findLogin(context: CliContext, baseUrl: string | undefined): Promise<StoredLogin | undefined> {
+  const logins = await new LoginStore(context.configFolder).read();
+  return baseUrl === undefined ? [...logins.values()].at(-1) : logins.get(new URL(baseUrl).origin);
+}
+
+function loginConnection(context: CliContext, login: StoredLogin, given: string | undefined): Connection {
+  const store = new LoginStore(context.configFolder);
+  return {
+    baseUrl: given ?? login.base_url,
+    apiKey: login.access_token,
+    keySource: `your login at ${login.base_url}`,
+    login: new LoginTokens({ store, login, nowMs: context.nowMs }),
+  };
+}
+
+/** Undefined where none is given. */
+async function givenKey(
+  { input, env }: CliContext,
+  { apiKeyStdin }: ConnectionOptions,
+): Promise<{ text: string; source: string } | undefined> {
+  if (!apiKeyStdin) {
+    const text = env["HEADRACE_API_KEY"]?.trim() ?? "";
+    return text === "" ? undefined : { text, source: "HEADRACE_API_KEY" };
+  }
+  const text = (await input.readLine()).trim();
+  if (text !== "") return { text, source: "standard input" };
+  throw new CliError(
+    "--api-key-stdin: standard input has no key. Pipe it in: headrace … --api-key-stdin < key.txt",
+    exitCodes.usage,
+  );
+}
+
+async function localCredentials(context: CliContext, options: ConnectionOptions) {
+  const dataDir = await context.dataDir(options.dataDir);
+  const path = join(dataDir, "credentials.json");
+  return { dataDir, path, stored: await readCredentials(path) };
+}
+
+/** From --base-url, else HEADRACE_BASE_URL; undefined where neither is given. Throws a CliError for what is none. */
+export function givenBaseUrl(options: Pick<ConnectionOptions, "baseUrl">, env: CliContext["env"]): string | undefined {
   if (options.baseUrl !== undefined) return checkedBaseUrl(options.baseUrl, "--base-url", exitCodes.usage);
   const fromEnv = env["HEADRACE_BASE_URL"]?.trim();
   return fromEnv ? checkedBaseUrl(fromEnv, "HEADRACE_BASE_URL") : undefined;

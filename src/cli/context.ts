@@ -1,6 +1,8 @@
 // What every command is given of the world outside, so that a test can give it another.
+import { setTimeout } from "node:timers/promises";
 import { loadDataDir, loadPullSource, type PullSource } from "../config.ts";
 import { type CliInput, standardInput } from "./input.ts";
+import { configFolder } from "./login-store.ts";
 import { createTerminal, type Env, type Terminal } from "./terminal.ts";
 
 export interface CliContext {
@@ -12,9 +14,15 @@ export interface CliContext {
   dataDir(flag: string | undefined): Promise<string>;
   /** Throws a ConfigError. */
   pullSource(): PullSource;
+  /** Where the user's logins are. Absolute; need not exist. */
+  configFolder: string;
   input: CliInput;
   /** Milliseconds since the Unix epoch. */
   nowMs(): number;
+  /** Rejects with the reason of `signal`. */
+  pause(ms: number, signal: AbortSignal): Promise<void>;
+  /** Shows a page in the user's browser. False where none can be started here. */
+  openPage(url: string): boolean;
 }
 
 /** 128 + SIGPIPE, as of a program that the signal ends. */
@@ -29,9 +37,27 @@ export function createContext(env: Env): CliContext {
     terminal: createTerminal(process.stdout, process.stderr, env),
     dataDir: (flag) => loadDataDir({ flags: { dataDir: flag }, env }),
     pullSource: () => loadPullSource(env),
+    configFolder: configFolder(env),
     input: standardInput(),
     nowMs: Date.now,
+    pause: (ms, signal) => setTimeout(ms, undefined, { signal }).catch(() => signal.throwIfAborted()),
+    openPage,
   };
+}
+
+/** `url` must be an http or https address: nothing else is to be opened. */
+function openPage(url: string): boolean {
+  const opener = {
+    darwin: ["open"],
+    // Not `start`: a command line would read the & of a query as its own.
+    win32: ["rundll32", "url.dll,FileProtocolHandler"],
+  }[process.platform as string] ?? ["xdg-open"];
+  try {
+    Bun.spawn([...opener, url], { stdio: ["ignore", "ignore", "ignore"] }).unref();
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Whoever read our output has gone, as `| head` does: there is nobody left to tell anything. */

@@ -122,7 +122,7 @@ describe("an error says what to do", () => {
     const { code, stderr } = await models();
     expect(code).toBe(1);
     expect(stderr).toBe(
-      `error: No server is configured. Start one with headrace serve, which writes ${dataDir}/credentials.json, or set HEADRACE_BASE_URL and HEADRACE_API_KEY.\n`,
+      `error: No server is configured. Start one with headrace serve, which writes ${dataDir}/credentials.json, sign in to one with headrace login --base-url https://…/v1, or set HEADRACE_BASE_URL and HEADRACE_API_KEY.\n`,
     );
   });
 
