@@ -99,8 +99,8 @@ export interface PeopleChange {
   addIdentity?: Identity;
   /** With its credentials, one for each environment; `member_already` where the person is one of that account. */
   addMembership?: Membership;
-  /** null: no password from now on. */
-  setPassword?: { personId: string; passwordHash: string | null };
+  /** null: no password from now on. With `insteadOf`, nothing where the hash is another one by now. */
+  setPassword?: { personId: string; passwordHash: string | null; insteadOf?: string };
   setName?: { personId: string; name: string };
   setOperator?: { personId: string; isOperator: boolean };
   /** All sessions of the person, but one. */

@@ -274,8 +274,10 @@ async function write(tx: Database, change: PeopleChange, nowSeconds: number): Pr
     if (person) await addMembership(tx, change.addMembership, person.email);
   }
   if (setPassword) {
-    const { personId, passwordHash } = setPassword;
-    await tx`UPDATE people SET password_hash = ${passwordHash} WHERE id = ${personId}`;
+    const { personId, passwordHash, insteadOf } = setPassword;
+    await tx`
+      UPDATE people SET password_hash = ${passwordHash} WHERE id = ${personId}
+      ${insteadOf === undefined ? tx`` : tx`AND password_hash = ${insteadOf}`}`;
     // A link to set another password, asked for before, would undo this one.
     await tx`
       UPDATE one_time_links SET used_at = ${nowSeconds}

@@ -1,0 +1,61 @@
+// Bounds attempts that fail: each takes a place while it runs, and gets it back where it succeeds.
+import { GatewayError } from "../domain/errors.ts";
+import type { LimitStore } from "../domain/limits.ts";
+
+/** How many may fail at once; they come back evenly over the window. */
+export interface AttemptLimit {
+  /** What counts together. */
+  id: string;
+  limit: number;
+  windowSeconds: number;
+}
+
+export interface Attempt {
+  succeeded(): void;
+  failed(): void;
+}
+
+const onePlace = { tokens: 1, nanoUsd: 0, minTokens: 1, minNanoUsd: 0 };
+
+export class Attempts {
+  readonly #limits: Pick<LimitStore, "admit">;
+
+  constructor(limits: Pick<LimitStore, "admit">) {
+    this.#limits = limits;
+  }
+
+  /** Undefined where one of the limits has no place; then none of them counts it. */
+  async begin(rules: readonly AttemptLimit[]): Promise<Attempt | { retryAfterSeconds: number }> {
+    const tokens = rules.map((rule) => ({ ...rule, owner: "account" as const }));
+    const admission = await this.#limits.admit({ requests: [], tokens, quotas: [] }, onePlace);
+    if ("refusal" in admission) return { retryAfterSeconds: Math.ceil(admission.refusal.retryAfterSeconds ?? 1) };
+    const { lease } = admission;
+    return { succeeded: () => lease.settle(0, 0), failed: () => lease.settle(1, 0) };
+  }
+
+  /** Runs the task; throws `rate_limit_exceeded` in its place, with `message` to say what there were too many of. */
+  async run<Value>(rules: readonly AttemptLimit[], message: string, task: () => Promise<Value>): Promise<Value> {
+    const attempt = await this.begin(rules);
+    if ("retryAfterSeconds" in attempt) throw tooMany(message, attempt.retryAfterSeconds);
+    try {
+      const value = await task();
+      attempt.succeeded();
+      return value;
+    } catch (error) {
+      attempt.failed();
+      throw error;
+    }
+  }
+
+  /** Counts it, whatever comes of it. */
+  async count(rules: readonly AttemptLimit[], message: string): Promise<void> {
+    const attempt = await this.begin(rules);
+    if ("retryAfterSeconds" in attempt) throw tooMany(message, attempt.retryAfterSeconds);
+    attempt.failed();
+  }
+}
+
+function tooMany(message: string, retryAfterSeconds: number): GatewayError {
+  const wait = retryAfterSeconds > 90 ? `${Math.ceil(retryAfterSeconds / 60)} minutes` : `${retryAfterSeconds} s`;
+  return new GatewayError("rate_limit_exceeded", `${message} Try again in ${wait}.`, { retryAfterSeconds });
+}

@@ -1,0 +1,25 @@
+// E-mail addresses as people type them.
+import { GatewayError } from "../domain/errors.ts";
+import { normalizedEmail } from "../domain/person.ts";
+
+/** RFC 5321, 4.5.3.1, as corrected by erratum 1690. */
+const longest = 254;
+const longestLocalPart = 64;
+/** No quoting, lists or comments, and nothing invisible: what reads as one address has to be that one. */
+const localPart = /^[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~-]+(?:\.[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~-]+)*$/u;
+const domain =
+  /^(?:[\p{L}\p{M}\p{N}](?:[\p{L}\p{M}\p{N}-]{0,61}[\p{L}\p{M}\p{N}])?\.)*[\p{L}\p{M}\p{N}](?:[\p{L}\p{M}\p{N}-]{0,61}[\p{L}\p{M}\p{N}])?$/u;
+
+/** The address as `normalizedEmail` has it. Throws `invalid_request` for a text that cannot be one. */
+export function checkEmail(text: string): string {
+  // Before anything is done to it: a form may bring much more.
+  const email = text.length > 2 * longest ? "" : normalizedEmail(text);
+  const at = email.lastIndexOf("@");
+  const [local, host] = [email.slice(0, Math.max(at, 0)), email.slice(at + 1)];
+  const isPlausible = email.length <= longest && local.length <= longestLocalPart && localPart.test(local);
+  if (at > 0 && isPlausible && domain.test(host)) return email;
+  throw new GatewayError(
+    "invalid_request",
+    `email: must be one e-mail address, such as ada@example.com, of at most ${longest} characters.`,
+  );
+}

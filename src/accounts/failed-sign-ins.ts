@@ -1,0 +1,52 @@
+// Puts failed sign-ins into the audit log, bounded; of an address that nobody has, not even the address.
+import type { AuditLog } from "../domain/audit.ts";
+import type { Clock } from "../domain/clock.ts";
+import type { Log } from "../domain/log.ts";
+import { auditEvent } from "../policy/audit.ts";
+import { BoundedAudit } from "../policy/bounded-audit.ts";
+import type { BrowserOrigin } from "./browser-sessions.ts";
+
+export interface FailedSignInsOptions {
+  audit: Pick<AuditLog, "append">;
+  clock: Clock;
+  log: Log;
+  flushMs?: number;
+}
+
+/** People type passwords where the address belongs: nothing that was sent is kept. */
+export type SignInFault = "unknown_email" | "wrong_password" | "no_password" | "throttled";
+
+export class FailedSignIns {
+  readonly #clock: Clock;
+  readonly #rows: BoundedAudit;
+
+  constructor(options: FailedSignInsOptions) {
+    this.#clock = options.clock;
+    this.#rows = new BoundedAudit({
+      ...options,
+      faultName: "failed_sign_ins_not_audited",
+      summary: (detail) => {
+        const origin = { nowSeconds: options.clock.nowSeconds(), clientAddress: null, requestId: null };
+        return auditEvent("sign_in.failed", { type: "system" }, origin, { accountId: null, targetId: null, detail });
+      },
+    });
+  }
+
+  /** `personId`: who it would have been; null where that is not known. */
+  record(reason: SignInFault, personId: string | null, { clientAddress, requestId }: BrowserOrigin): void {
+    this.#rows.record(personId === null ? "unknown" : "known", reason, () => {
+      const origin = { nowSeconds: this.#clock.nowSeconds(), clientAddress, requestId };
+      const about = { accountId: null, targetId: personId, detail: { reason, method: "password" } };
+      return auditEvent("sign_in.failed", { type: "anonymous" }, origin, about);
+    });
+  }
+
+  /** Never rejects. */
+  flush(): Promise<void> {
+    return this.#rows.flush();
+  }
+
+  close(): Promise<void> {
+    return this.#rows.close();
+  }
+}

@@ -1,0 +1,202 @@
+// What the holder of a link that works once gets for it: all of it, and the link is used, in one transaction.
+import type { AuditAction, AuditEvent } from "../domain/audit.ts";
+import type { Clock } from "../domain/clock.ts";
+import { GatewayError } from "../domain/errors.ts";
+import type {
+  LinkPurpose,
+  Membership,
+  OneTimeLink,
+  PeopleChange,
+  PeopleConflict,
+  Person,
+  PersonStore,
+} from "../domain/person.ts";
+import { auditEvent } from "../policy/audit.ts";
+import type { BrowserOrigin, BrowserSessions } from "./browser-sessions.ts";
+import { checkEmail } from "./email.ts";
+import { checkPassword, hashPassword } from "./passwords.ts";
+import { checkPersonName } from "./person-name.ts";
+import type { StartedSession } from "./sign-in.ts";
+
+export interface LinkAcceptanceOptions {
+  people: PersonStore;
+  sessions: Pick<BrowserSessions, "start">;
+  clock: Clock;
+  firstAccountId(): Promise<string>;
+}
+
+const membersAtOnce = 500;
+
+export class LinkAcceptance {
+  readonly #options: LinkAcceptanceOptions;
+  readonly #find: (token: string, purpose: LinkPurpose) => Promise<OneTimeLink | undefined>;
+
+  constructor(
+    options: LinkAcceptanceOptions,
+    find: (token: string, purpose: LinkPurpose) => Promise<OneTimeLink | undefined>,
+  ) {
+    this.#options = options;
+    this.#find = find;
+  }
+
+  /**
+   * Makes the person an operator, and the owner of the first account where it has none. Somebody who is known by the address
+   * gets this password: whoever made the link has the data directory, and nothing is kept from them.
+   */
+  async setup(
+    token: string,
+    given: { email: string; name: string; password: string },
+    origin: BrowserOrigin,
+  ): Promise<StartedSession> {
+    const { people } = this.#options;
+    const link = await this.#require(token, "setup");
+    const email = checkEmail(given.email);
+    const name = checkPersonName(given.name);
+    const passwordHash = await hashPassword(checkPassword(given.password, email));
+    const known = await people.findByEmail(email);
+    const person: Person = known
+      ? { id: known.id, email, name, isOperator: true, createdAt: known.createdAt }
+      : this.#newPerson(email, name, true);
+    const { id: personId } = person;
+    const membership = await this.#firstOwnership(personId);
+    const change: PeopleChange = {
+      useLink: { id: link.id, nowSeconds: this.#now() },
+      ...(known
+        ? {
+            setPassword: { personId, passwordHash },
+            setName: { personId, name },
+            setOperator: { personId, isOperator: true },
+            endSessions: { personId },
+          }
+        : { addPerson: { ...person, passwordHash } }),
+      ...(membership ? { addMembership: membership } : {}),
+    };
+    const detail = { by: "setup_link", email, operator: true, ...(membership ? { role: membership.role } : {}) };
+    const about = { accountId: membership?.accountId ?? null, targetId: personId, detail };
+    await this.#apply(change, known ? "person.updated" : "person.created", origin, about);
+    return this.#start(person, membership?.accountId, origin);
+  }
+
+  /**
+   * For somebody new, who gets a sign-in, or for the person who is signed in, whose address has to be the invited one; there
+   * no session is started. Throws `invalid_request` and `permission_denied`.
+   */
+  async invitation(
+    token: string,
+    guest: { name: string; password: string } | { person: Person },
+    origin: BrowserOrigin,
+  ): Promise<{ person: Person; membership: Membership; cookie: string | undefined }> {
+    const link = await this.#require(token, "invitation");
+    const { email, accountId, role } = link;
+    if (email === null || accountId === null || role === null) throw ended();
+    const joining = await this.#guestOf(guest, email);
+    const { person, addPerson } = joining;
+    const membership = this.#newMembership(accountId, person.id, role);
+    const useLink = { id: link.id, nowSeconds: this.#now() };
+    const change: PeopleChange = { useLink, ...(addPerson ? { addPerson } : {}), addMembership: membership };
+    const detail = { person_id: person.id, email, role, invited_by: link.createdBy };
+    await this.#apply(change, "member.added", origin, { accountId, targetId: membership.id, detail });
+    const started = addPerson ? await this.#start(person, accountId, origin) : undefined;
+    return { person, membership, cookie: started?.cookie };
+  }
+
+  /** Ends all sessions of the person, and starts one. */
+  async passwordReset(token: string, password: string, origin: BrowserOrigin): Promise<StartedSession> {
+    const { people } = this.#options;
+    const link = await this.#require(token, "password_reset");
+    const person = link.personId === null ? undefined : await people.findPerson(link.personId);
+    if (!person) throw ended();
+    const passwordHash = await hashPassword(checkPassword(password, person.email));
+    const change: PeopleChange = {
+      useLink: { id: link.id, nowSeconds: this.#now() },
+      setPassword: { personId: person.id, passwordHash },
+      endSessions: { personId: person.id },
+    };
+    const about = { accountId: null, targetId: person.id, detail: { by: "link" } };
+    await this.#apply(change, "password.changed", origin, about);
+    return this.#start(person, undefined, origin);
+  }
+
+  async #guestOf(
+    guest: { name: string; password: string } | { person: Person },
+    email: string,
+  ): Promise<{ person: Person; addPerson?: Person & { passwordHash: string } }> {
+    if ("person" in guest) {
+      if (guest.person.email === email) return { person: guest.person };
+      throw new GatewayError(
+        "permission_denied",
+        "This invitation is for another address. Sign out, and open the link again.",
+      );
+    }
+    const person = this.#newPerson(email, checkPersonName(guest.name), false);
+    return { person, addPerson: { ...person, passwordHash: await hashPassword(checkPassword(guest.password, email)) } };
+  }
+
+  /** Undefined where the first account has an owner, or the person is a member of it. */
+  async #firstOwnership(personId: string): Promise<Membership | undefined> {
+    const { people, firstAccountId } = this.#options;
+    const accountId = await firstAccountId();
+    let after: string | undefined;
+    for (;;) {
+      const members = await people.listMembers(accountId, { after, limit: membersAtOnce });
+      if (members.some((member) => member.role === "owner" || member.personId === personId)) return undefined;
+      if (members.length < membersAtOnce) return this.#newMembership(accountId, personId, "owner");
+      after = members.at(-1)?.id;
+    }
+  }
+
+  #newPerson(email: string, name: string, isOperator: boolean): Person {
+    return { id: `usr_${Bun.randomUUIDv7()}`, email, name, isOperator, createdAt: this.#now() };
+  }
+
+  #newMembership(accountId: string, personId: string, role: Membership["role"]): Membership {
+    return { id: `mbr_${Bun.randomUUIDv7()}`, accountId, personId, role, createdAt: this.#now() };
+  }
+
+  async #require(token: string, purpose: LinkPurpose): Promise<OneTimeLink> {
+    const link = await this.#find(token, purpose);
+    if (link) return link;
+    throw ended();
+  }
+
+  async #apply(
+    change: PeopleChange,
+    action: AuditAction,
+    origin: BrowserOrigin,
+    about: Pick<AuditEvent, "accountId" | "targetId" | "detail">,
+  ): Promise<void> {
+    // Whoever holds a link is nobody yet that the store could ask for: the person or membership is made right here.
+    const event = auditEvent(action, { type: "anonymous" }, { nowSeconds: this.#now(), ...origin }, about);
+    const outcome = await this.#options.people.apply(change, event);
+    if (outcome !== "done") throw conflict(outcome);
+  }
+
+  async #start(person: Person, accountId: string | undefined, origin: BrowserOrigin): Promise<StartedSession> {
+    const { people, sessions } = this.#options;
+    const [first] = accountId === undefined ? await people.membershipsOf(person.id) : [];
+    const started = await sessions.start(person, accountId ?? first?.accountId ?? null, "link", origin);
+    return { person, ...started };
+  }
+
+  #now(): number {
+    return this.#options.clock.nowSeconds();
+  }
+}
+
+/** One message for all: whether a link ever was one is nobody's business. */
+function ended(): GatewayError {
+  return new GatewayError("invalid_request", "This link was used already or has expired. Ask for a new one.", {
+    detail: "link_ended",
+  });
+}
+
+function conflict(outcome: PeopleConflict): GatewayError {
+  if (outcome === "link_used") return ended();
+  if (outcome === "member_already") {
+    return new GatewayError("invalid_request", "You are a member of this account already.");
+  }
+  return new GatewayError(
+    "invalid_request",
+    "email: somebody signs in here with this address already. If it is you, sign in first and open the link again.",
+  );
+}

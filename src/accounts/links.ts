@@ -1,0 +1,247 @@
+// Links that work once: to set up the installation, to join an account, to set another password.
+import type { Account } from "../domain/account.ts";
+import type { AuditAction, AuditActor } from "../domain/audit.ts";
+import type { Clock } from "../domain/clock.ts";
+import { GatewayError } from "../domain/errors.ts";
+import type { LimitStore } from "../domain/limits.ts";
+import type { Log } from "../domain/log.ts";
+import type { MailMessage, MailSender } from "../domain/mail.ts";
+import type { LinkPurpose, Membership, OneTimeLink, Person, PersonStore, Role } from "../domain/person.ts";
+import { actorOf, type Principal } from "../domain/principal.ts";
+import { auditEvent, type Origin } from "../policy/audit.ts";
+import { requireOperator } from "../policy/operator.ts";
+import { Turns } from "../policy/turns.ts";
+import { Attempts } from "./attempts.ts";
+import type { BrowserOrigin, BrowserSessions } from "./browser-sessions.ts";
+import { clientNetwork } from "./client-network.ts";
+import { checkEmail } from "./email.ts";
+import { LinkAcceptance } from "./link-acceptance.ts";
+import { invitationMail, resetMail } from "./link-mails.ts";
+import { linkDigest, linkUrl, newLinkToken } from "./link-token.ts";
+import { requireMayInvite } from "./members.ts";
+import type { StartedSession } from "./sign-in.ts";
+
+export interface OneTimeLinksOptions {
+  people: PersonStore;
+  sessions: Pick<BrowserSessions, "start">;
+  clock: Clock;
+  /** Without a slash at its end. */
+  publicOrigin(): string;
+  /** Of the installation. */
+  firstAccountId(): Promise<string>;
+  /** Undefined where none is configured: then links are shown to whoever makes them. */
+  mail: MailSender | undefined;
+  limits: Pick<LimitStore, "admit">;
+  log: Log;
+}
+
+export interface MadeLink {
+  id: string;
+  /** With the token: shown once, never stored. */
+  url: string;
+  expiresAt: number;
+  /** Whether it is on its way to the address that it is for. */
+  mailed: boolean;
+}
+
+/** Where a change is asked for; the time is that of the clock. */
+type Asking = Pick<Origin, "clientAddress" | "requestId">;
+
+const madeActions: Record<LinkPurpose, AuditAction> = {
+  setup: "setup_link.created",
+  invitation: "invitation.created",
+  password_reset: "password_reset.created",
+};
+const lifeSeconds: Record<LinkPurpose, number> = { setup: 86_400, invitation: 7 * 86_400, password_reset: 3_600 };
+const hourSeconds = 3_600;
+const resetsPerAddress = { limit: 10, windowSeconds: hourSeconds };
+/** Mails that a stranger can cause. */
+const resetsPerPerson = { limit: 3, windowSeconds: hourSeconds };
+const invitationsPerAccount = { limit: 100, windowSeconds: hourSeconds };
+
+export class OneTimeLinks {
+  readonly #options: OneTimeLinksOptions;
+  readonly #attempts: Attempts;
+  readonly #acceptance: LinkAcceptance;
+  readonly #resets = new Turns(2, 100);
+  #resetting: Promise<unknown> = Promise.resolve();
+
+  constructor(options: OneTimeLinksOptions) {
+    this.#options = options;
+    this.#attempts = new Attempts(options.limits);
+    this.#acceptance = new LinkAcceptance(options, (token, purpose) => this.find(token, purpose));
+  }
+
+  /** Whether links reach people by mail. */
+  get isMailing(): boolean {
+    return this.#options.mail !== undefined;
+  }
+
+  /** Whoever opens it becomes an operator. It takes the place of those before. */
+  async createSetupLink(by: { type: "system" | "operator" } = { type: "operator" }): Promise<MadeLink> {
+    const { link, url } = this.#newLink("setup", { createdBy: null });
+    const nobody = { clientAddress: null, requestId: null };
+    await this.#insert(link, by, nobody, {});
+    return { id: link.id, url, expiresAt: link.expiresAt, mailed: false };
+  }
+
+  /**
+   * Throws `permission_denied` where the principal may not let anybody in with that role, `invalid_request` for the address
+   * and where it is a member's, and `rate_limit_exceeded`.
+   */
+  async invite(request: {
+    by: Principal;
+    account: Pick<Account, "id" | "name">;
+    email: string;
+    role: Role;
+    origin: Asking;
+  }): Promise<MadeLink> {
+    const { by, account, role, origin } = request;
+    requireMayInvite(by, account.id, role);
+    const email = checkEmail(request.email);
+    await this.#requireNoMember(email, account.id);
+    const rule = { id: `invitations:${account.id}`, ...invitationsPerAccount };
+    await this.#attempts.count([rule], "Too many invitations were made for this account.");
+    const about = { email, accountId: account.id, role, createdBy: actorOf(by).id };
+    const { link, url } = this.#newLink("invitation", about);
+    await this.#insert(link, by, origin, { email, role });
+    const mailed = await this.#mail(invitationMail(email, account.name, url), "invitation_not_mailed");
+    return { id: link.id, url, expiresAt: link.expiresAt, mailed };
+  }
+
+  /**
+   * Resolves as soon, and with as much, for an address that nobody has: what there is to do is done afterwards. Throws
+   * `invalid_request` for a text that is no address, and `rate_limit_exceeded`.
+   */
+  async requestReset(text: string, origin: BrowserOrigin): Promise<void> {
+    const email = checkEmail(text);
+    const rule = { id: `reset:address:${clientNetwork(origin.clientAddress)}`, ...resetsPerAddress };
+    await this.#attempts.count([rule], "Too many new passwords were asked for from your address.");
+    const { log } = this.#options;
+    const turn = this.#resets.run(() => this.#sendReset(email, origin));
+    if (!turn) return log.warn("password_reset_dropped", { detail: "too many at once" });
+    const done = turn.catch((error) => log.error("password_reset_failed", { detail: String(error) }));
+    this.#resetting = Promise.all([this.#resetting, done]);
+  }
+
+  /** Resolves when the resets that were asked for are on their way. */
+  async settled(): Promise<void> {
+    await this.#resetting;
+  }
+
+  /** For an operator to hand over. Throws `not_found`, and what keeps others from it. */
+  async createReset({ by, personId, origin }: { by: Principal; personId: string; origin: Asking }): Promise<MadeLink> {
+    requireOperator(by);
+    const person = await this.#options.people.findPerson(personId);
+    if (!person) throw new GatewayError("not_found", "There is no such person. GET /v1/admin/people lists them.");
+    const { link, url } = this.#newLink("password_reset", { personId, createdBy: actorOf(by).id });
+    await this.#insert(link, by, origin, {});
+    return { id: link.id, url, expiresAt: link.expiresAt, mailed: false };
+  }
+
+  /** Undefined for one that is unknown, was used, has expired, or is for something else. */
+  async find(token: string, purpose: LinkPurpose): Promise<OneTimeLink | undefined> {
+    const digest = linkDigest(token);
+    if (digest === undefined) return undefined;
+    const link = await this.#options.people.findLink(digest);
+    const isUsable =
+      link?.purpose === purpose && link.usedAt === null && link.expiresAt > this.#options.clock.nowSeconds();
+    return isUsable ? link : undefined;
+  }
+
+  /** See `LinkAcceptance`, as for the others: each throws `invalid_request` for a link that is of no use any more. */
+  acceptSetup(
+    token: string,
+    given: { email: string; name: string; password: string },
+    origin: BrowserOrigin,
+  ): Promise<StartedSession> {
+    return this.#acceptance.setup(token, given, origin);
+  }
+
+  acceptInvitation(
+    token: string,
+    guest: { name: string; password: string } | { person: Person },
+    origin: BrowserOrigin,
+  ): Promise<{ person: Person; membership: Membership; cookie: string | undefined }> {
+    return this.#acceptance.invitation(token, guest, origin);
+  }
+
+  resetPassword(token: string, password: string, origin: BrowserOrigin): Promise<StartedSession> {
+    return this.#acceptance.passwordReset(token, password, origin);
+  }
+
+  /** What is slow or differs by whether somebody is known: not part of the answer. */
+  async #sendReset(email: string, origin: BrowserOrigin): Promise<void> {
+    const { people, mail, log } = this.#options;
+    const person = await people.findByEmail(email);
+    if (!person) return;
+    if (!mail) return log.info("password_reset_asked", { person_id: person.id });
+    // More of them only fill the mailbox: the last one works.
+    const attempt = await this.#attempts.begin([{ id: `reset:person:${person.id}`, ...resetsPerPerson }]);
+    if ("retryAfterSeconds" in attempt) return;
+    attempt.failed();
+    const { link, url } = this.#newLink("password_reset", { personId: person.id });
+    await this.#insert(link, { type: "anonymous" }, origin, {});
+    await this.#mail(resetMail(person.email, url), "password_reset_not_mailed");
+  }
+
+  async #requireNoMember(email: string, accountId: string): Promise<void> {
+    const { people } = this.#options;
+    const person = await people.findByEmail(email);
+    const memberships = person ? await people.membershipsOf(person.id) : [];
+    if (!memberships.some((membership) => membership.accountId === accountId)) return;
+    throw new GatewayError("invalid_request", "email: is the address of a member of this account already.");
+  }
+
+  #newLink(
+    purpose: LinkPurpose,
+    about: Partial<Pick<OneTimeLink, "email" | "personId" | "accountId" | "role" | "createdBy">>,
+  ): { link: OneTimeLink; url: string } {
+    const { clock, publicOrigin } = this.#options;
+    const token = newLinkToken();
+    const createdAt = clock.nowSeconds();
+    const link: OneTimeLink = {
+      id: `lnk_${Bun.randomUUIDv7()}`,
+      purpose,
+      digest: linkDigest(token) ?? "",
+      ...{ email: null, personId: null, accountId: null, role: null, createdBy: null, ...about },
+      createdAt,
+      expiresAt: createdAt + lifeSeconds[purpose],
+      usedAt: null,
+    };
+    return { link, url: linkUrl(publicOrigin(), purpose, token) };
+  }
+
+  async #insert(
+    link: OneTimeLink,
+    by: Principal | AuditActor,
+    origin: Asking,
+    detail: Record<string, unknown>,
+  ): Promise<void> {
+    const { people } = this.#options;
+    const event = auditEvent(
+      madeActions[link.purpose],
+      by,
+      { ...origin, nowSeconds: link.createdAt },
+      {
+        accountId: link.accountId,
+        targetId: link.personId ?? link.id,
+        detail: { ...detail, link_id: link.id, expires_at: link.expiresAt },
+      },
+    );
+    await people.insertLink(link, event);
+  }
+
+  /** Whether it was handed over; why not is in the log. */
+  async #mail(message: MailMessage, fault: string): Promise<boolean> {
+    const { mail, log } = this.#options;
+    if (!mail) return false;
+    try {
+      await mail.send(message);
+      return true;
+    } catch (error) {
+      log.warn(fault, { detail: (error instanceof GatewayError ? error.detail : undefined) ?? String(error) });
+      return false;
+    }
+  }
+}

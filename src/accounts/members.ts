@@ -1,0 +1,101 @@
+// Members of an account: who may see, invite, change and remove whom.
+import type { AuditEvent } from "../domain/audit.ts";
+import { GatewayError } from "../domain/errors.ts";
+import type { Membership, Role } from "../domain/person.ts";
+import type { Principal } from "../domain/principal.ts";
+import { auditEvent, type Origin } from "../policy/audit.ts";
+
+/** Above roles: an operator may do what any owner may, in every account. */
+type Standing = Role | "operator";
+
+/** What is known of a member whom somebody acts on. */
+export type TargetMember = Pick<Membership, "id" | "accountId" | "personId" | "role">;
+
+/** Throws `permission_denied`: who else is in the account is for its owners and admins to see. */
+export function requireSeesMembers(by: Principal, accountId: string): void {
+  if (standingIn(by, accountId) !== "member") return;
+  throw new GatewayError("permission_denied", "Only owners and admins see the members of an account.");
+}
+
+/** Throws `permission_denied`. */
+export function requireMayInvite(by: Principal, accountId: string, role: Role): void {
+  if (mayActOn(standingIn(by, accountId), role)) return;
+  throw new GatewayError(
+    "permission_denied",
+    role === "member"
+      ? "Only owners and admins may invite somebody into an account."
+      : `role: only an owner may invite ${role === "owner" ? "an owner" : "an admin"}; admins may invite members.`,
+  );
+}
+
+/** For an invitation that is taken back. Throws `permission_denied`. */
+export function requireMayWithdraw(by: Principal, accountId: string, role: Role): void {
+  if (mayActOn(standingIn(by, accountId), role)) return;
+  throw new GatewayError("permission_denied", "Only whoever may make such an invitation may take it back.");
+}
+
+/** Undefined where that is the role already. Throws `permission_denied`. */
+export function changeRole(
+  by: Principal,
+  target: TargetMember,
+  role: Role,
+  origin: Origin,
+): { role: Role; event: AuditEvent } | undefined {
+  const standing = standingIn(by, target.accountId);
+  if (isSelf(by, target)) throw new GatewayError("permission_denied", "role: nobody changes their own role.");
+  if (standing !== "owner" && standing !== "operator") {
+    throw new GatewayError("permission_denied", "role: only an owner of the account may change roles.");
+  }
+  if (target.role === role) return undefined;
+  const detail = { role: { before: target.role, after: role } };
+  return { role, event: auditEvent("member.updated", by, origin, about(target, detail)) };
+}
+
+/** Everybody may leave; that the last owner cannot is told by the store. Throws `permission_denied`. */
+export function removeMember(by: Principal, target: TargetMember, origin: Origin): { event: AuditEvent } {
+  const standing = standingIn(by, target.accountId);
+  if (!isSelf(by, target) && !mayActOn(standing, target.role)) {
+    throw new GatewayError(
+      "permission_denied",
+      standing === "admin"
+        ? "Only an owner may remove an owner or an admin."
+        : "Only owners and admins may remove somebody from an account.",
+    );
+  }
+  const detail = { role: target.role, left: isSelf(by, target) };
+  return { event: auditEvent("member.removed", by, origin, about(target, detail)) };
+}
+
+/** For what the store says of a change. Throws `not_found` and `permission_denied`. */
+export function requireChanged(outcome: "done" | "missing" | "last_owner"): void {
+  if (outcome === "missing") throw new GatewayError("not_found", "There is no such member of this account.");
+  if (outcome === "done") return;
+  throw new GatewayError(
+    "permission_denied",
+    "An account keeps at least one owner. Make somebody else an owner first.",
+  );
+}
+
+/** Throws `permission_denied` for whoever has no say in the account at all: keys and apps, and members of others. */
+function standingIn(by: Principal, accountId: string): Standing {
+  if (by.appId === null && by.scopes.has("admin:manage")) return "operator";
+  if (by.person && by.account.id === accountId) return by.person.role;
+  throw new GatewayError(
+    "permission_denied",
+    "Members of an account are managed by people who are signed in as its owners or admins; API keys and apps cannot.",
+  );
+}
+
+/** Members act on nobody, admins on members, owners and operators on all. */
+function mayActOn(standing: Standing, role: Role): boolean {
+  if (standing === "operator" || standing === "owner") return true;
+  return standing === "admin" && role === "member";
+}
+
+function isSelf({ person }: Principal, target: TargetMember): boolean {
+  return person?.id === target.personId;
+}
+
+function about({ id, accountId, personId }: TargetMember, detail: Record<string, unknown>) {
+  return { accountId, targetId: id, detail: { person_id: personId, ...detail } };
+}

@@ -1,0 +1,87 @@
+// What people change of themselves: their name and their password.
+import type { Clock } from "../domain/clock.ts";
+import { GatewayError } from "../domain/errors.ts";
+import type { LimitStore } from "../domain/limits.ts";
+import type { Person, PersonStore } from "../domain/person.ts";
+import { auditEvent, changedMembers } from "../policy/audit.ts";
+import { Attempts } from "./attempts.ts";
+import type { BrowserOrigin } from "./browser-sessions.ts";
+import { checkPassword, hashPassword, verifyPassword } from "./passwords.ts";
+import { checkPersonName } from "./person-name.ts";
+
+export interface OwnAccountOptions {
+  people: Pick<PersonStore, "findByEmail" | "apply">;
+  limits: Pick<LimitStore, "admit">;
+  clock: Clock;
+}
+
+/** Whoever finds a browser unlocked must not find out the password with it. */
+const guesses = { limit: 10, windowSeconds: 600 };
+
+export class OwnAccount {
+  readonly #options: OwnAccountOptions;
+  readonly #attempts: Attempts;
+
+  constructor(options: OwnAccountOptions) {
+    this.#options = options;
+    this.#attempts = new Attempts(options.limits);
+  }
+
+  async hasPassword(person: Person): Promise<boolean> {
+    const found = await this.#options.people.findByEmail(person.email);
+    return found !== undefined && found.passwordHash !== null;
+  }
+
+  /** Gives the name as it is kept. Throws `invalid_request`, naming `name`. */
+  async rename(person: Person, text: string, origin: BrowserOrigin): Promise<string> {
+    const name = checkPersonName(text);
+    if (name === person.name) return name;
+    const detail = changedMembers({ name: person.name }, { name });
+    await this.#options.people.apply(
+      { setName: { personId: person.id, name } },
+      this.#event("person.updated", person, origin, detail),
+    );
+    return name;
+  }
+
+  /**
+   * Ends the person's other sessions. `current` is compared where there is a password, and else not looked at. Throws
+   * `invalid_request`, naming `current` or `password`, and `rate_limit_exceeded`.
+   */
+  async changePassword(
+    person: Person,
+    given: { current: string; password: string },
+    sessionId: string | null,
+    origin: BrowserOrigin,
+  ): Promise<void> {
+    const { people } = this.#options;
+    const password = checkPassword(given.password, person.email);
+    const known = await people.findByEmail(person.email);
+    const before = known?.passwordHash ?? null;
+    if (before !== null) await this.#requireCurrent(person, given.current, before);
+    const passwordHash = await hashPassword(password);
+    const others = { personId: person.id, ...(sessionId === null ? {} : { exceptId: sessionId }) };
+    await people.apply(
+      { setPassword: { personId: person.id, passwordHash }, endSessions: others },
+      this.#event("password.changed", person, origin, { by: "person", first: before === null }),
+    );
+  }
+
+  async #requireCurrent(person: Person, current: string, hash: string): Promise<void> {
+    const rule = { id: `own-password:${person.id}`, ...guesses };
+    await this.#attempts.run([rule], "Too many wrong passwords.", async () => {
+      if (await verifyPassword(current, hash)) return;
+      throw new GatewayError("invalid_request", "current: is not your password.");
+    });
+  }
+
+  #event(
+    action: "person.updated" | "password.changed",
+    { id }: Person,
+    origin: BrowserOrigin,
+    detail: Record<string, unknown>,
+  ) {
+    const at = { nowSeconds: this.#options.clock.nowSeconds(), ...origin };
+    return auditEvent(action, { type: "person", id }, at, { accountId: null, targetId: id, detail });
+  }
+}

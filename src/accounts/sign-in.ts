@@ -1,0 +1,142 @@
+// Signing in with an e-mail address and a password: throttled, and telling nobody who is known here.
+import { createHash } from "node:crypto";
+import type { Clock } from "../domain/clock.ts";
+import { GatewayError } from "../domain/errors.ts";
+import type { LimitStore } from "../domain/limits.ts";
+import type { Log } from "../domain/log.ts";
+import type { Person, PersonStore } from "../domain/person.ts";
+import type { Session } from "../domain/session.ts";
+import { auditEvent } from "../policy/audit.ts";
+import { LruMap } from "../policy/lru-map.ts";
+import { type AttemptLimit, Attempts } from "./attempts.ts";
+import type { BrowserOrigin, BrowserSessions } from "./browser-sessions.ts";
+import { clientNetwork } from "./client-network.ts";
+import { checkEmail } from "./email.ts";
+import type { FailedSignIns } from "./failed-sign-ins.ts";
+import { hashPassword, isOutdatedHash, verifyPassword } from "./passwords.ts";
+
+export interface SignInOptions {
+  people: Pick<PersonStore, "findByEmail" | "membershipsOf" | "apply">;
+  sessions: Pick<BrowserSessions, "start">;
+  limits: Pick<LimitStore, "admit">;
+  failures: Pick<FailedSignIns, "record">;
+  clock: Clock;
+  log: Log;
+  /** Failures that are taken at once, back within `windowSeconds`. */
+  throttle?: { perAddress: number; perEmail: number; windowSeconds: number };
+}
+
+/** `cookie` is the `Set-Cookie` of the session that was started. */
+export interface StartedSession {
+  person: Person;
+  session: Session;
+  cookie: string;
+}
+
+const defaultThrottle = { perAddress: 30, perEmail: 10, windowSeconds: 600 };
+/** Addresses from which people signed in lately. */
+const mostFamiliar = 20_000;
+
+export class SignIn {
+  readonly #options: SignInOptions;
+  readonly #attempts: Attempts;
+  readonly #familiar = new LruMap<true>(mostFamiliar);
+
+  constructor(options: SignInOptions) {
+    this.#options = options;
+    this.#attempts = new Attempts(options.limits);
+  }
+
+  /** Throws `invalid_request` with one message for whatever is wrong, `rate_limit_exceeded`, or `service_unavailable`. */
+  async password(email: string, password: string, origin: BrowserOrigin): Promise<StartedSession> {
+    const { sessions, people, failures } = this.#options;
+    const address = checkEmail(email);
+    const place = digestOf(`${address} ${clientNetwork(origin.clientAddress)}`);
+    const attempt = await this.#attempts.begin(this.#limitsOf(address, place, origin));
+    if ("retryAfterSeconds" in attempt) {
+      failures.record("throttled", null, origin);
+      throw tooMany(attempt.retryAfterSeconds);
+    }
+    try {
+      const person = await this.#verified(address, password, origin);
+      const [first] = await people.membershipsOf(person.id);
+      const started = await sessions.start(person, first?.accountId ?? null, "password", origin);
+      this.#familiar.set(place, true);
+      attempt.succeeded();
+      return { person, ...started };
+    } catch (error) {
+      // What was no fault of theirs takes nothing from those who want to sign in.
+      if (error instanceof GatewayError && error.code === "invalid_request") attempt.failed();
+      else attempt.succeeded();
+      throw error;
+    }
+  }
+
+  /**
+   * Where somebody signed in as that person before, failures are counted apart: a stranger who uses up the address's other
+   * places locks nobody out who comes from where they usually do, and others for no longer than it goes on.
+   */
+  #limitsOf(address: string, place: string, { clientAddress }: BrowserOrigin): AttemptLimit[] {
+    const { perAddress, perEmail, windowSeconds } = this.#options.throttle ?? defaultThrottle;
+    const isFamiliar = this.#familiar.get(place) !== undefined;
+    return [
+      { id: `sign-in:address:${clientNetwork(clientAddress)}`, limit: perAddress, windowSeconds },
+      {
+        id: isFamiliar ? `sign-in:place:${place}` : `sign-in:email:${digestOf(address)}`,
+        limit: perEmail,
+        windowSeconds,
+      },
+    ];
+  }
+
+  async #verified(address: string, password: string, origin: BrowserOrigin): Promise<Person> {
+    const { people, failures } = this.#options;
+    const found = await people.findByEmail(address);
+    if (!(await verifyPassword(password, found?.passwordHash))) {
+      const reason = found ? (found.passwordHash === null ? "no_password" : "wrong_password") : "unknown_email";
+      failures.record(reason, found?.id ?? null, origin);
+      throw wrong();
+    }
+    // The comparison took a while: with a password that was changed meanwhile nobody gets in.
+    const now = await people.findByEmail(address);
+    if (!now || now.id !== found?.id || now.passwordHash !== found.passwordHash) throw wrong();
+    const { passwordHash, ...person } = now;
+    if (passwordHash !== null && isOutdatedHash(passwordHash))
+      await this.#renew(person, password, passwordHash, origin);
+    return person;
+  }
+
+  /** Only now the password itself is at hand to be kept with today's parameters. Signing in does not depend on it. */
+  async #renew(person: Person, password: string, insteadOf: string, origin: BrowserOrigin): Promise<void> {
+    const { people, clock, log } = this.#options;
+    try {
+      const passwordHash = await hashPassword(password);
+      const event = auditEvent(
+        "person.updated",
+        { type: "person", id: person.id },
+        { nowSeconds: clock.nowSeconds(), ...origin },
+        { accountId: null, targetId: person.id, detail: { password_hash: "renewed" } },
+      );
+      await people.apply({ setPassword: { personId: person.id, passwordHash, insteadOf } }, event);
+    } catch (error) {
+      log.warn("password_hash_not_renewed", { detail: String(error) });
+    }
+  }
+}
+
+function wrong(): GatewayError {
+  return new GatewayError("invalid_request", "The e-mail address or the password is wrong.");
+}
+
+function tooMany(retryAfterSeconds: number): GatewayError {
+  return new GatewayError(
+    "rate_limit_exceeded",
+    `Too many attempts to sign in failed. Try again in ${Math.ceil(retryAfterSeconds / 60)} min, or ask for a new password.`,
+    { retryAfterSeconds },
+  );
+}
+
+/** What is counted by it needs no more: the addresses themselves are not kept. */
+function digestOf(text: string): string {
+  return createHash("sha256").update(text).digest("base64url");
+}
