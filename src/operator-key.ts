@@ -1,9 +1,10 @@
 // Composes what makes an operator's key in a server's data directory, beside the server where one runs.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { withDatabaseOf } from "./data-directory.ts";
 import type { Account, AccountStore } from "./domain/account.ts";
 import { type Environment, parseApiKey } from "./domain/api-key.ts";
-import { GatewayError, StartError } from "./domain/errors.ts";
+import { StartError } from "./domain/errors.ts";
 import type { CreateKeyRequest, KeyWire } from "./domain/key-wire.ts";
 import type { SigningKey } from "./domain/signing-key.ts";
 import { createKeyAtConsole, toWire } from "./policy/manage-keys.ts";
@@ -11,7 +12,6 @@ import { unseal } from "./policy/sealing.ts";
 import { SqlAccountStore } from "./storage/account-store.ts";
 import { readCredentials } from "./storage/credentials-file.ts";
 import type { Database } from "./storage/database.ts";
-import { openExistingDatabase } from "./storage/existing-database.ts";
 import { SqlKeyStore } from "./storage/key-store.ts";
 import { deriveKey, loadSecret } from "./storage/secret-file.ts";
 import { SqlSigningKeyStore } from "./storage/signing-key-store.ts";
@@ -36,8 +36,7 @@ export interface OperatorKey {
 /** Throws a StartError that says why there is no key. */
 export async function makeOperatorKey(options: OperatorKeyOptions): Promise<OperatorKey> {
   const { dataDir, request, nowSeconds } = options;
-  const db = await openExistingDatabase(join(dataDir, "headrace.db"));
-  try {
+  return withDatabaseOf(dataDir, async (db) => {
     const secret = readSecret(dataDir, options.secretHex);
     await requireSameSecret(db, secret, nowSeconds);
     const account = await firstActiveAccount(new SqlAccountStore(db));
@@ -48,12 +47,7 @@ export async function makeOperatorKey(options: OperatorKeyOptions): Promise<Oper
     );
     await new SqlKeyStore(db).insertKey(record, event);
     return { record: toWire(record, [], nowSeconds), key, account };
-  } catch (error) {
-    if (!(error instanceof GatewayError)) throw error;
-    throw new StartError(error.detail === undefined ? error.message : `${error.message} (${error.detail})`);
-  } finally {
-    await db.close();
-  }
+  });
 }
 
 /** Never makes one: a key under a secret that the server does not have would be refused. */

@@ -8,8 +8,21 @@ import type { FirstKey, RunningServer } from "../serve.ts";
 import { credentialsPath, readCredentials } from "../storage/credentials-file.ts";
 import type { Style } from "./terminal.ts";
 
-/** What a person reads at start: where it is, the key, the models, and a command that works when pasted. */
-export function banner(config: Config, server: RunningServer, found: readonly FoundServer[], style: Style): string {
+type ShownServer = Pick<RunningServer, "firstKey" | "baseUrl" | "url"> & {
+  catalog: Pick<RunningServer["catalog"], "list">;
+};
+
+/**
+ * What a person reads at start: where it is, the key, the models, and a command that works when pasted. `setupLink` is there
+ * as long as nobody has a sign-in.
+ */
+export function banner(
+  config: Pick<Config, "dataDir" | "mode" | "upstreams">,
+  server: ShownServer,
+  found: readonly FoundServer[],
+  style: Style,
+  setupLink?: string,
+): string {
   const { firstKey, baseUrl, url } = server;
   const file = credentialsPath(config.dataDir);
   // Only what the key that is shown may use.
@@ -34,11 +47,14 @@ export function banner(config: Config, server: RunningServer, found: readonly Fo
     `  Reference  ${url}/docs`,
     ...localServerLines(config, found),
   ];
+  if (setupLink !== undefined) {
+    lines.push("", `  Create your sign-in: ${style.bold(setupLink)} ${style.dim("(works once, 24 h)")}`);
+  }
   if (chatModel) lines.push("", "  Try it:", "", tryIt(config, server, chatModel.id));
   return `${lines.join("\n")}\n\n`;
 }
 
-function localServerLines(config: Config, found: readonly FoundServer[]): string[] {
+function localServerLines(config: Pick<Config, "mode" | "upstreams">, found: readonly FoundServer[]): string[] {
   const lines: string[] = [];
   const locked = found.filter((server) => server.models === undefined);
   for (const { title, url } of locked)
@@ -52,7 +68,7 @@ function localServerLines(config: Config, found: readonly FoundServer[]): string
   return lines;
 }
 
-function tryIt(config: Config, { firstKey, baseUrl }: RunningServer, model: string): string {
+function tryIt(config: Pick<Config, "dataDir">, { firstKey, baseUrl }: ShownServer, model: string): string {
   const file = credentialsPath(config.dataDir);
   const key =
     firstKey.key ??
@@ -73,7 +89,7 @@ function tryIt(config: Config, { firstKey, baseUrl }: RunningServer, model: stri
   -d ${shellQuoted(body)}`;
 }
 
-function keyIsIn(config: Config, { record }: FirstKey): boolean {
+function keyIsIn(config: Pick<Config, "dataDir">, { record }: FirstKey): boolean {
   const key = readCredentials(config.dataDir)?.api_key;
   return key !== undefined && showsAs(key, record);
 }

@@ -1,0 +1,24 @@
+// The text at start: the set-up link is there for the first person, and only then.
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { banner } from "./banner.ts";
+import { createTerminal } from "./terminal.ts";
+
+const { out: plain } = createTerminal({ write: () => {} }, { write: () => {} }, {});
+const url = "http://127.0.0.1:7545";
+
+test("the link to the first sign-in is shown where there is one, in a line of its own", () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "headrace-banner-"));
+  try {
+    const record = { prefix: "sk_dev_hr_", last4: "AbC1", environment: "dev" };
+    const server = { url, baseUrl: `${url}/v1`, firstKey: { record }, catalog: { list: () => [] } };
+    const config = { dataDir, mode: "development", upstreams: [] } as const;
+    const shown = (link?: string) => banner(config, server as unknown as Parameters<typeof banner>[1], [], plain, link);
+    expect(shown(`${url}/setup/abc`)).toContain(`\n  Create your sign-in: ${url}/setup/abc (works once, 24 h)\n`);
+    expect(shown()).not.toContain("sign-in");
+  } finally {
+    rmSync(dataDir, { recursive: true });
+  }
+});

@@ -1,0 +1,21 @@
+// Work of a command on a server's database, beside the server where one runs.
+import { join } from "node:path";
+import { GatewayError, StartError } from "./domain/errors.ts";
+import type { Database } from "./storage/database.ts";
+import { openExistingDatabase } from "./storage/existing-database.ts";
+
+/** Rejects with a StartError that says why there is no database to work on, or why it was not done. */
+export async function withDatabaseOf<Result>(
+  dataDir: string,
+  work: (db: Database) => Promise<Result>,
+): Promise<Result> {
+  const db = await openExistingDatabase(join(dataDir, "headrace.db"));
+  try {
+    return await work(db);
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    throw new StartError(error.detail === undefined ? error.message : `${error.message} (${error.detail})`);
+  } finally {
+    await db.close();
+  }
+}
