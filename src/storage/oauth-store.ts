@@ -29,7 +29,7 @@ import {
 } from "./oauth-rows.ts";
 import { available } from "./outage.ts";
 
-const pruneAtOnce = 500;
+const pruneAtOnce = 1_000;
 /** A code that was redeemed, and a token that was used, are known for this long after their end: a replay is still one. */
 const keptSeconds = 86_400;
 /** Anybody can have device codes made: they are kept for less. */
@@ -72,7 +72,8 @@ export class SqlOAuthStore implements OAuthStore {
         if (taken.length > 0) return { result: "issued", changed: await addGrant(tx, issued, events.issued) };
       }
       const winner = code.grantId ?? (await readCode(tx, digest))?.grantId ?? "";
-      return { result: "replayed", changed: await endGrant(tx, winner, events.replayed.at), event: events.replayed };
+      const changed = await endGrant(tx, winner, events.replayed.at);
+      return { result: "replayed", changed, event: { ...events.replayed, targetId: winner } };
     });
   }
 

@@ -1,0 +1,52 @@
+// Finds out which app makes a request: confidential ones by their secret, public ones by their name alone.
+import type { Environment } from "../../domain/api-key.ts";
+import type { App, AppStore, PublishedApp } from "../../domain/app.ts";
+import type { Origin } from "../../policy/audit.ts";
+import type { RefusalLog } from "../../policy/refusal-log.ts";
+import { findClient } from "../first-party.ts";
+import { OAuthError } from "../oauth-error.ts";
+import type { ClientThrottle } from "./client-throttle.ts";
+import { presentedClient } from "./presented-client.ts";
+
+export interface ClientAuthenticationDeps {
+  apps: Pick<AppStore, "findApp">;
+  /** Whether it is one of the app's secrets that have not ended, compared in constant time. */
+  matchesSecret(app: App, secret: string): boolean;
+  throttle: ClientThrottle;
+  refusals: Pick<RefusalLog, "record">;
+  /** In which the command line tool acts. */
+  environment: Environment;
+}
+
+/** From where a request came. */
+export type RequestOrigin = Origin & { clientAddress: string; requestId: string };
+
+/** Throws `invalid_client`, `invalid_request`, or `rate_limit_exceeded`. */
+export async function authenticateClient(
+  authorization: string | null,
+  parameters: ReadonlyMap<string, string>,
+  origin: RequestOrigin,
+  deps: ClientAuthenticationDeps,
+): Promise<PublishedApp> {
+  const { clientAddress, requestId } = origin;
+  deps.throttle.requireFewFailures(clientAddress);
+  const { id, secret } = presentedClient(authorization, parameters);
+  const app = await findClient(id, deps.apps, deps.environment);
+  const fault = app ? faultOf(app, secret, deps) : "unknown";
+  if (app && fault === undefined) {
+    await deps.throttle.requireClient(app, clientAddress);
+    return app;
+  }
+  await deps.throttle.failed(clientAddress);
+  const reason = `oauth_client_${fault}`;
+  const whose = { keyId: app?.id ?? null, accountId: app?.accountId || null };
+  deps.refusals.record({ reason, ...whose, clientAddress, requestId });
+  throw new OAuthError("invalid_client", "Client authentication failed: check client_id and secret.", reason);
+}
+
+function faultOf(app: App, secret: string | undefined, deps: ClientAuthenticationDeps): string | undefined {
+  // A secret of a client that can keep none is a mistake that somebody should notice.
+  if (app.type === "public") return secret === undefined ? undefined : "public_with_secret";
+  if (secret === undefined) return "secret_missing";
+  return deps.matchesSecret(app, secret) ? undefined : "secret";
+}

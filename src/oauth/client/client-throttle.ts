@@ -1,0 +1,81 @@
+// Bounds what OAuth clients may ask for: by address before anything is read, by client once it is known, and failures apart.
+import type { PublishedApp } from "../../domain/app.ts";
+import { GatewayError } from "../../domain/errors.ts";
+import { formatRange, parseRange } from "../../domain/ip-range.ts";
+import type { LimitStore, RateLimit } from "../../domain/limits.ts";
+
+/** In a minute. */
+const perMinute = {
+  /** Of one address, whatever is asked: behind it may be a server with many users. */
+  address: 600,
+  failure: 30,
+  /** A client with a secret. Of a client without one anybody could use up what all others have: it counts by address as well. */
+  confidential: 1_200,
+  public: 120,
+  deviceByAddress: 20,
+  /** Bounds how many rows are made, as nobody has to be known for that. */
+  device: 600,
+} as const;
+const windowSeconds = 60;
+const nothing = { tokens: 0, nanoUsd: 0, minTokens: 0, minNanoUsd: 0 };
+
+export class ClientThrottle {
+  readonly #limits: LimitStore;
+
+  constructor(limits: LimitStore) {
+    this.#limits = limits;
+  }
+
+  /** Each throws `rate_limit_exceeded`. */
+  requireAddress(clientAddress: string): Promise<void> {
+    return this.#take(rule("address", networkOf(clientAddress)));
+  }
+
+  /** Counts nothing: what failed is told with `failed`. */
+  requireFewFailures(clientAddress: string): void {
+    const failures = rule("failure", networkOf(clientAddress));
+    const state = this.#limits.peek(only(failures)).requests;
+    if (state && state.remaining < 1) throw tooMany(failures, state.resetMs / 1000 / failures.limit);
+  }
+
+  /** By address alone: whoever tries secrets of a client must not lock that client out. */
+  async failed(clientAddress: string): Promise<void> {
+    await this.#limits.admit(only(rule("failure", networkOf(clientAddress))), nothing);
+  }
+
+  requireClient({ type, id }: Pick<PublishedApp, "type" | "id">, clientAddress: string): Promise<void> {
+    return this.#take(type === "public" ? rule(type, id, networkOf(clientAddress)) : rule(type, id));
+  }
+
+  async requireDevice({ id }: Pick<PublishedApp, "id">, clientAddress: string): Promise<void> {
+    await this.#take(rule("deviceByAddress", networkOf(clientAddress)));
+    await this.#take(rule("device", id));
+  }
+
+  async #take(limit: RateLimit): Promise<void> {
+    const admission = await this.#limits.admit(only(limit), nothing);
+    if ("lease" in admission) return admission.lease.settle(0, 0);
+    throw tooMany(limit, admission.refusal.retryAfterSeconds ?? 1);
+  }
+}
+
+function rule(what: keyof typeof perMinute, ...whose: string[]): RateLimit {
+  return { id: ["oauth", what, ...whose].join(":"), owner: "key", limit: perMinute[what], windowSeconds };
+}
+
+const only = (limit: RateLimit) => ({ requests: [limit], tokens: [], quotas: [] });
+
+function tooMany({ limit }: RateLimit, seconds: number): GatewayError {
+  const retryAfterSeconds = Math.max(1, Math.ceil(seconds));
+  return new GatewayError(
+    "rate_limit_exceeded",
+    `At most ${limit} such requests per minute. Retry in ${retryAfterSeconds} s.`,
+    { retryAfterSeconds },
+  );
+}
+
+/** Whoever has one IPv6 address has the 2^64 of its network. */
+function networkOf(address: string): string {
+  const network = address.includes(":") ? parseRange(`${address}/64`) : undefined;
+  return network ? formatRange(network) : address;
+}

@@ -1,0 +1,37 @@
+// What the audit log is told of grants: by which app, for whom, and never a token.
+import type { AuditEvent } from "../../domain/audit.ts";
+import type { ApiKeyRecord } from "../../domain/principal.ts";
+import { auditEvent } from "../../policy/audit.ts";
+import type { ClientRequest } from "./stage.ts";
+
+type Request = Pick<ClientRequest, "client" | "origin">;
+
+export function created({ client, origin }: Request, grant: ApiKeyRecord, by: string): AuditEvent {
+  const { id, accountId, personId, environment, scopes } = grant;
+  const detail = { by, app_id: client.id, app_name: client.name, person_id: personId, environment, scopes };
+  return auditEvent("grant.created", actor(client), origin, { accountId, targetId: id, detail });
+}
+
+export function refreshed({ client, origin }: Request, grant: ApiKeyRecord, scopes: readonly string[]): AuditEvent {
+  const about = { accountId: grant.accountId, targetId: grant.id, detail: { app_id: client.id, scopes } };
+  return auditEvent("grant.refreshed", actor(client), origin, about);
+}
+
+/** `grantId`: null where the store finds it. */
+export function replayed(
+  { client, origin }: Request,
+  { accountId, grantId }: { accountId: string; grantId: string | null },
+  reason: string,
+): AuditEvent {
+  const about = { accountId, targetId: grantId, detail: { app_id: client.id, reason } };
+  return auditEvent("grant.replayed", actor(client), origin, about);
+}
+
+export function revoked({ client, origin }: Request, grant: ApiKeyRecord): AuditEvent {
+  const about = { accountId: grant.accountId, targetId: grant.id, detail: { app_id: client.id, reason: "by_app" } };
+  return auditEvent("grant.revoked", actor(client), origin, about);
+}
+
+function actor({ id }: { id: string }) {
+  return { type: "app", id } as const;
+}

@@ -1,0 +1,17 @@
+// Finds the device code that a request presents, and counts that it was asked for (RFC 8628, 3.4).
+import type { DeviceCode } from "../../domain/oauth.ts";
+import { invalidGrant } from "../oauth-error.ts";
+import { tokenDigest } from "../opaque-token.ts";
+import { type ClientRequest, required, type TokenDeps } from "./stage.ts";
+
+export interface PolledDevice {
+  code: DeviceCode;
+  tooEarly: boolean;
+}
+
+export async function pollDevice(request: ClientRequest, { oauth }: TokenDeps): Promise<PolledDevice> {
+  const digest = tokenDigest(required(request, "device_code"));
+  const polled = await oauth.pollDeviceCode(digest, request.origin.nowSeconds);
+  if (polled) return polled;
+  throw invalidGrant("device_code_unknown");
+}

@@ -1,0 +1,29 @@
+// An answer that may have to be given again, sealed so that it opens only for the same request with the same token.
+import { createHmac } from "node:crypto";
+import { seal, unseal } from "../../policy/sealing.ts";
+import type { ClientRequest, TokenAnswer, TokenDeps } from "./stage.ts";
+
+type Keys = Pick<TokenDeps, "sealingKey">;
+
+/** `token`: the refresh token that the request presents, and without which nobody, the server included, opens the result. */
+export function sealAnswer(answer: TokenAnswer, token: string, request: ClientRequest, keys: Keys): string {
+  return seal(JSON.stringify(answer), keyOf(token, keys), contextOf(request));
+}
+
+/** Undefined where it was an answer to another request. */
+export function openAnswer(sealed: string, token: string, request: ClientRequest, keys: Keys): TokenAnswer | undefined {
+  try {
+    return JSON.parse(unseal(sealed, keyOf(token, keys), contextOf(request))) as TokenAnswer;
+  } catch {
+    return undefined;
+  }
+}
+
+function keyOf(token: string, { sealingKey }: Keys): Uint8Array {
+  return createHmac("sha256", sealingKey).update(token).digest();
+}
+
+/** What makes two requests with the same token the same. */
+function contextOf({ client, parameters }: ClientRequest): string {
+  return JSON.stringify(["refresh-answer", client.id, parameters.get("scope") ?? null]);
+}

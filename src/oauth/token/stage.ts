@@ -1,0 +1,47 @@
+// What the stages of the token endpoint work with.
+import type { PublishedApp } from "../../domain/app.ts";
+import type { OAuthStore } from "../../domain/oauth.ts";
+import type { AccessTokens } from "../../policy/access-tokens.ts";
+import type { RequestOrigin } from "../client/authenticate-client.ts";
+import { OAuthError } from "../oauth-error.ts";
+
+/** A request of a client that has proved who it is. */
+export interface ClientRequest {
+  /** Without those that have no value: those are as if they had been left out (RFC 6749, 3.2). */
+  parameters: ReadonlyMap<string, string>;
+  client: PublishedApp;
+  origin: RequestOrigin;
+}
+
+export interface TokenDeps {
+  oauth: OAuthStore;
+  tokens: Pick<AccessTokens, "issueForGrant">;
+  /** 32 bytes; keys for sealed answers are derived from it and the presented token. */
+  sealingKey: Uint8Array;
+  /** To be called when something was revoked: from then on this process asks the store again. */
+  changed(): void;
+}
+
+/** RFC 6749, 5.1. */
+export interface TokenAnswer {
+  access_token: string;
+  token_type: "Bearer";
+  /** Seconds. */
+  expires_in: number;
+  refresh_token: string;
+  scope: string;
+}
+
+/** Throws where the request is refused, and gives nothing where the next stage is to decide. */
+export type Stage<Found> = (
+  found: Found,
+  request: ClientRequest,
+  deps: TokenDeps,
+) => TokenAnswer | undefined | Promise<TokenAnswer | undefined>;
+
+/** Throws `invalid_request`. */
+export function required({ parameters }: Pick<ClientRequest, "parameters">, name: string): string {
+  const value = parameters.get(name);
+  if (value !== undefined) return value;
+  throw new OAuthError("invalid_request", `${name}: is required, in a form-encoded body.`, "parameter_missing");
+}
