@@ -33,29 +33,38 @@ export class Attempts {
     return { succeeded: () => lease.settle(0, 0), failed: () => lease.settle(1, 0) };
   }
 
-  /** Runs the task; throws `rate_limit_exceeded` in its place, with `message` to say what there were too many of. */
-  async run<Value>(rules: readonly AttemptLimit[], message: string, task: () => Promise<Value>): Promise<Value> {
+  /**
+   * Runs the task, or throws what `refused` gives. It failed where it throws `invalid_request`: what is no fault of whoever
+   * tries takes none of their places.
+   */
+  async run<Value>(
+    rules: readonly AttemptLimit[],
+    refused: (retryAfterSeconds: number) => GatewayError,
+    task: () => Promise<Value>,
+  ): Promise<Value> {
     const attempt = await this.begin(rules);
-    if ("retryAfterSeconds" in attempt) throw tooMany(message, attempt.retryAfterSeconds);
+    if ("retryAfterSeconds" in attempt) throw refused(attempt.retryAfterSeconds);
     try {
       const value = await task();
       attempt.succeeded();
       return value;
     } catch (error) {
-      attempt.failed();
+      if (error instanceof GatewayError && error.code === "invalid_request") attempt.failed();
+      else attempt.succeeded();
       throw error;
     }
   }
 
-  /** Counts it, whatever comes of it. */
+  /** Counts it, whatever comes of it. Throws `rate_limit_exceeded`. */
   async count(rules: readonly AttemptLimit[], message: string): Promise<void> {
     const attempt = await this.begin(rules);
-    if ("retryAfterSeconds" in attempt) throw tooMany(message, attempt.retryAfterSeconds);
+    if ("retryAfterSeconds" in attempt) throw tooManyAttempts(message, attempt.retryAfterSeconds);
     attempt.failed();
   }
 }
 
-function tooMany(message: string, retryAfterSeconds: number): GatewayError {
+/** `message` says what there were too many of. */
+export function tooManyAttempts(message: string, retryAfterSeconds: number): GatewayError {
   const wait = retryAfterSeconds > 90 ? `${Math.ceil(retryAfterSeconds / 60)} minutes` : `${retryAfterSeconds} s`;
   return new GatewayError("rate_limit_exceeded", `${message} Try again in ${wait}.`, { retryAfterSeconds });
 }

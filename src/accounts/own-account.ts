@@ -3,8 +3,9 @@ import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { LimitStore } from "../domain/limits.ts";
 import type { Person, PersonStore } from "../domain/person.ts";
+import type { SignedIn } from "../domain/session.ts";
 import { auditEvent, changedMembers } from "../policy/audit.ts";
-import { Attempts } from "./attempts.ts";
+import { Attempts, tooManyAttempts } from "./attempts.ts";
 import type { BrowserOrigin } from "./browser-sessions.ts";
 import { checkPassword, hashPassword, verifyPassword } from "./passwords.ts";
 import { checkPersonName } from "./person-name.ts";
@@ -33,7 +34,7 @@ export class OwnAccount {
   }
 
   /** Gives the name as it is kept. Throws `invalid_request`, naming `name`. */
-  async rename(person: Person, text: string, origin: BrowserOrigin): Promise<string> {
+  async renameSelf({ person }: Pick<SignedIn, "person">, text: string, origin: BrowserOrigin): Promise<string> {
     const name = checkPersonName(text);
     if (name === person.name) return name;
     const detail = changedMembers({ name: person.name }, { name });
@@ -46,32 +47,34 @@ export class OwnAccount {
 
   /**
    * Ends the person's other sessions. `current` is compared where there is a password, and else not looked at. Throws
-   * `invalid_request`, naming `current` or `password`, and `rate_limit_exceeded`.
+   * `invalid_request`, naming `current_password` or `password`, and `rate_limit_exceeded`.
    */
-  async changePassword(
-    person: Person,
-    given: { current: string; password: string },
-    sessionId: string | null,
+  async changeOwnPassword(
+    { person, session }: Pick<SignedIn, "person" | "session">,
+    given: { current: string; next: string },
     origin: BrowserOrigin,
   ): Promise<void> {
     const { people } = this.#options;
-    const password = checkPassword(given.password, person.email);
+    const password = checkPassword(given.next, person.email);
     const known = await people.findByEmail(person.email);
     const before = known?.passwordHash ?? null;
     if (before !== null) await this.#requireCurrent(person, given.current, before);
     const passwordHash = await hashPassword(password);
-    const others = { personId: person.id, ...(sessionId === null ? {} : { exceptId: sessionId }) };
     await people.apply(
-      { setPassword: { personId: person.id, passwordHash }, endSessions: others },
+      {
+        setPassword: { personId: person.id, passwordHash },
+        endSessions: { personId: person.id, exceptId: session.id },
+      },
       this.#event("password.changed", person, origin, { by: "person", first: before === null }),
     );
   }
 
   async #requireCurrent(person: Person, current: string, hash: string): Promise<void> {
     const rule = { id: `own-password:${person.id}`, ...guesses };
-    await this.#attempts.run([rule], "Too many wrong passwords.", async () => {
+    const refused = (seconds: number) => tooManyAttempts("Too many wrong passwords.", seconds);
+    await this.#attempts.run([rule], refused, async () => {
       if (await verifyPassword(current, hash)) return;
-      throw new GatewayError("invalid_request", "current: is not your password.");
+      throw new GatewayError("invalid_request", "current_password: is not your password.");
     });
   }
 

@@ -8,7 +8,7 @@ import type { Person, PersonStore } from "../domain/person.ts";
 import type { Session } from "../domain/session.ts";
 import { auditEvent } from "../policy/audit.ts";
 import { LruMap } from "../policy/lru-map.ts";
-import { type AttemptLimit, Attempts } from "./attempts.ts";
+import { type AttemptLimit, Attempts, tooManyAttempts } from "./attempts.ts";
 import type { BrowserOrigin, BrowserSessions } from "./browser-sessions.ts";
 import { clientNetwork } from "./client-network.ts";
 import { checkEmail } from "./email.ts";
@@ -52,24 +52,17 @@ export class SignIn {
     const { sessions, people, failures } = this.#options;
     const address = checkEmail(email);
     const place = digestOf(`${address} ${clientNetwork(origin.clientAddress)}`);
-    const attempt = await this.#attempts.begin(this.#limitsOf(address, place, origin));
-    if ("retryAfterSeconds" in attempt) {
+    const refused = (seconds: number) => {
       failures.record("throttled", null, origin);
-      throw tooMany(attempt.retryAfterSeconds);
-    }
-    try {
+      return tooManyAttempts("Too many attempts to sign in failed.", seconds);
+    };
+    return this.#attempts.run(this.#limitsOf(address, place, origin), refused, async () => {
       const person = await this.#verified(address, password, origin);
       const [first] = await people.membershipsOf(person.id);
       const started = await sessions.start(person, first?.accountId ?? null, "password", origin);
       this.#familiar.set(place, true);
-      attempt.succeeded();
       return { person, ...started };
-    } catch (error) {
-      // What was no fault of theirs takes nothing from those who want to sign in.
-      if (error instanceof GatewayError && error.code === "invalid_request") attempt.failed();
-      else attempt.succeeded();
-      throw error;
-    }
+    });
   }
 
   /**
@@ -126,14 +119,6 @@ export class SignIn {
 
 function wrong(): GatewayError {
   return new GatewayError("invalid_request", "The e-mail address or the password is wrong.");
-}
-
-function tooMany(retryAfterSeconds: number): GatewayError {
-  return new GatewayError(
-    "rate_limit_exceeded",
-    `Too many attempts to sign in failed. Try again in ${Math.ceil(retryAfterSeconds / 60)} min, or ask for a new password.`,
-    { retryAfterSeconds },
-  );
 }
 
 /** What is counted by it needs no more: the addresses themselves are not kept. */
