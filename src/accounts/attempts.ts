@@ -34,16 +34,20 @@ export class Attempts {
   }
 
   /**
-   * Runs the task, or throws what `refused` gives. It failed where it throws `invalid_request`: what is no fault of whoever
-   * tries takes none of their places.
+   * Runs the task, or throws `rate_limit_exceeded` in its place, with `message` to say what there were too many of. It failed
+   * where it throws `invalid_request`: what is no fault of whoever tries takes none of their places.
    */
   async run<Value>(
     rules: readonly AttemptLimit[],
-    refused: (retryAfterSeconds: number) => GatewayError,
+    message: string,
     task: () => Promise<Value>,
+    onRefused?: () => void,
   ): Promise<Value> {
     const attempt = await this.begin(rules);
-    if ("retryAfterSeconds" in attempt) throw refused(attempt.retryAfterSeconds);
+    if ("retryAfterSeconds" in attempt) {
+      onRefused?.();
+      throw tooMany(message, attempt.retryAfterSeconds);
+    }
     try {
       const value = await task();
       attempt.succeeded();
@@ -58,13 +62,12 @@ export class Attempts {
   /** Counts it, whatever comes of it. Throws `rate_limit_exceeded`. */
   async count(rules: readonly AttemptLimit[], message: string): Promise<void> {
     const attempt = await this.begin(rules);
-    if ("retryAfterSeconds" in attempt) throw tooManyAttempts(message, attempt.retryAfterSeconds);
+    if ("retryAfterSeconds" in attempt) throw tooMany(message, attempt.retryAfterSeconds);
     attempt.failed();
   }
 }
 
-/** `message` says what there were too many of. */
-export function tooManyAttempts(message: string, retryAfterSeconds: number): GatewayError {
+function tooMany(message: string, retryAfterSeconds: number): GatewayError {
   const wait = retryAfterSeconds > 90 ? `${Math.ceil(retryAfterSeconds / 60)} minutes` : `${retryAfterSeconds} s`;
   return new GatewayError("rate_limit_exceeded", `${message} Try again in ${wait}.`, { retryAfterSeconds });
 }

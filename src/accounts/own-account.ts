@@ -5,7 +5,7 @@ import type { LimitStore } from "../domain/limits.ts";
 import type { Person, PersonStore } from "../domain/person.ts";
 import type { SignedIn } from "../domain/session.ts";
 import { auditEvent, changedMembers } from "../policy/audit.ts";
-import { Attempts, tooManyAttempts } from "./attempts.ts";
+import { Attempts } from "./attempts.ts";
 import type { BrowserOrigin } from "./browser-sessions.ts";
 import { checkPassword, hashPassword, verifyPassword } from "./passwords.ts";
 import { checkPersonName } from "./person-name.ts";
@@ -71,8 +71,7 @@ export class OwnAccount {
 
   async #requireCurrent(person: Person, current: string, hash: string): Promise<void> {
     const rule = { id: `own-password:${person.id}`, ...guesses };
-    const refused = (seconds: number) => tooManyAttempts("Too many wrong passwords.", seconds);
-    await this.#attempts.run([rule], refused, async () => {
+    await this.#attempts.run([rule], "Too many wrong passwords.", async () => {
       if (await verifyPassword(current, hash)) return;
       throw new GatewayError("invalid_request", "current_password: is not your password.");
     });

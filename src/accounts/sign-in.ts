@@ -8,7 +8,7 @@ import type { Person, PersonStore } from "../domain/person.ts";
 import type { Session } from "../domain/session.ts";
 import { auditEvent } from "../policy/audit.ts";
 import { LruMap } from "../policy/lru-map.ts";
-import { type AttemptLimit, Attempts, tooManyAttempts } from "./attempts.ts";
+import { type AttemptLimit, Attempts } from "./attempts.ts";
 import type { BrowserOrigin, BrowserSessions } from "./browser-sessions.ts";
 import { clientNetwork } from "./client-network.ts";
 import { checkEmail } from "./email.ts";
@@ -52,17 +52,16 @@ export class SignIn {
     const { sessions, people, failures } = this.#options;
     const address = checkEmail(email);
     const place = digestOf(`${address} ${clientNetwork(origin.clientAddress)}`);
-    const refused = (seconds: number) => {
-      failures.record("throttled", null, origin);
-      return tooManyAttempts("Too many attempts to sign in failed.", seconds);
-    };
-    return this.#attempts.run(this.#limitsOf(address, place, origin), refused, async () => {
+    const start = async () => {
       const person = await this.#verified(address, password, origin);
       const [first] = await people.membershipsOf(person.id);
       const started = await sessions.start(person, first?.accountId ?? null, "password", origin);
       this.#familiar.set(place, true);
       return { person, ...started };
-    });
+    };
+    const onRefused = () => failures.record("throttled", null, origin);
+    const rules = this.#limitsOf(address, place, origin);
+    return this.#attempts.run(rules, "Too many attempts to sign in failed.", start, onRefused);
   }
 
   /**
