@@ -1,0 +1,41 @@
+// Composes what makes a set-up link in a server's data directory, beside the server where one runs.
+import { type MadeLink, OneTimeLinks } from "./accounts/links.ts";
+import { withDatabaseOf } from "./data-directory.ts";
+import { StartError } from "./domain/errors.ts";
+import { readCredentials } from "./storage/credentials-file.ts";
+import { SqlPersonStore } from "./storage/person-store.ts";
+
+export interface SetupLinkOptions {
+  dataDir: string;
+  /** With `/v1`; undefined: where the server ran last, as it wrote into credentials.json. */
+  baseUrl: string | undefined;
+  nowSeconds: number;
+}
+
+/** Whoever opens the link becomes an operator; those made before end. Throws a StartError that says why there is none. */
+export async function makeSetupLink({ dataDir, baseUrl, nowSeconds }: SetupLinkOptions): Promise<MadeLink> {
+  return withDatabaseOf(dataDir, (db) => {
+    const address = baseUrl ?? readCredentials(dataDir)?.base_url;
+    if (address === undefined) {
+      throw new StartError(
+        "Where browsers reach the server is not known, as there is no credentials.json in the data directory. Name it: --base-url https://ai.example.com/v1",
+      );
+    }
+    const links = new OneTimeLinks({
+      people: new SqlPersonStore(db),
+      clock: { nowSeconds: () => nowSeconds, monotonicMs: () => 0 },
+      publicOrigin: () => address.replace(/\/v1$/, ""),
+      mail: undefined,
+      // Only a server has what it takes to use a link.
+      sessions: { start: notHere },
+      firstAccountId: notHere,
+      limits: { admit: notHere },
+      log: { info() {}, warn() {}, error() {} },
+    });
+    return links.createSetupLink({ type: "operator" });
+  });
+}
+
+function notHere(): Promise<never> {
+  return Promise.reject(new Error("Nothing but the link is made here."));
+}
