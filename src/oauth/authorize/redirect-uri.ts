@@ -4,7 +4,7 @@ import type { PageFault } from "./check.ts";
 import type { Parameters } from "./parameters.ts";
 
 /** RFC 8252, 7.3: a program of one's own computer takes the port that it gets. Nothing else of the address may vary. */
-const loopback = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost))(?::([1-9]\d{0,4}))?((?:[/?].*)?)$/;
+const loopback = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost))(?::(\d{1,5}))?((?:[/?].*)?)$/;
 const lastPort = 65_535;
 /** Whoever is on the way could read the code. */
 const isExposed = (uri: string) => /^http:/i.test(uri) && !loopback.test(uri);

@@ -1,0 +1,235 @@
+// Consent, on real stores and sockets: what is granted, to whom, for which account, and when nobody has to be asked.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import {
+  type AuthorizeServer,
+  answered,
+  authorizePath,
+  challenge,
+  issuer,
+  startAuthorizeServer,
+} from "../../../tests/hostile/authorize-server.ts";
+import { testEvent } from "../../../tests/support/credentials.ts";
+import type { App } from "../../domain/app.ts";
+
+type Browser = ReturnType<AuthorizeServer["browser"]>;
+
+let server: AuthorizeServer;
+let made = 0;
+
+beforeAll(async () => {
+  server = await startAuthorizeServer();
+});
+
+afterAll(() => server.close());
+
+const newcomer = (accounts?: readonly string[]) => server.signIn(`person-${++made}@example.com`, accounts);
+
+async function allow(browser: Browser, path: string, fields: Record<string, string> = {}) {
+  const response = await browser.submit(await browser.get(path), { decision: "allow", ...fields });
+  return server.codeOf(response.headers.get("location"));
+}
+
+describe("the page", () => {
+  test("says who asks, for what, for which account, and where one will be sent", async () => {
+    const app = await server.addApp({ scopes: ["chat:read", "chat:write", "models:read", "usage:read"] });
+    const { browser, person } = await newcomer();
+    const text = await (await browser.get(authorizePath(app))).text();
+    expect(text).toContain("<h1>Allow <bdi>Notes</bdi> to act for you?</h1>");
+    expect(text).toContain(
+      '<a href="https://notes.example/" target="_blank" rel="noopener noreferrer">notes.example</a>',
+    );
+    for (const words of ["Read the chats", "Put questions to models", "See which models", "See how much was used"]) {
+      expect(text).toContain(words);
+    }
+    expect(text).toContain("you are sent to <strong>notes.example</strong>");
+    expect(text).toContain(person.email);
+    expect(text).toContain('<a href="/settings">');
+    expect(text).not.toMatch(/<script|<style|style=|onclick/);
+    expect(text.match(/<button name="decision" value="(?:allow|deny)"/g)).toHaveLength(2);
+  });
+
+  test.each<[string, string]>([
+    ["http://127.0.0.1:5000/", "a program on this computer (127.0.0.1)"],
+    ["http://[::1]:5000/", "a program on this computer ([::1])"],
+    ["com.example.notes:/callback", "the app on this device that opens com.example.notes: links"],
+    ["https://xn--pple-43d.example/callback", "xn--pple-43d.example"],
+  ])("%s is named as %s", async (uri, words) => {
+    const app = await server.addApp({ redirectUris: [uri] });
+    const { browser } = await newcomer();
+    expect(await (await browser.get(authorizePath(app, { redirect_uri: uri }))).text()).toContain(words);
+  });
+
+  test.each<[string, string]>([
+    ["https://notes.example/callback", "form-action 'self' https:;"],
+    ["http://127.0.0.1:5000/", "form-action 'self' http://127.0.0.1:5000 https:;"],
+    ["http://[::1]:5000/", "form-action 'self' http: https:;"],
+    ["com.example.notes:/callback", "form-action 'self' com.example.notes:;"],
+  ])("a browser follows its answer to %s", async (uri, policy) => {
+    const app = await server.addApp({ redirectUris: [uri] });
+    const { browser } = await newcomer();
+    const page = await browser.get(authorizePath(app, { redirect_uri: uri }));
+    expect(page.headers.get("content-security-policy")).toContain(policy);
+  });
+
+  test.each<[App["environment"], string | undefined]>([
+    ["live", undefined],
+    ["test", "still being tested"],
+    ["dev", "under development"],
+  ])("warns of an app in %s: %s", async (environment, warning) => {
+    const { browser } = await newcomer();
+    const text = await (await browser.get(authorizePath(await server.addApp({ environment })))).text();
+    expect(text.includes('role="note"')).toBe(warning !== undefined);
+    if (warning !== undefined) expect(text).toContain(warning);
+  });
+});
+
+describe("a code", () => {
+  test("stands for exactly what was shown, for a minute, and is not kept itself", async () => {
+    const app = await server.addApp({ environment: "test" });
+    const { browser, person } = await newcomer();
+    const response = await browser.submit(await browser.get(authorizePath(app, { scope: "chat:write" })), {
+      decision: "allow",
+    });
+    const { code, ...rest } = answered(response);
+    expect(code).toMatch(/^[\w-]{43}$/);
+    expect(rest).toEqual({ state: "s1", iss: issuer });
+    const now = server.clock.nowSeconds();
+    expect(await server.codeOf(response.headers.get("location"))).toEqual({
+      ...{ digest: expect.stringMatching(/^[0-9a-f]{64}$/), appId: app.id, personId: person.id },
+      ...{ accountId: server.accountId, membershipId: (await server.membershipOf(person)).id, environment: "test" },
+      ...{ scopes: ["chat:write"], redirectUri: "https://notes.example/callback", codeChallenge: challenge },
+      ...{ createdAt: now, expiresAt: now + 60, grantId: null },
+    });
+  });
+
+  test("remembers that neither address nor challenge was sent", async () => {
+    const app = await server.addApp({ type: "confidential", requirePkce: false });
+    const { browser } = await newcomer();
+    const left = { redirect_uri: undefined, code_challenge: undefined, code_challenge_method: undefined };
+    expect(await allow(browser, authorizePath(app, left))).toMatchObject({ redirectUri: null, codeChallenge: null });
+  });
+
+  test("is another one each time", async () => {
+    const app = await server.addApp();
+    const { browser } = await newcomer();
+    const codes = await Promise.all(Array.from({ length: 5 }, () => allow(browser, authorizePath(app))));
+    expect(new Set(codes.map((code) => code?.digest)).size).toBe(5);
+  });
+});
+
+describe("the account", () => {
+  test("is chosen among several, the one looked at first; a suspended one cannot be", async () => {
+    const second = await server.addAccount({ name: "Second & Sons" });
+    const suspended = await server.addAccount({ name: "Suspended", status: "suspended" });
+    const { person } = await newcomer([server.accountId, second.id, suspended.id]);
+    const browser = server.browser(await server.startSession(person, second.id));
+    const app = await server.addApp();
+    const text = await (await browser.get(authorizePath(app))).text();
+    expect(text.match(/type="radio"/g)).toHaveLength(2);
+    expect(text).toContain(`value="${second.id}" required checked> <bdi>Second &amp; Sons</bdi>`);
+    expect(text).not.toContain("Suspended");
+    expect(await allow(browser, authorizePath(app), { account: second.id })).toMatchObject({ accountId: second.id });
+    const before = await server.countCodes();
+    const page = await browser.get(authorizePath(app));
+    const refused = await browser.submit(page, { decision: "allow", account: suspended.id });
+    expect(refused.status).toBe(400);
+    expect(await refused.text()).toContain('role="alert">Choose one of your accounts.');
+    expect(await server.countCodes()).toBe(before);
+  });
+
+  test("one that is suspended, or left, after the page was shown gets no code", async () => {
+    const app = await server.addApp();
+    const own = await server.addAccount();
+    const { browser } = await newcomer([own.id]);
+    const page = await browser.get(authorizePath(app));
+    await server.accounts.updateAccount(own.id, { status: "suspended" }, testEvent());
+    expect((await browser.submit(page, { decision: "allow" })).status).toBe(403);
+
+    const { browser: leaver, person } = await newcomer();
+    const second = await leaver.get(authorizePath(app));
+    const { id } = await server.membershipOf(person);
+    await server.addMember(person, "member", (await server.addAccount()).id);
+    await server.people.removeMembership(id, { ...testEvent(), action: "member.removed" });
+    expect((await leaver.submit(second, { decision: "allow" })).status).toBe(400);
+  });
+
+  test("without any there is a page that says so, from which the app can be told", async () => {
+    const app = await server.addApp();
+    const { browser } = await newcomer([]);
+    const page = await browser.get(authorizePath(app));
+    expect(page.status).toBe(403);
+    expect(await page.clone().text()).toContain("a member of none that is active");
+    expect(answered(await browser.submit(page, { decision: "deny" }))).toMatchObject({
+      error: "access_denied",
+      state: "s1",
+    });
+    expect(answered(await browser.get(authorizePath(app, { prompt: "none" })))).toMatchObject({
+      error: "interaction_required",
+    });
+  });
+});
+
+describe("nobody is asked again", () => {
+  const confidential = { type: "confidential", requirePkce: false } as const;
+
+  /** Somebody who allowed the app `scope`, and whose app fetched its tokens. */
+  async function allowedOnce(changes: Partial<App>, scope: string, uri?: string) {
+    const app = await server.addApp(changes);
+    const { browser, person } = await newcomer();
+    const path = authorizePath(app, { scope, ...(uri === undefined ? {} : { redirect_uri: uri }) });
+    const code = await allow(browser, path);
+    if (!code) throw new Error("No code.");
+    await server.redeem(code);
+    return { app, browser, person, path };
+  }
+
+  test("who allowed a confidential app all of it for the only account", async () => {
+    const { app, browser, path } = await allowedOnce(confidential, "chat:read chat:write");
+    const response = await browser.get(path);
+    expect(await server.codeOf(response.headers.get("location"))).toMatchObject({
+      scopes: ["chat:read", "chat:write"],
+    });
+    const less = await browser.get(authorizePath(app, { scope: "chat:read", prompt: "none" }));
+    expect(await server.codeOf(less.headers.get("location"))).toMatchObject({ scopes: ["chat:read"] });
+  });
+
+  test.each<[string, Partial<App>, string, string | undefined]>([
+    ["a public app, which anybody can pass for", { type: "public" }, "chat:read", undefined],
+    [
+      "a program of one's own computer",
+      { ...confidential, redirectUris: ["http://127.0.0.1/"] },
+      "chat:read",
+      "http://127.0.0.1/",
+    ],
+    ["a scheme of an app", { ...confidential, redirectUris: ["com.example:/cb"] }, "chat:read", "com.example:/cb"],
+  ])("but for %s", async (_, changes, scope, uri) => {
+    const { browser, path } = await allowedOnce(changes, scope, uri);
+    expect((await browser.get(path)).status).toBe(200);
+  });
+
+  test("but for more than was allowed, when the app wants it asked, for HEAD, for somebody else", async () => {
+    const { app, browser, path } = await allowedOnce(confidential, "chat:read");
+    expect((await browser.get(authorizePath(app, { scope: "chat:read chat:write" }))).status).toBe(200);
+    for (const prompt of ["consent", "login", "select_account"])
+      expect((await browser.get(`${path}&prompt=${prompt}`)).status).toBe(200);
+    const before = await server.countCodes();
+    expect((await browser.get(path, {}, "HEAD")).status).toBe(200);
+    expect(await server.countCodes()).toBe(before);
+    const { browser: another } = await newcomer();
+    expect((await another.get(path)).status).toBe(200);
+  });
+
+  test("but after the app was taken back", async () => {
+    const { app, browser, person, path } = await allowedOnce(confidential, "chat:read");
+    await server.oauth.revokeAllowedApp(person.id, app.id, undefined, { ...testEvent(), action: "grant.revoked" });
+    expect((await browser.get(path)).status).toBe(200);
+    expect(answered(await browser.get(`${path}&prompt=none`))).toMatchObject({ error: "consent_required" });
+  });
+
+  test("but with a second account: which one is meant is for the person to say", async () => {
+    const { browser, person, path } = await allowedOnce(confidential, "chat:read");
+    await server.addMember(person, "member", (await server.addAccount()).id);
+    expect((await browser.get(path)).status).toBe(200);
+    expect(answered(await browser.get(`${path}&prompt=none`))).toMatchObject({ error: "consent_required" });
+  });
+});

@@ -1,0 +1,252 @@
+// The device page, on real stores and sockets: a code that somebody types, or is made to, and what comes of it.
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { type AuthorizeServer, formOf, startAuthorizeServer } from "../../../tests/hostile/authorize-server.ts";
+import { testEvent } from "../../../tests/support/credentials.ts";
+import { type App, commandLineAppId } from "../../domain/app.ts";
+import { accountScopes } from "../../domain/scope.ts";
+
+type Browser = ReturnType<AuthorizeServer["browser"]>;
+
+let server: AuthorizeServer;
+let app: App;
+let made = 0;
+
+beforeAll(async () => {
+  server = await startAuthorizeServer();
+  app = await server.addApp({ name: "Television" });
+});
+
+afterAll(() => server.close());
+
+/** Until every try is forgotten; what a test has is made behind it. */
+beforeEach(() => server.clock.advance(600_000));
+
+const newcomer = (accounts?: readonly string[]) => server.signIn(`person-${++made}@example.com`, accounts);
+const alphabet = "BCDFGHJKLMNPQRSTVWXZ";
+
+/** Eight letters, another eight each time. */
+function nextCode(): string {
+  made++;
+  return `BCDFGH${alphabet[Math.floor(made / 20)]}${alphabet[made % 20]}`;
+}
+
+async function enter(browser: Browser, userCode: string): Promise<Response> {
+  return browser.submit(await browser.get("/device"), { user_code: userCode });
+}
+
+async function stateOf(userCode: string) {
+  const [row] = await server.db`SELECT state, person_id, account_id FROM device_codes WHERE user_code = ${userCode}`;
+  return row as { state: string; person_id: string | null; account_id: string | null };
+}
+
+describe("the code", () => {
+  test("is asked for once one is signed in, and the way there is kept", async () => {
+    const nobody = server.browser();
+    expect((await nobody.get("/device")).headers.get("location")).toBe("/sign-in?next=%2Fdevice");
+    expect((await nobody.get("/device?user_code=bcdfghjk&x=1")).headers.get("location")).toBe(
+      "/sign-in?next=%2Fdevice%3Fuser_code%3DBCDF-GHJK",
+    );
+    expect((await nobody.get("/device?user_code=//evil.example")).headers.get("location")).toBe(
+      "/sign-in?next=%2Fdevice",
+    );
+  });
+
+  test("of a link is put into the field, and nothing more: no link shows or connects anything by itself", async () => {
+    const { browser } = await newcomer();
+    const code = nextCode();
+    await server.addDeviceCode(code, app);
+    const page = await browser.get(`/device?user_code=${code.toLowerCase()}`);
+    const text = await page.text();
+    expect(text).toContain(`value="${code.slice(0, 4)}-${code.slice(4)}"`);
+    expect(text).not.toContain("Television");
+    expect(text).not.toContain("<script");
+    expect(await (await browser.get('/device?user_code="><b>')).text()).not.toContain("<b>");
+    expect((await stateOf(code)).state).toBe("pending");
+  });
+
+  test.each(["%s", "%l", "%h-%t", " %h %t ", "%h – %t", "%l\t"])("is found as %p", async (form) => {
+    const code = nextCode();
+    await server.addDeviceCode(code, app);
+    const { browser } = await newcomer();
+    const typed = form
+      .replace("%s", code)
+      .replace("%l", code.toLowerCase())
+      .replace("%h", code.slice(0, 4))
+      .replace("%t", code.slice(4));
+    const page = await enter(browser, typed);
+    expect([page.status, (await page.text()).includes("<bdi>Television</bdi>")]).toEqual([200, true]);
+  });
+
+  test.each(["", "BCDF", "AAAA-AAAA", "ZZZZ-ZZZZ", "x".repeat(1_000), "'; DROP TABLE device_codes; --"])(
+    "%j is none, and the field says so",
+    async (typed) => {
+      const { browser } = await newcomer();
+      const page = await enter(browser, typed);
+      const text = await page.text();
+      expect(page.status).toBe(400);
+      expect(text).toContain('aria-invalid="true"');
+      expect(text).toContain("is not a code that is waiting.");
+    },
+  );
+
+  test("works no more once it has expired, was decided, or its app is gone or may ask for less", async () => {
+    const { browser } = await newcomer();
+    const now = server.clock.nowSeconds();
+    const lost = await server.addApp();
+    const lesser = await server.addApp({ scopes: ["chat:read"] });
+    const codes = [nextCode(), nextCode(), nextCode(), nextCode(), nextCode()] as const;
+    await server.addDeviceCode(codes[0], app, { expiresAt: now });
+    await server.addDeviceCode(codes[1], app, { state: "denied" });
+    await server.addDeviceCode(codes[2], lost);
+    await server.apps.deleteApp(lost.id, { ...testEvent(), action: "app.deleted" });
+    await server.addDeviceCode(codes[3], lesser, { scopes: ["chat:read", "chat:write"] });
+    const greedy = await server.addApp({ scopes: ["chat:read", "keys:manage"] });
+    await server.addDeviceCode(codes[4], greedy, { scopes: ["keys:manage"] });
+    for (const code of codes) expect((await enter(browser, code)).status).toBe(400);
+  });
+});
+
+describe("wrong codes are bounded", () => {
+  test("to ten in ten minutes for a session, however many at once; right ones do not count", async () => {
+    const { browser } = await newcomer();
+    const csrf = browser.session?.csrfToken ?? "";
+    const right = nextCode();
+    await server.addDeviceCode(right, app);
+    for (let i = 0; i < 15; i++) expect((await enter(browser, right)).status).toBe(200);
+    const tries = Array.from({ length: 40 }, () => browser.post("/device", { csrf, user_code: "ZZZZ-ZZZZ" }));
+    const statuses = (await Promise.all(tries)).map(({ status }) => status).sort();
+    expect(statuses.filter((status) => status === 400)).toHaveLength(10);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(30);
+    const refused = await enter(browser, right);
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "60"]);
+    expect(await refused.text()).toContain("At most 10 wrong codes in 10 minutes.");
+
+    // Another session at the same address has no more of them.
+    const { browser: other } = await newcomer();
+    expect((await enter(other, right)).status).toBe(429);
+    server.clock.advance(60_000);
+    expect((await enter(browser, right)).status).toBe(200);
+  });
+});
+
+describe("the decision", () => {
+  test("is asked with what it is about: the app, its code, what it may do, and when not to go on", async () => {
+    const code = nextCode();
+    await server.addDeviceCode(code, app, { scopes: ["chat:read"] });
+    const { browser } = await newcomer();
+    const page = await enter(browser, code);
+    const text = await page.text();
+    for (const words of [
+      "Connect <bdi>Television</bdi>?",
+      "Published by",
+      "Read the chats",
+      `${code.slice(0, 4)}-${code.slice(4)}`,
+    ]) {
+      expect(text).toContain(words);
+    }
+    expect(text).toContain("only if you started this yourself");
+    expect(page.headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
+    expect(page.headers.get("referrer-policy")).toBe("no-referrer");
+    expect(page.headers.get("access-control-allow-origin")).toBeNull();
+  });
+
+  test("of the command line tool says what it is, and may be about keys", async () => {
+    const code = nextCode();
+    await server.addDeviceCode(code, { id: commandLineAppId }, { environment: "dev", scopes: accountScopes });
+    const { browser } = await newcomer();
+    const page = await enter(browser, code);
+    const text = await page.clone().text();
+    expect(text).toContain("This is the headrace command line tool, a part of this server.");
+    expect(text).toContain("Create, change and revoke API keys");
+    expect(text).not.toContain("under development");
+    expect((await browser.submit(page, { decision: "allow" })).headers.get("location")).toBe("/device/approved");
+  });
+
+  test("to allow is written with its event, for the account that was chosen", async () => {
+    const code = nextCode();
+    await server.addDeviceCode(code, app);
+    const second = await server.addAccount({ name: "Second" });
+    const { browser, person } = await newcomer([server.accountId, second.id]);
+    const response = await browser.submit(await enter(browser, code), { decision: "allow", account: second.id });
+    expect([response.status, response.headers.get("location")]).toEqual([303, "/device/approved"]);
+    expect(await stateOf(code)).toEqual({ state: "approved", person_id: person.id, account_id: second.id });
+    const [event] = await server.audit.list({ action: "device.approved" }, { after: undefined, limit: 1 });
+    expect(event).toMatchObject({
+      ...{ actor: { type: "person", id: person.id }, accountId: second.id, targetId: app.id },
+      detail: { environment: "live", scopes: ["chat:write"] },
+    });
+    expect(await (await browser.get("/device/approved")).text()).toContain("Device connected");
+  });
+
+  test("to deny is final", async () => {
+    const code = nextCode();
+    await server.addDeviceCode(code, app);
+    const { browser } = await newcomer();
+    const page = await enter(browser, code);
+    const { action, fields } = formOf(await page.text());
+    const response = await browser.post(action, { ...fields, decision: "deny" });
+    expect(response.headers.get("location")).toBe("/device/denied");
+    expect(await stateOf(code)).toMatchObject({ state: "denied", person_id: null });
+    const again = await browser.post(action, { ...fields, decision: "allow" });
+    expect([again.status, (await again.text()).includes("has expired or was used meanwhile")]).toEqual([400, true]);
+    expect(await stateOf(code)).toMatchObject({ state: "denied" });
+  });
+
+  test("counts only from the page that asked, in the session that it asked", async () => {
+    const [code, other] = [nextCode(), nextCode()];
+    await server.addDeviceCode(code, app);
+    await server.addDeviceCode(other, app);
+    const { browser } = await newcomer();
+    const { browser: eve } = await newcomer();
+    const { action, fields } = formOf(await (await enter(browser, code)).text());
+    const allow = { ...fields, decision: "allow" };
+    const attempts = [
+      browser.post(action, { ...allow, user_code: other }),
+      browser.post(action, { ...allow, ticket: "" }),
+      browser.post(action, { ...allow, csrf: "" }),
+      browser.post(action, allow, { "sec-fetch-site": "cross-site" }),
+      browser.post(action, allow, { origin: "https://evil.example" }),
+      eve.post(action, { ...allow, csrf: eve.session?.csrfToken ?? "" }),
+    ];
+    expect((await Promise.all(attempts)).map(({ status }) => status)).toEqual(attempts.map(() => 403));
+    for (const one of [code, other]) expect((await stateOf(one)).state).toBe("pending");
+    expect((await server.browser().post(action, allow)).headers.get("location")).toBe("/sign-in?next=%2Fdevice");
+  });
+
+  test("does not pass to the next device that has the same code", async () => {
+    const code = nextCode();
+    await server.addDeviceCode(code, app, { expiresAt: server.clock.nowSeconds() + 5 });
+    const { browser } = await newcomer();
+    const page = await enter(browser, code);
+    server.clock.advance(10_000);
+    await server.db`UPDATE device_codes SET state = 'denied' WHERE user_code = ${code}`;
+    await server.addDeviceCode(code, app);
+    expect((await browser.submit(page, { decision: "allow" })).status).toBe(403);
+  });
+
+  test("of fifty at once counts once", async () => {
+    const code = nextCode();
+    await server.addDeviceCode(code, app);
+    const { browser } = await newcomer();
+    const { action, fields } = formOf(await (await enter(browser, code)).text());
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, (_, i) =>
+        browser.post(action, { ...fields, decision: i % 2 === 0 ? "allow" : "deny" }),
+      ),
+    );
+    expect(answers.filter(({ status }) => status === 303)).toHaveLength(1);
+  });
+
+  test("needs an account that the person can act for", async () => {
+    const code = nextCode();
+    await server.addDeviceCode(code, app);
+    const { browser } = await newcomer([]);
+    expect((await enter(browser, code)).status).toBe(403);
+    const { browser: member } = await newcomer();
+    const page = await enter(member, code);
+    const foreign = await server.addAccount();
+    const refused = await member.submit(page, { decision: "allow", account: foreign.id });
+    expect([refused.status, (await refused.text()).includes("Choose one of your accounts.")]).toEqual([400, true]);
+    expect((await stateOf(code)).state).toBe("pending");
+  });
+});

@@ -1,0 +1,80 @@
+import { expect, test } from "bun:test";
+import type { PublishedApp } from "../../domain/app.ts";
+import { answerLocation } from "./answer.ts";
+import { checks, clientRequest, validRequest } from "./flow.ts";
+import { Parameters } from "./parameters.ts";
+
+const app: PublishedApp = {
+  ...{ id: "app_1", accountId: "acct_1", personId: null, name: "Notes", publisher: "Ada", homepageUrl: null },
+  ...{ type: "confidential", redirectUris: ["https://notes.example/callback"], scopes: ["usage:read", "chat:read"] },
+  ...{ environment: "live", requirePkce: false, secrets: [], createdBy: null, createdAt: 1 },
+};
+
+async function judged(query: string, changes: Partial<PublishedApp> = {}) {
+  const client = await clientRequest(new Parameters(`client_id=app_1&${query}`), {
+    findApp: async (id) => (id === app.id ? { ...app, ...changes } : undefined),
+  });
+  return "reason" in client ? client.reason : validRequest(client);
+}
+
+test("the least that a confidential app may send is enough: all of its scopes, in the order of the specification", async () => {
+  expect(await judged("response_type=code")).toMatchObject({
+    redirectUri: "https://notes.example/callback",
+    scopes: ["chat:read", "usage:read"],
+  });
+});
+
+test.each<[string, Partial<PublishedApp>, string | undefined]>([
+  ["a confidential app may leave the challenge out", {}, undefined],
+  ["one that is marked may not", { requirePkce: true }, "invalid_request"],
+  ["a public one may not, marked or not", { type: "public" }, "invalid_request"],
+])("%s", async (_, changes, error) => {
+  const result = await judged("response_type=code", changes);
+  if (error === undefined) expect(result).toMatchObject({ scopes: ["chat:read", "usage:read"] });
+  else expect(result).toMatchObject({ error });
+});
+
+test("whoever sends a challenge is held to its form, also where none was needed", async () => {
+  for (const rest of ["&code_challenge_method=plain", "", "&code_challenge_method=S256"]) {
+    expect(await judged(`response_type=code&code_challenge=short${rest}`)).toMatchObject({ error: "invalid_request" });
+  }
+});
+
+test("of several faults the first in the order of the table is told", async () => {
+  expect(await judged("response_type=token&response_mode=fragment&scope=x&prompt=none+login&request=x")).toMatchObject({
+    error: "request_not_supported",
+  });
+  expect(await judged("response_type=token&response_mode=fragment&scope=x")).toMatchObject({
+    error: "unsupported_response_type",
+  });
+  expect(await judged("response_type=code&scope=x&prompt=none+login")).toMatchObject({ error: "invalid_scope" });
+});
+
+test("a fault of the client comes before any other", async () => {
+  expect(await judged("redirect_uri=https://evil.example/&response_type=token")).toBe("redirect_uri_unregistered");
+  expect(await judged("client_id=app_1&response_type=code")).toBe("client_id_repeated");
+});
+
+test("unknown parameters are ignored, and resource may come twice", async () => {
+  const query = "response_type=code&nonce=1&nonce=2&resource=a&resource=b&__proto__=x";
+  expect(await judged(query)).toMatchObject({ scopes: ["chat:read", "usage:read"] });
+});
+
+test("no description says back what was sent, and each is what RFC 6749 lets it be", () => {
+  const parameters = new Parameters('response_type="\\é&response_mode=<é>&scope=\\&code_challenge="é&prompt=none "é');
+  const request = { parameters, app, redirectUri: "https://notes.example/callback" };
+  const faults = checks.flatMap((check) => check(request) ?? []);
+  expect(faults.length).toBeGreaterThanOrEqual(5);
+  for (const { description } of faults) expect(description).toMatch(/^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
+});
+
+test("an answer's state cannot bring parameters of its own", () => {
+  const parameters = new Parameters(`state=${encodeURIComponent("1&code=theirs&iss=https://evil.example#")}`);
+  const request = { parameters, redirectUri: "https://notes.example/callback" };
+  const url = new URL(answerLocation(request, { code: "ours" }, "https://headrace.example"));
+  expect([url.searchParams.getAll("code"), url.searchParams.getAll("iss"), url.hash]).toEqual([
+    ["ours"],
+    ["https://headrace.example"],
+    "",
+  ]);
+});
