@@ -1,7 +1,7 @@
 // Registers, changes and deletes apps and rotates their secrets: makes the records and events, which a store then writes.
 import { timingSafeEqual } from "node:crypto";
-import type { App, AppChanges, AppSecret } from "../domain/app.ts";
-import { type AppWire, type CreateAppRequest, defaultAppScopes, type UpdateAppRequest } from "../domain/app-wire.ts";
+import { type App, type AppChanges, type AppSecret, defaultAppScopes } from "../domain/app.ts";
+import type { AppWire, CreateAppRequest, UpdateAppRequest } from "../domain/app-wire.ts";
 import type { AuditEvent } from "../domain/audit.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { actorOf, ownOnly, type Principal } from "../domain/principal.ts";

@@ -224,7 +224,7 @@ function summary(key: ListedKey, nowMs: number): string {
   return printable(`${key.environment}, ${key.scopes.join(", ")}, ${expiry}`);
 }
 
-function parseOverlap(text: string): number {
+export function parseOverlap(text: string): number {
   const seconds = parseSpan(text);
   if (seconds === undefined) throw new InvalidArgumentError("Give a span such as 30m, 12h or 7d, or 0.");
   return seconds;

@@ -86,7 +86,7 @@ function commonFields(settings: KeySettings): Record<string, unknown> {
   return Object.fromEntries(given.map(([name, value]) => [name, value === "none" ? null : value]));
 }
 
-function parseNames(text: string): string[] {
+export function parseNames(text: string): string[] {
   const names = text
     .split(",")
     .map((name) => name.trim())

@@ -1,17 +1,13 @@
 // The shapes of apps and of what people allowed them on the wire, and of the requests that register and change apps.
 import { z } from "zod";
 import { environments } from "./api-key.ts";
-import { appScopes, appTypes } from "./app.ts";
+import { appScopes, appTypes, defaultAppScopes, defaultSecretOverlapSeconds } from "./app.ts";
 import { scopes } from "./scope.ts";
 import { unixSeconds } from "./wire.ts";
 
-export const defaultSecretOverlapSeconds = 86_400;
 const maxSecretOverlapSeconds = 2_592_000;
 const maxUriLength = 2048;
 const maxRedirectUris = 20;
-
-/** Of an app that is registered without scopes. */
-export const defaultAppScopes = ["chat:write", "models:read"] as const satisfies readonly (typeof appScopes)[number][];
 
 const appName = z.string().min(1).max(100).describe("Shown to people who are asked to allow it; printable characters.");
 const homepageUrl = z

@@ -74,3 +74,9 @@ export const commandLinePublisher = "Headrace";
 
 /** What an app may at most be granted. */
 export const appScopes = ["chat:read", "chat:write", "models:read", "usage:read"] as const satisfies readonly Scope[];
+
+/** Of an app that is registered without scopes. */
+export const defaultAppScopes = ["chat:write", "models:read"] as const satisfies readonly (typeof appScopes)[number][];
+
+/** For which the secret before goes on where a rotation does not say. */
+export const defaultSecretOverlapSeconds = 86_400;

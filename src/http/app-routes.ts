@@ -1,12 +1,11 @@
 // The endpoints with which an account registers and manages its apps.
 import { z } from "zod";
 import { appToWire, createApp, deleteApp, requireApp, rotateAppSecret, updateApp } from "../accounts/manage-apps.ts";
-import type { App, AppStore, PublishedApp } from "../domain/app.ts";
+import { type App, type AppStore, defaultSecretOverlapSeconds, type PublishedApp } from "../domain/app.ts";
 import {
   appShape,
   createAppRequest,
   createdAppShape,
-  defaultSecretOverlapSeconds,
   deletedAppShape,
   rotatedAppShape,
   rotateSecretRequest,
