@@ -3,7 +3,7 @@ import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { LimitStore } from "../domain/limits.ts";
 import type { Person, PersonStore } from "../domain/person.ts";
-import type { SignedIn } from "../domain/session.ts";
+import type { Session, SignedIn } from "../domain/session.ts";
 import { auditEvent, changedMembers } from "../policy/audit.ts";
 import { Attempts } from "./attempts.ts";
 import type { BrowserOrigin } from "./browser-sessions.ts";
@@ -50,7 +50,7 @@ export class OwnAccount {
    * `invalid_request`, naming `current_password` or `password`, and `rate_limit_exceeded`.
    */
   async changeOwnPassword(
-    { person, session }: Pick<SignedIn, "person" | "session">,
+    { person, session }: Pick<SignedIn, "person"> & { session: Pick<Session, "id"> },
     given: { current: string; next: string },
     origin: BrowserOrigin,
   ): Promise<void> {

@@ -56,6 +56,10 @@ export const changePasswordRequest = z
   })
   .meta({ id: "ChangePasswordRequest" });
 
+export const changedPassword = z
+  .object({ object: z.literal("password"), changed: z.literal(true) })
+  .meta({ id: "ChangedPassword" });
+
 export const browserSessionShape = z
   .object({
     object: z.literal("browser_session"),
@@ -155,7 +159,7 @@ export const resetLinkShape = z
     object: z.literal("reset_link"),
     person_id: z.string(),
     link: z.string().describe("Lets whoever has it set another password, once. It is shown this once and not kept."),
-    mailed: z.boolean().describe("Whether it was sent to the person by mail as well."),
+    expires_at: unixSeconds,
   })
   .meta({ id: "ResetLink" });
 

@@ -102,12 +102,13 @@ export interface PeopleChange {
   /** null: no password from now on. With `insteadOf`, nothing where the hash is another one by now. */
   setPassword?: { personId: string; passwordHash: string | null; insteadOf?: string };
   setName?: { personId: string; name: string };
+  /** `last_operator` where nobody would be one any more. */
   setOperator?: { personId: string; isOperator: boolean };
   /** All sessions of the person, but one. */
   endSessions?: { personId: string; exceptId?: string };
 }
 
-export type PeopleConflict = "link_used" | "email_taken" | "member_already";
+export type PeopleConflict = "link_used" | "email_taken" | "member_already" | "last_operator";
 
 export interface PersonStore {
   findPerson(id: string): Promise<Person | undefined>;

@@ -1,99 +1,83 @@
 // What a person who is signed in sees and changes of themselves: who they are, for which account, and where they are signed in.
 import { z } from "zod";
 import { type BrowserSessions, idleSeconds } from "../accounts/browser-sessions.ts";
-import type { Clock } from "../domain/clock.ts";
+import type { OwnAccount } from "../accounts/own-account.ts";
 import { GatewayError } from "../domain/errors.ts";
 import {
   browserSessionShape,
   browserSessionToWire,
+  changedPassword,
+  changePasswordRequest,
   endedSession,
   endedSessions,
   type SessionWire,
   sessionShape,
   updateSessionRequest,
 } from "../domain/people-wire.ts";
-import type { OwnMembership, PersonStore } from "../domain/person.ts";
+import type { OwnMembership, Person, PersonStore } from "../domain/person.ts";
 import type { SessionStore } from "../domain/session.ts";
 import { auditEvent, type Origin } from "../policy/audit.ts";
-import { keyName } from "../policy/key-values.ts";
-import type { BodyLimits } from "./body.ts";
+import type { Throttle } from "../policy/throttle.ts";
+import { browserOrigin } from "./browser.ts";
 import { listOf, pageOf, pageQuery } from "./list.ts";
+import { bodyErrors, originOf, type PeopleBaseDeps, type PeopleDoc, peopleRouter } from "./people-route.ts";
 import { readQuery } from "./query.ts";
-import type { Exchange, PersonPrincipal, PersonRoute, RouteDoc } from "./route.ts";
+import type { Exchange, PersonPrincipal, PersonRoute } from "./route.ts";
 import { readStrictBody } from "./strict-body.ts";
 
-export interface SessionRouteDeps {
-  people: Pick<PersonStore, "findPerson" | "membershipsOf" | "apply">;
+export interface SessionRouteDeps extends PeopleBaseDeps {
+  people: Pick<PersonStore, "findPerson" | "membershipsOf">;
+  ownAccount: Pick<OwnAccount, "renameSelf" | "changeOwnPassword">;
   sessionStore: Pick<SessionStore, "list" | "end" | "endAll" | "setAccount">;
   sessions: Pick<BrowserSessions, "csrfTokenOf">;
-  clock: Clock;
-  /** Read for every request: a reload may change them. */
-  requestLimits(): BodyLimits;
+  throttle: Pick<Throttle, "require">;
 }
 
-const bodyErrors = ["invalid_request", "request_too_large", "unsupported_media_type", "service_unavailable"] as const;
 const sessionQuery = z.object(pageQuery);
 const sessionList = listOf(browserSessionShape, "BrowserSessionList");
 
 export function sessionRoutes(deps: SessionRouteDeps): PersonRoute[] {
-  const route = (
-    method: PersonRoute["method"],
-    path: string,
-    doc: Omit<RouteDoc, "tag">,
-    handle: (exchange: Exchange, principal: PersonPrincipal, deps: SessionRouteDeps) => Promise<Response>,
-  ): PersonRoute => ({
-    method,
-    path,
-    access: "person",
-    doc: { ...doc, tag: "People" },
-    handle: (exchange, principal) => handle(exchange, principal, deps),
-  });
+  const route = peopleRouter(deps);
   return [
     route("GET", "/v1/session", retrieveDoc, retrieve),
     route("PATCH", "/v1/session", updateDoc, update),
+    route("POST", "/v1/session/password", passwordDoc, changePassword),
     route("GET", "/v1/sessions", listDoc, list),
     route("DELETE", "/v1/sessions", endOthersDoc, endOthers),
     route("DELETE", "/v1/sessions/:id", endDoc, end),
   ];
 }
 
-const retrieveDoc: Omit<RouteDoc, "tag"> = {
+const retrieveDoc: PeopleDoc = {
   operationId: "getSession",
   summary: "Who is signed in, and for which account",
   response: { description: "The session or login.", json: sessionShape },
-  errors: ["service_unavailable"],
 };
 
 async function retrieve(_exchange: Exchange, principal: PersonPrincipal, deps: SessionRouteDeps): Promise<Response> {
   return Response.json(await toWire(principal, principal.account.id, deps));
 }
 
-const updateDoc: Omit<RouteDoc, "tag"> = {
+const updateDoc: PeopleDoc = {
   operationId: "updateSession",
   summary: "Look at another account, or change one's name",
   requestBody: updateSessionRequest,
   example: { name: "Ada Lovelace" },
   response: { description: "The session or login as it is now.", json: sessionShape },
-  errors: bodyErrors,
+  errors: [...bodyErrors, "rate_limit_exceeded"],
 };
 
 async function update(exchange: Exchange, principal: PersonPrincipal, deps: SessionRouteDeps): Promise<Response> {
   const { account_id: wanted, name } = await readStrictBody(updateSessionRequest, exchange.req, deps.requestLimits());
-  const { person } = principal;
+  const { sessionId } = principal.person;
   // Both are looked at before either is done.
-  const newName = name === undefined ? undefined : keyName(name);
   const membership = wanted === undefined ? undefined : await requireMembership(wanted, principal, deps);
-  if (newName !== undefined) {
-    const event = auditEvent("person.updated", principal, originOf(exchange, deps), {
-      accountId: null,
-      targetId: person.id,
-      detail: { name: newName },
-    });
-    await deps.people.apply({ setName: { personId: person.id, name: newName } }, event);
+  if (name !== undefined) {
+    await deps.throttle.require("change", principal);
+    const person = await requirePerson(principal, deps);
+    await deps.ownAccount.renameSelf({ person }, name, browserOrigin(exchange));
   }
-  if (membership && person.sessionId !== null) {
-    await deps.sessionStore.setAccount(person.sessionId, membership.accountId);
-  }
+  if (membership && sessionId !== null) await deps.sessionStore.setAccount(sessionId, membership.accountId);
   return Response.json(await toWire(principal, membership?.accountId ?? principal.account.id, deps));
 }
 
@@ -118,12 +102,11 @@ async function requireMembership(
 async function toWire(principal: PersonPrincipal, accountId: string, deps: SessionRouteDeps): Promise<SessionWire> {
   const { person, environment, scopes } = principal;
   const [found, memberships] = await Promise.all([
-    deps.people.findPerson(person.id),
+    requirePerson(principal, deps),
     deps.people.membershipsOf(person.id),
   ]);
   const membership = memberships.find((one) => one.accountId === accountId);
-  // Between authentication and here the person was deleted, or lost the membership.
-  if (!found || !membership) throw new GatewayError("invalid_api_key", "Invalid API key provided", { detail: "gone" });
+  if (!membership) throw goneMeanwhile();
   return {
     object: "session",
     person: { id: found.id, email: found.email, name: found.name, is_operator: found.isOperator },
@@ -139,13 +122,62 @@ async function toWire(principal: PersonPrincipal, accountId: string, deps: Sessi
   };
 }
 
-const listDoc: Omit<RouteDoc, "tag"> = {
+async function requirePerson({ person }: PersonPrincipal, { people }: SessionRouteDeps): Promise<Person> {
+  const found = await people.findPerson(person.id);
+  if (found) return found;
+  throw goneMeanwhile();
+}
+
+/** Between authentication and here the person was deleted, or lost the membership. */
+function goneMeanwhile(): GatewayError {
+  return new GatewayError("invalid_api_key", "Invalid API key provided", { detail: "ended_meanwhile" });
+}
+
+const passwordDoc: PeopleDoc = {
+  operationId: "changePassword",
+  summary: "Change one's password",
+  description: "Only in a browser's session. All other sessions of the person end; keys and logins go on.",
+  requestBody: changePasswordRequest,
+  example: { current_password: "correct horse battery", new_password: "a few other words than that" },
+  response: { description: "It is changed.", json: changedPassword },
+  errors: [...bodyErrors, "rate_limit_exceeded"],
+};
+
+async function changePassword(
+  exchange: Exchange,
+  principal: PersonPrincipal,
+  deps: SessionRouteDeps,
+): Promise<Response> {
+  const request = await readStrictBody(changePasswordRequest, exchange.req, deps.requestLimits());
+  const { sessionId } = principal.person;
+  // Who has none yet is not asked for one: a token that somebody else got hold of must not set the first.
+  if (sessionId === null) {
+    throw new GatewayError(
+      "permission_denied",
+      "A password is changed in a browser: sign in there, and open Settings.",
+    );
+  }
+  const signedIn = { person: await requirePerson(principal, deps), session: { id: sessionId } };
+  const given = { current: request.current_password ?? "", next: request.new_password };
+  await deps.ownAccount.changeOwnPassword(signedIn, given, browserOrigin(exchange)).catch((error: unknown) => {
+    throw withFieldsOf(error);
+  });
+  return Response.json({ object: "password", changed: true } satisfies z.infer<typeof changedPassword>);
+}
+
+/** The rules for passwords name the field as everywhere else; here there are two. */
+function withFieldsOf(error: unknown): unknown {
+  if (!(error instanceof GatewayError) || error.code !== "invalid_request") return error;
+  return new GatewayError("invalid_request", error.message.replace(/^password:/, "new_password:"));
+}
+
+const listDoc: PeopleDoc = {
   operationId: "listSessions",
   summary: "List the browsers in which one is signed in",
   description: "One's own alone, newest first. Tokens of `headrace login` are among the apps that one allowed.",
   query: sessionQuery,
   response: { description: "One page of sessions.", json: sessionList },
-  errors: ["invalid_request", "service_unavailable"],
+  errors: ["invalid_request"],
 };
 
 async function list({ req }: Exchange, { person }: PersonPrincipal, deps: SessionRouteDeps): Promise<Response> {
@@ -161,13 +193,13 @@ async function list({ req }: Exchange, { person }: PersonPrincipal, deps: Sessio
   return Response.json(pageOf(found, limit));
 }
 
-const endDoc: Omit<RouteDoc, "tag"> = {
+const endDoc: PeopleDoc = {
   operationId: "endSession",
   summary: "Sign out in one browser",
   description: "At once, wherever it is; one's own session as well.",
   parameters: [{ name: "id", in: "path", description: "Id of the session, `ses_…`." }],
   response: { description: "It ended.", json: endedSession },
-  errors: ["not_found", "service_unavailable"],
+  errors: ["not_found"],
 };
 
 async function end(exchange: Exchange, principal: PersonPrincipal, deps: SessionRouteDeps): Promise<Response> {
@@ -180,12 +212,11 @@ async function end(exchange: Exchange, principal: PersonPrincipal, deps: Session
   throw new GatewayError("not_found", `There is no session ${shown} of yours. GET /v1/sessions lists them.`);
 }
 
-const endOthersDoc: Omit<RouteDoc, "tag"> = {
+const endOthersDoc: PeopleDoc = {
   operationId: "endOtherSessions",
   summary: "Sign out everywhere else",
   description: "All of one's own sessions but the one that asks; with a token of `headrace login`, all of them.",
   response: { description: "They ended.", json: endedSessions },
-  errors: ["service_unavailable"],
 };
 
 async function endOthers(exchange: Exchange, principal: PersonPrincipal, deps: SessionRouteDeps): Promise<Response> {
@@ -197,8 +228,4 @@ async function endOthers(exchange: Exchange, principal: PersonPrincipal, deps: S
 
 function endEvent(principal: PersonPrincipal, id: string | null, detail: Record<string, unknown>, origin: Origin) {
   return auditEvent("session.ended", principal, origin, { accountId: null, targetId: id, detail });
-}
-
-function originOf({ clientAddress, requestId }: Exchange, { clock }: SessionRouteDeps): Origin {
-  return { nowSeconds: clock.nowSeconds(), clientAddress, requestId };
 }

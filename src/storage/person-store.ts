@@ -242,7 +242,7 @@ export class SqlPersonStore implements PersonStore {
 
 /** Asked before anything is written: what conflicts leaves nothing behind. */
 async function conflictOf(tx: Database, change: PeopleChange): Promise<PeopleConflict | undefined> {
-  const { useLink, addPerson, addMembership: added } = change;
+  const { useLink, addPerson, addMembership: added, setOperator } = change;
   if (useLink) {
     const usable: unknown[] = await tx`
       SELECT id FROM one_time_links
@@ -257,6 +257,11 @@ async function conflictOf(tx: Database, change: PeopleChange): Promise<PeopleCon
     const same: unknown[] = await tx`
       SELECT id FROM memberships WHERE account_id = ${added.accountId} AND person_id = ${added.personId}`;
     if (same.length > 0) return "member_already";
+  }
+  if (setOperator?.isOperator === false) {
+    const others: unknown[] = await tx`
+      SELECT id FROM people WHERE is_operator = 1 AND id <> ${setOperator.personId} LIMIT 1`;
+    if (others.length === 0) return "last_operator";
   }
   return undefined;
 }
