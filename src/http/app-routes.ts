@@ -141,7 +141,7 @@ const updateDoc: Omit<RouteDoc, "tag"> = {
   operationId: "updateApp",
   summary: "Change an app",
   description:
-    "What is left out stays as it is. `redirect_uris` and `scopes` are replaced whole. More scopes are asked for anew; what people allowed before stays as it was.",
+    "What is left out stays as it is; `redirect_uris` and `scopes` are replaced whole. A scope that is added has to be allowed by people anew; one that is taken away is in no token that is issued from then on.",
   parameters: idParameter,
   requestBody: updateAppRequest,
   example: { redirect_uris: ["https://notes.example/callback", "http://127.0.0.1/callback"] },
