@@ -21,13 +21,21 @@ export function plainName(name: string): string {
   return letters.length > longestName ? `${letters.slice(0, longestName - 1).join("")}…` : letters.join("");
 }
 
+type Named = Pick<PublishedApp, "id" | "name">;
+
+/** For the title of a page. */
+export function titleOf(app: Named): string {
+  if (app.id === commandLineAppId) return "the headrace command line tool";
+  return plainName(app.name) || app.id;
+}
+
 /** On its own line of direction, whatever its script. */
-export function nameOf(app: Pick<PublishedApp, "id" | "name">): Html {
-  return html`<bdi>${plainName(app.name) || app.id}</bdi>`;
+export function nameOf(app: Named): Html {
+  return html`<bdi>${titleOf(app)}</bdi>`;
 }
 
 export function publisherLine(app: PublishedApp): Html {
-  if (app.id === commandLineAppId) return html`<p>This is the headrace command line tool, a part of this server.</p>`;
+  if (app.id === commandLineAppId) return html`<p>It comes with this server, and is nobody else’s app.</p>`;
   return html`<p>Published by <bdi>${plainName(app.publisher) || app.accountId}</bdi>${homepageLink(app)}</p>`;
 }
 
@@ -90,7 +98,7 @@ export const decisionButtons = html`<div class="actions">
 </div>`;
 
 export function whoIsSignedIn({ person }: SignedIn): Html {
-  return html`<p class="quiet">You are signed in as <bdi>${person.email}</bdi>. What you allow can be undone at any time in your <a href="/settings">settings</a>.</p>`;
+  return html`<p class="after quiet">You are signed in as <bdi>${person.email}</bdi>. What you allow can be undone at any time in your <a href="/settings">settings</a>.</p>`;
 }
 
 /** The account that was chosen, among those that can be; undefined for anything else. */

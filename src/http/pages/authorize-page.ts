@@ -7,9 +7,9 @@ import {
   decisionButtons,
   environmentWarning,
   nameOf,
-  plainName,
   publisherLine,
   scopeList,
+  titleOf,
   whoIsSignedIn,
 } from "./app-parts.ts";
 import { csrfField, hidden } from "./form.ts";
@@ -31,7 +31,7 @@ export interface ConsentPageParts {
 export function consentPage({ request, query, ticket, signedIn, memberships, fault }: ConsentPageParts): Page {
   const { app, redirectUri, scopes } = request;
   return {
-    title: `Allow ${plainName(app.name) || app.id}?`,
+    title: `Allow ${titleOf(app)}?`,
     signedIn,
     status: fault === undefined ? 200 : 400,
     formTargets: formTargets(redirectUri),
@@ -63,7 +63,7 @@ export function noAccountPage({ request, query, ticket, signedIn }: Omit<Consent
 ${hiddenFields(signedIn, query, ticket)}
 <div class="actions"><button name="decision" value="deny">Back to the app</button></div>
 </form>
-<p class="quiet">You are signed in as <bdi>${signedIn.person.email}</bdi>.</p>`,
+<p class="after quiet">You are signed in as <bdi>${signedIn.person.email}</bdi>.</p>`,
   };
 }
 

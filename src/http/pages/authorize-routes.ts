@@ -121,7 +121,7 @@ function subjectOf({ app, redirectUri, scopes }: ValidRequest, query: string, si
 
 async function readClient(query: string, { apps }: AuthorizeDeps): Promise<ClientRequest> {
   if (query.length > longestQuery) {
-    throw refused(`Its query has more than ${longestQuery} characters.`, "oauth_query_too_long");
+    throw refused(`its query has more than ${longestQuery} characters.`, "oauth_query_too_long");
   }
   const client = await clientRequest(new Parameters(query), apps);
   if ("reason" in client) throw refused(client.message, `oauth_${client.reason}`);
@@ -129,7 +129,11 @@ async function readClient(query: string, { apps }: AuthorizeDeps): Promise<Clien
 }
 
 function refused(message: string, detail: string): GatewayError {
-  return new GatewayError("invalid_request", `The app that sent you here has to be corrected. ${message}`, { detail });
+  return new GatewayError(
+    "invalid_request",
+    `The app that sent you here has made a mistake, which its developer has to put right: ${message}`,
+    { detail },
+  );
 }
 
 /** As it was sent: the app's own parameters are not ours to rewrite. */

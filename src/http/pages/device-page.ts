@@ -8,9 +8,9 @@ import {
   decisionButtons,
   environmentWarning,
   nameOf,
-  plainName,
   publisherLine,
   scopeList,
+  titleOf,
   whoIsSignedIn,
 } from "./app-parts.ts";
 import { csrfField, type FormFault, faultNotice, field, hidden } from "./form.ts";
@@ -61,7 +61,7 @@ export interface ConfirmationParts {
 
 export function confirmationPage({ app, code, ticket, signedIn, memberships, fault }: ConfirmationParts): Page {
   return {
-    title: `Connect ${plainName(app.name) || app.id}?`,
+    title: `Connect ${titleOf(app)}?`,
     signedIn,
     status: fault === undefined ? 200 : 400,
     body: html`<h1>Connect ${nameOf(app)}?</h1>

@@ -156,7 +156,7 @@ describe("the decision", () => {
     const { browser } = await newcomer();
     const page = await enter(browser, code);
     const text = await page.clone().text();
-    expect(text).toContain("This is the headrace command line tool, a part of this server.");
+    expect(text).toContain("<h1>Connect <bdi>the headrace command line tool</bdi>?</h1>\n<p>It comes with this server");
     expect(text).toContain("Create, change and revoke API keys");
     expect(text).not.toContain("under development");
     expect((await browser.submit(page, { decision: "allow" })).headers.get("location")).toBe("/device/approved");

@@ -29,7 +29,7 @@ export interface Fault {
 
 export type Check = (request: ClientRequest) => Fault | undefined;
 
-/** What keeps anything from being sent to the app: shown to the person, for the developer of the app. */
+/** What keeps anything from being sent to the app: shown to the person, for its developer, behind a colon. */
 export interface PageFault {
   message: string;
   /** For the log. */

@@ -9,9 +9,11 @@ export async function knownClient(
   parameters: Parameters,
   apps: Pick<AppStore, "findApp">,
 ): Promise<PublishedApp | PageFault> {
-  if (parameters.isRepeated("client_id")) return { message: "client_id: send it once.", reason: "client_id_repeated" };
+  if (parameters.isRepeated("client_id")) return { message: "client_id was sent twice.", reason: "client_id_repeated" };
   const id = parameters.get("client_id");
-  if (id === undefined) return { message: "client_id: send the id of the app, app_….", reason: "client_id_missing" };
+  if (id === undefined) return { message: "client_id is missing.", reason: "client_id_missing" };
   const app = id.length > longestId ? undefined : await apps.findApp(id);
-  return app ?? { message: "client_id: there is no such app, or it was deleted.", reason: "client_unknown" };
+  return (
+    app ?? { message: "client_id is not that of an app here; it may have been deleted.", reason: "client_unknown" }
+  );
 }

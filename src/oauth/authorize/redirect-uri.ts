@@ -15,7 +15,7 @@ export function registeredRedirectUri(
   { redirectUris }: Pick<App, "redirectUris">,
 ): string | PageFault {
   if (parameters.isRepeated("redirect_uri")) {
-    return { message: "redirect_uri: send it once.", reason: "redirect_uri_repeated" };
+    return { message: "redirect_uri was sent twice.", reason: "redirect_uri_repeated" };
   }
   const registeredUris = redirectUris.filter((uri) => !isExposed(uri));
   const sent = parameters.get("redirect_uri");
@@ -23,13 +23,13 @@ export function registeredRedirectUri(
     const [only] = registeredUris;
     if (only !== undefined && redirectUris.length === 1) return only;
     return {
-      message: "redirect_uri: may be left out only where the app has exactly one; send one of those that it has.",
+      message: "redirect_uri is missing, which is for apps that have exactly one.",
       reason: "redirect_uri_missing",
     };
   }
   if (registeredUris.some((registered) => isSame(sent, registered))) return sent;
   return {
-    message: "redirect_uri: is none of those that the app was registered with. It has to be the same to the letter.",
+    message: "redirect_uri is none of those that the app was registered with, to the letter.",
     reason: "redirect_uri_unregistered",
   };
 }
