@@ -1,9 +1,9 @@
 // The authorization endpoint and the device page on real stores and real sockets, for browsers that behave or do not.
 import { createHash } from "node:crypto";
-import { BlockList } from "node:net";
 import type { App, PublishedApp } from "../../src/domain/app.ts";
 import type { AuthorizationCode, DeviceCode } from "../../src/domain/oauth.ts";
 import type { Person, Role } from "../../src/domain/person.ts";
+import { trustedProxies } from "../../src/http/client-address.ts";
 import { authorizeRoutes } from "../../src/http/pages/authorize-routes.ts";
 import { deviceRoutes } from "../../src/http/pages/device-routes.ts";
 import { startHttpServer } from "../../src/http/server.ts";
@@ -20,7 +20,7 @@ export const challenge = createHash("sha256").update("v".repeat(43)).digest("bas
 
 export type AuthorizeServer = Awaited<ReturnType<typeof startAuthorizeServer>>;
 
-/** Forms come from `ownOrigin`; pages of any other origin would be allowed by CORS wherever that is for APIs. */
+/** `X-Forwarded-For` is believed. Forms come from `ownOrigin`; pages of any other origin would be allowed by CORS wherever that is for APIs. */
 export async function startAuthorizeServer() {
   const people = await openTestPeople();
   const { db, clock, accountId } = people;
@@ -38,7 +38,7 @@ export async function startAuthorizeServer() {
     routes: [...authorizeRoutes(deps), ...deviceRoutes({ ...deps, environment: "dev" })],
     authenticator: {} as Authenticator,
     sessions: noSessions,
-    trustedProxies: new BlockList(),
+    trustedProxies: trustedProxies(["127.0.0.1"]),
     corsOrigins: () => ["*"],
     log: { info: write, warn: write, error: write },
     clock,

@@ -85,7 +85,7 @@ describe("the code", () => {
       const text = await page.text();
       expect(page.status).toBe(400);
       expect(text).toContain('aria-invalid="true"');
-      expect(text).toContain("is not a code that is waiting.");
+      expect(text).toContain("not a code that is waiting.");
     },
   );
 
@@ -127,6 +127,17 @@ describe("wrong codes are bounded", () => {
     server.clock.advance(60_000);
     expect((await enter(browser, right)).status).toBe(200);
   });
+});
+
+test("a session that comes from everywhere has no more wrong codes than one", async () => {
+  const { browser } = await newcomer();
+  const fields = { csrf: browser.session?.csrfToken ?? "", user_code: "ZZZZ-ZZZZ" };
+  const tries = Array.from({ length: 12 }, (_, i) =>
+    browser.post("/device", fields, { "x-forwarded-for": `192.0.2.${i}` }),
+  );
+  const statuses = (await Promise.all(tries)).map(({ status }) => status);
+  expect(statuses.filter((status) => status === 400)).toHaveLength(10);
+  expect(statuses.filter((status) => status === 429)).toHaveLength(2);
 });
 
 describe("the decision", () => {
