@@ -1,4 +1,5 @@
 // Forms: fields with their labels, hints and errors, and how a refusal of what was entered is shown beside its field.
+import { longestPassword, shortestPassword } from "../../accounts/passwords.ts";
 import { type ErrorCode, GatewayError } from "../../domain/errors.ts";
 import type { SignedIn } from "../../domain/session.ts";
 import { errorTable } from "../errors.ts";
@@ -30,16 +31,21 @@ export interface Field {
   idPrefix?: string;
 }
 
-const shownInForms: ReadonlySet<ErrorCode> = new Set(["invalid_request", "permission_denied", "rate_limit_exceeded"]);
+const shownInForms: ReadonlySet<ErrorCode> = new Set([
+  "invalid_request",
+  "permission_denied",
+  "rate_limit_exceeded",
+  "service_unavailable",
+]);
 
-/** What the person can put right in the form; throws anything else again. A message begins with its field: `email: …`. */
+/** What the person can put right in the form; throws anything else again. A message begins with its field: `email: must be …`. */
 export function faultOf(error: unknown, fields: readonly string[]): FormFault {
   if (!(error instanceof GatewayError) || !shownInForms.has(error.code)) throw error;
   const { retryAfterSeconds } = error;
   const status = errorTable[error.code].status;
   const field = fields.find((name) => error.message.startsWith(`${name}: `));
-  const text = field === undefined ? error.message : error.message.slice(field.length + 2);
-  return { field, message: text.charAt(0).toUpperCase() + text.slice(1), status, retryAfterSeconds };
+  const message = field === undefined ? error.message : `This ${error.message.slice(field.length + 2)}`;
+  return { field, message, status, retryAfterSeconds };
 }
 
 /** The headers of an answer that shows a fault. */
@@ -76,9 +82,7 @@ ${fault && html`<span class="error" id="${id}-error">${fault.message}</span>`}
 </div>`;
 }
 
-export const longestName = 100;
-export const shortestPassword = 12;
-export const longestPassword = 256;
+const longestName = 100;
 
 export function nameField(value: string | undefined, fault: FormFault | undefined, idPrefix = ""): Html {
   return field({

@@ -1,0 +1,139 @@
+// An invitation into an account: for somebody new, for somebody who signs in here already, and for the wrong person.
+import type { OneTimeLinks } from "../../accounts/links.ts";
+import type { AccountStore } from "../../domain/account.ts";
+import { normalizedEmail, type OneTimeLink, type PersonStore } from "../../domain/person.ts";
+import type { SignedIn } from "../../domain/session.ts";
+import { browserOrigin } from "../browser.ts";
+import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
+import { deadLinkPage } from "./dead-link-page.ts";
+import { csrfField, type FormFault, faultHeaders, faultNotice, faultOf, nameField, newPasswordField } from "./form.ts";
+import { type Html, html } from "./html.ts";
+import { signInPath } from "./local-path.ts";
+import { type PageDeps, pageAnswer, readForm, redirectTo, signedInAt } from "./page.ts";
+import { signOutForm } from "./sign-in-pages.ts";
+import { roleWords } from "./words.ts";
+
+export interface InvitationPageDeps extends PageDeps {
+  links: Pick<OneTimeLinks, "find" | "acceptInvitation">;
+  people: Pick<PersonStore, "findByEmail">;
+  accounts: Pick<AccountStore, "findAccount">;
+  /** As for the sign-in page. */
+  formReferrerPolicy(): "same-origin" | undefined;
+}
+
+const path = "/invitations/:token";
+
+/** What the holder of the link may do about it. */
+type Guest = { is: "new" } | { is: "known" } | { is: "invited" | "somebody else"; signedIn: SignedIn };
+
+interface InvitationView {
+  token: string;
+  invitation: OneTimeLink;
+  guest: Guest;
+  name?: string;
+  fault?: FormFault;
+}
+
+export function invitationRoutes(deps: InvitationPageDeps): PageRoute[] {
+  return [
+    {
+      method: "GET",
+      path,
+      access: "page",
+      async handle(exchange) {
+        const view = await invitationAt(exchange, deps, await signedInAt(exchange, deps));
+        return view ? invitationPage(deps, view) : deadLink();
+      },
+    },
+    { method: "POST", path, access: "page", handle: (exchange) => accept(exchange, deps) },
+  ];
+}
+
+async function accept(exchange: Exchange, deps: InvitationPageDeps): Promise<PlainAnswer> {
+  const signedIn = await signedInAt(exchange, deps);
+  const fields = await readForm(exchange, deps, signedIn);
+  const view = await invitationAt(exchange, deps, signedIn);
+  if (!view) return deadLink();
+  const { token, guest } = view;
+  if (guest.is === "known" || guest.is === "somebody else") return invitationPage(deps, view);
+  const name = fields.get("name") ?? "";
+  const who =
+    "signedIn" in guest ? { person: guest.signedIn.person } : { name, password: fields.get("password") ?? "" };
+  try {
+    const accepted = await deps.links.acceptInvitation(token, who, browserOrigin(exchange));
+    if (accepted.cookie !== undefined) exchange.answerHeaders["set-cookie"] = accepted.cookie;
+  } catch (error) {
+    const fault = faultOf(error, ["name", "password"]);
+    Object.assign(exchange.answerHeaders, faultHeaders(fault));
+    return invitationPage(deps, { ...view, name, fault });
+  }
+  return redirectTo("/settings?done=joined");
+}
+
+async function invitationAt(
+  { params }: Exchange,
+  { links, people }: InvitationPageDeps,
+  signedIn: SignedIn | undefined,
+): Promise<InvitationView | undefined> {
+  const token = params["token"] ?? "";
+  const invitation = await links.find(token, "invitation");
+  if (!invitation) return undefined;
+  const email = normalizedEmail(invitation.email ?? "");
+  if (signedIn) {
+    return {
+      token,
+      invitation,
+      guest: { is: signedIn.person.email === email ? "invited" : "somebody else", signedIn },
+    };
+  }
+  return { token, invitation, guest: { is: (await people.findByEmail(email)) ? "known" : "new" } };
+}
+
+async function invitationPage(deps: InvitationPageDeps, view: InvitationView): Promise<PlainAnswer> {
+  const { invitation, guest, fault } = view;
+  const account = await deps.accounts.findAccount(invitation.accountId ?? "");
+  const accountName = account?.name ?? "An account";
+  const body = html`<h1>Join ${accountName}</h1>
+<p>You are invited to this account on Headrace.</p>
+<dl class="facts">
+<dt>Account</dt><dd>${accountName}</dd>
+<dt>Your role</dt><dd>${roleWords[invitation.role ?? "member"]}</dd>
+<dt>For</dt><dd>${invitation.email}</dd>
+</dl>
+${faultNotice(fault)}
+${answerTo(view)}`;
+  return pageAnswer({
+    title: `Join ${accountName}`,
+    status: fault?.status ?? 200,
+    body,
+    signedIn: "signedIn" in guest ? guest.signedIn : undefined,
+    referrerPolicy: deps.formReferrerPolicy(),
+  });
+}
+
+function answerTo({ token, invitation, guest, name, fault }: InvitationView): Html {
+  const here = `/invitations/${encodeURIComponent(token)}`;
+  switch (guest.is) {
+    case "new":
+      return html`<form method="post" action="${here}" class="fields">
+<input type="hidden" autocomplete="username" name="email" value="${invitation.email}">
+${nameField(name, fault)}
+${newPasswordField(fault)}
+<button>Join</button>
+</form>`;
+    case "known":
+      return html`<p>You sign in here already with this address. Sign in, and you come back to this page.</p>
+<p><a class="button" href="${signInPath(here)}">Sign in to join</a></p>`;
+    case "invited":
+      return html`<form method="post" action="${here}">${csrfField(guest.signedIn)}<button class="full">Join</button></form>`;
+    case "somebody else":
+      return html`<div class="notice"><p>You are signed in as <strong>${guest.signedIn.person.email}</strong>, and this invitation is for another address. Sign out to accept it.</p></div>
+${signOutForm(guest.signedIn, here)}`;
+  }
+}
+
+function deadLink(): PlainAnswer {
+  return deadLinkPage(
+    html`Ask whoever invited you for a new one. If you joined already, <a href="/sign-in">sign in</a>.`,
+  );
+}

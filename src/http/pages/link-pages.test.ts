@@ -1,0 +1,194 @@
+// Set-up, invitations and new passwords: the pages behind one-time links.
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { testEvent } from "../../../tests/support/credentials.ts";
+import { openTestPages, type TestPages } from "../../../tests/support/page-visits.ts";
+import { linkDigest, newLinkToken } from "../../accounts/link-token.ts";
+import type { OneTimeLink } from "../../domain/person.ts";
+
+const password = "a horse that counts";
+let pages: TestPages;
+
+beforeAll(async () => {
+  pages = await openTestPages();
+});
+
+afterAll(() => pages.close());
+
+// Each test has its own addresses, and none waits for another's attempts.
+beforeEach(() => pages.clock.advance(3_600_000));
+
+async function link(about: Partial<OneTimeLink> & Pick<OneTimeLink, "purpose">): Promise<string> {
+  const token = newLinkToken();
+  const now = pages.clock.nowSeconds();
+  await pages.people.insertLink(
+    {
+      id: `lnk_${Bun.randomUUIDv7()}`,
+      digest: linkDigest(token) ?? "",
+      ...{ email: null, personId: null, accountId: null, role: null, usedAt: null, createdBy: null },
+      createdAt: now,
+      expiresAt: now + 3_600,
+      ...about,
+    },
+    testEvent(now),
+  );
+  return token;
+}
+
+function invitation(email: string): Promise<string> {
+  return link({ purpose: "invitation", email, accountId: pages.accountId, role: "admin" });
+}
+
+describe("the set-up link", () => {
+  test("makes an operator, who is signed in then; and works once", async () => {
+    const path = `/setup/${await link({ purpose: "setup" })}`;
+    const visitor = pages.visitor();
+    expect((await visitor.get(path)).status).toBe(200);
+    const done = await visitor.submit(path, { email: "root@example.com", name: "Root", password });
+    expect([done.status, done.location]).toEqual([303, "/settings?done=setup"]);
+    expect((await visitor.get(done.location)).text).toContain("root@example.com");
+    expect((await pages.people.findByEmail("root@example.com"))?.isOperator).toBe(true);
+    const again = await pages.visitor().post(path, { email: "eve@example.com", name: "Eve", password });
+    expect(again.status).toBe(404);
+    expect(await pages.people.findByEmail("eve@example.com")).toBeUndefined();
+  });
+
+  test.each([
+    ["email", { email: "root", name: "Root", password }],
+    ["name", { email: "r@example.com", name: "  ", password }],
+    ["password", { email: "r@example.com", name: "Root", password: "too short" }],
+  ])("tells what is wrong with the %s beside it, keeps the rest, and stays good", async (field, entered) => {
+    const path = `/setup/${await link({ purpose: "setup" })}`;
+    const visitor = pages.visitor();
+    await visitor.get(path);
+    const { status, text } = await visitor.submit(path, entered);
+    expect(status).toBe(400);
+    expect(new RegExp(`<input id="${field}"[^>]*>`).exec(text)?.[0]).toContain('aria-invalid="true"');
+    expect(text.match(/aria-invalid/g)).toHaveLength(1);
+    expect(text.match(/autofocus/g)).toHaveLength(1);
+    expect(text).toContain(`value="${entered.email}"`);
+    expect(text).not.toContain(entered.password);
+    expect(text).toContain("<title>Error: ");
+    expect((await visitor.get(path)).status).toBe(200);
+  });
+});
+
+describe("an invitation", () => {
+  test("shows the account and the role, and lets somebody new in", async () => {
+    const path = `/invitations/${await invitation("new@example.com")}`;
+    const visitor = pages.visitor();
+    const { text } = await visitor.get(path);
+    const account = await pages.accounts.findAccount(pages.accountId);
+    expect(text).toContain(`Join ${account?.name}`);
+    expect(text).toContain("Admin");
+    const done = await visitor.submit(path, { name: "New", password });
+    expect(done.location).toBe("/settings?done=joined");
+    expect((await visitor.get("/settings")).text).toContain("new@example.com");
+    expect((await visitor.get(path)).status).toBe(404);
+  });
+
+  test("asks somebody who is known to sign in first, and brings them back to one button", async () => {
+    const person = await pages.addPerson({ email: "known@example.com", password });
+    const path = `/invitations/${await invitation("known@example.com")}`;
+    const visitor = pages.visitor();
+    const { text } = await visitor.get(path);
+    const signIn = /href="(\/sign-in\?next=[^"]+)"/.exec(text)?.[1] ?? "";
+    expect(text).not.toContain('type="password"');
+    // Nor does a form that nobody was shown take over the address.
+    expect((await visitor.post(path, { name: "Eve", password: "the password of another" })).status).toBe(200);
+    expect(await pages.people.membershipsOf(person.id)).toBeEmpty();
+
+    await visitor.get(signIn);
+    const back = await visitor.submit("/sign-in", { email: "known@example.com", password });
+    expect(back.location).toBe(path);
+    await visitor.get(back.location);
+    expect((await visitor.submit(path)).location).toBe("/settings?done=joined");
+    expect(await pages.people.membershipsOf(person.id)).toMatchObject([{ role: "admin" }]);
+  });
+
+  test("is not taken by a click that another site makes for somebody", async () => {
+    const person = await pages.addPerson({ email: "target@example.com" });
+    const { cookie } = await pages.startSession(person);
+    const path = `/invitations/${await invitation("target@example.com")}`;
+    const visitor = pages.visitor(cookie);
+    expect((await visitor.post(path, {}, { origin: "https://evil.example" })).status).toBe(403);
+    expect((await visitor.post(path, {})).status).toBe(403);
+    expect(await pages.people.membershipsOf(person.id)).toBeEmpty();
+  });
+
+  test("says to somebody else whom it is for, and lets them sign out", async () => {
+    const other = await pages.addPerson({ email: "other@example.com" });
+    const { cookie } = await pages.startSession(other);
+    const path = `/invitations/${await invitation("third@example.com")}`;
+    const visitor = pages.visitor(cookie);
+    const { text } = await visitor.get(path);
+    expect(text).toContain("other@example.com");
+    expect(text).toContain("third@example.com");
+    expect(text).not.toContain(`action="${path}"`);
+    const csrf = /name="csrf" value="([^"]+)"/.exec(text)?.[1] ?? "";
+    await visitor.post(path, { csrf, name: "Third", password });
+    expect(await pages.people.membershipsOf(other.id)).toBeEmpty();
+    // The second of the forms: the first is the menu's.
+    expect((await visitor.submit("/sign-out", {}, 1)).location).toBe(path);
+    expect((await visitor.get(path)).text).toContain('type="password"');
+  });
+});
+
+describe("a new password", () => {
+  test("is asked for with the same answer for everybody, and set with the link of the mail", async () => {
+    const person = await pages.addPerson({ email: "lost@example.com", password });
+    const elsewhere = pages.visitor((await pages.startSession(person)).cookie);
+    const visitor = pages.visitor();
+    const answerTo = async (email: string) => {
+      await visitor.get("/reset");
+      const { status, text } = await visitor.submit("/reset", { email });
+      return { status, text: text.replaceAll(email, "EMAIL") };
+    };
+    expect(await answerTo("lost@example.com")).toEqual(await answerTo("nobody@example.com"));
+    await pages.deps.links.settled();
+    const path = /https:\/\/headrace\.example(\/reset\/\S+)/.exec(pages.mails.at(-1)?.text ?? "")?.[1] ?? "";
+    await visitor.get(path);
+    const refused = await visitor.submit(path, { password: "short" });
+    expect(refused.status).toBe(400);
+    expect(refused.text).toContain('aria-describedby="password-hint password-error"');
+    const done = await visitor.submit(path, { password: "another horse that counts" });
+    expect(done.location).toBe("/settings?done=password");
+    expect((await visitor.get("/settings")).status).toBe(200);
+    expect((await elsewhere.get("/settings")).status).toBe(303);
+    expect((await pages.visitor().get(path)).status).toBe(404);
+  });
+
+  test("is not promised by mail where there is none", async () => {
+    const visitor = pages.visitor("", { links: pages.linksWithoutMail });
+    expect((await visitor.get("/reset")).text).toContain("sends no mail");
+    const { text } = await visitor.submit("/reset", { email: "lost@example.com" });
+    expect(text).not.toContain("Look into your mail");
+  });
+
+  test("asked for too often gives the page with 429", async () => {
+    const visitor = pages.visitor();
+    let visit = await visitor.get("/reset");
+    for (let i = 0; i < 30 && visit.status !== 429; i++)
+      visit = await visitor.submit("/reset", { email: "a@b.example" }).then(async (asked) => {
+        if (asked.status === 200) await visitor.get("/reset");
+        return asked;
+      });
+    expect(visit.status).toBe(429);
+    expect(visit.text).toContain('action="/reset"');
+    expect(visit.headers["retry-after"]).toBeDefined();
+  });
+});
+
+test.each(["/setup/", "/invitations/", "/reset/"])(
+  "%s says of every link that does not work the same",
+  async (start) => {
+    const used = await link({ purpose: "setup" });
+    const expired = await link({ purpose: "password_reset", personId: "usr_1", expiresAt: pages.clock.nowSeconds() });
+    const visits = ["x", "%00", "a".repeat(3_000), start === "/setup/" ? expired : used, expired].map(async (token) => {
+      const shown = await pages.visitor().get(start + token);
+      const posted = await pages.visitor().post(start + token, { email: "a@b.example", name: "A", password });
+      return [shown.status, posted.status, shown.text, posted.text];
+    });
+    const answers = await Promise.all(visits);
+    for (const answer of answers) expect(answer).toEqual([404, 404, answers[0]?.[2], answers[0]?.[2]] as string[]);
+  },
+);

@@ -1,0 +1,33 @@
+import { describe, expect, test } from "bun:test";
+import { localPath, nextOf, signInPath } from "./local-path.ts";
+
+test("a path of this server is kept as it is, with its query", () => {
+  for (const path of ["/", "/settings", "/oauth/authorize?client_id=a&redirect_uri=https%3A%2F%2Fapp.example%2Fcb"]) {
+    expect(localPath(path)).toBe(path);
+  }
+});
+
+describe("what could lead elsewhere is no path of this server", () => {
+  test.each([
+    ["another site's address", "https://evil.example/"],
+    ["an address without a scheme", "//evil.example/"],
+    ["a backslash, which browsers take for a slash", "/\\evil.example/"],
+    ["a backslash further on", "/settings\\..\\evil"],
+    ["a tab, which browsers drop", "/\t/evil.example/"],
+    ["a line break", "/settings\r\nset-cookie: a=b"],
+    ["a blank", "/ /evil.example"],
+    ["a script", "javascript:alert(1)"],
+    ["a path without its slash", "settings"],
+    ["nothing", ""],
+    ["more than any page here has", `/${"a".repeat(5_000)}`],
+  ])("%s", (_what, path) => {
+    expect(localPath(path)).toBeUndefined();
+    expect(nextOf(signInPath(path))).toBeUndefined();
+  });
+});
+
+test("where to go on arrives whole through the sign-in page's address", () => {
+  const next = "/oauth/authorize?state=a%26b&scope=chat:write+models:read";
+  expect(nextOf(signInPath(next))).toBe(next);
+  expect(nextOf("/sign-in")).toBeUndefined();
+});

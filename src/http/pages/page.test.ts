@@ -1,0 +1,151 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { exchangeFor, incoming } from "../../../tests/support/exchange.ts";
+import { openTestPeople, type StartedSession, type TestPeople } from "../../../tests/support/people.ts";
+import { type BodyFault, RequestBodyError } from "../../http1/message.ts";
+import { html } from "./html.ts";
+import { type PageDeps, pageAnswer, readForm, redirectTo, signedInAt } from "./page.ts";
+
+const own = "https://headrace.example";
+let test_: TestPeople;
+let session: StartedSession;
+let deps: PageDeps;
+
+beforeAll(async () => {
+  test_ = await openTestPeople();
+  session = await test_.startSession(await test_.addPerson({ email: "ada@example.com" }));
+  deps = { sessions: test_.sessions, isOwnOrigin: (origin) => origin === own };
+});
+
+afterAll(() => test_.close());
+
+interface Posted {
+  origin?: string;
+  site?: string;
+  type?: string;
+  body?: string;
+  cookie?: string;
+}
+
+function posted({ origin, site, type = "application/x-www-form-urlencoded", body = "", cookie }: Posted) {
+  const headers = {
+    "content-type": type,
+    ...(origin === undefined ? {} : { origin }),
+    ...(site === undefined ? {} : { "sec-fetch-site": site }),
+    ...(cookie === undefined ? {} : { cookie }),
+  };
+  return exchangeFor(incoming({ method: "POST", target: "/form", headers, body }));
+}
+
+async function codeOf(promise: Promise<unknown>): Promise<string> {
+  const error = await promise.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  const { code, detail } = error as { code: string; detail?: string };
+  return detail === undefined ? code : `${code} ${detail}`;
+}
+
+describe("a form of nobody who is signed in", () => {
+  test.each([
+    ["our own origin", { origin: own }],
+    ["our own origin, as the browser says as well", { origin: own, site: "same-origin" }],
+    ["a page without a referrer, of which the browser says that it is ours", { origin: "null", site: "same-origin" }],
+  ])("is read from %s", async (_what, from) => {
+    const fields = await readForm(posted({ ...from, body: "email=a%40b.example&name=A+B" }), deps, undefined);
+    expect([...fields]).toEqual([
+      ["email", "a@b.example"],
+      ["name", "A B"],
+    ]);
+  });
+
+  test.each([
+    ["another site", { origin: "https://evil.example" }],
+    ["another site that hides itself", { origin: "null", site: "cross-site" }],
+    ["a neighbour of the same domain", { origin: "null", site: "same-site" }],
+    ["our origin, of which the browser says otherwise", { origin: own, site: "cross-site" }],
+    ["nothing that says where", {}],
+    ["what is no browser", { site: "same-origin" }],
+    ["a page that hides itself by plain http", { origin: "null" }],
+  ])("is refused from %s", async (_what, from) => {
+    expect(await codeOf(readForm(posted(from), deps, undefined))).toStartWith("permission_denied form_origin");
+  });
+});
+
+describe("a form of somebody who is signed in", () => {
+  const from = (): Posted => ({ origin: own, cookie: session.cookie });
+
+  test("is read with the session's token, also where plain http tells no origin", async () => {
+    for (const origin of [own, "null"]) {
+      const exchange = posted({ ...from(), origin, body: `csrf=${session.csrfToken}&name=A` });
+      const fields = await readForm(exchange, deps, await signedInAt(exchange, deps));
+      expect(fields.get("name")).toBe("A");
+    }
+  });
+
+  test.each(["", "csrf=", "csrf=wrong", `csrf=${"A".repeat(43)}`])("is refused with %p for a token", async (body) => {
+    const exchange = posted({ ...from(), body });
+    const signedIn = await signedInAt(exchange, deps);
+    expect(signedIn).toBeDefined();
+    expect(await codeOf(readForm(exchange, deps, signedIn))).toBe("permission_denied form_csrf");
+  });
+
+  test("is refused from another site whatever its token", async () => {
+    const exchange = posted({ ...from(), origin: "https://evil.example", body: `csrf=${session.csrfToken}` });
+    expect(await codeOf(readForm(exchange, deps, await signedInAt(exchange, deps)))).toBe(
+      "permission_denied form_origin",
+    );
+  });
+});
+
+test("a form is refused that is JSON, is too large, does not arrive whole, or has a field twice", async () => {
+  const read = (parts: Posted) => codeOf(readForm(posted({ origin: own, ...parts }), deps, undefined));
+  expect(await read({ type: "application/json", body: "{}" })).toBe("unsupported_media_type");
+  expect(await read({ body: "a=1&a=2" })).toBe("invalid_request");
+  const failing = (fault: BodyFault) => {
+    const exchange = posted({ origin: own });
+    const readBody = () => Promise.reject(new RequestBodyError(fault, fault));
+    return codeOf(readForm({ ...exchange, req: { ...exchange.req, readBody } }, deps, undefined));
+  };
+  expect(await failing("too_large")).toBe("request_too_large");
+  expect(await failing("incomplete")).toBe("invalid_request");
+});
+
+describe("every page", () => {
+  const { headers, body } = pageAnswer({ title: "<Title>", body: html`<h1>${"<b>"}</h1>`, continueTo: '/a"b' });
+
+  test("is kept by nobody, framed by nobody, and runs nothing but our own files", () => {
+    expect(headers).toMatchObject({
+      "cache-control": "no-store",
+      "referrer-policy": "no-referrer",
+      "x-frame-options": "DENY",
+      "x-content-type-options": "nosniff",
+    });
+    const policy = headers["content-security-policy"] ?? "";
+    for (const rule of ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"]) {
+      expect(policy).toContain(rule);
+    }
+    expect(policy).not.toContain("unsafe");
+  });
+
+  test("is escaped throughout, and has a language, a title and one main part", () => {
+    expect(body).toContain('<html lang="en">');
+    expect(body).toContain("<title>&lt;Title&gt; · Headrace</title>");
+    expect(body).toContain('content="0;url=/a&quot;b"');
+    expect(String(body).match(/<main/g)).toHaveLength(1);
+  });
+
+  test("has no script and no style in it", () => {
+    expect(body).not.toMatch(/<style| style=| on\w+="/);
+    expect(body).not.toMatch(/<script(?! type="module" src="\/assets\/)/);
+  });
+});
+
+test("a redirect asks with GET, is kept by nobody and tells nobody where it came from", () => {
+  const { status, headers } = redirectTo("/settings");
+  expect(status).toBe(303);
+  expect(headers).toMatchObject({
+    location: "/settings",
+    "cache-control": "no-store",
+    "referrer-policy": "no-referrer",
+  });
+});

@@ -1,0 +1,105 @@
+// A forgotten password: asking for a link, and setting a new one with it.
+import type { OneTimeLinks } from "../../accounts/links.ts";
+import { browserOrigin } from "../browser.ts";
+import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
+import { deadLinkPage } from "./dead-link-page.ts";
+import { type FormFault, faultHeaders, faultNotice, faultOf, field, newPasswordField } from "./form.ts";
+import { html } from "./html.ts";
+import { type PageDeps, pageAnswer, readForm, redirectTo } from "./page.ts";
+
+export interface ResetPageDeps extends PageDeps {
+  links: Pick<OneTimeLinks, "find" | "requestReset" | "resetPassword" | "isMailing">;
+  /** As for the sign-in page. */
+  formReferrerPolicy(): "same-origin" | undefined;
+}
+
+const linkPath = "/reset/:token";
+const deadLink = () => deadLinkPage(html`<a href="/reset">Ask for a new link</a>.`);
+
+export function resetRoutes(deps: ResetPageDeps): PageRoute[] {
+  return [
+    { method: "GET", path: "/reset", access: "page", handle: () => askPage(deps) },
+    { method: "POST", path: "/reset", access: "page", handle: (exchange) => ask(exchange, deps) },
+    {
+      method: "GET",
+      path: linkPath,
+      access: "page",
+      async handle({ params }) {
+        const token = params["token"] ?? "";
+        return (await deps.links.find(token, "password_reset")) ? newPasswordPage(deps, token) : deadLink();
+      },
+    },
+    { method: "POST", path: linkPath, access: "page", handle: (exchange) => reset(exchange, deps) },
+  ];
+}
+
+async function ask(exchange: Exchange, deps: ResetPageDeps): Promise<PlainAnswer> {
+  const fields = await readForm(exchange, deps, undefined);
+  const email = fields.get("email") ?? "";
+  try {
+    await deps.links.requestReset(email, browserOrigin(exchange));
+  } catch (error) {
+    const fault = faultOf(error, ["email"]);
+    Object.assign(exchange.answerHeaders, faultHeaders(fault));
+    return askPage(deps, { email, fault });
+  }
+  return askedPage(deps, email.trim());
+}
+
+async function reset(exchange: Exchange, deps: ResetPageDeps): Promise<PlainAnswer> {
+  const token = exchange.params["token"] ?? "";
+  const fields = await readForm(exchange, deps, undefined);
+  if (!(await deps.links.find(token, "password_reset"))) return deadLink();
+  try {
+    const { cookie } = await deps.links.resetPassword(token, fields.get("password") ?? "", browserOrigin(exchange));
+    exchange.answerHeaders["set-cookie"] = cookie;
+  } catch (error) {
+    const fault = faultOf(error, ["password"]);
+    Object.assign(exchange.answerHeaders, faultHeaders(fault));
+    return newPasswordPage(deps, token, fault);
+  }
+  return redirectTo("/settings?done=password");
+}
+
+function askPage(deps: ResetPageDeps, { email, fault }: { email?: string; fault?: FormFault } = {}): PlainAnswer {
+  const body = html`<h1>Set a new password</h1>
+<p>${
+    deps.links.isMailing
+      ? "Enter the address that you sign in with, and a link comes by mail."
+      : "This server sends no mail. Enter the address that you sign in with to let whoever runs it know; they can give you a link."
+  }</p>
+${faultNotice(fault)}
+<form method="post" action="/reset" class="fields">
+${field({ name: "email", label: "E-mail address", type: "email", autocomplete: "username", value: email, autofocus: true, fault })}
+<button>${deps.links.isMailing ? "Send me a link" : "Let them know"}</button>
+</form>
+<p class="after"><a href="/sign-in">Back to sign-in</a></p>`;
+  const status = fault?.status ?? 200;
+  return pageAnswer({ title: "Set a new password", status, body, referrerPolicy: deps.formReferrerPolicy() });
+}
+
+/** The same for an address that nobody has: who is known here is not for everybody to find out. */
+function askedPage({ links }: ResetPageDeps, email: string): PlainAnswer {
+  const title = links.isMailing ? "Look into your mail" : "Now ask for your link";
+  const body = html`<h1>${title}</h1>
+${
+  links.isMailing
+    ? html`<p>If somebody signs in here as <strong>${email}</strong>, a link to set a new password is on its way to that address. It works for an hour.</p>
+<p>Nothing came? Whoever runs this server can give you a link as well.</p>`
+    : html`<p>If somebody signs in here as <strong>${email}</strong>, whoever runs this server can see now that a new password is wanted. Ask them for a link to set it with.</p>`
+}
+<p><a href="/sign-in">Back to sign-in</a></p>`;
+  return pageAnswer({ title, body });
+}
+
+function newPasswordPage(deps: ResetPageDeps, token: string, fault?: FormFault): PlainAnswer {
+  const body = html`<h1>Set a new password</h1>
+<p>You are signed out everywhere else once it is set.</p>
+${faultNotice(fault)}
+<form method="post" action="/reset/${encodeURIComponent(token)}" class="fields">
+${newPasswordField(fault, { label: "New password", autofocus: true })}
+<button>Set it and sign in</button>
+</form>`;
+  const status = fault?.status ?? 200;
+  return pageAnswer({ title: "Set a new password", status, body, referrerPolicy: deps.formReferrerPolicy() });
+}

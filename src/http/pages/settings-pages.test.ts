@@ -1,0 +1,251 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { testEvent } from "../../../tests/support/credentials.ts";
+import { openTestPages, type TestPages, type Visitor } from "../../../tests/support/page-visits.ts";
+import { keyRecordFor } from "../../../tests/support/principal.ts";
+import { type Membership, membershipCredentialId, type Person } from "../../domain/person.ts";
+
+const password = "a horse that counts";
+let pages: TestPages;
+let person: Person;
+let membership: Membership;
+let visitor: Visitor;
+let made = 0;
+
+beforeAll(async () => {
+  pages = await openTestPages();
+});
+
+afterAll(() => pages.close());
+
+beforeEach(async () => {
+  person = await pages.addPerson({ email: `person-${++made}@example.com`, name: "Ada", password });
+  membership = await pages.addMember(person, "member");
+  visitor = pages.visitor((await pages.startSession(person)).cookie);
+});
+
+function section(text: string, id: string): string {
+  return new RegExp(`<section aria-labelledby="${id}".*?</section>`, "s").exec(text)?.[0] ?? "";
+}
+
+async function lastEvent() {
+  return (await pages.audit.list({}, { after: undefined, limit: 1 }))[0];
+}
+
+test("nobody who is not signed in sees or changes anything", async () => {
+  const stranger = pages.visitor();
+  expect((await stranger.get("/settings")).location).toBe("/sign-in?next=%2Fsettings");
+  for (const what of ["name", "password", "account", "sessions/end", "sessions/end-others", "apps/remove"]) {
+    expect((await stranger.post(`/settings/${what}`, { name: "Eve" })).location).toBe("/sign-in?next=%2Fsettings");
+  }
+});
+
+test.each(["name", "password", "account", "sessions/end", "sessions/end-others", "apps/remove"])(
+  "a form to settings/%s without the session's token, or from another site, changes nothing",
+  async (what) => {
+    const fields = { name: "Eve", password: "a password of another", current_password: password };
+    expect((await visitor.post(`/settings/${what}`, fields)).status).toBe(403);
+    const { text } = await visitor.get("/settings");
+    const csrf = /name="csrf" value="([^"]+)"/.exec(text)?.[1] ?? "";
+    const foreign = { origin: "https://evil.example" };
+    expect((await visitor.post(`/settings/${what}`, { ...fields, csrf }, foreign)).status).toBe(403);
+    expect((await pages.people.findPerson(person.id))?.name).toBe("Ada");
+    expect(await pages.sessionStore.list(person.id, pages.clock.nowSeconds())).toHaveLength(1);
+  },
+);
+
+describe("one's name", () => {
+  test("is changed, and the page says so", async () => {
+    await visitor.get("/settings");
+    const done = await visitor.submit("/settings/name", { name: 'Ada "<b>"' });
+    const { text } = await visitor.get(done.location);
+    expect(text).toContain("Your name is changed.");
+    expect(text).toContain('value="Ada &quot;&lt;b&gt;&quot;"');
+  });
+
+  test("that is none is told beside its field, in its own form alone", async () => {
+    await visitor.get("/settings");
+    const { status, text } = await visitor.submit("/settings/name", { name: " " });
+    expect(status).toBe(400);
+    expect(text.match(/aria-invalid/g)).toHaveLength(1);
+    expect(section(text, "you")).toContain("aria-invalid");
+  });
+});
+
+describe("one's password", () => {
+  test("is changed with the current one, and signs out everywhere else", async () => {
+    const elsewhere = pages.visitor((await pages.startSession(person)).cookie);
+    await visitor.get("/settings");
+    const next = "another horse that counts";
+    const done = await visitor.submit("/settings/password", { current_password: password, password: next });
+    expect(done.location).toBe("/settings?done=password");
+    expect((await visitor.get("/settings")).status).toBe(200);
+    expect((await elsewhere.get("/settings")).status).toBe(303);
+    const fresh = pages.visitor();
+    expect((await fresh.post("/sign-in", { email: person.email, password: next })).status).toBe(303);
+  });
+
+  test.each([
+    ["current_password", { current_password: "not it at all", password: "another horse that counts" }],
+    ["password", { current_password: password, password: "short" }],
+  ])("with a wrong %s stays, and neither is shown again", async (field, entered) => {
+    await visitor.get("/settings");
+    const { status, text } = await visitor.submit("/settings/password", entered);
+    expect(status).toBe(400);
+    expect(new RegExp(`<input id="${field}"[^>]*>`).exec(text)?.[0]).toContain('aria-invalid="true"');
+    expect(text).not.toContain(entered.password);
+    expect(text).not.toContain(entered.current_password);
+    expect((await pages.visitor().post("/sign-in", { email: person.email, password })).status).toBe(303);
+  });
+
+  test("is set without a current one by somebody who has none", async () => {
+    const without = await pages.addPerson({ email: `sso-${made}@example.com` });
+    const other = pages.visitor((await pages.startSession(without)).cookie);
+    expect(section((await other.get("/settings")).text, "password-title")).not.toContain("current_password");
+    await other.submit("/settings/password", { password });
+    expect(section((await other.get("/settings")).text, "password-title")).toContain("current_password");
+  });
+});
+
+describe("one's accounts", () => {
+  test("are listed with the role, and another one becomes the current", async () => {
+    const { id, name } = await pages.addAccount({ name: "Second & last" });
+    await pages.addMember(person, "owner", id);
+    const { text } = await visitor.get("/settings");
+    expect(section(text, "accounts")).toContain("Second &amp; last");
+    expect(section(text, "accounts")).toContain("Owner");
+    await visitor.submit("/settings/account");
+    const after = section((await visitor.get("/settings")).text, "accounts");
+    expect(after.replaceAll("&amp;", "&")).toContain(`<h3>${name} <span class="tag">Current</span>`);
+  });
+
+  test("cannot be somebody else's, nor a suspended one", async () => {
+    const foreign = await pages.addAccount();
+    const suspended = await pages.addAccount({ status: "suspended" });
+    await pages.addMember(person, "owner", suspended.id);
+    const { text } = await visitor.get("/settings");
+    const csrf = /name="csrf" value="([^"]+)"/.exec(text)?.[1] ?? "";
+    for (const account_id of [foreign.id, suspended.id, ""]) {
+      expect((await visitor.post("/settings/account", { csrf, account_id })).status).toBe(403);
+    }
+  });
+});
+
+describe("one's sessions", () => {
+  test("are listed with this one marked; another is signed out, and the audit log tells", async () => {
+    const other = pages.visitor((await pages.startSession(person)).cookie);
+    pages.clock.advance(7_200_000);
+    const { text } = await visitor.get("/settings");
+    const list = section(text, "sessions");
+    expect(list.match(/<li>/g)).toHaveLength(2);
+    expect(list.match(/This browser/g)).toHaveLength(1);
+    expect(list).toContain("2 hours ago");
+    await visitor.submit(
+      "/settings/sessions/end",
+      {},
+      list.indexOf("This browser") < list.indexOf("2 hours ago") ? 1 : 0,
+    );
+    expect((await other.get("/settings")).status).toBe(303);
+    expect((await visitor.get("/settings")).status).toBe(200);
+    expect(await lastEvent()).toMatchObject({ action: "session.ended", actor: { type: "person", id: person.id } });
+  });
+
+  test("this one, ended in the list, is a sign-out", async () => {
+    await visitor.get("/settings");
+    const done = await visitor.submit("/settings/sessions/end");
+    expect([done.location, visitor.cookie]).toEqual(["/sign-in", ""]);
+  });
+
+  test("of somebody else cannot be ended", async () => {
+    const other = await pages.addPerson({ email: `other-${made}@example.com` });
+    const { session } = await pages.startSession(other);
+    await visitor.get("/settings");
+    await visitor.submit("/settings/sessions/end", { session_id: session.id });
+    expect(await pages.sessionStore.list(other.id, pages.clock.nowSeconds())).toHaveLength(1);
+  });
+
+  test("all but this one end at once", async () => {
+    const others = [await pages.startSession(person), await pages.startSession(person)];
+    await visitor.get("/settings");
+    await visitor.submit("/settings/sessions/end-others");
+    for (const { cookie } of others) expect((await pages.visitor(cookie).get("/settings")).status).toBe(303);
+    const { text } = await visitor.get("/settings");
+    expect(section(text, "sessions")).toContain("Nowhere else.");
+  });
+
+  test("that ended by themselves are not listed", async () => {
+    await pages.startSession(person);
+    pages.clock.advance(8 * 86_400_000);
+    await visitor.get("/settings");
+    pages.clock.advance(8 * 86_400_000);
+    expect(section((await visitor.get("/settings")).text, "sessions").match(/<li>/g)).toHaveLength(1);
+  });
+});
+
+describe("apps that one allowed", () => {
+  async function allow(of: Person, member: Membership, name: string): Promise<string> {
+    const now = pages.clock.nowSeconds();
+    const id = `app_${Bun.randomUUIDv7()}`;
+    const [grant, environment] = [`grt_${Bun.randomUUIDv7()}`, "live"] as const;
+    await pages.appStore.insertApp(
+      {
+        ...{ id, name, accountId: pages.accountId, personId: null, homepageUrl: null, type: "public", environment },
+        ...{ redirectUris: ["https://app.example/cb"], scopes: ["chat:write"], requirePkce: true, secrets: [] },
+        ...{ createdBy: null, createdAt: now },
+      },
+      testEvent(now),
+    );
+    const [digest, codeDigest] = [Bun.randomUUIDv7(), Bun.randomUUIDv7()];
+    const scopes = ["chat:write"] as const;
+    const common = { appId: id, personId: of.id, accountId: member.accountId, environment, scopes };
+    await pages.oauth.insertCode({
+      ...{ ...common, membershipId: member.id, digest: codeDigest, redirectUri: null, codeChallenge: null },
+      ...{ createdAt: now, expiresAt: now + 60, grantId: null },
+    });
+    const issued = await pages.oauth.redeemCode(
+      codeDigest,
+      {
+        grant: keyRecordFor({
+          ...{ ...common, id: grant, digest: grant, kind: "grant", prefix: "", last4: "", createdAt: now },
+          parentId: membershipCredentialId(member.id, environment),
+        }),
+        refreshToken: {
+          ...{ digest, grantId: grant, createdAt: now, expiresAt: now + 86_400, usedAt: null, sealedAnswer: null },
+        },
+      },
+      { issued: testEvent(now), replayed: testEvent(now) },
+    );
+    expect(issued).toBe("issued");
+    return id;
+  }
+
+  test("are listed with what they may do, and lose access when that is confirmed", async () => {
+    await allow(person, membership, "Writing <Desk>");
+    const before = pages.changes.grants;
+    const list = section((await visitor.get("/settings")).text, "apps");
+    expect(list).toContain("Writing &lt;Desk&gt;");
+    expect(list).toContain("Create chat completions");
+    expect(list).toContain("not used yet");
+    expect(list).toMatch(/<details>.*<summary.*<form/s);
+    const done = await visitor.submit("/settings/apps/remove");
+    expect(section((await visitor.get(done.location)).text, "apps")).not.toContain("Desk");
+    expect(pages.changes.grants).toBe(before + 1);
+    expect(await lastEvent()).toMatchObject({ action: "grant.revoked", actor: { type: "person", id: person.id } });
+  });
+
+  test("of somebody else keep their access", async () => {
+    const other = await pages.addPerson({ email: `other-${made}@example.com` });
+    const member = await pages.addMember(other, "member");
+    const app_id = await allow(other, member, "Theirs");
+    const { text } = await visitor.get("/settings");
+    expect(section(text, "apps")).not.toContain("Theirs");
+    const csrf = /name="csrf" value="([^"]+)"/.exec(text)?.[1] ?? "";
+    await visitor.post("/settings/apps/remove", { csrf, app_id, account_id: pages.accountId });
+    expect(await pages.oauth.listAllowedApps(other.id, pages.clock.nowSeconds())).toHaveLength(1);
+  });
+});
+
+test("what ?done= says is one of the known things, and nothing that a link made up", async () => {
+  for (const done of ["<b>", "constructor", "__proto__", "toString"]) {
+    expect((await visitor.get(`/settings?done=${encodeURIComponent(done)}`)).text).not.toContain('class="notice done"');
+  }
+});

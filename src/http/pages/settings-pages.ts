@@ -1,0 +1,178 @@
+// What a person changes of themselves on the settings page; each change is a form of its own.
+import { idleSeconds } from "../../accounts/browser-sessions.ts";
+import type { OwnAccount } from "../../accounts/own-account.ts";
+import type { Clock } from "../../domain/clock.ts";
+import { GatewayError } from "../../domain/errors.ts";
+import type { OAuthStore } from "../../domain/oauth.ts";
+import type { PersonStore } from "../../domain/person.ts";
+import type { SessionStore, SignedIn } from "../../domain/session.ts";
+import { auditEvent, type Origin } from "../../policy/audit.ts";
+import { browserOrigin } from "../browser.ts";
+import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
+import { faultHeaders, faultOf } from "./form.ts";
+import { signInPath } from "./local-path.ts";
+import { type PageDeps, readForm, redirectTo, signedInAt } from "./page.ts";
+import { type SettingsView, settingsPage } from "./settings-view.ts";
+
+export interface SettingsPageDeps extends PageDeps {
+  ownAccount: Pick<OwnAccount, "hasPassword" | "renameSelf" | "changeOwnPassword">;
+  people: Pick<PersonStore, "listPasskeys">;
+  sessionStore: Pick<SessionStore, "list" | "end" | "endAll" | "setAccount">;
+  oauth: Pick<OAuthStore, "listAllowedApps" | "revokeAllowedApp">;
+  clock: Clock;
+  /** Called after a revocation, so that whoever remembers a grant forgets it. */
+  changed(): void;
+}
+
+const path = "/settings";
+
+interface Change {
+  exchange: Exchange;
+  deps: SettingsPageDeps;
+  signedIn: SignedIn;
+  fields: ReadonlyMap<string, string>;
+}
+
+export function settingsRoutes(deps: SettingsPageDeps): PageRoute[] {
+  const change = (what: string, make: (change: Change) => Promise<PlainAnswer>): PageRoute => ({
+    method: "POST",
+    path: `${path}/${what}`,
+    access: "page",
+    async handle(exchange) {
+      const signedIn = await signedInAt(exchange, deps);
+      // The form itself is lost: it belonged to a session that has ended.
+      if (!signedIn) return redirectTo(signInPath(path));
+      return make({ exchange, deps, signedIn, fields: await readForm(exchange, deps, signedIn) });
+    },
+  });
+  return [
+    { method: "GET", path, access: "page", handle: (exchange) => settings(exchange, deps) },
+    change("name", changeName),
+    change("password", changePassword),
+    change("account", switchAccount),
+    change("sessions/end", endSession),
+    change("sessions/end-others", endOtherSessions),
+    change("apps/remove", removeApp),
+  ];
+}
+
+async function settings(exchange: Exchange, deps: SettingsPageDeps): Promise<PlainAnswer> {
+  const signedIn = await signedInAt(exchange, deps);
+  if (!signedIn) return redirectTo(signInPath(path));
+  const query = exchange.req.target.split("?")[1] ?? "";
+  return shown(deps, signedIn, { done: new URLSearchParams(query).get("done") ?? undefined });
+}
+
+async function shown(
+  deps: SettingsPageDeps,
+  signedIn: SignedIn,
+  outcome: Pick<SettingsView, "done" | "refused">,
+): Promise<PlainAnswer> {
+  const { ownAccount, people, sessionStore, oauth, clock } = deps;
+  const { person } = signedIn;
+  const nowSeconds = clock.nowSeconds();
+  const [hasPassword, sessions, passkeys, apps] = await Promise.all([
+    ownAccount.hasPassword(person),
+    sessionStore.list(person.id, nowSeconds),
+    people.listPasskeys(person.id),
+    oauth.listAllowedApps(person.id, nowSeconds),
+  ]);
+  return settingsPage({
+    signedIn,
+    hasPassword,
+    sessions: sessions.filter(({ lastSeenAt }) => lastSeenAt + idleSeconds > nowSeconds),
+    passkeys,
+    apps,
+    nowSeconds,
+    ...outcome,
+  });
+}
+
+async function changeName({ exchange, deps, signedIn, fields }: Change): Promise<PlainAnswer> {
+  const name = fields.get("name") ?? "";
+  try {
+    await deps.ownAccount.renameSelf(signedIn, name, browserOrigin(exchange));
+  } catch (error) {
+    const fault = faultOf(error, ["name"]);
+    return shown(deps, signedIn, { refused: { form: "name", fault, name } });
+  }
+  return done("name");
+}
+
+async function changePassword({ exchange, deps, signedIn, fields }: Change): Promise<PlainAnswer> {
+  const passwords = { current: fields.get("current_password") ?? "", next: fields.get("password") ?? "" };
+  try {
+    await deps.ownAccount.changeOwnPassword(signedIn, passwords, browserOrigin(exchange));
+  } catch (error) {
+    const fault = faultOf(error, ["current_password", "password"]);
+    Object.assign(exchange.answerHeaders, faultHeaders(fault));
+    return shown(deps, signedIn, { refused: { form: "password", fault } });
+  }
+  return done("password");
+}
+
+async function switchAccount({ deps, signedIn, fields }: Change): Promise<PlainAnswer> {
+  const wanted = signedIn.memberships.find(({ accountId }) => accountId === fields.get("account_id"));
+  if (!wanted) throw new GatewayError("permission_denied", "You are no member of this account any more.");
+  if (wanted.accountStatus === "suspended") {
+    throw new GatewayError("permission_denied", `${wanted.accountName} is suspended.`);
+  }
+  await deps.sessionStore.setAccount(signedIn.session.id, wanted.accountId);
+  return done("account");
+}
+
+async function endSession({ exchange, deps, signedIn, fields }: Change): Promise<PlainAnswer> {
+  const { session, person } = signedIn;
+  const id = fields.get("session_id") ?? "";
+  if (id === session.id) {
+    exchange.answerHeaders["set-cookie"] = await deps.sessions.end(signedIn, browserOrigin(exchange));
+    return redirectTo("/sign-in");
+  }
+  const detail = { reason: "ended_by_person" };
+  // One that is not there any more is what was asked for.
+  await deps.sessionStore.end(id, person.id, ended(exchange, deps, signedIn, { targetId: id, detail }));
+  return done("session");
+}
+
+async function endOtherSessions({ exchange, deps, signedIn }: Change): Promise<PlainAnswer> {
+  const { session, person } = signedIn;
+  const detail = { reason: "ended_by_person", all_but: session.id };
+  const event = ended(exchange, deps, signedIn, { targetId: null, detail });
+  await deps.sessionStore.endAll(person.id, session.id, event);
+  return done("sessions");
+}
+
+async function removeApp({ exchange, deps, signedIn, fields }: Change): Promise<PlainAnswer> {
+  const { oauth, clock } = deps;
+  const { person } = signedIn;
+  const [appId, accountId] = [fields.get("app_id"), fields.get("account_id")];
+  const allowed = (await oauth.listAllowedApps(person.id, clock.nowSeconds())).find(
+    (one) => one.appId === appId && one.accountId === accountId,
+  );
+  if (allowed) {
+    const { environment, scopes } = allowed;
+    const about = { accountId: allowed.accountId, targetId: allowed.appId, detail: { environment, scopes } };
+    const event = auditEvent("grant.revoked", { type: "person", id: person.id }, originOf(exchange, deps), about);
+    await oauth.revokeAllowedApp(person.id, allowed.appId, allowed.accountId, event);
+    deps.changed();
+  }
+  return done("app");
+}
+
+function ended(
+  exchange: Exchange,
+  deps: SettingsPageDeps,
+  { person }: SignedIn,
+  about: { targetId: string | null; detail: Record<string, unknown> },
+) {
+  const by = { type: "person", id: person.id } as const;
+  return auditEvent("session.ended", by, originOf(exchange, deps), { accountId: null, ...about });
+}
+
+function originOf({ clientAddress, requestId }: Exchange, { clock }: SettingsPageDeps): Origin {
+  return { nowSeconds: clock.nowSeconds(), clientAddress, requestId };
+}
+
+function done(what: string): PlainAnswer {
+  return redirectTo(`${path}?done=${what}`);
+}

@@ -1,0 +1,77 @@
+// The set-up link: its holder becomes the operator of the installation.
+import type { OneTimeLinks } from "../../accounts/links.ts";
+import { browserOrigin } from "../browser.ts";
+import type { PageRoute, PlainAnswer } from "../route.ts";
+import { deadLinkPage } from "./dead-link-page.ts";
+import { type FormFault, faultHeaders, faultNotice, faultOf, field, nameField, newPasswordField } from "./form.ts";
+import { html } from "./html.ts";
+import { type PageDeps, pageAnswer, readForm, redirectTo } from "./page.ts";
+
+export interface SetupPageDeps extends PageDeps {
+  links: Pick<OneTimeLinks, "find" | "acceptSetup">;
+  /** As for the sign-in page. */
+  formReferrerPolicy(): "same-origin" | undefined;
+}
+
+interface SetupView {
+  token: string;
+  email?: string;
+  name?: string;
+  fault?: FormFault;
+}
+
+const path = "/setup/:token";
+const deadLink = () =>
+  deadLinkPage(
+    html`Run <code>headrace setup-link</code> on the server for a new one, or <a href="/sign-in">sign in</a>.`,
+  );
+
+export function setupRoutes(deps: SetupPageDeps): PageRoute[] {
+  const { links } = deps;
+  return [
+    {
+      method: "GET",
+      path,
+      access: "page",
+      async handle({ params }) {
+        const token = params["token"] ?? "";
+        return (await links.find(token, "setup")) ? setupPage(deps, { token }) : deadLink();
+      },
+    },
+    {
+      method: "POST",
+      path,
+      access: "page",
+      async handle(exchange) {
+        const token = exchange.params["token"] ?? "";
+        const fields = await readForm(exchange, deps, undefined);
+        if (!(await links.find(token, "setup"))) return deadLink();
+        const [email, name] = [fields.get("email") ?? "", fields.get("name") ?? ""];
+        const password = fields.get("password") ?? "";
+        try {
+          const { cookie } = await links.acceptSetup(token, { email, name, password }, browserOrigin(exchange));
+          exchange.answerHeaders["set-cookie"] = cookie;
+        } catch (error) {
+          const fault = faultOf(error, ["email", "name", "password"]);
+          Object.assign(exchange.answerHeaders, faultHeaders(fault));
+          return setupPage(deps, { token, email, name, fault });
+        }
+        return redirectTo("/settings?done=setup");
+      },
+    },
+  ];
+}
+
+function setupPage(deps: SetupPageDeps, { token, email, name, fault }: SetupView): PlainAnswer {
+  const body = html`<h1>Set up Headrace</h1>
+<p>With this you become the operator of this server: you look after its accounts, and invite others.</p>
+${faultNotice(fault)}
+<form method="post" action="/setup/${encodeURIComponent(token)}" class="fields">
+${field({ name: "email", label: "E-mail address", type: "email", autocomplete: "username", value: email, hint: "You sign in with it.", autofocus: true, fault })}
+${nameField(name, fault)}
+${newPasswordField(fault)}
+<button>Create my sign-in</button>
+</form>`;
+  const status = fault?.status ?? 200;
+  return pageAnswer({ title: "Set up", status, body, referrerPolicy: deps.formReferrerPolicy() });
+}

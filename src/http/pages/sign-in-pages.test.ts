@@ -1,0 +1,132 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { openTestPages, type TestPages } from "../../../tests/support/page-visits.ts";
+
+const password = "a horse that counts";
+let pages: TestPages;
+
+beforeAll(async () => {
+  pages = await openTestPages();
+  await pages.addMember(await pages.addPerson({ email: "ada@example.com", name: "Ada", password }), "owner");
+});
+
+afterAll(() => pages.close());
+
+test("somebody signs in, is led on to where they wanted to go, and signs out", async () => {
+  const visitor = pages.visitor();
+  await visitor.get("/sign-in?next=%2Fdevice%3Fuser_code%3DABCD");
+  const done = await visitor.submit("/sign-in", { email: " Ada@Example.com ", password });
+  expect([done.status, done.location]).toEqual([303, "/device?user_code=ABCD"]);
+  expect(done.headers["set-cookie"]).toContain("HttpOnly; SameSite=Lax");
+
+  expect((await visitor.get("/sign-in")).location).toBe("/settings");
+  expect((await visitor.get("/settings")).text).toContain("ada@example.com");
+  const before = visitor.cookie;
+  const out = await visitor.submit("/sign-out");
+  expect([out.location, visitor.cookie]).toEqual(["/sign-in", ""]);
+  visitor.cookie = before;
+  expect((await visitor.get("/settings")).location).toBe("/sign-in?next=%2Fsettings");
+});
+
+test("signing in always gives another session than the one that the browser came with", async () => {
+  const visitor = pages.visitor();
+  const signIn = () => visitor.post("/sign-in", { email: "ada@example.com", password });
+  await signIn();
+  const first = visitor.cookie;
+  await signIn();
+  expect(visitor.cookie).not.toBe(first);
+});
+
+test("a wrong password and an address that nobody has get the same page", async () => {
+  const pageFor = async (email: string) => {
+    const visitor = pages.visitor();
+    await visitor.get("/sign-in?next=%2Fdevice");
+    const { status, text } = await visitor.submit("/sign-in", { email, password: "not the right one" });
+    return { status, text: text.replaceAll(email, "EMAIL"), cookie: visitor.cookie };
+  };
+  const wrong = await pageFor("ada@example.com");
+  expect(wrong).toEqual(await pageFor("nobody@example.com"));
+  expect(wrong).toMatchObject({ status: 400, cookie: "" });
+  expect(wrong.text).toContain('role="alert"');
+});
+
+test("what was entered stays, the password never; where to go on stays as well", async () => {
+  const visitor = pages.visitor();
+  await visitor.get("/sign-in?next=%2Fdevice");
+  const { text } = await visitor.submit("/sign-in", { email: "ada@example.com", password: "not the right one" });
+  expect(text).toContain('value="ada@example.com"');
+  expect(text).toContain('name="next" value="/device"');
+  expect(text).not.toContain("not the right one");
+});
+
+test("an address that is none is told beside its field", async () => {
+  const { status, text } = await pages.visitor().post("/sign-in", { email: '"><b>', password });
+  expect(status).toBe(400);
+  const input = /<input id="email"[^>]*>/.exec(text)?.[0];
+  expect(input).toContain('aria-invalid="true"');
+  expect(input).toContain('aria-describedby="email-error"');
+  expect(text).toContain('id="email-error">This must be');
+  expect(text).not.toContain("<b>");
+});
+
+test("too many failures: the page says so with 429, and when to try again", async () => {
+  await pages.addPerson({ email: "eve@example.com", password });
+  const visitor = pages.visitor();
+  let visit = await visitor.get("/sign-in");
+  for (let i = 0; i < 40 && visit.status !== 429; i++) {
+    visit = await visitor.post("/sign-in", { email: "eve@example.com", password: "wrong wrong wrong" });
+  }
+  expect(visit.status).toBe(429);
+  expect(visit.text).toContain("<h1>Sign in</h1>");
+  expect(Number(visit.headers["retry-after"])).toBeGreaterThan(0);
+});
+
+describe("after the sign-in", () => {
+  test.each(["https://evil.example/", "//evil.example", "/\\evil.example", "/\t/evil.example"])(
+    "%p leads to one's own settings, from the address and from the form",
+    async (next) => {
+      const visitor = pages.visitor();
+      const shown = await visitor.get(`/sign-in?next=${encodeURIComponent(next)}`);
+      expect(shown.text).toContain('name="next" value="/settings"');
+      pages.clock.advance(600_000);
+      const { location } = await visitor.submit("/sign-in", { email: "ada@example.com", password, next });
+      expect(location).toBe("/settings");
+      expect((await visitor.get(`/sign-in?next=${encodeURIComponent(next)}`)).location).toBe("/settings");
+      await visitor.get("/settings");
+      expect((await visitor.submit("/sign-out", { next })).location).toBe("/sign-in");
+    },
+  );
+
+  test("an app's request goes on from a page, so that its redirect is none of the form's", async () => {
+    const visitor = pages.visitor();
+    const next = "/oauth/authorize?client_id=app_1&state=a%26b";
+    await visitor.get(`/sign-in?next=${encodeURIComponent(next)}`);
+    const { status, text } = await visitor.submit("/sign-in", { email: "ada@example.com", password });
+    expect(status).toBe(200);
+    expect(visitor.cookie).not.toBe("");
+    expect(text).toContain(`content="0;url=${next.replace("&", "&amp;")}"`);
+    expect(text).toContain(`<a href="${next.replace("&", "&amp;")}">`);
+  });
+});
+
+test("another site's form neither signs in nor out", async () => {
+  const visitor = pages.visitor();
+  const foreign = { origin: "https://evil.example" };
+  expect((await visitor.post("/sign-in", { email: "ada@example.com", password }, foreign)).status).toBe(403);
+  expect(visitor.cookie).toBe("");
+  await visitor.post("/sign-in", { email: "ada@example.com", password });
+  expect((await visitor.post("/sign-out", {}, foreign)).status).toBe(403);
+  expect((await visitor.post("/sign-out", {})).status).toBe(403);
+  expect((await visitor.get("/settings")).status).toBe(200);
+});
+
+test("the button for single sign-on is there only where there is an identity provider", async () => {
+  expect((await pages.visitor().get("/sign-in")).text).toContain("Example Works");
+  const none = pages.visitor("", { singleSignOnName: () => undefined });
+  expect((await none.get("/sign-in")).text).not.toContain("/sso/start");
+});
+
+test("by plain http the page lets browsers tell the form's origin", async () => {
+  const plain = pages.visitor("", { formReferrerPolicy: () => "same-origin" });
+  expect((await plain.get("/sign-in")).headers["referrer-policy"]).toBe("same-origin");
+  expect((await pages.visitor().get("/sign-in")).headers["referrer-policy"]).toBe("no-referrer");
+});

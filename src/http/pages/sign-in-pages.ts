@@ -1,0 +1,106 @@
+// Signing in, with what leads to it, and signing out.
+import type { SignIn } from "../../accounts/sign-in.ts";
+import type { SignedIn } from "../../domain/session.ts";
+import { browserOrigin } from "../browser.ts";
+import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
+import { csrfField, type FormFault, faultHeaders, faultNotice, faultOf, field, hidden } from "./form.ts";
+import { type Html, html } from "./html.ts";
+import { localPath, nextOf } from "./local-path.ts";
+import { type PageDeps, pageAnswer, readForm, redirectTo, signedInAt } from "./page.ts";
+import { passkeySignIn } from "./passkey-parts.ts";
+import { ssoButton } from "./sso-parts.ts";
+
+export interface SignInPageDeps extends PageDeps {
+  signIn: Pick<SignIn, "password">;
+  /** As the button names the identity provider; undefined where there is none. */
+  singleSignOnName(): string | undefined;
+  /** By plain http browsers tell a form's origin only under another policy than `no-referrer`. */
+  formReferrerPolicy(): "same-origin" | undefined;
+}
+
+/** Where somebody goes who did not come for anything else. */
+const home = "/settings";
+
+export function signInRoutes(deps: SignInPageDeps): PageRoute[] {
+  return [
+    {
+      method: "GET",
+      path: "/sign-in",
+      access: "page",
+      async handle(exchange) {
+        const next = nextOf(exchange.req.target) ?? home;
+        if (await signedInAt(exchange, deps)) return redirectTo(next);
+        return signInPage(deps, { next });
+      },
+    },
+    { method: "POST", path: "/sign-in", access: "page", handle: (exchange) => signIn(exchange, deps) },
+    { method: "POST", path: "/sign-out", access: "page", handle: (exchange) => signOut(exchange, deps) },
+  ];
+}
+
+async function signIn(exchange: Exchange, deps: SignInPageDeps): Promise<PlainAnswer> {
+  // Somebody who is signed in by now, in another window, may sign in all the same: nothing of that session is used.
+  const fields = await readForm(exchange, deps, undefined);
+  const next = localPath(fields.get("next")) ?? home;
+  const email = fields.get("email") ?? "";
+  try {
+    const { cookie } = await deps.signIn.password(email, fields.get("password") ?? "", browserOrigin(exchange));
+    exchange.answerHeaders["set-cookie"] = cookie;
+  } catch (error) {
+    const fault = faultOf(error, ["email", "password"]);
+    Object.assign(exchange.answerHeaders, faultHeaders(fault));
+    return signInPage(deps, { next, email, fault });
+  }
+  return goOn(next);
+}
+
+/**
+ * From `/oauth/authorize` the way may lead on to an app. As a redirect that would be part of this form's answer, which
+ * browsers keep within the page's `form-action`.
+ */
+function goOn(next: string): PlainAnswer {
+  if (!next.startsWith("/oauth/")) return redirectTo(next);
+  const body = html`<h1>You are signed in</h1><p><a href="${next}">Go on</a></p>`;
+  return pageAnswer({ title: "Signed in", body, continueTo: next });
+}
+
+async function signOut(exchange: Exchange, deps: PageDeps): Promise<PlainAnswer> {
+  const signedIn = await signedInAt(exchange, deps);
+  const fields = await readForm(exchange, deps, signedIn);
+  if (signedIn) exchange.answerHeaders["set-cookie"] = await deps.sessions.end(signedIn, browserOrigin(exchange));
+  return redirectTo(localPath(fields.get("next")) ?? "/sign-in");
+}
+
+interface SignInView {
+  next: string;
+  email?: string;
+  fault?: FormFault;
+}
+
+function signInPage(deps: SignInPageDeps, { next, email, fault }: SignInView): PlainAnswer {
+  const sso = deps.singleSignOnName();
+  const body = html`<h1>Sign in</h1>
+${faultNotice(fault)}
+<form method="post" action="/sign-in" class="fields">
+${hidden("next", next)}
+${field({ name: "email", label: "E-mail address", type: "email", autocomplete: "username webauthn", value: email, autofocus: email === undefined, fault })}
+${field({ name: "password", label: "Password", type: "password", autocomplete: "current-password", autofocus: email !== undefined, fault })}
+<button>Sign in</button>
+</form>
+<p class="after"><a href="/reset">Forgot your password?</a></p>
+<p class="or">or</p>
+<div class="ways">${sso !== undefined && ssoButton(sso, next)}${passkeySignIn(next)}</div>`;
+  return pageAnswer({
+    title: "Sign in",
+    status: fault?.status ?? 200,
+    body,
+    scripts: ["passkeys.js"],
+    referrerPolicy: deps.formReferrerPolicy(),
+  });
+}
+
+/** For pages that are about somebody else than who is signed in; leads back to `next`. */
+export function signOutForm(signedIn: SignedIn, next: string): Html {
+  return html`<form method="post" action="/sign-out">${csrfField(signedIn)}${hidden("next", next)}
+<button class="second">Sign out</button></form>`;
+}
