@@ -33,7 +33,7 @@ export const idleSeconds = 14 * 86_400;
 /** And after this whatever happens. */
 const longestSeconds = 90 * 86_400;
 const rotateAfterSeconds = 3_600;
-/** Requests that were on their way with the token before still count; later, somebody else has it. */
+/** What was on its way with the token before arrives by then. */
 const replacedForSeconds = 60;
 const touchAfterSeconds = 60;
 const tokenPattern = /^[\w-]{43}$/;
@@ -58,7 +58,7 @@ export class BrowserSessions {
     const digest = digestOf(token);
     const found = await this.#options.sessions.findByDigest(digest);
     if (!found || !this.#isCurrent(found)) return undefined;
-    if (found.replaced && !(await this.#stillOnItsWay(found, origin))) return undefined;
+    if (found.replaced && !(await this.#stillCounts(found, origin))) return undefined;
     const cookie = found.replaced ? undefined : await this.#renew(found.session, digest, origin);
     return { signedIn: this.#signedIn(found), cookie };
   }
@@ -116,9 +116,13 @@ export class BrowserSessions {
     return session.expiresAt > now && session.lastSeenAt + idleSeconds > now;
   }
 
-  /** A token that was replaced a while ago and still comes was copied: its session ends for whoever has it. */
-  async #stillOnItsWay({ session }: FoundSession, origin: BrowserOrigin): Promise<boolean> {
+  /**
+   * Whether a token that was replaced still counts: for what was on its way, and for as long as its successor was never
+   * used, as the answer with that may have been lost. Later, somebody else has it: the session ends for both.
+   */
+  async #stillCounts({ session }: FoundSession, origin: BrowserOrigin): Promise<boolean> {
     if (this.#options.clock.nowSeconds() < session.rotatedAt + replacedForSeconds) return true;
+    if (session.lastSeenAt <= session.rotatedAt) return true;
     await this.#end(session.id, session.personId, origin, "replaced_token_used");
     return false;
   }
@@ -126,13 +130,16 @@ export class BrowserSessions {
   async #renew(session: Session, digest: string, { clientAddress }: BrowserOrigin): Promise<string | undefined> {
     const { sessions, clock } = this.#options;
     const now = clock.nowSeconds();
-    if (session.lastSeenAt + touchAfterSeconds <= now || session.clientAddress !== clientAddress) {
-      await sessions.touch(session.id, now, clientAddress);
+    if (session.rotatedAt + rotateAfterSeconds <= now) {
+      const token = randomBytes(32).toString("base64url");
+      // Another request may have been faster: its answer brings the browser the new token.
+      return (await sessions.rotate(session.id, digest, digestOf(token), now)) ? this.#cookie(token) : undefined;
     }
-    if (session.rotatedAt + rotateAfterSeconds > now) return undefined;
-    const token = randomBytes(32).toString("base64url");
-    // Another request may have been faster: its answer brings the browser the new token.
-    return (await sessions.rotate(session.id, digest, digestOf(token), now)) ? this.#cookie(token) : undefined;
+    const isFirstUse = session.lastSeenAt <= session.rotatedAt;
+    if (isFirstUse || session.lastSeenAt + touchAfterSeconds <= now || session.clientAddress !== clientAddress) {
+      await sessions.touch(session.id, Math.max(now, session.rotatedAt + 1), clientAddress);
+    }
+    return undefined;
   }
 
   async #end(id: string, personId: string, origin: BrowserOrigin, reason: string): Promise<void> {

@@ -34,7 +34,7 @@ export class OwnAccount {
   }
 
   /** Gives the name as it is kept. Throws `invalid_request`, naming `name`. */
-  async renameSelf({ person }: Pick<SignedIn, "person">, text: string, origin: BrowserOrigin): Promise<string> {
+  async renameSelf({ person }: { person: Person }, text: string, origin: BrowserOrigin): Promise<string> {
     const name = checkPersonName(text);
     if (name === person.name) return name;
     const detail = changedMembers({ name: person.name }, { name });

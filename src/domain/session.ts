@@ -17,7 +17,7 @@ export interface Session {
   /** Unix seconds. */
   createdAt: number;
   lastSeenAt: number;
-  /** When its token was last replaced. */
+  /** When its token was last replaced. Before `lastSeenAt` once the newest token was used. */
   rotatedAt: number;
   /** Whatever is done in it. */
   expiresAt: number;

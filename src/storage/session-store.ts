@@ -79,7 +79,8 @@ export class SqlSessionStore implements SessionStore {
       this.#db.begin(
         "IMMEDIATE",
         (tx) => tx`
-          UPDATE sessions SET digest = ${to}, previous_digest = ${from}, rotated_at = ${nowSeconds}
+          UPDATE sessions
+          SET digest = ${to}, previous_digest = ${from}, rotated_at = ${nowSeconds}, last_seen_at = ${nowSeconds}
           WHERE id = ${id} AND digest = ${from} RETURNING id`,
       ),
     );

@@ -1,0 +1,219 @@
+// Sessions as browsers have them: a cookie that is replaced, ends by time and theft, and proves what comes from our pages.
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { cookieHeader, openTestPeople, type TestPeople, testOrigin } from "../../tests/support/people.ts";
+import type { Person } from "../domain/person.ts";
+import { BrowserSessions, type CurrentSession, idleSeconds } from "./browser-sessions.ts";
+
+let all: TestPeople;
+let ada: Person;
+
+beforeEach(async () => {
+  all = await openTestPeople();
+  ada = await all.addPerson({ email: "ada@example.com" });
+});
+
+afterEach(() => all.close());
+
+const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
+const find = (cookie: string, origin = testOrigin) => all.sessions.find(cookie, origin);
+
+/** What the browser has after the answer. */
+function next(cookie: string, current: CurrentSession | undefined): string {
+  return current?.cookie === undefined ? cookie : cookieHeader(current.cookie);
+}
+
+/** A session whose token was just replaced: both tokens. */
+async function rotated(): Promise<{ old: string; fresh: string; id: string }> {
+  const { cookie, session } = await all.startSession(ada);
+  all.clock.advance(hourMs);
+  const fresh = next(cookie, await find(cookie));
+  expect(fresh).not.toBe(cookie);
+  return { old: cookie, fresh, id: session.id };
+}
+
+const endReasons = async () =>
+  (await all.audit.list({ action: "session.ended" }, { after: undefined, limit: 10 })).map(
+    ({ detail }) => detail["reason"],
+  );
+
+describe("the cookie", () => {
+  const start = (isSecure: boolean) => {
+    const csrfKey = new Uint8Array(32).fill(1);
+    const sessions = new BrowserSessions({
+      sessions: all.sessionStore,
+      csrfKey,
+      isSecure: () => isSecure,
+      clock: all.clock,
+    });
+    return { sessions, started: sessions.start(ada, null, "password", testOrigin) };
+  };
+
+  test("is out of reach of scripts and other sites, and by https bound to this host", async () => {
+    const { cookie } = await start(true).started;
+    expect(cookie).toMatch(
+      /^__Host-headrace_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=7776000; Secure$/,
+    );
+    const plain = await start(false).started;
+    expect(plain.cookie).toMatch(/^headrace_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=7776000$/);
+  });
+
+  test("by https is not taken under the name that another site of the domain could set", async () => {
+    const { sessions, started } = start(true);
+    const header = cookieHeader((await started).cookie);
+    expect(await sessions.find(header, testOrigin)).toBeDefined();
+    expect(sessions.hasCookie(header.replace("__Host-", ""))).toBe(false);
+    expect(await sessions.find(header.replace("__Host-", ""), testOrigin)).toBeUndefined();
+  });
+
+  test("is found among others; twice, of another form or unknown it is nobody's", async () => {
+    const { cookie } = await all.startSession(ada);
+    expect((await find(`a=b; ${cookie};c=d`))?.signedIn.person).toEqual(ada);
+    const name = cookie.split("=")[0];
+    for (const header of [
+      ...["", "a=b", `${cookie}; ${cookie}`, `${cookie}; ${name}=x`, `x${cookie}`],
+      ...[cookie.slice(0, -1), `${cookie}A`, `${name}=${"A".repeat(43)}`, `${name}=`],
+    ]) {
+      expect(await find(header)).toBeUndefined();
+    }
+    expect(await all.sessions.find(null, testOrigin)).toBeUndefined();
+    expect(all.sessions.hasCookie(null)).toBe(false);
+    expect(all.sessions.hasCookie(cookie)).toBe(true);
+  });
+});
+
+test("each sign-in has a token of its own, and tells what the session is", async () => {
+  const membership = await all.addMember(ada, "owner");
+  const [one, two] = [await all.startSession(ada), await all.startSession(ada)];
+  expect(one.cookie).not.toBe(two.cookie);
+  const long = "x".repeat(400);
+  const { session } = await all.sessions.start(ada, null, "sso", { ...testOrigin, userAgent: long });
+  expect(session).toMatchObject({ method: "sso", userAgent: long.slice(0, 300), clientAddress: "203.0.113.9" });
+  const [event] = await all.audit.list({ action: "session.started" }, { after: undefined, limit: 1 });
+  expect(event).toMatchObject({
+    actor: { type: "person", id: ada.id },
+    targetId: session.id,
+    detail: { method: "sso" },
+  });
+  const current = await find(one.cookie);
+  expect(current?.signedIn.membership?.id).toBe(membership.id);
+});
+
+test("a session without an account, or of one that was left, looks at the person's first", async () => {
+  const { cookie } = await all.startSession(ada);
+  expect((await find(cookie))?.signedIn.membership).toBeUndefined();
+  const other = await all.addAccount();
+  const second = await all.addMember(ada, "member", other.id);
+  const { cookie: gone } = await all.startSession(ada, "acct_left");
+  expect((await find(gone))?.signedIn.membership?.id).toBe(second.id);
+});
+
+describe("the token", () => {
+  test("is replaced after an hour, and the browser goes on with the new one", async () => {
+    const { cookie } = await all.startSession(ada);
+    all.clock.advance(hourMs - 1_000);
+    expect((await find(cookie))?.cookie).toBeUndefined();
+    all.clock.advance(1_000);
+    const fresh = next(cookie, await find(cookie));
+    expect(fresh).not.toBe(cookie);
+    expect((await find(fresh))?.cookie).toBeUndefined();
+  });
+
+  test("before still counts for what was on its way, of any number of requests, and one of them gets the new one", async () => {
+    const { cookie } = await all.startSession(ada);
+    all.clock.advance(hourMs);
+    const found = await Promise.all(Array.from({ length: 10 }, () => find(cookie)));
+    expect(found.every((current) => current?.signedIn.person.id === ada.id)).toBe(true);
+    const fresh = found.flatMap((current) => (current?.cookie === undefined ? [] : [current.cookie]));
+    expect(fresh).toHaveLength(1);
+    await find(cookieHeader(fresh[0] ?? ""));
+    all.clock.advance(59_000);
+    expect(await find(cookie)).toMatchObject({ cookie: undefined, signedIn: { person: ada } });
+  });
+
+  test("before, later: somebody copied it, and the session ends for both", async () => {
+    const { old, fresh } = await rotated();
+    expect(await find(fresh)).toBeDefined();
+    all.clock.advance(60_000);
+    expect(await find(old)).toBeUndefined();
+    expect(await find(fresh)).toBeUndefined();
+    expect(await endReasons()).toEqual(["replaced_token_used"]);
+  });
+
+  test("whose successor was lost on its way goes on, until that turns up after all", async () => {
+    const { old, fresh } = await rotated();
+    all.clock.advance(30 * 60_000);
+    expect(await find(old)).toMatchObject({ cookie: undefined, signedIn: { person: ada } });
+    expect(await find(old)).toBeDefined();
+    expect(await find(fresh)).toBeDefined();
+    expect(await find(old)).toBeUndefined();
+    expect(await find(fresh)).toBeUndefined();
+    expect(await endReasons()).toEqual(["replaced_token_used"]);
+  });
+
+  test("two before is nobody's", async () => {
+    const { old, fresh } = await rotated();
+    all.clock.advance(hourMs);
+    const newest = next(fresh, await find(fresh));
+    expect(await find(old)).toBeUndefined();
+    expect(await find(newest)).toBeDefined();
+  });
+});
+
+describe("a session ends", () => {
+  test("after two weeks without a request, however young its cookie is", async () => {
+    const { cookie } = await all.startSession(ada);
+    all.clock.advance(idleSeconds * 1_000 - 1_000);
+    const fresh = next(cookie, await find(cookie));
+    expect(await find(fresh)).toBeDefined();
+    all.clock.advance(idleSeconds * 1_000 + 1_000);
+    expect(await find(fresh)).toBeUndefined();
+  });
+
+  test("after ninety days, however much it is used", async () => {
+    let { cookie } = await all.startSession(ada);
+    for (let day = 1; day < 90; day++) {
+      all.clock.advance(dayMs);
+      const current = await find(cookie);
+      expect(current).toBeDefined();
+      cookie = next(cookie, current);
+    }
+    all.clock.advance(dayMs);
+    expect(await find(cookie)).toBeUndefined();
+  });
+
+  test("by signing out, on the server as well as in the browser", async () => {
+    const { cookie } = await all.startSession(ada);
+    const current = await find(cookie);
+    if (!current) throw new Error("not signed in");
+    const cleared = await all.sessions.end(current.signedIn, testOrigin);
+    expect(cleared).toBe("headrace_session=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0");
+    expect(await find(cookie)).toBeUndefined();
+    expect(await endReasons()).toEqual(["signed_out"]);
+  });
+});
+
+test("when and from where it was used last is kept, to the minute", async () => {
+  const { cookie, session } = await all.startSession(ada);
+  const seen = async () => (await all.sessionStore.list(ada.id, all.clock.nowSeconds())).at(0);
+  all.clock.advance(60_000);
+  await find(cookie);
+  expect((await seen())?.lastSeenAt).toBe(session.createdAt + 1);
+  all.clock.advance(1_000);
+  await find(cookie);
+  expect((await seen())?.lastSeenAt).toBe(session.createdAt + 61);
+  await find(cookie, { ...testOrigin, clientAddress: "198.51.100.7" });
+  expect((await seen())?.clientAddress).toBe("198.51.100.7");
+});
+
+test("the CSRF token is the session's alone and stays the same while its cookie changes", async () => {
+  const [one, two] = [await all.startSession(ada), await all.startSession(ada)];
+  expect(one.csrfToken).not.toBe(two.csrfToken);
+  all.clock.advance(hourMs);
+  const current = await find(one.cookie);
+  if (!current) throw new Error("not signed in");
+  expect(all.sessions.csrfMatches(current.signedIn, one.csrfToken)).toBe(true);
+  for (const wrong of ["", two.csrfToken, one.csrfToken.slice(1), `${one.csrfToken}A`, "é".repeat(43)]) {
+    expect(all.sessions.csrfMatches(current.signedIn, wrong)).toBe(false);
+  }
+});
