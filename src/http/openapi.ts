@@ -99,7 +99,7 @@ function operation(route: ApiRoute, schemas: Record<string, Json>): OpenApiOpera
           requestBody: {
             required: true,
             content: {
-              "application/json": {
+              [doc.requestType ?? "application/json"]: {
                 schema: component(doc.requestBody, schemas),
                 ...(doc.example ? { example: doc.example } : {}),
               },

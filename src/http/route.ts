@@ -61,6 +61,8 @@ export interface RouteDoc {
   /** Members are text, as in a URL; `http/query.ts` reads them. */
   query?: z.ZodObject;
   requestBody?: z.ZodType;
+  /** Of the request body, where it is not JSON. */
+  requestType?: "application/x-www-form-urlencoded";
   /** A request body that works as it stands. */
   example?: Readonly<Record<string, unknown>>;
   /** The answer of a success; 200 unless it says otherwise. */

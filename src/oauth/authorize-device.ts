@@ -1,0 +1,71 @@
+// Device authorization (RFC 8628, 3.1): a device without a browser gets a code for itself and one for its user to type.
+import type { DeviceCode, OAuthStore } from "../domain/oauth.ts";
+import type { ClientThrottle } from "./client/client-throttle.ts";
+import { OAuthError } from "./oauth-error.ts";
+import { newOpaqueToken, tokenDigest } from "./opaque-token.ts";
+import { requestedScopes } from "./scopes.ts";
+import type { ClientRequest } from "./token/stage.ts";
+import { newUserCode, normalizedUserCode } from "./user-code.ts";
+
+export interface DeviceAuthorizationDeps {
+  oauth: Pick<OAuthStore, "insertDeviceCode">;
+  throttle: Pick<ClientThrottle, "requireDevice">;
+  issuer(): string;
+}
+
+/** RFC 8628, 3.2. */
+export interface DeviceAuthorization {
+  device_code: string;
+  user_code: string;
+  verification_uri: string;
+  verification_uri_complete: string;
+  /** Seconds. */
+  expires_in: number;
+  interval: number;
+}
+
+const lifeSeconds = 600;
+const intervalSeconds = 5;
+/** A code is taken once in billions; more than once in a row is a fault of ours. */
+const attempts = 4;
+
+/** Throws `invalid_scope`, and a GatewayError `rate_limit_exceeded`. */
+export async function authorizeDevice(
+  { client, parameters, origin }: ClientRequest,
+  { oauth, throttle, issuer }: DeviceAuthorizationDeps,
+): Promise<DeviceAuthorization> {
+  const scopes = requestedScopes(parameters.get("scope"), client);
+  if ("fault" in scopes) throw new OAuthError("invalid_scope", scopes.fault);
+  await throttle.requireDevice(client, origin.clientAddress);
+  for (let attempt = 0; attempt < attempts; attempt++) {
+    const deviceCode = newOpaqueToken("hrd_");
+    const userCode = newUserCode();
+    const code: DeviceCode = {
+      digest: tokenDigest(deviceCode),
+      userCode: normalizedUserCode(userCode) ?? "",
+      appId: client.id,
+      environment: client.environment,
+      scopes,
+      createdAt: origin.nowSeconds,
+      expiresAt: origin.nowSeconds + lifeSeconds,
+      intervalSeconds,
+      polledAt: null,
+      state: "pending",
+      personId: null,
+      accountId: null,
+      membershipId: null,
+      grantId: null,
+    };
+    if (!(await oauth.insertDeviceCode(code))) continue;
+    const page = `${issuer()}/device`;
+    return {
+      device_code: deviceCode,
+      user_code: userCode,
+      verification_uri: page,
+      verification_uri_complete: `${page}?user_code=${userCode}`,
+      expires_in: lifeSeconds,
+      interval: intervalSeconds,
+    };
+  }
+  throw new Error("Every new user code was taken.");
+}

@@ -1,0 +1,38 @@
+// Finds out what a client's token stands for, whichever of the two kinds it is: hints about that are not needed.
+import type { OAuthStore, RefreshToken } from "../domain/oauth.ts";
+import type { KeyChain, KeyStore } from "../domain/principal.ts";
+import type { AccessTokens, VerifiedToken } from "../policy/access-tokens.ts";
+import { tokenDigest } from "./opaque-token.ts";
+import { refreshTokenPrefix } from "./token/answer.ts";
+
+export interface FindTokenDeps {
+  oauth: OAuthStore;
+  keys: Pick<KeyStore, "findChainById">;
+  tokens: Pick<AccessTokens, "verify">;
+}
+
+export type FoundToken = { refresh: RefreshToken; grant: KeyChain } | { access: VerifiedToken; grant: KeyChain };
+
+/**
+ * Undefined for one that is unknown, forged or expired, or was not issued to this client: nobody learns whether another one's
+ * exists. Whether it still is good is for the caller to find out.
+ */
+export async function findToken(text: string, clientId: string, deps: FindTokenDeps): Promise<FoundToken | undefined> {
+  const found = text.startsWith(refreshTokenPrefix) ? await refreshToken(text, deps) : await accessToken(text, deps);
+  return found?.grant.keys[0].appId === clientId ? found : undefined;
+}
+
+async function refreshToken(text: string, { oauth }: FindTokenDeps): Promise<FoundToken | undefined> {
+  const found = await oauth.findRefreshToken(tokenDigest(text));
+  return found && { refresh: found.token, grant: found.grant };
+}
+
+async function accessToken(text: string, { tokens, keys }: FindTokenDeps): Promise<FoundToken | undefined> {
+  const verification = await tokens.verify(text);
+  if ("fault" in verification) return undefined;
+  const { token } = verification;
+  const grant = await keys.findChainById(token.keyId);
+  // As where it is used: it is of that very app and account.
+  const isOfGrant = grant?.keys[0].appId === token.appId && grant.account.id === token.accountId;
+  return isOfGrant ? { access: token, grant } : undefined;
+}

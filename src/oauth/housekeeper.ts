@@ -1,0 +1,49 @@
+// Forgets in the background what has ended: codes, tokens, sessions.
+import type { Clock } from "../domain/clock.ts";
+import type { Log } from "../domain/log.ts";
+
+export interface HousekeeperOptions {
+  /** Each forgets a bounded number at a time; by a name for the log. */
+  tasks: Readonly<Record<string, (nowSeconds: number) => Promise<void>>>;
+  clock: Clock;
+  log: Log;
+  /** Default one minute: as many rows as are forgotten in it is more than can be made. */
+  everyMs?: number;
+}
+
+export class Housekeeper {
+  readonly #options: HousekeeperOptions;
+  readonly #timer: ReturnType<typeof setInterval>;
+  #sweeping: Promise<void> | undefined;
+
+  constructor(options: HousekeeperOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => void this.sweep(), options.everyMs ?? 60_000);
+  }
+
+  /** Never rejects: a failure is logged, does not keep the other tasks from theirs, and is tried again next time. */
+  sweep(): Promise<void> {
+    this.#sweeping ??= this.#sweep().finally(() => {
+      this.#sweeping = undefined;
+    });
+    return this.#sweeping;
+  }
+
+  /** Resolves when it no longer uses a store. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#sweeping;
+  }
+
+  async #sweep(): Promise<void> {
+    const { tasks, clock, log } = this.#options;
+    for (const [task, run] of Object.entries(tasks)) {
+      try {
+        await run(clock.nowSeconds());
+      } catch (error) {
+        const { detail } = error as { detail?: unknown };
+        log.error("housekeeping_failed", { task, detail: String(detail ?? "unknown") });
+      }
+    }
+  }
+}

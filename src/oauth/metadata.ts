@@ -1,0 +1,40 @@
+// What clients find out by themselves: of the authorization server (RFC 8414), and of the API that it protects (RFC 9728).
+import { appScopes } from "../domain/app.ts";
+import { grantTypes } from "./token/flow.ts";
+
+const clientAuthentication = ["client_secret_basic", "client_secret_post"];
+
+/** `issuer`: the public URL, without a slash at the end. */
+export function authorizationServerMetadata(issuer: string) {
+  return {
+    issuer,
+    authorization_endpoint: `${issuer}/oauth/authorize`,
+    token_endpoint: `${issuer}/oauth/token`,
+    revocation_endpoint: `${issuer}/oauth/revoke`,
+    introspection_endpoint: `${issuer}/oauth/introspect`,
+    device_authorization_endpoint: `${issuer}/oauth/device_authorization`,
+    jwks_uri: `${issuer}/.well-known/jwks.json`,
+    scopes_supported: [...appScopes],
+    response_types_supported: ["code"],
+    response_modes_supported: ["query"],
+    grant_types_supported: [...grantTypes],
+    code_challenge_methods_supported: ["S256"],
+    token_endpoint_auth_methods_supported: [...clientAuthentication, "none"],
+    revocation_endpoint_auth_methods_supported: [...clientAuthentication, "none"],
+    introspection_endpoint_auth_methods_supported: clientAuthentication,
+    authorization_response_iss_parameter_supported: true,
+    service_documentation: `${issuer}/docs`,
+  };
+}
+
+/** `resource`: the base URL of the API, which is the audience of access tokens. */
+export function protectedResourceMetadata(resource: string, issuer: string) {
+  return {
+    resource,
+    resource_name: "Headrace",
+    authorization_servers: [issuer],
+    scopes_supported: [...appScopes],
+    bearer_methods_supported: ["header"],
+    resource_documentation: `${issuer}/docs`,
+  };
+}

@@ -1,0 +1,17 @@
+// Token revocation (RFC 7009): whichever of its tokens an app gives up, what it was allowed ends.
+import { type FindTokenDeps, findToken } from "./find-token.ts";
+import { revoked } from "./token/grant-events.ts";
+import { type ClientRequest, required } from "./token/stage.ts";
+
+export interface RevocationDeps extends FindTokenDeps {
+  /** From then on this process asks the store again. */
+  changed(): void;
+}
+
+/** Does nothing for a token that is none of the client's (RFC 7009, 2.2). Throws `invalid_request` where there is none. */
+export async function revokeToken(request: ClientRequest, deps: RevocationDeps): Promise<void> {
+  const found = await findToken(required(request, "token"), request.client.id, deps);
+  if (!found) return;
+  const [grant] = found.grant.keys;
+  if (await deps.oauth.revokeGrant(grant.id, revoked(request, grant))) deps.changed();
+}

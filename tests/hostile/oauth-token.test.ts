@@ -1,0 +1,433 @@
+// The token endpoint under attack: malformed requests, wrong clients, stolen codes and tokens, many at once, and failing stores.
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { createHash } from "node:crypto";
+import { commandLineAppId } from "../../src/domain/app.ts";
+import { tokenDigest } from "../../src/oauth/opaque-token.ts";
+import { testEvent } from "../support/credentials.ts";
+import {
+  basic,
+  deviceGrantType,
+  type Fields,
+  type OAuthReply,
+  type OAuthServer,
+  redemption,
+  redirectUri,
+  refresh,
+  refusal,
+  secretOf,
+  startOAuth,
+  verifier,
+} from "../support/oauth.ts";
+
+let server: OAuthServer;
+
+beforeEach(async () => {
+  server = await startOAuth();
+});
+
+afterEach(() => server.close());
+
+const invalidGrant = [400, "invalid_grant"];
+const redeem = (code: string, more: Fields = {}, headers: Fields = basic("web")) =>
+  server.token(redemption(code, more), headers);
+const rotate = (token: unknown, more: Fields = {}, headers: Fields = basic("web")) =>
+  server.token(refresh(token, more), headers);
+const times = <Value>(count: number, make: (n: number) => Value) => Array.from({ length: count }, (_, n) => make(n));
+
+async function signIn(): Promise<Record<string, unknown>> {
+  const { status, body } = await redeem(await server.code());
+  expect(status).toBe(200);
+  return body;
+}
+
+const liveGrants = async () =>
+  [...(await server.db`SELECT id FROM api_keys WHERE kind = 'grant' AND revoked = 0`)].length;
+const actions = async () => (await server.grantEvents()).map(({ action }) => action);
+
+describe("a malformed request is refused, and the code is still good for a right one", () => {
+  const withoutSecret = (fields: Fields) => new URLSearchParams(fields).toString();
+  const cases: [string, (code: string) => { fields: Fields | string; headers?: Fields }, number, string][] = [
+    ["no grant type", (code) => ({ fields: { code } }), 400, "invalid_request"],
+    ["an empty grant type", (code) => ({ fields: { code, grant_type: "" } }), 400, "invalid_request"],
+    ["an unknown one", (code) => ({ fields: redemption(code, { grant_type: "x" }) }), 400, "unsupported_grant_type"],
+    ["one of Object", () => ({ fields: { grant_type: "constructor" } }), 400, "unsupported_grant_type"],
+    ["the implicit one", () => ({ fields: { grant_type: "implicit" } }), 400, "unsupported_grant_type"],
+    ["no code", () => ({ fields: { grant_type: "authorization_code" } }), 400, "invalid_request"],
+    ["no refresh token", () => ({ fields: { grant_type: "refresh_token" } }), 400, "invalid_request"],
+    ["no device code", () => ({ fields: { grant_type: deviceGrantType } }), 400, "invalid_request"],
+    ["a code sent twice", (code) => ({ fields: `${withoutSecret(redemption(code))}&code=x` }), 400, "invalid_request"],
+    [
+      "a parameter that means nothing sent twice",
+      (code) => ({ fields: `${withoutSecret(redemption(code))}&a=&a=` }),
+      ...([400, "invalid_request"] as const),
+    ],
+    [
+      "JSON",
+      (code) => ({ fields: JSON.stringify(redemption(code)), headers: { "content-type": "application/json" } }),
+      ...([400, "invalid_request"] as const),
+    ],
+    [
+      "a multipart form",
+      () => ({ fields: "--x--", headers: { "content-type": "multipart/form-data; boundary=x" } }),
+      ...([400, "invalid_request"] as const),
+    ],
+    ["a huge body", (code) => ({ fields: redemption(code, { a: "x".repeat(70_000) }) }), 413, "invalid_request"],
+    ["an empty body", () => ({ fields: "" }), 400, "invalid_request"],
+    [
+      "a secret in the body and the header",
+      (code) => ({ fields: redemption(code, { client_secret: secretOf("web") }) }),
+      ...([400, "invalid_request"] as const),
+    ],
+    [
+      "another client in the body than in the header",
+      (code) => ({ fields: redemption(code, { client_id: "other" }) }),
+      ...([400, "invalid_request"] as const),
+    ],
+    ["an escape that is none", (code) => ({ fields: `grant_type=%zz&code=${code}` }), 400, "unsupported_grant_type"],
+  ];
+  test.each(cases)("%s", async (_, make, status, error) => {
+    const code = await server.code();
+    const { fields, headers = {} } = make(code);
+    const answer = await server.post("/oauth/token", fields, { ...basic("web"), ...headers });
+    expect(refusal(answer)).toEqual([status, error]);
+    expect(answer.headers.get("cache-control")).toBe("no-store");
+    expect(Object.keys(answer.body)).toEqual(["error", "error_description"]);
+    expect(String(answer.body["error_description"])).toMatch(/^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/);
+    expect((await redeem(code)).status).toBe(200);
+  });
+
+  test("parameters in the address are none", async () => {
+    const query = new URLSearchParams(redemption(await server.code())).toString();
+    expect(refusal(await server.post(`/oauth/token?${query}`, "", basic("web")))).toEqual([400, "invalid_request"]);
+  });
+
+  test.each(["GET", "PUT", "DELETE"])("the method %s", async (method) => {
+    const response = await fetch(`${server.url}/oauth/token`, { method });
+    expect([response.status, response.headers.get("allow")]).toEqual([405, "POST"]);
+  });
+});
+
+describe("a client that cannot prove who it is gets nothing", () => {
+  const encoded = (text: string) => Buffer.from(text).toString("base64");
+  const cases: [string, Fields, Fields][] = [
+    ["nothing at all", {}, {}],
+    ["an unknown one", { client_id: "nobody" }, {}],
+    ["an unknown one with a secret", { client_id: "nobody", client_secret: "x" }, {}],
+    ["a confidential one by its name", { client_id: "web" }, {}],
+    ["a confidential one by its name in the header", {}, basic("web", "")],
+    ["a wrong secret in the header", {}, basic("web", "wrong")],
+    ["a wrong secret in the body", { client_id: "web", client_secret: "wrong" }, {}],
+    ["another app's secret", {}, basic("web", secretOf("other"))],
+    ["a public one with a secret", { client_id: "native", client_secret: "x" }, {}],
+    ["a public one with a secret in the header", {}, basic("native", "x")],
+    ["a bearer token", { client_id: "native" }, { authorization: "Bearer x" }],
+    ["no base64", {}, { authorization: "Basic %%%" }],
+    ["no colon", {}, { authorization: `Basic ${encoded("web")}` }],
+    ["no name", {}, { authorization: `Basic ${encoded(":secret")}` }],
+    ["a broken escape", {}, { authorization: `Basic ${encoded("web:%zz")}` }],
+    ["a secret that was not form-encoded", {}, { authorization: `Basic ${encoded(`web:${secretOf("web")}`)}` }],
+  ];
+  test.each(cases)("%s", async (_, fields, headers) => {
+    for (const path of ["/oauth/token", "/oauth/revoke", "/oauth/introspect", "/oauth/device_authorization"]) {
+      const answer = await server.post(path, { ...redemption(await server.code()), token: "x", ...fields }, headers);
+      expect(refusal(answer)).toEqual([401, "invalid_client"]);
+      expect(answer.headers.get("www-authenticate")).toBe('Basic realm="headrace"');
+      expect(answer.headers.get("cache-control")).toBe("no-store");
+    }
+    expect(await liveGrants()).toBe(0);
+  });
+
+  test("which is told in the audit log, by the app where it is one", async () => {
+    await server.token({}, basic("web", "wrong"));
+    await server.token({ client_id: "nobody" });
+    await server.refusals.flush();
+    const refused = await server.audit.list({ action: "credential.refused" }, { after: undefined, limit: 10 });
+    expect(refused.map(({ targetId, detail }) => [targetId, detail["reason"]]).toSorted()).toEqual(
+      [
+        ["web", "oauth_client_secret"],
+        [null, "oauth_client_unknown"],
+      ].toSorted(),
+    );
+  });
+
+  test("and is slowed down, alone: others at other addresses are not", async () => {
+    const at = (address: string) => ({ "x-forwarded-for": address });
+    const guess = (address: string) => server.token({}, { ...basic("web", "wrong"), ...at(address) });
+    const answers: OAuthReply[] = [];
+    for (let n = 0; n < 31; n++) answers.push(await guess("2001:db8::1"));
+    expect(answers.slice(0, 30).every(({ status }) => status === 401)).toBeTrue();
+    // Another address of the same network does not help, nor does the right secret.
+    for (const last of [
+      answers[30],
+      await redeem(await server.code(), {}, { ...basic("web"), ...at("2001:db8::2") }),
+    ]) {
+      expect(last && refusal(last)).toEqual([429, "temporarily_unavailable"]);
+      expect(Number(last?.headers.get("retry-after"))).toBeGreaterThan(0);
+    }
+    expect((await redeem(await server.code(), {}, { ...basic("web"), ...at("2001:db8:0:1::1") })).status).toBe(200);
+    server.now.ms += 60_000;
+    expect((await guess("2001:db8::1")).status).toBe(401);
+  });
+
+  test("nobody uses up what others have of a public app, nor makes device codes without end", async () => {
+    const ask = (address: string) =>
+      server.post(
+        "/oauth/device_authorization",
+        { client_id: commandLineAppId },
+        { "x-forwarded-for": `198.51.100.${address}` },
+      );
+    for (let n = 0; n < 20; n++) expect((await ask("1")).status).toBe(200);
+    expect(refusal(await ask("1"))).toEqual([429, "temporarily_unavailable"]);
+    expect((await ask("2")).status).toBe(200);
+    const poll = (address: string) =>
+      server.token(
+        { grant_type: deviceGrantType, device_code: "x", client_id: commandLineAppId },
+        { "x-forwarded-for": address },
+      );
+    const polls = await Promise.all(times(121, () => poll("198.51.100.3")));
+    expect(polls.filter(({ status }) => status === 429)).toHaveLength(1);
+    expect(refusal(await poll("198.51.100.4"))).toEqual(invalidGrant);
+  });
+});
+
+describe("a code", () => {
+  const cases: [string, Fields, Fields?][] = [
+    ["that is unknown", { code: "unknown" }],
+    ["by another app", {}, basic("other")],
+    ["without its redirect URI", { redirect_uri: "" }],
+    ["with a longer redirect URI", { redirect_uri: `${redirectUri}/` }],
+    ["with a redirect URI in capitals", { redirect_uri: redirectUri.toUpperCase() }],
+    ["with an escaped redirect URI", { redirect_uri: redirectUri.replace("=", "%3D") }],
+    ["without its verifier", { code_verifier: "" }],
+    ["with another verifier", { code_verifier: "a".repeat(43) }],
+    ["with the challenge as verifier", { code_verifier: createHash("sha256").update(verifier).digest("base64url") }],
+    ["with a verifier and a blank", { code_verifier: `${verifier} ` }],
+    ["with a part of the verifier", { code_verifier: verifier.slice(0, 42) }],
+  ];
+  test.each(cases)("%s is refused, with one text, and stays good", async (_, more, headers = basic("web")) => {
+    const code = await server.code();
+    const answer = await redeem(code, more, headers);
+    expect(refusal(answer)).toEqual(invalidGrant);
+    expect(answer.body["error_description"]).toBe(
+      "The code or token is unknown, expired, used, revoked, or was not issued for this request.",
+    );
+    expect((await redeem(code)).status).toBe(200);
+  });
+
+  test.each([42, 129])("is bound to no verifier of %d characters", async (length) => {
+    const odd = "v".repeat(length);
+    const codeChallenge = createHash("sha256").update(odd).digest("base64url");
+    expect(refusal(await redeem(await server.code("web", { codeChallenge }), { code_verifier: odd }))).toEqual(
+      invalidGrant,
+    );
+  });
+
+  test("without a challenge takes no verifier, and none of a public app is without", async () => {
+    const bare = { codeChallenge: null };
+    expect(refusal(await redeem(await server.code("web", bare)))).toEqual(invalidGrant);
+    expect((await redeem(await server.code("web", bare), { code_verifier: "" })).status).toBe(200);
+    const native = { client_id: "native", code_verifier: "" };
+    expect(refusal(await redeem(await server.code("native", bare), native, {}))).toEqual(invalidGrant);
+  });
+
+  test("that was asked for without a redirect URI takes none, or the one that is registered", async () => {
+    const bare = { redirectUri: null };
+    expect((await redeem(await server.code("web", bare), { redirect_uri: "" })).status).toBe(200);
+    expect((await redeem(await server.code("web", bare))).status).toBe(200);
+    const other = { redirect_uri: "https://evil.example/" };
+    expect(refusal(await redeem(await server.code("web", bare), other))).toEqual(invalidGrant);
+  });
+
+  test("lives for 60 seconds", async () => {
+    const [code, late] = [await server.code(), await server.code()];
+    server.now.seconds += 59;
+    expect((await redeem(code)).status).toBe(200);
+    server.now.seconds += 1;
+    expect(refusal(await redeem(late))).toEqual(invalidGrant);
+  });
+
+  test("of 50 redemptions at once gives one success, whose tokens the others end", async () => {
+    const code = await server.code();
+    const answers = await Promise.all(times(50, () => redeem(code)));
+    const [winner, ...more] = answers.filter(({ status }) => status === 200);
+    expect(more).toEqual([]);
+    expect(answers.filter((answer) => Bun.deepEquals(refusal(answer), invalidGrant))).toHaveLength(49);
+    expect(await server.probe(winner?.body["access_token"])).toBe(401);
+    expect(refusal(await rotate(winner?.body["refresh_token"]))).toEqual(invalidGrant);
+    expect(await liveGrants()).toBe(0);
+    expect(await actions()).toEqual(["grant.created", "grant.replayed"]);
+  });
+
+  test("that comes again, however late and with whatever proof, ends what it gave; another app's does not", async () => {
+    const code = await server.code();
+    const { body } = await redeem(code);
+    const others = await signIn();
+    expect(refusal(await redeem(code, {}, basic("other")))).toEqual(invalidGrant);
+    expect(await server.probe(body["access_token"])).toBe(200);
+    server.now.seconds += 600;
+    expect(refusal(await redeem(code, { code_verifier: "", redirect_uri: "" }))).toEqual(invalidGrant);
+    expect(await server.probe(body["access_token"])).toBe(401);
+    expect(await server.probe(others["access_token"])).toBe(200);
+    expect((await server.grantEvents()).at(-1)).toMatchObject({
+      ...{ action: "grant.replayed", detail: { app_id: "web", reason: "code_used_again" } },
+    });
+  });
+
+  test("gives nothing once the membership, or the app, is gone", async () => {
+    const [code, later] = [await server.code(), await server.code("other")];
+    await server.keys.updateKey("mbr_1_live", { revokedAt: server.now.seconds }, testEvent(server.now.seconds));
+    expect(refusal(await redeem(code))).toEqual(invalidGrant);
+    await server.apps.deleteApp("other", testEvent(server.now.seconds));
+    expect(refusal(await redeem(later, {}, basic("other")))).toEqual([401, "invalid_client"]);
+    expect(await liveGrants()).toBe(0);
+  });
+});
+
+describe("a refresh token", () => {
+  test("gives the same request the same answer for ten seconds", async () => {
+    const { refresh_token: token } = await signIn();
+    const first = await rotate(token, { scope: "models:read" });
+    server.now.seconds += 9;
+    const second = await rotate(token, { scope: "models:read" });
+    expect(second.body).toEqual(first.body);
+    expect((await rotate(first.body["refresh_token"])).status).toBe(200);
+    // Its successor was used meanwhile: the answer still is the same.
+    expect((await rotate(token, { scope: "models:read" })).body).toEqual(first.body);
+    expect(await liveGrants()).toBe(1);
+  });
+
+  test("that is used again after ten seconds ends all that came of it", async () => {
+    const { refresh_token: token, access_token: access } = await signIn();
+    const others = await signIn();
+    const { body } = await rotate(token);
+    server.now.seconds += 10;
+    expect(refusal(await rotate(token))).toEqual(invalidGrant);
+    for (const dead of [access, body["access_token"]]) expect(await server.probe(dead)).toBe(401);
+    expect(refusal(await rotate(body["refresh_token"]))).toEqual(invalidGrant);
+    expect((await rotate(others["refresh_token"])).status).toBe(200);
+    const replay = (await server.grantEvents()).find(({ action }) => action === "grant.replayed");
+    expect(replay).toMatchObject({ actor: { type: "app", id: "web" }, detail: { reason: "refresh_token_used_again" } });
+  });
+
+  test.each([{ scope: "chat:write" }, { scope: "models:read chat:write" }])(
+    "that is used for another request ends them at once: %j",
+    async (other) => {
+      const { refresh_token: token } = await signIn();
+      const { body } = await rotate(token);
+      expect(refusal(await rotate(token, other))).toEqual(invalidGrant);
+      expect(await server.probe(body["access_token"])).toBe(401);
+    },
+  );
+
+  test("gives no old answer to a clock that was set back", async () => {
+    const { refresh_token: token } = await signIn();
+    await rotate(token);
+    server.now.seconds -= 3_600;
+    expect(refusal(await rotate(token))).toEqual(invalidGrant);
+    expect(await liveGrants()).toBe(0);
+  });
+
+  test("of 50 uses at once gives all the same answer", async () => {
+    const { refresh_token: token } = await signIn();
+    const answers = await Promise.all(times(50, () => rotate(token)));
+    expect(answers.every(({ status }) => status === 200)).toBeTrue();
+    expect(new Set(answers.map(({ body }) => body["refresh_token"])).size).toBe(1);
+    expect((await rotate(answers[0]?.body["refresh_token"])).status).toBe(200);
+    expect(await liveGrants()).toBe(1);
+  });
+
+  test("of different uses at once gives one answer, and then none", async () => {
+    const { refresh_token: token } = await signIn();
+    const answers = await Promise.all(times(20, (n) => rotate(token, n % 2 === 0 ? {} : { scope: "models:read" })));
+    const given = answers.filter(({ status }) => status === 200);
+    expect(new Set(given.map(({ body }) => body["refresh_token"])).size).toBe(1);
+    expect(answers.some(({ status }) => status === 400)).toBeTrue();
+    expect(await server.probe(given[0]?.body["access_token"])).toBe(401);
+    expect(await liveGrants()).toBe(0);
+  });
+
+  test("of another app is unknown, and stays good", async () => {
+    const { refresh_token: token } = await signIn();
+    expect(refusal(await rotate(token, {}, basic("other")))).toEqual(invalidGrant);
+    expect(refusal(await rotate(token, { client_id: "native" }, {}))).toEqual(invalidGrant);
+    expect((await rotate(token)).status).toBe(200);
+    // Nor does another app end a family with a token that was used.
+    server.now.seconds += 60;
+    expect(refusal(await rotate(token, {}, basic("other")))).toEqual(invalidGrant);
+    expect(await liveGrants()).toBe(1);
+  });
+
+  test.each(["usage:read", "keys:manage", "admin:manage", "nonsense", "models:read nonsense"])(
+    "gives no scope that was not allowed, and stays good: %s",
+    async (scope) => {
+      const { refresh_token: token } = await signIn();
+      expect(refusal(await rotate(token, { scope }))).toEqual([400, "invalid_scope"]);
+      expect((await rotate(token)).status).toBe(200);
+    },
+  );
+
+  test("lives for 30 days without a use, counted anew with each", async () => {
+    let { refresh_token: token } = await signIn();
+    for (let n = 0; n < 2; n++) {
+      server.now.seconds += 30 * 86_400 - 1;
+      ({ refresh_token: token } = (await rotate(token)).body);
+    }
+    server.now.seconds += 30 * 86_400;
+    expect(refusal(await rotate(token))).toEqual(invalidGrant);
+  });
+
+  test("is no access token, nor the reverse", async () => {
+    const { refresh_token: token, access_token: access } = await signIn();
+    expect(await server.probe(token)).toBe(401);
+    expect(refusal(await rotate(access))).toEqual(invalidGrant);
+    expect(refusal(await redeem(String(token)))).toEqual(invalidGrant);
+  });
+
+  test("ends with the account, and with the membership", async () => {
+    const { refresh_token: token } = await signIn();
+    await server.accounts.updateAccount(server.accountId, { status: "suspended" }, testEvent(server.now.seconds));
+    // The app is one of the same account.
+    expect(refusal(await rotate(token))).toEqual([401, "invalid_client"]);
+    await server.accounts.updateAccount(server.accountId, { status: "active" }, testEvent(server.now.seconds));
+    expect((await rotate(token)).status).toBe(200);
+    await server.keys.updateKey("mbr_1_live", { revokedAt: server.now.seconds }, testEvent(server.now.seconds));
+    expect(refusal(await rotate(token))).toEqual(invalidGrant);
+  });
+});
+
+test("while the audit log or the database cannot be written, nothing is used up", async () => {
+  const code = await server.code();
+  await server.db`ALTER TABLE audit_log RENAME TO audit_log_away`;
+  const failed = await redeem(code);
+  expect(failed.status).toBeGreaterThanOrEqual(500);
+  await server.db`ALTER TABLE audit_log_away RENAME TO audit_log`;
+  const { status, body } = await redeem(code);
+  expect(status).toBe(200);
+  await server.db.unsafe("PRAGMA query_only = ON");
+  const away = await rotate(body["refresh_token"]);
+  expect(refusal(away)).toEqual([503, "temporarily_unavailable"]);
+  expect(Number(away.headers.get("retry-after"))).toBeGreaterThan(0);
+  await server.db.unsafe("PRAGMA query_only = OFF");
+  expect((await rotate(body["refresh_token"])).status).toBe(200);
+});
+
+test("no code, token, secret or verifier gets into the log, the audit log or the database", async () => {
+  const code = await server.code();
+  const { body } = await redeem(code);
+  const { body: rotated } = await rotate(body["refresh_token"]);
+  await redeem(code);
+  await rotate(body["refresh_token"], { scope: String(body["refresh_token"]) });
+  await server.token({}, basic("web", `${secretOf("web")}!`));
+  const device = await server.post("/oauth/device_authorization", { client_id: commandLineAppId });
+  await server.refusals.flush();
+  const tables = ["audit_log", "authorization_codes", "refresh_tokens", "device_codes", "api_keys"];
+  const rows = await Promise.all(tables.map(async (table) => [...(await server.db.unsafe(`SELECT * FROM ${table}`))]));
+  const written = JSON.stringify([server.log.lines, rows]);
+  expect(written).toContain(tokenDigest(String(body["refresh_token"])));
+  const secrets = [
+    ...[body["access_token"], body["refresh_token"], rotated["access_token"], rotated["refresh_token"]],
+    ...[device.body["device_code"], verifier, secretOf("web")],
+  ];
+  for (const secret of secrets) expect(written).not.toContain(String(secret).slice(-30));
+  expect(written).not.toContain(`"${code}"`);
+});

@@ -1,0 +1,157 @@
+// An authorization server on a real socket and database, with people, apps and a clock that a test controls.
+import { createHash, randomBytes } from "node:crypto";
+import type { App } from "../../src/domain/app.ts";
+import type { DeviceCode } from "../../src/domain/oauth.ts";
+import { membershipCredentialId } from "../../src/domain/person.ts";
+import { trustedProxies } from "../../src/http/client-address.ts";
+import { oauthRoutes } from "../../src/http/oauth-routes.ts";
+import type { ScopedRoute } from "../../src/http/route.ts";
+import { startHttpServer } from "../../src/http/server.ts";
+import { ClientThrottle } from "../../src/oauth/client/client-throttle.ts";
+import { tokenDigest } from "../../src/oauth/opaque-token.ts";
+import { SqlAppStore } from "../../src/storage/app-store.ts";
+import { MemoryLimits } from "../../src/storage/memory-limits.ts";
+import { SqlOAuthStore } from "../../src/storage/oauth-store.ts";
+import { audience, issuer, openCredentials, sealingKey, testEvent } from "./credentials.ts";
+import { keyRecordFor, noSessions } from "./principal.ts";
+
+export type OAuthServer = Awaited<ReturnType<typeof startOAuth>>;
+export type Fields = Readonly<Record<string, string>>;
+
+export interface OAuthReply {
+  status: number;
+  headers: Headers;
+  /** `{}` where there is no body. */
+  body: Record<string, unknown>;
+}
+
+export const secretOf = (appId: string) => `secret of ${appId}: ü+%&`;
+export const verifier = randomBytes(32).toString("base64url");
+export const challenge = createHash("sha256").update(verifier).digest("base64url");
+export const redirectUri = "https://app.example/callback?from=headrace";
+export const deviceGrantType = "urn:ietf:params:oauth:grant-type:device_code";
+
+/** `web` and `other` are confidential, `native` and `foreign` public; `mbr_1` is the membership of `usr_1`. */
+export async function startOAuth() {
+  const all = await openCredentials();
+  await all.signingKeys.start();
+  const { db, clock, now, accountId, authenticator, tokens, keys, refusals, log } = all;
+  const oauth = new SqlOAuthStore(db);
+  const apps = new SqlAppStore(db);
+  const limits = new MemoryLimits({ clock, ledger: { readTotals: () => Promise.reject(new Error("no quotas here")) } });
+  for (const [id, type] of [
+    ["web", "confidential"],
+    ["other", "confidential"],
+    ["native", "public"],
+    ["foreign", "public"],
+  ] as const) {
+    const app: App = {
+      ...{ id, accountId, personId: null, name: `The ${id} app`, homepageUrl: null, type, environment: "live" },
+      ...{ redirectUris: [redirectUri], scopes: ["chat:write", "models:read", "usage:read"] },
+      ...{ requirePkce: type === "public", secrets: [], createdBy: null, createdAt: now.seconds },
+    };
+    await apps.insertApp(app, testEvent(now.seconds));
+  }
+  for (const environment of ["live", "dev"] as const) {
+    const id = membershipCredentialId("mbr_1", environment);
+    const membership = { id, kind: "membership", accountId, environment, personId: "usr_1", role: "member" } as const;
+    await keys.insertKey(keyRecordFor(membership), testEvent(now.seconds));
+  }
+  const changes = { count: 0 };
+  const probe: ScopedRoute = {
+    method: "GET",
+    path: "/v1/probe",
+    access: "models:read",
+    doc: { operationId: "probe", summary: "", tag: "Service", response: { description: "" } },
+    handle: (_, principal) => Response.json({ app: principal.appId, scopes: [...principal.scopes] }),
+  };
+  const server = startHttpServer({
+    ...{ hostname: "127.0.0.1", port: 0, authenticator, log, clock, sessions: noSessions },
+    resourceMetadata: () => "",
+    routes: [
+      probe,
+      ...oauthRoutes({
+        ...{ oauth, apps, keys, tokens, refusals, clock, sealingKey, environment: "live" },
+        throttle: new ClientThrottle(limits),
+        matchesSecret: ({ id }, secret) => secret === secretOf(id),
+        issuer: () => issuer,
+        audience: () => audience,
+        changed: () => {
+          changes.count++;
+          authenticator.invalidate();
+        },
+      }),
+    ],
+    trustedProxies: trustedProxies(["127.0.0.0/8"]),
+    corsOrigins: () => ["https://page.example"],
+  });
+  const url = `http://127.0.0.1:${server.port}`;
+
+  async function post(path: string, fields: Fields | string, headers: Fields = {}): Promise<OAuthReply> {
+    const body = typeof fields === "string" ? fields : new URLSearchParams(fields).toString();
+    const type = { "content-type": "application/x-www-form-urlencoded" };
+    const response = await fetch(url + path, { method: "POST", headers: { ...type, ...headers }, body });
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, body: text === "" ? {} : JSON.parse(text) };
+  }
+
+  let made = 0;
+  return {
+    ...all,
+    ...{ oauth, apps, limits, changes, url, post },
+    token: (fields: Fields, headers?: Fields) => post("/oauth/token", fields, headers),
+    /** A code as the authorization endpoint makes them. */
+    async code(appId = "web", more: Partial<Parameters<SqlOAuthStore["insertCode"]>[0]> = {}): Promise<string> {
+      const code = `code-${++made}`;
+      await oauth.insertCode({
+        ...{ digest: tokenDigest(code), appId, personId: "usr_1", accountId, membershipId: "mbr_1" },
+        ...{ environment: "live", scopes: ["chat:write", "models:read"], redirectUri, codeChallenge: challenge },
+        ...{ createdAt: now.seconds, expiresAt: now.seconds + 60, grantId: null },
+        ...more,
+      });
+      return code;
+    },
+    /** A person's word on a device's code. */
+    decide(code: DeviceCode, state: "approved" | "denied") {
+      const { appId, environment, scopes } = code;
+      const authorization = {
+        ...{ appId, environment, scopes },
+        ...{ personId: "usr_1", accountId, membershipId: "mbr_1" },
+      };
+      const decision = state === "denied" ? { state } : { state, authorization };
+      return oauth.decideDeviceCode(code.userCode, decision, testEvent(now.seconds));
+    },
+    /** Status of an API request with an access token. */
+    async probe(accessToken: unknown): Promise<number> {
+      const headers = { authorization: `Bearer ${String(accessToken)}` };
+      return (await fetch(`${url}/v1/probe`, { headers })).status;
+    },
+    /** `grant.…` events, oldest first. */
+    async grantEvents() {
+      const events = await all.audit.list({}, { after: undefined, limit: 100 });
+      return events.filter(({ action }) => action.startsWith("grant.")).reverse();
+    },
+    async close() {
+      server.close();
+      await all.close();
+    },
+  };
+}
+
+export function basic(id: string, secret = secretOf(id)): { authorization: string } {
+  const encode = (text: string) => new URLSearchParams({ "": text }).toString().slice(1);
+  return { authorization: `Basic ${Buffer.from(`${encode(id)}:${encode(secret)}`).toString("base64")}` };
+}
+
+export const redemption = (code: string, more: Fields = {}): Fields => ({
+  ...{ grant_type: "authorization_code", code, redirect_uri: redirectUri, code_verifier: verifier },
+  ...more,
+});
+
+export const refresh = (token: unknown, more: Fields = {}): Fields => ({
+  ...{ grant_type: "refresh_token", refresh_token: String(token) },
+  ...more,
+});
+
+/** The refusal in short: status and error. */
+export const refusal = ({ status, body }: OAuthReply) => [status, body["error"]];
