@@ -1,0 +1,475 @@
+// The endpoints for people over a real database and socket: who may see and change whom, and what comes of it.
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { Role } from "../../src/domain/person.ts";
+import { type ApiMember, openPeopleApi, type PeopleApi } from "../support/people-api.ts";
+
+let api: PeopleApi;
+let owner: ApiMember;
+let admin: ApiMember;
+let member: ApiMember;
+
+beforeEach(async () => {
+  api = await openPeopleApi();
+  owner = await api.addSignedIn("owner");
+  admin = await api.addSignedIn("admin");
+  member = await api.addSignedIn("member");
+});
+
+afterEach(() => api.closeAll());
+
+const events = async (action: string) =>
+  (await api.audit.list({}, { after: undefined, limit: 200 })).filter((event) => event.action === action);
+
+describe("GET /v1/session", () => {
+  test("says who is signed in, for which account, with the token for changes", async () => {
+    const { status, headers, body } = await api.send(member.headers, "/v1/session");
+    expect([status, headers.get("cache-control")]).toEqual([200, "no-store"]);
+    expect(body).toEqual({
+      object: "session",
+      person: { id: member.person.id, email: member.person.email, name: "Test Person", is_operator: false },
+      account: { id: api.accountId, name: expect.any(String) },
+      role: "member",
+      environment: "dev",
+      scopes: ["chat:read", "chat:write", "models:read", "usage:read", "keys:manage"],
+      session_id: member.sessionId,
+      csrf_token: member.headers["x-csrf-token"],
+      accounts: [{ id: api.accountId, name: expect.any(String), role: "member", status: "active" }],
+    });
+    const operator = await api.addSignedIn("member", { isOperator: true });
+    expect((await api.send(operator.headers, "/v1/session")).body.scopes).toContain("admin:manage");
+  });
+
+  test("shows a login of the command line the same, without a session", async () => {
+    const login = await api.allow(owner, undefined, ["models:read"]);
+    const { body } = await api.send(login, "/v1/session");
+    expect(body).toMatchObject({ role: "owner", scopes: ["models:read"], session_id: null, csrf_token: null });
+  });
+
+  test("is for people: keys, their tokens and apps of others are refused, on every such endpoint", async () => {
+    const strangers = [await api.keyHeaders(), await api.allow(owner, "app_other", ["keys:manage"])];
+    for (const headers of strangers) {
+      for (const [method, path] of [
+        ["GET", "/v1/session"],
+        ["PATCH", "/v1/session"],
+        ["POST", "/v1/session/password"],
+        ["GET", "/v1/sessions"],
+        ["DELETE", "/v1/sessions"],
+        ["DELETE", `/v1/sessions/${owner.sessionId}`],
+        ["GET", "/v1/members"],
+        ["PATCH", `/v1/members/${member.membership.id}`],
+        ["DELETE", `/v1/members/${member.membership.id}`],
+        ["GET", "/v1/invitations"],
+        ["POST", "/v1/invitations"],
+        ["DELETE", "/v1/invitations/lnk_x"],
+      ] as const) {
+        const { status, body } = await api.send(headers, path, method, method === "GET" ? undefined : {});
+        expect([path, status, body.error.code]).toEqual([path, 403, "permission_denied"]);
+      }
+    }
+  });
+});
+
+describe("PATCH /v1/session", () => {
+  test("looks at another of one's accounts from then on, and at no other", async () => {
+    const other = await api.addAccount({ name: "Other" });
+    const closed = await api.addAccount({ status: "suspended" });
+    const foreign = await api.addAccount();
+    await api.addMember(member.person, "owner", other.id);
+    await api.addMember(member.person, "owner", closed.id);
+    const { body } = await api.send(member.headers, "/v1/session", "PATCH", { account_id: other.id });
+    expect([body.account, body.role, body.accounts.length]).toEqual([{ id: other.id, name: "Other" }, "owner", 3]);
+    expect((await api.send(member.headers, "/v1/session")).body.account.id).toBe(other.id);
+    for (const id of [closed.id, foreign.id, "acct_none"]) {
+      const { status, body } = await api.send(member.headers, "/v1/session", "PATCH", { account_id: id, name: "N" });
+      expect([status, body.error.code]).toEqual([400, "invalid_request"]);
+    }
+    const { body: after } = await api.send(member.headers, "/v1/session");
+    expect([after.account.id, after.person.name]).toEqual([other.id, "Test Person"]);
+  });
+
+  test("a login stays with the account that it was allowed for", async () => {
+    const login = await api.allow(owner);
+    const { status, body } = await api.send(login, "/v1/session", "PATCH", { account_id: api.accountId });
+    expect([status, body.error.message]).toEqual([403, expect.stringContaining("account_id: a login is for")]);
+  });
+
+  test("gives oneself another name, with an event of before and after; nothing else is taken", async () => {
+    const { body } = await api.send(member.headers, "/v1/session", "PATCH", { name: " Ada " });
+    expect(body.person.name).toBe("Ada");
+    expect((await events("person.updated"))[0]).toMatchObject({
+      actor: { type: "person", id: member.person.id },
+      detail: { name: { before: "Test Person", after: "Ada" } },
+    });
+    for (const wrong of [{ name: "" }, { name: "a\u202eb" }, { is_operator: true }, { role: "owner" }]) {
+      expect((await api.send(member.headers, "/v1/session", "PATCH", wrong)).status).toBe(400);
+    }
+  });
+});
+
+describe("sessions", () => {
+  test("are one's own, newest first, in pages; the current one is marked, ended ones are not shown", async () => {
+    const idle = await api.signIn(member.person);
+    api.clock.jump(13 * 86_400);
+    await api.send(member.headers, "/v1/session");
+    api.clock.jump(2 * 86_400);
+    const second = await api.signIn(member.person);
+    const { body } = await api.send(second.headers, "/v1/sessions?limit=1");
+    expect([body.data.length, body.has_more]).toEqual([1, true]);
+    expect(body.data[0]).toMatchObject({
+      id: second.sessionId,
+      current: true,
+      method: "password",
+      user_agent: "Test/1.0",
+    });
+    const { body: rest } = await api.send(second.headers, `/v1/sessions?after=${body.last_id}`);
+    expect(rest.data.map(({ id, current }: Record<string, unknown>) => [id, current])).toEqual([
+      [member.sessionId, false],
+    ]);
+    expect(JSON.stringify(rest)).not.toContain(idle.sessionId);
+    for (const after of [owner.sessionId, idle.sessionId, "ses_x"]) {
+      expect((await api.send(second.headers, `/v1/sessions?after=${after}`)).status).toBe(400);
+    }
+  });
+
+  test("end from elsewhere, one by one or all but the own; never somebody else's", async () => {
+    const [second, third] = [await api.signIn(member.person), await api.signIn(member.person)];
+    expect((await api.send(owner.headers, `/v1/sessions/${second.sessionId}`, "DELETE")).status).toBe(404);
+    expect((await api.send(member.headers, `/v1/sessions/${second.sessionId}`, "DELETE")).body).toEqual({
+      object: "browser_session",
+      id: second.sessionId,
+      deleted: true,
+    });
+    expect((await api.send(second.headers, "/v1/session")).status).toBe(401);
+    expect((await api.send(member.headers, `/v1/sessions/${second.sessionId}`, "DELETE")).status).toBe(404);
+    expect((await api.send(member.headers, "/v1/sessions", "DELETE")).body.deleted).toBe(1);
+    expect((await api.send(third.headers, "/v1/session")).status).toBe(401);
+    for (const { headers } of [member, owner]) expect((await api.send(headers, "/v1/session")).status).toBe(200);
+    expect((await api.send(await api.allow(member), "/v1/sessions", "DELETE")).body.deleted).toBe(1);
+    expect((await api.send(member.headers, "/v1/session")).status).toBe(401);
+    expect((await events("session.ended")).map(({ actor }) => actor)).toEqual(
+      Array(3).fill({ type: "person", id: member.person.id }),
+    );
+  });
+});
+
+describe("POST /v1/session/password", () => {
+  const old = "a few words that are long";
+  const next = "some other words, as long";
+
+  test("changes it where the current one is right, and ends the other sessions", async () => {
+    const person = await api.addSignedIn("member", { password: old });
+    const other = await api.signIn(person.person);
+    const change = (body: unknown) => api.send(person.headers, "/v1/session/password", "POST", body);
+    const wrong = await change({ current_password: "not it at all", new_password: next });
+    expect([wrong.status, wrong.body.error.message]).toEqual([400, "current_password: is not your password."]);
+    const short = await change({ current_password: old, new_password: "short" });
+    expect([short.status, short.body.error.message]).toEqual([400, expect.stringMatching(/^new_password: must be 12/)]);
+    expect((await api.send(other.headers, "/v1/session")).status).toBe(200);
+    expect((await change({ current_password: old, new_password: next })).body).toEqual({
+      object: "password",
+      changed: true,
+    });
+    expect((await api.send(other.headers, "/v1/session")).status).toBe(401);
+    expect((await api.send(person.headers, "/v1/session")).status).toBe(200);
+    expect((await change({ current_password: old, new_password: old })).status).toBe(400);
+    const told = JSON.stringify(await api.audit.list({}, { after: undefined, limit: 200 }));
+    for (const secret of [old, next]) expect(told).not.toContain(secret);
+  });
+
+  test("is not for a login: whoever got hold of a token must not set a first password with it", async () => {
+    const login = await api.allow(member);
+    const { status, body } = await api.send(login, "/v1/session/password", "POST", { new_password: next });
+    expect([status, body.error.code]).toEqual([403, "permission_denied"]);
+    expect((await api.people.findByEmail(member.person.email))?.passwordHash).toBeNull();
+  });
+});
+
+describe("members", () => {
+  const setRole = (by: Record<string, string>, target: ApiMember, role: Role) =>
+    api.send(by, `/v1/members/${target.membership.id}`, "PATCH", { role });
+  const remove = (by: Record<string, string>, target: ApiMember) =>
+    api.send(by, `/v1/members/${target.membership.id}`, "DELETE");
+
+  test("are listed for owners and admins, oldest first, in pages", async () => {
+    for (const { headers } of [owner, admin]) {
+      const { body } = await api.send(headers, "/v1/members?limit=2");
+      expect(body.data.map(({ id, role }: Record<string, unknown>) => [id, role])).toEqual([
+        [owner.membership.id, "owner"],
+        [admin.membership.id, "admin"],
+      ]);
+      expect(body.data[0]).toMatchObject({ email: owner.person.email, person_id: owner.person.id });
+      const { body: rest } = await api.send(headers, `/v1/members?after=${body.last_id}`);
+      expect([rest.data.length, rest.has_more]).toEqual([1, false]);
+    }
+    expect((await api.send(member.headers, "/v1/members")).status).toBe(403);
+  });
+
+  test("get another role from owners alone; nobody changes their own", async () => {
+    for (const by of [admin, member]) {
+      for (const target of [owner, admin, member])
+        expect((await setRole(by.headers, target, "owner")).status).toBe(403);
+    }
+    expect((await setRole(owner.headers, owner, "admin")).body.error.message).toBe(
+      "role: nobody changes their own role.",
+    );
+    const { status, body } = await setRole(owner.headers, member, "admin");
+    expect([status, body.role, body.email]).toEqual([200, "admin", member.person.email]);
+    // It holds with the next request, in the browser and with a login.
+    expect((await api.send(member.headers, "/v1/members")).status).toBe(200);
+    expect((await api.send(await api.allow(member), "/v1/members")).status).toBe(200);
+    await setRole(owner.headers, member, "member");
+    expect((await api.send(member.headers, "/v1/members")).status).toBe(403);
+    expect((await events("member.updated"))[0]).toMatchObject({
+      actor: { type: "person", id: owner.person.id },
+      targetId: member.membership.id,
+      detail: { role: { before: "admin", after: "member" } },
+    });
+    expect((await setRole(owner.headers, member, "member")).status).toBe(200);
+    expect(await events("member.updated")).toHaveLength(2);
+    const wrong = await api.send(owner.headers, `/v1/members/${member.membership.id}`, "PATCH", { role: "operator" });
+    expect(wrong.body.error.message).toContain("role: must be");
+  });
+
+  test("are removed by whoever ranks above them, and may leave; the last owner stays", async () => {
+    const second = await api.addSignedIn("admin");
+    for (const [by, target] of [
+      [member, admin],
+      [member, owner],
+      [admin, owner],
+      [admin, second],
+    ] as const) {
+      expect((await remove(by.headers, target)).status).toBe(403);
+    }
+    expect((await remove(admin.headers, member)).body).toEqual({
+      object: "member",
+      id: member.membership.id,
+      deleted: true,
+    });
+    expect((await api.send(member.headers, "/v1/session")).body.error.message).toContain("member of no account");
+    expect((await remove(second.headers, second)).status).toBe(200);
+    const last = await remove(owner.headers, owner);
+    expect([last.status, last.body.error.message]).toEqual([403, expect.stringContaining("at least one owner")]);
+    expect((await remove(owner.headers, member)).status).toBe(404);
+    expect((await remove(owner.headers, admin)).status).toBe(200);
+  });
+
+  test("of another account are not there, also for somebody who is in both", async () => {
+    const elsewhere = await api.addAccount();
+    const stranger = await api.addSignedIn("owner", { inAccount: elsewhere.id });
+    for (const attempt of [await setRole(owner.headers, stranger, "member"), await remove(owner.headers, stranger)]) {
+      expect([attempt.status, attempt.body.error.code]).toEqual([404, "not_found"]);
+    }
+    await api.addMember(stranger.person, "owner");
+    const here = { ...stranger.headers, "headrace-account": api.accountId };
+    expect((await remove(here, stranger)).status).toBe(404);
+    expect((await remove(here, member)).status).toBe(200);
+    // A member learns nothing of who else there is.
+    const another = await api.addSignedIn("member");
+    expect((await remove(another.headers, stranger)).body).toEqual((await remove(another.headers, admin)).body);
+  });
+
+  test("are not managed with a login that was not allowed to manage", async () => {
+    const narrow = await api.allow(owner, undefined, ["chat:write", "models:read"]);
+    for (const { status, body } of [
+      await api.send(narrow, "/v1/members"),
+      await setRole(narrow, member, "owner"),
+      await remove(narrow, member),
+      await api.send(narrow, "/v1/invitations", "POST", { email: "a@example.test", role: "owner" }),
+    ]) {
+      expect([status, body.error.code]).toEqual([403, "insufficient_scope"]);
+    }
+    expect((await setRole(await api.allow(owner), member, "admin")).status).toBe(200);
+  });
+
+  test("of any account are an operator's to manage as well, at a browser", async () => {
+    const operator = await api.addSignedIn("member", { isOperator: true });
+    expect((await setRole(operator.headers, member, "admin")).status).toBe(200);
+    expect((await setRole(await api.allow(operator), member, "member")).status).toBe(403);
+    const elsewhere = await api.addAccount();
+    const path = `/v1/admin/accounts/${elsewhere.id}/members`;
+    await api.addMember(member.person, "owner", elsewhere.id);
+    expect((await api.send(operator.headers, path)).body.data[0]).toMatchObject({ email: member.person.email });
+    expect((await api.send(owner.headers, path)).status).toBe(403);
+    expect((await api.send(operator.headers, "/v1/admin/accounts/acct_none/members")).status).toBe(404);
+  });
+});
+
+describe("invitations", () => {
+  const invite = (by: Record<string, string>, body: unknown) => api.send(by, "/v1/invitations", "POST", body);
+
+  test("show their link once, are listed while open, and are taken back", async () => {
+    const { status, headers, body } = await invite(admin.headers, { email: " Ada@Example.TEST " });
+    expect([status, headers.get("cache-control")]).toEqual([200, "no-store"]);
+    expect(body).toMatchObject({
+      email: "ada@example.test",
+      role: "member",
+      created_by: admin.person.id,
+      mailed: false,
+    });
+    expect(body.link).toMatch(/^https:\/\/headrace\.example\/invitations\/[\w-]{43}$/);
+    const list = await api.send(owner.headers, "/v1/invitations");
+    const { link, mailed: _mailed, ...shown } = body;
+    expect(list.body.data).toEqual([shown]);
+    expect(JSON.stringify(list.body)).not.toContain(link.slice(-43));
+    expect((await api.send(owner.headers, `/v1/invitations/${body.id}`, "DELETE")).status).toBe(200);
+    expect((await api.send(owner.headers, `/v1/invitations/${body.id}`, "DELETE")).status).toBe(404);
+    expect((await api.send(owner.headers, "/v1/invitations")).body.data).toEqual([]);
+    expect((await events("invitation.deleted"))[0]).toMatchObject({
+      actor: { type: "person", id: owner.person.id },
+      detail: { email: "ada@example.test", role: "member" },
+    });
+    const told = JSON.stringify(await api.audit.list({}, { after: undefined, limit: 200 }));
+    expect(told).not.toContain(link.slice(-43));
+  });
+
+  test.each<[Role, Role, number]>([
+    ["owner", "owner", 200],
+    ["owner", "admin", 200],
+    ["admin", "owner", 403],
+    ["admin", "admin", 403],
+    ["admin", "member", 200],
+    ["member", "member", 403],
+  ])("by an %s for an %s: %d", async (by, role, expected) => {
+    const inviter = { owner, admin, member }[by];
+    expect((await invite(inviter.headers, { email: "ada@example.test", role })).status).toBe(expected);
+    const made = await invite(owner.headers, { email: "bob@example.test", role });
+    const taken = await api.send(inviter.headers, `/v1/invitations/${made.body.id}`, "DELETE");
+    expect(taken.status).toBe(expected);
+  });
+
+  test("are refused for a member's address and for what is none, and are of one account", async () => {
+    for (const email of [member.person.email.toUpperCase(), "ada", "a@b@c", "ada@example.test\r\nBcc: x@y.test"]) {
+      const { status, body } = await invite(owner.headers, { email });
+      expect([status, body.error.message]).toEqual([400, expect.stringMatching(/^email: /)]);
+    }
+    const elsewhere = await api.addAccount();
+    const stranger = await api.addSignedIn("owner", { inAccount: elsewhere.id });
+    const { body } = await invite(owner.headers, { email: "ada@example.test" });
+    expect((await api.send(stranger.headers, `/v1/invitations/${body.id}`, "DELETE")).status).toBe(404);
+    expect((await api.send(stranger.headers, "/v1/invitations")).body.data).toEqual([]);
+    expect((await api.send(member.headers, "/v1/invitations")).status).toBe(403);
+    expect((await api.send(member.headers, `/v1/invitations/${body.id}`, "DELETE")).status).toBe(403);
+  });
+
+  test("of whoever lost the role are gone with it", async () => {
+    await api.send(owner.headers, `/v1/members/${admin.membership.id}`, "PATCH", { role: "owner" });
+    await invite(admin.headers, { email: "ada@example.test", role: "owner" });
+    await api.send(owner.headers, `/v1/members/${admin.membership.id}`, "PATCH", { role: "member" });
+    expect((await api.send(owner.headers, "/v1/invitations")).body.data).toEqual([]);
+  });
+
+  test("are sent by mail where there is a mail server, and shown all the same", async () => {
+    const mailing = await openPeopleApi({ mailing: true });
+    try {
+      const by = await mailing.addSignedIn("owner");
+      const { body } = await mailing.send(by.headers, "/v1/invitations", "POST", { email: "ada@example.test" });
+      expect(body.mailed).toBe(true);
+      expect(mailing.sent).toMatchObject([{ to: "ada@example.test", text: expect.stringContaining(body.link) }]);
+    } finally {
+      await mailing.closeAll();
+    }
+  });
+
+  test("make the first owner of a new account, by an operator", async () => {
+    const operator = await api.addSignedIn("member", { isOperator: true });
+    const { id } = await api.addAccount();
+    const path = `/v1/admin/accounts/${id}/invitations`;
+    const wanted = { email: "ada@example.test", role: "owner" };
+    expect((await api.send(owner.headers, path, "POST", wanted)).status).toBe(403);
+    expect((await api.send(await api.keyHeaders(["keys:manage"]), path, "POST", wanted)).status).toBe(403);
+    for (const headers of [operator.headers, await api.keyHeaders(["admin:manage"])]) {
+      const made = await api.send(headers, path, "POST", wanted);
+      expect([made.status, made.body.role]).toEqual([200, "owner"]);
+      expect((await api.send(headers, path)).body.data).toHaveLength(1);
+      expect((await api.send(owner.headers, `/v1/invitations/${made.body.id}`, "DELETE")).status).toBe(404);
+      expect((await api.send(headers, `${path}/${made.body.id}`, "DELETE")).status).toBe(200);
+      expect((await api.send(headers, path)).body.data).toEqual([]);
+    }
+  });
+});
+
+describe("people, for operators", () => {
+  let operator: ApiMember;
+
+  beforeEach(async () => {
+    operator = await api.addSignedIn("owner", { isOperator: true });
+  });
+
+  test("are listed in pages and by address, and shown with their accounts", async () => {
+    const { body } = await api.send(operator.headers, "/v1/admin/people?limit=3");
+    expect(body.data.map(({ id }: { id: string }) => id)).toEqual([owner.person.id, admin.person.id, member.person.id]);
+    const { body: rest } = await api.send(operator.headers, `/v1/admin/people?after=${body.last_id}`);
+    expect(rest.data).toMatchObject([{ id: operator.person.id, is_operator: true }]);
+    const { body: found } = await api.send(
+      operator.headers,
+      `/v1/admin/people?email=${member.person.email.toUpperCase()}`,
+    );
+    expect(found.data.map(({ id }: { id: string }) => id)).toEqual([member.person.id]);
+    const { body: one } = await api.send(operator.headers, `/v1/admin/people/${member.person.id}`);
+    expect(one.memberships).toMatchObject([{ id: member.membership.id, account_id: api.accountId, role: "member" }]);
+    expect(JSON.stringify([body, rest, found, one])).not.toContain("hash");
+    for (const headers of [owner.headers, await api.allow(operator), await api.keyHeaders(["keys:manage"])]) {
+      expect((await api.send(headers, "/v1/admin/people")).status).toBe(403);
+    }
+  });
+
+  test("become operators and cease to be; nobody by themselves, and never the last one", async () => {
+    const set = (headers: Record<string, string>, { person }: ApiMember, isOperator: boolean) =>
+      api.send(headers, `/v1/admin/people/${person.id}`, "PATCH", { is_operator: isOperator });
+    const itself = await set(operator.headers, operator, false);
+    expect([itself.status, itself.body.error.code]).toEqual([403, "permission_denied"]);
+    const key = await api.keyHeaders(["admin:manage"]);
+    expect((await set(key, operator, false)).body.error.message).toContain("the last operator");
+    expect((await set(operator.headers, member, true)).body.is_operator).toBe(true);
+    expect((await api.send(member.headers, "/v1/admin/people")).status).toBe(200);
+    expect((await set(member.headers, operator, false)).status).toBe(200);
+    expect((await api.send(operator.headers, "/v1/admin/people")).status).toBe(403);
+    expect((await events("person.updated"))[0]).toMatchObject({
+      actor: { type: "person", id: member.person.id },
+      targetId: operator.person.id,
+      detail: { is_operator: { before: true, after: false } },
+    });
+  });
+
+  test("take it from each other at the same moment: one of them stays", async () => {
+    const second = await api.addSignedIn("owner", { isOperator: true });
+    const key = await api.keyHeaders(["admin:manage"]);
+    const answers = await Promise.all(
+      [operator, second].map(({ person }) =>
+        api.send(key, `/v1/admin/people/${person.id}`, "PATCH", { is_operator: false }),
+      ),
+    );
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 403]);
+    expect(await api.people.countOperators()).toBe(1);
+  });
+
+  test("are deleted with all that they could do; operators only once they are none", async () => {
+    const path = `/v1/admin/people/${member.person.id}`;
+    const made = await api.send(member.headers, "/v1/keys", "POST", { name: "Own" });
+    const login = await api.allow(member);
+    expect((await api.send(operator.headers, `/v1/admin/people/${operator.person.id}`, "DELETE")).status).toBe(403);
+    expect((await api.send(operator.headers, path, "DELETE")).body).toEqual({
+      object: "person",
+      id: member.person.id,
+      deleted: true,
+    });
+    for (const headers of [member.headers, login, { authorization: `Bearer ${made.body.key}` }]) {
+      expect((await api.send(headers, "/v1/keys")).status).toBe(401);
+    }
+    expect((await api.send(operator.headers, path, "DELETE")).status).toBe(404);
+    expect((await api.send(owner.headers, "/v1/members")).body.data).toHaveLength(3);
+  });
+
+  test("get a link for another password, shown this once", async () => {
+    const path = (id: string) => `/v1/admin/people/${id}/reset-link`;
+    const { status, headers, body } = await api.send(operator.headers, path(member.person.id), "POST");
+    expect([status, headers.get("cache-control")]).toEqual([200, "no-store"]);
+    expect(body.link).toMatch(/^https:\/\/headrace\.example\/reset\/[\w-]{43}$/);
+    expect(body.expires_at).toBe(api.clock.nowSeconds() + 3_600);
+    expect((await api.send(operator.headers, path("usr_none"), "POST")).status).toBe(404);
+    expect((await api.send(owner.headers, path(member.person.id), "POST")).status).toBe(403);
+    const [event] = await events("password_reset.created");
+    expect(event).toMatchObject({ actor: { type: "person", id: operator.person.id }, targetId: member.person.id });
+    expect(JSON.stringify(event)).not.toContain(body.link.slice(-43));
+  });
+});

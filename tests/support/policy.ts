@@ -1,0 +1,45 @@
+// What authenticates requests, over the stores and the clock that a test gives.
+import type { Clock } from "../../src/domain/clock.ts";
+import type { Log, LogFields } from "../../src/domain/log.ts";
+import type { KeyStore } from "../../src/domain/principal.ts";
+import { AccessTokens } from "../../src/policy/access-tokens.ts";
+import { Authenticator } from "../../src/policy/authenticate.ts";
+import { KeyActivity } from "../../src/policy/key-activity.ts";
+import { RefusalLog } from "../../src/policy/refusal-log.ts";
+import { SigningKeys } from "../../src/policy/signing-keys.ts";
+import type { SqlAuditLog } from "../../src/storage/audit-log.ts";
+import type { Database } from "../../src/storage/database.ts";
+import { SqlSigningKeyStore } from "../../src/storage/signing-key-store.ts";
+
+export interface PolicyParts {
+  db: Database;
+  keys: KeyStore;
+  audit: SqlAuditLog;
+  clock: Clock;
+}
+
+export async function openPolicy({ db, keys, audit, clock }: PolicyParts) {
+  const lines: { event: string; fields: LogFields | undefined }[] = [];
+  const write = (event: string, fields?: LogFields) => void lines.push({ event, fields });
+  const log: Log = { info: write, warn: write, error: write };
+  const sealingKey = new Uint8Array(32).fill(9);
+  const signingKeys = new SigningKeys({ store: new SqlSigningKeyStore(db), audit, sealingKey, clock, log });
+  await signingKeys.start();
+  const issuer = "https://headrace.example";
+  const tokens = new AccessTokens({ signingKeys, audit, issuer: () => issuer, audience: () => `${issuer}/v1`, clock });
+  const activity = new KeyActivity({ keys, log });
+  const refusals = new RefusalLog({ audit, clock, log });
+  const authenticator = new Authenticator({
+    ...{ keys, pepper: new Uint8Array(32), mode: "development", tokens, activity, refusals, clock, log },
+    limitsOf: () => ({ requests: [], tokens: [], quotas: [] }),
+  });
+  return {
+    ...{ authenticator, tokens, log, lines },
+    async close() {
+      authenticator.close();
+      signingKeys.close();
+      await activity.close();
+      await refusals.close();
+    },
+  };
+}
