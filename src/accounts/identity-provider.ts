@@ -1,0 +1,213 @@
+// The operator's OpenID Connect provider: where people are sent to, and what it says of who comes back.
+import type { Configuration, CustomFetchOptions } from "openid-client";
+import type { Clock } from "../domain/clock.ts";
+import { GatewayError } from "../domain/errors.ts";
+
+export interface IdentityProviderSettings {
+  /** As people know it. */
+  name: string;
+  /** https, or http on this machine. */
+  issuer: string;
+  clientId: string;
+  /** A secret; undefined: a public client. */
+  clientSecret: string | undefined;
+  scopes: readonly string[];
+}
+
+/** What ties a sign-in's way back to its beginning. All of it is random, and only `state` leaves us as it is. */
+export interface SignInSecrets {
+  state: string;
+  nonce: string;
+  /** PKCE (RFC 7636). */
+  verifier: string;
+  redirectUri: string;
+}
+
+export interface ProvenIdentity {
+  issuer: string;
+  subject: string;
+  /** Undefined where the provider does not say that it is the person's own. */
+  verifiedEmail: string | undefined;
+  name: string | undefined;
+}
+
+export interface IdentityProviderOptions {
+  settings: IdentityProviderSettings;
+  clock: Pick<Clock, "monotonicMs">;
+  /** For each request to it. */
+  timeoutMs?: number;
+}
+
+const freshMs = 3_600_000;
+const defaultTimeoutMs = 5_000;
+const longestAnswer = 1_048_576;
+/** Between its clock and ours. */
+const toleranceSeconds = 30;
+
+export class IdentityProvider {
+  readonly #options: IdentityProviderOptions;
+  #known: { configuration: Promise<Configuration>; endsMs: number } | undefined;
+
+  constructor(options: IdentityProviderOptions) {
+    this.#options = options;
+  }
+
+  /** Where the browser goes. Throws `service_unavailable` where the provider cannot be asked about itself. */
+  async authorizationUrl({ state, nonce, verifier, redirectUri }: SignInSecrets): Promise<string> {
+    const { buildAuthorizationUrl, calculatePKCECodeChallenge } = await import("openid-client");
+    const url = buildAuthorizationUrl(await this.#configuration(), {
+      redirect_uri: redirectUri,
+      scope: this.#options.settings.scopes.join(" "),
+      code_challenge: await calculatePKCECodeChallenge(verifier),
+      code_challenge_method: "S256",
+      ...{ state, nonce },
+    });
+    return url.href;
+  }
+
+  /**
+   * Who came back, by the query that the browser brought. Throws `permission_denied` where the provider let nobody in,
+   * `upstream_error` where its answer does not hold, and `service_unavailable`.
+   */
+  async redeem(query: URLSearchParams, secrets: SignInSecrets): Promise<ProvenIdentity> {
+    const { authorizationCodeGrant, fetchUserInfo } = await import("openid-client");
+    const configuration = await this.#configuration();
+    const { state: expectedState, nonce: expectedNonce, verifier: pkceCodeVerifier, redirectUri } = secrets;
+    const returned = new URL(redirectUri);
+    returned.search = query.toString();
+    try {
+      const checks = { expectedState, expectedNonce, pkceCodeVerifier, idTokenExpected: true };
+      const tokens = await authorizationCodeGrant(configuration, returned, checks);
+      const claims = tokens.claims();
+      if (!claims) throw new Error("no ID token");
+      // Many providers tell the address only here (OpenID Connect Core, 5.4).
+      const hasMore = claims["email"] === undefined && configuration.serverMetadata().userinfo_endpoint !== undefined;
+      const more = hasMore ? await fetchUserInfo(configuration, tokens.access_token, claims.sub) : {};
+      return identityOf({ ...more, ...claims });
+    } catch (error) {
+      // Keys or endpoints may have changed: whoever tries again meets what it says of itself by then.
+      this.#known = undefined;
+      throw this.#fault(error);
+    }
+  }
+
+  async #configuration(): Promise<Configuration> {
+    const now = this.#options.clock.monotonicMs();
+    if (!this.#known || this.#known.endsMs <= now) {
+      this.#known = { configuration: this.#discover(), endsMs: now + freshMs };
+    }
+    const known = this.#known;
+    try {
+      return await known.configuration;
+    } catch (error) {
+      if (this.#known === known) this.#known = undefined;
+      throw this.#unreachable(error);
+    }
+  }
+
+  async #discover(): Promise<Configuration> {
+    const oidc = await import("openid-client");
+    const { settings, timeoutMs = defaultTimeoutMs } = this.#options;
+    const { clientId, clientSecret: secret } = settings;
+    const issuer = new URL(settings.issuer);
+    const isLocal = issuer.protocol === "http:";
+    const found = await oidc.discovery(issuer, clientId, undefined, oidc.None(), {
+      timeout: timeoutMs / 1000,
+      [oidc.customFetch]: boundedFetch(isLocal),
+      execute: isLocal ? [oidc.allowInsecureRequests] : [],
+    });
+    const server = found.serverMetadata();
+    const methods = server.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
+    const basic = methods.includes("client_secret_basic") ? oidc.ClientSecretBasic : oidc.ClientSecretPost;
+    const authentication = secret === undefined ? oidc.None() : basic(secret);
+    const metadata = { [oidc.clockTolerance]: toleranceSeconds };
+    const configuration = new oidc.Configuration(server, clientId, metadata, authentication);
+    configuration.timeout = timeoutMs / 1000;
+    configuration[oidc.customFetch] = boundedFetch(isLocal);
+    if (isLocal) oidc.allowInsecureRequests(configuration);
+    // The signature of the ID token is checked, although it comes by TLS: a proxy in between proves nothing.
+    oidc.enableNonRepudiationChecks(configuration);
+    return configuration;
+  }
+
+  #unreachable(error: unknown): GatewayError {
+    const { name } = this.#options.settings;
+    const message = `${name} cannot be reached for signing in at the moment. Try again in a minute, or sign in another way.`;
+    return new GatewayError("service_unavailable", message, {
+      detail: `sso: ${reasonOf(error)}`,
+      retryAfterSeconds: 60,
+    });
+  }
+
+  /** What the provider says itself is for the log alone, and only where it is a code. */
+  #fault(error: unknown): GatewayError {
+    const { name } = this.#options.settings;
+    const reason = reasonOf(error);
+    if (/TIMEOUT|timeout|ECONN|ENOTFOUND|ConnectionRefused|FailedToOpenSocket/.test(reason))
+      return this.#unreachable(error);
+    if (reason === "access_denied") {
+      const message = `${name} did not sign you in: it was declined there. Try again, or sign in another way.`;
+      return new GatewayError("permission_denied", message, { detail: `sso: ${reason}` });
+    }
+    const message = `The answer of ${name} could not be accepted. Try again; if it stays so, tell whoever runs this server.`;
+    return new GatewayError("upstream_error", message, { detail: `sso: ${reason}` });
+  }
+}
+
+function identityOf(claims: Readonly<Record<string, unknown>> & { iss: string; sub: string }): ProvenIdentity {
+  const { iss, sub, email, email_verified: verified, name } = claims;
+  // Some providers write the flag as text.
+  const isVerified = typeof email === "string" && (verified === true || verified === "true");
+  return {
+    issuer: iss,
+    subject: sub,
+    verifiedEmail: isVerified ? email : undefined,
+    name: typeof name === "string" ? name : undefined,
+  };
+}
+
+/**
+ * No redirect is followed, so that nobody but the provider gets code or secret; no answer is larger than it can be; and a
+ * provider on this machine leads by plain http nowhere else.
+ */
+function boundedFetch(isLocal: boolean) {
+  return async (url: string, options: CustomFetchOptions): Promise<Response> => {
+    const { protocol, hostname } = new URL(url);
+    if (protocol !== "https:" && !(isLocal && isLoopback(hostname))) throw new Error("an endpoint by plain http");
+    const { method, headers: sent, signal, body } = options;
+    // Its requests have a form for a body, or none.
+    const form = body instanceof URLSearchParams ? { body } : {};
+    const response = await fetch(url, { method, headers: sent, redirect: "manual", signal: signal ?? null, ...form });
+    const bytes = await readAtMost(response, longestAnswer);
+    const { status, headers } = response;
+    return new Response(bytes.length === 0 ? null : bytes, { status, headers });
+  };
+}
+
+function isLoopback(hostname: string): boolean {
+  return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d+){3}$/.test(hostname);
+}
+
+async function readAtMost(response: Response, most: number): Promise<Uint8Array<ArrayBuffer>> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  // Leaving the loop cancels what is still to come.
+  for await (const chunk of response.body ?? []) {
+    length += chunk.length;
+    if (length > most) throw new Error("an answer that is too large");
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** `access_denied` of an error answer, else the library's or system's code or the error's name. */
+function reasonOf(error: unknown): string {
+  for (let at: unknown = error, depth = 0; at instanceof Error && depth < 4; at = at.cause, depth++) {
+    for (const name of ["error", "code"] as const) {
+      const value: unknown = Reflect.get(at, name);
+      if (typeof value === "string" && value !== "OAUTH_TIMEOUT" && /^[\w-]{1,60}$/.test(value)) return value;
+    }
+    if (at.name === "TimeoutError") return "timeout";
+  }
+  return error instanceof Error && /^\w{1,60}$/.test(error.name) ? error.name : "unknown";
+}

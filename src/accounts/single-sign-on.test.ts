@@ -1,0 +1,332 @@
+// Single sign-on against the real `oidc-provider`, and against one that lies.
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import {
+  clientId,
+  clientSecret,
+  type Lies,
+  type LyingProvider,
+  type ProviderPerson,
+  startLyingProvider,
+  startOidcProvider,
+  type TestProvider,
+} from "../../tests/support/identity-provider.ts";
+import { openTestPeople, type TestPeople } from "../../tests/support/people.ts";
+import { GatewayError } from "../domain/errors.ts";
+import type { OneTimeLink } from "../domain/person.ts";
+import { auditEvent } from "../policy/audit.ts";
+import { SingleSignOn, type SingleSignOnSettings } from "./single-sign-on.ts";
+
+const redirectUri = "http://localhost:7545/sso/callback";
+let world: TestPeople;
+let real: TestProvider;
+let lying: LyingProvider;
+let made = 0;
+
+beforeAll(async () => {
+  world = await openTestPeople();
+  real = await startOidcProvider(redirectUri);
+  lying = await startLyingProvider();
+});
+afterAll(async () => {
+  await real[Symbol.asyncDispose]();
+  await lying[Symbol.asyncDispose]();
+  await world.close();
+});
+beforeEach(() => {
+  lying.lies = {};
+  lying.asked = [];
+});
+
+function signOnAt(issuer: string, changes: Partial<SingleSignOnSettings> = {}, timeoutMs = 2_000): SingleSignOn {
+  const settings: SingleSignOnSettings = {
+    ...{ name: "Example", issuer, clientId, clientSecret, scopes: ["openid", "email", "profile"] },
+    ...{ allowedDomains: [], role: "member" },
+    ...changes,
+  };
+  const { people, clock, accountId } = world;
+  return new SingleSignOn({ settings, people, clock, joinAccountId: async () => accountId, timeoutMs });
+}
+
+function asked() {
+  return { nowSeconds: world.clock.nowSeconds(), clientAddress: "203.0.113.9", requestId: "req_1" };
+}
+
+/** The whole way of one browser. */
+async function signIn(signOn: SingleSignOn, provider: TestProvider, person: ProviderPerson) {
+  provider.person = person;
+  const { browser, url } = await signOn.begin({ browser: undefined, redirectUri, next: "/device" });
+  const back = await provider.visit(url);
+  return await signOn.complete(back.searchParams, browser, asked());
+}
+
+async function refusal(work: Promise<unknown>): Promise<GatewayError> {
+  const error = await work.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (error instanceof GatewayError) return error;
+  throw new Error(`no GatewayError, but ${String(error)}`);
+}
+
+function stranger(domain = "example.com"): Required<ProviderPerson> & { email: string } {
+  made++;
+  return { sub: `sub-${made}`, email: `new${made}@${domain}`, email_verified: true, name: `New ${made}` };
+}
+
+async function invite(email: string, accountId: string, role: "admin" | "member"): Promise<OneTimeLink> {
+  const createdAt = world.clock.nowSeconds();
+  const link: OneTimeLink = {
+    ...{ id: `lnk_${Bun.randomUUIDv7()}`, purpose: "invitation", digest: `digest of ${email}`, email, personId: null },
+    ...{ accountId, role, createdAt, expiresAt: createdAt + 3_600, usedAt: null, createdBy: "usr_owner" },
+  };
+  const event = auditEvent("invitation.created", { type: "operator" }, asked(), {
+    accountId,
+    targetId: link.id,
+    detail: {},
+  });
+  await world.people.insertLink(link, event);
+  return link;
+}
+
+async function events(action: "identity.linked" | "member.added") {
+  return await world.audit.list({ action }, { after: undefined, limit: 1 });
+}
+
+describe("who comes back from a real provider", () => {
+  test("is the person with the verified address: linked once, known by the identity from then on", async () => {
+    const person = await world.addPerson({ email: "Ada@Example.com" });
+    await world.addMember(person, "owner");
+    const signOn = signOnAt(real.issuer);
+    const first = { sub: "ada", email: "ADA@example.com", email_verified: true, name: "Ada L." };
+    expect(await signIn(signOn, real, first)).toEqual({ person, accountId: world.accountId, next: "/device" });
+    const [event] = await events("identity.linked");
+    expect(event).toMatchObject({ actor: { type: "person", id: person.id }, detail: { issuer: real.issuer } });
+    const moved = { sub: "ada", email: "other@example.com", email_verified: false };
+    expect(await signIn(signOn, real, moved)).toMatchObject({ person: { id: person.id } });
+    expect(await events("identity.linked")).toEqual(event ? [event] : []);
+  });
+
+  test("an address that is not verified links nobody, and tells nobody that it is known", async () => {
+    const victim = await world.addPerson({ email: "victim@example.com", isOperator: true });
+    const signOn = signOnAt(real.issuer, { allowedDomains: ["example.com"] });
+    for (const email of [victim.email, "unknown@example.com"]) {
+      const claims = { sub: `attacker-${email}`, email, email_verified: false };
+      expect(await refusal(signIn(signOn, real, claims))).toMatchObject({
+        code: "permission_denied",
+        detail: "sso: email_not_verified",
+      });
+    }
+    expect(await world.people.findByIdentity(real.issuer, `attacker-${victim.email}`)).toBeUndefined();
+  });
+
+  test("joins the account of a pending invitation, which is used up", async () => {
+    const account = await world.addAccount();
+    const person = stranger();
+    await invite(person.email, account.id, "admin");
+    const signedIn = await signIn(signOnAt(real.issuer), real, person);
+    expect(signedIn).toMatchObject({ accountId: account.id, person: { email: person.email, name: person.name } });
+    expect(await world.people.membershipsOf(signedIn.person.id)).toMatchObject([
+      { accountId: account.id, role: "admin" },
+    ]);
+    expect(await world.people.findInvitations(person.email, world.clock.nowSeconds())).toEqual([]);
+    const [event] = await events("member.added");
+    expect(event).toMatchObject({
+      actor: { type: "anonymous" },
+      accountId: account.id,
+      detail: { person_id: signedIn.person.id, role: "admin", invited_by: "usr_owner" },
+    });
+  });
+
+  test("an invitation that has expired lets nobody in", async () => {
+    const person = stranger();
+    await invite(person.email, world.accountId, "admin");
+    world.clock.advance(3_600_000);
+    expect(await refusal(signIn(signOnAt(real.issuer), real, person))).toMatchObject({ detail: "sso: not_invited" });
+  });
+
+  test("joins with the role of the settings where the domain is allowed, without a password", async () => {
+    const person = stranger("corp.example");
+    const signOn = signOnAt(real.issuer, { allowedDomains: ["corp.example"] });
+    const signedIn = await signIn(signOn, real, person);
+    expect(signedIn).toMatchObject({ accountId: world.accountId, person: { isOperator: false } });
+    expect(await world.people.membershipsOf(signedIn.person.id)).toMatchObject([{ role: "member" }]);
+    expect(await world.people.findByEmail(person.email)).toMatchObject({ passwordHash: null });
+    expect((await signIn(signOn, real, person)).person).toEqual(signedIn.person);
+  });
+
+  test.each(["sub.corp.example", "corp.example.evil.example", "evilcorp.example"])(
+    "at %s is not of the allowed domain corp.example",
+    async (domain) => {
+      const signOn = signOnAt(real.issuer, { allowedDomains: ["corp.example"] });
+      const error = await refusal(signIn(signOn, real, stranger(domain)));
+      expect(error).toMatchObject({ code: "permission_denied", detail: "sso: not_invited" });
+      expect(error.message).toContain("invitation");
+    },
+  );
+
+  test.each(["", "  ", "a\u0000b", "x".repeat(101)])("a name such as %p becomes that of the address", async (name) => {
+    const person = { ...stranger("corp.example"), name };
+    const signOn = signOnAt(real.issuer, { allowedDomains: ["corp.example"] });
+    expect((await signIn(signOn, real, person)).person.name).toBe(person.email.split("@")[0] ?? "");
+  });
+});
+
+describe("the way back", () => {
+  test("belongs to the browser that began it, works once, and for ten minutes", async () => {
+    const person = await world.addPerson({ email: `once${++made}@example.com` });
+    lying.person = { sub: `once-${made}`, email: person.email, email_verified: true };
+    const signOn = signOnAt(lying.issuer);
+    const begin = async () => {
+      const { browser, url } = await signOn.begin({ browser: undefined, redirectUri, next: "/" });
+      return { browser, query: (await lying.visit(url)).searchParams };
+    };
+    const [mine, theirs] = [await begin(), await begin()];
+    for (const browser of [theirs.browser, undefined, "", "x"]) {
+      const { query } = await begin();
+      expect(await refusal(signOn.complete(query, browser, asked()))).toMatchObject({ detail: "sso: state" });
+    }
+    const again = await begin();
+    await signOn.complete(again.query, again.browser, asked());
+    expect(await refusal(signOn.complete(again.query, again.browser, asked()))).toMatchObject({ detail: "sso: state" });
+    world.clock.advance(600_000);
+    expect(await refusal(signOn.complete(mine.query, mine.browser, asked()))).toMatchObject({ detail: "sso: state" });
+    expect(lying.asked.filter((path) => path === "/token")).toHaveLength(1);
+  });
+
+  test("two windows of one browser may be on their way at once", async () => {
+    const person = await world.addPerson({ email: `two${++made}@example.com` });
+    lying.person = { sub: `two-${made}`, email: person.email, email_verified: true };
+    const signOn = signOnAt(lying.issuer);
+    const first = await signOn.begin({ browser: undefined, redirectUri, next: "/1" });
+    const second = await signOn.begin({ browser: first.browser, redirectUri, next: "/2" });
+    expect(second.browser).toBe(first.browser);
+    for (const { url, browser } of [second, first]) {
+      const back = await lying.visit(url);
+      expect(await signOn.complete(back.searchParams, browser, asked())).toMatchObject({ person: { id: person.id } });
+    }
+  });
+
+  test("the provider is asked with PKCE, state and nonce, all new each time, and without the secret", async () => {
+    const signOn = signOnAt(lying.issuer);
+    const seen = new Set<string | null>();
+    for (let i = 0; i < 2; i++) {
+      const { url, browser } = await signOn.begin({ browser: undefined, redirectUri, next: "/" });
+      const query = new URL(url).searchParams;
+      expect(query.get("code_challenge_method")).toBe("S256");
+      expect(query.get("response_type")).toBe("code");
+      expect(query.get("redirect_uri")).toBe(redirectUri);
+      for (const name of ["state", "nonce", "code_challenge"]) seen.add(query.get(name));
+      expect(url).not.toContain(clientSecret);
+      expect(url).not.toContain(browser);
+    }
+    expect(seen.size).toBe(6);
+  });
+});
+
+describe("a provider that lies, or somebody in between", () => {
+  test.each<[string, Lies]>([
+    ["another nonce", { idToken: { nonce: "other" } }],
+    ["another issuer in the token", { idToken: { iss: "https://evil.example" } }],
+    ["another audience", { idToken: { aud: "other" } }],
+    ["a token that has expired", { idToken: { exp: 1_000_000_000 } }],
+    ["a signature of a key that is not published", { foreignKey: true }],
+    ["another issuer in the redirect", { callback: { iss: "https://evil.example" } }],
+    ["no issuer in the redirect", { callback: { iss: null } }],
+    ["an error", { callback: { code: null, error: "server_error", error_description: "<b>canary</b>" } }],
+    ["no answer worth the name", { answers: { "/token": () => new Response("<b>canary</b>") } }],
+    [
+      "a token endpoint without an ID token",
+      { answers: { "/token": () => Response.json({ access_token: "a", token_type: "Bearer" }) } },
+    ],
+    [
+      "a token endpoint that does not know us",
+      {
+        answers: {
+          "/token": () => Response.json({ error: "invalid_client", error_description: "canary" }, { status: 401 }),
+        },
+      },
+    ],
+    ["an answer that never ends", { answers: { "/token": endless } }],
+  ])("%s: nobody is signed in, and its text is not shown", async (_, lies) => {
+    const person = await world.addPerson({ email: `lied${++made}@example.com` });
+    const claims = { sub: `lied-${made}`, email: person.email, email_verified: true };
+    const signOn = signOnAt(lying.issuer);
+    lying.lies = lies;
+    const error = await refusal(signIn(signOn, lying, claims));
+    expect(error.code).toBe("upstream_error");
+    expect(Bun.inspect(error)).not.toMatch(/canary|<b>/);
+    expect(await world.people.findByIdentity(lying.issuer, claims.sub)).toBeUndefined();
+    lying.lies = {};
+    expect(await signIn(signOn, lying, claims)).toMatchObject({ person: { id: person.id } });
+  });
+
+  test("whoever declines there is told so", async () => {
+    lying.lies = { callback: { code: null, error: "access_denied" } };
+    expect(await refusal(signIn(signOnAt(lying.issuer), lying, { sub: "d" }))).toMatchObject({
+      code: "permission_denied",
+      detail: "sso: access_denied",
+    });
+  });
+
+  test("a redirect of the token endpoint is not followed: code and secret stay where they belong", async () => {
+    let reached = 0;
+    const thief = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: () => {
+        reached++;
+        return new Response();
+      },
+    });
+    lying.lies = { answers: { "/token": () => Response.redirect(`http://127.0.0.1:${thief.port}/`, 307) } };
+    expect(await refusal(signIn(signOnAt(lying.issuer), lying, { sub: "r" }))).toMatchObject({
+      code: "upstream_error",
+    });
+    expect(reached).toBe(0);
+    await thief.stop(true);
+  });
+
+  test("endpoints by plain http beyond this machine are not called", async () => {
+    lying.lies = { metadata: { token_endpoint: "http://192.0.2.1/token" } };
+    expect(await refusal(signIn(signOnAt(lying.issuer), lying, { sub: "h" }))).toMatchObject({
+      code: "upstream_error",
+    });
+  });
+});
+
+describe("what the provider says of itself", () => {
+  const discovery = "/.well-known/openid-configuration";
+  const begin = (signOn: SingleSignOn) => signOn.begin({ browser: undefined, redirectUri, next: "/" });
+
+  test("is asked once an hour, and once for many at a time", async () => {
+    const signOn = signOnAt(lying.issuer);
+    await Promise.all(Array.from({ length: 5 }, () => begin(signOn)));
+    world.clock.advance(3_599_000);
+    await begin(signOn);
+    expect(lying.asked).toEqual([discovery]);
+    world.clock.advance(1_000);
+    await begin(signOn);
+    expect(lying.asked).toEqual([discovery, discovery]);
+  });
+
+  test.each<[string, Lies]>([
+    ["an error", { answers: { [discovery]: () => new Response("canary", { status: 500 }) } }],
+    ["another issuer", { metadata: { issuer: "https://evil.example" } }],
+    ["nothing in time", { answers: { [discovery]: () => Bun.sleep(400).then(() => new Response()) } }],
+  ])("%s is a 503 for now, and is asked again the next time", async (_, lies) => {
+    const signOn = signOnAt(lying.issuer, {}, 200);
+    lying.lies = lies;
+    const error = await refusal(begin(signOn));
+    expect(error).toMatchObject({ code: "service_unavailable", retryAfterSeconds: 60 });
+    expect(Bun.inspect(error)).not.toContain("canary");
+    lying.lies = {};
+    expect((await begin(signOn)).url).toStartWith(lying.issuer);
+  });
+});
+
+function endless(): Response {
+  const block = new Uint8Array(65_536).fill(32);
+  return new Response(new ReadableStream({ pull: (controller) => controller.enqueue(block) }), {
+    headers: { "content-type": "application/json" },
+  });
+}

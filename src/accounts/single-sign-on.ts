@@ -1,0 +1,222 @@
+// Signing in at the operator's identity provider: begun here, proven there, and then the person whom that stands for.
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import type { Clock } from "../domain/clock.ts";
+import { GatewayError } from "../domain/errors.ts";
+import type { Identity, Membership, OneTimeLink, PeopleChange, Person, PersonStore, Role } from "../domain/person.ts";
+import { auditEvent, type Origin } from "../policy/audit.ts";
+import { checkEmail } from "./email.ts";
+import {
+  IdentityProvider,
+  type IdentityProviderSettings,
+  type ProvenIdentity,
+  type SignInSecrets,
+} from "./identity-provider.ts";
+import { Pending } from "./pending.ts";
+import { checkPersonName } from "./person-name.ts";
+
+export interface SingleSignOnSettings extends IdentityProviderSettings {
+  /** In lower case; whoever has an address there may join. */
+  allowedDomains: readonly string[];
+  /** What they are in the account that they join. */
+  role: Role;
+}
+
+export interface SingleSignOnOptions {
+  settings: SingleSignOnSettings;
+  people: Pick<PersonStore, "findByIdentity" | "findByEmail" | "findInvitations" | "membershipsOf" | "apply">;
+  /** The account that people of the allowed domains join. */
+  joinAccountId(): Promise<string>;
+  clock: Clock;
+  /** For each request to the provider. */
+  timeoutMs?: number;
+}
+
+interface Begun extends SignInSecrets {
+  browserDigest: Buffer;
+  /** A path here. */
+  next: string;
+}
+
+export interface SsoSignIn {
+  person: Person;
+  /** The account to look at. */
+  accountId: string | null;
+  next: string;
+}
+
+export const ssoLifeSeconds = 600;
+const mostPending = 10_000;
+const browserPattern = /^[\w-]{43}$/;
+
+export class SingleSignOn {
+  readonly name: string;
+  readonly #options: SingleSignOnOptions;
+  readonly #provider: IdentityProvider;
+  /** By state. */
+  readonly #begun: Pending<Begun>;
+
+  constructor(options: SingleSignOnOptions) {
+    const { settings, clock, timeoutMs } = options;
+    this.name = settings.name;
+    this.#options = options;
+    this.#provider = new IdentityProvider({ settings, clock, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
+    this.#begun = new Pending({ clock, lifeMs: ssoLifeSeconds * 1000, most: mostPending });
+  }
+
+  /**
+   * `browser`: the secret that this browser has from an earlier beginning, if any, so that two windows may sign in at once.
+   * Gives it or a new one, to be kept in a cookie, and where to go. Throws `service_unavailable`.
+   */
+  async begin(given: {
+    browser: string | undefined;
+    redirectUri: string;
+    next: string;
+  }): Promise<{ browser: string; url: string }> {
+    const { redirectUri, next } = given;
+    const browser = given.browser !== undefined && browserPattern.test(given.browser) ? given.browser : random();
+    const secrets: SignInSecrets = { state: random(), nonce: random(), verifier: random(), redirectUri };
+    const url = await this.#provider.authorizationUrl(secrets);
+    this.#begun.put(secrets.state, { ...secrets, next, browserDigest: digestOf(browser) });
+    return { browser, url };
+  }
+
+  /**
+   * The person who came back with this query. Throws `invalid_request` where it was not begun in this browser, or long ago,
+   * `permission_denied` for whoever is not let in, `upstream_error` and `service_unavailable` for the provider's faults.
+   */
+  async complete(query: URLSearchParams, browser: string | undefined, origin: Origin): Promise<SsoSignIn> {
+    const states = query.getAll("state");
+    const begun = states.length === 1 ? this.#begun.take(states[0] ?? "") : undefined;
+    // The state alone would let somebody sign others in as themselves, by a link (RFC 9700, 4.7).
+    if (!begun || browser === undefined || !timingSafeEqual(digestOf(browser), begun.browserDigest)) throw notBegun();
+    const identity = await this.#provider.redeem(query, begun);
+    const found = await this.#personOf(identity, origin);
+    const [first] = found.accountId === undefined ? await this.#options.people.membershipsOf(found.person.id) : [];
+    return { person: found.person, accountId: found.accountId ?? first?.accountId ?? null, next: begun.next };
+  }
+
+  async #personOf(proven: ProvenIdentity, origin: Origin): Promise<{ person: Person; accountId?: string }> {
+    const known = await this.#options.people.findByIdentity(proven.issuer, proven.subject);
+    if (known) return { person: known };
+    if (proven.verifiedEmail === undefined) throw this.#unproven();
+    const email = checkEmail(proven.verifiedEmail);
+    const found = (await this.#linked(email, proven, origin)) ?? (await this.#joined(email, proven, origin));
+    if (found) return found;
+    throw this.#uninvited();
+  }
+
+  /** Whoever has the address here already is the same person: the provider vouches for it. */
+  async #linked(email: string, proven: ProvenIdentity, origin: Origin): Promise<{ person: Person } | undefined> {
+    const { people } = this.#options;
+    const found = await people.findByEmail(email);
+    if (!found) return undefined;
+    const { passwordHash: _, ...person } = found;
+    const event = auditEvent("identity.linked", { type: "person", id: person.id }, origin, {
+      accountId: null,
+      targetId: person.id,
+      detail: { issuer: proven.issuer, email },
+    });
+    await people.apply({ addIdentity: identityFor(person.id, proven, origin) }, event);
+    return { person };
+  }
+
+  /** Undefined where nothing lets somebody new in. */
+  async #joined(
+    email: string,
+    proven: ProvenIdentity,
+    origin: Origin,
+  ): Promise<{ person: Person; accountId: string } | undefined> {
+    const { people } = this.#options;
+    const [invitation] = await people.findInvitations(email, origin.nowSeconds);
+    const place = await this.#placeFor(email, invitation);
+    if (!place) return undefined;
+    const person: Person = {
+      id: `usr_${Bun.randomUUIDv7()}`,
+      email,
+      name: nameFor(proven, email),
+      isOperator: false,
+      createdAt: origin.nowSeconds,
+    };
+    const membership: Membership = {
+      id: `mbr_${Bun.randomUUIDv7()}`,
+      ...place,
+      personId: person.id,
+      createdAt: origin.nowSeconds,
+    };
+    const change: PeopleChange = {
+      ...(invitation ? { useLink: { id: invitation.id, nowSeconds: origin.nowSeconds } } : {}),
+      addPerson: { ...person, passwordHash: null },
+      addIdentity: identityFor(person.id, proven, origin),
+      addMembership: membership,
+    };
+    const by = invitation ? { invited_by: invitation.createdBy } : { by: "allowed_domain" };
+    // The person who acts is made right here: the store knows nobody yet.
+    const event = auditEvent("member.added", { type: "anonymous" }, origin, {
+      accountId: place.accountId,
+      targetId: membership.id,
+      detail: { person_id: person.id, email, role: place.role, issuer: proven.issuer, ...by },
+    });
+    const outcome = await people.apply(change, event);
+    if (outcome === "done") return { person, accountId: place.accountId };
+    // Meanwhile the invitation was taken, or the person made, in another window.
+    throw new GatewayError("invalid_request", "Something changed while you signed in. Sign in once more.", {
+      detail: `sso: ${outcome}`,
+    });
+  }
+
+  async #placeFor(
+    email: string,
+    invitation: OneTimeLink | undefined,
+  ): Promise<{ accountId: string; role: Role } | undefined> {
+    const { settings, joinAccountId } = this.#options;
+    if (invitation?.accountId && invitation.role) return { accountId: invitation.accountId, role: invitation.role };
+    const domain = email.slice(email.lastIndexOf("@") + 1);
+    if (!settings.allowedDomains.includes(domain)) return undefined;
+    return { accountId: await joinAccountId(), role: settings.role };
+  }
+
+  #unproven(): GatewayError {
+    return new GatewayError(
+      "permission_denied",
+      `${this.name} does not say which e-mail address is yours for certain, so it cannot be told who you are here. Sign in another way, or ask whoever runs this server.`,
+      { detail: "sso: email_not_verified" },
+    );
+  }
+
+  #uninvited(): GatewayError {
+    return new GatewayError(
+      "permission_denied",
+      "Nobody is known here by your address. Ask an owner or admin of an account for an invitation, then sign in again.",
+      { detail: "sso: not_invited" },
+    );
+  }
+}
+
+function identityFor(personId: string, { issuer, subject }: ProvenIdentity, { nowSeconds }: Origin): Identity {
+  return { issuer, subject, personId, createdAt: nowSeconds };
+}
+
+/** As the provider has it, or else the address: it can be changed in the settings. */
+function nameFor({ name }: ProvenIdentity, email: string): string {
+  try {
+    return checkPersonName(name ?? "");
+  } catch {
+    return email.slice(0, email.lastIndexOf("@"));
+  }
+}
+
+function notBegun(): GatewayError {
+  return new GatewayError(
+    "invalid_request",
+    "This sign-in was not begun in this browser, took too long, or was finished already. Sign in once more.",
+    { detail: "sso: state" },
+  );
+}
+
+function random(): string {
+  return randomBytes(32).toString("base64url");
+}
+
+function digestOf(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}

@@ -1,0 +1,121 @@
+// The way to the identity provider and back.
+import { Attempts } from "../../accounts/attempts.ts";
+import { clientNetwork } from "../../accounts/client-network.ts";
+import { type SingleSignOn, ssoLifeSeconds } from "../../accounts/single-sign-on.ts";
+import type { Clock } from "../../domain/clock.ts";
+import { GatewayError } from "../../domain/errors.ts";
+import type { LimitStore } from "../../domain/limits.ts";
+import type { IncomingRequest } from "../../http1/message.ts";
+import { browserOrigin } from "../browser.ts";
+import { errorTable } from "../errors.ts";
+import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
+import { html } from "./html.ts";
+import { nextOf, signInPath } from "./local-path.ts";
+import { type PageDeps, pageAnswer, redirectTo } from "./page.ts";
+
+export interface SsoRouteDeps {
+  sessions: Pick<PageDeps["sessions"], "start">;
+  /** Undefined where none is configured. */
+  singleSignOn: SingleSignOn | undefined;
+  limits: Pick<LimitStore, "admit">;
+  clock: Clock;
+  /** The origin under which the browser sees our pages; undefined where it cannot be known. */
+  pageOrigin(req: IncomingRequest): string | undefined;
+}
+
+const home = "/settings";
+const startsPerMinute = 120;
+
+export function ssoRoutes(deps: SsoRouteDeps): PageRoute[] {
+  const attempts = new Attempts(deps.limits);
+  return [
+    {
+      method: "GET",
+      path: "/sso/start",
+      access: "page",
+      handle: (exchange) => orProblem(exchange, () => start(exchange, deps, attempts)),
+    },
+    {
+      method: "GET",
+      path: "/sso/callback",
+      access: "page",
+      handle: (exchange) => orProblem(exchange, () => callback(exchange, deps)),
+    },
+  ];
+}
+
+async function start(exchange: Exchange, deps: SsoRouteDeps, attempts: Attempts): Promise<PlainAnswer> {
+  const { req, clientAddress } = exchange;
+  const singleSignOn = requireConfigured(deps);
+  const origin = requireOrigin(req, deps);
+  const rule = { id: `sso:${clientNetwork(clientAddress)}`, limit: startsPerMinute, windowSeconds: 60 };
+  await attempts.count([rule], "Too many tries from your address.");
+  const { browser, url } = await singleSignOn.begin({
+    browser: browserSecret(req, origin),
+    redirectUri: `${origin}/sso/callback`,
+    next: nextOf(req.target) ?? home,
+  });
+  exchange.answerHeaders["set-cookie"] = cookie(browser, origin);
+  return redirectTo(url);
+}
+
+async function callback(exchange: Exchange, deps: SsoRouteDeps): Promise<PlainAnswer> {
+  const { req, clientAddress, requestId } = exchange;
+  const singleSignOn = requireConfigured(deps);
+  const browser = browserSecret(req, requireOrigin(req, deps));
+  const queryAt = req.target.indexOf("?");
+  const query = new URLSearchParams(queryAt < 0 ? "" : req.target.slice(queryAt));
+  const asked = { nowSeconds: deps.clock.nowSeconds(), clientAddress, requestId };
+  const { person, accountId, next } = await singleSignOn.complete(query, browser, asked);
+  const started = await deps.sessions.start(person, accountId, "sso", browserOrigin(exchange));
+  exchange.answerHeaders["set-cookie"] = started.cookie;
+  return redirectTo(next);
+}
+
+function requireConfigured({ singleSignOn }: SsoRouteDeps): SingleSignOn {
+  if (singleSignOn) return singleSignOn;
+  throw new GatewayError("not_found", "This server has no single sign-on. Sign in with your address or a passkey.");
+}
+
+function requireOrigin(req: IncomingRequest, { pageOrigin }: SsoRouteDeps): string {
+  const origin = pageOrigin(req);
+  if (origin !== undefined) return origin;
+  throw new GatewayError("permission_denied", "Without a public URL people sign in on the server's own machine alone.");
+}
+
+/** What went wrong is said with a way on. */
+async function orProblem(exchange: Exchange, work: () => Promise<PlainAnswer>): Promise<PlainAnswer> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof GatewayError) || error.code === "not_found") throw error;
+    const { code, message, detail, retryAfterSeconds } = error;
+    exchange.note({ code, detail });
+    if (retryAfterSeconds !== undefined) {
+      exchange.answerHeaders["retry-after"] = String(Math.ceil(retryAfterSeconds));
+    }
+    const body = html`<h1>You are not signed in</h1><p role="alert">${message}</p>
+<p><a class="button second" href="${signInPath(home)}">Back to sign in</a></p>
+<p class="quiet">Request ${exchange.requestId}</p>`;
+    return pageAnswer({ title: "Not signed in", status: errorTable[code].status, body });
+  }
+}
+
+/** Where pages are reached by https the cookie is for this host alone, and goes by https alone. */
+function cookieName(origin: string): string {
+  return origin.startsWith("https:") ? "__Host-headrace_sso" : "headrace_sso";
+}
+
+function cookie(value: string, origin: string): string {
+  const secure = origin.startsWith("https:") ? "; Secure" : "";
+  // Lax: the provider sends the browser back, which is another site's doing.
+  return `${cookieName(origin)}=${value}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${ssoLifeSeconds}${secure}`;
+}
+
+/** Undefined where there is none, or there are two: one of them is not ours. */
+function browserSecret({ headers }: IncomingRequest, origin: string): string | undefined {
+  const begin = `${cookieName(origin)}=`;
+  const pairs = (headers.get("cookie") ?? "").split(";").map((pair) => pair.trim());
+  const found = pairs.filter((pair) => pair.startsWith(begin));
+  return found.length === 1 ? found[0]?.slice(begin.length) : undefined;
+}

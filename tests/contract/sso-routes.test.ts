@@ -1,0 +1,159 @@
+// The pages of single sign-on: the cookie that ties the way back to the browser, where it leads, and what errors look like.
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { SingleSignOn } from "../../src/accounts/single-sign-on.ts";
+import { pageOrigin } from "../../src/http/page-origin.ts";
+import { ssoButton } from "../../src/http/pages/sso-parts.ts";
+import { ssoRoutes } from "../../src/http/pages/sso-routes.ts";
+import { MemoryLimits } from "../../src/storage/memory-limits.ts";
+import { exchangeFor, incoming, responseOf } from "../support/exchange.ts";
+import { clientId, clientSecret, type LyingProvider, startLyingProvider } from "../support/identity-provider.ts";
+import { cookieHeader, openTestPeople, type TestPeople, testOrigin } from "../support/people.ts";
+
+let world: TestPeople;
+let provider: LyingProvider;
+let publicUrl: string | undefined;
+let routes: ReturnType<typeof ssoRoutes>;
+
+beforeAll(async () => {
+  world = await openTestPeople();
+  provider = await startLyingProvider();
+});
+afterAll(async () => {
+  await provider[Symbol.asyncDispose]();
+  await world.close();
+});
+beforeEach(() => {
+  publicUrl = undefined;
+  provider.lies = {};
+  const { people, clock, sessions, accountId } = world;
+  const scopes = ["openid", "email"];
+  const settings = { name: "Example", issuer: provider.issuer, clientId, clientSecret, scopes, allowedDomains: [] };
+  routes = ssoRoutes({
+    ...{ sessions, clock },
+    singleSignOn: new SingleSignOn({
+      ...{ people, clock, settings: { ...settings, role: "member" } },
+      joinAccountId: async () => accountId,
+    }),
+    limits: new MemoryLimits({ clock, ledger: { readTotals: async () => {} } }),
+    pageOrigin: (req) => pageOrigin(req, publicUrl),
+  });
+});
+
+async function get(target: string, headers: Record<string, string> = {}, clientAddress = "203.0.113.9") {
+  const route = routes.find(({ path }) => path === target.split("?")[0]);
+  if (!route) throw new Error(`${target} is not served`);
+  const req = incoming({ target, headers: { host: "localhost:7545", ...headers } });
+  const noted: Record<string, unknown> = {};
+  const exchange = exchangeFor(req, { clientAddress, note: (fields) => Object.assign(noted, fields) });
+  const response = await responseOf(() => route.handle(exchange));
+  const headersOf = new Headers({ ...Object.fromEntries(response.headers), ...exchange.answerHeaders });
+  return { status: response.status, headers: headersOf, text: await response.text(), noted };
+}
+
+/** As far as the redirect back to us. */
+async function begin(target = "/sso/start") {
+  const started = await get(target);
+  const cookie = cookieHeader(started.headers.get("set-cookie") ?? "");
+  const back = await provider.visit(started.headers.get("location") ?? "");
+  return { cookie, target: back.pathname + back.search };
+}
+
+describe("the way there and back", () => {
+  test("signs the browser in and leads on to where it was going", async () => {
+    const person = await world.addPerson({ email: "there@example.com" });
+    await world.addMember(person, "member");
+    provider.person = { sub: "there", email: person.email, email_verified: true };
+    const { cookie, target } = await begin("/sso/start?next=%2Fdevice%3Fuser_code%3DA-B");
+    const done = await get(target, { cookie });
+    expect(done.status).toBe(303);
+    expect(done.headers.get("location")).toBe("/device?user_code=A-B");
+    const session = await world.sessions.find(cookieHeader(done.headers.get("set-cookie") ?? ""), testOrigin);
+    expect(session?.signedIn).toMatchObject({ person, session: { method: "sso", accountId: world.accountId } });
+  });
+
+  test.each(["https%3A%2F%2Fevil.example", "%2F%2Fevil.example", "%2F%5Cevil.example", "javascript%3Aalert(1)"])(
+    "never leads to %s",
+    async (next) => {
+      const person = await world.addPerson({
+        email: `next-${next.replaceAll("%", "-").replaceAll(/[^\w-]/g, "")}@example.com`,
+      });
+      provider.person = { sub: person.email, email: person.email, email_verified: true };
+      const { cookie, target } = await begin(`/sso/start?next=${next}`);
+      expect((await get(target, { cookie })).headers.get("location")).toBe("/settings");
+    },
+  );
+
+  test("the cookie is for scripts and other sites' forms out of reach, and where there is https for nothing else", async () => {
+    const plain = (await get("/sso/start")).headers.get("set-cookie");
+    expect(plain).toMatch(/^headrace_sso=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600$/);
+    publicUrl = "https://ai.example.com";
+    const started = await get("/sso/start", { host: "evil.example" });
+    expect(started.headers.get("set-cookie")).toMatch(
+      /^__Host-headrace_sso=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600; Secure$/,
+    );
+    const redirectUri = new URL(started.headers.get("location") ?? "").searchParams.get("redirect_uri");
+    expect(redirectUri).toBe("https://ai.example.com/sso/callback");
+  });
+});
+
+describe("what goes wrong is said on a page with a way on", () => {
+  test.each([
+    ["in another browser", ""],
+    ["with two cookies, of which one is somebody else's", "headrace_sso=a; headrace_sso=b"],
+  ])("%s", async (_, cookie) => {
+    const { target } = await begin();
+    const page = await get(target, { cookie });
+    expect(page).toMatchObject({ status: 400, noted: { code: "invalid_request", detail: "sso: state" } });
+    expect(page.text).toContain('href="/sign-in?next=%2Fsettings"');
+    expect(page.headers.get("set-cookie")).toBeNull();
+    expect(page.headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
+  });
+
+  test("somebody whom nobody invited: 403, with what to do, and nothing of the provider's own text", async () => {
+    provider.person = { sub: "un", email: "un@example.com", email_verified: true, name: "<script>canary</script>" };
+    const { cookie, target } = await begin();
+    const page = await get(target, { cookie });
+    expect(page).toMatchObject({ status: 403, noted: { detail: "sso: not_invited" } });
+    expect(page.text).toContain("Ask an owner or admin of an account for an invitation");
+    expect(page.text).not.toContain("canary");
+  });
+
+  test("an error of the provider's is not repeated", async () => {
+    provider.lies = { callback: { code: null, error: "server_error", error_description: "<b>canary</b>" } };
+    const { cookie, target } = await begin();
+    const page = await get(target, { cookie });
+    expect(page.status).toBe(502);
+    expect(page.text).not.toContain("canary");
+  });
+
+  test("a provider that is down: 503 and when to come back", async () => {
+    provider.lies = { answers: { "/.well-known/openid-configuration": () => new Response("", { status: 500 }) } };
+    const page = await get("/sso/start");
+    expect(page.status).toBe(503);
+    expect(page.headers.get("retry-after")).toBe("60");
+  });
+
+  test("too many beginnings from one address", async () => {
+    for (let i = 0; i < 120; i++) expect((await get("/sso/start")).status).toBe(303);
+    expect((await get("/sso/start")).status).toBe(429);
+    expect((await get("/sso/start", {}, "203.0.113.10")).status).toBe(303);
+  });
+
+  test("without a public URL nobody is led anywhere from beyond this machine", async () => {
+    expect((await get("/sso/start", { host: "evil.example" })).status).toBe(403);
+  });
+
+  test("where none is configured there is nothing", async () => {
+    const { sessions, clock } = world;
+    const limits = new MemoryLimits({ clock, ledger: { readTotals: async () => {} } });
+    routes = ssoRoutes({ sessions, clock, limits, singleSignOn: undefined, pageOrigin: () => "http://localhost:7545" });
+    expect((await get("/sso/start")).status).toBe(404);
+    expect((await get("/sso/callback?code=a&state=b")).status).toBe(404);
+  });
+});
+
+test("the button says the provider's name, escaped, and keeps where one was going", () => {
+  const { text } = ssoButton("A <b>&</b> Co", "/oauth/authorize?a=b&c=d");
+  expect(text).toContain("Continue with A &lt;b&gt;&amp;&lt;/b&gt; Co");
+  expect(text).toContain('href="/sso/start?next=%2Foauth%2Fauthorize%3Fa%3Db%26c%3Dd"');
+});
