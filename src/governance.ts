@@ -113,6 +113,7 @@ export async function openGovernance({ db, config, log, clock, baseUrl, opened }
     admitter: new Admitter({ limits, lengths: new LearnedLengths() }),
     signingKeys,
     tokens,
+    refusals,
     authenticator,
     /** After every change of a key or account that this process has committed: it holds from here on. */
     changed: () => authenticator.invalidate(),

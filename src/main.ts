@@ -1,19 +1,24 @@
 // The program: arguments to one command.
 import { Command } from "commander";
 import packageJson from "../package.json" with { type: "json" };
+import { registerApps } from "./cli/apps.ts";
 import { registerChat } from "./cli/chat.ts";
 import { registerCompletion } from "./cli/completion.ts";
 import { createContext } from "./cli/context.ts";
 import { registerEngine } from "./cli/engine.ts";
 import { registerKeys } from "./cli/keys.ts";
+import { registerLogin } from "./cli/login.ts";
+import { registerLogout } from "./cli/logout.ts";
 import { registerModels } from "./cli/models.ts";
 import { registerOperatorKey } from "./cli/operator-key.ts";
 import { registerPull } from "./cli/pull.ts";
 import { registerServe } from "./cli/serve.ts";
+import { registerSetupLink } from "./cli/setup-link.ts";
 import { registerStatus } from "./cli/status.ts";
 import { CliError, exitCodes, printable, reportError } from "./cli/terminal.ts";
 import { registerTiers } from "./cli/tiers.ts";
 import { registerUsage } from "./cli/usage.ts";
+import { registerWhoami } from "./cli/whoami.ts";
 import { nearest } from "./config/problems.ts";
 import { processEnvironment } from "./config.ts";
 
@@ -29,6 +34,11 @@ registerEngine(program, context);
 registerModels(program, context);
 registerChat(program, context);
 registerKeys(program, context);
+registerApps(program, context);
+registerLogin(program, context);
+registerLogout(program, context);
+registerWhoami(program, context);
+registerSetupLink(program, context);
 registerOperatorKey(program, context);
 registerUsage(program, context);
 registerTiers(program, context);

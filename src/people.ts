@@ -1,41 +1,113 @@
-// Composes what people sign in with: their store, sessions, and the pages and endpoints for them.
-import { BrowserSessions } from "./accounts/browser-sessions.ts";
+// Composes what people and apps sign in with: accounts, sessions, passkeys, single sign-on, the authorization server.
+import { BrowserSessions, idleSeconds } from "./accounts/browser-sessions.ts";
+import { FailedSignIns } from "./accounts/failed-sign-ins.ts";
+import { OneTimeLinks } from "./accounts/links.ts";
+import { matchesSecret } from "./accounts/manage-apps.ts";
+import { OwnAccount } from "./accounts/own-account.ts";
+import { Passkeys } from "./accounts/passkeys.ts";
+import { SignIn } from "./accounts/sign-in.ts";
+import { SingleSignOn } from "./accounts/single-sign-on.ts";
 import type { Config } from "./config.ts";
+import type { Environment } from "./domain/api-key.ts";
+import type { App } from "./domain/app.ts";
 import type { Clock } from "./domain/clock.ts";
+import type { Log } from "./domain/log.ts";
 import type { Governance } from "./governance.ts";
 import { isOwnOrigin } from "./http/browser.ts";
+import { pageOrigin } from "./http/page-origin.ts";
 import { SessionPrincipals } from "./http/session-principal.ts";
 import type { IncomingRequest } from "./http1/message.ts";
+import { SmtpMailer } from "./mail/smtp-mailer.ts";
+import { ClientThrottle } from "./oauth/client/client-throttle.ts";
+import { Housekeeper } from "./oauth/housekeeper.ts";
+import { SqlAppStore } from "./storage/app-store.ts";
 import type { Database } from "./storage/database.ts";
+import { SqlOAuthStore } from "./storage/oauth-store.ts";
+import { SqlPersonStore } from "./storage/person-store.ts";
 import { SqlSessionStore } from "./storage/session-store.ts";
 
 export interface PeopleOptions {
   db: Database;
   config: Config;
   clock: Clock;
+  log: Log;
   governance: Governance;
+  /** What clients use, with `/v1`; asked late, as a port of 0 is known only once the server listens. */
+  baseUrl(): string;
+  /** Takes what has to be closed, in the order in which it was opened. */
+  opened(close: () => unknown): void;
 }
 
 export type People = ReturnType<typeof openPeople>;
 
-export function openPeople({ db, config, clock, governance }: PeopleOptions) {
-  const isOwn = (origin: string, req: IncomingRequest) => isOwnOrigin(origin, req, config.publicUrl);
+/** What the routes for people and apps need beside `Governance`. */
+export function openPeople({ db, config, clock, log, governance, baseUrl, opened }: PeopleOptions) {
+  const { accounts, audit, authenticator, keyFor, limits, pepper } = governance;
+  const { publicUrl, mail, sso } = config;
+  const environment: Environment = config.mode === "development" ? "dev" : "live";
+  const issuer = () => baseUrl().replace(/\/v1$/, "");
+  const isOwn = (origin: string, req: IncomingRequest) => isOwnOrigin(origin, req, publicUrl);
+  const firstAccountId = () => accounts.ensureFirstAccount(clock.nowSeconds());
+
+  const people = new SqlPersonStore(db);
   const sessionStore = new SqlSessionStore(db);
-  const sessions = new BrowserSessions({
-    sessions: sessionStore,
-    csrfKey: governance.keyFor("csrf-v1"),
-    isSecure: () => config.publicUrl?.startsWith("https:") ?? false,
+  const oauth = new SqlOAuthStore(db);
+  const isSecure = publicUrl?.startsWith("https:") ?? false;
+  const formKey = keyFor("csrf-v1");
+  const sessions = new BrowserSessions({ sessions: sessionStore, csrfKey: formKey, isSecure: () => isSecure, clock });
+  const failures = new FailedSignIns({ audit, clock, log });
+  opened(() => failures.close());
+  const links = new OneTimeLinks({
+    people,
+    sessions,
     clock,
+    publicOrigin: issuer,
+    firstAccountId,
+    mail: mail && new SmtpMailer(mail),
+    limits,
+    log,
   });
+  opened(() => links.settled());
+  const singleSignOn =
+    sso &&
+    new SingleSignOn({ settings: sso, people, clock, joinAccountId: async () => sso.accountId ?? firstAccountId() });
+  const housekeeper = new Housekeeper({
+    tasks: {
+      sessions: (nowSeconds) => sessionStore.prune(nowSeconds, idleSeconds),
+      oauth: (nowSeconds) => oauth.prune(nowSeconds),
+    },
+    clock,
+    log,
+  });
+  opened(() => housekeeper.close());
+
   return {
+    people,
     sessions,
     sessionStore,
+    oauth,
+    links,
+    apps: new SqlAppStore(db),
+    signIn: new SignIn({ people, sessions, limits, failures, clock, log }),
+    ownAccount: new OwnAccount({ people, limits, clock }),
+    passkeys: new Passkeys({ people, audit, clock }),
+    singleSignOn,
+    singleSignOnName: () => singleSignOn?.name,
+    clientThrottle: new ClientThrottle(limits),
+    matchesSecret: (app: App, secret: string) => matchesSecret(app, secret, pepper, clock.nowSeconds()),
+    sessionPrincipals: new SessionPrincipals({ sessions, authenticator, isOwnOrigin: isOwn, environment }),
     isOwnOrigin: isOwn,
-    sessionPrincipals: new SessionPrincipals({
-      sessions,
-      authenticator: governance.authenticator,
-      isOwnOrigin: isOwn,
-      environment: config.mode === "development" ? "dev" : "live",
-    }),
+    pageOrigin: (req: IncomingRequest) => pageOrigin(req, publicUrl),
+    formReferrerPolicy: () => (isSecure ? undefined : ("same-origin" as const)),
+    environment,
+    formKey,
+    sealingKey: keyFor("oauth-seal-v1"),
+    issuer,
+    audience: baseUrl,
+    /** The link of the first person, as long as there is none; one that was made before works no more. */
+    async setupLink(): Promise<string | undefined> {
+      if ((await people.listPeople({ after: undefined, limit: 1 })).length > 0) return undefined;
+      return (await links.createSetupLink({ type: "system" })).url;
+    },
   };
 }

@@ -19,7 +19,7 @@ import { Capacity } from "./inference/capacity.ts";
 import { Catalog } from "./inference/catalog.ts";
 import { Router } from "./inference/route.ts";
 import { Stopping } from "./inference/stopping.ts";
-import { openPeople } from "./people.ts";
+import { openPeople, type People } from "./people.ts";
 import { ensureFirstKey, type FirstKey } from "./policy/first-key.ts";
 import { keyDigest } from "./policy/key-digest.ts";
 import { readCredentials, useCredentialsOf, writeCredentials } from "./storage/credentials-file.ts";
@@ -52,6 +52,9 @@ export interface RunningServer {
   engine: LlamaEngine;
   capacity: Capacity;
   governance: Governance;
+  people: People;
+  /** Works once, for the first person; undefined where there is somebody already. A secret. */
+  setupLink: string | undefined;
   /** Model servers found on this machine at start; resolves once the look is done. */
   localServers: Promise<readonly FoundServer[]>;
   /** Takes over a changed file's part that can change while running. */
@@ -113,7 +116,15 @@ async function compose(
     opened: (close) => opened.push(close),
   });
   const { keys, accounts, pepper } = governance;
-  const people = openPeople({ db, config, clock, governance });
+  const people = openPeople({
+    db,
+    config,
+    clock,
+    log,
+    governance,
+    baseUrl: () => baseUrl,
+    opened: (close) => opened.push(close),
+  });
 
   const catalog = new Catalog({ log, clock });
   const engine = await createBuiltInEngine(config, log, () => void catalog.refresh());
@@ -137,6 +148,7 @@ async function compose(
   });
   const routes = createRoutes({
     ...governance,
+    ...people,
     catalog,
     router,
     capacity,
@@ -189,6 +201,7 @@ async function compose(
     keep: (key) => writeCredentials(config.dataDir, { base_url: baseUrl, api_key: key }),
   });
   keepAddress(config.dataDir, baseUrl);
+  const setupLink = await people.setupLink();
   requireSameSecret(config.dataDir, firstKey, pepper);
   await waitBriefly(db);
 
@@ -214,6 +227,8 @@ async function compose(
     engine,
     capacity,
     governance,
+    people,
+    setupLink,
     localServers,
     async reload(changed) {
       sources.config = changed;

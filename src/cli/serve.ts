@@ -90,7 +90,7 @@ async function start(flags: Record<string, unknown>, context: CliContext): Promi
   const found = await server.localServers;
   // A model server that does not answer must not keep the key and the address from being shown.
   await Promise.race([server.catalog.whenComplete(), Bun.sleep(firstLookMs)]);
-  log.plain(banner(config, server, found, context.terminal.out));
+  log.plain(banner(config, server, found, context.terminal.out, server.setupLink));
   logStart(log, config, server, found);
 }
 

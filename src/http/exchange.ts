@@ -48,7 +48,7 @@ export class HttpExchange implements Exchange {
     this.params = this.#found?.params ?? {};
     this.clientAddress = clientAddress(req, options.trustedProxies);
     // No page of another site has any business with ours (RFC 9700, 4.2.4).
-    const isPage = this.#found?.route.access === "page";
+    const isPage = this.#found ? this.#found.route.access === "page" : table.isPage(pathOf(req.target));
     this.answerHeaders = isPage ? {} : corsHeaders(req, options.corsOrigins());
     this.answerHeaders["x-request-id"] = this.requestId;
     this.#fields = {

@@ -1,12 +1,24 @@
 // The one route table, in the order of the reference page.
 import { type AccountRouteDeps, accountRoutes } from "./account-routes.ts";
+import { type AdminPeopleDeps, adminPeopleRoutes } from "./admin-people-routes.ts";
 import { type AdminRouteDeps, adminRoutes } from "./admin-routes.ts";
+import { type AppRouteDeps, appRoutes } from "./app-routes.ts";
+import { type AuthorizationRouteDeps, authorizationRoutes } from "./authorization-routes.ts";
 import { type ChatRouteDeps, chatRoutes } from "./chat-routes.ts";
 import { type InferenceRouteDeps, inferenceRoutes } from "./inference-routes.ts";
+import { type InvitationRouteDeps, invitationRoutes } from "./invitation-routes.ts";
 import { type KeyRouteDeps, keyRoutes } from "./key-routes.ts";
+import { type MemberRouteDeps, memberRoutes } from "./member-routes.ts";
 import { modelRoutes } from "./model-routes.ts";
+import { type OAuthRouteDeps, oauthRoutes } from "./oauth-routes.ts";
+import { type AuthorizeDeps, authorizeRoutes } from "./pages/authorize-routes.ts";
+import { type DeviceDeps, deviceRoutes } from "./pages/device-routes.ts";
+import { type PageRouteDeps, pageRoutes } from "./pages/page-routes.ts";
+import { type SsoRouteDeps, ssoRoutes } from "./pages/sso-routes.ts";
+import { type PasskeyRouteDeps, passkeyRoutes } from "./passkey-routes.ts";
 import type { Route } from "./route.ts";
 import { type ServiceRouteDeps, serviceRoutes } from "./service-routes.ts";
+import { type SessionRouteDeps, sessionRoutes } from "./session-routes.ts";
 import { type TokenRouteDeps, tokenRoutes } from "./token-routes.ts";
 import { type UsageRouteDeps, usageRoutes } from "./usage-routes.ts";
 
@@ -17,8 +29,19 @@ export type RouteDeps = InferenceRouteDeps &
   AccountRouteDeps &
   Omit<KeyRouteDeps, "limits"> &
   TokenRouteDeps &
+  Omit<AppRouteDeps, "limits"> &
+  AuthorizationRouteDeps &
+  SessionRouteDeps &
+  MemberRouteDeps &
+  InvitationRouteDeps &
+  PasskeyRouteDeps &
+  Omit<OAuthRouteDeps, "throttle"> &
   AdminRouteDeps &
-  Omit<ServiceRouteDeps, "routes">;
+  AdminPeopleDeps &
+  PageRouteDeps &
+  SsoRouteDeps &
+  AuthorizeDeps &
+  DeviceDeps & { clientThrottle: OAuthRouteDeps["throttle"] } & Omit<ServiceRouteDeps, "routes">;
 
 export function createRoutes(deps: RouteDeps): readonly Route[] {
   const reading = { ...deps, limits: deps.requestLimits };
@@ -30,8 +53,20 @@ export function createRoutes(deps: RouteDeps): readonly Route[] {
     ...accountRoutes(deps),
     ...keyRoutes(reading),
     ...tokenRoutes(reading),
+    ...oauthRoutes({ ...deps, throttle: deps.clientThrottle }),
+    ...appRoutes(reading),
+    ...authorizationRoutes(deps),
+    ...sessionRoutes(deps),
+    ...passkeyRoutes(deps),
+    ...memberRoutes(deps),
+    ...invitationRoutes(deps),
     ...adminRoutes(deps),
+    ...adminPeopleRoutes(deps),
     ...serviceRoutes({ ...deps, routes: () => routes }),
+    ...pageRoutes(deps),
+    ...ssoRoutes(deps),
+    ...authorizeRoutes(deps),
+    ...deviceRoutes(deps),
   ];
   return routes;
 }
