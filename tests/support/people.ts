@@ -11,6 +11,7 @@ import { SqlAccountStore } from "../../src/storage/account-store.ts";
 import { SqlAuditLog } from "../../src/storage/audit-log.ts";
 import { openDatabase } from "../../src/storage/database.ts";
 import { SqlKeyStore } from "../../src/storage/key-store.ts";
+import { MemoryLimits } from "../../src/storage/memory-limits.ts";
 import { SqlPersonStore } from "../../src/storage/person-store.ts";
 import { SqlSessionStore } from "../../src/storage/session-store.ts";
 import { manualClock } from "./manual-clock.ts";
@@ -47,6 +48,8 @@ export async function openTestPeople() {
   const audit = new SqlAuditLog(db);
   const csrfKey = new Uint8Array(32).fill(5);
   const sessions = new BrowserSessions({ sessions: sessionStore, csrfKey, isSecure: () => false, clock });
+  // Nothing here has a quota, for which the ledger would be read.
+  const limits = new MemoryLimits({ clock, ledger: { readTotals: () => Promise.reject(new Error("no ledger")) } });
   const accountId = await accounts.ensureFirstAccount(clock.nowSeconds());
   const byConsole = (action: "person.created" | "member.added" | "account.created", about: string | null) =>
     auditEvent(
@@ -56,7 +59,7 @@ export async function openTestPeople() {
       { accountId: about, targetId: null, detail: {} },
     );
   return {
-    ...{ directory, db, clock, people, sessionStore, keys, accounts, audit, sessions, accountId },
+    ...{ directory, db, clock, people, sessionStore, keys, accounts, audit, sessions, limits, accountId },
 
     async addAccount(changes: Partial<Account> = {}): Promise<Account> {
       const account = accountFor({
