@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { bunEnvironment, bunExecutable, ensureDebianPackages, ensureDependencies, root } from "./setup.mjs";
 
 ensureDependencies({ dev: true });
-ensureDebianPackages({ curl: "curl", openssl: "openssl" });
+ensureDebianPackages({ curl: "curl", openssl: "openssl", chromium: "chromium" });
 
 const long = process.argv.includes("--long");
 const chosen = process.argv.slice(2).filter((argument) => argument !== "--long");

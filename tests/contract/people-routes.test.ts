@@ -33,7 +33,12 @@ describe("GET /v1/session", () => {
       scopes: ["chat:read", "chat:write", "models:read", "usage:read", "keys:manage"],
       session_id: member.sessionId,
       csrf_token: member.headers["x-csrf-token"],
-      accounts: [{ id: api.accountId, name: expect.any(String), role: "member", status: "active" }],
+      accounts: [
+        {
+          ...{ id: api.accountId, name: expect.any(String), role: "member", status: "active" },
+          membership_id: member.membership.id,
+        },
+      ],
     });
     const operator = await api.addSignedIn("member", { isOperator: true });
     expect((await api.send(operator.headers, "/v1/session")).body.scopes).toContain("admin:manage");

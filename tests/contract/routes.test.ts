@@ -19,10 +19,19 @@ const ofPeople = closed.filter((route) => route.access === "person");
 const openToAll = [
   "GET /",
   "GET /.well-known/jwks.json",
+  "GET /.well-known/oauth-authorization-server",
+  "GET /.well-known/oauth-protected-resource",
+  "GET /.well-known/oauth-protected-resource/v1",
   "GET /docs",
   "GET /healthz",
   "GET /openapi.json",
   "GET /readyz",
+  "POST /oauth/device_authorization",
+  "POST /oauth/introspect",
+  "POST /oauth/revoke",
+  "POST /oauth/token",
+  "POST /sign-in/passkey",
+  "POST /sign-in/passkey/options",
   "POST /v1/auth/token",
 ];
 
