@@ -182,6 +182,15 @@ describe("a client that cannot prove who it is gets nothing", () => {
     expect((await guess("2001:db8::1")).status).toBe(401);
   });
 
+  test("whoever asks all the time is answered before anything is read", async () => {
+    const ask = (address: string) =>
+      server.post("/oauth/token", "", { "x-forwarded-for": address, "content-type": "x" });
+    const answers = await Promise.all(times(601, () => ask("198.51.100.9")));
+    expect(answers.filter((answer) => answer.status === 400)).toHaveLength(600);
+    expect(answers.map(refusal)).toContainEqual([429, "temporarily_unavailable"]);
+    expect((await ask("198.51.100.10")).status).toBe(400);
+  });
+
   test("nobody uses up what others have of a public app, nor makes device codes without end", async () => {
     const ask = (address: string) =>
       server.post(
@@ -273,6 +282,7 @@ describe("a code", () => {
     expect(await server.probe(winner?.body["access_token"])).toBe(401);
     expect(refusal(await rotate(winner?.body["refresh_token"]))).toEqual(invalidGrant);
     expect(await liveGrants()).toBe(0);
+    expect(server.changes.count).toBeGreaterThan(0);
     expect(await actions()).toEqual(["grant.created", "grant.replayed"]);
   });
 
@@ -320,6 +330,7 @@ describe("a refresh token", () => {
     const { refresh_token: token, access_token: access } = await signIn();
     const others = await signIn();
     const { body } = await rotate(token);
+    for (const alive of [access, body["access_token"]]) expect(await server.probe(alive)).toBe(200);
     server.now.seconds += 10;
     expect(refusal(await rotate(token))).toEqual(invalidGrant);
     for (const dead of [access, body["access_token"]]) expect(await server.probe(dead)).toBe(401);
@@ -329,7 +340,7 @@ describe("a refresh token", () => {
     expect(replay).toMatchObject({ actor: { type: "app", id: "web" }, detail: { reason: "refresh_token_used_again" } });
   });
 
-  test.each([{ scope: "chat:write" }, { scope: "models:read chat:write" }])(
+  test.each([{ scope: "chat:write" }, { scope: "models:read chat:write" }, { scope: "usage:read" }])(
     "that is used for another request ends them at once: %j",
     async (other) => {
       const { refresh_token: token } = await signIn();
