@@ -98,7 +98,8 @@ export function openPeople({ db, config, clock, log, governance, baseUrl, opened
     sessionPrincipals: new SessionPrincipals({ sessions, authenticator, isOwnOrigin: isOwn, environment }),
     isOwnOrigin: isOwn,
     pageOrigin: (req: IncomingRequest) => pageOrigin(req, publicUrl),
-    formReferrerPolicy: () => (isSecure ? undefined : ("same-origin" as const)),
+    // Browsers say where a form comes from by headers of their own, but by plain http only to this machine.
+    formReferrerPolicy: () => (publicUrl?.startsWith("http:") ? ("same-origin" as const) : undefined),
     environment,
     formKey,
     sealingKey: keyFor("oauth-seal-v1"),

@@ -5,7 +5,7 @@ import type { SignedIn } from "../../domain/session.ts";
 import { type IncomingRequest, RequestBodyError } from "../../http1/message.ts";
 import { browserOrigin } from "../browser.ts";
 import type { Exchange, PlainAnswer } from "../route.ts";
-import type { Html } from "./html.ts";
+import { type Html, html } from "./html.ts";
 import { layout } from "./layout.ts";
 
 export interface PageDeps {
@@ -55,6 +55,16 @@ export function redirectTo(location: string): PlainAnswer {
     headers: { location, "cache-control": "no-store", "referrer-policy": "no-referrer" },
     body: "",
   };
+}
+
+/**
+ * After a sign-in. From `/oauth/authorize` the way may lead on to an app; as a redirect that would be part of the answer to
+ * the form that was sent, ours or an identity provider's, which browsers keep within that page's `form-action`.
+ */
+export function goOn(next: string): PlainAnswer {
+  if (!next.startsWith("/oauth/")) return redirectTo(next);
+  const body = html`<h1>You are signed in</h1><p><a href="${next}">Go on</a></p>`;
+  return pageAnswer({ title: "Signed in", body, continueTo: next });
 }
 
 /** Who is signed in; a renewed cookie goes with the answer. */

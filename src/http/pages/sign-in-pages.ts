@@ -6,7 +6,7 @@ import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
 import { csrfField, type FormFault, faultHeaders, faultNotice, faultOf, field, hidden } from "./form.ts";
 import { type Html, html } from "./html.ts";
 import { localPath, nextOf } from "./local-path.ts";
-import { type PageDeps, pageAnswer, readForm, redirectTo, signedInAt } from "./page.ts";
+import { goOn, type PageDeps, pageAnswer, readForm, redirectTo, signedInAt } from "./page.ts";
 import { passkeySignIn } from "./passkey-parts.ts";
 import { ssoButton } from "./sso-parts.ts";
 
@@ -52,16 +52,6 @@ async function signIn(exchange: Exchange, deps: SignInPageDeps): Promise<PlainAn
     return signInPage(deps, { next, email, fault });
   }
   return goOn(next);
-}
-
-/**
- * From `/oauth/authorize` the way may lead on to an app. As a redirect that would be part of this form's answer, which
- * browsers keep within the page's `form-action`.
- */
-function goOn(next: string): PlainAnswer {
-  if (!next.startsWith("/oauth/")) return redirectTo(next);
-  const body = html`<h1>You are signed in</h1><p><a href="${next}">Go on</a></p>`;
-  return pageAnswer({ title: "Signed in", body, continueTo: next });
 }
 
 async function signOut(exchange: Exchange, deps: PageDeps): Promise<PlainAnswer> {

@@ -11,7 +11,7 @@ import { errorTable } from "../errors.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
 import { html } from "./html.ts";
 import { nextOf, signInPath } from "./local-path.ts";
-import { type PageDeps, pageAnswer, redirectTo } from "./page.ts";
+import { goOn, type PageDeps, pageAnswer, redirectTo } from "./page.ts";
 
 export interface SsoRouteDeps {
   sessions: Pick<PageDeps["sessions"], "start">;
@@ -69,7 +69,7 @@ async function callback(exchange: Exchange, deps: SsoRouteDeps): Promise<PlainAn
   const { person, accountId, next } = await singleSignOn.complete(query, browser, asked);
   const started = await deps.sessions.start(person, accountId, "sso", browserOrigin(exchange));
   exchange.answerHeaders["set-cookie"] = started.cookie;
-  return redirectTo(next);
+  return goOn(next);
 }
 
 function requireConfigured({ singleSignOn }: SsoRouteDeps): SingleSignOn {
