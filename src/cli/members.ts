@@ -37,11 +37,17 @@ const member = z.object({
 const invitation = z.object({ id: z.string(), email: z.string(), role: z.string(), expires_at: z.number() });
 const newInvitation = invitation.extend({ link: z.string(), mailed: z.boolean() });
 
-type ListedMember = z.infer<typeof member>;
-type ListedInvitation = z.infer<typeof invitation>;
+const ownSession = z.object({
+  person: z.object({ email: z.string() }),
+  account: z.object({ id: z.string() }),
+  accounts: z.array(z.object({ id: z.string(), membership_id: z.string() })),
+});
 
 /** Somebody who is in the account, or who may come. */
-type Found = { kind: "member"; one: ListedMember } | { kind: "invitation"; one: ListedInvitation };
+interface Found {
+  kind: "member" | "invitation";
+  one: { id: string; email: string };
+}
 
 const whoArgument = ["<who>", "e-mail address, or id"] as const;
 const roleMeanings = `
@@ -212,7 +218,9 @@ async function removeOne(context: CliContext, who: string, options: MembersOptio
   context.begin();
   const { terminal, input } = context;
   const connection = await findConnection(context, options);
-  const { kind, one } = await interruptible((signal) => findOne(connection, who, signal));
+  const { kind, one } = await interruptible(
+    async (signal) => (await findSelf(connection, who, signal)) ?? findOne(connection, who, signal),
+  );
   const isMember = kind === "member";
   await confirm(input, {
     question: isMember ? `Remove ${one.email} from the account` : `Take back the invitation of ${one.email}`,
@@ -224,6 +232,19 @@ async function removeOne(context: CliContext, who: string, options: MembersOptio
   const what = isMember ? "is removed" : "is no longer invited";
   if (options.json) terminal.print(JSON.stringify(answer, undefined, 2));
   else terminal.print(`${printable(one.email)} ${what}.`);
+}
+
+/** Oneself, by whom no list is needed: members see none, and may leave. */
+async function findSelf(connection: Connection, who: string, signal: AbortSignal): Promise<Found | undefined> {
+  const { person, account, accounts } = understood(
+    ownSession,
+    await requestJson(connection, "/session", signal),
+    connection,
+    "session",
+  );
+  const own = accounts.find(({ id }) => id === account.id);
+  const isMeant = own && (who === own.membership_id || who.trim().toLowerCase() === person.email.toLowerCase());
+  return isMeant ? { kind: "member", one: { ...person, id: own.membership_id } } : undefined;
 }
 
 /** By id or address: a member before an invitation. Rejects with a CliError where there is nobody. */

@@ -31,7 +31,7 @@ export const sessionShape = z
       .nullable()
       .describe("To be sent as `X-CSRF-Token` with everything that changes something; only for a browser's session."),
     accounts: z
-      .array(z.object({ ...accountName, role, status: z.enum(["active", "suspended"]) }))
+      .array(z.object({ ...accountName, role, status: z.enum(["active", "suspended"]), membership_id: z.string() }))
       .describe("All that the person is a member of."),
   })
   .meta({ id: "Session" });

@@ -20,7 +20,14 @@ import { auditEvent, type Origin } from "../policy/audit.ts";
 import type { Throttle } from "../policy/throttle.ts";
 import { browserOrigin } from "./browser.ts";
 import { listOf, pageOf, pageQuery } from "./list.ts";
-import { bodyErrors, originOf, type PeopleBaseDeps, type PeopleDoc, peopleRouter } from "./people-route.ts";
+import {
+  bodyErrors,
+  managingRouter,
+  originOf,
+  type PeopleBaseDeps,
+  type PeopleDoc,
+  peopleRouter,
+} from "./people-route.ts";
 import { readQuery } from "./query.ts";
 import type { Exchange, PersonPrincipal, PersonRoute } from "./route.ts";
 import { readStrictBody } from "./strict-body.ts";
@@ -37,14 +44,15 @@ const sessionQuery = z.object(pageQuery);
 const sessionList = listOf(browserSessionShape, "BrowserSessionList");
 
 export function sessionRoutes(deps: SessionRouteDeps): PersonRoute[] {
-  const route = peopleRouter(deps);
+  const reading = peopleRouter(deps);
+  const managing = managingRouter(deps);
   return [
-    route("GET", "/v1/session", retrieveDoc, retrieve),
-    route("PATCH", "/v1/session", updateDoc, update),
-    route("POST", "/v1/session/password", passwordDoc, changePassword),
-    route("GET", "/v1/sessions", listDoc, list),
-    route("DELETE", "/v1/sessions", endOthersDoc, endOthers),
-    route("DELETE", "/v1/sessions/:id", endDoc, end),
+    reading("GET", "/v1/session", retrieveDoc, retrieve),
+    managing("PATCH", "/v1/session", updateDoc, update),
+    managing("POST", "/v1/session/password", passwordDoc, changePassword),
+    reading("GET", "/v1/sessions", listDoc, list),
+    managing("DELETE", "/v1/sessions", endOthersDoc, endOthers),
+    managing("DELETE", "/v1/sessions/:id", endDoc, end),
   ];
 }
 
@@ -116,9 +124,11 @@ async function toWire(principal: PersonPrincipal, accountId: string, deps: Sessi
     scopes: [...scopes],
     session_id: person.sessionId,
     csrf_token: person.sessionId === null ? null : deps.sessions.csrfTokenOf(person.sessionId),
-    accounts: memberships.map(({ accountId: id, accountName: name, role, accountStatus: status }) => ({
-      ...{ id, name, role, status },
-    })),
+    accounts: memberships.map(
+      ({ id: membershipId, accountId: id, accountName: name, role, accountStatus: status }) => ({
+        ...{ id, name, role, status, membership_id: membershipId },
+      }),
+    ),
   };
 }
 

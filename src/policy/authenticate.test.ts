@@ -3,8 +3,9 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { type Credentials, openCredentials, presented, testEvent, until } from "../../tests/support/credentials.ts";
 import { generateApiKey } from "../domain/api-key.ts";
 import { GatewayError } from "../domain/errors.ts";
-import type { Principal } from "../domain/principal.ts";
-import { scopes } from "../domain/scope.ts";
+import type { ApiKeyRecord, Principal } from "../domain/principal.ts";
+import { accountScopes, type Scope, scopes } from "../domain/scope.ts";
+import type { GrantTokenRequest } from "./access-tokens.ts";
 import type { Authenticator, PresentedCredentials } from "./authenticate.ts";
 
 let all: Credentials;
@@ -471,5 +472,86 @@ describe("while the store cannot be asked", () => {
     expect(outcomes.filter((code) => code === "unknown")).toHaveLength(2_032);
     expect(outcomes.filter((code) => code === "service_unavailable")).toHaveLength(968);
     expect(await outcome({ apiKey: (await all.addKey()).secret })).toBe("accepted");
+  });
+});
+
+describe("people and apps", () => {
+  const person = { id: "usr_1", isOperator: false, sessionId: "ses_1" };
+  const addMembership = (more: Partial<ApiKeyRecord> = {}) =>
+    all.addKey("live", { id: "mbr_1_live", kind: "membership", personId: "usr_1", role: "member", ...more });
+  const addGrant = (appId: string, more: Partial<ApiKeyRecord> = {}) =>
+    all.addKey("live", { id: "grt_1", kind: "grant", personId: "usr_1", appId, parentId: "mbr_1_live", ...more });
+  const tokenOf = async (
+    appId: string,
+    more: Partial<GrantTokenRequest["grant"]> = {},
+    granted: readonly Scope[] = accountScopes,
+  ) => {
+    const grant = { id: "grt_1", accountId: all.accountId, environment: "live" as const, ...more };
+    const request = { grant, personId: "usr_1", appId, scopes: granted, expiresIn: 600 };
+    return `Bearer ${(await all.tokens.issueForGrant(request)).accessToken}`;
+  };
+  const asMember = (who = person, id = "mbr_1_live", environment: "live" | "dev" = "live", isLocal = true) =>
+    all.authenticator.member(id, environment, who, presented({ isLocal: () => isLocal }));
+  const reasonOf = (attempt: Promise<unknown>) =>
+    attempt.then(
+      () => "accepted",
+      (error) => error.detail,
+    );
+
+  test("a member who is signed in has the membership's role and scopes; only an operator has admin:manage", async () => {
+    await addMembership();
+    const member = await asMember();
+    expect(member).toMatchObject({ appId: null, person: { ...person, role: "member" } });
+    expect([...member.scopes]).toEqual([...accountScopes]);
+    const operator = await asMember({ ...person, isOperator: true });
+    expect([...operator.scopes]).toEqual([...accountScopes, "admin:manage"]);
+    // What one request was given is not remembered for the next.
+    expect((await asMember()).scopes.has("admin:manage")).toBe(false);
+  });
+
+  test("nobody acts with somebody else's membership, with a key's id, or where the membership is not", async () => {
+    await addMembership();
+    await addMembership({ id: "mbr_1_dev", environment: "dev" });
+    const { id } = await all.addKey("live");
+    expect(await reasonOf(asMember({ ...person, id: "usr_2" }))).toBe("no_member");
+    expect(await reasonOf(asMember(person, id))).toBe("no_member");
+    expect(await reasonOf(asMember(person, "mbr_none"))).toBe("unknown");
+    expect(await reasonOf(asMember(person, "mbr_1_dev"))).toBe("environment");
+    expect(await reasonOf(asMember(person, "mbr_1_dev", "dev", false))).toBe("dev_key_not_local");
+    expect(await reasonOf(asMember(person, "mbr_1_dev", "dev"))).toBe("accepted");
+    await revoke("mbr_1_live");
+    all.authenticator.invalidate();
+    expect(await reasonOf(asMember())).toBe("revoked");
+  });
+
+  test("a token of the command line acts for the person, without operating; one of any other app for the app", async () => {
+    await addMembership({ scopes: ["chat:read", "models:read"] });
+    await addGrant("headrace-cli");
+    await addGrant("app_1", { id: "grt_2" });
+    const authenticate = async (authorization: string) => all.authenticator.authenticate(presented({ authorization }));
+    const login = await authenticate(await tokenOf("headrace-cli", {}, scopes));
+    expect(login).toMatchObject({ appId: null, person: { id: "usr_1", role: "member", isOperator: false } });
+    expect([...login.scopes]).toEqual(["chat:read", "models:read"]);
+    const app = await authenticate(await tokenOf("app_1", { id: "grt_2" }));
+    expect([app.appId, app.person, [...app.scopes]]).toEqual(["app_1", undefined, ["chat:read", "models:read"]]);
+  });
+
+  test("a token is of the app, account and environment of its grant, and ends with the grant and the membership", async () => {
+    await addMembership();
+    await addGrant("app_1");
+    const accepted = async (...of: Parameters<typeof tokenOf>) => outcome({ authorization: await tokenOf(...of) });
+    expect(await accepted("app_1")).toBe("accepted");
+    expect(await accepted("headrace-cli")).toBe("token_app");
+    expect(await accepted("app_1", { accountId: "acct_2" })).toBe("token_account");
+    expect(await accepted("app_1", { environment: "test" })).toBe("environment");
+    // The token of a grant is none of the membership behind it, nor of a key.
+    expect(await accepted("app_1", { id: "mbr_1_live" })).toBe("token_app");
+    expect(await accepted("app_1", { id: (await all.addKey("live")).id })).toBe("token_app");
+    await revoke("mbr_1_live");
+    all.authenticator.invalidate();
+    expect(await accepted("app_1")).toBe("ancestor_revoked");
+    await revoke("grt_1");
+    all.authenticator.invalidate();
+    expect(await accepted("app_1")).toBe("revoked");
   });
 });

@@ -74,6 +74,19 @@ describe("GET /v1/session", () => {
   });
 });
 
+test("a login that was allowed to read looks at its person, and changes nothing of them", async () => {
+  const narrow = await api.allow(owner, undefined, ["models:read"]);
+  expect((await api.send(narrow, "/v1/sessions")).status).toBe(200);
+  for (const [method, path, body] of [
+    ["PATCH", "/v1/session", { name: "Ada" }],
+    ["DELETE", "/v1/sessions", undefined],
+    ["DELETE", `/v1/sessions/${owner.sessionId}`, undefined],
+  ] as const) {
+    expect((await api.send(narrow, path, method, body)).body.error.code).toBe("insufficient_scope");
+  }
+  expect((await api.send(owner.headers, "/v1/session")).body.person.name).toBe("Test Person");
+});
+
 describe("PATCH /v1/session", () => {
   test("looks at another of one's accounts from then on, and at no other", async () => {
     const other = await api.addAccount({ name: "Other" });
