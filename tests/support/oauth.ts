@@ -121,6 +121,15 @@ export async function startOAuth() {
       const decision = state === "denied" ? { state } : { state, authorization };
       return oauth.decideDeviceCode(code.userCode, decision, testEvent(now.seconds));
     },
+    redeem: (code: string, more: Fields = {}, headers: Fields = basic("web")) =>
+      post("/oauth/token", redemption(code, more), headers),
+    rotate: (token: unknown, more: Fields = {}, headers: Fields = basic("web")) =>
+      post("/oauth/token", refresh(token, more), headers),
+    /** Ids of grants that have not ended. */
+    async liveGrants(): Promise<string[]> {
+      const rows: { id: string }[] = await db`SELECT id FROM api_keys WHERE kind = 'grant' AND revoked = 0`;
+      return rows.map(({ id }) => id);
+    },
     /** Status of an API request with an access token. */
     async probe(accessToken: unknown): Promise<number> {
       const headers = { authorization: `Bearer ${String(accessToken)}` };
@@ -152,6 +161,11 @@ export const refresh = (token: unknown, more: Fields = {}): Fields => ({
   ...{ grant_type: "refresh_token", refresh_token: String(token) },
   ...more,
 });
+
+export const invalidGrant = [400, "invalid_grant"];
+
+export const times = <Value>(count: number, make: (n: number) => Value) =>
+  Array.from({ length: count }, (_, n) => make(n));
 
 /** The refusal in short: status and error. */
 export const refusal = ({ status, body }: OAuthReply) => [status, body["error"]];
