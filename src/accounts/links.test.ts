@@ -1,0 +1,352 @@
+// Links that work once: who makes them, what their holders get, and that everything else is nothing.
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { cookieHeader, openTestPeople, type TestPeople, testOrigin } from "../../tests/support/people.ts";
+import { accountFor, principalFor } from "../../tests/support/principal.ts";
+import type { AuditAction } from "../domain/audit.ts";
+import type { LogFields } from "../domain/log.ts";
+import type { MailMessage } from "../domain/mail.ts";
+import type { Person, Role } from "../domain/person.ts";
+import type { Principal } from "../domain/principal.ts";
+import { type MadeLink, OneTimeLinks } from "./links.ts";
+
+const password = "a long enough password";
+const ended = "This link was used already or has expired. Ask for a new one.";
+const hourMs = 3_600_000;
+
+let all: TestPeople;
+let sent: MailMessage[];
+let logged: [string, LogFields | undefined][];
+let links: OneTimeLinks;
+
+beforeEach(async () => {
+  all = await openTestPeople();
+  sent = [];
+  logged = [];
+  links = open({});
+});
+
+afterEach(() => all.close());
+
+function open({ mail }: { mail?: (message: MailMessage) => Promise<void> }): OneTimeLinks {
+  const write = (event: string, fields?: LogFields) => void logged.push([event, fields]);
+  return new OneTimeLinks({
+    ...{ people: all.people, sessions: all.sessions, clock: all.clock, limits: all.limits },
+    publicOrigin: () => "https://models.example",
+    firstAccountId: async () => all.accountId,
+    mail: mail && { send: mail },
+    log: { info: write, warn: write, error: write },
+  });
+}
+
+const keepMail = async (message: MailMessage) => void sent.push(message);
+const tokenOf = ({ url }: Pick<MadeLink, "url">) => url.slice(url.lastIndexOf("/") + 1);
+const linkIn = (message: MailMessage | undefined) => /https:\S+/.exec(message?.text ?? "")?.[0] ?? "";
+const guest = { name: "Ada", password };
+const setUp = { email: "ada@example.com", name: "Ada", password };
+const account = () => accountFor({ id: all.accountId, name: "First" });
+const events = (action: AuditAction) => all.audit.list({ action }, { after: undefined, limit: 100 });
+
+function signedIn(person: Person, role: Role, isOperator = false): Principal {
+  return principalFor({
+    account: account(),
+    scopes: new Set(isOperator ? ["admin:manage"] : []),
+    person: { id: person.id, role, isOperator, sessionId: "ses_1" },
+  });
+}
+
+async function owner(): Promise<{ person: Person; by: Principal }> {
+  const person = await all.addPerson({ email: "owner@example.com" });
+  await all.addMember(person, "owner");
+  return { person, by: signedIn(person, "owner") };
+}
+
+const invite = (by: Principal, email = "ada@example.com", role: Role = "member") =>
+  links.invite({ by, account: account(), email, role, origin: testOrigin });
+
+describe("the set-up link", () => {
+  test("makes an operator, who owns the first account and is signed in", async () => {
+    const made = await links.createSetupLink({ type: "system" });
+    expect(made.url).toMatch(/^https:\/\/models\.example\/setup\/[\w-]{43}$/);
+    expect(made.expiresAt).toBe(all.clock.nowSeconds() + 86_400);
+    const { person, cookie } = await links.acceptSetup(tokenOf(made), setUp, testOrigin);
+    expect(person).toMatchObject({ email: "ada@example.com", name: "Ada", isOperator: true });
+    const current = await all.sessions.find(cookieHeader(cookie), testOrigin);
+    expect(current?.signedIn).toMatchObject({ person, membership: { accountId: all.accountId, role: "owner" } });
+    expect(await events("person.created")).toMatchObject([
+      {
+        actor: { type: "anonymous" },
+        accountId: all.accountId,
+        targetId: person.id,
+        detail: { operator: true, role: "owner" },
+      },
+    ]);
+  });
+
+  test("works once, for one of many at the same time", async () => {
+    const token = tokenOf(await links.createSetupLink());
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 8 }, (_, i) => links.acceptSetup(token, { ...setUp, email: `p${i}@x.org` }, testOrigin)),
+    );
+    expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+    expect(await all.people.countOperators()).toBe(1);
+    await expect(links.acceptSetup(token, setUp, testOrigin)).rejects.toThrow(ended);
+  });
+
+  test("ends after a day, and when there is a newer one", async () => {
+    const [old, newer] = [await links.createSetupLink(), await links.createSetupLink()];
+    expect(await links.find(tokenOf(old), "setup")).toBeUndefined();
+    expect(await links.find(tokenOf(newer), "setup")).toBeDefined();
+    all.clock.advance(24 * hourMs);
+    expect(await links.find(tokenOf(newer), "setup")).toBeUndefined();
+    await expect(links.acceptSetup(tokenOf(newer), setUp, testOrigin)).rejects.toThrow(ended);
+  });
+
+  test("adds nobody to a first account that has an owner", async () => {
+    await owner();
+    const { person } = await links.acceptSetup(tokenOf(await links.createSetupLink()), setUp, testOrigin);
+    expect(person.isOperator).toBe(true);
+    expect(await all.people.membershipsOf(person.id)).toEqual([]);
+  });
+
+  test("gives somebody who is known a new password, and ends their sessions", async () => {
+    const ada = await all.addPerson({ email: "ada@example.com", password: "an earlier password" });
+    const { cookie } = await all.startSession(ada);
+    const token = tokenOf(await links.createSetupLink());
+    const { person } = await links.acceptSetup(token, setUp, testOrigin);
+    expect(person.id).toBe(ada.id);
+    expect(await all.people.findPerson(ada.id)).toMatchObject({ isOperator: true, name: "Ada" });
+    expect(await all.sessions.find(cookie, testOrigin)).toBeUndefined();
+    const hash = (await all.people.findByEmail("ada@example.com"))?.passwordHash ?? "";
+    expect(await Bun.password.verify(password, hash)).toBe(true);
+  });
+
+  test.each([
+    ["email", { ...setUp, email: "ada" }],
+    ["name", { ...setUp, name: " " }],
+    ["password", { ...setUp, password: "short" }],
+    ["password", { ...setUp, password: setUp.email }],
+  ])("stays where %s is wrong, which is told", async (field, given) => {
+    const token = tokenOf(await links.createSetupLink());
+    await expect(links.acceptSetup(token, given, testOrigin)).rejects.toThrow(new RegExp(`^${field}: `));
+    expect(await links.find(token, "setup")).toBeDefined();
+  });
+});
+
+describe("an invitation", () => {
+  test("lets somebody new in with the invited address and role, signed in", async () => {
+    const { person, by } = await owner();
+    const made = await invite(by, " Ada@Example.com", "admin");
+    expect(made).toMatchObject({ mailed: false, expiresAt: all.clock.nowSeconds() + 7 * 86_400 });
+    expect(made.url).toMatch(/^https:\/\/models\.example\/invitations\/[\w-]{43}$/);
+    const joined = await links.acceptInvitation(tokenOf(made), guest, testOrigin);
+    expect(joined.person).toMatchObject({ email: "ada@example.com", name: "Ada", isOperator: false });
+    const current = await all.sessions.find(cookieHeader(joined.cookie ?? ""), testOrigin);
+    expect(current?.signedIn.membership).toMatchObject({ id: joined.membership.id, role: "admin" });
+    const [added] = await events("member.added");
+    expect(added).toMatchObject({
+      ...{ actor: { type: "anonymous" }, accountId: all.accountId, targetId: joined.membership.id },
+      detail: { person_id: joined.person.id, role: "admin", invited_by: person.id },
+    });
+    expect(await events("invitation.created")).toMatchObject([
+      { actor: { type: "person", id: person.id }, detail: { email: "ada@example.com", role: "admin" } },
+    ]);
+    await expect(links.acceptInvitation(tokenOf(made), guest, testOrigin)).rejects.toThrow(ended);
+  });
+
+  test("takes in somebody who is signed in with that address, and nobody else", async () => {
+    const { by } = await owner();
+    const token = tokenOf(await invite(by));
+    const [ada, eve] = [
+      await all.addPerson({ email: "ada@example.com" }),
+      await all.addPerson({ email: "eve@example.com" }),
+    ];
+    await expect(links.acceptInvitation(token, { person: eve }, testOrigin)).rejects.toMatchObject({
+      code: "permission_denied",
+    });
+    const joined = await links.acceptInvitation(token, { person: ada }, testOrigin);
+    expect(joined).toMatchObject({ person: ada, membership: { role: "member" }, cookie: undefined });
+    expect(await all.people.membershipsOf(eve.id)).toEqual([]);
+  });
+
+  test("sets no password for somebody who is known by the address: they have to sign in", async () => {
+    const { by } = await owner();
+    const token = tokenOf(await invite(by));
+    await all.addPerson({ email: "ada@example.com", password: "their own password" });
+    await expect(links.acceptInvitation(token, guest, testOrigin)).rejects.toThrow(/sign in first/);
+    expect(await links.find(token, "invitation")).toBeDefined();
+    const hash = (await all.people.findByEmail("ada@example.com"))?.passwordHash ?? "";
+    expect(await Bun.password.verify(password, hash)).toBe(false);
+  });
+
+  test("is not made for a member, nor by whoever may not", async () => {
+    const { by } = await owner();
+    await expect(invite(by, "OWNER@example.com")).rejects.toThrow(/^email: is the address of a member/);
+    const admin = await all.addPerson({ email: "admin@example.com" });
+    await all.addMember(admin, "admin");
+    await expect(invite(signedIn(admin, "admin"), "x@x.org", "admin")).rejects.toMatchObject({
+      code: "permission_denied",
+    });
+    await expect(invite(principalFor({ account: account() }))).rejects.toMatchObject({ code: "permission_denied" });
+    expect(await events("invitation.created")).toEqual([]);
+  });
+
+  test("ends with its maker's membership", async () => {
+    await owner();
+    const admin = await all.addPerson({ email: "admin@example.com" });
+    const membership = await all.addMember(admin, "admin");
+    const token = tokenOf(await invite(signedIn(admin, "admin")));
+    expect(await links.find(token, "invitation")).toBeDefined();
+    const [event] = await events("invitation.created");
+    if (!event) throw new Error("not audited");
+    await all.people.removeMembership(membership.id, { ...event, id: "audit_x", actor: { type: "operator" } });
+    await expect(links.acceptInvitation(token, guest, testOrigin)).rejects.toThrow(ended);
+  });
+
+  test("is mailed where mail is configured; where that fails it is shown all the same", async () => {
+    const { by } = await owner();
+    links = open({ mail: keepMail });
+    const made = await invite(by);
+    expect(made.mailed).toBe(true);
+    expect(sent).toMatchObject([{ to: "ada@example.com", subject: "You are invited to Headrace" }]);
+    expect(linkIn(sent[0])).toBe(made.url);
+    links = open({ mail: () => Promise.reject(new Error("refused")) });
+    const shown = await invite(by);
+    expect(shown.mailed).toBe(false);
+    expect(await links.find(tokenOf(shown), "invitation")).toBeDefined();
+    expect(logged.map(([event]) => event)).toEqual(["invitation_not_mailed"]);
+  });
+
+  test("can be made a hundred times an hour for an account", async () => {
+    const { by } = await owner();
+    for (let i = 0; i < 100; i++) await invite(by, `p${i}@example.com`);
+    await expect(invite(by, "one@more.org")).rejects.toMatchObject({ code: "rate_limit_exceeded" });
+  });
+});
+
+describe("a new password", () => {
+  const ask = async (email: string, clientAddress = "203.0.113.9") => {
+    await links.requestReset(email, { ...testOrigin, clientAddress });
+    await links.settled();
+  };
+
+  test("is set with a mailed link, and signs the person out everywhere else", async () => {
+    links = open({ mail: keepMail });
+    const ada = await all.addPerson({ email: "ada@example.com", password: "an earlier password" });
+    await all.addMember(ada, "member");
+    const { cookie: before } = await all.startSession(ada);
+    await ask("Ada@example.com");
+    expect(sent).toMatchObject([{ to: "ada@example.com", subject: "Set a new password for Headrace" }]);
+    const url = linkIn(sent[0]);
+    expect(url).toMatch(/^https:\/\/models\.example\/reset\/[\w-]{43}$/);
+    const { person, cookie } = await links.resetPassword(tokenOf({ url }), password, testOrigin);
+    expect(person).toEqual(ada);
+    expect(await all.sessions.find(before, testOrigin)).toBeUndefined();
+    const current = await all.sessions.find(cookieHeader(cookie), testOrigin);
+    expect(current?.signedIn.membership?.accountId).toBe(all.accountId);
+    const hash = (await all.people.findByEmail("ada@example.com"))?.passwordHash ?? "";
+    expect(await Bun.password.verify(password, hash)).toBe(true);
+    await expect(links.resetPassword(tokenOf({ url }), password, testOrigin)).rejects.toThrow(ended);
+    expect(await events("password.changed")).toMatchObject([{ targetId: ada.id, detail: { by: "link" } }]);
+  });
+
+  test("is answered alike, and before anything is looked up, whether somebody has the address or not", async () => {
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    links = open({ mail: () => held });
+    await all.addPerson({ email: "ada@example.com" });
+    for (const email of ["ada@example.com", "nobody@example.com"]) {
+      expect(await links.requestReset(email, testOrigin)).toBeUndefined();
+    }
+    release();
+    await links.settled();
+    expect((await events("password_reset.created")).map(({ actor }) => actor)).toEqual([{ type: "anonymous" }]);
+  });
+
+  test("link ends after an hour, or when there is a newer one, and takes no password that is too short", async () => {
+    links = open({ mail: keepMail });
+    await all.addPerson({ email: "ada@example.com" });
+    await ask("ada@example.com");
+    await ask("ada@example.com");
+    const [old, newer] = sent.map((message) => tokenOf({ url: linkIn(message) }));
+    await expect(links.resetPassword(old ?? "", password, testOrigin)).rejects.toThrow(ended);
+    await expect(links.resetPassword(newer ?? "", "short", testOrigin)).rejects.toThrow(/^password: /);
+    all.clock.advance(hourMs - 1_000);
+    expect(await links.find(newer ?? "", "password_reset")).toBeDefined();
+    all.clock.advance(1_000);
+    await expect(links.resetPassword(newer ?? "", password, testOrigin)).rejects.toThrow(ended);
+  });
+
+  test("fills nobody's mailbox: three mails an hour, the others are answered as ever", async () => {
+    links = open({ mail: keepMail });
+    await all.addPerson({ email: "ada@example.com" });
+    for (let i = 0; i < 6; i++) await ask("ada@example.com", `192.0.2.${i}`);
+    expect(sent).toHaveLength(3);
+    const last = tokenOf({ url: linkIn(sent[2]) });
+    expect(await links.find(last, "password_reset")).toBeDefined();
+  });
+
+  test("is asked for ten times an hour by one client, whether somebody is known or not", async () => {
+    for (let i = 0; i < 10; i++) await ask(`p${i}@example.com`);
+    await expect(ask("p@example.com")).rejects.toMatchObject({ code: "rate_limit_exceeded" });
+    await expect(ask("p@example.com", "198.51.100.1")).resolves.toBeUndefined();
+    await expect(ask("no address")).rejects.toThrow(/^email: /);
+  });
+
+  test("without mail is told to the operator's log, and made by an operator alone", async () => {
+    const ada = await all.addPerson({ email: "ada@example.com" });
+    await ask("ada@example.com");
+    await ask("nobody@example.com");
+    expect(logged).toEqual([["password_reset_asked", { person_id: ada.id }]]);
+    const { person, by } = await owner();
+    const about = { personId: ada.id, origin: testOrigin };
+    await expect(links.createReset({ by, ...about })).rejects.toMatchObject({ code: "insufficient_scope" });
+    const operator = signedIn(person, "member", true);
+    const made = await links.createReset({ by: operator, ...about });
+    expect(made).toMatchObject({ mailed: false, expiresAt: all.clock.nowSeconds() + 3_600 });
+    expect((await links.resetPassword(tokenOf(made), password, testOrigin)).person.id).toBe(ada.id);
+    expect(await events("password_reset.created")).toMatchObject([
+      { actor: { type: "person", id: person.id }, targetId: ada.id },
+    ]);
+    await expect(links.createReset({ by: operator, ...about, personId: "usr_no" })).rejects.toMatchObject({
+      code: "not_found",
+    });
+  });
+});
+
+test("a token opens only what it is for, and no other text opens anything", async () => {
+  const { by } = await owner();
+  const [setup, invitation] = [tokenOf(await links.createSetupLink()), tokenOf(await invite(by))];
+  for (const [token, purposes] of [
+    [setup, ["invitation", "password_reset"]],
+    [invitation, ["setup", "password_reset"]],
+    ["", ["setup"]],
+    [setup.slice(1), ["setup"]],
+    [`${setup}A`, ["setup"]],
+    ["A".repeat(43), ["setup"]],
+    [`%00${"A".repeat(40)}`, ["setup"]],
+  ] as const) {
+    for (const purpose of purposes) expect(await links.find(token, purpose)).toBeUndefined();
+  }
+  await expect(links.acceptSetup(invitation, setUp, testOrigin)).rejects.toThrow(ended);
+  await expect(links.resetPassword(setup, password, testOrigin)).rejects.toThrow(ended);
+});
+
+test("no token and no password is in the database, the audit log or the log", async () => {
+  const { by } = await owner();
+  links = open({ mail: keepMail });
+  const made = [await links.createSetupLink(), await invite(by)];
+  await links.acceptInvitation(tokenOf(made[1] as MadeLink), guest, testOrigin);
+  await links.requestReset("ada@example.com", testOrigin);
+  await links.settled();
+  const tokens = [...made.map(tokenOf), tokenOf({ url: linkIn(sent[1]) })];
+  const kept = JSON.stringify([
+    ...[await all.db`SELECT * FROM one_time_links`, await all.db`SELECT * FROM audit_log`],
+    ...[await all.db`SELECT * FROM people`, logged],
+  ]);
+  for (const secret of [...tokens, password]) {
+    expect(secret.length).toBeGreaterThan(20);
+    expect(kept).not.toContain(secret);
+  }
+});
