@@ -1,0 +1,80 @@
+// What people change of themselves: a name, and a password that takes the current one.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { openTestPeople, type TestPeople, testOrigin } from "../../tests/support/people.ts";
+import type { Person } from "../domain/person.ts";
+import { OwnAccount } from "./own-account.ts";
+
+const current = "the current password";
+const next = "another good password";
+
+let all: TestPeople;
+let ada: Person;
+let own: OwnAccount;
+
+beforeEach(async () => {
+  all = await openTestPeople();
+  ada = await all.addPerson({ email: "ada@example.com", name: "Ada", password: current });
+  own = new OwnAccount(all);
+});
+
+afterEach(() => all.close());
+
+const change = (given: { current: string; next: string }, session = { id: "ses_none" }, person = ada) =>
+  own.changeOwnPassword({ person, session }, given, testOrigin);
+const matches = async (password: string, email = "ada@example.com") =>
+  Bun.password.verify(password, (await all.people.findByEmail(email))?.passwordHash ?? "");
+const lastEvent = async () => (await all.audit.list({}, { after: undefined, limit: 1 })).at(0);
+
+test("a name is kept without blanks around it, and the change is told; the same one changes nothing", async () => {
+  expect(await own.renameSelf({ person: ada }, "  Ada Lovelace ", testOrigin)).toBe("Ada Lovelace");
+  expect((await all.people.findPerson(ada.id))?.name).toBe("Ada Lovelace");
+  const event = await lastEvent();
+  expect(event).toMatchObject({
+    ...{
+      action: "person.updated",
+      actor: { type: "person", id: ada.id },
+      targetId: ada.id,
+      clientAddress: "203.0.113.9",
+    },
+    detail: { name: { before: "Ada", after: "Ada Lovelace" } },
+  });
+  await own.renameSelf({ person: { ...ada, name: "Ada Lovelace" } }, "Ada Lovelace", testOrigin);
+  expect(await lastEvent()).toEqual(event as NonNullable<typeof event>);
+  await expect(own.renameSelf({ person: ada }, " ", testOrigin)).rejects.toThrow(/^name: /);
+});
+
+test("another password takes the current one, and ends the other sessions", async () => {
+  const [here, elsewhere] = [await all.startSession(ada), await all.startSession(ada)];
+  await change({ current, next }, here.session);
+  expect(await matches(next)).toBe(true);
+  expect(await all.sessions.find(here.cookie, testOrigin)).toBeDefined();
+  expect(await all.sessions.find(elsewhere.cookie, testOrigin)).toBeUndefined();
+  expect(await lastEvent()).toMatchObject({ action: "password.changed", detail: { by: "person", first: false } });
+});
+
+test("a wrong current password or a new one that is too easy changes nothing, and the field is named", async () => {
+  const { cookie } = await all.startSession(ada);
+  await expect(change({ current: "a guess", next })).rejects.toThrow("current_password: is not your password.");
+  await expect(change({ current, next: "short" })).rejects.toThrow(/^password: must be/);
+  await expect(change({ current, next: "ada@example.com" })).rejects.toThrow(/^password: is your e-mail address/);
+  expect(await matches(current)).toBe(true);
+  expect(await all.sessions.find(cookie, testOrigin)).toBeDefined();
+});
+
+test("at an unlocked browser the current password can be guessed ten times, then the right one is refused as well", async () => {
+  for (let i = 0; i < 10; i++)
+    await expect(change({ current: `guess ${i}`, next })).rejects.toThrow("current_password");
+  await expect(change({ current, next })).rejects.toMatchObject({ code: "rate_limit_exceeded", retryAfterSeconds: 60 });
+  all.clock.advance(60_000);
+  await change({ current, next });
+  expect(await matches(next)).toBe(true);
+});
+
+test("somebody without a password sets the first one", async () => {
+  const bob = await all.addPerson({ email: "bob@example.com" });
+  expect(await own.hasPassword(bob)).toBe(false);
+  await change({ current: "", next }, undefined, bob);
+  expect(await own.hasPassword(bob)).toBe(true);
+  expect(await matches(next, "bob@example.com")).toBe(true);
+  expect(await lastEvent()).toMatchObject({ action: "password.changed", detail: { first: true } });
+});
