@@ -122,7 +122,7 @@ export class BrowserSessions {
    */
   async #stillCounts({ session }: FoundSession, origin: BrowserOrigin): Promise<boolean> {
     if (this.#options.clock.nowSeconds() < session.rotatedAt + replacedForSeconds) return true;
-    if (session.lastSeenAt <= session.rotatedAt) return true;
+    if (session.lastSeenAt < session.rotatedAt) return true;
     await this.#end(session.id, session.personId, origin, "replaced_token_used");
     return false;
   }
@@ -135,9 +135,9 @@ export class BrowserSessions {
       // Another request may have been faster: its answer brings the browser the new token.
       return (await sessions.rotate(session.id, digest, digestOf(token), now)) ? this.#cookie(token) : undefined;
     }
-    const isFirstUse = session.lastSeenAt <= session.rotatedAt;
+    const isFirstUse = session.lastSeenAt < session.rotatedAt;
     if (isFirstUse || session.lastSeenAt + touchAfterSeconds <= now || session.clientAddress !== clientAddress) {
-      await sessions.touch(session.id, Math.max(now, session.rotatedAt + 1), clientAddress);
+      await sessions.touch(session.id, now, clientAddress);
     }
     return undefined;
   }

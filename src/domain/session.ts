@@ -17,7 +17,7 @@ export interface Session {
   /** Unix seconds. */
   createdAt: number;
   lastSeenAt: number;
-  /** When its token was last replaced. Before `lastSeenAt` once the newest token was used. */
+  /** When its token was last replaced. After `lastSeenAt` as long as the newest one was not used. */
   rotatedAt: number;
   /** Whatever is done in it. */
   expiresAt: number;

@@ -80,7 +80,7 @@ export class SqlSessionStore implements SessionStore {
         "IMMEDIATE",
         (tx) => tx`
           UPDATE sessions
-          SET digest = ${to}, previous_digest = ${from}, rotated_at = ${nowSeconds}, last_seen_at = ${nowSeconds}
+          SET digest = ${to}, previous_digest = ${from}, rotated_at = ${nowSeconds}, last_seen_at = ${nowSeconds - 1}
           WHERE id = ${id} AND digest = ${from} RETURNING id`,
       ),
     );
