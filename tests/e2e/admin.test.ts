@@ -503,7 +503,8 @@ describe("the audit log", () => {
 test("every documented operation of operators was seen to succeed, as documented", () => {
   const documented = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods)
-      .filter(([, { tags }]) => tags.includes("Administration"))
+      // Those for people have tests of their own: tests/contract/people-routes.test.ts.
+      .filter(([, { tags }]) => tags.includes("Administration") && !/people|members|invitations/.test(path))
       .map(([method]) => `${method.toUpperCase()} ${path}`),
   );
   expect(documented).toHaveLength(13);

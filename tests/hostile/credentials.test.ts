@@ -29,7 +29,9 @@ async function get(headers: Record<string, string>, gateway = server): Promise<R
 async function expectRefused(response: Response, reason?: string): Promise<void> {
   expect(response.status).toBe(401);
   expect(await response.text()).toBe(refused);
-  expect(response.headers.get("www-authenticate")).toMatch(/^Bearer realm="headrace"(, error="invalid_token")?, resource_metadata="[^"]+"$/);
+  expect(response.headers.get("www-authenticate")).toMatch(
+    /^Bearer realm="headrace"(, error="invalid_token")?, resource_metadata="[^"]+"$/,
+  );
   if (reason === undefined) return;
   const id = response.headers.get("x-request-id");
   expect(server.logged("request").find((line) => line["id"] === id)?.["detail"]).toBe(reason);

@@ -5,6 +5,7 @@ import { long } from "../support/long.ts";
 import { startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 import { addKey } from "./keys.ts";
 
+const formType = "application/x-www-form-urlencoded";
 const rounds = long ? 60_000 : 3_000;
 const seed = Number(process.env["TEST_SEED"] ?? 20_261_120);
 
@@ -27,6 +28,7 @@ interface Operation {
   path: string;
   parameters: { name: string; in: string; schema?: Schema }[];
   body: Schema | undefined;
+  isForm: boolean;
 }
 interface Document {
   paths: Record<
@@ -187,14 +189,15 @@ async function operationsOf(server: TestServer): Promise<{ operations: Operation
       method: method.toUpperCase(),
       path,
       parameters,
-      body: requestBody?.content["application/json"]?.schema,
+      body: requestBody?.content["application/json"]?.schema ?? requestBody?.content[formType]?.schema,
+      isForm: requestBody?.content[formType] !== undefined,
     })),
   );
   return { operations, schemas: components.schemas };
 }
 
 function requestFor(
-  { path, parameters, body }: Operation,
+  { path, parameters, body, isForm }: Operation,
   fuzzer: Fuzzer,
 ): { target: string; text: string | undefined } {
   const target = path.replaceAll(/\{\w+\}/g, () => encodeURIComponent(fuzzer.text().toWellFormed()) || "x");
@@ -205,9 +208,15 @@ function requestFor(
       return fuzzer.chance(0.03) ? [pair, pair] : [pair];
     });
   if (fuzzer.chance(0.05)) query.push(`${encodeURIComponent(fuzzer.text().toWellFormed())}=1`);
-  let text = body && JSON.stringify(fuzzer.value(body));
+  const value = body && fuzzer.value(body);
+  let text = value && (isForm ? formOf(value) : JSON.stringify(value));
   if (text !== undefined && fuzzer.chance(0.03)) text = text.slice(0, Math.floor(text.length / 2));
   return { target: query.length > 0 ? `${target}?${query.join("&")}` : target, text };
+}
+
+function formOf(value: unknown): string {
+  const members = typeof value === "object" && value !== null ? Object.entries(value) : [["", value]];
+  return members.map((pair) => pair.map((part) => encodeURIComponent(String(part).toWellFormed())).join("=")).join("&");
 }
 
 test(`${rounds} random requests to all endpoints: no 500, every refusal in its form, every answer soon`, async () => {
@@ -228,7 +237,7 @@ test(`${rounds} random requests to all endpoints: no 500, every refusal in its f
       method: operation.method,
       headers: {
         authorization: `Bearer ${used}`,
-        ...(text === undefined ? {} : { "content-type": "application/json" }),
+        ...(text === undefined ? {} : { "content-type": operation.isForm ? formType : "application/json" }),
       },
       ...(text === undefined ? {} : { body: text }),
     });
@@ -257,9 +266,14 @@ test(`${rounds} random requests to all endpoints: no 500, every refusal in its f
   expect(seen.get("400") ?? 0).toBeGreaterThan(rounds / 20);
 }, 600_000);
 
+/** As section 7 of the specification has it, or, for OAuth clients, RFC 6749, 5.2. */
 function isRefusal(text: string): boolean {
   try {
-    const { error } = JSON.parse(text) as { error: Record<string, unknown> };
+    const { error, error_description: description } = JSON.parse(text) as {
+      error: Record<string, unknown> | string;
+      error_description?: unknown;
+    };
+    if (typeof error === "string") return /^[a-z_]+$/.test(error) && typeof description === "string";
     const values = [error["message"], error["type"], error["code"]];
     return Object.keys(error).length === 3 && values.every((value) => typeof value === "string");
   } catch {

@@ -217,8 +217,10 @@ describe("Host headers", () => {
       ["/", [303, 400]],
     ] as const) {
       const { answers } = await raw(server.url, head(`GET ${target} HTTP/1.1`, [`Host: ${host}`]));
+      const usual = await raw(server.url, head(`GET ${target} HTTP/1.1`, ["Host: localhost"]));
       expect(statuses as readonly number[]).toContain(answers[0]?.status as number);
-      if (host.length > 3) expect(JSON.stringify(answers[0])).not.toContain(host);
+      const isOurs = JSON.stringify(usual.answers[0]).includes(host);
+      if (host.length > 3 && !isOurs) expect(JSON.stringify(answers[0])).not.toContain(host);
     }
   });
 
