@@ -209,7 +209,7 @@ function requestFor(
     });
   if (fuzzer.chance(0.05)) query.push(`${encodeURIComponent(fuzzer.text().toWellFormed())}=1`);
   const value = body && fuzzer.value(body);
-  let text = value && (isForm ? formOf(value) : JSON.stringify(value));
+  let text = body && (isForm ? formOf(value) : JSON.stringify(value));
   if (text !== undefined && fuzzer.chance(0.03)) text = text.slice(0, Math.floor(text.length / 2));
   return { target: query.length > 0 ? `${target}?${query.join("&")}` : target, text };
 }
