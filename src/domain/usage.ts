@@ -90,7 +90,8 @@ export const usageBuckets = ["hour", "day", "month"] as const;
 export type UsageBucket = (typeof usageBuckets)[number];
 
 export interface UsageQuery {
-  accountId: string;
+  /** null: of all accounts, which is for the publisher of an app, with `appId`. */
+  accountId: string | null;
   environment: Environment;
   keyId?: string;
   /** Only what this OAuth app used. */

@@ -210,14 +210,14 @@ const appUsageDoc: Omit<RouteDoc, "tag"> = {
   ...usageDoc,
   operationId: "getAppUsage",
   summary: "What one app was used for in this account",
-  description: `${usageDescription} What an app uses counts against the account of whoever allowed it: this is the part that this account's own members had.`,
+  description: `${usageDescription} Over all accounts whose members allowed it, against which it counts: \`group_by=key\` shows each grant, and no account is named.`,
   parameters: idParameter,
   errors: ["invalid_request", "not_found"],
 };
 
 async function usage(exchange: Exchange, principal: Principal, deps: AppRouteDeps): Promise<Answer> {
   const { id } = await find(exchange, principal, deps);
-  return answerUsage(deps, exchange, principal, { appId: id });
+  return answerUsage(deps, exchange, principal, { accountId: null, appId: id });
 }
 
 async function find({ params }: Exchange, principal: Principal, { apps }: AppRouteDeps): Promise<PublishedApp> {

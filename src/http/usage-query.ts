@@ -58,8 +58,8 @@ export const usageParameters = z.object({
     .meta({ description: "the `next` of the page before, to get what comes after it" }),
 });
 
-/** One key's or app's part of the usage. */
-export type UsageScope = Pick<UsageQuery, "keyId" | "appId">;
+/** One key's or app's part of the usage; an app's own publisher may see it over all accounts. */
+export type UsageScope = Partial<Pick<UsageQuery, "accountId" | "keyId" | "appId">>;
 
 /** What the parameters ask of this principal's usage, or of a part of it. An app has its own alone. */
 export function usageQuery(

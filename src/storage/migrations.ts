@@ -184,6 +184,8 @@ export const migrations: readonly (readonly string[])[] = [
     // Null: of the account, and not of one member.
     `ALTER TABLE stored_chats ADD COLUMN person_id TEXT`,
 
+    `CREATE INDEX usage_rollups_by_app ON usage_rollups (app_id, span, start) WHERE app_id <> ''`,
+
     `CREATE TABLE people (
       id TEXT PRIMARY KEY,
       email TEXT NOT NULL UNIQUE,

@@ -293,7 +293,7 @@ describe("with 200,000 rows of roll-ups", () => {
     expect(turns).toBeGreaterThan(10);
   });
 
-  test("every query finds its rows by the primary key, or by the key's own index, and by time", async () => {
+  test("every query finds its rows by the primary key, or by the index of keys or apps, and by time", async () => {
     const plans = new Set<string>();
     const explained = new SqlUsageReports(explaining(plans));
     for (const bucket of usageBuckets) {
@@ -305,6 +305,7 @@ describe("with 200,000 rows of roll-ups", () => {
     }
     expect([...plans]).toEqual([
       "SEARCH usage_rollups USING PRIMARY KEY (account_id=? AND environment=? AND span=? AND start>? AND start<?)",
+      "SEARCH usage_rollups USING INDEX usage_rollups_by_app (app_id=? AND span=? AND start>? AND start<?)",
     ]);
     plans.clear();
     for (const bucket of usageBuckets) {

@@ -63,11 +63,6 @@ export class SqlUsageReports implements UsageReports {
   #read(query: UsageQuery, { from, until, after, limit }: Window) {
     const db = this.#db;
     const groups = query.groupBy.map((group) => columns[group]);
-    const account =
-      query.keyId === undefined
-        ? db`account_id = ${query.accountId}`
-        : // As an expression that no index serves: a key's usage is found by the key, however much the account has beside it.
-          db`key_id = ${query.keyId} AND account_id || '' = ${query.accountId}`;
     // A window of months is one month: all of it is one bucket, and the environment is the same in all of it.
     const order = db.unsafe([query.bucket === "month" ? "environment" : "start", ...groups].join(", "));
     return db`
@@ -75,11 +70,22 @@ export class SqlUsageReports implements UsageReports {
         sum(requests) AS requests, sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,
         sum(nano_usd) AS nano_usd, sum(errors) AS errors
       FROM usage_rollups
-      WHERE ${account} AND environment = ${query.environment} AND span = ${spans[query.bucket]}
+      WHERE ${this.#whose(query)} AND environment = ${query.environment} AND span = ${spans[query.bucket]}
         AND start >= ${from} AND start < ${until}
-        ${query.appId === undefined ? db`` : db`AND app_id = ${query.appId}`}
         ${after.length === 0 ? db`` : db`AND (${db.unsafe(groups.join(", "))}) > (${this.#values(after)})`}
       GROUP BY ${order} ORDER BY ${order} LIMIT ${limit}`;
+  }
+
+  /** What an index finds it by comes first; the rest is written as expressions that no index serves. */
+  #whose({ accountId, keyId, appId }: UsageQuery) {
+    const db = this.#db;
+    const ofAccount = accountId === null ? db`` : db`AND account_id || '' = ${accountId}`;
+    // However much the account has beside it, and however many accounts an app is used in.
+    if (keyId !== undefined)
+      return db`key_id = ${keyId} ${ofAccount} ${appId === undefined ? db`` : db`AND app_id || '' = ${appId}`}`;
+    if (appId !== undefined) return db`app_id = ${appId} AND app_id <> '' ${ofAccount}`;
+    if (accountId === null) throw new Error("Usage is reported of an account, a key or an app.");
+    return db`account_id = ${accountId}`;
   }
 
   #values(values: readonly string[]) {

@@ -379,7 +379,7 @@ describe("GET /v1/apps/{id}/usage", () => {
     return db`INSERT INTO usage_rollups ${db({ ...row, key_id: "grt_1", app_id: "", model: "m", ...figures, ...more })}`;
   };
 
-  test("has what was used by this app in this account, and by no other", async () => {
+  test("has what was used by this app in all accounts, and by no other", async () => {
     const { id } = await register();
     await used({ app_id: id, requests: 3 });
     await used({ app_id: id, requests: 4, key_id: "grt_2" });
@@ -389,9 +389,9 @@ describe("GET /v1/apps/{id}/usage", () => {
     await used({ app_id: id, requests: 80, environment: "test" });
     const { status, body } = await call("GET", `/v1/apps/${id}/usage`);
     expect(status).toBe(200);
-    expect(body.data).toMatchObject([{ requests: 7, total_tokens: 30 }]);
+    expect(body.data).toMatchObject([{ requests: 77, total_tokens: 45 }]);
     const byKey = (await call("GET", `/v1/apps/${id}/usage?group_by=key&limit=1`)).body;
-    expect(byKey).toMatchObject({ data: [{ key: "grt_1", requests: 3 }], next: expect.any(String) });
+    expect(byKey).toMatchObject({ data: [{ key: "grt_1", requests: 73 }], next: expect.any(String) });
     expect(refusal(await call("GET", `/v1/apps/${id}/usage?bucket=week`))).toEqual([400, "invalid_request"]);
   });
 });
