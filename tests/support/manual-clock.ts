@@ -1,5 +1,5 @@
 // A clock that stands still until a test moves it.
-import type { Clock } from "../../src/domain/clock.ts";
+import { type Clock, systemClock } from "../../src/domain/clock.ts";
 
 export interface ManualClock extends Clock {
   /** Both clocks go on. */
@@ -20,6 +20,18 @@ export function manualClock(startSeconds = 1_790_000_000): ManualClock {
     },
     jump(seconds) {
       wallMs += seconds * 1000;
+    },
+  };
+}
+
+/** The system's clock, which a test sets on: for a whole server, beside which time really passes. */
+export function shiftedClock(): Clock & { shift(seconds: number): void } {
+  let shiftSeconds = 0;
+  return {
+    nowSeconds: () => systemClock.nowSeconds() + shiftSeconds,
+    monotonicMs: () => systemClock.monotonicMs() + shiftSeconds * 1000,
+    shift(seconds) {
+      shiftSeconds += seconds;
     },
   };
 }
