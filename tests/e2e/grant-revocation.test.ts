@@ -1,0 +1,199 @@
+// An app's access that ends while the app is in steady use: refused at once, nothing admitted later, nobody else touched.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { ServerResponse } from "node:http";
+import { type Browser, invite, removeAccess, setUp } from "../support/browser.ts";
+import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import { type AppTokens, postAsApp, type RegisteredApp, registerApp, signInTo } from "../support/oauth-apps.ts";
+import { chatScript, chunk, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+import { openServerPeople } from "../support/server-people.ts";
+
+const password = "lamp gravel otter seven";
+const clients = 6;
+
+let upstream: ScriptedUpstream;
+let server: TestServer;
+let olga: Browser;
+/** Streams that are held open, by what was asked. */
+const held = new Map<string, ServerResponse>();
+let members = 0;
+
+beforeAll(async () => {
+  upstream = await startUpstream(async (request, res) => {
+    const { user } = request.body as { user?: string };
+    if (user === undefined) return chatScript()(request, res);
+    res.writeHead(200, { "content-type": "text/event-stream" });
+    res.write(chunk({ role: "assistant", content: "before " }));
+    held.set(user, res);
+  });
+  server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+  olga = await setUp(server);
+});
+
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await upstream[Symbol.asyncDispose]();
+});
+
+function ask(credential: string, more: object = {}): Promise<Response> {
+  return server.request("/v1/chat/completions", {
+    body: { model: "upstream-model", messages: [{ role: "user", content: "x" }], ...more },
+    headers: { authorization: `Bearer ${credential}` },
+  });
+}
+
+interface Seen {
+  sentAt: number;
+  status: number;
+}
+
+/** Steady load with one credential by several clients. */
+function load(credential: string) {
+  const seen: Seen[] = [];
+  let running = true;
+  const all = Array.from({ length: clients }, async () => {
+    while (running) {
+      const sentAt = performance.now();
+      const response = await ask(credential);
+      await response.text();
+      seen.push({ sentAt, status: response.status });
+    }
+  });
+  return {
+    seen,
+    async stop() {
+      running = false;
+      await Promise.all(all);
+    },
+  };
+}
+
+const statuses = (seen: readonly Seen[]) => [...new Set(seen.map(({ status }) => status))];
+
+interface Standing {
+  app: RegisteredApp;
+  tokens: AppTokens;
+  /** Of the member who allowed the app. */
+  browser: Browser;
+}
+
+function newMember(): Promise<Browser> {
+  const name = `mo${++members}`;
+  return invite(olga, { person: { email: `${name}@example.test`, name, password } });
+}
+
+/** An app that a member allowed; a new one, by somebody new, where not given. */
+async function standing(given: Partial<Pick<Standing, "app" | "browser">> = {}): Promise<Standing> {
+  const browser = given.browser ?? (await newMember());
+  const app = given.app ?? (await registerApp(server, { name: "Notes" }));
+  return { app, browser, tokens: await signInTo(app, server, browser) };
+}
+
+async function membershipOf(browser: Browser): Promise<string> {
+  const session = (await (await browser.request("/v1/session")).json()) as { accounts: { membership_id: string }[] };
+  return session.accounts[0]?.membership_id ?? "";
+}
+
+async function requireOk(response: Response | Promise<Response>): Promise<void> {
+  expect((await response).status).toBe(200);
+}
+
+interface Ending {
+  what: string;
+  /** Whose other grants go on: those of the app by other people, and those of the person to other apps. */
+  leaves: readonly ("app" | "browser")[];
+  end(standing: Standing): Promise<unknown>;
+}
+
+const both = ["app", "browser"] as const;
+const endings: Ending[] = [
+  {
+    what: "removing its access in the settings",
+    leaves: both,
+    end: ({ app, browser }) => removeAccess(browser, app.id),
+  },
+  {
+    what: "DELETE /v1/authorizations",
+    leaves: both,
+    async end({ app, browser }) {
+      const list = (await (await browser.request("/v1/authorizations")).json()) as { data: { id: string }[] };
+      const { id = "" } = list.data.find((one) => one.id.startsWith(app.id)) ?? {};
+      await requireOk(browser.request(`/v1/authorizations/${id}`, { method: "DELETE" }));
+    },
+  },
+  {
+    what: "deleting the app",
+    leaves: ["browser"],
+    end: ({ app }) => requireOk(server.request(`/v1/apps/${app.id}`, { method: "DELETE" })),
+  },
+  {
+    what: "removing the membership of whoever allowed it",
+    leaves: ["app"],
+    end: async ({ browser }) =>
+      requireOk(olga.request(`/v1/members/${await membershipOf(browser)}`, { method: "DELETE" })),
+  },
+  {
+    what: "/oauth/revoke with its refresh token",
+    leaves: both,
+    end: ({ app, tokens }) => requireOk(postAsApp(app, `${server.url}/oauth/revoke`, { token: tokens.refresh_token })),
+  },
+  {
+    what: "/oauth/revoke with its access token",
+    leaves: both,
+    end: ({ app, tokens }) => requireOk(postAsApp(app, `${server.url}/oauth/revoke`, { token: tokens.access_token })),
+  },
+];
+
+/** Every client of each load has asked some times after that time, and none asks any more. */
+async function stopAfter(time: number, loads: readonly ReturnType<typeof load>[]): Promise<void> {
+  await until(() => loads.every(({ seen }) => since(time, seen).length >= 4 * clients), "all went on asking");
+  await Promise.all(loads.map(({ stop }) => stop()));
+}
+
+const since = (time: number, seen: readonly Seen[]) => seen.filter(({ sentAt }) => sentAt > time);
+
+test.each(endings)(
+  "$what stops an app's inference at once under steady load, and nothing else",
+  async ({ what, leaves, end }) => {
+    const ended = await standing();
+    const { access_token, refresh_token } = ended.tokens;
+    const untouched = [server.key, (await standing()).tokens.access_token];
+    for (const kept of leaves) untouched.push((await standing({ [kept]: ended[kept] })).tokens.access_token);
+    const stream = await ask(access_token, { stream: true, user: what });
+    await until(() => held.has(what), "the stream is open");
+    const [own, ...others] = [load(access_token), ...untouched.map(load)];
+    await until(() => [own, ...others].every(({ seen }) => seen.length >= 2 * clients), "all are in use");
+    expect(statuses(own.seen)).toEqual([200]);
+
+    await end(ended);
+    const endedAt = performance.now();
+    await stopAfter(endedAt, [own, ...others]);
+    expect(statuses(since(endedAt, own.seen))).toEqual([401]);
+    for (const { seen } of others) expect(statuses(seen)).toEqual([200]);
+    expect(await (await ask(access_token)).json()).toMatchObject({ error: { code: "invalid_api_key" } });
+    const form = { grant_type: "refresh_token", refresh_token };
+    const renewed = (await (await postAsApp(ended.app, `${server.url}/oauth/token`, form)).json()) as object;
+    expect(renewed).toMatchObject({ error: leaves.includes("app") ? "invalid_grant" : "invalid_client" });
+
+    // docs/apps.md: a request that was admitted before goes on to its end.
+    held.get(what)?.end(`${chunk({ content: "and after" })}${chunk({}, "stop")}data: [DONE]\n\n`);
+    const text = await stream.text();
+    expect(text).toContain("and after");
+    expect(text).toEndWith("data: [DONE]\n\n");
+  },
+);
+
+test("what another process ends is refused here within a second, under steady load, and stays refused", async () => {
+  const ended = await standing();
+  const other = await standing({ app: ended.app });
+  const loads = [load(ended.tokens.access_token), load(other.tokens.access_token)] as const;
+  const [own, untouched] = loads;
+  await until(() => loads.every(({ seen }) => seen.length >= 2 * clients), "both are in use");
+  const { people, write, event, close } = openServerPeople(server);
+  const membershipId = await membershipOf(ended.browser);
+  await write(() => people.removeMembership(membershipId, event("member.updated")));
+  const endedAt = performance.now();
+  await close();
+  await stopAfter(endedAt + 1_000, loads);
+  expect(statuses(since(endedAt + 1_000, own.seen))).toEqual([401]);
+  expect(statuses(untouched.seen)).toEqual([200]);
+});
