@@ -74,16 +74,20 @@ export class Browser {
     return this.#submit(form, new URLSearchParams([...values]));
   }
 
-  /** As a script on a page of the first origin asks its own server: with its origin, its cookies, and the CSRF token. */
-  async request(path: string, { method = "GET", body }: { method?: string; body?: unknown } = {}): Promise<Response> {
-    const url = this.#resolve(path);
+  /** As a script of a page asks its own server: with its origin, its cookies, and, at the first origin, the CSRF token. */
+  async request(
+    target: string | URL,
+    { method = "GET", body }: { method?: string; body?: unknown } = {},
+  ): Promise<Response> {
+    const url = this.#resolve(target);
+    const isHome = url.origin === this.#resolve("/").origin;
     const response = await fetch(url, {
       method,
       redirect: "error",
       headers: {
         ...this.#cookieHeader(url),
         "sec-fetch-site": "same-origin",
-        ...(method === "GET" ? {} : { origin: url.origin, "x-csrf-token": await this.#csrfToken() }),
+        ...(method === "GET" ? {} : { origin: url.origin, ...(isHome && { "x-csrf-token": await this.#csrfToken() }) }),
         ...(body === undefined ? {} : { "content-type": "application/json" }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
