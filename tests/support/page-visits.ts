@@ -13,6 +13,7 @@ import { SqlAppStore } from "../../src/storage/app-store.ts";
 import { MemoryLimits } from "../../src/storage/memory-limits.ts";
 import { SqlOAuthStore } from "../../src/storage/oauth-store.ts";
 import { exchangeFor, incoming } from "./exchange.ts";
+import { hiddenFields } from "./page-forms.ts";
 import { cookieHeader, openTestPeople } from "./people.ts";
 
 export const pageOrigin = "https://headrace.example";
@@ -84,12 +85,7 @@ export class Visitor {
 
   /** Fills in the form of the page before that leads to `action`, with what is hidden in it. */
   async submit(action: string, fields: Record<string, string> = {}, which = 0): Promise<Visit> {
-    const forms = [...this.#page.matchAll(/<form [^>]*action="([^"]*)"[^>]*>(.*?)<\/form>/gs)];
-    const form = forms.filter(([, found = ""]) => unescaped(found) === action)[which]?.[2];
-    if (form === undefined) throw new Error(`The page has no such form to ${action}.`);
-    const hidden = [...form.matchAll(/<input type="hidden"[^>]* name="([^"]*)" value="([^"]*)">/g)];
-    const kept = hidden.map(([, name = "", value = ""]) => [unescaped(name), unescaped(value)]);
-    return this.post(action, { ...Object.fromEntries(kept), ...fields });
+    return this.post(action, { ...hiddenFields(this.#page, action, which), ...fields });
   }
 
   async post(target: string, fields: Record<string, string>, headers: Record<string, string> = {}): Promise<Visit> {
@@ -123,13 +119,4 @@ export class Visitor {
       return errorPage(error, errorAnswer(error).status, "req_1");
     }
   }
-}
-
-function unescaped(text: string): string {
-  return text
-    .replace(/&quot;/g, '"')
-    .replace(/&#x27;/g, "'")
-    .replace(/&lt;/g, "<")
-    .replace(/&gt;/g, ">")
-    .replace(/&amp;/g, "&");
 }
