@@ -111,6 +111,11 @@ export function newPasswordField(fault: FormFault | undefined, given: Partial<Fi
   });
 }
 
+/** Unseen: password managers keep a new password for whom this names. They do not look at inputs of type `hidden`. */
+export function usernameOf(email: string): Html {
+  return html`<input type="email" name="email" value="${email}" autocomplete="username" readonly hidden>`;
+}
+
 export function hidden(name: string, value: string): Html {
   return html`<input type="hidden" name="${name}" value="${value}">`;
 }

@@ -6,7 +6,16 @@ import type { SignedIn } from "../../domain/session.ts";
 import { browserOrigin } from "../browser.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
 import { deadLinkPage } from "./dead-link-page.ts";
-import { csrfField, type FormFault, faultHeaders, faultNotice, faultOf, nameField, newPasswordField } from "./form.ts";
+import {
+  csrfField,
+  type FormFault,
+  faultHeaders,
+  faultNotice,
+  faultOf,
+  nameField,
+  newPasswordField,
+  usernameOf,
+} from "./form.ts";
 import { type Html, html } from "./html.ts";
 import { signInPath } from "./local-path.ts";
 import { type PageDeps, pageAnswer, readForm, redirectTo, signedInAt } from "./page.ts";
@@ -116,7 +125,7 @@ function answerTo({ token, invitation, guest, name, fault }: InvitationView): Ht
   switch (guest.is) {
     case "new":
       return html`<form method="post" action="${here}" class="fields">
-<input type="hidden" autocomplete="username" name="email" value="${invitation.email}">
+${usernameOf(invitation.email ?? "")}
 ${nameField(name, fault)}
 ${newPasswordField(fault)}
 <button>Join</button>

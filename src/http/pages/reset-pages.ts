@@ -1,16 +1,24 @@
 // A forgotten password: asking for a link, and setting a new one with it.
 import type { OneTimeLinks } from "../../accounts/links.ts";
+import type { PersonStore } from "../../domain/person.ts";
 import { browserOrigin } from "../browser.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
 import { deadLinkPage } from "./dead-link-page.ts";
-import { type FormFault, faultHeaders, faultNotice, faultOf, field, newPasswordField } from "./form.ts";
+import { type FormFault, faultHeaders, faultNotice, faultOf, field, newPasswordField, usernameOf } from "./form.ts";
 import { html } from "./html.ts";
 import { type PageDeps, pageAnswer, readForm, redirectTo } from "./page.ts";
 
 export interface ResetPageDeps extends PageDeps {
   links: Pick<OneTimeLinks, "find" | "requestReset" | "resetPassword" | "isMailing">;
+  people: Pick<PersonStore, "findPerson">;
   /** As for the sign-in page. */
   formReferrerPolicy(): "same-origin" | undefined;
+}
+
+interface NewPasswordView {
+  token: string;
+  /** Whose password it is. */
+  email: string;
 }
 
 const linkPath = "/reset/:token";
@@ -25,8 +33,8 @@ export function resetRoutes(deps: ResetPageDeps): PageRoute[] {
       path: linkPath,
       access: "page",
       async handle({ params }) {
-        const token = params["token"] ?? "";
-        return (await deps.links.find(token, "password_reset")) ? newPasswordPage(deps, token) : deadLink();
+        const view = await newPasswordAt(params["token"] ?? "", deps);
+        return view ? newPasswordPage(deps, view) : deadLink();
       },
     },
     { method: "POST", path: linkPath, access: "page", handle: (exchange) => reset(exchange, deps) },
@@ -46,17 +54,24 @@ async function ask(exchange: Exchange, deps: ResetPageDeps): Promise<PlainAnswer
   return askedPage(deps, email.trim());
 }
 
+async function newPasswordAt(token: string, { links, people }: ResetPageDeps): Promise<NewPasswordView | undefined> {
+  const link = await links.find(token, "password_reset");
+  const person = link && (await people.findPerson(link.personId ?? ""));
+  return person && { token, email: person.email };
+}
+
 async function reset(exchange: Exchange, deps: ResetPageDeps): Promise<PlainAnswer> {
   const token = exchange.params["token"] ?? "";
   const fields = await readForm(exchange, deps, undefined);
-  if (!(await deps.links.find(token, "password_reset"))) return deadLink();
+  const view = await newPasswordAt(token, deps);
+  if (!view) return deadLink();
   try {
     const { cookie } = await deps.links.resetPassword(token, fields.get("password") ?? "", browserOrigin(exchange));
     exchange.answerHeaders["set-cookie"] = cookie;
   } catch (error) {
     const fault = faultOf(error, ["password"]);
     Object.assign(exchange.answerHeaders, faultHeaders(fault));
-    return newPasswordPage(deps, token, fault);
+    return newPasswordPage(deps, view, fault);
   }
   return redirectTo("/settings?done=password");
 }
@@ -92,11 +107,12 @@ ${
   return pageAnswer({ title, body });
 }
 
-function newPasswordPage(deps: ResetPageDeps, token: string, fault?: FormFault): PlainAnswer {
+function newPasswordPage(deps: ResetPageDeps, { token, email }: NewPasswordView, fault?: FormFault): PlainAnswer {
   const body = html`<h1>Set a new password</h1>
-<p>You are signed out everywhere else once it is set.</p>
+<p>For <strong>${email}</strong>. Once it is set, you are signed in here and signed out everywhere else.</p>
 ${faultNotice(fault)}
 <form method="post" action="/reset/${encodeURIComponent(token)}" class="fields">
+${usernameOf(email)}
 ${newPasswordField(fault, { label: "New password", autofocus: true })}
 <button>Set it and sign in</button>
 </form>`;

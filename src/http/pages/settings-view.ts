@@ -5,7 +5,16 @@ import { scopeMeanings } from "../../domain/scope.ts";
 import type { Session, SignedIn } from "../../domain/session.ts";
 import type { PlainAnswer } from "../route.ts";
 import { nameOf, plainName } from "./app-parts.ts";
-import { csrfField, type FormFault, faultNotice, field, hidden, nameField, newPasswordField } from "./form.ts";
+import {
+  csrfField,
+  type FormFault,
+  faultNotice,
+  field,
+  hidden,
+  nameField,
+  newPasswordField,
+  usernameOf,
+} from "./form.ts";
 import { type Html, html } from "./html.ts";
 import { pageAnswer } from "./page.ts";
 import { passkeySection } from "./passkey-parts.ts";
@@ -104,7 +113,7 @@ function passwordSection({ signedIn, hasPassword, refused }: SettingsView): Html
 <p>${hasPassword ? "With a new password you are signed out everywhere else." : "You have none: you sign in without one."}</p>
 ${faultNotice(fault)}
 <form method="post" action="/settings/password" class="fields">${csrfField(signedIn)}
-<input type="hidden" autocomplete="username" name="email" value="${signedIn.person.email}">
+${usernameOf(signedIn.person.email)}
 ${
   hasPassword &&
   field({
