@@ -1,0 +1,159 @@
+// In a real browser: how people get in and out again; set-up, sign-in, invitations and forgotten passwords.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { cookiesOf, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
+import { type Caller, callerOf, invite, operator, pagesOf } from "../support/browser-world.ts";
+import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { expectVisibleFocus, look } from "../support/page-look.ts";
+
+let server: TestServer;
+let at: string;
+/** As the operator. */
+let call: Caller;
+
+beforeAll(async () => {
+  server = await startHeadrace();
+  at = pagesOf(server);
+  await using ada = await openVisitor({ at, size: phone });
+  const { pathname } = new URL(server.setupLink ?? "");
+  await ada.go(pathname);
+  await look(ada, "setup");
+  await ada.fill({ "E-mail address": operator.email, "Your name": operator.name, Password: "correct horse" });
+  // A browser of its own accord keeps short passwords back; one that does not is told by the server.
+  await ada.page.locator("form").evaluate((form) => form.setAttribute("novalidate", ""));
+  await ada.fill({ Password: "short" });
+  await ada.press("Create my sign-in");
+  await look(ada, "setup-refused", { status: 400 });
+  await ada.fill({ Password: operator.password });
+  await ada.press("Create my sign-in");
+  expect(ada.path()).toBe("/settings?done=setup");
+  await look(ada, "setup-done");
+  const session = (await cookiesOf(ada)).get("headrace_session");
+  call = await callerOf(server, `headrace_session=${session?.value}`);
+  await ada.go(pathname);
+  expect(await ada.heading()).toBe("This link does not work");
+  await look(ada, "dead-link", { status: 404 });
+});
+
+afterAll(async () => {
+  leaveBrowser();
+  await server[Symbol.asyncDispose]();
+});
+
+async function signIn(visitor: Visitor, { email, password } = operator): Promise<void> {
+  await visitor.go("/sign-in");
+  await visitor.fill({ "E-mail address": email, Password: password });
+  await visitor.press("Sign in");
+  await visitor.page.waitForURL("**/settings");
+}
+
+test("a wrong password is said beside the form, the right one leads in, and its cookie is out of reach of scripts", async () => {
+  await using ada = await openVisitor({ at, size: phone });
+  await ada.go("/settings");
+  expect(ada.path()).toBe("/sign-in?next=%2Fsettings");
+  await look(ada, "sign-in", { referrerPolicy: "same-origin" });
+  await ada.fill({ "E-mail address": operator.email, Password: "not the right one" });
+  await ada.press("Sign in");
+  await look(ada, "sign-in-wrong", { status: 400 });
+  expect(await ada.page.getByLabel("E-mail address").inputValue()).toBe(operator.email);
+  expect(await ada.page.getByLabel("Password").inputValue()).toBe("");
+  await ada.fill({ Password: operator.password });
+  await ada.press("Sign in");
+  await ada.page.waitForURL("**/settings");
+  await look(ada, "settings");
+  expect((await cookiesOf(ada)).get("headrace_session")).toMatchObject({
+    ...{ httpOnly: true, secure: false, sameSite: "Lax", path: "/", domain: "localhost" },
+  });
+});
+
+test("the keyboard alone is enough to sign in and out, and where it is can be seen", async () => {
+  await using ada = await openVisitor({ at });
+  const { keyboard } = ada.page;
+  await ada.go("/sign-in");
+  await keyboard.type(operator.email);
+  await keyboard.press("Tab");
+  await expectVisibleFocus(ada.page);
+  await keyboard.type(operator.password);
+  await keyboard.press("Tab");
+  await expectVisibleFocus(ada.page);
+  await keyboard.press("Enter");
+  await ada.page.waitForURL("**/settings");
+  for (const stop of ["Headrace", operator.name, "Sign out"]) {
+    await keyboard.press("Tab");
+    await expectVisibleFocus(ada.page);
+    expect(await ada.page.evaluate(() => document.activeElement?.textContent)).toBe(stop);
+  }
+  await keyboard.press("Enter");
+  await ada.page.waitForURL("**/sign-in");
+  expect(ada.trouble).toEqual([]);
+});
+
+test("after signing out, going back shows nothing of what was private", async () => {
+  await using ada = await openVisitor({ at });
+  await signIn(ada);
+  await ada.press("Sign out");
+  await ada.page.waitForURL("**/sign-in");
+  expect(await cookiesOf(ada)).toEqual(new Map());
+  await ada.page.goBack();
+  expect(ada.path()).toBe("/sign-in?next=%2Fsettings");
+  expect(await ada.text()).not.toContain(operator.email);
+  await ada.go("/settings");
+  expect(await ada.heading()).toBe("Sign in");
+  expect(ada.trouble).toEqual([]);
+});
+
+test("a forgotten password: asked for, given by an operator as a link, set anew", async () => {
+  await using guest = await openVisitor({ at, size: phone });
+  await guest.go("/sign-in");
+  await guest.page.getByRole("link", { name: "Forgot your password?" }).click();
+  await look(guest, "reset");
+  await guest.fill({ "E-mail address": "grace@example.test" });
+  await guest.press("Let them know");
+  await guest.page.getByRole("heading", { name: "Now ask for your link" }).waitFor();
+  await look(guest, "reset-asked");
+
+  const path = await invite(call, "grace@example.test");
+  await guest.go(path);
+  await look(guest, "invitation");
+  await guest.fill({ "Your name": "Grace Hopper", Password: "the first password" });
+  await guest.press("Join");
+  await guest.page.waitForURL("**/settings?done=joined");
+  await look(guest, "invitation-joined");
+
+  const { data } = (await call("GET", "/v1/admin/people")) as { data: { id: string; email: string }[] };
+  const grace = data.find(({ email }) => email === "grace@example.test");
+  const { link } = await call("POST", `/v1/admin/people/${grace?.id}/reset-link`);
+  await guest.go(new URL(String(link)).pathname);
+  await look(guest, "reset-link");
+  await guest.fill({ "New password": "a wholly new password" });
+  await guest.press("Set it and sign in");
+  await guest.page.waitForURL("**/settings?done=password");
+  expect(guest.trouble).toEqual([]);
+});
+
+test("an invitation: somebody who signs in already joins with one press, another person is told whose it is", async () => {
+  const account = await call("POST", "/v1/admin/accounts", { name: "Analytical Engines", tier: "pro" });
+  const made = await call("POST", `/v1/admin/accounts/${account["id"]}/invitations`, {
+    email: operator.email,
+    role: "owner",
+  });
+  const { pathname } = new URL(String(made["link"]));
+  await using ada = await openVisitor({ at, size: phone });
+  await ada.go(pathname);
+  await look(ada, "invitation-known");
+  await ada.page.getByRole("link", { name: "Sign in to join" }).click();
+  await ada.fill({ "E-mail address": operator.email, Password: operator.password });
+  await ada.press("Sign in");
+  await ada.page.waitForURL(`**${pathname}`);
+  await look(ada, "invitation-invited");
+  await ada.press("Join");
+  await ada.page.waitForURL("**/settings?done=joined");
+  await look(ada, "settings-two-accounts");
+
+  const other = await invite(call, "somebody-else@example.test", "admin");
+  await ada.go(other);
+  await look(ada, "invitation-somebody-else");
+  await ada.page.locator("main").getByRole("button", { name: "Sign out" }).click();
+  await ada.page.waitForURL(`**${other}`);
+  expect(await ada.page.getByLabel("Your name").count()).toBe(1);
+  expect(ada.trouble).toEqual([]);
+});
