@@ -131,8 +131,14 @@ export class HttpExchange implements Exchange {
     const { status } = answer;
     this.#status = status;
     const headers = this.#headersWith(answer.headers);
-    if ("begin" in answer) this.#begin(answer, this.#reply.stream(status, headers));
-    else this.#reply.send(status, headers, answer.body);
+    try {
+      if ("begin" in answer) this.#begin(answer, this.#reply.stream(status, headers));
+      else this.#reply.send(status, headers, answer.body);
+    } catch (error) {
+      // One that cannot be sent would keep the answer that says so from being sent as well.
+      for (const name in answer.headers) delete headers[name];
+      throw error;
+    }
   }
 
   #begin(answer: StreamedAnswer, client: ClientStream): void {

@@ -16,6 +16,8 @@ describe("what could lead elsewhere is no path of this server", () => {
     ["a tab, which browsers drop", "/\t/evil.example/"],
     ["a line break", "/settings\r\nset-cookie: a=b"],
     ["a blank", "/ /evil.example"],
+    ["a letter that no header can carry, and browsers write as %E2%82%AC", "/settings?name=€"],
+    ["a letter that some write as one byte, others as two", "/settings?name=é"],
     ["a script", "javascript:alert(1)"],
     ["a path without its slash", "settings"],
     ["nothing", ""],
