@@ -2,6 +2,7 @@
 import { FailedSignIns } from "../../src/accounts/failed-sign-ins.ts";
 import { OneTimeLinks } from "../../src/accounts/links.ts";
 import { OwnAccount } from "../../src/accounts/own-account.ts";
+import { Passkeys } from "../../src/accounts/passkeys.ts";
 import { SignIn } from "../../src/accounts/sign-in.ts";
 import type { MailMessage } from "../../src/domain/mail.ts";
 import { errorAnswer, toGatewayError } from "../../src/http/errors.ts";
@@ -49,6 +50,7 @@ export async function openTestPages() {
     isOwnOrigin: (origin: string) => origin === pageOrigin,
     signIn: new SignIn({ people: people.people, sessions, limits, failures, clock, log }),
     ownAccount: new OwnAccount({ people: people.people, limits, clock }),
+    passkeys: new Passkeys({ people: people.people, audit, clock }),
     links: links(mail),
     singleSignOnName: (): string | undefined => "Example Works",
     formReferrerPolicy: (): "same-origin" | undefined => undefined,

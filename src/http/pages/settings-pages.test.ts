@@ -5,6 +5,15 @@ import { keyRecordFor } from "../../../tests/support/principal.ts";
 import { type Membership, membershipCredentialId, type Person } from "../../domain/person.ts";
 
 const password = "a horse that counts";
+const changes = [
+  "name",
+  "password",
+  "account",
+  "passkeys/remove",
+  "sessions/end",
+  "sessions/end-others",
+  "apps/remove",
+];
 let pages: TestPages;
 let person: Person;
 let membership: Membership;
@@ -34,12 +43,12 @@ async function lastEvent() {
 test("nobody who is not signed in sees or changes anything", async () => {
   const stranger = pages.visitor();
   expect((await stranger.get("/settings")).location).toBe("/sign-in?next=%2Fsettings");
-  for (const what of ["name", "password", "account", "sessions/end", "sessions/end-others", "apps/remove"]) {
+  for (const what of changes) {
     expect((await stranger.post(`/settings/${what}`, { name: "Eve" })).location).toBe("/sign-in?next=%2Fsettings");
   }
 });
 
-test.each(["name", "password", "account", "sessions/end", "sessions/end-others", "apps/remove"])(
+test.each([...changes])(
   "a form to settings/%s without the session's token, or from another site, changes nothing",
   async (what) => {
     const fields = { name: "Eve", password: "a password of another", current_password: password };
@@ -178,6 +187,32 @@ describe("one's sessions", () => {
     await visitor.get("/settings");
     pages.clock.advance(8 * 86_400_000);
     expect(section((await visitor.get("/settings")).text, "sessions").match(/<li>/g)).toHaveLength(1);
+  });
+});
+
+describe("one's passkeys", () => {
+  const add = (of: Person) => {
+    const id = `passkey-${++made}`;
+    const kept = { publicKey: "", counter: 0, transports: [], backedUp: false, createdAt: 1, lastUsedAt: null };
+    return pages.people.insertPasskey({ id, personId: of.id, name: id, ...kept }, testEvent(1)).then(() => id);
+  };
+
+  test("are removed by the button beside them", async () => {
+    await add(person);
+    await visitor.get("/settings");
+    const done = await visitor.submit("/settings/passkeys/remove");
+    expect((await visitor.get(done.location)).text).toContain("The passkey is removed.");
+    expect(await pages.people.listPasskeys(person.id)).toEqual([]);
+    expect(await lastEvent()).toMatchObject({ action: "passkey.removed", actor: { type: "person", id: person.id } });
+  });
+
+  test("of somebody else stay", async () => {
+    const other = await pages.addPerson({ email: `other-${made}@example.com` });
+    const id = await add(other);
+    await add(person);
+    await visitor.get("/settings");
+    expect((await visitor.submit("/settings/passkeys/remove", { id })).status).toBe(404);
+    expect(await pages.people.listPasskeys(other.id)).toHaveLength(1);
   });
 });
 

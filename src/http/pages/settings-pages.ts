@@ -1,6 +1,7 @@
 // What a person changes of themselves on the settings page; each change is a form of its own.
 import { idleSeconds } from "../../accounts/browser-sessions.ts";
 import type { OwnAccount } from "../../accounts/own-account.ts";
+import type { Passkeys } from "../../accounts/passkeys.ts";
 import type { Clock } from "../../domain/clock.ts";
 import { GatewayError } from "../../domain/errors.ts";
 import type { OAuthStore } from "../../domain/oauth.ts";
@@ -17,6 +18,7 @@ import { type SettingsView, settingsPage } from "./settings-view.ts";
 export interface SettingsPageDeps extends PageDeps {
   ownAccount: Pick<OwnAccount, "hasPassword" | "renameSelf" | "changeOwnPassword">;
   people: Pick<PersonStore, "listPasskeys">;
+  passkeys: Pick<Passkeys, "remove">;
   sessionStore: Pick<SessionStore, "list" | "end" | "endAll" | "setAccount">;
   oauth: Pick<OAuthStore, "listAllowedApps" | "revokeAllowedApp">;
   clock: Clock;
@@ -50,6 +52,7 @@ export function settingsRoutes(deps: SettingsPageDeps): PageRoute[] {
     change("name", changeName),
     change("password", changePassword),
     change("account", switchAccount),
+    change("passkeys/remove", removePasskey),
     change("sessions/end", endSession),
     change("sessions/end-others", endOtherSessions),
     change("apps/remove", removeApp),
@@ -119,6 +122,11 @@ async function switchAccount({ deps, signedIn, fields }: Change): Promise<PlainA
   }
   await deps.sessionStore.setAccount(signedIn.session.id, wanted.accountId);
   return done("account");
+}
+
+async function removePasskey({ exchange, deps, signedIn, fields }: Change): Promise<PlainAnswer> {
+  await deps.passkeys.remove(fields.get("id") ?? "", signedIn.person.id, originOf(exchange, deps));
+  return done("passkey_removed");
 }
 
 async function endSession({ exchange, deps, signedIn, fields }: Change): Promise<PlainAnswer> {
