@@ -3,7 +3,6 @@ import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simp
 import type { z } from "zod";
 import { type AttemptLimit, Attempts } from "../accounts/attempts.ts";
 import type { BrowserSessions } from "../accounts/browser-sessions.ts";
-import { clientNetwork } from "../accounts/client-network.ts";
 import type { Passkeys } from "../accounts/passkeys.ts";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
@@ -21,6 +20,7 @@ import {
 import type { Passkey, PersonStore } from "../domain/person.ts";
 import type { IncomingRequest } from "../http1/message.ts";
 import type { Origin } from "../policy/audit.ts";
+import { clientNetwork } from "../policy/client-network.ts";
 import type { BodyLimits } from "./body.ts";
 import { browserOrigin } from "./browser.ts";
 import { listOf, pageOf } from "./list.ts";

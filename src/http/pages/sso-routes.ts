@@ -1,11 +1,11 @@
 // The way to the identity provider and back.
 import { Attempts } from "../../accounts/attempts.ts";
-import { clientNetwork } from "../../accounts/client-network.ts";
 import { type SingleSignOn, ssoLifeSeconds } from "../../accounts/single-sign-on.ts";
 import type { Clock } from "../../domain/clock.ts";
 import { GatewayError } from "../../domain/errors.ts";
 import type { LimitStore } from "../../domain/limits.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
+import { clientNetwork } from "../../policy/client-network.ts";
 import { browserOrigin } from "../browser.ts";
 import { errorTable } from "../errors.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";

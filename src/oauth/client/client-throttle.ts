@@ -1,8 +1,8 @@
 // Bounds what OAuth clients may ask for: by address before anything is read, by client once it is known, and failures apart.
 import type { PublishedApp } from "../../domain/app.ts";
 import { GatewayError } from "../../domain/errors.ts";
-import { formatRange, parseRange } from "../../domain/ip-range.ts";
 import type { LimitStore, RateLimit } from "../../domain/limits.ts";
+import { clientNetwork } from "../../policy/client-network.ts";
 
 /** In a minute. */
 const perMinute = {
@@ -28,27 +28,27 @@ export class ClientThrottle {
 
   /** Each throws `rate_limit_exceeded`. */
   requireAddress(clientAddress: string): Promise<void> {
-    return this.#take(rule("address", networkOf(clientAddress)));
+    return this.#take(rule("address", clientNetwork(clientAddress)));
   }
 
   /** Counts nothing: what failed is told with `failed`. */
   requireFewFailures(clientAddress: string): void {
-    const failures = rule("failure", networkOf(clientAddress));
+    const failures = rule("failure", clientNetwork(clientAddress));
     const state = this.#limits.peek(only(failures)).requests;
     if (state && state.remaining < 1) throw tooMany(failures, state.resetMs / 1000 / failures.limit);
   }
 
   /** By address alone: whoever tries secrets of a client must not lock that client out. */
   async failed(clientAddress: string): Promise<void> {
-    await this.#limits.admit(only(rule("failure", networkOf(clientAddress))), nothing);
+    await this.#limits.admit(only(rule("failure", clientNetwork(clientAddress))), nothing);
   }
 
   requireClient({ type, id }: Pick<PublishedApp, "type" | "id">, clientAddress: string): Promise<void> {
-    return this.#take(type === "public" ? rule(type, id, networkOf(clientAddress)) : rule(type, id));
+    return this.#take(type === "public" ? rule(type, id, clientNetwork(clientAddress)) : rule(type, id));
   }
 
   async requireDevice({ id }: Pick<PublishedApp, "id">, clientAddress: string): Promise<void> {
-    await this.#take(rule("deviceByAddress", networkOf(clientAddress)));
+    await this.#take(rule("deviceByAddress", clientNetwork(clientAddress)));
     await this.#take(rule("device", id));
   }
 
@@ -72,10 +72,4 @@ function tooMany({ limit }: RateLimit, seconds: number): GatewayError {
     `At most ${limit} such requests per minute. Retry in ${retryAfterSeconds} s.`,
     { retryAfterSeconds },
   );
-}
-
-/** Whoever has one IPv6 address has the 2^64 of its network. */
-function networkOf(address: string): string {
-  const network = address.includes(":") ? parseRange(`${address}/64`) : undefined;
-  return network ? formatRange(network) : address;
 }
