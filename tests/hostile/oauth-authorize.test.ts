@@ -366,6 +366,15 @@ describe("a decision counts only from the page that asked for it", () => {
     await expectNoCode();
   });
 
+  test("nor after its publisher took another name", async () => {
+    const publisher = await server.addAccount({ name: "Notes and Sons" });
+    const changing = await server.addApp({ accountId: publisher.id });
+    const page = await browser.get(authorizePath(changing));
+    await server.accounts.updateAccount(publisher.id, { name: "Your Bank" }, eventOf("account.updated"));
+    await expectErrorPage(await browser.submit(page, { decision: "allow" }), 403);
+    await expectNoCode();
+  });
+
   test("nor after its address was taken from the app: then nothing is sent there", async () => {
     const moved = await server.addApp();
     const page = await browser.get(authorizePath(moved));

@@ -116,7 +116,8 @@ function toApp(client: ClientRequest, answer: { code: string } | Fault, { issuer
 
 /** What the page says and the code will stand for: an app that is changed in between asks again. */
 function subjectOf({ app, redirectUri, scopes }: ValidRequest, query: string, signedIn: SignedIn): TicketSubject {
-  return { purpose: "consent", signedIn, about: [query, app.id, app.name, app.environment, redirectUri, ...scopes] };
+  const { id, name, publisher, environment } = app;
+  return { purpose: "consent", signedIn, about: [query, id, name, publisher, environment, redirectUri, ...scopes] };
 }
 
 async function readClient(query: string, { apps }: AuthorizeDeps): Promise<ClientRequest> {

@@ -107,7 +107,7 @@ describe("the code", () => {
 });
 
 describe("wrong codes are bounded", () => {
-  test("to ten in ten minutes for a session, however many at once; right ones do not count", async () => {
+  test("to ten in ten minutes for a person, however many at once; right ones do not count", async () => {
     const { browser } = await newcomer();
     const csrf = browser.session?.csrfToken ?? "";
     const right = nextCode();
@@ -121,7 +121,7 @@ describe("wrong codes are bounded", () => {
     expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "60"]);
     expect(await refused.text()).toContain("At most 10 wrong codes in 10 minutes.");
 
-    // Another session at the same address has no more of them.
+    // Another person at the same address has no more of them.
     const { browser: other } = await newcomer();
     expect((await enter(other, right)).status).toBe(429);
     server.clock.advance(60_000);
@@ -129,15 +129,28 @@ describe("wrong codes are bounded", () => {
   });
 });
 
-test("a session that comes from everywhere has no more wrong codes than one", async () => {
-  const { browser } = await newcomer();
-  const fields = { csrf: browser.session?.csrfToken ?? "", user_code: "ZZZZ-ZZZZ" };
-  const tries = Array.from({ length: 12 }, (_, i) =>
-    browser.post("/device", fields, { "x-forwarded-for": `192.0.2.${i}` }),
-  );
+test("a person has no more wrong codes from everywhere, nor with more sessions, nor at the place of the decision", async () => {
+  const { browser, person } = await newcomer();
+  const again = server.browser(await server.startSession(person));
+  const tries = Array.from({ length: 18 }, (_, i) => {
+    const from = i % 2 === 0 ? browser : again;
+    const fields = { csrf: from.session?.csrfToken ?? "", user_code: "ZZZZ-ZZZZ", ticket: "x", decision: "allow" };
+    const path = i % 3 === 0 ? "/device/decision" : "/device";
+    return from.post(path, fields, { "x-forwarded-for": `192.0.2.${i}` });
+  });
   const statuses = (await Promise.all(tries)).map(({ status }) => status);
   expect(statuses.filter((status) => status === 400)).toHaveLength(10);
-  expect(statuses.filter((status) => status === 429)).toHaveLength(2);
+  expect(statuses.filter((status) => status === 429)).toHaveLength(8);
+});
+
+test("nor do many people within one network of IPv6", async () => {
+  const newcomers = await Promise.all(Array.from({ length: 12 }, () => newcomer()));
+  const tries = newcomers.map(({ browser }, i) => {
+    const fields = { csrf: browser.session?.csrfToken ?? "", user_code: "ZZZZ-ZZZZ" };
+    return browser.post("/device", fields, { "x-forwarded-for": `2001:db8:0:1::${i + 1}` });
+  });
+  const statuses = (await Promise.all(tries)).map(({ status }) => status);
+  expect(statuses.filter((status) => status === 400)).toHaveLength(10);
 });
 
 describe("the decision", () => {
@@ -211,15 +224,23 @@ describe("the decision", () => {
     const { browser: eve } = await newcomer();
     const { action, fields } = formOf(await (await enter(browser, code)).text());
     const allow = { ...fields, decision: "allow" };
-    const attempts = [
-      browser.post(action, { ...allow, user_code: other }),
-      browser.post(action, { ...allow, ticket: "" }),
+    const foreign = [
       browser.post(action, { ...allow, csrf: "" }),
       browser.post(action, allow, { "sec-fetch-site": "cross-site" }),
       browser.post(action, allow, { origin: "https://evil.example" }),
-      eve.post(action, { ...allow, csrf: eve.session?.csrfToken ?? "" }),
     ];
-    expect((await Promise.all(attempts)).map(({ status }) => status)).toEqual(attempts.map(() => 403));
+    expect((await Promise.all(foreign)).map(({ status }) => status)).toEqual([403, 403, 403]);
+    const unshown = [
+      browser.post(action, { ...allow, user_code: other }),
+      browser.post(action, { ...allow, ticket: "" }),
+      eve.post(action, { ...allow, csrf: eve.session?.csrfToken ?? "" }),
+      // As if nothing waited under it.
+      browser.post(action, { ...allow, user_code: "ZZZZZZZZ" }),
+    ];
+    const answers = await Promise.all(unshown);
+    expect(answers.map(({ status }) => status)).toEqual([400, 400, 400, 400]);
+    const texts = await Promise.all(answers.map((answer) => answer.text()));
+    expect(new Set(texts.map((text) => text.replace(/Request req_[\w-]+/, ""))).size).toBe(1);
     for (const one of [code, other]) expect((await stateOf(one)).state).toBe("pending");
     expect((await server.browser().post(action, allow)).headers.get("location")).toBe("/sign-in?next=%2Fdevice");
   });
@@ -232,7 +253,10 @@ describe("the decision", () => {
     server.clock.advance(10_000);
     await server.db`UPDATE device_codes SET state = 'denied' WHERE user_code = ${code}`;
     await server.addDeviceCode(code, app);
-    expect((await browser.submit(page, { decision: "allow" })).status).toBe(403);
+    expect((await browser.submit(page, { decision: "allow" })).status).toBe(400);
+    expect(await server.db`SELECT state FROM device_codes WHERE user_code = ${code} AND state = 'approved'`).toEqual(
+      [],
+    );
   });
 
   test("of fifty at once counts once", async () => {

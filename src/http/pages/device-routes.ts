@@ -1,4 +1,5 @@
 // The device page: a person enters the code of a device and says whether it may act for them (RFC 8628, 3.3).
+import { Attempts } from "../../accounts/attempts.ts";
 import type { Environment } from "../../domain/api-key.ts";
 import { type AppStore, appScopes, commandLineAppId, type PublishedApp } from "../../domain/app.ts";
 import type { Clock } from "../../domain/clock.ts";
@@ -12,14 +13,14 @@ import { hasCredential, usableMemberships } from "../../oauth/authorize/consent.
 import { findClient } from "../../oauth/first-party.ts";
 import { normalizedUserCode } from "../../oauth/user-code.ts";
 import { auditEvent } from "../../policy/audit.ts";
+import { clientNetwork } from "../../policy/client-network.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
 import { chosenMembership } from "./app-parts.ts";
 import { codePage, confirmationPage, deviceOutcomePage, noDeviceAccountPage, shownUserCode } from "./device-page.ts";
 import { faultHeaders, faultOf } from "./form.ts";
-import { formTicket, requireTicket, type TicketSubject } from "./form-ticket.ts";
+import { formTicket, hasTicket, type TicketSubject } from "./form-ticket.ts";
 import { signInPath } from "./local-path.ts";
 import { type PageDeps, pageAnswer, readForm, redirectTo, signedInAt } from "./page.ts";
-import { UserCodeThrottle } from "./user-code-throttle.ts";
 
 export interface DeviceDeps extends PageDeps {
   apps: Pick<AppStore, "findApp">;
@@ -39,6 +40,9 @@ interface PendingDevice {
 }
 
 const path = "/device";
+/** RFC 8628, 5.1: a code is short, as a person types it. A session is soon made anew, and so is an address of a network. */
+const mostWrongCodes = 10;
+const windowSeconds = 600;
 
 export function deviceRoutes(deps: DeviceDeps): PageRoute[] {
   const pages = new DevicePages(deps);
@@ -58,11 +62,11 @@ export function deviceRoutes(deps: DeviceDeps): PageRoute[] {
 
 class DevicePages {
   readonly #deps: DeviceDeps;
-  readonly #throttle: UserCodeThrottle;
+  readonly #attempts: Attempts;
 
   constructor(deps: DeviceDeps) {
     this.#deps = deps;
-    this.#throttle = new UserCodeThrottle(deps.limits);
+    this.#attempts = new Attempts(deps.limits);
   }
 
   async form(exchange: Exchange): Promise<PlainAnswer> {
@@ -79,7 +83,12 @@ class DevicePages {
     if (!signedIn) return redirectTo(signInPath(path));
     const entered = fields.get("user_code") ?? "";
     try {
-      return this.#confirmation(await this.#tried(entered, signedIn, exchange), signedIn);
+      const device = await this.#tried(signedIn, exchange, async () => {
+        const found = await this.#find(entered);
+        if (found) return found;
+        throw unknownCode();
+      });
+      return this.#confirmation(device, signedIn);
     } catch (error) {
       const fault = faultOf(error, ["user_code"]);
       Object.assign(exchange.answerHeaders, faultHeaders(fault));
@@ -91,9 +100,12 @@ class DevicePages {
     const signedIn = await signedInAt(exchange, this.#deps);
     const fields = await readForm(exchange, this.#deps, signedIn);
     if (!signedIn) return redirectTo(signInPath(path));
-    const device = await this.#find(fields.get("user_code") ?? "");
-    if (!device) throw goneMeanwhile();
-    requireTicket(this.#deps.formKey, subjectOf(device, signedIn), fields.get("ticket"));
+    // With one answer, and as a try as well: else whoever has no ticket would learn here which codes wait.
+    const device = await this.#tried(signedIn, exchange, async () => {
+      const found = await this.#find(fields.get("user_code") ?? "");
+      if (found && hasTicket(this.#deps.formKey, subjectOf(found, signedIn), fields.get("ticket"))) return found;
+      throw goneMeanwhile();
+    });
     switch (fields.get("decision")) {
       case "deny":
         return this.#deny(device, signedIn, exchange);
@@ -108,20 +120,15 @@ class DevicePages {
     return pageAnswer(deviceOutcomePage(outcome, await signedInAt(exchange, this.#deps)));
   }
 
-  /** Throws what is shown beside the field. */
-  async #tried(entered: string, { session }: SignedIn, { clientAddress }: Exchange): Promise<PendingDevice> {
-    const attempt = await this.#throttle.begin(session.id, clientAddress);
-    let device: PendingDevice | undefined;
-    try {
-      device = await this.#find(entered);
-    } finally {
-      attempt.end(device ? "right" : "wrong");
-    }
-    if (device) return device;
-    throw new GatewayError(
-      "invalid_request",
-      "user_code: is not a code that is waiting. Compare it with what the device shows; after some minutes it shows a new one.",
-    );
+  /** Counts the try before its code is looked for, so that no number of tries at once goes further. */
+  #tried(
+    { person }: SignedIn,
+    { clientAddress }: Exchange,
+    find: () => Promise<PendingDevice>,
+  ): Promise<PendingDevice> {
+    const whose = [`person:${person.id}`, `address:${clientNetwork(clientAddress)}`];
+    const rules = whose.map((one) => ({ id: `user-code:${one}`, limit: mostWrongCodes, windowSeconds }));
+    return this.#attempts.run(rules, `At most ${mostWrongCodes} wrong codes in ${windowSeconds / 60} minutes.`, find);
   }
 
   /** Undefined as well for what the app may not ask for any more. */
@@ -191,9 +198,18 @@ function grantable(app: PublishedApp, scopes: readonly Scope[]): boolean {
 
 /** Another device may get the same code later, and an app another name: then the person has to look again. */
 function subjectOf({ code, app }: PendingDevice, signedIn: SignedIn): TicketSubject {
-  return { purpose: "device", signedIn, about: [code.digest, code.userCode, app.id, app.name, ...code.scopes] };
+  const { id, name, publisher } = app;
+  return { purpose: "device", signedIn, about: [code.digest, code.userCode, id, name, publisher, ...code.scopes] };
 }
 
+function unknownCode(): GatewayError {
+  return new GatewayError(
+    "invalid_request",
+    "user_code: is not a code that is waiting. Compare it with what the device shows; after some minutes it shows a new one.",
+  );
+}
+
+/** Or what it was shown for has changed. */
 function goneMeanwhile(): GatewayError {
   return new GatewayError(
     "invalid_request",

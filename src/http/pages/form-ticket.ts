@@ -16,10 +16,15 @@ export function formTicket(key: Uint8Array, { purpose, signedIn, about }: Ticket
   return createHmac("sha256", key).update(text).digest("base64url");
 }
 
+/** In constant time. */
+export function hasTicket(key: Uint8Array, subject: TicketSubject, given: string | undefined): boolean {
+  const [wanted, got] = [Buffer.from(formTicket(key, subject)), Buffer.from(given ?? "")];
+  return wanted.length === got.length && timingSafeEqual(wanted, got);
+}
+
 /** Throws `permission_denied`, which becomes an error page. */
 export function requireTicket(key: Uint8Array, subject: TicketSubject, given: string | undefined): void {
-  const [wanted, got] = [Buffer.from(formTicket(key, subject)), Buffer.from(given ?? "")];
-  if (wanted.length === got.length && timingSafeEqual(wanted, got)) return;
+  if (hasTicket(key, subject, given)) return;
   throw new GatewayError(
     "permission_denied",
     "This form is out of date: what it was shown for has changed. Go back to the app or device and start again.",
