@@ -176,6 +176,16 @@ describe("a rotation", () => {
     expect(await secretIds()).toEqual(["sec_2", "sec_3"]);
   });
 
+  test("after a clock was set back keeps the secret that is in use", async () => {
+    await apps.rotateSecret("app_1", secret("sec_2", now - 3_600), now + 100, event(now - 3_600));
+    await apps.rotateSecret("app_1", secret("sec_3", now - 3_500), now + 100, event(now - 3_500));
+    const left = (await apps.findApp("app_1"))?.secrets ?? [];
+    expect(left.map(({ id, expiresAt }) => [id, expiresAt])).toEqual([
+      ["sec_2", now + 100],
+      ["sec_3", null],
+    ]);
+  });
+
   test("by many at once leaves two secrets, of which one ends", async () => {
     const ids = Array.from({ length: 20 }, (_, i) => `sec_n${String(i).padStart(2, "0")}`);
     await Promise.all(ids.map((id) => apps.rotateSecret("app_1", secret(id, now + 1), now + 100, event(now + 1))));

@@ -92,10 +92,10 @@ export class SqlAppStore implements AppStore {
     return changeCredentials(this.#db, event, async (tx) => {
       const current = await readApp(tx, id);
       if (!current) return { result: undefined, changed: false };
-      const last = current.secrets.at(-1);
-      const lastEndAt = Math.min(last?.expiresAt ?? oldEndAt, oldEndAt);
+      // The one that nothing ended yet; the order of their times would be wrong once a clock was set back.
+      const last = current.secrets.find((one) => one.expiresAt === null);
       await tx`DELETE FROM app_secrets WHERE app_id = ${id}`;
-      const kept = last && lastEndAt > event.at ? [{ ...last, expiresAt: lastEndAt }] : [];
+      const kept = last && oldEndAt > event.at ? [{ ...last, expiresAt: oldEndAt }] : [];
       const secrets = [...kept, secret];
       for (const one of secrets) await tx`INSERT INTO app_secrets ${tx(secretToRow(id, one))}`;
       return { result: { ...current, secrets }, changed: true };
