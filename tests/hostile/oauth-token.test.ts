@@ -258,6 +258,14 @@ describe("a code", () => {
     expect(refusal(await redeem(late))).toEqual(invalidGrant);
   });
 
+  test("lives no longer for a clock that was set back, and is good on a process whose clock is a little behind", async () => {
+    const code = await server.code();
+    server.now.seconds -= 3_600;
+    expect(refusal(await redeem(code))).toEqual(invalidGrant);
+    server.now.seconds += 3_600 - 10;
+    expect((await redeem(code)).status).toBe(200);
+  });
+
   test("of 50 redemptions at once gives one success, whose tokens the others end", async () => {
     const code = await server.code();
     const answers = await Promise.all(times(50, () => redeem(code)));

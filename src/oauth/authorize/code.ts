@@ -1,7 +1,7 @@
 // Makes the code that an app gets when a person allows it (RFC 6749, 4.1.2).
-import { createHash, randomBytes } from "node:crypto";
 import type { AuthorizationCode } from "../../domain/oauth.ts";
 import type { OwnMembership } from "../../domain/person.ts";
+import { newOpaqueToken, tokenDigest } from "../opaque-token.ts";
 import type { ValidRequest } from "./flow.ts";
 
 /** Only to get from one server to the other. */
@@ -13,9 +13,9 @@ export function newCode(
   { id, personId, accountId }: OwnMembership,
   nowSeconds: number,
 ): { code: string; record: AuthorizationCode } {
-  const code = randomBytes(32).toString("base64url");
+  const code = newOpaqueToken("");
   const record: AuthorizationCode = {
-    digest: createHash("sha256").update(code).digest("hex"),
+    digest: tokenDigest(code),
     appId: app.id,
     personId,
     accountId,

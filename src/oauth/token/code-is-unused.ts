@@ -1,4 +1,4 @@
-// A code that comes a second time was seen by somebody else: what it gave ends (RFC 6749, 4.1.2), however late that is.
+// A code that comes a second time was seen by somebody else: what it gave ends (RFC 6749, 4.1.2), also when the code has expired.
 import type { AuthorizationCode } from "../../domain/oauth.ts";
 import { invalidGrant } from "../oauth-error.ts";
 import { replayed } from "./grant-events.ts";
