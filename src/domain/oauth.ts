@@ -140,8 +140,8 @@ export interface OAuthStore {
   revokeAllowedApp(personId: string, appId: string, accountId: string | undefined, event: AuditEvent): Promise<number>;
 
   /**
-   * Forgets what ended a day ago, device codes after an hour, and ends grants whose last refresh token it was; at most some
-   * hundreds at a time.
+   * Forgets what ended a day ago, device codes after an hour, and ends grants whose last refresh token it was; in steps of
+   * some hundreds, so that nobody waits for long.
    */
   prune(nowSeconds: number): Promise<void>;
 }

@@ -3,11 +3,11 @@ import type { Clock } from "../domain/clock.ts";
 import type { Log } from "../domain/log.ts";
 
 export interface HousekeeperOptions {
-  /** Each forgets a bounded number at a time; by a name for the log. */
+  /** By a name for the log. Each does a bounded amount at a time. */
   tasks: Readonly<Record<string, (nowSeconds: number) => Promise<void>>>;
   clock: Clock;
   log: Log;
-  /** Default one minute: as many rows as are forgotten in it is more than can be made. */
+  /** Default one minute. */
   everyMs?: number;
 }
 

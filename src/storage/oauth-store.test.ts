@@ -271,6 +271,9 @@ describe("a device code", () => {
     expect(await poll(now + 9)).toEqual([true, 10]);
     expect(await poll(now + 18)).toEqual([true, 15]);
     expect(await poll(now + 33)).toEqual([false, 15]);
+    // A clock that was set back is no reason to make it wait.
+    expect(await poll(now - 3_600)).toEqual([false, 15]);
+    expect(await poll(now - 3_590)).toEqual([true, 20]);
     expect(await oauth.pollDeviceCode("unknown", now)).toBeUndefined();
   });
 
@@ -390,4 +393,17 @@ test("what ended long ago is forgotten, and a grant that nobody used for that lo
   await oauth.prune(now + 31 * day);
   expect(await counts()).toEqual([0, 0, 1]);
   expect([await isRevoked("grt_1"), await isRevoked("grt_2")]).toEqual([true, false]);
+});
+
+test("however much has ended is forgotten at once", async () => {
+  await oauth.insertCode(code({ digest: "old 0" }));
+  await db`
+    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200)
+    INSERT INTO authorization_codes
+    SELECT 'old ' || i, app_id, person_id, account_id, membership_id, environment, scopes, redirect_uri, code_challenge,
+      created_at, expires_at, grant_id
+    FROM n, authorization_codes`;
+  await oauth.insertCode(code({ digest: "new", expiresAt: now + day + 61 }));
+  await oauth.prune(now + 60 + day);
+  expect([...(await db`SELECT digest FROM authorization_codes`)]).toEqual([{ digest: "new" }]);
 });

@@ -29,7 +29,10 @@ import {
 } from "./oauth-rows.ts";
 import { available } from "./outage.ts";
 
-const pruneAtOnce = 1_000;
+/** In one transaction, for which others wait. */
+const pruneAtOnce = 500;
+/** And so many transactions in a row: more rows than can be made from one time to the next. */
+const mostPieces = 200;
 /** A code that was redeemed, and a token that was used, are known for this long after their end: a replay is still one. */
 const keptSeconds = 86_400;
 /** Anybody can have device codes made: they are kept for less. */
@@ -134,7 +137,9 @@ export class SqlOAuthStore implements OAuthStore {
     return this.#write(async (tx) => {
       const code = await readDeviceCode(tx, digest);
       if (!code) return undefined;
-      const tooEarly = code.polledAt !== null && nowSeconds < code.polledAt + code.intervalSeconds;
+      // After a clock was set back, nobody knows how long ago that was.
+      const sincePoll = code.polledAt === null ? -1 : nowSeconds - code.polledAt;
+      const tooEarly = sincePoll >= 0 && sincePoll < code.intervalSeconds;
       const intervalSeconds = code.intervalSeconds + (tooEarly ? slowDownSeconds : 0);
       await tx`
         UPDATE device_codes SET polled_at = ${nowSeconds}, interval_seconds = ${intervalSeconds}
@@ -197,23 +202,32 @@ export class SqlOAuthStore implements OAuthStore {
 
   async prune(nowSeconds: number): Promise<void> {
     const ended = nowSeconds - keptSeconds;
-    await this.#write(
+    await this.#inPieces(
       (tx) => tx`
         DELETE FROM authorization_codes WHERE digest IN (
-          SELECT digest FROM authorization_codes WHERE expires_at <= ${ended} LIMIT ${pruneAtOnce})`,
+          SELECT digest FROM authorization_codes WHERE expires_at <= ${ended} LIMIT ${pruneAtOnce}) RETURNING digest`,
     );
-    await this.#write(
+    await this.#inPieces(
       (tx) => tx`
         DELETE FROM device_codes WHERE digest IN (
           SELECT digest FROM device_codes WHERE expires_at <= ${nowSeconds - deviceCodesKeptSeconds}
-          LIMIT ${pruneAtOnce})`,
+          LIMIT ${pruneAtOnce}) RETURNING digest`,
     );
-    await this.#write(async (tx) => {
+    await this.#inPieces(async (tx) => {
       const tokens: { grant_id: string }[] = await tx`
         DELETE FROM refresh_tokens WHERE digest IN (
           SELECT digest FROM refresh_tokens WHERE expires_at <= ${ended} LIMIT ${pruneAtOnce}) RETURNING grant_id`;
       for (const id of new Set(tokens.map((token) => token.grant_id))) await endIdle(tx, id, nowSeconds);
+      return tokens;
     });
+  }
+
+  /** Until a piece is not a whole one. */
+  async #inPieces(forget: (tx: Database) => PromiseLike<unknown[]>): Promise<void> {
+    for (let n = 0; n < mostPieces; n++) {
+      const forgotten = await this.#write(forget);
+      if (forgotten.length < pruneAtOnce) return;
+    }
   }
 
   #write<Result>(work: (tx: Database) => Promise<Result> | PromiseLike<Result>): Promise<Result> {
