@@ -137,18 +137,15 @@ export const serverMetadataDoc: RouteDoc = {
   },
 };
 
-/** One of two places. */
-export function resourceMetadataDoc(operationId: string): RouteDoc {
-  return {
-    tag: "OAuth",
-    operationId,
-    summary: "Metadata of the API as a protected resource",
-    description: "RFC 9728.",
-    response: {
-      description: "Which authorization server issues tokens for it.",
-      json: z
-        .looseObject({ resource: z.string(), authorization_servers: z.array(z.string()) })
-        .meta({ id: "ProtectedResourceMetadata" }),
-    },
-  };
-}
+export const resourceMetadataDoc: RouteDoc = {
+  tag: "OAuth",
+  operationId: "protectedResourceMetadata",
+  summary: "Metadata of the API as a protected resource",
+  description: "RFC 9728. Answers of status 401 name this address.",
+  response: {
+    description: "Which authorization server issues tokens for it.",
+    json: z
+      .looseObject({ resource: z.string(), authorization_servers: z.array(z.string()) })
+      .meta({ id: "ProtectedResourceMetadata" }),
+  },
+};

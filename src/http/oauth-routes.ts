@@ -46,9 +46,8 @@ export function oauthRoutes(deps: OAuthRouteDeps): PublicRoute[] {
     }),
     clientRoute("/oauth/introspect", introspectionDoc, deps, (request) => introspectToken(request, deps)),
     metadataRoute("/.well-known/oauth-authorization-server", serverMetadataDoc, server),
-    metadataRoute("/.well-known/oauth-protected-resource", resourceMetadataDoc("protectedResourceMetadata"), resource),
-    // RFC 9728, 3.1: the path of the resource comes after the well-known one.
-    metadataRoute("/.well-known/oauth-protected-resource/v1", resourceMetadataDoc("apiResourceMetadata"), resource),
+    // RFC 9728, 3.1 and 3.3: the path of the resource comes after the well-known one, and nothing else may be told of there.
+    metadataRoute("/.well-known/oauth-protected-resource/v1", resourceMetadataDoc, resource),
   ];
 }
 

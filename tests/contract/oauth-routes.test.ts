@@ -306,8 +306,9 @@ describe("metadata", () => {
     });
   });
 
-  test.each(["oauth-protected-resource", "oauth-protected-resource/v1"])("of the API: %s", async (path) => {
-    expect(await read(path)).toMatchObject({
+  test("of the API is where the API's address leads, and tells of nothing else", async () => {
+    expect((await fetch(`${server.url}/.well-known/oauth-protected-resource`)).status).toBe(404);
+    expect(await read(`oauth-protected-resource${new URL(audience).pathname}`)).toMatchObject({
       ...{ resource: audience, authorization_servers: [issuer], bearer_methods_supported: ["header"] },
       scopes_supported: ["chat:read", "chat:write", "models:read", "usage:read"],
     });

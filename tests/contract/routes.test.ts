@@ -20,7 +20,6 @@ const openToAll = [
   "GET /",
   "GET /.well-known/jwks.json",
   "GET /.well-known/oauth-authorization-server",
-  "GET /.well-known/oauth-protected-resource",
   "GET /.well-known/oauth-protected-resource/v1",
   "GET /docs",
   "GET /healthz",
