@@ -60,6 +60,10 @@ describe("a redirect address", () => {
     ["about:blank", "https://"],
     ["blob:https://app.example/1", "https://"],
     ["ftp://app.example/", "https://"],
+    ["https://app.example/?code=x", "query"],
+    ["https://app.example/?a=b&st%61te=x", "query"],
+    ["http://127.0.0.1/?iss=https://evil.example", "query"],
+    ["com.example.app:/callback?error", "query"],
     ["myapp://callback", "com.example.app:/callback"],
     ["com.example.app:callback", "com.example.app:/callback"],
   ])("is never %j", (uri, remedy) => {

@@ -5,6 +5,8 @@ import { GatewayError } from "../domain/errors.ts";
 const uriCharacters = /^(?:[A-Za-z0-9\-._~:/?@!$&'(),;=+[\]]|%[0-9A-Fa-f]{2})+$/;
 /** Scheme and, where there is one, authority. */
 const uriParts = /^([A-Za-z][A-Za-z0-9+.-]*):(?:\/\/([^/?]*))?(.*)$/;
+/** Of the answer itself (RFC 6749, 4.1.2; RFC 9207, 2), which has each once. */
+const ofAnswers = ["code", "state", "iss", "error", "error_description", "error_uri"];
 /** As a client writes them, and not every form that a URL parser takes for one. */
 const loopbackHost = /^(?:127\.0\.0\.1|\[::1\]|localhost)(?::\d{1,5})?$/;
 
@@ -30,6 +32,8 @@ function redirectFault(uri: string): string | undefined {
   if (uri.includes("#")) return "must have no fragment; leave out the # and what follows it.";
   const fault = commonFault(uri);
   if (fault !== undefined) return fault;
+  const taken = ofAnswers.find((name) => new URL(uri).searchParams.has(name));
+  if (taken !== undefined) return `must not have ${taken} in its query: the answer has one.`;
   const [, scheme = "", authority, rest = ""] = uriParts.exec(uri) ?? [];
   if (scheme === "https") return undefined;
   if (scheme === "http") {

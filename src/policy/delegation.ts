@@ -21,10 +21,13 @@ interface Excess {
   must: string;
 }
 
-/** Apps act for an account, they never manage its keys. */
+/** Apps act for an account, they never manage its keys and apps. */
 export function requireKeyManager(principal: Principal): void {
   if (principal.appId === null) return;
-  throw new GatewayError("permission_denied", "Apps cannot manage API keys; use an API key of the account.");
+  throw new GatewayError(
+    "permission_denied",
+    "Apps cannot manage keys or apps; use an API key of the account, or sign in.",
+  );
 }
 
 /**

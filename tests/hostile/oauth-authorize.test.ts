@@ -458,6 +458,18 @@ describe("no page can be read or framed by another site, and no redirect repeats
   });
 });
 
+test("nobody is given codes without end, whoever asks", async () => {
+  const { browser: busy } = await server.signIn("busy@example.com");
+  const page = formOf(await (await busy.get(authorizePath(app))).text());
+  const answers = await Promise.all(
+    Array.from({ length: 70 }, () => busy.post(page.action, { ...page.fields, decision: "allow" })),
+  );
+  expect(answers.filter(({ status }) => status === 303)).toHaveLength(60);
+  const refused = answers.find(({ status }) => status === 429);
+  expect(Number(refused?.headers.get("retry-after"))).toBeGreaterThan(0);
+  expect((await browser.submit(await browser.get(authorizePath(app)), { decision: "allow" })).status).toBe(303);
+});
+
 describe("an app cannot make itself out to be more than an app", () => {
   test.each<[string, string]>([
     ["<script>alert(1)</script>", "<script>alert"],
@@ -482,8 +494,10 @@ describe("an app cannot make itself out to be more than an app", () => {
       return { id: named.id, heading: /<h1>Allow <bdi>(.*)<\/bdi>/.exec(text)?.[1] };
     };
     expect((await headingOf("A".repeat(500))).heading).toBe(`${"A".repeat(59)}…`);
-    const unseen = await headingOf("\u200b\u202e \n");
-    expect(unseen.heading).toBe(unseen.id);
+    for (const nothing of ["\u200b\u202e \n", "\u3164\u115f", "\u2800 \ufe0f"]) {
+      const unseen = await headingOf(nothing);
+      expect(unseen.heading).toBe(unseen.id);
+    }
     expect((await headingOf(`Z${"\u0316".repeat(50)}algo`)).heading).toBe("Z\u0316\u0316algo");
   });
 

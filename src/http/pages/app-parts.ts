@@ -8,7 +8,8 @@ import { hidden } from "./form.ts";
 import { type Html, html } from "./html.ts";
 
 const longestName = 60;
-const unsafeCharacters = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}]+/gu;
+/** U+2800, a Braille cell without a dot, is a blank that Unicode does not count as one. */
+const unsafeCharacters = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]+/gu;
 const piledMarks = /(\p{M}{2})\p{M}+/gu;
 
 /**

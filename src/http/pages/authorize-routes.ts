@@ -1,7 +1,9 @@
 // GET and POST /oauth/authorize: an app asks, the person decides, the browser goes back to the app (RFC 6749, 4.1).
+import { Attempts } from "../../accounts/attempts.ts";
 import type { AppStore } from "../../domain/app.ts";
 import type { Clock } from "../../domain/clock.ts";
 import { GatewayError } from "../../domain/errors.ts";
+import type { LimitStore } from "../../domain/limits.ts";
 import type { OAuthStore } from "../../domain/oauth.ts";
 import type { OwnMembership } from "../../domain/person.ts";
 import type { KeyStore } from "../../domain/principal.ts";
@@ -24,6 +26,7 @@ export interface AuthorizeDeps extends PageDeps {
   apps: Pick<AppStore, "findApp">;
   oauth: Pick<OAuthStore, "insertCode" | "allowedScopes">;
   keys: Pick<KeyStore, "findChainById">;
+  limits: Pick<LimitStore, "admit">;
   /** Public URL without `/v1`. */
   issuer(): string;
   /** 32 bytes; ties forms to requests. May be the one that CSRF tokens are derived from. */
@@ -31,16 +34,23 @@ export interface AuthorizeDeps extends PageDeps {
   clock: Clock;
 }
 
+interface Parts extends AuthorizeDeps {
+  attempts: Attempts;
+}
+
 const path = "/oauth/authorize";
+/** Each is a row: more than anybody means to allow. */
+const codesPerMinute = 60;
 
 export function authorizeRoutes(deps: AuthorizeDeps): PageRoute[] {
+  const parts = { ...deps, attempts: new Attempts(deps.limits) };
   return [
-    { method: "GET", path, access: "page", handle: (exchange) => asked(exchange, deps) },
-    { method: "POST", path, access: "page", handle: (exchange) => decided(exchange, deps) },
+    { method: "GET", path, access: "page", handle: (exchange) => asked(exchange, parts) },
+    { method: "POST", path, access: "page", handle: (exchange) => decided(exchange, parts) },
   ];
 }
 
-async function asked(exchange: Exchange, deps: AuthorizeDeps): Promise<PlainAnswer> {
+async function asked(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
   const query = queryOf(exchange.req.target);
   const client = await readClient(query, deps);
   const signedIn = await signedInAt(exchange, deps);
@@ -61,7 +71,7 @@ async function asked(exchange: Exchange, deps: AuthorizeDeps): Promise<PlainAnsw
 }
 
 /** The request is judged anew: what was a valid one may not be any more. */
-async function decided(exchange: Exchange, deps: AuthorizeDeps): Promise<PlainAnswer> {
+async function decided(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
   const signedIn = await signedInAt(exchange, deps);
   const fields = await readForm(exchange, deps, signedIn);
   const query = fields.get("request") ?? "";
@@ -87,13 +97,11 @@ async function decided(exchange: Exchange, deps: AuthorizeDeps): Promise<PlainAn
 }
 
 /** Undefined where the person cannot act for the account. */
-async function allow(
-  request: ValidRequest,
-  membership: OwnMembership,
-  deps: AuthorizeDeps,
-): Promise<PlainAnswer | undefined> {
+async function allow(request: ValidRequest, membership: OwnMembership, deps: Parts): Promise<PlainAnswer | undefined> {
   const now = deps.clock.nowSeconds();
   if (!(await hasCredential(membership, request.app.environment, deps.keys, now))) return undefined;
+  const rule = { id: `authorize:${membership.personId}`, limit: codesPerMinute, windowSeconds: 60 };
+  await deps.attempts.count([rule], "You have allowed too much in too short a time.");
   const { code, record } = newCode(request, membership, now);
   await deps.oauth.insertCode(record);
   return toApp(request, { code }, deps);

@@ -12,8 +12,14 @@ const titles: Readonly<Record<number, string>> = {
   503: "Not available at the moment",
 };
 
-export function errorPage(error: Pick<GatewayError, "message">, status: number, requestId: string): PlainAnswer {
+export function errorPage(
+  { message, retryAfterSeconds }: Pick<GatewayError, "message" | "retryAfterSeconds">,
+  status: number,
+  requestId: string,
+): PlainAnswer {
   const title = titles[status] ?? "This cannot be done";
-  const body = html`<h1>${title}</h1><p role="alert">${error.message}</p><p class="quiet">Request ${requestId}</p>`;
-  return pageAnswer({ title, status, body });
+  const body = html`<h1>${title}</h1><p role="alert">${message}</p><p class="quiet">Request ${requestId}</p>`;
+  const page = pageAnswer({ title, status, body });
+  if (retryAfterSeconds === undefined) return page;
+  return { ...page, headers: { ...page.headers, "retry-after": String(Math.ceil(retryAfterSeconds)) } };
 }
