@@ -100,7 +100,7 @@ export class LinkAcceptance {
     return { person, membership, cookie: started?.cookie };
   }
 
-  /** Ends all sessions of the person, and starts one. */
+  /** Ends all sessions and command line logins of the person, and starts a session. */
   async passwordReset(token: string, password: string, origin: BrowserOrigin): Promise<StartedSession> {
     const { people } = this.#options;
     const link = await this.#require(token, "password_reset");

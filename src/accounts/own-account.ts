@@ -46,7 +46,7 @@ export class OwnAccount {
   }
 
   /**
-   * Ends the person's other sessions. `current` is compared where there is a password, and else not looked at. Throws
+   * Ends the person's other sessions, and logins of the command line. `current` is compared where there is a password, and else not looked at. Throws
    * `invalid_request`, naming `current_password` or `password`, and `rate_limit_exceeded`.
    */
   async changeOwnPassword(

@@ -104,7 +104,7 @@ export interface PeopleChange {
   setName?: { personId: string; name: string };
   /** `last_operator` where nobody would be one any more. */
   setOperator?: { personId: string; isOperator: boolean };
-  /** All sessions of the person, but one. */
+  /** All sessions of the person, and logins of the command line, but one; `exceptId` is of either. */
   endSessions?: { personId: string; exceptId?: string };
 }
 

@@ -46,7 +46,7 @@ export interface SessionStore {
   list(personId: string, nowSeconds: number): Promise<Session[]>;
   /** False where the person has no such session. */
   end(id: string, personId: string, event: AuditEvent): Promise<boolean>;
-  /** How many ended. */
+  /** Sessions, and logins of the command line, but the one with that id. How many ended. */
   endAll(personId: string, exceptId: string | null, event: AuditEvent): Promise<number>;
   /** Forgets those that ended before; at most some hundreds at a time. */
   prune(nowSeconds: number, idleSeconds: number): Promise<void>;

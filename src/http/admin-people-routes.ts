@@ -166,7 +166,7 @@ const resetDoc: AdminDoc = {
   operationId: "createResetLink",
   summary: "Make a link with which a person sets another password",
   description:
-    "For where there is no mail server: hand it to the person yourself. It works once, for an hour, and ends all of the person's sessions.",
+    "For where there is no mail server: hand it to the person yourself. It works once, for an hour, and ends all of the person's sessions and command line logins.",
   parameters: personParameter,
   response: { description: "The link.", json: resetLinkShape },
   errors: ["not_found", "service_unavailable"],

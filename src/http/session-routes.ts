@@ -38,6 +38,8 @@ export interface SessionRouteDeps extends PeopleBaseDeps {
   sessionStore: Pick<SessionStore, "list" | "end" | "endAll" | "setAccount">;
   sessions: Pick<BrowserSessions, "csrfTokenOf">;
   throttle: Pick<Throttle, "require">;
+  /** Called after logins may have ended, so that whoever remembers them forgets. */
+  changed(): void;
 }
 
 const sessionQuery = z.object(pageQuery);
@@ -146,7 +148,8 @@ function goneMeanwhile(): GatewayError {
 const passwordDoc: PeopleDoc = {
   operationId: "changePassword",
   summary: "Change one's password",
-  description: "Only in a browser's session. All other sessions of the person end; keys and logins go on.",
+  description:
+    "Only in a browser's session. All other sessions of the person end, and all logins of the command line; keys and apps go on.",
   requestBody: changePasswordRequest,
   example: { current_password: "correct horse battery", new_password: "a few other words than that" },
   response: { description: "It is changed.", json: changedPassword },
@@ -172,6 +175,7 @@ async function changePassword(
   await deps.ownAccount.changeOwnPassword(signedIn, given, browserOrigin(exchange)).catch((error: unknown) => {
     throw withFieldsOf(error);
   });
+  deps.changed();
   return Response.json({ object: "password", changed: true } satisfies z.infer<typeof changedPassword>);
 }
 
@@ -225,14 +229,17 @@ async function end(exchange: Exchange, principal: PersonPrincipal, deps: Session
 const endOthersDoc: PeopleDoc = {
   operationId: "endOtherSessions",
   summary: "Sign out everywhere else",
-  description: "All of one's own sessions but the one that asks; with a token of `headrace login`, all of them.",
+  description:
+    "All of one's own sessions and logins of the command line, but the one that asks. Apps that one allowed go on.",
   response: { description: "They ended.", json: endedSessions },
 };
 
 async function endOthers(exchange: Exchange, principal: PersonPrincipal, deps: SessionRouteDeps): Promise<Response> {
   const { id: personId, sessionId } = principal.person;
-  const event = endEvent(principal, null, { reason: "ended_by_person", all_but: sessionId }, originOf(exchange, deps));
-  const deleted = await deps.sessionStore.endAll(personId, sessionId, event);
+  const own = sessionId ?? principal.keys[0].id;
+  const event = endEvent(principal, null, { reason: "ended_by_person", all_but: own }, originOf(exchange, deps));
+  const deleted = await deps.sessionStore.endAll(personId, own, event);
+  deps.changed();
   return Response.json({ object: "browser_session.deleted", deleted } satisfies z.infer<typeof endedSessions>);
 }
 

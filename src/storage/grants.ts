@@ -65,6 +65,24 @@ export async function endGrant(tx: Database, id: string, nowSeconds: number): Pr
   return ended.length > 0;
 }
 
+/** All that a person allowed an app, or that for one account, but the grant `exceptId`; those that ended. */
+export async function endGrantsFor(
+  tx: Database,
+  of: { personId: string; appId: string; accountId?: string | undefined; exceptId?: string },
+  nowSeconds: number,
+): Promise<{ id: string; accountId: string }[]> {
+  const { personId, appId, accountId, exceptId = "" } = of;
+  const which = () => tx`person_id = ${personId} AND app_id = ${appId}
+    ${accountId === undefined ? tx`` : tx`AND account_id = ${accountId}`}`;
+  const ended: { id: string; account_id: string }[] = await tx`
+    UPDATE api_keys SET revoked = 1, revoked_at = ${nowSeconds}
+    WHERE ${which()} AND kind = 'grant' AND revoked = 0 AND id <> ${exceptId} RETURNING id, account_id`;
+  // What was allowed and not fetched yet must not bring the app back.
+  await tx`DELETE FROM authorization_codes WHERE ${which()} AND grant_id IS NULL`;
+  await tx`DELETE FROM device_codes WHERE ${which()} AND state = 'approved'`;
+  return ended.map((row) => ({ id: row.id, accountId: row.account_id }));
+}
+
 /** Where no refresh token is left of it, nobody can use it any more. */
 export async function endIdle(tx: Database, id: string, nowSeconds: number): Promise<void> {
   const tokens: unknown[] = await tx`SELECT digest FROM refresh_tokens WHERE grant_id = ${id} LIMIT 1`;
@@ -74,7 +92,7 @@ export async function endIdle(tx: Database, id: string, nowSeconds: number): Pro
   await insertAuditEvent(tx, endEvent({ ...event, clientAddress: null, requestId: null }, id, "idle"));
 }
 
-function endEvent(
+export function endEvent(
   because: Pick<AuditEvent, "at" | "actor" | "accountId" | "clientAddress" | "requestId">,
   grantId: string,
   reason: string,

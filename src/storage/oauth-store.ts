@@ -15,7 +15,7 @@ import { allowedApps, readLiveGrants, scopesOf } from "./allowed-apps.ts";
 import { changeCredentials } from "./credential-change.ts";
 import { readChain } from "./credential-rows.ts";
 import type { Database } from "./database.ts";
-import { addGrant, endGrant, endIdle, type IssuedGrant, isActive, mayGrant } from "./grants.ts";
+import { addGrant, endGrant, endGrantsFor, endIdle, type IssuedGrant, isActive, mayGrant } from "./grants.ts";
 import {
   type CodeRow,
   codeFromRow,
@@ -188,14 +188,7 @@ export class SqlOAuthStore implements OAuthStore {
 
   revokeAllowedApp(personId: string, appId: string, accountId: string | undefined, event: AuditEvent): Promise<number> {
     return changeCredentials(this.#db, event, async (tx) => {
-      const which = () => tx`person_id = ${personId} AND app_id = ${appId}
-        ${accountId === undefined ? tx`` : tx`AND account_id = ${accountId}`}`;
-      const ended: unknown[] = await tx`
-        UPDATE api_keys SET revoked = 1, revoked_at = ${event.at}
-        WHERE ${which()} AND kind = 'grant' AND revoked = 0 RETURNING id`;
-      // What was allowed and not fetched yet must not bring the app back.
-      await tx`DELETE FROM authorization_codes WHERE ${which()} AND grant_id IS NULL`;
-      await tx`DELETE FROM device_codes WHERE ${which()} AND state = 'approved'`;
+      const ended = await endGrantsFor(tx, { personId, appId, accountId }, event.at);
       return { result: ended.length, changed: ended.length > 0 };
     });
   }

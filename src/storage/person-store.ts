@@ -32,8 +32,9 @@ import {
   personToRow,
 } from "./person-rows.ts";
 import { readOwnMemberships } from "./session-store.ts";
+import { type SignedOut, signOut } from "./sign-outs.ts";
 
-/** Caches of credentials hold memberships, and nothing else of what is kept here. */
+/** Caches of credentials hold memberships and logins, and nothing else of what is kept here. */
 const notCached = "added";
 
 export class SqlPersonStore implements PersonStore {
@@ -78,8 +79,8 @@ export class SqlPersonStore implements PersonStore {
     return changeCredentials(this.#db, event, async (tx): Promise<Outcome<"done" | PeopleConflict>> => {
       const conflict = await conflictOf(tx, change);
       if (conflict) return { result: conflict, changed: false };
-      await write(tx, change, event.at);
-      return { result: "done", changed: notCached };
+      const { logins } = await write(tx, change, event);
+      return { result: "done", changed: logins > 0 || notCached };
     });
   }
 
@@ -266,7 +267,8 @@ async function conflictOf(tx: Database, change: PeopleChange): Promise<PeopleCon
   return undefined;
 }
 
-async function write(tx: Database, change: PeopleChange, nowSeconds: number): Promise<void> {
+/** What it ended. */
+async function write(tx: Database, change: PeopleChange, event: AuditEvent): Promise<SignedOut> {
   const { useLink, addPerson, addIdentity, setPassword, setName, setOperator, endSessions } = change;
   if (useLink) await tx`UPDATE one_time_links SET used_at = ${useLink.nowSeconds} WHERE id = ${useLink.id}`;
   if (addPerson) await tx`INSERT INTO people ${tx(personToRow(addPerson))}`;
@@ -285,7 +287,7 @@ async function write(tx: Database, change: PeopleChange, nowSeconds: number): Pr
       ${insteadOf === undefined ? tx`` : tx`AND password_hash = ${insteadOf}`}`;
     // A link to set another password, asked for before, would undo this one.
     await tx`
-      UPDATE one_time_links SET used_at = ${nowSeconds}
+      UPDATE one_time_links SET used_at = ${event.at}
       WHERE purpose = 'password_reset' AND person_id = ${personId} AND used_at IS NULL`;
   }
   if (setName) await tx`UPDATE people SET name = ${setName.name} WHERE id = ${setName.personId}`;
@@ -293,10 +295,7 @@ async function write(tx: Database, change: PeopleChange, nowSeconds: number): Pr
     const flag = setOperator.isOperator ? 1 : 0;
     await tx`UPDATE people SET is_operator = ${flag} WHERE id = ${setOperator.personId}`;
   }
-  if (endSessions) {
-    const { personId, exceptId = "" } = endSessions;
-    await tx`DELETE FROM sessions WHERE person_id = ${personId} AND id <> ${exceptId}`;
-  }
+  return endSessions ? signOut(tx, endSessions, event) : { sessions: 0, logins: 0 };
 }
 
 function found(rows: readonly unknown[]): Outcome<boolean> {

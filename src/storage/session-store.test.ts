@@ -1,9 +1,13 @@
 // Sessions in a real SQLite file: found by their tokens' digests, replaced by one request alone, ended and forgotten.
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { openTestPeople, type TestPeople } from "../../tests/support/people.ts";
+import { keyRecordFor } from "../../tests/support/principal.ts";
+import { commandLineAppId } from "../domain/app.ts";
 import type { AuditEvent } from "../domain/audit.ts";
-import type { Person } from "../domain/person.ts";
+import type { DeviceCode } from "../domain/oauth.ts";
+import { type Membership, membershipCredentialId, type Person } from "../domain/person.ts";
 import type { Session } from "../domain/session.ts";
+import { SqlOAuthStore } from "./oauth-store.ts";
 
 let all: TestPeople;
 let ada: Person;
@@ -117,6 +121,76 @@ test("a person's sessions are listed newest first, and end by the person's word 
   expect((await sessionStore.list(bob.id, now())).map(({ id }) => id)).toEqual([bobs.id]);
   expect(await sessionStore.findByDigest("d3")).toBeUndefined();
   expect(over.id).not.toBe(bobs.id);
+});
+
+describe("logins of the command line", () => {
+  const thirdParty = "app_third";
+  let membership: Membership;
+
+  beforeEach(async () => {
+    membership = await all.addMember(ada, "member");
+  });
+
+  async function grant(id: string, appId: string, personId = ada.id): Promise<string> {
+    const parentId = membershipCredentialId(membership.id, "live");
+    const common = { accountId: all.accountId, appId, personId, parentId, environment: "live" } as const;
+    await all.keys.insertKey(keyRecordFor({ ...common, id, kind: "grant", digest: id }), event("grant.created"));
+    return id;
+  }
+
+  /** Approved, and not fetched yet. */
+  async function device(digest: string, appId: string): Promise<void> {
+    const code: DeviceCode = {
+      ...{ digest, userCode: digest, appId, environment: "live", scopes: ["chat:write"], createdAt: now() },
+      ...{ expiresAt: now() + 600, intervalSeconds: 5, polledAt: null, state: "approved", personId: ada.id },
+      ...{ accountId: all.accountId, membershipId: membership.id, grantId: null },
+    };
+    expect(await oauth().insertDeviceCode(code)).toBe(true);
+  }
+
+  const oauth = () => new SqlOAuthStore(all.db);
+  const isRevoked = async (id: string) => (await all.keys.findChainById(id))?.keys[0].revoked;
+
+  test("end with all sessions, also those that were not fetched yet; apps of others and other people's go on", async () => {
+    await insert("d1");
+    const own = [await grant("grt_1", commandLineAppId), await grant("grt_2", commandLineAppId)];
+    const others = [await grant("grt_3", thirdParty), await grant("grt_4", commandLineAppId, "usr_other")];
+    for (const appId of [commandLineAppId, thirdParty]) await device(`of ${appId}`, appId);
+    const revision = await all.keys.credentialRevision();
+    expect(await all.sessionStore.endAll(ada.id, null, event())).toBe(3);
+    expect(await Promise.all([...own, ...others].map(isRevoked))).toEqual([true, true, false, false]);
+    expect(await oauth().findDeviceCode(`of ${commandLineAppId}`)).toBeUndefined();
+    expect(await oauth().findDeviceCode(`of ${thirdParty}`)).toBeDefined();
+    expect(await all.keys.credentialRevision()).toBe(revision + 1);
+    const told = await all.audit.list({ action: "grant.revoked" }, { after: undefined, limit: 9 });
+    expect(told.map(({ targetId }) => targetId).toSorted()).toEqual(own);
+    for (const one of told) {
+      expect(one).toMatchObject({ accountId: all.accountId, actor: { id: ada.id }, detail: { reason: "signed_out" } });
+    }
+  });
+
+  test("stay where one of them asks, which ends the browsers and the other logins", async () => {
+    await insert("d1");
+    const [asking, other] = [await grant("grt_1", commandLineAppId), await grant("grt_2", commandLineAppId)];
+    expect(await all.sessionStore.endAll(ada.id, asking, event())).toBe(2);
+    expect([await isRevoked(asking), await isRevoked(other)]).toEqual([false, true]);
+  });
+
+  test("that are none raise no revision: caches of keys stay warm", async () => {
+    await insert("d1");
+    const revision = await all.keys.credentialRevision();
+    await all.sessionStore.endAll(ada.id, null, event());
+    expect(await all.keys.credentialRevision()).toBe(revision);
+  });
+
+  test("end with a change of people that ends sessions", async () => {
+    const [asking, other] = [await grant("grt_1", commandLineAppId), await grant("grt_2", commandLineAppId)];
+    const revision = await all.keys.credentialRevision();
+    const endSessions = { personId: ada.id, exceptId: asking };
+    expect(await all.people.apply({ endSessions }, event("password.changed"))).toBe("done");
+    expect([await isRevoked(asking), await isRevoked(other)]).toEqual([false, true]);
+    expect(await all.keys.credentialRevision()).toBe(revision + 1);
+  });
 });
 
 test("what has ended by age or idleness is forgotten, and nothing else", async () => {

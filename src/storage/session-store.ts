@@ -3,8 +3,10 @@ import type { AuditEvent } from "../domain/audit.ts";
 import type { OwnMembership, Person, Role } from "../domain/person.ts";
 import type { FoundSession, Session, SessionStore, SignInMethod } from "../domain/session.ts";
 import { insertAuditEvent } from "./audit-log.ts";
+import { changeCredentials } from "./credential-change.ts";
 import type { Database } from "./database.ts";
 import { available } from "./outage.ts";
+import { signOut } from "./sign-outs.ts";
 
 type Integer = number | string;
 
@@ -121,15 +123,12 @@ export class SqlSessionStore implements SessionStore {
     );
   }
 
-  async endAll(personId: string, exceptId: string | null, event: AuditEvent): Promise<number> {
-    return available(
-      this.#db.begin("IMMEDIATE", async (tx) => {
-        const ended: unknown[] = await tx`
-          DELETE FROM sessions WHERE person_id = ${personId} AND id <> ${exceptId ?? ""} RETURNING id`;
-        if (ended.length > 0) await insertAuditEvent(tx, event);
-        return ended.length;
-      }),
-    );
+  endAll(personId: string, exceptId: string | null, event: AuditEvent): Promise<number> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const { sessions, logins } = await signOut(tx, { personId, ...(exceptId === null ? {} : { exceptId }) }, event);
+      const result = sessions + logins;
+      return { result, changed: logins > 0 || (result > 0 && "added") };
+    });
   }
 
   async prune(nowSeconds: number, idleSeconds: number): Promise<void> {

@@ -170,25 +170,46 @@ describe("sessions", () => {
   });
 });
 
+test("all but the own ends logins of the command line at once; one that asks stays, and so do apps", async () => {
+  const [first, second] = [await api.allow(member), await api.allow(member)];
+  const [app, stranger] = [await api.allow(member, "app_other"), await api.allow(owner)];
+  const statusOf = async (headers: Record<string, string>) => (await api.send(headers, "/v1/session")).status;
+  // Remembered from here on.
+  expect(await Promise.all([first, second, app, stranger].map(statusOf))).toEqual([200, 200, 403, 200]);
+  expect((await api.send(first, "/v1/sessions", "DELETE")).body.deleted).toBe(2);
+  expect(await Promise.all([first, second, app, stranger, member.headers].map(statusOf))).toEqual([
+    ...[200, 401, 403, 200, 401],
+  ]);
+  const { headers } = await api.signIn(member.person);
+  expect((await api.send(headers, "/v1/sessions", "DELETE")).body.deleted).toBe(1);
+  expect(await Promise.all([first, app, stranger, headers].map(statusOf))).toEqual([401, 403, 200, 200]);
+  expect((await events("session.ended")).map(({ detail }) => detail["all_but"])).toEqual([
+    expect.stringMatching(/^ses_/),
+    expect.stringMatching(/^grt_/),
+  ]);
+});
+
 describe("POST /v1/session/password", () => {
   const old = "a few words that are long";
   const next = "some other words, as long";
 
-  test("changes it where the current one is right, and ends the other sessions", async () => {
+  test("changes it where the current one is right, and ends the other sessions and logins at once", async () => {
     const person = await api.addSignedIn("member", { password: old });
     const other = await api.signIn(person.person);
+    const [login, app] = [await api.allow(person), await api.allow(person, "app_other")];
     const change = (body: unknown) => api.send(person.headers, "/v1/session/password", "POST", body);
     const wrong = await change({ current_password: "not it at all", new_password: next });
     expect([wrong.status, wrong.body.error.message]).toEqual([400, "current_password: is not your password."]);
     const short = await change({ current_password: old, new_password: "short" });
     expect([short.status, short.body.error.message]).toEqual([400, expect.stringMatching(/^new_password: must be 12/)]);
-    expect((await api.send(other.headers, "/v1/session")).status).toBe(200);
+    for (const headers of [other.headers, login]) expect((await api.send(headers, "/v1/session")).status).toBe(200);
     expect((await change({ current_password: old, new_password: next })).body).toEqual({
       object: "password",
       changed: true,
     });
-    expect((await api.send(other.headers, "/v1/session")).status).toBe(401);
+    for (const headers of [other.headers, login]) expect((await api.send(headers, "/v1/session")).status).toBe(401);
     expect((await api.send(person.headers, "/v1/session")).status).toBe(200);
+    expect((await api.send(app, "/v1/session")).status).toBe(403);
     expect((await change({ current_password: old, new_password: old })).status).toBe(400);
     const told = JSON.stringify(await api.audit.list({}, { after: undefined, limit: 200 }));
     for (const secret of [old, next]) expect(told).not.toContain(secret);

@@ -150,7 +150,9 @@ describe("a new password", () => {
     const refused = await visitor.submit(path, { password: "short" });
     expect(refused.status).toBe(400);
     expect(refused.text).toContain('aria-describedby="password-hint password-error"');
+    const before = pages.changes.grants;
     const done = await visitor.submit(path, { password: "another horse that counts" });
+    expect(pages.changes.grants).toBe(before + 1);
     expect(done.location).toBe("/settings?done=password");
     expect((await visitor.get("/settings")).status).toBe(200);
     expect((await elsewhere.get("/settings")).status).toBe(303);

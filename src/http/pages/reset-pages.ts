@@ -13,6 +13,8 @@ export interface ResetPageDeps extends PageDeps {
   people: Pick<PersonStore, "findPerson">;
   /** As for the sign-in page. */
   formReferrerPolicy(): "same-origin" | undefined;
+  /** Called after logins may have ended, so that whoever remembers them forgets. */
+  changed(): void;
 }
 
 interface NewPasswordView {
@@ -68,6 +70,7 @@ async function reset(exchange: Exchange, deps: ResetPageDeps): Promise<PlainAnsw
   try {
     const { cookie } = await deps.links.resetPassword(token, fields.get("password") ?? "", browserOrigin(exchange));
     exchange.answerHeaders["set-cookie"] = cookie;
+    deps.changed();
   } catch (error) {
     const fault = faultOf(error, ["password"]);
     Object.assign(exchange.answerHeaders, faultHeaders(fault));
@@ -109,7 +112,7 @@ ${
 
 function newPasswordPage(deps: ResetPageDeps, { token, email }: NewPasswordView, fault?: FormFault): PlainAnswer {
   const body = html`<h1>Set a new password</h1>
-<p>For <strong>${email}</strong>. Once it is set, you are signed in here and signed out everywhere else.</p>
+<p>For <strong>${email}</strong>. Once it is set, you are signed in here; other browsers and command line logins are signed out.</p>
 ${faultNotice(fault)}
 <form method="post" action="/reset/${encodeURIComponent(token)}" class="fields">
 ${usernameOf(email)}

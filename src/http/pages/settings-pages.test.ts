@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { testEvent } from "../../../tests/support/credentials.ts";
 import { openTestPages, type TestPages, type Visitor } from "../../../tests/support/page-visits.ts";
 import { keyRecordFor } from "../../../tests/support/principal.ts";
+import { commandLineAppId } from "../../domain/app.ts";
 import { type Membership, membershipCredentialId, type Person } from "../../domain/person.ts";
 
 const password = "a horse that counts";
@@ -34,6 +35,47 @@ beforeEach(async () => {
 
 function section(text: string, id: string): string {
   return new RegExp(`<section aria-labelledby="${id}".*?</section>`, "s").exec(text)?.[0] ?? "";
+}
+
+async function allow(of: Person, member: Membership, name: string): Promise<string> {
+  const now = pages.clock.nowSeconds();
+  const id = `app_${Bun.randomUUIDv7()}`;
+  await pages.appStore.insertApp(
+    {
+      ...{ id, name, accountId: pages.accountId, personId: null, homepageUrl: null, type: "public" },
+      ...{ environment: "live", redirectUris: ["https://app.example/cb"], scopes: ["chat:write"], requirePkce: true },
+      ...{ secrets: [], createdBy: null, createdAt: now },
+    },
+    testEvent(now),
+  );
+  await allowAs(id, of, member);
+  return id;
+}
+
+async function allowAs(appId: string, of: Person, member: Membership): Promise<void> {
+  const now = pages.clock.nowSeconds();
+  const [grant, environment] = [`grt_${Bun.randomUUIDv7()}`, "live"] as const;
+  const [digest, codeDigest] = [Bun.randomUUIDv7(), Bun.randomUUIDv7()];
+  const scopes = ["chat:write"] as const;
+  const common = { appId, personId: of.id, accountId: member.accountId, environment, scopes };
+  await pages.oauth.insertCode({
+    ...{ ...common, membershipId: member.id, digest: codeDigest, redirectUri: null, codeChallenge: null },
+    ...{ createdAt: now, expiresAt: now + 60, grantId: null },
+  });
+  const issued = await pages.oauth.redeemCode(
+    codeDigest,
+    {
+      grant: keyRecordFor({
+        ...{ ...common, id: grant, digest: grant, kind: "grant", prefix: "", last4: "", createdAt: now },
+        parentId: membershipCredentialId(member.id, environment),
+      }),
+      refreshToken: {
+        ...{ digest, grantId: grant, createdAt: now, expiresAt: now + 86_400, usedAt: null, sealedAnswer: null },
+      },
+    },
+    { issued: testEvent(now), replayed: testEvent(now) },
+  );
+  expect(issued).toBe("issued");
 }
 
 async function lastEvent() {
@@ -85,7 +127,9 @@ describe("one's password", () => {
     const elsewhere = pages.visitor((await pages.startSession(person)).cookie);
     await visitor.get("/settings");
     const next = "another horse that counts";
+    const before = pages.changes.grants;
     const done = await visitor.submit("/settings/password", { current_password: password, password: next });
+    expect(pages.changes.grants).toBe(before + 1);
     expect(done.location).toBe("/settings?done=password");
     expect((await visitor.get("/settings")).status).toBe(200);
     expect((await elsewhere.get("/settings")).status).toBe(303);
@@ -181,6 +225,19 @@ describe("one's sessions", () => {
     expect(section(text, "sessions")).toContain("Nowhere else.");
   });
 
+  test("and logins of the command line end together, also where there is no other browser; apps stay", async () => {
+    expect(section((await visitor.get("/settings")).text, "sessions")).not.toContain("end-others");
+    await allow(person, membership, "Desk");
+    await allowAs(commandLineAppId, person, membership);
+    await visitor.get("/settings");
+    const before = pages.changes.grants;
+    const { text } = await visitor.get((await visitor.submit("/settings/sessions/end-others")).location);
+    expect(text).toContain("Other browsers and command line logins are signed out.");
+    expect(section(text, "sessions")).toContain("Nowhere else.");
+    expect(section(text, "apps").match(/<h3>.*?<\/h3>/g)).toEqual([expect.stringContaining("Desk")]);
+    expect(pages.changes.grants).toBe(before + 1);
+  });
+
   test("that ended by themselves are not listed", async () => {
     await pages.startSession(person);
     pages.clock.advance(8 * 86_400_000);
@@ -217,42 +274,6 @@ describe("one's passkeys", () => {
 });
 
 describe("apps that one allowed", () => {
-  async function allow(of: Person, member: Membership, name: string): Promise<string> {
-    const now = pages.clock.nowSeconds();
-    const id = `app_${Bun.randomUUIDv7()}`;
-    const [grant, environment] = [`grt_${Bun.randomUUIDv7()}`, "live"] as const;
-    await pages.appStore.insertApp(
-      {
-        ...{ id, name, accountId: pages.accountId, personId: null, homepageUrl: null, type: "public", environment },
-        ...{ redirectUris: ["https://app.example/cb"], scopes: ["chat:write"], requirePkce: true, secrets: [] },
-        ...{ createdBy: null, createdAt: now },
-      },
-      testEvent(now),
-    );
-    const [digest, codeDigest] = [Bun.randomUUIDv7(), Bun.randomUUIDv7()];
-    const scopes = ["chat:write"] as const;
-    const common = { appId: id, personId: of.id, accountId: member.accountId, environment, scopes };
-    await pages.oauth.insertCode({
-      ...{ ...common, membershipId: member.id, digest: codeDigest, redirectUri: null, codeChallenge: null },
-      ...{ createdAt: now, expiresAt: now + 60, grantId: null },
-    });
-    const issued = await pages.oauth.redeemCode(
-      codeDigest,
-      {
-        grant: keyRecordFor({
-          ...{ ...common, id: grant, digest: grant, kind: "grant", prefix: "", last4: "", createdAt: now },
-          parentId: membershipCredentialId(member.id, environment),
-        }),
-        refreshToken: {
-          ...{ digest, grantId: grant, createdAt: now, expiresAt: now + 86_400, usedAt: null, sealedAnswer: null },
-        },
-      },
-      { issued: testEvent(now), replayed: testEvent(now) },
-    );
-    expect(issued).toBe("issued");
-    return id;
-  }
-
   test("are listed with what they may do, and lose access when that is confirmed", async () => {
     await allow(person, membership, "Writing <Desk>");
     const before = pages.changes.grants;

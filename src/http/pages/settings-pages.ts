@@ -22,7 +22,7 @@ export interface SettingsPageDeps extends PageDeps {
   sessionStore: Pick<SessionStore, "list" | "end" | "endAll" | "setAccount">;
   oauth: Pick<OAuthStore, "listAllowedApps" | "revokeAllowedApp">;
   clock: Clock;
-  /** Called after a revocation, so that whoever remembers a grant forgets it. */
+  /** Called after grants or logins may have ended, so that whoever remembers them forgets. */
   changed(): void;
 }
 
@@ -111,6 +111,7 @@ async function changePassword({ exchange, deps, signedIn, fields }: Change): Pro
     Object.assign(exchange.answerHeaders, faultHeaders(fault));
     return shown(deps, signedIn, { refused: { form: "password", fault } });
   }
+  deps.changed();
   return done("password");
 }
 
@@ -147,6 +148,7 @@ async function endOtherSessions({ exchange, deps, signedIn }: Change): Promise<P
   const detail = { reason: "ended_by_person", all_but: session.id };
   const event = ended(exchange, deps, signedIn, { targetId: null, detail });
   await deps.sessionStore.endAll(person.id, session.id, event);
+  deps.changed();
   return done("sessions");
 }
 

@@ -1,4 +1,5 @@
 // The settings page: oneself, accounts, password, passkeys, sessions and the apps that one allowed.
+import { commandLineAppId } from "../../domain/app.ts";
 import type { AllowedApp } from "../../domain/oauth.ts";
 import type { OwnMembership, Passkey } from "../../domain/person.ts";
 import { scopeMeanings } from "../../domain/scope.ts";
@@ -37,10 +38,10 @@ const doneWords: Readonly<Record<string, string>> = {
   setup: "Headrace is set up, and you are its operator.",
   joined: "You have joined the account.",
   name: "Your name is changed.",
-  password: "Your password is changed. Everywhere else you are signed out.",
+  password: "Your password is changed. Other browsers and command line logins are signed out.",
   account: "You work in another account now.",
   session: "That browser is signed out.",
-  sessions: "You are signed out everywhere else.",
+  sessions: "Other browsers and command line logins are signed out.",
   app: "The app has no access any more.",
   passkey: "The passkey is added. You can sign in with it from now on.",
   passkey_removed: "The passkey is removed.",
@@ -110,7 +111,7 @@ function passwordSection({ signedIn, hasPassword, refused }: SettingsView): Html
   const fault = refused?.form === "password" ? refused.fault : undefined;
   return html`<section aria-labelledby="password-title">
 <h2 id="password-title">Password</h2>
-<p>${hasPassword ? "With a new password you are signed out everywhere else." : "You have none: you sign in without one."}</p>
+<p>${hasPassword ? "A new password signs out other browsers and command line logins." : "You have none: you sign in without one."}</p>
 ${faultNotice(fault)}
 <form method="post" action="/settings/password" class="fields">${csrfField(signedIn)}
 ${usernameOf(signedIn.person.email)}
@@ -130,14 +131,15 @@ ${newPasswordField(fault, { label: "New password" })}
 </section>`;
 }
 
-function sessionsSection({ signedIn, sessions, nowSeconds }: SettingsView): Html {
-  const others = sessions.length > 1;
+function sessionsSection({ signedIn, sessions, apps, nowSeconds }: SettingsView): Html {
+  const others = sessions.length > 1 || apps.some(({ appId }) => appId === commandLineAppId);
   return html`<section aria-labelledby="sessions">
 <h2 id="sessions">Where you are signed in</h2>
 <ul class="things">${sessions.map((session) => sessionItem(session, signedIn, nowSeconds))}</ul>
 ${
   others
-    ? html`<form method="post" action="/settings/sessions/end-others">${csrfField(signedIn)}
+    ? html`<p>Everywhere else: other browsers and command line logins. Apps that you allowed stay.</p>
+<form method="post" action="/settings/sessions/end-others">${csrfField(signedIn)}
 <button class="danger">Sign out everywhere else</button></form>`
     : html`<p class="quiet">Nowhere else.</p>`
 }

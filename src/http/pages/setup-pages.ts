@@ -11,6 +11,8 @@ export interface SetupPageDeps extends PageDeps {
   links: Pick<OneTimeLinks, "find" | "acceptSetup">;
   /** As for the sign-in page. */
   formReferrerPolicy(): "same-origin" | undefined;
+  /** Called after logins may have ended, so that whoever remembers them forgets. */
+  changed(): void;
 }
 
 interface SetupView {
@@ -51,6 +53,7 @@ export function setupRoutes(deps: SetupPageDeps): PageRoute[] {
         try {
           const { cookie } = await links.acceptSetup(token, { email, name, password }, browserOrigin(exchange));
           exchange.answerHeaders["set-cookie"] = cookie;
+          deps.changed();
         } catch (error) {
           const fault = faultOf(error, ["email", "name", "password"]);
           Object.assign(exchange.answerHeaders, faultHeaders(fault));
