@@ -89,10 +89,15 @@ describe("an app's token", () => {
     const hana = await invite(olga, { role: "owner", person, account });
     const app = await newApp();
     await clientOf(await tokenOf(app, hana)).chat.completions.create({ model, messages });
-    const row = expect.objectContaining({ app: app.id, requests: 1, total_tokens: 9 });
-    expect(await usageRows(hana.request("/v1/usage?group_by=app"))).toEqual([row]);
-    expect(await usageRows(server.request("/v1/usage?group_by=app"))).not.toContainEqual(row);
-    expect(await usageRows(server.request(`/v1/apps/${app.id}/usage`))).toEqual([]);
+    const used = { requests: 1, total_tokens: 9 };
+    const byApp = "/v1/usage?group_by=app";
+    expect(await usageRows(hana.request(byApp))).toEqual([expect.objectContaining({ ...used, app: app.id })]);
+    expect((await usageRows(server.request(byApp))).map((row) => row.app)).not.toContain(app.id);
+    // The publisher learns how much its app is used, and not by whom.
+    const published = await usageRows(server.request(`/v1/apps/${app.id}/usage?group_by=app`));
+    expect(published).toEqual([expect.objectContaining(used)]);
+    expect(JSON.stringify(published)).not.toContain(account);
+    expect((await hana.request(`/v1/apps/${app.id}/usage`)).status).toBe(404);
   });
 
   test("does what was allowed, and nothing besides", async () => {
