@@ -3,7 +3,15 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { ServerResponse } from "node:http";
 import { type Browser, invite, removeAccess, setUp } from "../support/browser.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
-import { type AppTokens, postAsApp, type RegisteredApp, registerApp, signInTo } from "../support/oauth-apps.ts";
+import {
+  type AppTokens,
+  codeFor,
+  postAsApp,
+  type RegisteredApp,
+  redeem,
+  registerApp,
+  signInTo,
+} from "../support/oauth-apps.ts";
 import { chatScript, chunk, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 import { openServerPeople } from "../support/server-people.ts";
 
@@ -181,6 +189,38 @@ test.each(endings)(
     expect(text).toEndWith("data: [DONE]\n\n");
   },
 );
+
+const byThePersonOrTheAccount = endings.filter(({ what }) => !what.startsWith("/oauth/revoke"));
+
+test.each(byThePersonOrTheAccount)("$what ends a code on its way to the app as well", async ({ leaves, end }) => {
+  const ended = await standing();
+  const code = await codeFor(ended.app, ended.browser);
+  await end(ended);
+  const answer = await (await redeem(ended.app, server, code)).json();
+  expect(answer).toMatchObject({ error: leaves.includes("app") ? "invalid_grant" : "invalid_client" });
+});
+
+test.each(endings)("no token that the app gets while $what is under way works afterwards", async ({ end }) => {
+  const ended = await standing();
+  const got = [ended.tokens];
+  let refusal: unknown;
+  const refreshing = (async () => {
+    while (refusal === undefined) {
+      const { refresh_token } = got.at(-1) ?? ended.tokens;
+      const form = { grant_type: "refresh_token", refresh_token };
+      const response = await postAsApp(ended.app, `${server.url}/oauth/token`, form);
+      const answer = await response.json();
+      if (response.ok) got.push(answer as AppTokens);
+      else refusal = answer;
+    }
+  })();
+  await until(() => got.length > 3, "the app has refreshed");
+  await end(ended);
+  await refreshing;
+  expect(refusal).toMatchObject({ error: expect.stringMatching(/^invalid_(?:grant|client)$/) });
+  const answers = await Promise.all(got.map(({ access_token }) => ask(access_token)));
+  expect([...new Set(answers.map(({ status }) => status))]).toEqual([401]);
+});
 
 test("what another process ends is refused here within a second, under steady load, and stays refused", async () => {
   const ended = await standing();

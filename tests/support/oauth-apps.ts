@@ -40,14 +40,20 @@ export async function signInTo(
   browser: Browser,
   scope?: string,
 ): Promise<AppTokens> {
-  const asked = { response_type: "code", client_id: app.id, redirect_uri: redirectUri };
-  const query = new URLSearchParams({ ...asked, ...(scope === undefined ? {} : { scope }) });
-  const code = (await allow(browser, `/oauth/authorize?${query}`)).searchParams.get("code") ?? "";
-  const response = await postAsApp(app, `${server.url}/oauth/token`, {
-    ...{ grant_type: "authorization_code", redirect_uri: redirectUri, code },
-  });
+  const response = await redeem(app, server, await codeFor(app, browser, scope));
   if (!response.ok) throw new Error(`No tokens: ${response.status} ${await response.text()}`);
   return (await response.json()) as AppTokens;
+}
+
+/** As `signInTo`, up to the code that the browser brings the app. */
+export async function codeFor(app: RegisteredApp, browser: Browser, scope?: string): Promise<string> {
+  const asked = { response_type: "code", client_id: app.id, redirect_uri: redirectUri };
+  const query = new URLSearchParams({ ...asked, ...(scope === undefined ? {} : { scope }) });
+  return (await allow(browser, `/oauth/authorize?${query}`)).searchParams.get("code") ?? "";
+}
+
+export function redeem(app: RegisteredApp, { url }: Pick<Reachable, "url">, code: string): Promise<Response> {
+  return postAsApp(app, `${url}/oauth/token`, { grant_type: "authorization_code", redirect_uri: redirectUri, code });
 }
 
 /** A form that a confidential app sends, with its secret in the header. */
