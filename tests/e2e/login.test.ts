@@ -1,5 +1,5 @@
 // `headrace login` and what follows it, as processes of their own against a running server, approved by a person at a browser.
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { StoredLogin } from "../../src/cli/login-store.ts";
@@ -10,6 +10,9 @@ import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { shiftedClock } from "../support/manual-clock.ts";
 import { makeWorkspace, type Program, startProgram, type Workspace } from "../support/program.ts";
 import { type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+
+// Each command is two processes that have to start, on a machine that may have other work.
+setDefaultTimeout(60_000);
 
 const password = "lamp gravel otter seven";
 const clock = shiftedClock();
