@@ -1,15 +1,17 @@
 // What an app may do with a person's token, as the `openai` package sees it: whose it is, what it costs, what it sees.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { NotFoundError, PermissionDeniedError } from "openai";
+import { AuthenticationError, NotFoundError, PermissionDeniedError } from "openai";
 import { type Browser, invite, setUp } from "../support/browser.ts";
 import { openaiClient } from "../support/clients.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
-import { type RegisteredApp, registerApp, signInTo } from "../support/oauth-apps.ts";
+import { shiftedClock } from "../support/manual-clock.ts";
+import { type AppTokens, postAsApp, type RegisteredApp, registerApp, signInTo } from "../support/oauth-apps.ts";
 import { raised } from "../support/openai-errors.ts";
 import { type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 
 const model = "upstream-model";
 const messages = [{ role: "user" as const, content: "Hello?" }];
+const clock = shiftedClock();
 const password = "lamp gravel otter seven";
 
 let upstream: ScriptedUpstream;
@@ -19,7 +21,7 @@ let apps = 0;
 
 beforeAll(async () => {
   upstream = await startUpstream();
-  server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+  server = await startHeadrace({ yaml: upstreamYaml(upstream), clock });
   olga = await setUp(server);
 });
 
@@ -154,5 +156,17 @@ describe("an app's token", () => {
     const passedOn = await server.request("/v1/models", { headers: { ...headers, "x-forwarded-for": "203.0.113.9" } });
     expect(passedOn.status).toBe(401);
     expect(await passedOn.json()).toMatchObject({ error: { code: "invalid_api_key" } });
+  });
+
+  test("runs out after an hour with an error of its own, and its successor goes on", async () => {
+    const app = await newApp();
+    const tokens = await signInTo(app, server, olga);
+    clock.shift(3_601);
+    const client = clientOf(tokens.access_token);
+    const { code, message } = await raised(() => client.models.list(), AuthenticationError);
+    expect([code, message]).toEqual(["token_expired", "401 Token has expired"]);
+    const form = { grant_type: "refresh_token", refresh_token: tokens.refresh_token };
+    const renewed = (await (await postAsApp(app, `${server.url}/oauth/token`, form)).json()) as AppTokens;
+    expect((await clientOf(renewed.access_token).models.list()).data).toHaveLength(1);
   });
 });
