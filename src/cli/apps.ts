@@ -67,8 +67,8 @@ Examples:
 
   const usage = apps
     .command("usage")
-    .summary("what an app has used in this account")
-    .description("Show what one app has used in this account.");
+    .summary("what an app was used for, over all accounts")
+    .description("Show what one app was used for, by everybody who allowed it.");
   addUsageOptions(usage.argument(...appArgument))
     .addHelpText(
       "after",

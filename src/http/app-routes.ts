@@ -209,7 +209,7 @@ async function rotate(exchange: Exchange, principal: Principal, deps: AppRouteDe
 const appUsageDoc: Omit<RouteDoc, "tag"> = {
   ...usageDoc,
   operationId: "getAppUsage",
-  summary: "What one app was used for in this account",
+  summary: "What one app was used for, over all accounts",
   description: `${usageDescription} Over all accounts whose members allowed it, against which it counts: \`group_by=key\` shows each grant, and no account is named.`,
   parameters: idParameter,
   errors: ["invalid_request", "not_found"],
