@@ -47,7 +47,7 @@ function homepageLink({ homepageUrl }: PublishedApp): Html | undefined {
 }
 
 /** What each scope means for the person who grants it. */
-const grants: Readonly<Record<Scope, string>> = {
+export const grantWords: Readonly<Record<Scope, string>> = {
   "chat:read": "Read the chats that are stored for you: your questions and the answers",
   "chat:write": "Put questions to models in your name, which counts against the account’s limits and may cost it money",
   "models:read": "See which models you can use",
@@ -58,7 +58,7 @@ const grants: Readonly<Record<Scope, string>> = {
 
 export function scopeList(scopes: readonly Scope[]): Html {
   return html`<h2>It will be able to</h2>
-<ul class="plain">${scopes.map((scope) => html`<li>${grants[scope]} <code>${scope}</code></li>`)}</ul>`;
+<ul class="plain">${scopes.map((scope) => html`<li>${grantWords[scope]} <code>${scope}</code></li>`)}</ul>`;
 }
 
 const environmentWarnings: Readonly<Record<Environment, string | undefined>> = {

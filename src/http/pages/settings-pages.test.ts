@@ -279,7 +279,7 @@ describe("apps that one allowed", () => {
     const before = pages.changes.grants;
     const list = section((await visitor.get("/settings")).text, "apps");
     expect(list).toContain("Writing &lt;Desk&gt;");
-    expect(list).toContain("Create chat completions");
+    expect(list).toContain("Put questions to models in your name");
     expect(list).toContain("not used yet");
     expect(list).toMatch(/<details>.*<summary.*<form/s);
     const done = await visitor.submit("/settings/apps/remove");

@@ -2,10 +2,9 @@
 import { commandLineAppId } from "../../domain/app.ts";
 import type { AllowedApp } from "../../domain/oauth.ts";
 import type { OwnMembership, Passkey } from "../../domain/person.ts";
-import { scopeMeanings } from "../../domain/scope.ts";
 import type { Session, SignedIn } from "../../domain/session.ts";
 import type { PlainAnswer } from "../route.ts";
-import { nameOf, plainName } from "./app-parts.ts";
+import { grantWords, nameOf, plainName } from "./app-parts.ts";
 import {
   csrfField,
   type FormFault,
@@ -176,7 +175,7 @@ function appItem(app: AllowedApp, signedIn: SignedIn, nowSeconds: number): Html 
   return html`<li><div>
 <h3>${nameOf({ id: app.appId, name: app.appName })}</h3>
 <p class="quiet">By <bdi>${plainName(app.publisher)}</bdi> · for <bdi>${app.accountName}</bdi>${app.environment !== "live" && ` (${app.environment})`} · allowed on ${onDay(app.allowedAt)} · ${used}</p>
-<ul class="plain">${app.scopes.map((scope) => html`<li>${scopeMeanings[scope]}</li>`)}</ul>
+<ul class="plain">${app.scopes.map((scope) => html`<li>${grantWords[scope]}</li>`)}</ul>
 </div>
 <details>
 <summary aria-label="Remove access of ${name}">Remove access</summary>
