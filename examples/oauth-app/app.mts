@@ -1,5 +1,5 @@
 // A third-party web app: people sign in with their Headrace and chat with the models of their own account.
-// Needs Node 22.18 (or Bun) and one library: npm install openid-client
+// Needs one library, npm install openid-client, and Node 22.18 or Bun; with an older Node: npx tsx app.mts
 // Register the app at the Headrace with the redirect URI http://127.0.0.1:3000/callback and the scopes below, then:
 // HEADRACE_URL=http://127.0.0.1:7545 CLIENT_ID=app_… CLIENT_SECRET=… PORT=3000 node app.mts
 import { randomBytes } from "node:crypto";
