@@ -6,7 +6,15 @@ import { GatewayError } from "../domain/errors.ts";
 import type { LimitStore } from "../domain/limits.ts";
 import type { Log } from "../domain/log.ts";
 import type { MailMessage, MailSender } from "../domain/mail.ts";
-import type { LinkPurpose, Membership, OneTimeLink, Person, PersonStore, Role } from "../domain/person.ts";
+import type {
+  LinkDelivery,
+  LinkPurpose,
+  Membership,
+  OneTimeLink,
+  Person,
+  PersonStore,
+  Role,
+} from "../domain/person.ts";
 import { actorOf, type Principal } from "../domain/principal.ts";
 import { auditEvent, type Origin } from "../policy/audit.ts";
 import { clientNetwork } from "../policy/client-network.ts";
@@ -29,7 +37,7 @@ export interface OneTimeLinksOptions {
   publicOrigin(): string;
   /** Of the installation. */
   firstAccountId(): Promise<string>;
-  /** Undefined where none is configured: then links are shown to whoever makes them. */
+  /** Undefined where none is configured: then invitations are shown to whoever makes them. */
   mail: MailSender | undefined;
   limits: Pick<LimitStore, "admit">;
   log: Log;
@@ -40,9 +48,10 @@ export interface MadeLink {
   /** With the token: shown once, never stored. */
   url: string;
   expiresAt: number;
-  /** Whether it is on its way to the address that it is for. */
-  mailed: boolean;
 }
+
+/** Without its address where it is on its way by mail: whoever invites must not be able to join as somebody else. */
+export type MadeInvitation = Omit<MadeLink, "url"> & { url: string | undefined };
 
 /** Where a change is asked for; the time is that of the clock. */
 type Asking = Pick<Origin, "clientAddress" | "requestId">;
@@ -79,10 +88,8 @@ export class OneTimeLinks {
 
   /** Whoever opens it becomes an operator. It takes the place of those before. */
   async createSetupLink(by: { type: "system" | "operator" } = { type: "operator" }): Promise<MadeLink> {
-    const { link, url } = this.#newLink("setup", { createdBy: null });
     const nobody = { clientAddress: null, requestId: null };
-    await this.#insert(link, by, nobody, {});
-    return { id: link.id, url, expiresAt: link.expiresAt, mailed: false };
+    return this.#make("setup", "shown", {}, { by, origin: nobody });
   }
 
   /**
@@ -95,7 +102,7 @@ export class OneTimeLinks {
     email: string;
     role: Role;
     origin: Asking;
-  }): Promise<MadeLink> {
+  }): Promise<MadeInvitation> {
     const { by, account, role, origin } = request;
     requireMayInvite(by, account.id, role);
     const email = checkEmail(request.email);
@@ -103,10 +110,14 @@ export class OneTimeLinks {
     const rule = { id: `invitations:${account.id}`, ...invitationsPerAccount };
     await this.#attempts.count([rule], "Too many invitations were made for this account.");
     const about = { email, accountId: account.id, role, createdBy: actorOf(by).id };
-    const { link, url } = this.#newLink("invitation", about);
-    await this.#insert(link, by, origin, { email, role });
-    const mailed = await this.#mail(invitationMail(email, account.name, url), "invitation_not_mailed");
-    return { id: link.id, url, expiresAt: link.expiresAt, mailed };
+    const asked = { by, origin, detail: { email, role } };
+    if (this.isMailing) {
+      const made = await this.#make("invitation", "mail", about, asked);
+      const mail = invitationMail(email, account.name, made.url);
+      if (await this.#mail(mail, "invitation_not_mailed")) return { ...made, url: undefined };
+    }
+    // A new link, not the one of a mail that failed: that may have arrived all the same, and is shown to nobody.
+    return this.#make("invitation", "shown", about, asked);
   }
 
   /**
@@ -129,14 +140,15 @@ export class OneTimeLinks {
     await this.#resetting;
   }
 
-  /** For an operator to hand over. Throws `not_found`, and what keeps others from it. */
+  /**
+   * For an operator to hand over: shown in any case, as not everybody has a mailbox. Throws `not_found`, and what keeps others
+   * from it.
+   */
   async createReset({ by, personId, origin }: { by: Principal; personId: string; origin: Asking }): Promise<MadeLink> {
     requireOperator(by);
     const person = await this.#options.people.findPerson(personId);
     if (!person) throw new GatewayError("not_found", "There is no such person. GET /v1/admin/people lists them.");
-    const { link, url } = this.#newLink("password_reset", { personId, createdBy: actorOf(by).id });
-    await this.#insert(link, by, origin, {});
-    return { id: link.id, url, expiresAt: link.expiresAt, mailed: false };
+    return this.#make("password_reset", "shown", { personId, createdBy: actorOf(by).id }, { by, origin });
   }
 
   /** Undefined for one that is unknown, was used, has expired, or is for something else. */
@@ -180,8 +192,8 @@ export class OneTimeLinks {
     const attempt = await this.#attempts.begin([{ id: `reset:person:${person.id}`, ...resetsPerPerson }]);
     if ("retryAfterSeconds" in attempt) return;
     attempt.failed();
-    const { link, url } = this.#newLink("password_reset", { personId: person.id });
-    await this.#insert(link, { type: "anonymous" }, origin, {});
+    const asked = { by: { type: "anonymous" }, origin } as const;
+    const { url } = await this.#make("password_reset", "mail", { personId: person.id }, asked);
     await this.#mail(resetMail(person.email, url), "password_reset_not_mailed");
   }
 
@@ -193,43 +205,39 @@ export class OneTimeLinks {
     throw new GatewayError("invalid_request", "email: is the address of a member of this account already.");
   }
 
-  #newLink(
+  /** It takes the place of the unused ones for the same. */
+  async #make(
     purpose: LinkPurpose,
+    delivery: LinkDelivery,
     about: Partial<Pick<OneTimeLink, "email" | "personId" | "accountId" | "role" | "createdBy">>,
-  ): { link: OneTimeLink; url: string } {
-    const { clock, publicOrigin } = this.#options;
+    asked: { by: Principal | AuditActor; origin: Asking; detail?: Record<string, unknown> },
+  ): Promise<MadeLink> {
+    const { people, clock, publicOrigin } = this.#options;
     const token = newLinkToken();
     const createdAt = clock.nowSeconds();
     const link: OneTimeLink = {
       id: `lnk_${Bun.randomUUIDv7()}`,
       purpose,
       digest: linkDigest(token) ?? "",
+      delivery,
       ...{ email: null, personId: null, accountId: null, role: null, createdBy: null, ...about },
       createdAt,
       expiresAt: createdAt + lifeSeconds[purpose],
       usedAt: null,
     };
-    return { link, url: linkUrl(publicOrigin(), purpose, token) };
-  }
-
-  async #insert(
-    link: OneTimeLink,
-    by: Principal | AuditActor,
-    origin: Asking,
-    detail: Record<string, unknown>,
-  ): Promise<void> {
-    const { people } = this.#options;
+    const { id, expiresAt } = link;
     const event = auditEvent(
-      madeActions[link.purpose],
-      by,
-      { ...origin, nowSeconds: link.createdAt },
+      madeActions[purpose],
+      asked.by,
+      { ...asked.origin, nowSeconds: createdAt },
       {
         accountId: link.accountId,
-        targetId: link.personId ?? link.id,
-        detail: { ...detail, link_id: link.id, expires_at: link.expiresAt },
+        targetId: link.personId ?? id,
+        detail: { ...asked.detail, link_id: id, expires_at: expiresAt, delivery },
       },
     );
     await people.insertLink(link, event);
+    return { id, url: linkUrl(publicOrigin(), purpose, token), expiresAt };
   }
 
   /** Whether it was handed over; why not is in the log. */

@@ -76,7 +76,8 @@ function stranger(domain = "example.com"): Required<ProviderPerson> & { email: s
 async function invite(email: string, accountId: string, role: "admin" | "member"): Promise<OneTimeLink> {
   const createdAt = world.clock.nowSeconds();
   const link: OneTimeLink = {
-    ...{ id: `lnk_${Bun.randomUUIDv7()}`, purpose: "invitation", digest: `digest of ${email}`, email, personId: null },
+    ...{ id: `lnk_${Bun.randomUUIDv7()}`, purpose: "invitation", digest: `digest of ${email}`, email },
+    ...{ delivery: "shown", personId: null },
     ...{ accountId, role, createdAt, expiresAt: createdAt + 3_600, usedAt: null, createdBy: "usr_owner" },
   };
   const event = auditEvent("invitation.created", { type: "operator" }, asked(), {

@@ -102,6 +102,17 @@ describe("invite", () => {
     expect(changes()).toEqual([["POST", "/invitations", { email: "dee@example.com", role: "admin" }]]);
   });
 
+  test("that the server mails has no link to print", async () => {
+    const answer = api.answer;
+    api.answer = (method, path, url) =>
+      method === "POST" ? Response.json({ ...dee, link: null, mailed: true }) : answer(method, path, url);
+    const { code, stdout, stderr } = await members(["invite", "dee@example.com"]);
+    expect([code, stdout]).toEqual([0, ""]);
+    expect(stderr).toStartWith("dee@example.com is invited as an admin. The link works once, until ");
+    expect(stderr).toEndWith("It was sent by mail.\n");
+    expect(await members(["invite", "dee@example.com", "--quiet"])).toEqual({ code: 0, stdout: "", stderr: "" });
+  });
+
   test("is for a member unless said otherwise; --quiet prints nothing else, --json all of it", async () => {
     expect(await members(["invite", "dee@example.com", "--quiet"])).toEqual({
       code: 0,

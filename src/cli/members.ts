@@ -35,7 +35,7 @@ const member = z.object({
   last_seen_at: z.number().nullish(),
 });
 const invitation = z.object({ id: z.string(), email: z.string(), role: z.string(), expires_at: z.number() });
-const newInvitation = invitation.extend({ link: z.string(), mailed: z.boolean() });
+const newInvitation = invitation.extend({ link: z.string().nullable() });
 
 const ownSession = z.object({
   person: z.object({ email: z.string() }),
@@ -79,13 +79,13 @@ ${roleMeanings}`,
 
   const invite = members
     .command("invite")
-    .summary("make a link with which somebody joins")
+    .summary("send or make a link with which somebody joins")
     .description("Invite somebody into the account by a link that works once, for a week.");
   addConnectionOptions(
     invite
       .argument("<email>", "of whom it is for")
       .option("--role <role>", `one of ${roles.join(", ")}`, parseRole, "member")
-      .option("-q, --quiet", "print the link and nothing else")
+      .option("-q, --quiet", "print the link, where it was not mailed, and nothing else")
       .option("--json", "print what the API gives, the link included"),
   )
     .addHelpText(
@@ -95,8 +95,9 @@ Examples:
   headrace members invite ada@example.com
   headrace members invite ada@example.com --role admin --quiet
 
-The link is printed once, alone on standard output; everything else goes to standard
-error. Whoever has it can join: hand it over where nobody else reads it.
+Where the server sends mail, the link goes to the address and is not shown. Otherwise it
+is printed once, alone on standard output; everything else goes to standard error.
+Whoever has it can join: hand it over where nobody else reads it.
 ${roleMeanings}
 ${connectionHelp}`,
     )
@@ -188,12 +189,12 @@ async function inviteOne(context: CliContext, email: string, options: InviteOpti
     return;
   }
   const made = understood(newInvitation, answer, connection, "new invitation");
-  terminal.print(printable(made.link));
+  if (made.link !== null) terminal.print(printable(made.link));
   if (options.quiet) return;
   const who = `${printable(made.email)} is invited as ${article(made.role)} ${printable(made.role)}`;
   const until = formatTimeAndRelative(made.expires_at, Math.floor(context.nowMs() / 1000));
   terminal.note(`${who}. The link works once, until ${until}.`);
-  terminal.note(made.mailed ? "It was sent by mail as well." : "No mail was sent: hand the link over yourself.");
+  terminal.note(made.link === null ? "It was sent by mail." : "No mail was sent: hand the link over yourself.");
 }
 
 async function changeRole(context: CliContext, who: string, role: Role, options: MembersOptions): Promise<void> {

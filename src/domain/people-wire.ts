@@ -115,7 +115,10 @@ export const invitationShape = z.object(invitationMembers).meta({ id: "Invitatio
 export const createdInvitationShape = z
   .object({
     ...invitationMembers,
-    link: z.string().describe("Works once, for whoever has it. It is shown this once and not kept."),
+    link: z
+      .string()
+      .nullable()
+      .describe("Works once, for whoever has it. It is shown this once and not kept; null where it was mailed."),
     mailed: z.boolean().describe("Whether it was sent by mail; otherwise hand the link over yourself."),
   })
   .meta({ id: "CreatedInvitation" });

@@ -43,13 +43,17 @@ export interface OwnMembership extends Membership {
 
 export type LinkPurpose = "setup" | "invitation" | "password_reset";
 
-/** A link that works once. Its token is shown when it is made, and only its digest is kept. */
+/** `mail`: to the address that it is for, and shown to nobody; whoever opens it has that mailbox. */
+export type LinkDelivery = "mail" | "shown";
+
+/** A link that works once. Only the digest of its token is kept. */
 export interface OneTimeLink {
   /** `lnk_…`. */
   id: string;
   purpose: LinkPurpose;
   /** Hex SHA-256 of the token. */
   digest: string;
+  delivery: LinkDelivery;
   /** Whom it is for: the invited address; null for a set-up link. */
   email: string | null;
   /** Of a password reset. */

@@ -166,7 +166,7 @@ const resetDoc: AdminDoc = {
   operationId: "createResetLink",
   summary: "Make a link with which a person sets another password",
   description:
-    "For where there is no mail server: hand it to the person yourself. It works once, for an hour, and ends all of the person's sessions and command line logins.",
+    "For where there is no mail server, or no mailbox: hand it to the person yourself. It is never mailed. It works once, for an hour, and ends all of the person's sessions and command line logins.",
   parameters: personParameter,
   response: { description: "The link.", json: resetLinkShape },
   errors: ["not_found", "service_unavailable"],
@@ -212,7 +212,7 @@ const inviteDoc: AdminDoc = {
   parameters: accountParameter,
   requestBody: createInvitationRequest,
   example: { email: "ada@example.com", role: "owner" },
-  response: { description: "The invitation with its link.", json: createdInvitationShape },
+  response: { description: "The invitation, with its link where it was not mailed.", json: createdInvitationShape },
   errors: [...bodyErrors, "not_found", "rate_limit_exceeded", "service_unavailable"],
 };
 

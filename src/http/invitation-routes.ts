@@ -1,6 +1,6 @@
 // The endpoints for invitations into an account.
 import { z } from "zod";
-import type { MadeLink, OneTimeLinks } from "../accounts/links.ts";
+import type { MadeInvitation, OneTimeLinks } from "../accounts/links.ts";
 import { requireMayWithdraw, requireSeesMembers } from "../accounts/members.ts";
 import type { Account } from "../domain/account.ts";
 import { GatewayError } from "../domain/errors.ts";
@@ -73,10 +73,10 @@ const createDoc: PeopleDoc = {
   operationId: "createInvitation",
   summary: "Invite somebody into the account",
   description:
-    "Owners invite with any role, admins members. The link works once, for a week, and is sent by mail where a mail server is configured. Another invitation of the same address takes the place of the one before.",
+    "Owners invite with any role, admins members. The link works once, for a week. Where a mail server is configured it is sent by mail and not shown; without one, or where the mail fails, `link` is there to hand over. Another invitation of the same address takes the place of the one before.",
   requestBody: createInvitationRequest,
   example: { email: "ada@example.com", role: "member" },
-  response: { description: "The invitation with its link.", json: createdInvitationShape },
+  response: { description: "The invitation, with its link where it was not mailed.", json: createdInvitationShape },
   errors: [...bodyErrors, "rate_limit_exceeded"],
 };
 
@@ -96,12 +96,12 @@ export async function invite(
 }
 
 function madeToWire(
-  { url, mailed }: MadeLink,
+  { url }: MadeInvitation,
   invitation: OneTimeLink | undefined,
 ): z.infer<typeof createdInvitationShape> {
   // Made a moment ago: only the same address invited once more, right then, takes it away.
   if (!invitation) throw unknown("made just now");
-  return { ...invitationToWire(invitation), link: url, mailed };
+  return { ...invitationToWire(invitation), link: url ?? null, mailed: url === undefined };
 }
 
 const removeDoc: PeopleDoc = {

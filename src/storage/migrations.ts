@@ -227,6 +227,7 @@ export const migrations: readonly (readonly string[])[] = [
       id TEXT PRIMARY KEY,
       purpose TEXT NOT NULL,
       digest TEXT NOT NULL UNIQUE,
+      delivery TEXT NOT NULL,
       email TEXT,
       person_id TEXT,
       account_id TEXT,

@@ -1,5 +1,14 @@
 // People, memberships, one-time links and passkeys between their rows and their records.
-import type { LinkPurpose, Member, Membership, OneTimeLink, Passkey, Person, Role } from "../domain/person.ts";
+import type {
+  LinkDelivery,
+  LinkPurpose,
+  Member,
+  Membership,
+  OneTimeLink,
+  Passkey,
+  Person,
+  Role,
+} from "../domain/person.ts";
 import { integer, words } from "./credential-rows.ts";
 
 /** int8 comes as a number from SQLite and as text from PostgreSQL. */
@@ -32,6 +41,7 @@ export interface LinkRow {
   id: string;
   purpose: string;
   digest: string;
+  delivery: string;
   email: string | null;
   person_id: string | null;
   account_id: string | null;
@@ -104,6 +114,7 @@ export function linkFromRow(row: LinkRow): OneTimeLink {
     id: row.id,
     purpose: row.purpose as LinkPurpose,
     digest: row.digest,
+    delivery: row.delivery as LinkDelivery,
     email: row.email,
     personId: row.person_id,
     accountId: row.account_id,
@@ -120,6 +131,7 @@ export function linkToRow(link: OneTimeLink): LinkRow {
     id: link.id,
     purpose: link.purpose,
     digest: link.digest,
+    delivery: link.delivery,
     email: link.email,
     person_id: link.personId,
     account_id: link.accountId,

@@ -39,6 +39,7 @@ function link(more: Partial<OneTimeLink> = {}): OneTimeLink {
     id,
     purpose: "invitation",
     digest: `digest of ${id}`,
+    delivery: "shown",
     email: "guest@example.com",
     personId: null,
     accountId: all.accountId,

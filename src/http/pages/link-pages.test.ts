@@ -24,6 +24,7 @@ async function link(about: Partial<OneTimeLink> & Pick<OneTimeLink, "purpose">):
     {
       id: `lnk_${Bun.randomUUIDv7()}`,
       digest: linkDigest(token) ?? "",
+      delivery: "shown",
       ...{ email: null, personId: null, accountId: null, role: null, usedAt: null, createdBy: null },
       createdAt: now,
       expiresAt: now + 3_600,
