@@ -458,6 +458,20 @@ describe("no page can be read or framed by another site, and no redirect repeats
   });
 });
 
+test("while the database takes no writes nobody is sent back, and it is said when to try again", async () => {
+  const { browser: one } = await server.signIn("outage@example.com");
+  const page = formOf(await (await one.get(authorizePath(app))).text());
+  const before = await server.countCodes();
+  const allow = () => one.post(page.action, { ...page.fields, decision: "allow" });
+  await server.db.unsafe("PRAGMA query_only = ON");
+  const refused = await allow();
+  await server.db.unsafe("PRAGMA query_only = OFF");
+  await expectErrorPage(refused, 503);
+  expect(refused.headers.get("retry-after")).toBe("1");
+  expect(await server.countCodes()).toBe(before);
+  expect((await allow()).status).toBe(303);
+});
+
 test("nobody is given codes without end, whoever asks", async () => {
   const { browser: busy } = await server.signIn("busy@example.com");
   const page = formOf(await (await busy.get(authorizePath(app))).text());
