@@ -55,7 +55,8 @@ export async function introspectToken(request: ClientRequest, deps: Introspectio
 function isGood({ grant, ...token }: FoundToken, nowSeconds: number): boolean {
   if (grant.account.status !== "active") return false;
   if (grant.keys.some((key) => keyStatus(key, nowSeconds) !== "active")) return false;
-  if ("access" in token) return token.access.expiresAt > nowSeconds;
+  // An access token was found to be genuine, and not to have expired, when it was read.
+  if ("access" in token) return true;
   return token.refresh.usedAt === null && token.refresh.expiresAt > nowSeconds;
 }
 

@@ -13,6 +13,7 @@ import {
   secretOf,
   startOAuth,
 } from "../support/oauth.ts";
+import { accountFor } from "../support/principal.ts";
 
 let server: OAuthServer;
 
@@ -263,6 +264,48 @@ describe("introspection", () => {
     server.now.seconds += 3_600;
     expect(await introspect(tokens["access_token"])).toEqual({ active: false });
     expect(await introspect(tokens["refresh_token"])).toMatchObject({ active: true });
+  });
+
+  test("says so as well of what is idle for too long, and of what its grant does not stand behind", async () => {
+    const tokens = await tokensOf();
+    const [grantId = ""] = await server.liveGrants();
+    const { accountId } = server;
+    const issued = { personId: "usr_1", appId: "web", scopes: ["models:read"], expiresIn: 600 } as const;
+    const issue = async (grant: { id: string; accountId: string }) =>
+      (await server.tokens.issueForGrant({ ...issued, grant: { ...grant, environment: "live" } })).accessToken;
+    expect(await introspect(await issue({ id: grantId, accountId }))).toMatchObject({ active: true });
+    for (const grant of [
+      { id: grantId, accountId: "acct_other" },
+      { id: "grt_none", accountId },
+      { id: "mbr_1_live", accountId },
+    ]) {
+      expect(await introspect(await issue(grant))).toEqual({ active: false });
+    }
+    server.now.seconds += 30 * 86_400;
+    expect(await introspect(tokens["refresh_token"])).toEqual({ active: false });
+  });
+
+  test("has of a refresh token only what the app may still ask for", async () => {
+    const tokens = await tokensOf();
+    await server.apps.updateApp("web", { scopes: ["models:read"] }, testEvent(server.now.seconds));
+    expect(await introspect(tokens["refresh_token"])).toMatchObject({ active: true, scope: "models:read" });
+  });
+
+  test("of the tokens for an account that is suspended is not active, and they are good for nothing", async () => {
+    const publisher = accountFor({ id: "acct_publisher", tier: "enterprise" });
+    await server.accounts.insertAccount(publisher, testEvent(server.now.seconds));
+    const web = await server.apps.findApp("web");
+    if (!web) throw new Error("There is no such app.");
+    const elsewhere = { ...web, id: "elsewhere", accountId: publisher.id };
+    await server.apps.insertApp(elsewhere, testEvent(server.now.seconds));
+    const tokens = await tokensOf("elsewhere");
+    const [access, again] = [tokens["access_token"], tokens["refresh_token"]];
+    expect(await introspect(access, basic("elsewhere"))).toMatchObject({ active: true });
+    const code = await server.code("elsewhere");
+    await server.accounts.updateAccount(server.accountId, { status: "suspended" }, testEvent(server.now.seconds));
+    for (const token of [access, again]) expect(await introspect(token, basic("elsewhere"))).toEqual({ active: false });
+    expect(refusal(await server.redeem(code, {}, basic("elsewhere")))).toEqual([400, "invalid_grant"]);
+    expect(refusal(await server.rotate(again, {}, basic("elsewhere")))).toEqual([400, "invalid_grant"]);
   });
 
   test("is refused to apps that cannot prove who they are", async () => {
