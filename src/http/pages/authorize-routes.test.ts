@@ -10,6 +10,7 @@ import {
 } from "../../../tests/hostile/authorize-server.ts";
 import { testEvent } from "../../../tests/support/credentials.ts";
 import type { App } from "../../domain/app.ts";
+import { membershipCredentialId } from "../../domain/person.ts";
 
 type Browser = ReturnType<AuthorizeServer["browser"]>;
 
@@ -151,6 +152,21 @@ describe("the account", () => {
     await server.addMember(person, "member", (await server.addAccount()).id);
     await server.people.removeMembership(id, { ...testEvent(), action: "member.removed" });
     expect((await leaver.submit(second, { decision: "allow" })).status).toBe(400);
+  });
+
+  test("one in which nobody can act any more gets no code, asked or not", async () => {
+    const app = await server.addApp({ type: "confidential", requirePkce: false });
+    const { browser, person } = await newcomer();
+    const allowed = await allow(browser, authorizePath(app));
+    if (!allowed) throw new Error("There is no code.");
+    await server.redeem(allowed);
+    const page = await browser.get(authorizePath(app, { prompt: "consent" }));
+    const before = await server.countCodes();
+    const credential = membershipCredentialId((await server.membershipOf(person)).id, "live");
+    await server.keys.updateKey(credential, { expiresAt: server.clock.nowSeconds() }, testEvent());
+    expect((await browser.submit(page, { decision: "allow" })).status).toBe(400);
+    expect((await browser.get(authorizePath(app))).status).toBe(200);
+    expect(await server.countCodes()).toBe(before);
   });
 
   test("without any there is a page that says so, from which the app can be told", async () => {
