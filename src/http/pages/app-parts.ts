@@ -43,11 +43,11 @@ export function publisherLine(app: PublishedApp): Html {
 function homepageLink({ homepageUrl }: PublishedApp): Html | undefined {
   const url = homepageUrl === null ? undefined : (URL.parse(homepageUrl) ?? undefined);
   if (!url || (url.protocol !== "https:" && url.protocol !== "http:")) return undefined;
-  return html` · <a href="${url.href}" target="_blank" rel="noopener noreferrer">${url.host}</a>`;
+  return html` (<a href="${url.href}" target="_blank" rel="noopener noreferrer">${url.host}</a>)`;
 }
 
 /** What each scope means for the person who grants it. */
-export const grantWords: Readonly<Record<Scope, string>> = {
+export const scopeWords: Readonly<Record<Scope, string>> = {
   "chat:read": "Read the chats that are stored for you: your questions and the answers",
   "chat:write": "Put questions to models in your name, which counts against the account’s limits and may cost it money",
   "models:read": "See which models you can use",
@@ -58,7 +58,7 @@ export const grantWords: Readonly<Record<Scope, string>> = {
 
 export function scopeList(scopes: readonly Scope[]): Html {
   return html`<h2>It will be able to</h2>
-<ul class="plain">${scopes.map((scope) => html`<li>${grantWords[scope]} <code>${scope}</code></li>`)}</ul>`;
+<ul class="plain">${scopes.map((scope) => html`<li>${scopeWords[scope]} <code>${scope}</code></li>`)}</ul>`;
 }
 
 const environmentWarnings: Readonly<Record<Environment, string | undefined>> = {

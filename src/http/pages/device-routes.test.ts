@@ -85,7 +85,7 @@ describe("the code", () => {
       const text = await page.text();
       expect(page.status).toBe(400);
       expect(text).toContain('aria-invalid="true"');
-      expect(text).toContain("not a code that is waiting.");
+      expect(text).toContain("not the code of a device that is waiting.");
     },
   );
 
@@ -240,7 +240,7 @@ describe("the decision", () => {
     const answers = await Promise.all(unshown);
     expect(answers.map(({ status }) => status)).toEqual([400, 400, 400, 400]);
     const texts = await Promise.all(answers.map((answer) => answer.text()));
-    expect(new Set(texts.map((text) => text.replace(/Request req_[\w-]+/, ""))).size).toBe(1);
+    expect(new Set(texts.map((text) => text.replace(/req_[\w-]+/, ""))).size).toBe(1);
     for (const one of [code, other]) expect((await stateOf(one)).state).toBe("pending");
     expect((await server.browser().post(action, allow)).headers.get("location")).toBe("/sign-in?next=%2Fdevice");
   });

@@ -205,7 +205,7 @@ function subjectOf({ code, app }: PendingDevice, signedIn: SignedIn): TicketSubj
 function unknownCode(): GatewayError {
   return new GatewayError(
     "invalid_request",
-    "user_code: is not a code that is waiting. Compare it with what the device shows; after some minutes it shows a new one.",
+    "user_code: is not the code of a device that is waiting. Compare it with what the device shows; after some minutes it shows a new one.",
   );
 }
 

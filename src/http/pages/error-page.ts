@@ -1,16 +1,21 @@
 // What a person sees where a page cannot be shown.
 import type { GatewayError } from "../../domain/errors.ts";
 import type { PlainAnswer } from "../route.ts";
-import { html } from "./html.ts";
+import { type Html, html } from "./html.ts";
 import { pageAnswer } from "./page.ts";
 
 const titles: Readonly<Record<number, string>> = {
-  403: "Not allowed",
+  403: "That did not work",
   404: "Not found",
   429: "Too many tries",
   500: "Something went wrong",
   503: "Not available at the moment",
 };
+
+/** What finds the error in the log of the server. */
+export function referenceLine(requestId: string): Html {
+  return html`<p class="quiet">If you ask for help, give this reference: <code>${requestId}</code></p>`;
+}
 
 export function errorPage(
   { message, retryAfterSeconds }: Pick<GatewayError, "message" | "retryAfterSeconds">,
@@ -18,7 +23,9 @@ export function errorPage(
   requestId: string,
 ): PlainAnswer {
   const title = titles[status] ?? "This cannot be done";
-  const body = html`<h1>${title}</h1><p role="alert">${message}</p><p class="quiet">Request ${requestId}</p>`;
+  const body = html`<h1>${title}</h1><p role="alert">${message}</p>
+<p><a href="/settings">Go to your settings</a></p>
+${referenceLine(requestId)}`;
   const page = pageAnswer({ title, status, body });
   if (retryAfterSeconds === undefined) return page;
   return { ...page, headers: { ...page.headers, "retry-after": String(Math.ceil(retryAfterSeconds)) } };

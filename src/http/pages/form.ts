@@ -98,12 +98,14 @@ export function nameField(value: string | undefined, fault: FormFault | undefine
 
 /** `autofocus` where it is the first field of its page. */
 export function newPasswordField(fault: FormFault | undefined, given: Partial<Field> = {}): Html {
+  const hint = `At least ${shortestPassword} characters. A few words in a row are easy to remember and hard to guess.`;
   return field({
     name: "password",
     label: "Password",
     type: "password",
     autocomplete: "new-password",
-    hint: `At least ${shortestPassword} characters. A few words in a row are easy to remember and hard to guess.`,
+    // What is wrong with it says the same.
+    ...(fault?.field === "password" ? {} : { hint }),
     minLength: shortestPassword,
     maxLength: longestPassword,
     fault,

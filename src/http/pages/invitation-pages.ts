@@ -105,9 +105,8 @@ async function invitationPage(deps: InvitationPageDeps, view: InvitationView): P
   const body = html`<h1>Join ${accountName}</h1>
 <p>You are invited to this account on Headrace.</p>
 <dl class="facts">
-<dt>Account</dt><dd>${accountName}</dd>
+<dt>Invited</dt><dd>${invitation.email}</dd>
 <dt>Your role</dt><dd>${roleWords[invitation.role ?? "member"]}</dd>
-<dt>For</dt><dd>${invitation.email}</dd>
 </dl>
 ${faultNotice(fault)}
 ${answerTo(view)}`;

@@ -16,7 +16,7 @@ ${continueTo !== undefined && html`<meta http-equiv="refresh" content="0;url=${c
 ${scripts.map((name) => html`<script type="module" src="/assets/${name}"></script>`)}
 </head>
 <body>
-<header>
+<header${wide && html` class="wide"`}>
 <a class="brand" href="${signedIn ? "/settings" : "/sign-in"}"><img src="/assets/logo.svg" alt="" width="28" height="28">Headrace</a>
 ${signedIn && accountMenu(signedIn)}
 </header>

@@ -4,7 +4,7 @@ import type { AllowedApp } from "../../domain/oauth.ts";
 import type { OwnMembership, Passkey } from "../../domain/person.ts";
 import type { Session, SignedIn } from "../../domain/session.ts";
 import type { PlainAnswer } from "../route.ts";
-import { grantWords, nameOf, plainName } from "./app-parts.ts";
+import { nameOf, plainName, scopeWords } from "./app-parts.ts";
 import {
   csrfField,
   type FormFault,
@@ -132,9 +132,11 @@ ${newPasswordField(fault, { label: "New password" })}
 
 function sessionsSection({ signedIn, sessions, apps, nowSeconds }: SettingsView): Html {
   const others = sessions.length > 1 || apps.some(({ appId }) => appId === commandLineAppId);
+  const isThis = ({ id }: Session) => Number(id === signedIn.session.id);
+  const thisFirst = sessions.toSorted((a, b) => isThis(b) - isThis(a));
   return html`<section aria-labelledby="sessions">
 <h2 id="sessions">Where you are signed in</h2>
-<ul class="things">${sessions.map((session) => sessionItem(session, signedIn, nowSeconds))}</ul>
+<ul class="things">${thisFirst.map((session) => sessionItem(session, signedIn, nowSeconds))}</ul>
 ${
   others
     ? html`<p>Everywhere else: other browsers and command line logins. Apps that you allowed stay.</p>
@@ -175,7 +177,7 @@ function appItem(app: AllowedApp, signedIn: SignedIn, nowSeconds: number): Html 
   return html`<li><div>
 <h3>${nameOf({ id: app.appId, name: app.appName })}</h3>
 <p class="quiet">By <bdi>${plainName(app.publisher)}</bdi> · for <bdi>${app.accountName}</bdi>${app.environment !== "live" && ` (${app.environment})`} · allowed on ${onDay(app.allowedAt)} · ${used}</p>
-<ul class="plain">${app.scopes.map((scope) => html`<li>${grantWords[scope]}</li>`)}</ul>
+<ul class="plain">${app.scopes.map((scope) => html`<li>${scopeWords[scope]}</li>`)}</ul>
 </div>
 <details>
 <summary aria-label="Remove access of ${name}">Remove access</summary>

@@ -9,6 +9,7 @@ import { clientNetwork } from "../../policy/client-network.ts";
 import { browserOrigin } from "../browser.ts";
 import { errorTable } from "../errors.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
+import { referenceLine } from "./error-page.ts";
 import { html } from "./html.ts";
 import { nextOf, signInPath } from "./local-path.ts";
 import { goOn, type PageDeps, pageAnswer, redirectTo } from "./page.ts";
@@ -96,7 +97,7 @@ async function orProblem(exchange: Exchange, work: () => Promise<PlainAnswer>): 
     }
     const body = html`<h1>You are not signed in</h1><p role="alert">${message}</p>
 <p><a class="button second" href="${signInPath(home)}">Back to sign in</a></p>
-<p class="quiet">Request ${exchange.requestId}</p>`;
+${referenceLine(exchange.requestId)}`;
     return pageAnswer({ title: "Not signed in", status: errorTable[code].status, body });
   }
 }
