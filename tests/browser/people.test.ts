@@ -1,7 +1,7 @@
 // In a real browser: how people get in and out again; set-up, sign-in, invitations and forgotten passwords.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { cookiesOf, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
 import { type Caller, callerOf, invite, operator, pagesOf } from "../support/browser-world.ts";
+import { cookiesOf, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { expectVisibleFocus, look } from "../support/page-look.ts";
 
@@ -50,7 +50,7 @@ test("a wrong password is said beside the form, the right one leads in, and its 
   await using ada = await openVisitor({ at, size: phone });
   await ada.go("/settings");
   expect(ada.path()).toBe("/sign-in?next=%2Fsettings");
-  await look(ada, "sign-in", { referrerPolicy: "same-origin" });
+  await look(ada, "sign-in", { referrerPolicy: "no-referrer" });
   await ada.fill({ "E-mail address": operator.email, Password: "not the right one" });
   await ada.press("Sign in");
   await look(ada, "sign-in-wrong", { status: 400 });

@@ -1,5 +1,6 @@
 // A server with an operator, an app with its callback, and what tests in a browser begin with.
 import { createHash, randomBytes } from "node:crypto";
+import { certificate } from "./chromium.ts";
 import type { TestServer } from "./headrace.ts";
 
 export const operator = { email: "ada@example.test", name: "Ada Lovelace", password: "correct horse battery" };
@@ -38,26 +39,45 @@ export async function callerOf(server: Pick<TestServer, "url">, cookie: string):
   };
 }
 
+export type PersonAtBrowser = typeof operator;
+
+/** Somebody new, who followed an invitation into the account without a browser. */
+export async function newcomer(server: Pick<TestServer, "url">, call: Caller): Promise<PersonAtBrowser> {
+  const person = { ...operator, email: `${Bun.randomUUIDv7()}@example.test` };
+  const path = await invite(call, person.email);
+  const response = await fetch(server.url + path, {
+    ...{ method: "POST", redirect: "manual", body: new URLSearchParams(person) },
+    headers: { origin: server.url },
+  });
+  if (response.status !== 303) throw new Error(`The invitation answers ${response.status}.`);
+  return person;
+}
+
 /** Path of the link that invites somebody into the account. */
 export async function invite(call: Caller, email: string, role = "member"): Promise<string> {
   const { link } = await call("POST", "/v1/invitations", { email, role });
   return new URL(String(link)).pathname;
 }
 
-/** An app on another port: it notes what browsers bring it. */
+/** An app elsewhere, by https and, as programs on people's own machines have it, by http: it notes what browsers bring it. */
 export function startCallback() {
   const seen: URL[] = [];
-  const server = Bun.serve({
-    ...{ port: 0, hostname: "127.0.0.1" },
-    fetch(request) {
-      const url = new URL(request.url);
-      if (url.pathname === "/callback") seen.push(url);
-      const html = `<!doctype html><html lang="en"><link rel="icon" href="data:,"><title>App</title><h1>Back at the app</h1></html>`;
-      return new Response(html, { headers: { "content-type": "text/html" } });
-    },
-  });
-  const url = `http://127.0.0.1:${server.port}`;
-  return { seen, host: `127.0.0.1:${server.port}`, redirectUri: `${url}/callback`, stop: () => server.stop(true) };
+  const fetch = (request: Request) => {
+    const url = new URL(request.url);
+    if (url.pathname === "/callback") seen.push(url);
+    const html = `<!doctype html><html lang="en"><link rel="icon" href="data:,"><title>App</title><h1>Back at the app</h1></html>`;
+    return new Response(html, { headers: { "content-type": "text/html" } });
+  };
+  const { key, cert } = certificate;
+  const site = Bun.serve({ port: 0, hostname: "127.0.0.1", tls: { key, cert }, fetch });
+  const program = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch });
+  return {
+    seen,
+    hosts: [`127.0.0.1:${site.port}`, `127.0.0.1:${program.port}`],
+    redirectUri: `https://127.0.0.1:${site.port}/callback`,
+    loopbackUri: `http://127.0.0.1:${program.port}/callback`,
+    stop: () => Promise.all([site.stop(true), program.stop(true)]),
+  };
 }
 
 export interface TestApp {
@@ -72,13 +92,16 @@ export interface TestApp {
 
 export async function registerApp(
   server: TestServer,
-  { redirectUri, ...more }: { redirectUri: string; name?: string; homepage_url?: string; scopes?: readonly string[] },
+  {
+    redirectUri,
+    ...more
+  }: { redirectUri: string; name?: string; homepage_url?: string; scopes?: string[]; type?: string },
 ): Promise<TestApp> {
   const response = await server.request("/v1/apps", {
-    body: { name: "Notes", type: "public", redirect_uris: [redirectUri], ...more },
+    body: { name: "Notes", type: "confidential", redirect_uris: [redirectUri], ...more },
   });
   if (!response.ok) throw new Error(await response.text());
-  const { id } = (await response.json()) as { id: string };
+  const { id, client_secret = "" } = (await response.json()) as { id: string; client_secret?: string };
   const verifier = randomBytes(32).toString("base64url");
   const challenge = createHash("sha256").update(verifier).digest("base64url");
   return {
@@ -99,7 +122,8 @@ export async function registerApp(
     },
     async redeem(code) {
       const fields = { grant_type: "authorization_code", code, redirect_uri: redirectUri, client_id: id };
-      return tokenAnswer(server, { ...fields, code_verifier: verifier });
+      const secret: Record<string, string> = client_secret === "" ? {} : { client_secret };
+      return tokenAnswer(server, { ...fields, ...secret, code_verifier: verifier });
     },
   };
 }

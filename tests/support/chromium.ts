@@ -9,7 +9,7 @@ import { type Browser, type BrowserContext, chromium, type Page, type Response }
 export const phone = { width: 390, height: 844 };
 export const desktop = { width: 1280, height: 900 };
 
-/** A certificate for `localhost` that the browser takes for a good one, as passkeys need. */
+/** A certificate for this machine that the browser takes for a good one, as passkeys need. */
 export const certificate = newCertificate();
 
 let running: Promise<Browser> | undefined;
@@ -50,6 +50,8 @@ export interface VisitorOptions {
 export interface Visitor extends AsyncDisposable {
   page: Page;
   context: BrowserContext;
+  /** Whether pages may run any. */
+  scripts: boolean;
   /** What went wrong in the browser so far; empty is the only good value. */
   trouble: string[];
   /** The answer that the page of now came with. */
@@ -90,12 +92,16 @@ export async function openVisitor({
     if (!isStatusOfPage) trouble.push(`console ${message.type()}: ${message.text()}`);
   });
   page.on("pageerror", (error) => trouble.push(`script: ${error.message}`));
-  page.on("requestfailed", (request) => trouble.push(`failed: ${request.url()} ${request.failure()?.errorText}`));
+  page.on("requestfailed", (request) => {
+    const reason = request.failure()?.errorText;
+    // A picture that was still on its way when the visitor left its page.
+    if (reason !== "net::ERR_ABORTED") trouble.push(`failed: ${request.url()} ${reason}`);
+  });
   page.on("request", (request) => {
     if (!hosts.has(new URL(request.url()).host)) trouble.push(`elsewhere: ${request.url()}`);
   });
   return {
-    ...{ page, context, trouble },
+    ...{ page, context, scripts, trouble },
     answer() {
       if (!answer) throw new Error("No page was visited yet.");
       return answer;
@@ -124,7 +130,7 @@ function newCertificate(): { key: string; cert: string; spki: string } {
   const directory = mkdtempSync(join(tmpdir(), "headrace-certificate-"));
   const [keyFile, certFile] = [join(directory, "key.pem"), join(directory, "cert.pem")];
   const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
-  const names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
+  const names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
   execFileSync("openssl", ["req", "-x509", ...kind, ...names, "-keyout", keyFile, "-out", certFile], {
     stdio: "ignore",
   });

@@ -1,0 +1,145 @@
+// In a real browser: an app asks for access, a person allows or refuses it, and a wrong app gets nobody to leave.
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import {
+  callerOf,
+  operator,
+  pagesOf,
+  registerApp,
+  setUp,
+  startCallback,
+  type TestApp,
+} from "../support/browser-world.ts";
+import { leaveBrowser, openVisitor, phone, type Visitor, type VisitorOptions } from "../support/chromium.ts";
+import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { look } from "../support/page-look.ts";
+
+let server: TestServer;
+let at: string;
+let cookie: string;
+let callback: ReturnType<typeof startCallback>;
+let notes: TestApp;
+
+beforeAll(async () => {
+  server = await startHeadrace();
+  at = pagesOf(server);
+  callback = startCallback();
+  cookie = await setUp(server);
+  const homepage_url = "https://notes.example/about";
+  notes = await registerApp(server, { redirectUri: callback.redirectUri, name: "Notes", homepage_url });
+});
+
+beforeEach(() => {
+  callback.seen.length = 0;
+});
+
+afterAll(async () => {
+  leaveBrowser();
+  await callback.stop();
+  await server[Symbol.asyncDispose]();
+});
+
+async function ada(options: Partial<VisitorOptions> = {}): Promise<Visitor> {
+  const visitor = await openVisitor({ at, others: callback.hosts, ...options });
+  const [name = "", value = ""] = cookie.split("=");
+  await visitor.context.addCookies([{ name, value, url: at, httpOnly: true, sameSite: "Lax" }]);
+  return visitor;
+}
+
+const arrived = async ({ page }: Visitor) => {
+  await page.waitForURL(`${callback.redirectUri}?**`);
+  return Object.fromEntries(callback.seen.at(-1)?.searchParams ?? []);
+};
+
+test("a program on the person's own machine is asked for each time, as another could take its place", async () => {
+  const program = await registerApp(server, { redirectUri: callback.loopbackUri, name: "Terminal", type: "public" });
+  await using visitor = await ada();
+  for (const state of ["s-1", "s-2"]) {
+    await visitor.go(program.authorize({ state }));
+    await visitor.press("Allow");
+    await visitor.page.waitForURL(`${callback.loopbackUri}?**`);
+    const url = callback.seen.at(-1);
+    expect(url?.searchParams.get("state")).toBe(state);
+    expect(await program.redeem(url?.searchParams.get("code") ?? "")).toMatchObject({ token_type: "Bearer" });
+  }
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("denied: the app is told so, with its state and who says it", async () => {
+  await using visitor = await ada();
+  await visitor.go(notes.authorize());
+  expect(await visitor.heading()).toBe("Allow Notes to act for you?");
+  await look(visitor, "consent", { referrerPolicy: "no-referrer" });
+  await visitor.press("Deny");
+  expect(await arrived(visitor)).toMatchObject({ error: "access_denied", state: "s-1", iss: server.url });
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("signing in in the middle leads back to the request; allowed: the code arrives; the next time nobody is asked", async () => {
+  await using visitor = await openVisitor({ at, size: phone, others: callback.hosts });
+  await visitor.go(notes.authorize({ state: "s 2&x=y" }));
+  expect(visitor.path()).toStartWith("/sign-in?next=");
+  await visitor.fill({ "E-mail address": operator.email, Password: operator.password });
+  await visitor.press("Sign in");
+  await visitor.page.getByRole("heading", { name: "Allow Notes" }).waitFor();
+  await visitor.press("Allow");
+  const answer = await arrived(visitor);
+  expect(answer).toEqual({ code: expect.any(String), state: "s 2&x=y", iss: server.url });
+  expect(await notes.redeem(answer["code"] ?? "")).toMatchObject({
+    token_type: "Bearer",
+    scope: "chat:write models:read",
+  });
+
+  callback.seen.length = 0;
+  await visitor.go(notes.authorize({ state: "s-3" }));
+  expect(await arrived(visitor)).toEqual({ code: expect.any(String), state: "s-3", iss: server.url });
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("with several accounts the person chooses, and long names of all kinds stay in their places", async () => {
+  const call = await callerOf(server, cookie);
+  const account = await call("POST", "/v1/admin/accounts", {
+    name: `Departement ${"voor ".repeat(10)}zaken`,
+    tier: "pro",
+  });
+  const made = await call("POST", `/v1/admin/accounts/${account["id"]}/invitations`, { email: operator.email });
+  await using visitor = await ada();
+  await visitor.go(new URL(String(made["link"])).pathname);
+  await visitor.press("Join");
+  await visitor.page.waitForURL("**/settings?done=joined");
+  const scopes = ["chat:read", "chat:write", "models:read", "usage:read"];
+  const name = `Donaudampfschifffahrtselektrizitätenhauptbetriebswerk ${"W".repeat(30)}`;
+  const long = await registerApp(server, { redirectUri: callback.redirectUri, name, scopes });
+  await visitor.go(long.authorize({ scope: scopes.join(" ") }));
+  expect(await visitor.page.getByRole("radio").count()).toBe(2);
+  await look(visitor, "consent-long");
+  await visitor.page.getByLabel("Departement").check();
+  await visitor.press("Allow");
+  const { code } = await arrived(visitor);
+  expect(await long.redeem(code ?? "")).toMatchObject({ token_type: "Bearer" });
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("for a wrong redirect URI or an unknown app there is an error page here, and nobody is sent anywhere", async () => {
+  await using visitor = await ada();
+  await visitor.go(notes.authorize({ redirect_uri: `${callback.redirectUri}/` }));
+  await look(visitor, "error-redirect-uri", { status: 400 });
+  await visitor.go(notes.authorize({ client_id: "app_nobody" }));
+  await look(visitor, "error-unknown-app", { status: 400 });
+  expect(new URL(visitor.page.url()).host).toBe(new URL(at).host);
+  expect(callback.seen).toEqual([]);
+});
+
+test("an error page says what to do: a form out of date, a page that is not there, a link that is dead", async () => {
+  await using visitor = await ada();
+  await visitor.go("/settings");
+  await visitor.page
+    .locator("main input[name=csrf]")
+    .first()
+    .evaluate((input) => input.setAttribute("value", "old"));
+  await visitor.press("Save name");
+  await look(visitor, "error-form", { status: 403 });
+  await visitor.go("/assets/nothing.css");
+  await look(visitor, "error-not-found", { status: 404 });
+  await visitor.go("/invitations/unknown");
+  await look(visitor, "error-dead-invitation", { status: 404 });
+});
