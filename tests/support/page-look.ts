@@ -8,6 +8,9 @@ import { desktop, phone, type Visitor } from "./chromium.ts";
 
 const axeSource = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
 const narrow = { width: 320, height: 640 };
+const everyRule: RunOptions = { rules: { "target-size": { enabled: true } } };
+/** What may be otherwise in other colours, at another width. */
+const rulesOfLooks: RunOptions = { runOnly: ["color-contrast", "link-in-text-block", "target-size"] };
 /** Where pictures of all pages go, for somebody to look at; none are taken unless it is set. */
 const picturesIn = process.env["TEST_PICTURES"];
 
@@ -24,9 +27,9 @@ export async function look(visitor: Visitor, name: string, expected: Look = {}):
   await expectStructure(page);
   const before = page.viewportSize() ?? desktop;
   if (scripts) await page.evaluate(axeSource);
-  for (const [size, colorScheme, judge] of [
-    [phone, "light", expectAccessible],
-    [desktop, "dark", expectAccessible],
+  for (const [size, colorScheme, rules] of [
+    [phone, "light", everyRule],
+    [desktop, "dark", rulesOfLooks],
     [narrow, "light", undefined],
     ...(picturesIn === undefined
       ? []
@@ -39,7 +42,7 @@ export async function look(visitor: Visitor, name: string, expected: Look = {}):
     await page.emulateMedia({ colorScheme });
     expect(await cutOff(page), `${name} at ${size.width}`).toEqual([]);
     // What judges it is a script, and waits as scripts do.
-    if (scripts) await judge?.(page, `${name}, ${colorScheme}`);
+    if (scripts && rules) await expectAccessible(page, rules, `${name}, ${colorScheme}`);
     if (picturesIn !== undefined && size !== narrow) await takePicture(page, `${name}-${size.width}-${colorScheme}`);
   }
   await page.setViewportSize(before);
@@ -79,8 +82,8 @@ async function expectStructure(page: Page): Promise<void> {
   });
 }
 
-async function expectAccessible(page: Page, what: string): Promise<void> {
-  const options: RunOptions = { resultTypes: ["violations"], elementRef: false };
+async function expectAccessible(page: Page, rules: RunOptions, what: string): Promise<void> {
+  const options: RunOptions = { ...rules, resultTypes: ["violations"], elementRef: false };
   const { violations } = await page.evaluate((given) => {
     return (globalThis as unknown as { axe: { run(options: RunOptions): Promise<AxeResults> } }).axe.run(given);
   }, options);
