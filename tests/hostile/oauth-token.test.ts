@@ -61,6 +61,11 @@ describe("a malformed request is refused, and the code is still good for a right
       ...([400, "invalid_request"] as const),
     ],
     [
+      "one whose name no error description may repeat",
+      (code) => ({ fields: `${withoutSecret(redemption(code))}&%22%5C%C3%A9%0A=1&%22%5C%C3%A9%0A=2` }),
+      ...([400, "invalid_request"] as const),
+    ],
+    [
       "JSON",
       (code) => ({ fields: JSON.stringify(redemption(code)), headers: { "content-type": "application/json" } }),
       ...([400, "invalid_request"] as const),

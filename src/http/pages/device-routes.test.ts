@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { type AuthorizeServer, formOf, startAuthorizeServer } from "../../../tests/hostile/authorize-server.ts";
 import { testEvent } from "../../../tests/support/credentials.ts";
 import { type App, commandLineAppId } from "../../domain/app.ts";
+import { membershipCredentialId } from "../../domain/person.ts";
 import { accountScopes } from "../../domain/scope.ts";
 
 type Browser = ReturnType<AuthorizeServer["browser"]>;
@@ -102,7 +103,10 @@ describe("the code", () => {
     await server.addDeviceCode(codes[3], lesser, { scopes: ["chat:read", "chat:write"] });
     const greedy = await server.addApp({ scopes: ["chat:read", "keys:manage"] });
     await server.addDeviceCode(codes[4], greedy, { scopes: ["keys:manage"] });
-    for (const code of codes) expect((await enter(browser, code)).status).toBe(400);
+    // Of the command line tool, before the server was started in another mode.
+    const elsewhere = nextCode();
+    await server.addDeviceCode(elsewhere, { id: commandLineAppId }, { environment: "live" });
+    for (const code of [...codes, elsewhere]) expect((await enter(browser, code)).status).toBe(400);
   });
 });
 
@@ -282,6 +286,17 @@ describe("the decision", () => {
     const foreign = await server.addAccount();
     const refused = await member.submit(page, { decision: "allow", account: foreign.id });
     expect([refused.status, (await refused.text()).includes("Choose one of your accounts.")]).toEqual([400, true]);
+    expect((await stateOf(code)).state).toBe("pending");
+  });
+
+  test("is not taken from whoever can act there no more", async () => {
+    const code = nextCode();
+    await server.addDeviceCode(code, app);
+    const { browser, person } = await newcomer();
+    const page = await enter(browser, code);
+    const credential = membershipCredentialId((await server.membershipOf(person)).id, "live");
+    await server.keys.updateKey(credential, { expiresAt: server.clock.nowSeconds() }, testEvent());
+    expect((await browser.submit(page, { decision: "allow" })).status).toBe(400);
     expect((await stateOf(code)).state).toBe("pending");
   });
 });
