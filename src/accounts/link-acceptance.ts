@@ -14,6 +14,7 @@ import type {
 import { auditEvent } from "../policy/audit.ts";
 import type { BrowserOrigin, BrowserSessions } from "./browser-sessions.ts";
 import { checkEmail } from "./email.ts";
+import { firstProof, firstProofDetail } from "./email-proof.ts";
 import { checkPassword, hashPassword } from "./passwords.ts";
 import { checkPersonName } from "./person-name.ts";
 import type { StartedSession } from "./sign-in.ts";
@@ -55,8 +56,8 @@ export class LinkAcceptance {
     const passwordHash = await hashPassword(checkPassword(given.password, email));
     const known = await people.findByEmail(email);
     const person: Person = known
-      ? { id: known.id, email, name, isOperator: true, createdAt: known.createdAt }
-      : this.#newPerson(email, name, true);
+      ? { id: known.id, email, name, isEmailProven: false, isOperator: true, createdAt: known.createdAt }
+      : this.#newPerson({ email, name, isEmailProven: false, isOperator: true });
     const { id: personId } = person;
     const membership = await this.#firstOwnership(personId);
     const change: PeopleChange = {
@@ -64,6 +65,8 @@ export class LinkAcceptance {
       ...(known
         ? {
             setPassword: { personId, passwordHash },
+            // Whose mailbox it is says nothing of who is at the console.
+            setEmailProven: { personId, isEmailProven: false },
             setName: { personId, name },
             setOperator: { personId, isOperator: true },
             endSessions: { personId },
@@ -89,7 +92,7 @@ export class LinkAcceptance {
     const link = await this.#require(token, "invitation");
     const { email, accountId, role } = link;
     if (email === null || accountId === null || role === null) throw ended();
-    const joining = await this.#guestOf(guest, email);
+    const joining = await this.#guestOf(guest, email, link.delivery === "mail");
     const { person, addPerson } = joining;
     const membership = this.#newMembership(accountId, person.id, role);
     const useLink = { id: link.id, nowSeconds: this.#now() };
@@ -100,26 +103,35 @@ export class LinkAcceptance {
     return { person, membership, cookie: started?.cookie };
   }
 
-  /** Ends all sessions and command line logins of the person, and starts a session. */
+  /**
+   * Ends all sessions and command line logins of the person, and starts a session. With a link that was only mailed the
+   * address is proven; with one that was shown it no longer is, as whoever saw it may have set the password.
+   */
   async passwordReset(token: string, password: string, origin: BrowserOrigin): Promise<StartedSession> {
     const { people } = this.#options;
     const link = await this.#require(token, "password_reset");
     const person = link.personId === null ? undefined : await people.findPerson(link.personId);
     if (!person) throw ended();
+    const { id: personId } = person;
     const passwordHash = await hashPassword(checkPassword(password, person.email));
+    const isEmailProven = link.delivery === "mail";
+    const isFirstProof = isEmailProven && !person.isEmailProven;
     const change: PeopleChange = {
       useLink: { id: link.id, nowSeconds: this.#now() },
-      setPassword: { personId: person.id, passwordHash },
-      endSessions: { personId: person.id },
+      ...(isFirstProof ? firstProof(personId) : {}),
+      setEmailProven: { personId, isEmailProven },
+      setPassword: { personId, passwordHash },
+      endSessions: { personId },
     };
-    const about = { accountId: null, targetId: person.id, detail: { by: "link" } };
-    await this.#apply(change, "password.changed", origin, about);
-    return this.#start(person, undefined, origin);
+    const detail = { by: "link", delivery: link.delivery, ...(isFirstProof ? firstProofDetail : {}) };
+    await this.#apply(change, "password.changed", origin, { accountId: null, targetId: personId, detail });
+    return this.#start({ ...person, isEmailProven }, undefined, origin);
   }
 
   async #guestOf(
     guest: { name: string; password: string } | { person: Person },
     email: string,
+    isEmailProven: boolean,
   ): Promise<{ person: Person; addPerson?: Person & { passwordHash: string } }> {
     if ("person" in guest) {
       if (guest.person.email === email) return { person: guest.person };
@@ -128,7 +140,7 @@ export class LinkAcceptance {
         "This invitation is for another address. Sign out, and open the link again.",
       );
     }
-    const person = this.#newPerson(email, checkPersonName(guest.name), false);
+    const person = this.#newPerson({ email, name: checkPersonName(guest.name), isEmailProven, isOperator: false });
     return { person, addPerson: { ...person, passwordHash: await hashPassword(checkPassword(guest.password, email)) } };
   }
 
@@ -145,8 +157,8 @@ export class LinkAcceptance {
     }
   }
 
-  #newPerson(email: string, name: string, isOperator: boolean): Person {
-    return { id: `usr_${Bun.randomUUIDv7()}`, email, name, isOperator, createdAt: this.#now() };
+  #newPerson(about: Omit<Person, "id" | "createdAt">): Person {
+    return { id: `usr_${Bun.randomUUIDv7()}`, ...about, createdAt: this.#now() };
   }
 
   #newMembership(accountId: string, personId: string, role: Membership["role"]): Membership {

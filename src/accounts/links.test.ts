@@ -5,8 +5,9 @@ import { accountFor, principalFor } from "../../tests/support/principal.ts";
 import type { AuditAction } from "../domain/audit.ts";
 import type { LogFields } from "../domain/log.ts";
 import type { MailMessage } from "../domain/mail.ts";
-import type { Person, Role } from "../domain/person.ts";
+import type { Passkey, Person, Role } from "../domain/person.ts";
 import type { Principal } from "../domain/principal.ts";
+import { auditEvent } from "../policy/audit.ts";
 import { OneTimeLinks } from "./links.ts";
 
 const password = "a long enough password";
@@ -45,6 +46,19 @@ const guest = { name: "Ada", password };
 const setUp = { email: "ada@example.com", name: "Ada", password };
 const account = () => accountFor({ id: all.accountId, name: "First" });
 const events = (action: AuditAction) => all.audit.list({ action }, { after: undefined, limit: 100 });
+
+const isProven = async (email: string) => (await all.people.findByEmail(email))?.isEmailProven;
+
+/** A passkey, which is there to be removed. */
+async function addPasskey({ id: personId }: Person): Promise<void> {
+  const passkey: Passkey = {
+    ...{ id: `passkey of ${personId}`, personId, name: "Key", publicKey: "pk", counter: 0, transports: [] },
+    ...{ backedUp: false, createdAt: all.clock.nowSeconds(), lastUsedAt: null },
+  };
+  const origin = { ...testOrigin, nowSeconds: all.clock.nowSeconds() };
+  const about = { accountId: null, targetId: personId, detail: {} };
+  await all.people.insertPasskey(passkey, auditEvent("passkey.added", { type: "person", id: personId }, origin, about));
+}
 
 function signedIn(person: Person, role: Role, isOperator = false): Principal {
   return principalFor({
@@ -321,6 +335,72 @@ describe("a new password", () => {
     await expect(links.createReset({ by: operator, ...about, personId: "usr_no" })).rejects.toMatchObject({
       code: "not_found",
     });
+  });
+});
+
+describe("an address is proven", () => {
+  const ada = "ada@example.com";
+  const resetByMail = async () => {
+    links = open({ mail: keepMail });
+    await links.requestReset(ada, testOrigin);
+    await links.settled();
+    return links.resetPassword(tokenOf({ url: linkIn(sent.at(-1)) }), password, testOrigin);
+  };
+  const resetByHand = async (personId: string) => {
+    const operator = signedIn((await owner()).person, "member", true);
+    const made = await links.createReset({ by: operator, personId, origin: testOrigin });
+    return links.resetPassword(tokenOf(made), password, testOrigin);
+  };
+
+  test("by an invitation that was mailed alone, and not by one that was shown, nor by the set-up link", async () => {
+    const { by } = await owner();
+    const shown = await links.acceptInvitation(tokenOf(await invite(by, "shown@x.org")), guest, testOrigin);
+    links = open({ mail: () => Promise.reject(new Error("refused")) });
+    await links.acceptInvitation(tokenOf(await invite(by, "failed@x.org")), guest, testOrigin);
+    links = open({ mail: keepMail });
+    await invite(by);
+    const mailed = await links.acceptInvitation(tokenOf({ url: linkIn(sent[0]) }), guest, testOrigin);
+    await links.acceptSetup(tokenOf(await links.createSetupLink()), { ...setUp, email: "root@x.org" }, testOrigin);
+    expect([shown.person.isEmailProven, mailed.person.isEmailProven]).toEqual([false, true]);
+    const addresses = ["shown@x.org", "failed@x.org", ada, "root@x.org"];
+    expect(await Promise.all(addresses.map(isProven))).toEqual([false, false, true, false]);
+  });
+
+  test("not by joining an account as whoever is signed in already", async () => {
+    const { by } = await owner();
+    const person = await all.addPerson({ email: ada, isEmailProven: false });
+    links = open({ mail: keepMail });
+    await invite(by);
+    await links.acceptInvitation(tokenOf({ url: linkIn(sent[0]) }), { person }, testOrigin);
+    expect(await isProven(ada)).toBe(false);
+  });
+
+  test("by a mailed reset, which the first time removes the passkeys that others may have added", async () => {
+    const person = await all.addPerson({ email: ada, password: "an earlier password", isEmailProven: false });
+    await addPasskey(person);
+    expect((await resetByMail()).person).toEqual({ ...person, isEmailProven: true });
+    expect([await isProven(ada), await all.people.listPasskeys(person.id)]).toEqual([true, []]);
+    expect((await events("password.changed"))[0]?.detail).toEqual({
+      ...{ by: "link", delivery: "mail", email_proven: true },
+      ended: ["password", "passkeys", "sessions", "logins"],
+    });
+    await addPasskey(person);
+    all.clock.advance(hourMs);
+    await resetByMail();
+    expect(await all.people.listPasskeys(person.id)).toHaveLength(1);
+    expect((await events("password.changed"))[0]?.detail).toEqual({ by: "link", delivery: "mail" });
+  });
+
+  test("no longer after a reset that an operator handed over, or the set-up link at the console", async () => {
+    const person = await all.addPerson({ email: ada, password: "an earlier password" });
+    await addPasskey(person);
+    expect((await resetByHand(person.id)).person.isEmailProven).toBe(false);
+    expect(await isProven(ada)).toBe(false);
+    expect(await all.people.listPasskeys(person.id)).toHaveLength(1);
+    await resetByMail();
+    expect(await isProven(ada)).toBe(true);
+    const { person: known } = await links.acceptSetup(tokenOf(await links.createSetupLink()), setUp, testOrigin);
+    expect([known.id, known.isEmailProven, await isProven(ada)]).toEqual([person.id, false, false]);
   });
 });
 

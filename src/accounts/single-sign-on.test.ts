@@ -10,10 +10,14 @@ import {
   startOidcProvider,
   type TestProvider,
 } from "../../tests/support/identity-provider.ts";
-import { openTestPeople, type TestPeople } from "../../tests/support/people.ts";
+import { openTestPeople, type TestPeople, testOrigin } from "../../tests/support/people.ts";
+import { accountFor, keyRecordFor, principalFor } from "../../tests/support/principal.ts";
+import { commandLineAppId } from "../domain/app.ts";
 import { GatewayError } from "../domain/errors.ts";
-import type { OneTimeLink } from "../domain/person.ts";
+import { membershipCredentialId, type OneTimeLink, type Passkey, type Person } from "../domain/person.ts";
 import { auditEvent } from "../policy/audit.ts";
+import { OneTimeLinks } from "./links.ts";
+import { SignIn } from "./sign-in.ts";
 import { SingleSignOn, type SingleSignOnSettings } from "./single-sign-on.ts";
 
 const redirectUri = "http://localhost:7545/sso/callback";
@@ -99,7 +103,9 @@ describe("who comes back from a real provider", () => {
     await world.addMember(person, "owner");
     const signOn = signOnAt(real.issuer);
     const first = { sub: "ada", email: "ADA@example.com", email_verified: true, name: "Ada L." };
-    expect(await signIn(signOn, real, first)).toEqual({ person, accountId: world.accountId, next: "/device" });
+    expect(await signIn(signOn, real, first)).toEqual({
+      ...{ person, accountId: world.accountId, next: "/device", isFirstProof: false },
+    });
     const [event] = await events("identity.linked");
     expect(event).toMatchObject({ actor: { type: "person", id: person.id }, detail: { issuer: real.issuer } });
     const moved = { sub: "ada", email: "other@example.com", email_verified: false };
@@ -169,6 +175,108 @@ describe("who comes back from a real provider", () => {
     const person = { ...stranger("corp.example"), name };
     const signOn = signOnAt(real.issuer, { allowedDomains: ["corp.example"] });
     expect((await signIn(signOn, real, person)).person.name).toBe(person.email.split("@")[0] ?? "");
+  });
+});
+
+describe("somebody else who came with the address first", () => {
+  const password = "a password of somebody else";
+
+  /** With all that one can sign in with, and an app that was allowed. */
+  async function withAll(person: Person) {
+    const membership = (await world.people.membershipsOf(person.id))[0] ?? (await world.addMember(person, "member"));
+    const nowSeconds = world.clock.nowSeconds();
+    const by = { type: "person", id: person.id } as const;
+    const event = (action: "passkey.added" | "grant.created") =>
+      auditEvent(action, by, asked(), { accountId: null, targetId: null, detail: {} });
+    const passkey: Passkey = {
+      ...{ id: `passkey of ${person.id}`, personId: person.id, name: "Key", publicKey: "pk", counter: 0 },
+      ...{ transports: [], backedUp: false, createdAt: nowSeconds, lastUsedAt: null },
+    };
+    await world.people.insertPasskey(passkey, event("passkey.added"));
+    const parentId = membershipCredentialId(membership.id, "live");
+    const grants = [commandLineAppId, "app_third"].map((appId) => ({ id: `grt_${Bun.randomUUIDv7()}`, appId }));
+    for (const { id, appId } of grants) {
+      const common = { id, digest: id, appId, parentId, personId: person.id, environment: "live" } as const;
+      const record = keyRecordFor({ ...common, kind: "grant", accountId: membership.accountId });
+      await world.keys.insertKey(record, event("grant.created"));
+    }
+    const { cookie } = await world.startSession(person);
+    return {
+      cookie,
+      async left() {
+        const chains = await Promise.all(grants.map(({ id }) => world.keys.findChainById(id)));
+        const [login, app] = chains.map((chain) => chain?.keys[0].revoked === false);
+        return {
+          password: ((await world.people.findByEmail(person.email))?.passwordHash ?? null) !== null,
+          passkeys: (await world.people.listPasskeys(person.id)).length,
+          session: (await world.sessions.find(cookie, testOrigin)) !== undefined,
+          ...{ login, app },
+        };
+      },
+    };
+  }
+
+  const everything = { password: true, passkeys: 1, session: true, login: true, app: true };
+
+  test("an inviter who took the invitation that was shown to him is out once the invited signs in", async () => {
+    const { people, sessions, clock, limits, accountId } = world;
+    const log = { info: () => {}, warn: () => {}, error: () => {} };
+    const links = new OneTimeLinks({
+      ...{ people, sessions, clock, limits, log, mail: undefined },
+      publicOrigin: () => "https://models.example",
+      firstAccountId: async () => accountId,
+    });
+    const inviter = await world.addPerson({ email: `inviter${++made}@example.com` });
+    await world.addMember(inviter, "owner");
+    const account = accountFor({ id: accountId });
+    const person = { id: inviter.id, role: "owner", isOperator: false, sessionId: "ses_1" } as const;
+    const { url = "" } = await links.invite({
+      ...{ by: principalFor({ account, person }), account, email: `invited${made}@example.com`, role: "owner" },
+      origin: testOrigin,
+    });
+    const token = url.slice(url.lastIndexOf("/") + 1);
+    const taken = await links.acceptInvitation(token, { name: "Eve", password }, testOrigin);
+    const { left } = await withAll(taken.person);
+    expect(await left()).toEqual(everything);
+    const claims = { sub: `invited-${made}`, email: taken.person.email, email_verified: true };
+    const signedIn = await signIn(signOnAt(real.issuer), real, claims);
+    expect(signedIn).toMatchObject({ person: { id: taken.person.id, isEmailProven: true }, isFirstProof: true });
+    expect(await left()).toEqual({ password: false, passkeys: 0, session: false, login: false, app: true });
+    const [event] = await events("identity.linked");
+    expect(event).toMatchObject({
+      targetId: taken.person.id,
+      detail: { email_proven: true, ended: ["password", "passkeys", "sessions", "logins"] },
+    });
+    const signIns = new SignIn({ people, sessions, limits, failures: { record: () => {} }, clock, log });
+    await expect(signIns.password(taken.person.email, password, testOrigin)).rejects.toThrow("is wrong");
+  });
+
+  test("is out once: what is set up from then on stays, at another provider as well", async () => {
+    const person = await world.addPerson({ email: `later${++made}@example.com`, isEmailProven: false });
+    const claims = { sub: `later-${made}`, email: person.email, email_verified: true };
+    expect((await signIn(signOnAt(real.issuer), real, claims)).isFirstProof).toBe(true);
+    const { left } = await withAll(person);
+    expect((await signIn(signOnAt(real.issuer), real, claims)).isFirstProof).toBe(false);
+    expect((await signIn(signOnAt(lying.issuer), lying, claims)).isFirstProof).toBe(false);
+    expect(await left()).toEqual({ ...everything, password: false });
+    const [event] = await events("identity.linked");
+    expect(event?.detail).toEqual({ issuer: lying.issuer, email: person.email });
+  });
+
+  test("is nobody where the address was proven: all of it stays", async () => {
+    const person = await world.addPerson({ email: `proven${++made}@example.com`, password, isEmailProven: true });
+    const { left } = await withAll(person);
+    const claims = { sub: `proven-${made}`, email: person.email, email_verified: true };
+    expect((await signIn(signOnAt(real.issuer), real, claims)).isFirstProof).toBe(false);
+    expect(await left()).toEqual(everything);
+  });
+
+  test("is nobody where the person came by single sign-on", async () => {
+    const claims = stranger("corp.example");
+    const { person } = await signIn(signOnAt(real.issuer, { allowedDomains: ["corp.example"] }), real, claims);
+    const { left } = await withAll(person);
+    expect((await signIn(signOnAt(lying.issuer), lying, claims)).isFirstProof).toBe(false);
+    expect(await left()).toEqual({ ...everything, password: false });
   });
 });
 

@@ -5,6 +5,7 @@ import { GatewayError } from "../domain/errors.ts";
 import type { Identity, Membership, OneTimeLink, PeopleChange, Person, PersonStore, Role } from "../domain/person.ts";
 import { auditEvent, type Origin } from "../policy/audit.ts";
 import { checkEmail } from "./email.ts";
+import { firstProof, firstProofDetail } from "./email-proof.ts";
 import {
   IdentityProvider,
   type IdentityProviderSettings,
@@ -42,6 +43,14 @@ export interface SsoSignIn {
   /** The account to look at. */
   accountId: string | null;
   next: string;
+  /** Whether what others may have signed in with as that person ended by it. */
+  isFirstProof: boolean;
+}
+
+interface Found {
+  person: Person;
+  accountId?: string;
+  isFirstProof?: boolean;
 }
 
 export const ssoLifeSeconds = 600;
@@ -92,10 +101,11 @@ export class SingleSignOn {
     const identity = await this.#provider.redeem(query, begun);
     const found = await this.#personOf(identity, origin);
     const [first] = found.accountId === undefined ? await this.#options.people.membershipsOf(found.person.id) : [];
-    return { person: found.person, accountId: found.accountId ?? first?.accountId ?? null, next: begun.next };
+    const { person, isFirstProof = false } = found;
+    return { person, accountId: found.accountId ?? first?.accountId ?? null, next: begun.next, isFirstProof };
   }
 
-  async #personOf(proven: ProvenIdentity, origin: Origin): Promise<{ person: Person; accountId?: string }> {
+  async #personOf(proven: ProvenIdentity, origin: Origin): Promise<Found> {
     const known = await this.#options.people.findByIdentity(proven.issuer, proven.subject);
     if (known) return { person: known };
     if (proven.verifiedEmail === undefined) throw this.#unproven();
@@ -105,27 +115,28 @@ export class SingleSignOn {
     throw this.#uninvited();
   }
 
-  /** Whoever has the address here already is the same person: the provider vouches for it. */
-  async #linked(email: string, proven: ProvenIdentity, origin: Origin): Promise<{ person: Person } | undefined> {
+  /**
+   * Whoever has the address here already is the same person: the provider vouches for it. Of somebody who never showed that,
+   * it may be another one, who came by an invitation that was shown: what they sign in with ends.
+   */
+  async #linked(email: string, proven: ProvenIdentity, origin: Origin): Promise<Found | undefined> {
     const { people } = this.#options;
     const found = await people.findByEmail(email);
     if (!found) return undefined;
     const { passwordHash: _, ...person } = found;
+    const isFirstProof = !person.isEmailProven;
     const event = auditEvent("identity.linked", { type: "person", id: person.id }, origin, {
       accountId: null,
       targetId: person.id,
-      detail: { issuer: proven.issuer, email },
+      detail: { issuer: proven.issuer, email, ...(isFirstProof ? firstProofDetail : {}) },
     });
-    await people.apply({ addIdentity: identityFor(person.id, proven, origin) }, event);
-    return { person };
+    const addIdentity = identityFor(person.id, proven, origin);
+    await people.apply({ addIdentity, ...(isFirstProof ? firstProof(person.id) : {}) }, event);
+    return { person: { ...person, isEmailProven: true }, isFirstProof };
   }
 
   /** Undefined where nothing lets somebody new in. */
-  async #joined(
-    email: string,
-    proven: ProvenIdentity,
-    origin: Origin,
-  ): Promise<{ person: Person; accountId: string } | undefined> {
+  async #joined(email: string, proven: ProvenIdentity, origin: Origin): Promise<Found | undefined> {
     const { people } = this.#options;
     const [invitation] = await people.findInvitations(email, origin.nowSeconds);
     const place = await this.#placeFor(email, invitation);
@@ -134,6 +145,7 @@ export class SingleSignOn {
       id: `usr_${Bun.randomUUIDv7()}`,
       email,
       name: nameFor(proven, email),
+      isEmailProven: true,
       isOperator: false,
       createdAt: origin.nowSeconds,
     };

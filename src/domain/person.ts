@@ -11,6 +11,8 @@ export interface Person {
   /** As `normalizedEmail` has it: one person for each address. */
   email: string;
   name: string;
+  /** Whether whoever chose how the person signs in has shown that the address is theirs, by a mailed link or single sign-on. */
+  isEmailProven: boolean;
   /** May operate the installation, `admin:manage`, while signed in. */
   isOperator: boolean;
   /** Unix seconds. */
@@ -105,6 +107,9 @@ export interface PeopleChange {
   addMembership?: Membership;
   /** null: no password from now on. With `insteadOf`, nothing where the hash is another one by now. */
   setPassword?: { personId: string; passwordHash: string | null; insteadOf?: string };
+  setEmailProven?: { personId: string; isEmailProven: boolean };
+  /** All of the person's. */
+  removePasskeys?: { personId: string };
   setName?: { personId: string; name: string };
   /** `last_operator` where nobody would be one any more. */
   setOperator?: { personId: string; isOperator: boolean };

@@ -191,6 +191,7 @@ export const migrations: readonly (readonly string[])[] = [
       email TEXT NOT NULL UNIQUE,
       name TEXT NOT NULL,
       password_hash TEXT,
+      email_proven INTEGER NOT NULL,
       is_operator INTEGER NOT NULL,
       created_at BIGINT NOT NULL
     )`,

@@ -19,6 +19,7 @@ export interface PersonRow {
   email: string;
   name: string;
   password_hash: string | null;
+  email_proven: number | boolean;
   is_operator: number | boolean;
   created_at: Integer;
 }
@@ -69,6 +70,7 @@ export function personFromRow(row: PersonRow): Person {
     id: row.id,
     email: row.email,
     name: row.name,
+    isEmailProven: Boolean(row.email_proven),
     isOperator: Boolean(row.is_operator),
     createdAt: Number(row.created_at),
   };
@@ -80,6 +82,7 @@ export function personToRow(person: Person & { passwordHash: string | null }): P
     email: person.email,
     name: person.name,
     password_hash: person.passwordHash,
+    email_proven: person.isEmailProven ? 1 : 0,
     is_operator: person.isOperator ? 1 : 0,
     created_at: person.createdAt,
   };

@@ -237,10 +237,14 @@ describe("a change of people", () => {
     const useLink = { id: invitation.id, nowSeconds: now() };
     const outcomes = await Promise.all(
       Array.from({ length: 50 }, (_, i) => {
-        const person = { id: `usr_${i}`, email: `${i}@x.org`, name: "N", isOperator: false, createdAt: now() };
+        const person = { id: `usr_${i}`, email: `${i}@x.org`, name: "N", isOperator: false };
         const membership = { id: `mbr_${i}`, accountId: all.accountId, personId: person.id, createdAt: now() };
         return all.people.apply(
-          { useLink, addPerson: { ...person, passwordHash: null }, addMembership: { ...membership, role: "member" } },
+          {
+            useLink,
+            addPerson: { ...person, isEmailProven: false, createdAt: now(), passwordHash: null },
+            addMembership: { ...membership, role: "member" },
+          },
           event(),
         );
       }),
@@ -373,6 +377,53 @@ describe("links", () => {
     expect(await left(({ id }) => all.people.setRole(id, "member", event()))).toBe(false);
     expect(await left(({ id }) => all.people.removeMembership(id, event()))).toBe(false);
   });
+});
+
+test("that an address is proven is kept, found with the person in each way, and taken away", async () => {
+  const ada = await all.addPerson({ email: "a@x.org", isEmailProven: false });
+  const { cookie } = await all.startSession(ada);
+  const identity = { issuer: "https://idp.example", subject: "s", personId: ada.id, createdAt: now() };
+  await all.people.apply({ addIdentity: identity }, event());
+  const found = async () => {
+    const { people } = all;
+    const ways = [
+      people.findPerson(ada.id),
+      people.findByEmail(ada.email),
+      people.findByIdentity(identity.issuer, "s"),
+    ];
+    const session = await all.sessions.find(cookie, { clientAddress: "::1", requestId: "r", userAgent: null });
+    const [listed] = await people.listPeople(firstPage);
+    return [...(await Promise.all(ways)), session?.signedIn.person, listed].map((person) => person?.isEmailProven);
+  };
+  expect(await found()).toEqual(Array(5).fill(false));
+  for (const isEmailProven of [true, false]) {
+    await all.people.apply({ setEmailProven: { personId: ada.id, isEmailProven } }, event());
+    expect(await found()).toEqual(Array(5).fill(isEmailProven));
+  }
+});
+
+test("a person's passkeys are removed in one change with the rest of it, and nobody else's", async () => {
+  const [ada, bob] = [
+    await all.addPerson({ email: "a@x.org", password: "a long password" }),
+    await all.addPerson({ email: "b@x.org" }),
+  ];
+  const { people } = all;
+  for (const [id, { id: personId }] of [
+    ["one", ada],
+    ["two", ada],
+    ["three", bob],
+  ] as const) {
+    await people.insertPasskey(passkey(personId, { id }), event());
+  }
+  const removal = { removePasskeys: { personId: ada.id }, setPassword: { personId: ada.id, passwordHash: null } };
+  expect(await people.apply({ ...removal, addPerson: { ...bob, id: "usr_x", passwordHash: null } }, event())).toBe(
+    "email_taken",
+  );
+  expect(await people.listPasskeys(ada.id)).toHaveLength(2);
+  expect(await people.apply(removal, event())).toBe("done");
+  expect(await people.listPasskeys(ada.id)).toEqual([]);
+  expect((await people.findByEmail("a@x.org"))?.passwordHash).toBeNull();
+  expect(await people.listPasskeys(bob.id)).toHaveLength(1);
 });
 
 test("people are listed by page and found by id, address and identity", async () => {

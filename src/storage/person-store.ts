@@ -269,7 +269,8 @@ async function conflictOf(tx: Database, change: PeopleChange): Promise<PeopleCon
 
 /** What it ended. */
 async function write(tx: Database, change: PeopleChange, event: AuditEvent): Promise<SignedOut> {
-  const { useLink, addPerson, addIdentity, setPassword, setName, setOperator, endSessions } = change;
+  const { useLink, addPerson, addIdentity, setPassword, setEmailProven, removePasskeys, setName } = change;
+  const { setOperator, endSessions } = change;
   if (useLink) await tx`UPDATE one_time_links SET used_at = ${useLink.nowSeconds} WHERE id = ${useLink.id}`;
   if (addPerson) await tx`INSERT INTO people ${tx(personToRow(addPerson))}`;
   if (addIdentity) {
@@ -290,6 +291,11 @@ async function write(tx: Database, change: PeopleChange, event: AuditEvent): Pro
       UPDATE one_time_links SET used_at = ${event.at}
       WHERE purpose = 'password_reset' AND person_id = ${personId} AND used_at IS NULL`;
   }
+  if (setEmailProven) {
+    const flag = setEmailProven.isEmailProven ? 1 : 0;
+    await tx`UPDATE people SET email_proven = ${flag} WHERE id = ${setEmailProven.personId}`;
+  }
+  if (removePasskeys) await tx`DELETE FROM passkeys WHERE person_id = ${removePasskeys.personId}`;
   if (setName) await tx`UPDATE people SET name = ${setName.name} WHERE id = ${setName.personId}`;
   if (setOperator) {
     const flag = setOperator.isOperator ? 1 : 0;

@@ -27,6 +27,7 @@ interface FoundRow extends SessionRow {
   digest: string;
   email: string;
   name: string;
+  email_proven: number | boolean;
   is_operator: number | boolean;
   person_created_at: Integer;
 }
@@ -61,7 +62,7 @@ export class SqlSessionStore implements SessionStore {
 
   async findByDigest(digest: string): Promise<FoundSession | undefined> {
     const [row]: FoundRow[] = await available(this.#db`
-      SELECT s.*, p.email, p.name, p.is_operator, p.created_at AS person_created_at
+      SELECT s.*, p.email, p.name, p.email_proven, p.is_operator, p.created_at AS person_created_at
       FROM sessions s JOIN people p ON p.id = s.person_id
       WHERE s.digest = ${digest} OR s.previous_digest = ${digest}`);
     if (!row) return undefined;
@@ -69,6 +70,7 @@ export class SqlSessionStore implements SessionStore {
       id: row.person_id,
       email: row.email,
       name: row.name,
+      isEmailProven: Boolean(row.email_proven),
       isOperator: Boolean(row.is_operator),
       createdAt: Number(row.person_created_at),
     };

@@ -76,8 +76,8 @@ async function withKey(id: string, more: Parameters<typeof keyRecordFor>[0] = {}
 
 /** A person who is signed in, with the membership that makes the person one who may act. */
 async function person(id: string, role: Role): Promise<Principal> {
-  const row = { id, email: `${id}@example.com`, name: id, password_hash: null, is_operator: 0, created_at: now };
-  await db`INSERT INTO people ${db(row)}`;
+  const flags = { email_proven: 0, is_operator: 0 };
+  await db`INSERT INTO people ${db({ id, email: `${id}@example.com`, name: id, ...flags, created_at: now })}`;
   await db`INSERT INTO memberships ${db({ id: `mbr_${id}`, account_id: accountId, person_id: id, role, created_at: now })}`;
   const by = await withKey(`mbr_${id}_live`, { kind: "membership", personId: id, role });
   return { ...by, person: { id, role, isOperator: false, sessionId: "ses_1" } };

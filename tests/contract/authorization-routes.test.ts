@@ -46,7 +46,8 @@ beforeEach(async () => {
   for (const id of ["acct_1", "acct_2"])
     await accounts.insertAccount(accountFor({ id, name: `Of ${id}` }), testEvent());
   for (const id of ["usr_1", "usr_2"]) {
-    await db`INSERT INTO people ${db({ id, email: `${id}@example.com`, name: id, is_operator: 0, created_at: now })}`;
+    const flags = { email_proven: 0, is_operator: 0 };
+    await db`INSERT INTO people ${db({ id, email: `${id}@example.com`, name: id, ...flags, created_at: now })}`;
     for (const account of ["acct_1", "acct_2"]) await addMembership(id, account);
   }
   const by = principalFor({ account: accountFor({ id: "acct_2" }) });

@@ -13,6 +13,8 @@ let world: TestPeople;
 let provider: LyingProvider;
 let publicUrl: string | undefined;
 let routes: ReturnType<typeof ssoRoutes>;
+let changes = 0;
+const changed = () => void changes++;
 
 beforeAll(async () => {
   world = await openTestPeople();
@@ -29,7 +31,7 @@ beforeEach(() => {
   const scopes = ["openid", "email"];
   const settings = { name: "Example", issuer: provider.issuer, clientId, clientSecret, scopes, allowedDomains: [] };
   routes = ssoRoutes({
-    ...{ sessions, clock },
+    ...{ sessions, clock, changed },
     singleSignOn: new SingleSignOn({
       ...{ people, clock, settings: { ...settings, role: "member" } },
       joinAccountId: async () => accountId,
@@ -69,6 +71,25 @@ describe("the way there and back", () => {
     expect(done.headers.get("location")).toBe("/device?user_code=A-B");
     const session = await world.sessions.find(cookieHeader(done.headers.get("set-cookie") ?? ""), testOrigin);
     expect(session?.signedIn).toMatchObject({ person, session: { method: "sso", accountId: world.accountId } });
+  });
+
+  test("that proves an address for the first time says so, and has caches forget the logins that ended", async () => {
+    for (const [isEmailProven, location] of [
+      [false, "/settings?done=address"],
+      [true, "/settings"],
+    ] as const) {
+      const person = await world.addPerson({ email: `proven-${isEmailProven}@example.com`, isEmailProven });
+      const { cookie: before } = await world.startSession(person);
+      provider.person = { sub: person.email, email: person.email, email_verified: true };
+      const [way, earlier] = [await begin(), changes];
+      const done = await get(way.target, { cookie: way.cookie });
+      expect(done.headers.get("location")).toBe(location);
+      expect(changes - earlier).toBe(isEmailProven ? 0 : 1);
+      expect((await world.sessions.find(before, testOrigin)) !== undefined).toBe(isEmailProven);
+      const started = cookieHeader(done.headers.get("set-cookie") ?? "");
+      const current = (await world.sessions.find(started, testOrigin))?.signedIn.person;
+      expect(current).toEqual({ ...person, isEmailProven: true });
+    }
   });
 
   test.each(["https%3A%2F%2Fevil.example", "%2F%2Fevil.example", "%2F%5Cevil.example", "javascript%3Aalert(1)"])(
@@ -146,7 +167,8 @@ describe("what goes wrong is said on a page with a way on", () => {
   test("where none is configured there is nothing", async () => {
     const { sessions, clock } = world;
     const limits = new MemoryLimits({ clock, ledger: { readTotals: async () => {} } });
-    routes = ssoRoutes({ sessions, clock, limits, singleSignOn: undefined, pageOrigin: () => "http://localhost:7545" });
+    const nothing = { singleSignOn: undefined, pageOrigin: () => "http://localhost:7545" };
+    routes = ssoRoutes({ sessions, clock, changed, limits, ...nothing });
     expect((await get("/sso/start")).status).toBe(404);
     expect((await get("/sso/callback?code=a&state=b")).status).toBe(404);
   });

@@ -24,6 +24,7 @@ export interface NewPerson {
   name?: string;
   /** None: the person cannot sign in with one. */
   password?: string;
+  isEmailProven?: boolean;
   isOperator?: boolean;
 }
 
@@ -72,12 +73,14 @@ export async function openTestPeople() {
       return account;
     },
 
-    async addPerson({ email, name = "Test Person", password, isOperator = false }: NewPerson): Promise<Person> {
+    async addPerson(about: NewPerson): Promise<Person> {
+      const { email, name = "Test Person", password, isEmailProven = true, isOperator = false } = about;
       const createdAt = clock.nowSeconds();
       const person: Person = {
         id: `usr_${Bun.randomUUIDv7()}`,
         email: normalizedEmail(email),
         name,
+        isEmailProven,
         isOperator,
         createdAt,
       };

@@ -70,6 +70,7 @@ export function openServerPeople(server: TestServer) {
       id: `usr_${Bun.randomUUIDv7()}`,
       email: `${name}-${Bun.randomUUIDv7()}@example.test`,
       name,
+      isEmailProven: true,
       isOperator,
       createdAt: now(),
     };

@@ -42,6 +42,8 @@ const doneWords: Readonly<Record<string, string>> = {
   session: "That browser is signed out.",
   sessions: "Other browsers and command line logins are signed out.",
   app: "The app has no access any more.",
+  address:
+    "Your address is proven now. The password, passkeys and sign-ins from before have ended, in case somebody else set them up.",
   passkey: "The passkey is added. You can sign in with it from now on.",
   passkey_removed: "The passkey is removed.",
 };

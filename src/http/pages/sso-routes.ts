@@ -22,6 +22,8 @@ export interface SsoRouteDeps {
   clock: Clock;
   /** The origin under which the browser sees our pages; undefined where it cannot be known. */
   pageOrigin(req: IncomingRequest): string | undefined;
+  /** Called after logins may have ended, so that whoever remembers them forgets. */
+  changed(): void;
 }
 
 const home = "/settings";
@@ -67,10 +69,11 @@ async function callback(exchange: Exchange, deps: SsoRouteDeps): Promise<PlainAn
   const queryAt = req.target.indexOf("?");
   const query = new URLSearchParams(queryAt < 0 ? "" : req.target.slice(queryAt));
   const asked = { nowSeconds: deps.clock.nowSeconds(), clientAddress, requestId };
-  const { person, accountId, next } = await singleSignOn.complete(query, browser, asked);
+  const { person, accountId, next, isFirstProof } = await singleSignOn.complete(query, browser, asked);
+  if (isFirstProof) deps.changed();
   const started = await deps.sessions.start(person, accountId, "sso", browserOrigin(exchange));
   exchange.answerHeaders["set-cookie"] = started.cookie;
-  return goOn(next);
+  return goOn(isFirstProof && next === home ? `${home}?done=address` : next);
 }
 
 function requireConfigured({ singleSignOn }: SsoRouteDeps): SingleSignOn {

@@ -1,0 +1,18 @@
+// What ends when somebody shows for the first time that an address is theirs: whatever others could sign in with there.
+import type { PeopleChange } from "../domain/person.ts";
+
+/**
+ * Until then somebody else may have come with the address, such as whoever was shown the invitation. Their password,
+ * passkeys, sessions and logins must not lead to what is the owner's from now on.
+ */
+export function firstProof(personId: string) {
+  return {
+    setEmailProven: { personId, isEmailProven: true },
+    setPassword: { personId, passwordHash: null },
+    removePasskeys: { personId },
+    endSessions: { personId },
+  } satisfies PeopleChange;
+}
+
+/** As audit events tell of it. */
+export const firstProofDetail = { email_proven: true, ended: ["password", "passkeys", "sessions", "logins"] };
