@@ -53,6 +53,18 @@ describe("the set-up link", () => {
     expect(await pages.people.findByEmail("eve@example.com")).toBeUndefined();
   });
 
+  test("opened by somebody who is known signs them out elsewhere, and has caches forget their logins", async () => {
+    const known = await pages.addPerson({ email: "back@example.com", password: "a password that is lost" });
+    const { cookie } = await pages.startSession(known);
+    const path = `/setup/${await link({ purpose: "setup" })}`;
+    const visitor = pages.visitor();
+    await visitor.get(path);
+    const before = pages.changes.grants;
+    await visitor.submit(path, { email: "back@example.com", name: "Back", password });
+    expect(pages.changes.grants).toBe(before + 1);
+    expect((await pages.visitor(cookie).get("/settings")).status).toBe(303);
+  });
+
   test.each([
     ["email", { email: "root", name: "Root", password }],
     ["name", { email: "r@example.com", name: "  ", password }],
