@@ -136,6 +136,9 @@ function logStart(log: StreamLog, config: Config, server: RunningServer, found: 
     const { prefix, last4 } = server.firstKey.record;
     log.info("first_key", { key: `${prefix}…${last4}`, file: credentialsPath(config.dataDir) });
   }
+  if (server.setupLink !== undefined) {
+    log.info("no_sign_in_yet", { detail: "headrace setup-link makes the link with which the first person signs up" });
+  }
   for (const { title, url } of found)
     log.info("local_server_found", { title, url, served: config.mode === "development" });
 }

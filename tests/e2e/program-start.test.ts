@@ -80,7 +80,7 @@ test("a request that arrives while the engine loads waits for it", async () => {
   expect(completion.choices[0]?.message.content).toBe(answer);
 });
 
-test("in JSON format every line of standard output is a JSON object, and none holds the key", async () => {
+test("in JSON format every line of standard output is a JSON object, and none holds the key or the set-up link", async () => {
   await using workspace = makeWorkspace();
   await using program = startProgram(workspace, ["serve", "--log-format", "json"]);
   const [, url = ""] = await program.says(/"event":"listening","url":"([^"]+)"/);
@@ -103,6 +103,8 @@ test("in JSON format every line of standard output is a JSON object, and none ho
   expect(entries.find((entry) => entry["event"] === "models")?.["models"]).toBe(demoModel);
   expect(program.stdout()).not.toContain(key);
   expect(program.stdout()).not.toContain(key.slice(10, -4));
+  expect(entries.find((entry) => entry["event"] === "no_sign_in_yet")?.["detail"]).toContain("headrace setup-link");
+  expect(program.stdout()).not.toContain("/setup/");
   expect(program.stderr()).toBe("");
 });
 
