@@ -114,15 +114,12 @@ export class SqlSessionStore implements SessionStore {
     return rows.map(fromRow);
   }
 
-  async end(id: string, personId: string, event: AuditEvent): Promise<boolean> {
-    return available(
-      this.#db.begin("IMMEDIATE", async (tx) => {
-        const ended: unknown[] = await tx`
-          DELETE FROM sessions WHERE id = ${id} AND person_id = ${personId} RETURNING id`;
-        if (ended.length > 0) await insertAuditEvent(tx, event);
-        return ended.length > 0;
-      }),
-    );
+  end(id: string, personId: string, event: AuditEvent): Promise<boolean> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const ended: unknown[] = await tx`
+        DELETE FROM sessions WHERE id = ${id} AND person_id = ${personId} RETURNING id`;
+      return { result: ended.length > 0, changed: ended.length > 0 && "added" };
+    });
   }
 
   endAll(personId: string, exceptId: string | null, event: AuditEvent): Promise<number> {
