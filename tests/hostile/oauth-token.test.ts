@@ -153,7 +153,7 @@ describe("a client that cannot prove who it is gets nothing", () => {
     ]);
   });
 
-  test("and is slowed down, alone: others at other addresses are not", async () => {
+  test("and is slowed down, alone: neither others at its address nor itself at other addresses", async () => {
     const at = (address: string) => ({ "x-forwarded-for": address });
     const guess = (address: string) => server.token({}, { ...basic("web", "wrong"), ...at(address) });
     const answers: OAuthReply[] = [];
@@ -168,6 +168,9 @@ describe("a client that cannot prove who it is gets nothing", () => {
       expect(Number(last?.headers.get("retry-after"))).toBeGreaterThan(0);
     }
     expect((await redeem(await server.code(), {}, { ...basic("web"), ...at("2001:db8:0:1::1") })).status).toBe(200);
+    // Nor does it keep the others from theirs who share the address.
+    const other = { ...basic("other"), ...at("2001:db8::1") };
+    expect((await redeem(await server.code("other"), {}, other)).status).toBe(200);
     server.now.ms += 60_000;
     expect((await guess("2001:db8::1")).status).toBe(401);
   });

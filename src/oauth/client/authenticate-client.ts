@@ -29,15 +29,15 @@ export async function authenticateClient(
   deps: ClientAuthenticationDeps,
 ): Promise<PublishedApp> {
   const { clientAddress, requestId } = origin;
-  deps.throttle.requireFewFailures(clientAddress);
   const { id, secret } = presentedClient(authorization, parameters);
   const app = await findClient(id, deps.apps, deps.environment);
+  deps.throttle.requireFewFailures(app, clientAddress);
   const fault = app ? faultOf(app, secret, deps) : "unknown";
   if (app && fault === undefined) {
     await deps.throttle.requireClient(app, clientAddress);
     return app;
   }
-  await deps.throttle.failed(clientAddress);
+  await deps.throttle.failed(app, clientAddress);
   const reason = `oauth_client_${fault}`;
   const whose = { keyId: app?.id ?? null, accountId: app?.accountId || null };
   deps.refusals.record({ reason, ...whose, clientAddress, requestId });

@@ -31,16 +31,15 @@ export class ClientThrottle {
     return this.#take(rule("address", clientNetwork(clientAddress)));
   }
 
-  /** Counts nothing: what failed is told with `failed`. */
-  requireFewFailures(clientAddress: string): void {
-    const failures = rule("failure", clientNetwork(clientAddress));
+  /** Counts nothing: what failed is told with `failed`. `app`: undefined for one that there is not. */
+  requireFewFailures(app: Pick<PublishedApp, "id"> | undefined, clientAddress: string): void {
+    const failures = failuresOf(app, clientAddress);
     const state = this.#limits.peek(only(failures)).requests;
     if (state && state.remaining < 1) throw tooMany(failures, state.resetMs / 1000 / failures.limit);
   }
 
-  /** By address alone: whoever tries secrets of a client must not lock that client out. */
-  async failed(clientAddress: string): Promise<void> {
-    await this.#limits.admit(only(rule("failure", clientNetwork(clientAddress))), nothing);
+  async failed(app: Pick<PublishedApp, "id"> | undefined, clientAddress: string): Promise<void> {
+    await this.#limits.admit(only(failuresOf(app, clientAddress)), nothing);
   }
 
   requireClient({ type, id }: Pick<PublishedApp, "type" | "id">, clientAddress: string): Promise<void> {
@@ -61,6 +60,14 @@ export class ClientThrottle {
 
 function rule(what: keyof typeof perMinute, ...whose: string[]): RateLimit {
   return { id: ["oauth", what, ...whose].join(":"), owner: "key", limit: perMinute[what], windowSeconds };
+}
+
+/**
+ * Of a client at an address: whoever tries its secrets elsewhere must not lock it out, nor must one that goes on with an old
+ * secret lock out the others behind the same address.
+ */
+function failuresOf(app: Pick<PublishedApp, "id"> | undefined, clientAddress: string): RateLimit {
+  return rule("failure", clientNetwork(clientAddress), app?.id ?? "unknown");
 }
 
 const only = (limit: RateLimit) => ({ requests: [limit], tokens: [], quotas: [] });
