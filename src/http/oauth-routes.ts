@@ -63,6 +63,8 @@ function clientRoute(path: string, doc: RouteDoc, deps: OAuthRouteDeps, handler:
 
 async function answerClient(exchange: Exchange, deps: OAuthRouteDeps, handler: Handler): Promise<PlainAnswer> {
   exchange.answerHeaders["cache-control"] = "no-store";
+  // RFC 6749, 5.1, asks for both.
+  exchange.answerHeaders["pragma"] = "no-cache";
   try {
     const answer = await handler(await clientRequest(exchange, deps));
     if (answer === undefined) return { status: 200, headers: {}, body: "" };

@@ -98,6 +98,7 @@ describe("the token endpoint", () => {
   test("says in which way a request is refused, in the form that clients read", async () => {
     const { status, headers, body } = await server.token({ grant_type: "password" }, basic("web"));
     expect([status, headers.get("cache-control"), headers.get("www-authenticate")]).toEqual([400, "no-store", null]);
+    expect(headers.get("pragma")).toBe("no-cache");
     expect(body).toEqual({
       error: "unsupported_grant_type",
       error_description: `grant_type: must be one of authorization_code, refresh_token, ${deviceGrantType}.`,
