@@ -161,6 +161,7 @@ test("by plain http at a name, where browsers say least of where a form comes fr
   const origins = originsIn(visitor);
   await setUpBy(visitor, server);
   await visitor.press("Sign out");
+  await visitor.page.waitForURL("**/sign-in");
   await throughForms(server, visitor, "same-origin");
   expect(visitor.trouble).toEqual([]);
   expect(Object.fromEntries(origins)).toMatchObject({
