@@ -216,6 +216,34 @@ describe("an invitation", () => {
     await expect(links.acceptInvitation(token, guest, testOrigin)).rejects.toThrow(ended);
   });
 
+  test("and every other link ends where its maker is no operator any more", async () => {
+    const ada = await all.addPerson({ email: "ada@example.com" });
+    const maker = await all.addPerson({ email: "operator@example.com", isOperator: true });
+    await all.addPerson({ email: "other@example.com", isOperator: true });
+    const by = signedIn(maker, "member", true);
+    const invitation = tokenOf(await invite(by, "accomplice@example.com", "owner"));
+    const reset = tokenOf(await links.createReset({ by, personId: ada.id, origin: testOrigin }));
+    const [event] = await events("invitation.created");
+    if (!event) throw new Error("not audited");
+    const unmade = { ...event, id: "audit_x", actor: { type: "operator" } } as const;
+    await all.people.apply({ setOperator: { personId: maker.id, isOperator: false } }, unmade);
+    expect(await links.find(reset, "password_reset")).toBeUndefined();
+    await expect(links.acceptInvitation(invitation, guest, testOrigin)).rejects.toThrow(ended);
+  });
+
+  test("of a higher role is not replaced by whoever could not take it back", async () => {
+    const { by } = await owner();
+    const token = tokenOf(await invite(by, "next@example.com", "owner"));
+    const admin = await all.addPerson({ email: "admin@example.com" });
+    await all.addMember(admin, "admin");
+    await expect(invite(signedIn(admin, "admin"), "NEXT@example.com")).rejects.toMatchObject({
+      code: "permission_denied",
+    });
+    expect(await links.find(token, "invitation")).toMatchObject({ role: "owner" });
+    await invite(by, "next@example.com");
+    expect(await links.find(token, "invitation")).toBeUndefined();
+  });
+
   test("is mailed where mail is configured, and then shown to nobody else", async () => {
     const { by } = await owner();
     links = open({ mail: keepMail });

@@ -26,7 +26,7 @@ import { checkEmail } from "./email.ts";
 import { LinkAcceptance } from "./link-acceptance.ts";
 import { invitationMail, resetMail } from "./link-mails.ts";
 import { linkDigest, linkUrl, newLinkToken } from "./link-token.ts";
-import { requireMayInvite } from "./members.ts";
+import { requireMayInvite, requireMayWithdraw } from "./members.ts";
 import type { StartedSession } from "./sign-in.ts";
 
 export interface OneTimeLinksOptions {
@@ -107,6 +107,7 @@ export class OneTimeLinks {
     requireMayInvite(by, account.id, role);
     const email = checkEmail(request.email);
     await this.#requireNoMember(email, account.id);
+    await this.#requireMayReplace(by, email, account.id);
     const rule = { id: `invitations:${account.id}`, ...invitationsPerAccount };
     await this.#attempts.count([rule], "Too many invitations were made for this account.");
     const about = { email, accountId: account.id, role, createdBy: actorOf(by).id };
@@ -132,7 +133,8 @@ export class OneTimeLinks {
     const turn = this.#resets.run(() => this.#sendReset(email, origin));
     if (!turn) return log.warn("password_reset_dropped", { detail: "too many at once" });
     const done = turn.catch((error) => log.error("password_reset_failed", { detail: String(error) }));
-    this.#resetting = Promise.all([this.#resetting, done]);
+    // Its value is dropped: it would hold those of all before.
+    this.#resetting = Promise.all([this.#resetting, done]).then(() => {});
   }
 
   /** Resolves when the resets that were asked for are on their way. */
@@ -203,6 +205,14 @@ export class OneTimeLinks {
     const memberships = person ? await people.membershipsOf(person.id) : [];
     if (!memberships.some((membership) => membership.accountId === accountId)) return;
     throw new GatewayError("invalid_request", "email: is the address of a member of this account already.");
+  }
+
+  /** Another invitation takes the place of the one before: who may not take that back must not do it in this way. */
+  async #requireMayReplace(by: Principal, email: string, accountId: string): Promise<void> {
+    const { people, clock } = this.#options;
+    for (const open of await people.findInvitations(email, clock.nowSeconds())) {
+      if (open.accountId === accountId) requireMayWithdraw(by, accountId, open.role ?? "owner");
+    }
   }
 
   /** It takes the place of the unused ones for the same. */

@@ -61,6 +61,24 @@ test("a wrong current password or a new one that is too easy changes nothing, an
   expect(await all.sessions.find(cookie, testOrigin)).toBeDefined();
 });
 
+test("a password that was set by a link meanwhile is not undone by who knew the one before", async () => {
+  const { cookie } = await all.startSession(ada);
+  const reset = await Bun.password.hash("set by the link", { algorithm: "argon2id", memoryCost: 8, timeCost: 1 });
+  const people = {
+    apply: all.people.apply.bind(all.people),
+    async findByEmail(email: string) {
+      const before = await all.people.findByEmail(email);
+      await all.db`UPDATE people SET password_hash = ${reset} WHERE id = ${ada.id}`;
+      return before;
+    },
+  };
+  const racing = new OwnAccount({ ...all, people });
+  const asked = racing.changeOwnPassword({ person: ada, session: { id: "ses_none" } }, { current, next }, testOrigin);
+  await expect(asked).rejects.toThrow("current_password: is not your password.");
+  expect(await matches("set by the link")).toBe(true);
+  expect(await all.sessions.find(cookie, testOrigin)).toBeDefined();
+});
+
 test("at an unlocked browser the current password can be guessed ten times, then the right one is refused as well", async () => {
   for (let i = 0; i < 10; i++)
     await expect(change({ current: `guess ${i}`, next })).rejects.toThrow("current_password");

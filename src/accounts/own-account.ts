@@ -60,20 +60,22 @@ export class OwnAccount {
     const before = known?.passwordHash ?? null;
     if (before !== null) await this.#requireCurrent(person, given.current, before);
     const passwordHash = await hashPassword(password);
-    await people.apply(
+    const outcome = await people.apply(
       {
-        setPassword: { personId: person.id, passwordHash },
+        setPassword: { personId: person.id, passwordHash, insteadOf: before },
         endSessions: { personId: person.id, exceptId: session.id },
       },
       this.#event("password.changed", person, origin, { by: "person", first: before === null }),
     );
+    // A link set another one while this one was hashed: whoever has that one decides.
+    if (outcome !== "done") throw notCurrent();
   }
 
   async #requireCurrent(person: Person, current: string, hash: string): Promise<void> {
     const rule = { id: `own-password:${person.id}`, ...guesses };
     await this.#attempts.run([rule], "Too many wrong passwords.", async () => {
       if (await verifyPassword(current, hash)) return;
-      throw new GatewayError("invalid_request", "current_password: is not your password.");
+      throw notCurrent();
     });
   }
 
@@ -86,4 +88,8 @@ export class OwnAccount {
     const at = { nowSeconds: this.#options.clock.nowSeconds(), ...origin };
     return auditEvent(action, { type: "person", id }, at, { accountId: null, targetId: id, detail });
   }
+}
+
+function notCurrent(): GatewayError {
+  return new GatewayError("invalid_request", "current_password: is not your password.");
 }

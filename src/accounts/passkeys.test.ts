@@ -251,6 +251,34 @@ describe("signing in", () => {
   });
 });
 
+test("a passkey that is removed while it is checked signs nobody in, nor do two uses with one counter", async () => {
+  await add();
+  const [passkey] = device.passkeys;
+  if (!passkey) throw new Error("no passkey");
+  passkey.counter = 5;
+  const begun = [await passkeys.signInOptions(pageOrigin), await passkeys.signInOptions(pageOrigin)];
+  const uses = begun.map(({ challengeId, options }) => {
+    passkey.counter = 5;
+    return { challengeId, response: device.get(options) };
+  });
+  const both = await Promise.allSettled(uses.map((use) => passkeys.signIn(use, ceremony())));
+  expect(both.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
+
+  passkey.counter = 9;
+  const { challengeId, options } = await passkeys.signInOptions(pageOrigin);
+  const { people } = world;
+  const findPerson = people.findPerson.bind(people);
+  people.findPerson = async (id) => {
+    await passkeys.remove(passkey.id.toString("base64url"), person.id, ceremony());
+    return await findPerson(id);
+  };
+  const late = passkeys.signIn({ challengeId, response: device.get(options) }, ceremony());
+  const { detail } = await refusal(late).finally(() => {
+    people.findPerson = findPerson;
+  });
+  expect(detail).toBe("passkey: ended_meanwhile");
+});
+
 describe("one's own alone", () => {
   test("are renamed and removed", async () => {
     const { id } = await add();

@@ -159,8 +159,8 @@ export class Passkeys {
     const hasCounter = used.counter > 0 || passkey.counter > 0;
     if (hasCounter && used.counter <= passkey.counter)
       return await this.#refuse(passkey, "counter_went_back", ceremony);
-    await people.passkeyUsed(passkey.id, used.counter, used.backedUp, ceremony.nowSeconds);
-    return person;
+    if (await people.passkeyUsed(passkey.id, used.counter, used.backedUp, ceremony.nowSeconds)) return person;
+    return await this.#refuse(passkey, "ended_meanwhile", ceremony);
   }
 
   /** A passkey that is known and yet does not fit: somebody tries something, or has copied it. */

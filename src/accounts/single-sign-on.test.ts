@@ -126,6 +126,41 @@ describe("who comes back from a real provider", () => {
     expect(await world.people.findByIdentity(real.issuer, `attacker-${victim.email}`)).toBeUndefined();
   });
 
+  test("who has another sign-in at that provider is not whoever has the address there by now", async () => {
+    const person = await world.addPerson({ email: "reused@example.com" });
+    const signOn = signOnAt(real.issuer);
+    const claims = { email: person.email, email_verified: true };
+    await signIn(signOn, real, { sub: "first holder", ...claims });
+    expect(await refusal(signIn(signOn, real, { sub: "next holder", ...claims }))).toMatchObject({
+      code: "permission_denied",
+      detail: "sso: identity_taken",
+    });
+    expect(await world.people.findByIdentity(real.issuer, "next holder")).toBeUndefined();
+    expect(await signIn(signOn, real, { sub: "first holder", ...claims })).toMatchObject({ person });
+    // Another provider vouches anew.
+    const identity = { issuer: "https://other.example", subject: "s", personId: person.id, createdAt: 1 };
+    const event = auditEvent("identity.linked", { type: "operator" }, asked(), {
+      ...{ accountId: null, targetId: person.id, detail: {} },
+    });
+    expect(await world.people.apply({ addIdentity: identity }, event)).toBe("done");
+  });
+
+  test("in two windows at once, somebody is linked once, and is in by both", async () => {
+    const person = await world.addPerson({ email: "twice@example.com" });
+    const signOn = signOnAt(real.issuer);
+    real.person = { sub: "twice", email: person.email, email_verified: true };
+    const windows = await Promise.all(
+      [1, 2].map(async () => {
+        const { browser, url } = await signOn.begin({ browser: undefined, redirectUri, next: "/device" });
+        return { browser, back: await real.visit(url) };
+      }),
+    );
+    const done = windows.map(({ browser, back }) => signOn.complete(back.searchParams, browser, asked()));
+    for (const signedIn of await Promise.all(done)) expect(signedIn.person).toEqual(person);
+    const linked = await world.audit.list({ action: "identity.linked" }, { after: undefined, limit: 100 });
+    expect(linked.filter(({ targetId }) => targetId === person.id)).toHaveLength(1);
+  });
+
   test("joins the account of a pending invitation, which is used up", async () => {
     const account = await world.addAccount();
     const person = stranger();

@@ -116,8 +116,10 @@ export class SingleSignOn {
   }
 
   /**
-   * Whoever has the address here already is the same person: the provider vouches for it. Of somebody who never showed that,
-   * it may be another one, who came by an invitation that was shown: what they sign in with ends.
+   * Whoever has the address here already is the same person: the provider vouches for it, once. One who signs in there as
+   * somebody else already is not: addresses are given to others, ids never (OpenID Connect Core, 5.7). Of somebody who never
+   * showed that the address is theirs, it may be another one, who came by an invitation that was shown: what they sign in
+   * with ends.
    */
   async #linked(email: string, proven: ProvenIdentity, origin: Origin): Promise<Found | undefined> {
     const { people } = this.#options;
@@ -131,8 +133,12 @@ export class SingleSignOn {
       detail: { issuer: proven.issuer, email, ...(isFirstProof ? firstProofDetail : {}) },
     });
     const addIdentity = identityFor(person.id, proven, origin);
-    await people.apply({ addIdentity, ...(isFirstProof ? firstProof(person.id) : {}) }, event);
-    return { person: { ...person, isEmailProven: true }, isFirstProof };
+    const outcome = await people.apply({ addIdentity, ...(isFirstProof ? firstProof(person.id) : {}) }, event);
+    if (outcome === "done") return { person: { ...person, isEmailProven: true }, isFirstProof };
+    // Another window may have been faster.
+    const known = await people.findByIdentity(proven.issuer, proven.subject);
+    if (known?.id === person.id) return { person: known, isFirstProof: false };
+    throw this.#somebodyElse();
   }
 
   /** Undefined where nothing lets somebody new in. */
@@ -192,6 +198,14 @@ export class SingleSignOn {
       "permission_denied",
       `${this.name} does not say which e-mail address is yours for certain, so it cannot be told who you are here. Sign in another way, or ask whoever runs this server.`,
       { detail: "sso: email_not_verified" },
+    );
+  }
+
+  #somebodyElse(): GatewayError {
+    return new GatewayError(
+      "permission_denied",
+      `Your address belongs here to somebody with another sign-in at ${this.name}. If both are yours, sign in with the other one; else ask whoever runs this server.`,
+      { detail: "sso: identity_taken" },
     );
   }
 

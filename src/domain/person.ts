@@ -102,11 +102,12 @@ export interface PeopleChange {
   useLink?: { id: string; nowSeconds: number };
   /** `email_taken` where somebody has the address. */
   addPerson?: Person & { passwordHash: string | null };
+  /** `identity_taken` where it stands for somebody already, or the person has another one of that issuer. */
   addIdentity?: Identity;
   /** With its credentials, one for each environment; `member_already` where the person is one of that account. */
   addMembership?: Membership;
-  /** null: no password from now on. With `insteadOf`, nothing where the hash is another one by now. */
-  setPassword?: { personId: string; passwordHash: string | null; insteadOf?: string };
+  /** null: no password, from now on or, with `insteadOf`, before; `password_changed` where it is another one by now. */
+  setPassword?: { personId: string; passwordHash: string | null; insteadOf?: string | null };
   setEmailProven?: { personId: string; isEmailProven: boolean };
   /** All of the person's. */
   removePasskeys?: { personId: string };
@@ -117,7 +118,13 @@ export interface PeopleChange {
   endSessions?: { personId: string; exceptId?: string };
 }
 
-export type PeopleConflict = "link_used" | "email_taken" | "member_already" | "last_operator";
+export type PeopleConflict =
+  | "link_used"
+  | "email_taken"
+  | "identity_taken"
+  | "member_already"
+  | "password_changed"
+  | "last_operator";
 
 export interface PersonStore {
   findPerson(id: string): Promise<Person | undefined>;
@@ -157,7 +164,8 @@ export interface PersonStore {
   findPasskey(id: string): Promise<Passkey | undefined>;
   /** False where the credential is known already. */
   insertPasskey(passkey: Passkey, event: AuditEvent): Promise<boolean>;
-  passkeyUsed(id: string, counter: number, backedUp: boolean, nowSeconds: number): Promise<void>;
+  /** False where it is not there any more, or was used with this counter or a later one. */
+  passkeyUsed(id: string, counter: number, backedUp: boolean, nowSeconds: number): Promise<boolean>;
   renamePasskey(id: string, personId: string, name: string): Promise<boolean>;
   deletePasskey(id: string, personId: string, event: AuditEvent): Promise<boolean>;
 }

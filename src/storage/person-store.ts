@@ -14,8 +14,9 @@ import type {
 } from "../domain/person.ts";
 import { changeCredentials, type Outcome } from "./credential-change.ts";
 import type { Database } from "./database.ts";
-import { addMembership, changeRole, endMembership, isLastOwner, readMembership } from "./membership-changes.ts";
+import { changeRole, endMembership, isLastOwner, readMembership } from "./membership-changes.ts";
 import { available } from "./outage.ts";
+import { conflictOf, writeChange } from "./people-change.ts";
 import {
   type LinkRow,
   linkFromRow,
@@ -29,10 +30,8 @@ import {
   passkeyFromRow,
   passkeyToRow,
   personFromRow,
-  personToRow,
 } from "./person-rows.ts";
 import { readOwnMemberships } from "./session-store.ts";
-import { type SignedOut, signOut } from "./sign-outs.ts";
 
 /** Caches of credentials hold memberships and logins, and nothing else of what is kept here. */
 const notCached = "added";
@@ -79,7 +78,7 @@ export class SqlPersonStore implements PersonStore {
     return changeCredentials(this.#db, event, async (tx): Promise<Outcome<"done" | PeopleConflict>> => {
       const conflict = await conflictOf(tx, change);
       if (conflict) return { result: conflict, changed: false };
-      const { logins } = await write(tx, change, event);
+      const { logins } = await writeChange(tx, change, event);
       return { result: "done", changed: logins > 0 || notCached };
     });
   }
@@ -197,16 +196,17 @@ export class SqlPersonStore implements PersonStore {
     });
   }
 
-  /** The counter never goes back: of two uses at once, the later one counts. */
-  async passkeyUsed(id: string, counter: number, backedUp: boolean, nowSeconds: number): Promise<void> {
-    await available(
+  /** The counter only goes up, where the authenticator has one: of two uses with the same, one is a copy's. */
+  async passkeyUsed(id: string, counter: number, backedUp: boolean, nowSeconds: number): Promise<boolean> {
+    const used: unknown[] = await available(
       this.#db.begin(
         "IMMEDIATE",
         (tx) => tx`
           UPDATE passkeys SET counter = ${counter}, backed_up = ${backedUp ? 1 : 0}, last_used_at = ${nowSeconds}
-          WHERE id = ${id} AND counter <= ${counter}`,
+          WHERE id = ${id} AND (counter < ${counter} OR (counter = 0 AND ${counter} = 0)) RETURNING id`,
       ),
     );
+    return used.length > 0;
   }
 
   async renamePasskey(id: string, personId: string, name: string): Promise<boolean> {
@@ -239,69 +239,6 @@ export class SqlPersonStore implements PersonStore {
       return { result: result === "same" ? "done" : result, changed: result === "done" };
     });
   }
-}
-
-/** Asked before anything is written: what conflicts leaves nothing behind. */
-async function conflictOf(tx: Database, change: PeopleChange): Promise<PeopleConflict | undefined> {
-  const { useLink, addPerson, addMembership: added, setOperator } = change;
-  if (useLink) {
-    const usable: unknown[] = await tx`
-      SELECT id FROM one_time_links
-      WHERE id = ${useLink.id} AND used_at IS NULL AND expires_at > ${useLink.nowSeconds}`;
-    if (usable.length === 0) return "link_used";
-  }
-  if (addPerson) {
-    const others: unknown[] = await tx`SELECT id FROM people WHERE email = ${addPerson.email}`;
-    if (others.length > 0) return "email_taken";
-  }
-  if (added) {
-    const same: unknown[] = await tx`
-      SELECT id FROM memberships WHERE account_id = ${added.accountId} AND person_id = ${added.personId}`;
-    if (same.length > 0) return "member_already";
-  }
-  if (setOperator?.isOperator === false) {
-    const others: unknown[] = await tx`
-      SELECT id FROM people WHERE is_operator = 1 AND id <> ${setOperator.personId} LIMIT 1`;
-    if (others.length === 0) return "last_operator";
-  }
-  return undefined;
-}
-
-/** What it ended. */
-async function write(tx: Database, change: PeopleChange, event: AuditEvent): Promise<SignedOut> {
-  const { useLink, addPerson, addIdentity, setPassword, setEmailProven, removePasskeys, setName } = change;
-  const { setOperator, endSessions } = change;
-  if (useLink) await tx`UPDATE one_time_links SET used_at = ${useLink.nowSeconds} WHERE id = ${useLink.id}`;
-  if (addPerson) await tx`INSERT INTO people ${tx(personToRow(addPerson))}`;
-  if (addIdentity) {
-    const { issuer, subject, personId, createdAt } = addIdentity;
-    await tx`INSERT INTO identities ${tx({ issuer, subject, person_id: personId, created_at: createdAt })}`;
-  }
-  if (change.addMembership) {
-    const [person]: PersonRow[] = await tx`SELECT * FROM people WHERE id = ${change.addMembership.personId}`;
-    if (person) await addMembership(tx, change.addMembership, person.email);
-  }
-  if (setPassword) {
-    const { personId, passwordHash, insteadOf } = setPassword;
-    await tx`
-      UPDATE people SET password_hash = ${passwordHash} WHERE id = ${personId}
-      ${insteadOf === undefined ? tx`` : tx`AND password_hash = ${insteadOf}`}`;
-    // A link to set another password, asked for before, would undo this one.
-    await tx`
-      UPDATE one_time_links SET used_at = ${event.at}
-      WHERE purpose = 'password_reset' AND person_id = ${personId} AND used_at IS NULL`;
-  }
-  if (setEmailProven) {
-    const flag = setEmailProven.isEmailProven ? 1 : 0;
-    await tx`UPDATE people SET email_proven = ${flag} WHERE id = ${setEmailProven.personId}`;
-  }
-  if (removePasskeys) await tx`DELETE FROM passkeys WHERE person_id = ${removePasskeys.personId}`;
-  if (setName) await tx`UPDATE people SET name = ${setName.name} WHERE id = ${setName.personId}`;
-  if (setOperator) {
-    const flag = setOperator.isOperator ? 1 : 0;
-    await tx`UPDATE people SET is_operator = ${flag} WHERE id = ${setOperator.personId}`;
-  }
-  return endSessions ? signOut(tx, endSessions, event) : { sessions: 0, logins: 0 };
 }
 
 function found(rows: readonly unknown[]): Outcome<boolean> {
