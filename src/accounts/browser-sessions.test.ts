@@ -63,6 +63,10 @@ describe("the cookie", () => {
     const header = cookieHeader((await started).cookie);
     expect(await sessions.find(header, testOrigin)).toBeDefined();
     expect(sessions.hasCookie(header.replace("__Host-", ""))).toBe(false);
+    // Browsers take the prefix for one only where nothing is before it, a blank of whatever kind included.
+    for (const blank of ["\u00a0", "\u2000", "\ufeff", "\u000b", "\u000c"]) {
+      expect([blank, sessions.hasCookie(blank + header)]).toEqual([blank, false]);
+    }
     expect(await sessions.find(header.replace("__Host-", ""), testOrigin)).toBeUndefined();
   });
 

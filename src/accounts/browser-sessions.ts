@@ -168,7 +168,8 @@ export class BrowserSessions {
     const start = `${this.#cookieName()}=`;
     const found = header
       .split(";")
-      .map((pair) => pair.trim())
+      // Of blanks only those that browsers put there: any other before the prefix keeps it from binding the cookie.
+      .map((pair) => pair.replace(/^[ \t]+|[ \t]+$/g, ""))
       .filter((pair) => pair.startsWith(start));
     const token = found.length === 1 ? found[0]?.slice(start.length) : undefined;
     return token !== undefined && tokenPattern.test(token) ? token : undefined;

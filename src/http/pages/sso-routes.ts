@@ -119,7 +119,8 @@ function cookie(value: string, origin: string): string {
 /** Undefined where there is none, or there are two: one of them is not ours. */
 function browserSecret({ headers }: IncomingRequest, origin: string): string | undefined {
   const begin = `${cookieName(origin)}=`;
-  const pairs = (headers.get("cookie") ?? "").split(";").map((pair) => pair.trim());
+  // As with the session's: only the blanks that browsers put there are none of the name.
+  const pairs = (headers.get("cookie") ?? "").split(";").map((pair) => pair.replace(/^[ \t]+|[ \t]+$/g, ""));
   const found = pairs.filter((pair) => pair.startsWith(begin));
   return found.length === 1 ? found[0]?.slice(begin.length) : undefined;
 }
