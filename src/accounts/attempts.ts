@@ -1,5 +1,5 @@
 // Bounds attempts that fail: each takes a place while it runs, and gets it back where it succeeds.
-import { GatewayError } from "../domain/errors.ts";
+import { type ErrorCode, GatewayError } from "../domain/errors.ts";
 import type { LimitStore } from "../domain/limits.ts";
 
 /** How many may fail at once; they come back evenly over the window. */
@@ -15,6 +15,7 @@ export interface Attempt {
   failed(): void;
 }
 
+const failures: ReadonlySet<ErrorCode> = new Set(["invalid_request", "permission_denied"]);
 const onePlace = { tokens: 1, nanoUsd: 0, minTokens: 1, minNanoUsd: 0 };
 
 export class Attempts {
@@ -35,7 +36,7 @@ export class Attempts {
 
   /**
    * Runs the task, or throws `rate_limit_exceeded` in its place, with `message` to say what there were too many of. It failed
-   * where it throws `invalid_request`: what is no fault of whoever tries takes none of their places.
+   * where it throws `invalid_request` or `permission_denied`: what is no fault of whoever tries takes none of their places.
    */
   async run<Value>(
     rules: readonly AttemptLimit[],
@@ -53,7 +54,7 @@ export class Attempts {
       attempt.succeeded();
       return value;
     } catch (error) {
-      if (error instanceof GatewayError && error.code === "invalid_request") attempt.failed();
+      if (error instanceof GatewayError && failures.has(error.code)) attempt.failed();
       else attempt.succeeded();
       throw error;
     }

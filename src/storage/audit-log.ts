@@ -29,12 +29,13 @@ export class SqlAuditLog implements AuditLog {
   /** All of them or none. What is already there is left as it is, so that a failed batch can be tried again. */
   async append(events: readonly AuditEvent[]): Promise<void> {
     if (events.length === 0) return;
-    await this.#db.begin("IMMEDIATE", async (tx) => {
+    const write = this.#db.begin("IMMEDIATE", async (tx) => {
       for (let start = 0; start < events.length; start += maxBatch) {
         const rows = events.slice(start, start + maxBatch).map(toRow);
         await tx`INSERT INTO audit_log ${tx(rows)} ON CONFLICT (id) DO NOTHING`;
       }
     });
+    await available(write);
   }
 
   async list(filter: AuditFilter, page: { after: string | undefined; limit: number }): Promise<AuditEvent[]> {

@@ -168,6 +168,19 @@ describe("signing in", () => {
   });
 });
 
+test("a passkey that nobody knows, or that does not verify, counts as a failure as well", async () => {
+  const { device } = await withPasskey("guessed@example.com");
+  const stranger = new SoftwareAuthenticator(origin);
+  stranger.passkeys.push(...device.passkeys.map((passkey) => ({ ...passkey, id: Buffer.alloc(32) })));
+  const clientAddress = "198.51.100.77";
+  for (let i = 0; i < 30; i++) {
+    const body = await signInBody(stranger);
+    expect((await call("POST", "/sign-in/passkey", { body, clientAddress })).status).toBe(403);
+  }
+  const body = await signInBody(device);
+  expect((await call("POST", "/sign-in/passkey", { body, clientAddress })).status).toBe(429);
+});
+
 describe("the origin of our pages", () => {
   const request = (host: string, headers = {}) => incoming({ target: "/", headers: { host, ...headers } });
   test.each([
