@@ -60,18 +60,19 @@ async function addPasskey({ id: personId }: Person): Promise<void> {
   await all.people.insertPasskey(passkey, auditEvent("passkey.added", { type: "person", id: personId }, origin, about));
 }
 
-function signedIn(person: Person, role: Role, isOperator = false): Principal {
+async function signedIn(person: Person, role: Role, isOperator = false): Promise<Principal> {
+  await all.addSession(person, `ses_${person.id}`);
   return principalFor({
     account: account(),
     scopes: new Set(isOperator ? ["admin:manage"] : []),
-    person: { id: person.id, role, isOperator, sessionId: "ses_1" },
+    person: { id: person.id, role, isOperator, sessionId: `ses_${person.id}` },
   });
 }
 
 async function owner(): Promise<{ person: Person; by: Principal }> {
   const person = await all.addPerson({ email: "owner@example.com" });
   await all.addMember(person, "owner");
-  return { person, by: signedIn(person, "owner") };
+  return { person, by: await signedIn(person, "owner") };
 }
 
 const invite = (by: Principal, email = "ada@example.com", role: Role = "member") =>
@@ -197,7 +198,7 @@ describe("an invitation", () => {
     await expect(invite(by, "OWNER@example.com")).rejects.toThrow(/^email: is the address of a member/);
     const admin = await all.addPerson({ email: "admin@example.com" });
     await all.addMember(admin, "admin");
-    await expect(invite(signedIn(admin, "admin"), "x@x.org", "admin")).rejects.toMatchObject({
+    await expect(invite(await signedIn(admin, "admin"), "x@x.org", "admin")).rejects.toMatchObject({
       code: "permission_denied",
     });
     await expect(invite(principalFor({ account: account() }))).rejects.toMatchObject({ code: "permission_denied" });
@@ -208,7 +209,7 @@ describe("an invitation", () => {
     await owner();
     const admin = await all.addPerson({ email: "admin@example.com" });
     const membership = await all.addMember(admin, "admin");
-    const token = tokenOf(await invite(signedIn(admin, "admin")));
+    const token = tokenOf(await invite(await signedIn(admin, "admin")));
     expect(await links.find(token, "invitation")).toBeDefined();
     const [event] = await events("invitation.created");
     if (!event) throw new Error("not audited");
@@ -220,7 +221,7 @@ describe("an invitation", () => {
     const ada = await all.addPerson({ email: "ada@example.com" });
     const maker = await all.addPerson({ email: "operator@example.com", isOperator: true });
     await all.addPerson({ email: "other@example.com", isOperator: true });
-    const by = signedIn(maker, "member", true);
+    const by = await signedIn(maker, "member", true);
     const invitation = tokenOf(await invite(by, "accomplice@example.com", "owner"));
     const reset = tokenOf(await links.createReset({ by, personId: ada.id, origin: testOrigin }));
     const [event] = await events("invitation.created");
@@ -236,7 +237,7 @@ describe("an invitation", () => {
     const token = tokenOf(await invite(by, "next@example.com", "owner"));
     const admin = await all.addPerson({ email: "admin@example.com" });
     await all.addMember(admin, "admin");
-    await expect(invite(signedIn(admin, "admin"), "NEXT@example.com")).rejects.toMatchObject({
+    await expect(invite(await signedIn(admin, "admin"), "NEXT@example.com")).rejects.toMatchObject({
       code: "permission_denied",
     });
     expect(await links.find(token, "invitation")).toMatchObject({ role: "owner" });
@@ -350,10 +351,11 @@ describe("a new password", () => {
     await ask("ada@example.com");
     await ask("nobody@example.com");
     expect(logged).toEqual([["password_reset_asked", { person_id: ada.id }]]);
-    const { person, by } = await owner();
+    const { by } = await owner();
     const about = { personId: ada.id, origin: testOrigin };
     await expect(links.createReset({ by, ...about })).rejects.toMatchObject({ code: "insufficient_scope" });
-    const operator = signedIn(person, "member", true);
+    const person = await all.addPerson({ email: "operator@example.com", isOperator: true });
+    const operator = await signedIn(person, "member", true);
     const made = await links.createReset({ by: operator, ...about });
     expect(made.expiresAt).toBe(all.clock.nowSeconds() + 3_600);
     expect((await links.resetPassword(tokenOf(made), password, testOrigin)).person.id).toBe(ada.id);
@@ -375,7 +377,11 @@ describe("an address is proven", () => {
     return links.resetPassword(tokenOf({ url: linkIn(sent.at(-1)) }), password, testOrigin);
   };
   const resetByHand = async (personId: string) => {
-    const operator = signedIn((await owner()).person, "member", true);
+    const operator = await signedIn(
+      await all.addPerson({ email: "operator@example.com", isOperator: true }),
+      "member",
+      true,
+    );
     const made = await links.createReset({ by: operator, personId, origin: testOrigin });
     return links.resetPassword(tokenOf(made), password, testOrigin);
   };

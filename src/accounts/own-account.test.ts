@@ -10,17 +10,19 @@ const next = "another good password";
 let all: TestPeople;
 let ada: Person;
 let own: OwnAccount;
+let session: { id: string };
 
 beforeEach(async () => {
   all = await openTestPeople();
   ada = await all.addPerson({ email: "ada@example.com", name: "Ada", password: current });
   own = new OwnAccount(all);
+  ({ session } = await all.startSession(ada));
 });
 
 afterEach(() => all.close());
 
-const change = (given: { current: string; next: string }, session = { id: "ses_none" }, person = ada) =>
-  own.changeOwnPassword({ person, session }, given, testOrigin);
+const change = (given: { current: string; next: string }, by = session, person = ada) =>
+  own.changeOwnPassword({ person, session: by }, given, testOrigin);
 const matches = async (password: string, email = "ada@example.com") =>
   Bun.password.verify(password, (await all.people.findByEmail(email))?.passwordHash ?? "");
 const lastEvent = async () => (await all.audit.list({}, { after: undefined, limit: 1 })).at(0);
@@ -73,7 +75,7 @@ test("a password that was set by a link meanwhile is not undone by who knew the 
     },
   };
   const racing = new OwnAccount({ ...all, people });
-  const asked = racing.changeOwnPassword({ person: ada, session: { id: "ses_none" } }, { current, next }, testOrigin);
+  const asked = racing.changeOwnPassword({ person: ada, session }, { current, next }, testOrigin);
   await expect(asked).rejects.toThrow("current_password: is not your password.");
   expect(await matches("set by the link")).toBe(true);
   expect(await all.sessions.find(cookie, testOrigin)).toBeDefined();
@@ -91,7 +93,7 @@ test("at an unlocked browser the current password can be guessed ten times, then
 test("somebody without a password sets the first one", async () => {
   const bob = await all.addPerson({ email: "bob@example.com" });
   expect(await own.hasPassword(bob)).toBe(false);
-  await change({ current: "", next }, undefined, bob);
+  await change({ current: "", next }, (await all.startSession(bob)).session, bob);
   expect(await own.hasPassword(bob)).toBe(true);
   expect(await matches(next, "bob@example.com")).toBe(true);
   expect(await lastEvent()).toMatchObject({ action: "password.changed", detail: { first: true } });

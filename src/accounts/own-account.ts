@@ -3,7 +3,7 @@ import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { LimitStore } from "../domain/limits.ts";
 import type { Person, PersonStore } from "../domain/person.ts";
-import type { Session, SignedIn } from "../domain/session.ts";
+import type { Session } from "../domain/session.ts";
 import { auditEvent, changedMembers } from "../policy/audit.ts";
 import { Attempts } from "./attempts.ts";
 import type { BrowserOrigin } from "./browser-sessions.ts";
@@ -14,6 +14,12 @@ export interface OwnAccountOptions {
   people: Pick<PersonStore, "findByEmail" | "apply">;
   limits: Pick<LimitStore, "admit">;
   clock: Clock;
+}
+
+/** `session`: none with `headrace login`. */
+interface Self {
+  person: Person;
+  session?: Pick<Session, "id">;
 }
 
 /** Whoever finds a browser unlocked must not find out the password with it. */
@@ -34,13 +40,14 @@ export class OwnAccount {
   }
 
   /** Gives the name as it is kept. Throws `invalid_request`, naming `name`. */
-  async renameSelf({ person }: { person: Person }, text: string, origin: BrowserOrigin): Promise<string> {
+  async renameSelf(by: Self, text: string, origin: BrowserOrigin): Promise<string> {
+    const { person } = by;
     const name = checkPersonName(text);
     if (name === person.name) return name;
     const detail = changedMembers({ name: person.name }, { name });
     await this.#options.people.apply(
       { setName: { personId: person.id, name } },
-      this.#event("person.updated", person, origin, detail),
+      this.#event("person.updated", by, origin, detail),
     );
     return name;
   }
@@ -50,11 +57,12 @@ export class OwnAccount {
    * `invalid_request`, naming `current_password` or `password`, and `rate_limit_exceeded`.
    */
   async changeOwnPassword(
-    { person, session }: Pick<SignedIn, "person"> & { session: Pick<Session, "id"> },
+    by: Required<Self>,
     given: { current: string; next: string },
     origin: BrowserOrigin,
   ): Promise<void> {
     const { people } = this.#options;
+    const { person, session } = by;
     const password = checkPassword(given.next, person.email);
     const known = await people.findByEmail(person.email);
     const before = known?.passwordHash ?? null;
@@ -65,7 +73,7 @@ export class OwnAccount {
         setPassword: { personId: person.id, passwordHash, insteadOf: before },
         endSessions: { personId: person.id, exceptId: session.id },
       },
-      this.#event("password.changed", person, origin, { by: "person", first: before === null }),
+      this.#event("password.changed", by, origin, { by: "person", first: before === null }),
     );
     // A link set another one while this one was hashed: whoever has that one decides.
     if (outcome !== "done") throw notCurrent();
@@ -81,12 +89,13 @@ export class OwnAccount {
 
   #event(
     action: "person.updated" | "password.changed",
-    { id }: Person,
+    { person, session }: Self,
     origin: BrowserOrigin,
     detail: Record<string, unknown>,
   ) {
+    const by = session ? { person, session } : ({ type: "person", id: person.id } as const);
     const at = { nowSeconds: this.#options.clock.nowSeconds(), ...origin };
-    return auditEvent(action, { type: "person", id }, at, { accountId: null, targetId: id, detail });
+    return auditEvent(action, by, at, { accountId: null, targetId: person.id, detail });
   }
 }
 

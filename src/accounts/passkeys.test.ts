@@ -24,6 +24,7 @@ afterAll(() => world.close());
 beforeEach(async () => {
   person = await world.addPerson({ email: `person${++made}@example.com` });
   device = new SoftwareAuthenticator(pageOrigin);
+  for (const id of ["ses_1", "ses_2"]) await world.addSession(person, id);
 });
 
 function ceremony(origin = pageOrigin) {
@@ -151,6 +152,7 @@ describe("adding", () => {
     const given = { name: "Laptop", response: device.create(options) };
     await passkeys.add(person, "ses_1", given, ceremony());
     const other = await world.addPerson({ email: `other${made}@example.com` });
+    await world.addSession(other, "ses_2");
     const { challenge } = await passkeys.additionOptions(other, "ses_2", pageOrigin);
     const client = { type: "webauthn.create", challenge, origin: pageOrigin };
     const clientDataJSON = Buffer.from(JSON.stringify(client)).toString("base64url");

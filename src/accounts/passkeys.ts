@@ -104,7 +104,7 @@ export class Passkeys {
       createdAt: ceremony.nowSeconds,
       lastUsedAt: null,
     };
-    const event = auditEvent("passkey.added", { type: "person", id: person.id }, ceremony, {
+    const event = auditEvent("passkey.added", { person, session: { id: sessionId } }, ceremony, {
       accountId: null,
       targetId: passkey.id,
       detail: { name, backed_up: passkey.backedUp },

@@ -264,6 +264,7 @@ describe("somebody else who came with the address first", () => {
     const inviter = await world.addPerson({ email: `inviter${++made}@example.com` });
     await world.addMember(inviter, "owner");
     const account = accountFor({ id: accountId });
+    await world.addSession(inviter, "ses_1");
     const person = { id: inviter.id, role: "owner", isOperator: false, sessionId: "ses_1" } as const;
     const { url = "" } = await links.invite({
       ...{ by: principalFor({ account, person }), account, email: `invited${made}@example.com`, role: "owner" },

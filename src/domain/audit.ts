@@ -1,4 +1,5 @@
 // The audit log: who changed which credential or account, when and from where; never a secret.
+import type { Role } from "./person.ts";
 
 /**
  * `key`: an API key or a token made from it; `person`: somebody signed in; `app`: an OAuth client; `operator`: whoever has
@@ -49,6 +50,16 @@ export const auditActions = [
 ] as const;
 export type AuditAction = (typeof auditActions)[number];
 
+/** What a person acted by when the request was let in; null where it was not by that. */
+export interface Standing {
+  sessionId: string | null;
+  /** Id of the grant of a login. */
+  credentialId: string | null;
+  /** In the account that the change concerns. */
+  role: Role | null;
+  isOperator: boolean;
+}
+
 export interface AuditEvent {
   /** `audit_` and a UUIDv7, so that ids sort by time. */
   id: string;
@@ -56,6 +67,8 @@ export interface AuditEvent {
   at: number;
   action: AuditAction;
   actor: AuditActor;
+  /** Asked again as the change is written: a body takes its time, and a right may end meanwhile. Not kept. */
+  standing?: Standing;
   /** The account that it concerns; null where that is unknown or no single one. */
   accountId: string | null;
   /** Id of the key, account, tier or signing key; null where unknown. */

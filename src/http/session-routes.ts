@@ -85,7 +85,8 @@ async function update(exchange: Exchange, principal: PersonPrincipal, deps: Sess
   if (name !== undefined) {
     await deps.throttle.require("change", principal);
     const person = await requirePerson(principal, deps);
-    await deps.ownAccount.renameSelf({ person }, name, browserOrigin(exchange));
+    const by = sessionId === null ? { person } : { person, session: { id: sessionId } };
+    await deps.ownAccount.renameSelf(by, name, browserOrigin(exchange));
   }
   if (membership && sessionId !== null) await deps.sessionStore.setAccount(sessionId, membership.accountId);
   return Response.json(await toWire(principal, membership?.accountId ?? principal.account.id, deps));

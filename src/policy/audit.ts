@@ -1,6 +1,10 @@
 // Makes the events of the audit log.
-import type { AuditAction, AuditActor, AuditEvent } from "../domain/audit.ts";
-import { actorOf, type Principal } from "../domain/principal.ts";
+import type { AuditAction, AuditActor, AuditEvent, Standing } from "../domain/audit.ts";
+import { actorOf, keyOf, type Principal } from "../domain/principal.ts";
+import type { SignedIn } from "../domain/session.ts";
+
+/** Somebody at a page. */
+type Visitor = { person: Pick<SignedIn["person"], "id">; session: Pick<SignedIn["session"], "id"> };
 
 /** The request that asks for a change; addresses and ids are null for what no client asked for. */
 export interface Origin {
@@ -13,21 +17,37 @@ export interface Origin {
 /** `detail` must have no secret in it: names and plain values only. */
 export function auditEvent(
   action: AuditAction,
-  by: Principal | AuditActor,
+  by: Principal | Visitor | AuditActor,
   origin: Origin,
   about: Pick<AuditEvent, "accountId" | "targetId" | "detail">,
 ): AuditEvent {
+  const standing = standingOf(by, about.accountId);
   return {
     id: `audit_${Bun.randomUUIDv7()}`,
     at: origin.nowSeconds,
     action,
-    actor: "keys" in by ? actorOf(by) : by,
+    actor: actorIn(by),
+    ...(standing ? { standing } : {}),
     accountId: about.accountId,
     targetId: about.targetId,
     clientAddress: origin.clientAddress,
     requestId: origin.requestId,
     detail: about.detail,
   };
+}
+
+function actorIn(by: Principal | Visitor | AuditActor): AuditActor {
+  if ("keys" in by) return actorOf(by);
+  return "session" in by ? { type: "person", id: by.person.id } : by;
+}
+
+function standingOf(by: Principal | Visitor | AuditActor, accountId: string | null): Standing | undefined {
+  if ("session" in by) return { sessionId: by.session.id, credentialId: null, role: null, isOperator: false };
+  if (!("keys" in by && by.person)) return undefined;
+  const { sessionId, role, isOperator } = by.person;
+  const isHere = by.account.id === accountId;
+  const credentialId = sessionId === null ? keyOf(by).id : null;
+  return { sessionId, credentialId, role: isHere ? role : null, isOperator };
 }
 
 /** The members that differ, each with what it was and what it became. */

@@ -1,6 +1,7 @@
 // The one way in which keys, accounts and tiers change: the work, its audit event and the raised revision, or nothing.
-import type { AuditEvent } from "../domain/audit.ts";
+import type { AuditEvent, Standing } from "../domain/audit.ts";
 import { GatewayError } from "../domain/errors.ts";
+import { type Role, roles } from "../domain/person.ts";
 import { keyStatus } from "../domain/principal.ts";
 import { insertAuditEvent } from "./audit-log.ts";
 import { readChain } from "./credential-rows.ts";
@@ -20,8 +21,8 @@ export interface Outcome<Result> {
 }
 
 /**
- * Throws `invalid_api_key` where the key that acts ended since it was authenticated: a request in flight must not make
- * something that outlives the revocation. Throws `service_unavailable` while the database takes no writes.
+ * Throws `invalid_api_key` where the key, session or role that acts ended since it was authenticated: a request in flight
+ * must not make something that outlives the revocation. Throws `service_unavailable` while the database takes no writes.
  */
 export async function changeCredentials<Result>(
   db: Database,
@@ -49,19 +50,39 @@ export async function changeCredentials<Result>(
 /** An event may be made this long before it is written: a revocation in between counts, though its time is later. */
 const eventAgeSeconds = 5;
 
-async function actorIsActive(tx: Database, { actor, at, accountId }: AuditEvent): Promise<boolean> {
-  if (actor.type === "person") return personMayAct(tx, actor.id, accountId);
-  if (actor.type !== "key") return true;
-  const chain = await readChain(tx, { id: actor.id });
+async function actorIsActive(tx: Database, { actor, at, accountId, standing }: AuditEvent): Promise<boolean> {
+  if (actor.type === "person") return personMayAct(tx, { id: actor.id, at, accountId, standing });
+  return actor.type !== "key" || (await credentialIsActive(tx, actor.id, at));
+}
+
+async function credentialIsActive(tx: Database, id: string, at: number): Promise<boolean> {
+  const chain = await readChain(tx, { id });
   if (chain?.account.status !== "active") return false;
   return chain.keys.every((key) => keyStatus(key, at + eventAgeSeconds) === "active");
 }
 
-/** A member still, or an operator. */
-async function personMayAct(tx: Database, personId: string, accountId: string | null): Promise<boolean> {
-  const [person] = await tx`
-    SELECT is_operator, (
-      SELECT count(*) FROM memberships WHERE person_id = people.id AND account_id = ${accountId}
-    ) AS memberships FROM people WHERE id = ${personId}`;
-  return person !== undefined && (accountId === null || Number(person.memberships) > 0 || Boolean(person.is_operator));
+interface ActingPerson extends Pick<AuditEvent, "at" | "accountId"> {
+  id: string;
+  standing: Standing | undefined;
+}
+
+interface PersonRow {
+  is_operator: number | boolean;
+  role: Role | null;
+  sessions: number | string;
+}
+
+/** A member still, or an operator, and with all that the request was let in by. */
+async function personMayAct(tx: Database, { id, at, accountId, standing }: ActingPerson): Promise<boolean> {
+  const { sessionId = null, credentialId = null, role = null, isOperator = false } = standing ?? {};
+  const [person]: PersonRow[] = await tx`
+    SELECT is_operator,
+      (SELECT role FROM memberships WHERE person_id = people.id AND account_id = ${accountId}) AS role,
+      (SELECT count(*) FROM sessions WHERE person_id = people.id AND id = ${sessionId}) AS sessions
+    FROM people WHERE id = ${id}`;
+  if (!person || (sessionId !== null && Number(person.sessions) === 0)) return false;
+  if (isOperator && !person.is_operator) return false;
+  if (credentialId !== null && !(await credentialIsActive(tx, credentialId, at))) return false;
+  if (accountId === null || person.is_operator) return true;
+  return person.role !== null && (role === null || roles.indexOf(person.role) <= roles.indexOf(role));
 }

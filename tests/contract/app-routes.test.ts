@@ -80,7 +80,7 @@ async function person(id: string, role: Role): Promise<Principal> {
   await db`INSERT INTO people ${db({ id, email: `${id}@example.com`, name: id, ...flags, created_at: now })}`;
   await db`INSERT INTO memberships ${db({ id: `mbr_${id}`, account_id: accountId, person_id: id, role, created_at: now })}`;
   const by = await withKey(`mbr_${id}_live`, { kind: "membership", personId: id, role });
-  return { ...by, person: { id, role, isOperator: false, sessionId: "ses_1" } };
+  return { ...by, person: { id, role, isOperator: false, sessionId: null } };
 }
 
 interface Answer {

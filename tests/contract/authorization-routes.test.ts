@@ -96,7 +96,7 @@ async function call(method: string, path: string, person = "usr_1") {
   if (!route || !membership) throw new Error(`No route ${method} ${path}`);
   const principal: PersonPrincipal = {
     ...principalFor({ keys: [membership] }),
-    person: { id: person, role: "member", isOperator: false, sessionId: "ses_1" },
+    person: { id: person, role: "member", isOperator: false, sessionId: null },
   };
   const exchange = exchangeFor(incoming({ method, target: path }), { params: id === undefined ? {} : { id } });
   const response = await responseOf(() => route.handle(exchange, principal));

@@ -59,6 +59,7 @@ type Answer = any;
 async function member(email: string, sessionId: string | null = `ses_${email}`) {
   const person = await world.addPerson({ email });
   await world.addMember(person, "member");
+  if (sessionId !== null) await world.addSession(person, sessionId);
   const signedIn = { id: person.id, role: "member", isOperator: false, sessionId } as const;
   return { person, principal: { ...principalFor(), person: signedIn } };
 }

@@ -113,6 +113,16 @@ export async function openTestPeople() {
       return { session: started.session, cookie, csrfToken: current.signedIn.csrfToken };
     },
 
+    /** With an id that a test chooses; for whatever only asks whether it is there. */
+    async addSession(person: Pick<Person, "id">, id: string): Promise<void> {
+      const [times, texts] = [clock.nowSeconds(), ""];
+      await db`DELETE FROM sessions WHERE id = ${id}`;
+      await db`INSERT INTO sessions ${db({
+        ...{ id, digest: id, person_id: person.id, method: "password", user_agent: texts, client_address: texts },
+        ...{ created_at: times, last_seen_at: times, rotated_at: times, expires_at: times + 86_400 },
+      })}`;
+    },
+
     async close(): Promise<void> {
       await db.close();
       rmSync(directory, { recursive: true, force: true });

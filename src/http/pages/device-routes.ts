@@ -183,7 +183,7 @@ class DevicePages {
     const { clientAddress, requestId } = exchange;
     return auditEvent(
       action,
-      { type: "person", id: signedIn.person.id },
+      signedIn,
       { nowSeconds: this.#deps.clock.nowSeconds(), clientAddress, requestId },
       { accountId, targetId: appId, detail: { environment, scopes } },
     );

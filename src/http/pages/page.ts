@@ -82,14 +82,18 @@ const formType = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
  * site's form, for a field that appears twice, and, where somebody is signed in, for a missing or wrong `csrf`.
  */
 export async function readForm(
-  { req }: Exchange,
-  { sessions, isOwnOrigin }: PageDeps,
+  exchange: Exchange,
+  deps: PageDeps,
   signedIn: SignedIn | undefined,
 ): Promise<ReadonlyMap<string, string>> {
+  const { req } = exchange;
+  const { sessions, isOwnOrigin } = deps;
   const from = whereFrom(req, isOwnOrigin);
   if (from === "elsewhere") throw stale("form_origin");
   const fields = await readFields(req);
   if (signedIn && !sessions.csrfMatches(signedIn, fields.get("csrf") ?? "")) throw stale("form_csrf");
+  // The body may have taken its time: who is signed out by now decides nothing.
+  if (signedIn && (await signedInAt(exchange, deps))?.session.id !== signedIn.session.id) throw stale("form_session");
   // What is bound to the session can be known by our own page alone.
   if (from === "untold" && !signedIn) throw stale("form_origin_untold");
   return fields;

@@ -162,7 +162,7 @@ async function removeApp({ exchange, deps, signedIn, fields }: Change): Promise<
   if (allowed) {
     const { environment, scopes } = allowed;
     const about = { accountId: allowed.accountId, targetId: allowed.appId, detail: { environment, scopes } };
-    const event = auditEvent("grant.revoked", { type: "person", id: person.id }, originOf(exchange, deps), about);
+    const event = auditEvent("grant.revoked", signedIn, originOf(exchange, deps), about);
     await oauth.revokeAllowedApp(person.id, allowed.appId, allowed.accountId, event);
     deps.changed();
   }
@@ -172,11 +172,10 @@ async function removeApp({ exchange, deps, signedIn, fields }: Change): Promise<
 function ended(
   exchange: Exchange,
   deps: SettingsPageDeps,
-  { person }: SignedIn,
+  signedIn: SignedIn,
   about: { targetId: string | null; detail: Record<string, unknown> },
 ) {
-  const by = { type: "person", id: person.id } as const;
-  return auditEvent("session.ended", by, originOf(exchange, deps), { accountId: null, ...about });
+  return auditEvent("session.ended", signedIn, originOf(exchange, deps), { accountId: null, ...about });
 }
 
 function originOf({ clientAddress, requestId }: Exchange, { clock }: SettingsPageDeps): Origin {
