@@ -4,7 +4,7 @@ import { authorizeDevice } from "../oauth/authorize-device.ts";
 import { authenticateClient, type ClientAuthenticationDeps } from "../oauth/client/authenticate-client.ts";
 import { type IntrospectionDeps, introspectToken } from "../oauth/introspect-token.ts";
 import { authorizationServerMetadata, protectedResourceMetadata } from "../oauth/metadata.ts";
-import { presentParameters } from "../oauth/parameters.ts";
+import { isSentOnce, presentParameters } from "../oauth/parameters.ts";
 import { type RevocationDeps, revokeToken } from "../oauth/revoke-token.ts";
 import { answerTokenRequest } from "../oauth/token/flow.ts";
 import type { ClientRequest, TokenDeps } from "../oauth/token/stage.ts";
@@ -80,7 +80,7 @@ async function answerClient(exchange: Exchange, deps: OAuthRouteDeps, handler: H
 async function clientRequest(exchange: Exchange, deps: OAuthRouteDeps): Promise<ClientRequest> {
   const { req, clientAddress, requestId } = exchange;
   await deps.throttle.requireAddress(clientAddress);
-  const parameters = presentParameters(await readFields(req));
+  const parameters = presentParameters(await readFields(req, isSentOnce));
   const origin = { nowSeconds: deps.clock.nowSeconds(), clientAddress, requestId };
   const client = await authenticateClient(req.headers.get("authorization"), parameters, origin, deps);
   exchange.note({ app: client.id });

@@ -1,5 +1,15 @@
 // The parameters of a request as an endpoint reads them (RFC 6749, 3.2).
 
+const known = new Set([
+  ...["grant_type", "code", "redirect_uri", "code_verifier", "refresh_token", "device_code", "scope"],
+  ...["token", "token_type_hint", "client_id", "client_secret"],
+]);
+
+/** Whether it may be sent but once. What is unknown is ignored, and `resource` may be repeated (RFC 8707, 2.2). */
+export function isSentOnce(name: string): boolean {
+  return known.has(name);
+}
+
 /** Without those that have no value: they are as if they had been left out. */
 export function presentParameters(fields: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   return new Map([...fields].filter(([, value]) => value !== ""));

@@ -111,8 +111,14 @@ function whereFrom(req: IncomingRequest, isOwnOrigin: PageDeps["isOwnOrigin"]): 
   return site === null ? "untold" : "here";
 }
 
-/** The fields of a form, from wherever it comes. Throws `unsupported_media_type`, `request_too_large`, `invalid_request`. */
-export async function readFields(req: IncomingRequest): Promise<Map<string, string>> {
+/**
+ * The fields of a form, from wherever it comes; of these `once` names, each at most once. Throws `unsupported_media_type`,
+ * `request_too_large`, `invalid_request`.
+ */
+export async function readFields(
+  req: IncomingRequest,
+  once: (name: string) => boolean = () => true,
+): Promise<Map<string, string>> {
   if (!formType.test(req.headers.get("content-type") ?? "")) {
     throw new GatewayError("unsupported_media_type", "Send the body as application/x-www-form-urlencoded.");
   }
@@ -126,7 +132,7 @@ export async function readFields(req: IncomingRequest): Promise<Map<string, stri
   }
   const fields = new Map<string, string>();
   for (const [name, value] of new URLSearchParams(new TextDecoder().decode(bytes))) {
-    if (fields.has(name))
+    if (fields.has(name) && once(name))
       throw new GatewayError("invalid_request", `${name.slice(0, 64)}: was sent twice; send it once.`);
     fields.set(name, value);
   }

@@ -1,6 +1,6 @@
 // The redirect URI of the authorization request is sent again, byte for byte (RFC 6749, 4.1.3).
 import type { AuthorizationCode } from "../../domain/oauth.ts";
-import { invalidGrant } from "../oauth-error.ts";
+import { invalidGrant, OAuthError } from "../oauth-error.ts";
 import type { ClientRequest } from "./stage.ts";
 
 /** Where that request named none there is one registered: it may be left out here as well. */
@@ -10,5 +10,9 @@ export function redirectUriIsRepeated(
 ): undefined {
   const sent = parameters.get("redirect_uri");
   if (redirectUri === null && (sent === undefined || client.redirectUris.includes(sent))) return;
-  if (redirectUri === null || sent !== redirectUri) throw invalidGrant("redirect_uri");
+  if (sent === undefined) {
+    // RFC 6749, 5.2: a required parameter is missing. Told to the very app that the code was issued to.
+    throw new OAuthError("invalid_request", "redirect_uri: is required, as it was in the authorization request.");
+  }
+  if (sent !== redirectUri) throw invalidGrant("redirect_uri");
 }
