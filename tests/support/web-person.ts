@@ -23,6 +23,8 @@ export interface AskedCode {
   verifier: string;
 }
 
+const credentials = { email: "ada@example.test", password: "correct horse battery" };
+
 export class WebPerson {
   /** Without a slash at the end. */
   readonly url: string;
@@ -37,10 +39,16 @@ export class WebPerson {
   static async setUp(url: string, setupLink: string | undefined): Promise<WebPerson> {
     const person = new WebPerson(url);
     const { pathname } = new URL(setupLink ?? "");
-    const fields = { email: "ada@example.test", name: "Ada", password: "correct horse battery" };
-    const { status, location } = await person.post(pathname, fields);
+    const { status, location } = await person.post(pathname, { ...credentials, name: "Ada" });
     if (status !== 303 || location !== "/settings?done=setup") throw new Error(`The set-up answered ${status}.`);
     return person;
+  }
+
+  /** Again, when the session has ended. */
+  async signIn(): Promise<void> {
+    this.cookie = "";
+    const { status, text } = await this.post("/sign-in", credentials);
+    if (status !== 303) throw new Error(`The sign-in answered ${status}: ${text.slice(0, 500)}`);
   }
 
   get(target: string): Promise<WebAnswer> {
