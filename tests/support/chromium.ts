@@ -89,7 +89,8 @@ export async function openVisitor({
     // That a page itself came with an error's status is for the test to say; Chromium logs it as well.
     const isStatusOfPage =
       message.text().startsWith("Failed to load resource") && message.location().url === answer?.url();
-    if (!isStatusOfPage) trouble.push(`console ${message.type()}: ${message.text()}`);
+    // `info` is no complaint: that focus stays where a fast visitor has put it already, for one.
+    if (message.type() !== "info" && !isStatusOfPage) trouble.push(`console ${message.type()}: ${message.text()}`);
   });
   page.on("pageerror", (error) => trouble.push(`script: ${error.message}`));
   page.on("requestfailed", (request) => {
