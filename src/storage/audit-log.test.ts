@@ -83,3 +83,12 @@ test("a batch that is appended again is there once, and a large one is taken who
   await audit.append([]);
   expect(await all({}, undefined, 5_000)).toHaveLength(1_202);
 });
+
+test("while another program holds the database, adding is a 503 that says to try again", async () => {
+  await db.unsafe("PRAGMA busy_timeout = 1");
+  const other = await openDatabase(join(directory, "headrace.db"));
+  await other.begin("IMMEDIATE", async () => {
+    expect(await audit.append([event(1)]).catch((error) => error.code)).toBe("service_unavailable");
+  });
+  await other.close();
+});
