@@ -15,7 +15,7 @@ import {
 import { seeded } from "../support/seeded.ts";
 
 const seeds = Array.from({ length: 8 }, (_, i) => 20_261_121 + i);
-const steps = 100;
+const steps = 150;
 const day = 86_400;
 const apps = ["web", "other", "native", "foreign"] as const;
 type AppId = (typeof apps)[number];
@@ -40,6 +40,8 @@ interface ModelCode {
   appId: AppId;
   expiresAt: number;
   grant: ModelGrant | undefined;
+  /** Taken back by the person before the app had fetched it. */
+  gone: boolean;
 }
 
 interface ModelDevice extends ModelCode {
@@ -67,15 +69,15 @@ class Story {
 
   async step(): Promise<void> {
     const all: [weight: number, step: () => Promise<void>][] = [
-      [3, () => this.#authorize()],
+      [4, () => this.#authorize()],
       [5, () => this.#redeem()],
-      [9, () => this.#refresh()],
-      [2, () => this.#revoke()],
-      [1, () => this.#personRevokes()],
-      [2, () => this.#beginDevice()],
-      [2, () => this.#decideDevice()],
-      [4, () => this.#poll()],
-      [3, () => this.#timePasses()],
+      [12, () => this.#refresh()],
+      [3, () => this.#revoke()],
+      [2, () => this.#personRevokes()],
+      [4, () => this.#beginDevice()],
+      [5, () => this.#decideDevice()],
+      [6, () => this.#poll()],
+      [5, () => this.#timePasses()],
       [1, () => this.#prune()],
     ];
     let at = this.#random() * all.reduce((sum, [weight]) => sum + weight, 0);
@@ -95,9 +97,14 @@ class Story {
     return items[Math.floor(this.#random() * items.length)];
   }
 
+  /** Mostly one of the last: most that can go wrong is about what happened a moment ago. */
+  #recent<Item>(items: readonly Item[]): Item | undefined {
+    return this.#oneOf(this.#random() < 0.7 ? items.slice(-2) : items);
+  }
+
   /** Mostly its own app, and now and then another that found what is not its. */
   #presenter(appId: AppId): AppId {
-    return this.#random() < 0.85 ? appId : (this.#oneOf(apps) ?? appId);
+    return this.#random() < 0.75 ? appId : (this.#oneOf(apps) ?? appId);
   }
 
   #send(path: string, by: AppId, fields: Fields): Promise<OAuthReply> {
@@ -129,19 +136,19 @@ class Story {
   async #authorize(): Promise<void> {
     const appId = this.#oneOf(apps) ?? "web";
     const text = await this.#server.code(appId);
-    this.#codes.push({ text, appId, expiresAt: this.#now + 60, grant: undefined });
+    this.#codes.push({ text, appId, expiresAt: this.#now + 60, grant: undefined, gone: false });
   }
 
   /** Sometimes several times at once, of which one at most may win. */
   async #redeem(): Promise<void> {
-    const code = this.#oneOf(this.#codes);
+    const code = this.#recent(this.#codes);
     if (!code) return;
     const by = this.#presenter(code.appId);
     const times = this.#random() < 0.2 ? 4 : 1;
     const replies = await Promise.all(
       Array.from({ length: times }, () => this.#send("/oauth/token", by, redemption(code.text))),
     );
-    const wins = by === code.appId && !code.grant && this.#now < code.expiresAt;
+    const wins = by === code.appId && !code.gone && !code.grant && this.#now < code.expiresAt;
     const given = replies.filter(({ status }) => status === 200);
     this.told.push(`${times} x ${by} redeems ${code.text}: ${wins ? "one wins" : "none"}`);
     expect(given.length).toBe(wins ? 1 : 0);
@@ -152,8 +159,8 @@ class Story {
   }
 
   async #refresh(): Promise<void> {
-    const grant = this.#oneOf(this.#grants);
-    const token = grant && (this.#random() < 0.6 ? grant.tokens.at(-1) : this.#oneOf(grant.tokens));
+    const grant = this.#recent(this.#grants);
+    const token = grant && this.#recent(grant.tokens);
     if (!grant || !token) return;
     const by = this.#presenter(grant.appId);
     const scope = this.#random() < 0.2 ? "models:read" : undefined;
@@ -180,7 +187,7 @@ class Story {
   }
 
   async #revoke(): Promise<void> {
-    const grant = this.#oneOf(this.#grants);
+    const grant = this.#recent(this.#grants);
     const token = grant && this.#oneOf([...grant.tokens, ...grant.access]);
     if (!grant || !token) return;
     const by = this.#presenter(grant.appId);
@@ -198,20 +205,26 @@ class Story {
     this.told.push(`the person revokes ${appId}`);
     expect(ended).toBe(own.length);
     for (const grant of own) grant.alive = false;
-    this.#codes = this.#codes.filter((code) => code.appId !== appId || code.grant);
-    this.#devices = this.#devices.filter((device) => device.appId !== appId || device.state !== "approved");
+    for (const code of this.#codes) if (code.appId === appId && !code.grant) code.gone = true;
+    for (const device of this.#devices) if (device.appId === appId && device.state === "approved") device.gone = true;
   }
 
   async #beginDevice(): Promise<void> {
     const appId = this.#oneOf(apps) ?? "native";
     const { body } = await this.#send("/oauth/device_authorization", appId, { scope: "chat:write models:read" });
     const expiresAt = this.#now + 600;
-    const started = { state: "pending", polledAt: undefined, intervalSeconds: 5, grant: undefined } as const;
+    const started = {
+      state: "pending",
+      polledAt: undefined,
+      intervalSeconds: 5,
+      grant: undefined,
+      gone: false,
+    } as const;
     this.#devices.push({ text: String(body["device_code"]), appId, expiresAt, ...started });
   }
 
   async #decideDevice(): Promise<void> {
-    const device = this.#oneOf(this.#devices);
+    const device = this.#recent(this.#devices);
     const code = device && (await this.#server.oauth.findDeviceCode(tokenDigest(device.text)));
     if (!device || !code) return;
     const state = this.#random() < 0.8 ? "approved" : "denied";
@@ -222,7 +235,7 @@ class Story {
   }
 
   async #poll(): Promise<void> {
-    const device = this.#oneOf(this.#devices);
+    const device = this.#recent(this.#devices);
     if (!device) return;
     const by = this.#presenter(device.appId);
     const fields = { grant_type: deviceGrantType, device_code: device.text };
@@ -240,7 +253,7 @@ class Story {
       device.polledAt = this.#now;
       device.intervalSeconds += tooEarly ? 5 : 0;
     }
-    if (by !== device.appId) return "400 invalid_grant";
+    if (by !== device.appId || device.gone) return "400 invalid_grant";
     if (this.#now >= device.expiresAt) return "400 expired_token";
     if (device.state === "pending") return tooEarly ? "400 slow_down" : "400 authorization_pending";
     if (device.state === "denied") return "400 access_denied";
@@ -248,7 +261,7 @@ class Story {
   }
 
   async #timePasses(): Promise<void> {
-    const seconds = this.#oneOf([1, 1, 4, 9, 10, 11, 30, 61, 700, 3_601, 2 * day, 32 * day]) ?? 1;
+    const seconds = this.#oneOf([1, 1, 5, 5, 9, 9, 10, 10, 10, 61, 700, 3_601, 2 * day, 32 * day]) ?? 1;
     this.told.push(`${seconds} s pass`);
     this.#server.now.seconds += seconds;
     this.#server.now.ms += seconds * 1000;

@@ -161,7 +161,10 @@ async function expectOnce(url: string, app: AppClient, asked: AskedCode, tally: 
     return;
   }
   const refreshed = await ask(url, app, refreshFields(second.body["refresh_token"]));
-  if (refreshed?.body["error"] !== "invalid_grant") tally.doubled.push("the tokens of a replayed code");
+  if (refreshed?.body["error"] !== "invalid_grant") {
+    const [replay, after] = [third, refreshed].map((answer) => `${answer?.status} ${answer?.body["error"]}`);
+    tally.doubled.push(`the tokens of a code that came again: ${replay}, then ${after}`);
+  }
 }
 
 test(`${cycles} times kill -9 while apps redeem and refresh: 0 tokens lost, 0 doubled, and the audit log has it all`, async () => {
