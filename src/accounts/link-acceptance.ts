@@ -41,7 +41,8 @@ export class LinkAcceptance {
   }
 
   /**
-   * Makes the person an operator, and the owner of the first account where it has none. Somebody who is known by the address
+   * Makes the person an operator, and a member of the first account, as who is in no account can use nothing: its owner, or,
+   * where it has one, an admin. Somebody who is known by the address
    * gets this password: whoever made the link has the data directory, and nothing is kept from them.
    */
   async setup(
@@ -59,7 +60,7 @@ export class LinkAcceptance {
       ? { id: known.id, email, name, isEmailProven: false, isOperator: true, createdAt: known.createdAt }
       : this.#newPerson({ email, name, isEmailProven: false, isOperator: true });
     const { id: personId } = person;
-    const membership = await this.#firstOwnership(personId);
+    const membership = await this.#firstMembership(personId);
     const change: PeopleChange = {
       useLink: { id: link.id, nowSeconds: this.#now() },
       ...(known
@@ -144,15 +145,17 @@ export class LinkAcceptance {
     return { person, addPerson: { ...person, passwordHash: await hashPassword(checkPassword(guest.password, email)) } };
   }
 
-  /** Undefined where the first account has an owner, or the person is a member of it. */
-  async #firstOwnership(personId: string): Promise<Membership | undefined> {
+  /** Undefined where the person is a member of the first account already. */
+  async #firstMembership(personId: string): Promise<Membership | undefined> {
     const { people, firstAccountId } = this.#options;
     const accountId = await firstAccountId();
+    let role: Membership["role"] = "owner";
     let after: string | undefined;
     for (;;) {
       const members = await people.listMembers(accountId, { after, limit: membersAtOnce });
-      if (members.some((member) => member.role === "owner" || member.personId === personId)) return undefined;
-      if (members.length < membersAtOnce) return this.#newMembership(accountId, personId, "owner");
+      if (members.some((member) => member.personId === personId)) return undefined;
+      if (members.some((member) => member.role === "owner")) role = "admin";
+      if (members.length < membersAtOnce) return this.#newMembership(accountId, personId, role);
       after = members.at(-1)?.id;
     }
   }

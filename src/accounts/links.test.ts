@@ -116,11 +116,11 @@ describe("the set-up link", () => {
     await expect(links.acceptSetup(tokenOf(newer), setUp, testOrigin)).rejects.toThrow(ended);
   });
 
-  test("adds nobody to a first account that has an owner", async () => {
+  test("makes the operator an admin of a first account that has an owner, as who is in no account can use nothing", async () => {
     await owner();
     const { person } = await links.acceptSetup(tokenOf(await links.createSetupLink()), setUp, testOrigin);
     expect(person.isOperator).toBe(true);
-    expect(await all.people.membershipsOf(person.id)).toEqual([]);
+    expect(await all.people.membershipsOf(person.id)).toMatchObject([{ accountId: all.accountId, role: "admin" }]);
   });
 
   test("gives somebody who is known a new password, and ends their sessions", async () => {
