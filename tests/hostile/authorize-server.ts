@@ -12,6 +12,7 @@ import { SqlAppStore } from "../../src/storage/app-store.ts";
 import { MemoryLimits } from "../../src/storage/memory-limits.ts";
 import { SqlOAuthStore } from "../../src/storage/oauth-store.ts";
 import { testEvent } from "../support/credentials.ts";
+import { hiddenIn, partsOf } from "../support/page-parts.ts";
 import { openTestPeople, type StartedSession } from "../support/people.ts";
 import { keyRecordFor, noSessions } from "../support/principal.ts";
 
@@ -157,18 +158,9 @@ class TestBrowser {
 
 /** The form of a page, apart from that of the menu, with the fields that are sent whatever the person does. */
 export function formOf(text: string): { action: string; fields: Record<string, string> } {
-  const [, action = "", inner = ""] =
-    /<main[\s\S]*?<form method="post" action="([^"]*)"[^>]*>([\s\S]*?)<\/form>/.exec(text) ?? [];
-  const fields: Record<string, string> = {};
-  for (const [, name = "", value = ""] of inner.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)">/g)) {
-    fields[name] = unescaped(value);
-  }
-  return { action, fields };
-}
-
-function unescaped(text: string): string {
-  const characters = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#x27;": "'", "&#39;": "'" };
-  return text.replace(/&(?:amp|lt|gt|quot|#x27|#39);/g, (entity) => characters[entity as keyof typeof characters]);
+  const form = partsOf(text.slice(text.indexOf("<main"))).forms.find(({ method }) => method === "post");
+  if (!form) throw new Error(`There is no form: ${text.slice(0, 500)}`);
+  return { action: form.action ?? "", fields: hiddenIn(form) };
 }
 
 /** `changes`: undefined leaves the parameter out. */

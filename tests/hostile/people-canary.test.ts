@@ -156,7 +156,7 @@ test("an app is registered, allowed and served by code, refresh token and device
   const page = await send("GET", authorizePath(app, { code_challenge: challenge }), { as: cookie });
   const { action, fields } = formOf(await page.text());
   const consent = { ...fields, decision: "allow" };
-  const allowed = await post(action.replaceAll("&amp;", "&"), consent, { as: cookie });
+  const allowed = await post(action, consent, { as: cookie });
   const code = keep("authorization code", answered(allowed)["code"]);
   const fieldsOf = { grant_type: "authorization_code", code, redirect_uri: redirectUri, code_verifier: verifier };
   const tokens = await redeem("code", fieldsOf, app);

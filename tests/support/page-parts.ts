@@ -85,6 +85,17 @@ export function partsOf(page: string): PageParts {
   return { forms, links, refresh };
 }
 
+/** What is hidden in the form of the page that leads to `action`; of several such, the one that `which` counts to. */
+export function hiddenFields(page: string, action: string, which = 0): Record<string, string> {
+  const form = partsOf(page).forms.filter((one) => one.action === action)[which];
+  if (!form) throw new Error(`The page has no such form to ${action}.`);
+  return hiddenIn(form);
+}
+
+export function hiddenIn({ values, hidden }: Form): Record<string, string> {
+  return Object.fromEntries([...values].filter(([name]) => hidden.has(name)));
+}
+
 function attributesOf(text: string): Attributes {
   return new Map([...text.matchAll(attribute)].map(([, name = "", value = ""]) => [name, unescaped(value)]));
 }

@@ -14,7 +14,7 @@ import { SqlAppStore } from "../../src/storage/app-store.ts";
 import { MemoryLimits } from "../../src/storage/memory-limits.ts";
 import { SqlOAuthStore } from "../../src/storage/oauth-store.ts";
 import { exchangeFor, incoming } from "./exchange.ts";
-import { hiddenFields } from "./page-forms.ts";
+import { hiddenFields } from "./page-parts.ts";
 import { cookieHeader, openTestPeople } from "./people.ts";
 
 export const pageOrigin = "https://headrace.example";

@@ -1,6 +1,6 @@
 // A person at a browser without a screen: pages of a running server over HTTP, one cookie, forms filled in.
 import { createHash, randomBytes } from "node:crypto";
-import { hiddenFields } from "./page-forms.ts";
+import { hiddenFields } from "./page-parts.ts";
 import { cookieHeader } from "./people.ts";
 
 export interface WebAnswer {
