@@ -3,29 +3,30 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { connect } from "node:net";
 import { systemClock } from "../../src/domain/clock.ts";
 import type { RedeemingJob, RedeemingResult } from "../fixtures/redeeming-app.ts";
+import { type Browser, setUp } from "../support/browser.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { manualClock } from "../support/manual-clock.ts";
-import { seeded } from "../support/seeded.ts";
-import { storedGrants } from "../support/stored-grants.ts";
 import {
-  type AppClient,
+  type AppReply,
   askAsApp,
   basicHeader,
   codeFields,
+  codeFor,
+  type RegisteredApp,
   refreshFields,
   registerApp,
-  type TokenReply,
-  WebPerson,
-} from "../support/web-person.ts";
+} from "../support/oauth-apps.ts";
+import { seeded } from "../support/seeded.ts";
+import { storedGrants } from "../support/stored-grants.ts";
 
 const clock = manualClock(systemClock.nowSeconds());
 let server: TestServer;
-let person: WebPerson;
-let app: AppClient;
+let person: Browser;
+let app: RegisteredApp;
 
 beforeAll(async () => {
   server = await startHeadrace({ clock });
-  person = await WebPerson.setUp(server.url, server.setupLink);
+  person = await setUp(server);
   app = await registerApp(server);
 });
 
@@ -51,7 +52,7 @@ async function expectDead(tokens: Record<string, unknown>, by = app): Promise<vo
 }
 
 /** One 200, and nothing but `invalid_grant` beside it. Gives what the winner got. */
-function onlyWinner(replies: readonly TokenReply[]): Record<string, unknown> {
+function onlyWinner(replies: readonly AppReply[]): Record<string, unknown> {
   const [winner, ...more] = replies.filter(({ status }) => status === 200);
   expect(more).toEqual([]);
   const losers = replies.filter((reply) => reply !== winner).map(({ status, body }) => [status, body["error"]]);
@@ -60,10 +61,10 @@ function onlyWinner(replies: readonly TokenReply[]): Record<string, unknown> {
 }
 
 /** The same request over that many connections, whose last bytes are sent in one go. */
-async function atOnce(connections: number, fields: Record<string, string>): Promise<TokenReply[]> {
+async function atOnce(connections: number, fields: Record<string, string>): Promise<AppReply[]> {
   const body = new URLSearchParams(fields).toString();
   const { host, hostname, port } = new URL(server.url);
-  const { authorization } = basicHeader(app.id, app.secret ?? "");
+  const { authorization } = basicHeader(app.id, app.secret);
   const request = [
     "POST /oauth/token HTTP/1.1",
     ...[`Host: ${host}`, `Authorization: ${authorization}`, "Content-Type: application/x-www-form-urlencoded"],
@@ -92,14 +93,14 @@ async function atOnce(connections: number, fields: Record<string, string>): Prom
 }
 
 async function tokens(): Promise<Record<string, unknown>> {
-  const { status, body } = await token(codeFields(await person.code(app), app));
+  const { status, body } = await token(codeFields(await codeFor(app, person), app));
   expect(status).toBe(200);
   return body;
 }
 
 describe("a code", () => {
   test("that 50 connections redeem in the same moment gives tokens once, and the replay ends them", async () => {
-    const asked = await person.code(app);
+    const asked = await codeFor(app, person);
     const winner = onlyWinner(await atOnce(50, codeFields(asked, app)));
     expect(winner["refresh_token"]).toStartWith("hrr_");
     await expectDead(winner);
@@ -107,7 +108,7 @@ describe("a code", () => {
   });
 
   test("that comes again long after it was redeemed ends what it gave, with its refreshed tokens", async () => {
-    const asked = await person.code(app);
+    const asked = await codeFor(app, person);
     const first = await token(codeFields(asked, app));
     const second = await token(refreshFields(first.body["refresh_token"]));
     expect([first.status, second.status, await probe(second.body["access_token"])]).toEqual([200, 200, 200]);
@@ -119,7 +120,7 @@ describe("a code", () => {
 
   test("is untouched by another app that found it: that one gets nothing, and ends nothing", async () => {
     const other = await registerApp(server, { type: "public" });
-    const asked = await person.code(app);
+    const asked = await codeFor(app, person);
     const before = await token(codeFields(asked, app), other);
     const own = await token(codeFields(asked, app));
     const after = await token(codeFields(asked, app), other);
@@ -134,11 +135,10 @@ describe("a code", () => {
     try {
       for (let round = 0; round < 20; round++) {
         clock.advance(60_000);
-        const codes = await Promise.all(apps.map((one) => person.code(one)));
+        const fields: Record<string, string>[] = [];
+        for (const one of apps) fields.push(codeFields(await codeFor(one, person), one));
         const before = storedGrants(server.dataDir).length;
-        const results = await Promise.all(
-          apps.map((one, i) => run(threads[i], jobOf(one, codeFieldsOf(codes[i], one), random))),
-        );
+        const results = await Promise.all(apps.map((one, i) => run(threads[i], jobOf(one, fields[i] ?? {}, random))));
         const winners = results.map(onlyWinner);
         const made = storedGrants(server.dataDir).slice(before);
         expect(made.map(({ appId }) => appId).sort()).toEqual(apps.map(({ id }) => id).sort());
@@ -153,18 +153,13 @@ describe("a code", () => {
   }, 30_000);
 });
 
-const codeFieldsOf = (asked: Parameters<typeof codeFields>[0] | undefined, one: AppClient) => {
-  if (!asked) throw new Error("There is a code for each app.");
-  return codeFields(asked, one);
-};
-
-function jobOf(one: AppClient, fields: Record<string, string>, random: () => number): RedeemingJob {
-  const isPublic = one.secret === undefined;
+function jobOf(one: RegisteredApp, fields: Record<string, string>, random: () => number): RedeemingJob {
+  const isPublic = one.secret === "";
   const body = new URLSearchParams({ ...fields, ...(isPublic ? { client_id: one.id } : {}) }).toString();
   const spreadMs = random() * 20;
   return {
     url: `${server.url}/oauth/token`,
-    headers: isPublic ? {} : basicHeader(one.id, one.secret ?? ""),
+    headers: isPublic ? {} : basicHeader(one.id, one.secret),
     requests: Array.from({ length: 17 }, () => ({ body, afterMs: random() * spreadMs })),
   };
 }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { StoredLogin } from "../../src/cli/login-store.ts";
 import { commandLineAppId } from "../../src/domain/app.ts";
 import { runCommand } from "../fixtures/command-line.ts";
-import { approveDevice, type Browser, invite, removeAccess, setUp } from "../support/browser.ts";
+import { type Browser, decideDevice, invite, removeAccess, setUp } from "../support/browser.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { shiftedClock } from "../support/manual-clock.ts";
 import { makeWorkspace, type Program, startProgram, type Workspace } from "../support/program.ts";
@@ -30,7 +30,7 @@ beforeAll(async () => {
   server = await startHeadrace({ yaml: upstreamYaml(upstream), clock });
   olga = await setUp(server);
   [signingIn, beingDenied] = await Promise.all([beginLogin(server), beginLogin(server)]);
-  await approveDevice(olga, signingIn.userCode);
+  await decideDevice(olga, signingIn.userCode);
   await olga.open(`/device?user_code=${beingDenied.userCode}`);
   await olga.press("Continue");
   await olga.press("Deny");
@@ -100,7 +100,7 @@ async function signedIn(at: TestServer, by: Browser, name: string): Promise<{ ho
       page = url;
       return true;
     },
-    onPause: () => approveDevice(browser, new URL(page).searchParams.get("user_code") ?? ""),
+    onPause: () => decideDevice(browser, new URL(page).searchParams.get("user_code") ?? ""),
   });
   if (code !== 0) throw new Error(stderr);
   return { home, browser };

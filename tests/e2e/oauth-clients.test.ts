@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createRemoteJWKSet, jwtVerify } from "jose";
 import * as oauth from "oauth4webapi";
 import * as openid from "openid-client";
-import { allow, approveDevice, Browser, setUp, signIn } from "../support/browser.ts";
+import { allow, Browser, decideDevice, setUp, signIn } from "../support/browser.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { shiftedClock } from "../support/manual-clock.ts";
 import { type RegisteredApp, redirectUri, registerApp } from "../support/oauth-apps.ts";
@@ -232,7 +232,7 @@ describe("oauth4webapi", () => {
     };
     expect(await oauthError(poll())).toBe("authorization_pending");
     expect(await oauthError(poll())).toBe("slow_down");
-    await approveDevice(olga, device.user_code);
+    await decideDevice(olga, device.user_code);
     clock.shift(10);
     const tokens = await poll();
     expect(tokens.scope).toBe(scope);
@@ -335,7 +335,7 @@ describe("openid-client", () => {
       decide = () => decision(device.user_code);
       return openid.pollDeviceAuthorizationGrant(config, { ...device, interval: 0 });
     };
-    const tokens = await polled((userCode) => approveDevice(olga, userCode));
+    const tokens = await polled((userCode) => decideDevice(olga, userCode));
     expect(answers).toEqual(["authorization_pending", "authorization_pending", "tokens"]);
     expect(await modelsWith(tokens.access_token)).toBe(200);
     const denied = polled(async (userCode) => {

@@ -1,5 +1,6 @@
 // The same requests, good and bad, to our authorization server and to `oidc-provider`: the same verdict, or a reason why not.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { basicHeader } from "../support/oauth-apps.ts";
 import {
   type Asked,
   authorizeQuery,
@@ -11,7 +12,6 @@ import {
   startBoth,
   verifier,
 } from "../support/verdicts.ts";
-import { basicHeader } from "../support/web-person.ts";
 
 /** `ours` is what both say, unless a difference is explained. */
 type Row = [name: string, send: (subject: Subject) => Promise<string>, ours: string];
@@ -217,13 +217,13 @@ describe("authorize", () => {
   );
 });
 
-const withSecret = (s: Subject, client: ClientName = "web", secret = s.clients[client].secret ?? "") =>
+const withSecret = (s: Subject, client: ClientName = "web", secret = s.clients[client].secret) =>
   basicHeader(s.clients[client].id, secret);
 
 /** As a client: `web` by Basic, those without a secret by their name. */
 function as(s: Subject, client: ClientName, endpoint: Endpoint, fields: Fields, asked: Asked = {}): Promise<string> {
   const { id, secret } = s.clients[client];
-  if (secret === undefined) return s.ask(endpoint, { client_id: id, ...fields }, asked);
+  if (secret === "") return s.ask(endpoint, { client_id: id, ...fields }, asked);
   return s.ask(endpoint, fields, { ...asked, headers: { ...basicHeader(id, secret), ...asked.headers } });
 }
 

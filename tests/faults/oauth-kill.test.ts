@@ -5,18 +5,19 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type Browser, setUp } from "../support/browser.ts";
 import { until } from "../support/headrace.ts";
 import { long } from "../support/long.ts";
-import { storedGrants } from "../support/stored-grants.ts";
 import {
-  type AppClient,
   type AskedCode,
   askAsApp,
   codeFields,
+  codeFor,
+  type RegisteredApp,
   refreshFields,
   registerApp,
-  WebPerson,
-} from "../support/web-person.ts";
+} from "../support/oauth-apps.ts";
+import { storedGrants } from "../support/stored-grants.ts";
 
 const cycles = long ? 200 : 5;
 /** Each with a grant of its own, that it keeps alive. */
@@ -65,11 +66,11 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-async function setUp(url: string): Promise<{ person: WebPerson; app: AppClient }> {
+async function begin(url: string): Promise<{ person: Browser; app: RegisteredApp }> {
   const command = headrace(["setup-link", "--quiet", "--base-url", `${url}/v1`]);
   const link = (await new Response(command.stdout).text()).trim();
   const { api_key: key } = await Bun.file(join(dataDir, "credentials.json")).json();
-  return { person: await WebPerson.setUp(url, link), app: await registerApp({ url, key: String(key) }) };
+  return { person: await setUp({ url, setupLink: link }), app: await registerApp({ url, key: String(key) }) };
 }
 
 /** What one app's client knows of its grant. */
@@ -94,7 +95,7 @@ interface Tally {
 }
 
 /** Undefined: the server died. */
-async function ask(url: string, app: AppClient, fields: Record<string, string>) {
+async function ask(url: string, app: RegisteredApp, fields: Record<string, string>) {
   try {
     return await askAsApp(url, "token", app, fields);
   } catch {
@@ -103,7 +104,7 @@ async function ask(url: string, app: AppClient, fields: Record<string, string>) 
 }
 
 /** Refreshes what it holds until the server dies. */
-async function refreshAgain(url: string, app: AppClient, held: Held, tally: Tally): Promise<void> {
+async function refreshAgain(url: string, app: RegisteredApp, held: Held, tally: Tally): Promise<void> {
   for (;;) {
     held.askedAt = performance.now();
     const answer = await ask(url, app, refreshFields(held.token));
@@ -117,12 +118,12 @@ async function refreshAgain(url: string, app: AppClient, held: Held, tally: Tall
 }
 
 /** Redeems codes until the server dies. Gives what was sent without an answer, and tokens that nobody needs. */
-async function redeemAgain(person: WebPerson, app: AppClient, tally: Tally) {
+async function redeemAgain(url: string, person: Browser, app: RegisteredApp, tally: Tally) {
   const left: { unanswered: AskedCode | undefined; tokens: string[] } = { unanswered: undefined, tokens: [] };
   for (;;) {
-    const asked = await person.code(app).catch(() => undefined);
+    const asked = await codeFor(app, person).catch(() => undefined);
     if (!asked) return left;
-    const answer = await ask(person.url, app, codeFields(asked, app));
+    const answer = await ask(url, app, codeFields(asked, app));
     if (!answer) return { ...left, unanswered: asked };
     if (answer.status === 200) {
       left.tokens.push(String(answer.body["refresh_token"]));
@@ -133,7 +134,7 @@ async function redeemAgain(person: WebPerson, app: AppClient, tally: Tally) {
 }
 
 /** What was received still works after the start. */
-async function expectHeld(url: string, app: AppClient, held: Held, tally: Tally): Promise<void> {
+async function expectHeld(url: string, app: RegisteredApp, held: Held, tally: Tally): Promise<void> {
   const answer = await ask(url, app, refreshFields(held.token));
   if (performance.now() - held.askedAt > graceMs) {
     tally.late++;
@@ -151,7 +152,7 @@ async function expectHeld(url: string, app: AppClient, held: Held, tally: Tally)
 }
 
 /** A code whose answer did not come was taken or was not; either way it works no more than once from now on. */
-async function expectOnce(url: string, app: AppClient, asked: AskedCode, tally: Tally): Promise<void> {
+async function expectOnce(url: string, app: RegisteredApp, asked: AskedCode, tally: Tally): Promise<void> {
   tally.unanswered++;
   const second = await ask(url, app, codeFields(asked, app));
   const third = await ask(url, app, codeFields(asked, app));
@@ -173,15 +174,19 @@ test(`${cycles} times kill -9 while apps redeem and refresh: 0 tokens lost, 0 do
   const tally: Tally = { refreshed: 0, redeemed: 0, unanswered: 0, written: 0, lost: [], doubled: [], late: 0 };
   let server = await startServer(port);
   try {
-    const { person, app } = await setUp(url);
-    const newHeld = async (): Promise<Held> => {
-      const answer = await ask(url, app, codeFields(await person.code(app), app));
-      return { token: String(answer?.body["refresh_token"]), askedAt: performance.now() };
+    const { person, app } = await begin(url);
+    let held: Held[] = [];
+    const holdAnew = async () => {
+      held = [];
+      while (held.length < refreshing) {
+        const answer = await ask(url, app, codeFields(await codeFor(app, person), app));
+        held.push({ token: String(answer?.body["refresh_token"]), askedAt: performance.now() });
+      }
     };
-    const held = await Promise.all(Array.from({ length: refreshing }, newHeld));
+    await holdAnew();
     for (let cycle = 0; cycle < cycles; cycle++) {
       const loops = Promise.all(held.map((one) => refreshAgain(url, app, one, tally)));
-      const redeeming = redeemAgain(person, app, tally);
+      const redeeming = redeemAgain(url, person, app, tally);
       await Bun.sleep(20 + Math.random() * 300);
       server.kill("SIGKILL");
       await server.exited;
@@ -200,7 +205,7 @@ test(`${cycles} times kill -9 while apps redeem and refresh: 0 tokens lost, 0 do
       }
       compare();
       // A start that took too long says nothing of the server's word; go on with what can be known again.
-      if (tally.late > lateBefore) held.splice(0, held.length, ...(await Promise.all(held.map(newHeld))));
+      if (tally.late > lateBefore) await holdAnew();
     }
     expect({ lost: tally.lost, doubled: tally.doubled }).toEqual({ lost: [], doubled: [] });
     expect(tally.refreshed).toBeGreaterThan(cycles);

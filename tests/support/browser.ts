@@ -224,18 +224,28 @@ export function signIn(browser: Browser, { email, password }: Person = olga): Pr
 
 /** Opens an app's authorization request and allows it, where it is asked; the address to which the app is answered. */
 export async function allow(browser: Browser, request: string | URL): Promise<URL> {
-  const page = await browser.open(request);
-  const { leftFor } = page.leftFor ? page : await browser.press("Allow");
-  if (!leftFor) throw new Error(`The app was not answered: ${browser.page.url.pathname} (${browser.page.status})`);
+  const { leftFor, url, status } = await decide(browser, request, "Allow");
+  if (!leftFor) throw new Error(`The app was not answered: ${url.pathname} (${status})`);
   return leftFor;
 }
 
-/** Types a device's code and allows what it asks for. */
-export async function approveDevice(browser: Browser, userCode: string): Promise<void> {
+/** Opens an app's authorization request and presses that button, where the person is asked; what is shown then. */
+export async function decide(browser: Browser, request: string | URL, button: "Allow" | "Deny"): Promise<Page> {
+  const page = await browser.open(request);
+  const isAsked = page.forms.some(({ buttons }) => buttons.some(({ label }) => label === button));
+  return isAsked ? browser.press(button) : page;
+}
+
+/** Types a device's code and allows, or denies, what it asks for. */
+export async function decideDevice(
+  browser: Browser,
+  userCode: string,
+  button: "Allow" | "Deny" = "Allow",
+): Promise<void> {
   await browser.open("/device");
   await browser.press("Continue", { user_code: userCode });
-  await browser.press("Allow");
-  shows(browser, "/device/approved");
+  await browser.press(button);
+  shows(browser, button === "Allow" ? "/device/approved" : "/device/denied");
 }
 
 /** Takes back what the person allowed this app. */

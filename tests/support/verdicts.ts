@@ -1,11 +1,13 @@
 // Two authorization servers behind one face: what each makes of a request, in a few words that can be compared.
 import { setSystemTime } from "bun:test";
 import { createHash, randomBytes } from "node:crypto";
+import type { CreateAppRequest } from "../../src/domain/app-wire.ts";
 import { systemClock } from "../../src/domain/clock.ts";
+import { allow, Browser, decide, decideDevice, setUp, signIn } from "./browser.ts";
 import { startHeadrace } from "./headrace.ts";
 import { manualClock } from "./manual-clock.ts";
+import { basicHeader, type RegisteredApp, registerApp } from "./oauth-apps.ts";
 import { type OtherProvider, startOtherProvider } from "./other-provider.ts";
-import { type AppClient, basicHeader, registerApp, WebPerson } from "./web-person.ts";
 
 /** `web` and `other` have a secret, `many` has two addresses as well; `spa` and `native` have none. */
 export const clientNames = ["web", "other", "many", "spa", "native"] as const;
@@ -18,7 +20,7 @@ export const redirectUris: Record<ClientName, readonly string[]> = {
   spa: ["https://spa.example/callback"],
   native: ["http://127.0.0.1/callback", "com.example.app:/callback"],
 };
-export const appScopes = ["chat:write", "models:read"];
+export const appScopes = ["chat:write", "models:read"] satisfies CreateAppRequest["scopes"];
 export const allScopes = [...appScopes, "usage:read", "keys:manage"];
 
 export type Endpoint = "token" | "revoke" | "introspect" | "device";
@@ -35,7 +37,7 @@ export interface Asked {
 export interface Subject {
   name: "ours" | "theirs";
   issuer: string;
-  clients: Record<ClientName, AppClient>;
+  clients: Record<ClientName, RegisteredApp>;
   /**
    * `page`: the person is told, nobody else. `sign-in`: the person has to sign in first. `redirect <code or error>`: what the
    * app is told, at its address, with `state` and `iss`; what is amiss with these is added.
@@ -54,12 +56,14 @@ export interface Subject {
   later(seconds: number): Promise<void>;
 }
 
+const buttons = { allow: "Allow", deny: "Deny" } as const;
+
 export const verifier = randomBytes(32).toString("base64url");
 export const challenge = createHash("sha256").update(verifier).digest("base64url");
 export const state = "a state / with + and ü";
 
 /** A request that both grant, with changes; undefined leaves a parameter out. */
-export function authorizeQuery(client: AppClient, changes: Fields = {}): string {
+export function authorizeQuery(client: RegisteredApp, changes: Fields = {}): string {
   const fields: Fields = {
     ...{ response_type: "code", client_id: client.id, redirect_uri: client.redirectUri, scope: appScopes.join(" ") },
     ...{ state, code_challenge: challenge, code_challenge_method: "S256" },
@@ -100,47 +104,50 @@ export async function startBoth() {
 async function startOurs() {
   const clock = manualClock(systemClock.nowSeconds());
   const server = await startHeadrace({ clock });
-  const person = await WebPerson.setUp(server.url, server.setupLink);
-  const clients = {} as Record<ClientName, AppClient>;
+  let person = await setUp(server);
+  const clients = {} as Record<ClientName, RegisteredApp>;
   for (const name of clientNames) {
     const type = name === "spa" || name === "native" ? "public" : "confidential";
-    clients[name] = await registerApp(server, { type, redirectUris: redirectUris[name], scopes: appScopes });
+    clients[name] = await registerApp(server, { type, redirect_uris: [...redirectUris[name]], scopes: appScopes });
   }
   const subject: Subject = {
     ...endpoints("ours", server.url, clients),
     async authorize(query, { signedIn = true, decision = "allow" } = {}) {
-      const { status, location } = await (signedIn ? person : new WebPerson(server.url)).authorize(query, decision);
-      if (location.startsWith("/sign-in")) return "sign-in";
-      return location === "" ? pageVerdict(status) : redirectVerdict(location, query, server.url);
+      const browser = signedIn ? person : new Browser(server.url);
+      const page = await decide(browser, `/oauth/authorize?${query}`, buttons[decision]);
+      if (page.url.pathname === "/sign-in") return "sign-in";
+      if (!page.leftFor) return pageVerdict(page.status);
+      return redirectVerdict(page.headers.get("location") ?? "", query, server.url);
     },
-    async codeOf(query) {
-      const { location } = await person.authorize(query);
-      return codeIn(location);
-    },
-    decideDevice: (userCode, decision) => person.decideDevice(userCode, decision),
+    codeOf: async (query) => codeIn((await allow(person, `/oauth/authorize?${query}`)).href),
+    decideDevice: (userCode, decision) => decideDevice(person, userCode, buttons[decision]),
     begin: () => clock.advance(20_000),
     async later(seconds) {
       clock.advance(seconds * 1000);
-      if (seconds > 3_600) await person.signIn();
+      if (seconds <= 3_600) return;
+      // By now the session may have ended.
+      person = new Browser(server.url);
+      await person.open("/sign-in");
+      await signIn(person);
     },
   };
   return { subject, close: () => server[Symbol.asyncDispose]() };
 }
 
 /** With the same ids and secrets. `later` moves the clock of this process, which it reads. */
-async function startTheirs(like: Record<ClientName, AppClient>) {
+async function startTheirs(like: Record<ClientName, RegisteredApp>) {
   const provider: OtherProvider = await startOtherProvider(
     clientNames.map((name) => ({
       ...{ id: like[name].id, redirectUris: redirectUris[name], scopes: appScopes, native: name === "native" },
-      ...(like[name].secret === undefined ? {} : { secret: like[name].secret }),
+      ...(like[name].secret === "" ? {} : { secret: like[name].secret }),
     })),
     allScopes,
   );
-  const signedIn = new Browser(provider.url);
+  const signedIn = new ProviderBrowser(provider.url);
   const subject: Subject = {
     ...endpoints("theirs", provider.url, like),
     async authorize(query, { signedIn: isSignedIn = true, decision = "allow" } = {}) {
-      const browser = isSignedIn ? signedIn : new Browser(provider.url);
+      const browser = isSignedIn ? signedIn : new ProviderBrowser(provider.url);
       const { status, location, asked } = await browser.follow(`/auth?${query}`, isSignedIn ? decision : undefined);
       if (asked) return "sign-in";
       return location === "" ? pageVerdict(status) : redirectVerdict(location, query, provider.url);
@@ -171,12 +178,8 @@ function endpoints(name: Subject["name"], url: string, clients: Subject["clients
     },
     async get(endpoint: Endpoint, client: ClientName, fields: Fields): Promise<Record<string, unknown>> {
       const { id, secret } = clients[client];
-      const headers: Record<string, string> = secret === undefined ? {} : basicHeader(id, secret);
-      const response = await send(
-        endpoint,
-        { ...(secret === undefined ? { client_id: id } : {}), ...fields },
-        { headers },
-      );
+      const headers: Record<string, string> = secret === "" ? {} : basicHeader(id, secret);
+      const response = await send(endpoint, { ...(secret === "" ? { client_id: id } : {}), ...fields }, { headers });
       if (!response.ok) throw new Error(`${name} ${endpoint}: ${response.status} ${await response.text()}`);
       return (await response.json()) as Record<string, unknown>;
     },
@@ -207,7 +210,7 @@ function codeIn(location: string): string {
 }
 
 /** Follows redirects as long as they stay at the server, with its cookies. */
-class Browser {
+class ProviderBrowser {
   readonly #url: string;
   readonly #cookies = new Map<string, string>();
 
