@@ -1,21 +1,16 @@
 // In a real browser: an app asks for access, a person allows or refuses it, and a wrong app gets nobody to leave.
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import {
-  callerOf,
-  operator,
-  pagesOf,
-  registerApp,
-  setUp,
-  startCallback,
-  type TestApp,
-} from "../support/browser-world.ts";
+import { appScopes } from "../../src/domain/app.ts";
+import { type Browser, invitation, setUp } from "../support/browser.ts";
+import { operator, pagesOf, startCallback, type TestApp, testApp } from "../support/browser-world.ts";
 import { leaveBrowser, openVisitor, phone, type Visitor, type VisitorOptions } from "../support/chromium.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { look } from "../support/page-look.ts";
 
 let server: TestServer;
 let at: string;
-let cookie: string;
+/** Of the operator, without a screen. */
+let desk: Browser;
 let callback: ReturnType<typeof startCallback>;
 let notes: TestApp;
 
@@ -23,9 +18,9 @@ beforeAll(async () => {
   server = await startHeadrace();
   at = pagesOf(server);
   callback = startCallback();
-  cookie = await setUp(server);
+  desk = await setUp(server, { person: operator });
   const homepage_url = "https://notes.example/about";
-  notes = await registerApp(server, { redirectUri: callback.redirectUri, name: "Notes", homepage_url });
+  notes = await testApp(server, { redirect_uris: [callback.redirectUri], name: "Notes", homepage_url });
 });
 
 beforeEach(() => {
@@ -40,8 +35,8 @@ afterAll(async () => {
 
 async function ada(options: Partial<VisitorOptions> = {}): Promise<Visitor> {
   const visitor = await openVisitor({ at, others: callback.hosts, ...options });
-  const [name = "", value = ""] = cookie.split("=");
-  await visitor.context.addCookies([{ name, value, url: at, httpOnly: true, sameSite: "Lax" }]);
+  const cookies = [...desk.cookies].map(([name, value]) => ({ name, value, url: at }));
+  await visitor.context.addCookies(cookies.map((cookie) => ({ ...cookie, httpOnly: true, sameSite: "Lax" })));
   return visitor;
 }
 
@@ -51,7 +46,7 @@ const arrived = async ({ page }: Visitor) => {
 };
 
 test("a program on the person's own machine is asked for each time, as another could take its place", async () => {
-  const program = await registerApp(server, { redirectUri: callback.loopbackUri, name: "Terminal", type: "public" });
+  const program = await testApp(server, { redirect_uris: [callback.loopbackUri], name: "Terminal", type: "public" });
   await using visitor = await ada();
   for (const state of ["s-1", "s-2"]) {
     await visitor.go(program.authorize({ state }));
@@ -96,19 +91,16 @@ test("signing in in the middle leads back to the request; allowed: the code arri
 });
 
 test("with several accounts the person chooses, and long names of all kinds stay in their places", async () => {
-  const call = await callerOf(server, cookie);
-  const account = await call("POST", "/v1/admin/accounts", {
-    name: `Departement ${"voor ".repeat(10)}zaken`,
-    tier: "pro",
-  });
-  const made = await call("POST", `/v1/admin/accounts/${account["id"]}/invitations`, { email: operator.email });
+  const body = { name: `Departement ${"voor ".repeat(10)}zaken`, tier: "pro" };
+  const { id: account } = await desk.ask("/v1/admin/accounts", { method: "POST", body });
+  const { pathname } = await invitation(desk, { email: operator.email, account: String(account) });
   await using visitor = await ada();
-  await visitor.go(new URL(String(made["link"])).pathname);
+  await visitor.go(pathname);
   await visitor.press("Join");
   await visitor.page.waitForURL("**/settings?done=joined");
-  const scopes = ["chat:read", "chat:write", "models:read", "usage:read"];
+  const scopes = [...appScopes];
   const name = `Donaudampfschifffahrtselektrizitätenhauptbetriebswerk ${"W".repeat(30)}`;
-  const long = await registerApp(server, { redirectUri: callback.redirectUri, name, scopes });
+  const long = await testApp(server, { redirect_uris: [callback.redirectUri], name, scopes });
   await visitor.go(long.authorize({ scope: scopes.join(" ") }));
   expect(await visitor.page.getByRole("radio").count()).toBe(2);
   await look(visitor, "consent-long");

@@ -1,6 +1,7 @@
 // In a real browser: a person connects a device by its code, or refuses it.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { deviceAnswer, operator, pagesOf, registerApp, setUp, startDevice } from "../support/browser-world.ts";
+import { setUp } from "../support/browser.ts";
+import { deviceAnswer, operator, pagesOf, startDevice, testApp } from "../support/browser-world.ts";
 import { leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { look } from "../support/page-look.ts";
@@ -11,7 +12,7 @@ let at: string;
 beforeAll(async () => {
   server = await startHeadrace();
   at = pagesOf(server);
-  await setUp(server);
+  await setUp(server, { person: operator });
 });
 
 afterAll(async () => {
@@ -34,7 +35,7 @@ test("a code that is typed in, by whoever has to sign in first: connected, and t
   await ada.fill({ Code: "BCDF-GHJK" });
   await ada.press("Continue");
   await look(ada, "device-wrong-code", { status: 400 });
-  await ada.fill({ Code: ` ${device.user_code.toLowerCase().replace("-", " ")} ` });
+  await ada.fill({ Code: ` ${device.userCode.toLowerCase().replace("-", " ")} ` });
   await ada.press("Continue");
   await look(ada, "device-confirm", { referrerPolicy: "no-referrer" });
   await ada.press("Allow");
@@ -44,21 +45,21 @@ test("a code that is typed in, by whoever has to sign in first: connected, and t
 });
 
 test("an address with the code in it still asks first; denied, the device is told so", async () => {
-  const app = await registerApp(server, {
-    redirectUri: "https://tv.example/callback",
+  const app = await testApp(server, {
+    redirect_uris: ["https://tv.example/callback"],
     name: "Television",
     type: "public",
   });
-  const device = await startDevice(server, app.id);
+  const device = await startDevice(server, app);
   await using ada = await openVisitor({ at });
   await ada.go(device.complete);
   await signIn(ada);
   await ada.page.waitForURL(`**${device.complete}`);
-  expect(await ada.page.getByLabel("Code").inputValue()).toBe(device.user_code);
+  expect(await ada.page.getByLabel("Code").inputValue()).toBe(device.userCode);
   await ada.press("Continue");
   await look(ada, "device-confirm-app");
   await ada.press("Deny");
   await ada.page.waitForURL("**/device/denied");
   await look(ada, "device-denied");
-  expect(await deviceAnswer(server, device, app.id)).toMatchObject({ error: "access_denied" });
+  expect(await deviceAnswer(server, device, app)).toMatchObject({ error: "access_denied" });
 });

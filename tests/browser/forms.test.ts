@@ -1,14 +1,7 @@
 // In a real browser: the forms work by https behind a proxy, by plain http at a name, and without scripts.
 import { afterAll, expect, test } from "bun:test";
-import {
-  deviceAnswer,
-  operator,
-  pagesOf,
-  registerApp,
-  setUp,
-  startCallback,
-  startDevice,
-} from "../support/browser-world.ts";
+import { setUp } from "../support/browser.ts";
+import { deviceAnswer, operator, pagesOf, startCallback, startDevice, testApp } from "../support/browser-world.ts";
 import { certificate, cookiesOf, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { expectHeaders, look } from "../support/page-look.ts";
@@ -68,7 +61,7 @@ async function setUpBy(visitor: Visitor, server: TestServer): Promise<void> {
 
 /** Signs in, lets an app in, connects a device, changes something, signs out: every kind of form there is. */
 async function throughForms(server: TestServer, visitor: Visitor, referrerPolicy: "no-referrer" | "same-origin") {
-  const app = await registerApp(server, { redirectUri: callback.redirectUri, type: "public" });
+  const app = await testApp(server, { redirect_uris: [callback.redirectUri], type: "public" });
   await visitor.go(app.authorize());
   expectHeaders(visitor, { referrerPolicy });
   await visitor.fill({ "E-mail address": operator.email, Password: operator.password });
@@ -103,7 +96,7 @@ async function throughForms(server: TestServer, visitor: Visitor, referrerPolicy
 
 test("without scripts every form works, and nothing is offered that needs them", async () => {
   await using server = await startHeadrace();
-  await setUp(server);
+  await setUp(server, { person: operator });
   const at = pagesOf(server);
   await using visitor = await openVisitor({ at, size: phone, scripts: false, others: callback.hosts });
   await visitor.go("/sign-in");

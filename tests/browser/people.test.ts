@@ -1,14 +1,15 @@
 // In a real browser: how people get in and out again; set-up, sign-in, invitations and forgotten passwords.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type Caller, callerOf, invite, operator, pagesOf } from "../support/browser-world.ts";
+import { Browser, invitation } from "../support/browser.ts";
+import { operator, pagesOf } from "../support/browser-world.ts";
 import { cookiesOf, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { expectVisibleFocus, look } from "../support/page-look.ts";
 
 let server: TestServer;
 let at: string;
-/** As the operator. */
-let call: Caller;
+/** Of the operator, without a screen. */
+let desk: Browser;
 
 beforeAll(async () => {
   server = await startHeadrace();
@@ -28,7 +29,8 @@ beforeAll(async () => {
   expect(ada.path()).toBe("/settings?done=setup");
   await look(ada, "setup-done");
   const session = (await cookiesOf(ada)).get("headrace_session");
-  call = await callerOf(server, `headrace_session=${session?.value}`);
+  desk = new Browser(server.url);
+  desk.cookies.set("headrace_session", session?.value ?? "");
   await ada.go(pathname);
   expect(await ada.heading()).toBe("This link does not work");
   await look(ada, "dead-link", { status: 404 });
@@ -111,16 +113,15 @@ test("a forgotten password: asked for, given by an operator as a link, set anew"
   await guest.page.getByRole("heading", { name: "Now ask for your link" }).waitFor();
   await look(guest, "reset-asked");
 
-  const path = await invite(call, "grace@example.test");
-  await guest.go(path);
+  await guest.go((await invitation(desk, { email: "grace@example.test" })).pathname);
   await look(guest, "invitation");
   await guest.fill({ "Your name": "Grace Hopper", Password: "the first password" });
   await guest.press("Join");
   await guest.page.waitForURL("**/settings?done=joined");
 
-  const { data } = (await call("GET", "/v1/admin/people")) as { data: { id: string; email: string }[] };
+  const { data } = (await desk.ask("/v1/admin/people")) as { data: { id: string; email: string }[] };
   const grace = data.find(({ email }) => email === "grace@example.test");
-  const { link } = await call("POST", `/v1/admin/people/${grace?.id}/reset-link`);
+  const { link } = await desk.ask(`/v1/admin/people/${grace?.id}/reset-link`, { method: "POST" });
   await guest.go(new URL(String(link)).pathname);
   await look(guest, "reset-link");
   await guest.fill({ "New password": "a wholly new password" });
@@ -130,12 +131,9 @@ test("a forgotten password: asked for, given by an operator as a link, set anew"
 });
 
 test("an invitation: somebody who signs in already joins with one press, another person is told whose it is", async () => {
-  const account = await call("POST", "/v1/admin/accounts", { name: "Analytical Engines", tier: "pro" });
-  const made = await call("POST", `/v1/admin/accounts/${account["id"]}/invitations`, {
-    email: operator.email,
-    role: "owner",
-  });
-  const { pathname } = new URL(String(made["link"]));
+  const body = { name: "Analytical Engines", tier: "pro" };
+  const { id: account } = await desk.ask("/v1/admin/accounts", { method: "POST", body });
+  const { pathname } = await invitation(desk, { email: operator.email, role: "owner", account: String(account) });
   await using ada = await openVisitor({ at, size: phone });
   await ada.go(pathname);
   await look(ada, "invitation-known");
@@ -148,7 +146,7 @@ test("an invitation: somebody who signs in already joins with one press, another
   await ada.page.waitForURL("**/settings?done=joined");
   await look(ada, "settings-two-accounts");
 
-  const other = await invite(call, "somebody-else@example.test", "admin");
+  const { pathname: other } = await invitation(desk, { email: "somebody-else@example.test", role: "admin" });
   await ada.go(other);
   await look(ada, "invitation-somebody-else");
   await ada.page.locator("main").getByRole("button", { name: "Sign out" }).click();

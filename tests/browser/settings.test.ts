@@ -1,16 +1,7 @@
 // In a real browser: what people see and change of themselves; their name, password, passkeys, browsers and apps.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import {
-  type Caller,
-  callerOf,
-  newcomer,
-  operator,
-  type PersonAtBrowser,
-  pagesOf,
-  registerApp,
-  setUp,
-  startCallback,
-} from "../support/browser-world.ts";
+import { type Browser, invite, type Person, setUp } from "../support/browser.ts";
+import { operator, pagesOf, startCallback, testApp } from "../support/browser-world.ts";
 import { leaveBrowser, openVisitor, phone, type Visitor, type VisitorOptions } from "../support/chromium.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { look } from "../support/page-look.ts";
@@ -20,14 +11,15 @@ const longName =
 
 let server: TestServer;
 let at: string;
-let call: Caller;
+/** Of the operator, without a screen. */
+let desk: Browser;
 let app: ReturnType<typeof startCallback>;
 
 beforeAll(async () => {
   server = await startHeadrace();
   at = pagesOf(server);
   app = startCallback();
-  call = await callerOf(server, await setUp(server));
+  desk = await setUp(server, { person: operator });
 });
 
 afterAll(async () => {
@@ -36,9 +28,14 @@ afterAll(async () => {
   await server[Symbol.asyncDispose]();
 });
 
-const somebody = () => newcomer(server, call);
+/** Somebody new in the account. */
+async function somebody(): Promise<Person> {
+  const person = { ...operator, email: `${Bun.randomUUIDv7()}@example.test` };
+  await invite(desk, { person });
+  return person;
+}
 
-async function signedIn({ email, password }: PersonAtBrowser, options: Partial<VisitorOptions> = {}): Promise<Visitor> {
+async function signedIn({ email, password }: Person, options: Partial<VisitorOptions> = {}): Promise<Visitor> {
   const visitor = await openVisitor({ at, ...options });
   await visitor.go("/sign-in");
   await visitor.fill({ "E-mail address": email, Password: password });
@@ -92,7 +89,7 @@ test("many browsers are listed one below the other, and all others signed out wi
   await Promise.all(
     [1, 2, 3, 4, 5, 6, 7, 8].map(() =>
       fetch(`${server.url}/sign-in`, {
-        ...{ method: "POST", redirect: "manual", body: new URLSearchParams(person) },
+        ...{ method: "POST", redirect: "manual", body: new URLSearchParams({ ...person }) },
         headers: {
           origin: server.url,
           "user-agent": "Mozilla/5.0 (iPhone; CPU iPhone OS 19_0) Version/19.0 Safari/604.1",
@@ -144,7 +141,7 @@ test("a passkey is added, signs in without a password, and is removed again", as
 
 test("an app that was allowed is listed with what it may do; without its access its token is refused at once", async () => {
   const name = `The ${"extraordinarily ".repeat(5)}long app`;
-  const registered = await registerApp(server, { redirectUri: app.redirectUri, name });
+  const registered = await testApp(server, { redirect_uris: [app.redirectUri], name });
   await using ada = await signedIn(await somebody(), { others: app.hosts });
   await ada.go(registered.authorize());
   await ada.press("Allow");

@@ -96,10 +96,21 @@ export class Browser {
     return response;
   }
 
+  /** As `request`: the JSON of an answer, which has to be a good one. */
+  async ask(target: string | URL, options: { method?: string; body?: unknown } = {}): Promise<Record<string, unknown>> {
+    const response = await this.request(target, options);
+    const { status, ok } = response;
+    if (!ok) throw new Error(`${options.method ?? "GET"} ${target}: ${status} ${await response.text()}`);
+    return (await response.json()) as Record<string, unknown>;
+  }
+
+  /** Those that the first origin's host has set; what is put in is sent as well. */
+  get cookies(): Map<string, string> {
+    return this.#jarOf(this.#resolve("/"));
+  }
+
   async #csrfToken(): Promise<string> {
-    const response = await this.request("/v1/session");
-    if (!response.ok) throw new Error(`Nobody is signed in: ${response.status} ${await response.text()}`);
-    return ((await response.json()) as { csrf_token: string }).csrf_token;
+    return String((await this.ask("/v1/session"))["csrf_token"]);
   }
 
   #resolve(target: string | URL): URL {
@@ -152,14 +163,19 @@ export class Browser {
     return { url, status: response.status, headers: response.headers, text, leftFor: undefined, ...partsOf(text) };
   }
 
-  #cookieHeader({ hostname }: URL): Record<string, string> {
-    const cookies = [...(this.#cookies.get(hostname) ?? [])].map(([name, value]) => `${name}=${value}`);
+  #cookieHeader(url: URL): Record<string, string> {
+    const cookies = [...this.#jarOf(url)].map(([name, value]) => `${name}=${value}`);
     return cookies.length === 0 ? {} : { cookie: cookies.join("; ") };
   }
 
-  #keepCookies(response: Response, { hostname }: URL): void {
+  #jarOf({ hostname }: URL): Map<string, string> {
     const jar = this.#cookies.get(hostname) ?? new Map<string, string>();
     this.#cookies.set(hostname, jar);
+    return jar;
+  }
+
+  #keepCookies(response: Response, url: URL): void {
+    const jar = this.#jarOf(url);
     for (const set of response.headers.getSetCookie()) {
       const [, name = "", value = "", rest = ""] = /^([^=]+)=([^;]*)(.*)$/.exec(set) ?? [];
       if (!/;\s*Path=\/(?:;|$)/i.test(rest)) throw new Error(`Only cookies of a whole host are kept: ${name}`);
@@ -207,14 +223,21 @@ export async function invite(
   by: Browser,
   { role = "member", person, account }: { role?: Role; person: Person; account?: string },
 ): Promise<Browser> {
-  const path = account === undefined ? "/v1/invitations" : `/v1/admin/accounts/${account}/invitations`;
-  const response = await by.request(path, { method: "POST", body: { email: person.email, role } });
-  if (!response.ok) throw new Error(`No invitation: ${response.status} ${await response.text()}`);
-  const { link } = (await response.json()) as { link: string };
-  const browser = new Browser(new URL(link).origin);
+  const link = await invitation(by, { email: person.email, role, ...(account === undefined ? {} : { account }) });
+  const browser = new Browser(link.origin);
   await browser.open(link);
   await browser.press("Join", { name: person.name, password: person.password });
   return shows(browser, "/settings");
+}
+
+/** The link that invites somebody; as `invite`. */
+export async function invitation(
+  by: Browser,
+  { email, role = "member", account }: { email: string; role?: Role; account?: string },
+): Promise<URL> {
+  const path = account === undefined ? "/v1/invitations" : `/v1/admin/accounts/${account}/invitations`;
+  const { link } = await by.ask(path, { method: "POST", body: { email, role } });
+  return new URL(String(link));
 }
 
 /** From the sign-in page, wherever it came from. */
