@@ -8,11 +8,11 @@ import {
   deviceGrantType,
   type OAuthServer,
   redemption,
-  refresh,
   refusal,
   secretOf,
   startOAuth,
 } from "../support/oauth.ts";
+import { refreshFields } from "../support/oauth-apps.ts";
 import { accountFor } from "../support/principal.ts";
 
 let server: OAuthServer;
@@ -70,11 +70,11 @@ describe("the token endpoint", () => {
 
   test("gives a refresh token a successor each time, within the scopes that were allowed", async () => {
     const first = await tokensOf();
-    const narrow = await server.token(refresh(first["refresh_token"], { scope: "models:read" }), basic("web"));
+    const narrow = await server.token(refreshFields(first["refresh_token"], { scope: "models:read" }), basic("web"));
     expect([narrow.status, narrow.body["scope"]]).toEqual([200, "models:read"]);
-    const wide = await server.token(refresh(narrow.body["refresh_token"], { scope: "usage:read" }), basic("web"));
+    const wide = await server.token(refreshFields(narrow.body["refresh_token"], { scope: "usage:read" }), basic("web"));
     expect(refusal(wide)).toEqual([400, "invalid_scope"]);
-    const again = await server.token(refresh(narrow.body["refresh_token"]), basic("web"));
+    const again = await server.token(refreshFields(narrow.body["refresh_token"]), basic("web"));
     expect([again.status, again.body["scope"]]).toEqual([200, "chat:write models:read"]);
     expect(new Set([first, narrow.body, again.body].map((body) => body["refresh_token"])).size).toBe(3);
     for (const body of [first, narrow.body, again.body]) expect(await server.probe(body["access_token"])).toBe(200);
@@ -87,10 +87,10 @@ describe("the token endpoint", () => {
     const change = (scopes: ("models:read" | "usage:read")[]) =>
       server.apps.updateApp("web", { scopes }, testEvent(server.now.seconds));
     await change(["models:read", "usage:read"]);
-    const less = await server.token(refresh(first["refresh_token"]), basic("web"));
+    const less = await server.token(refreshFields(first["refresh_token"]), basic("web"));
     expect(less.body["scope"]).toBe("models:read");
     await change(["usage:read"]);
-    expect(refusal(await server.token(refresh(less.body["refresh_token"]), basic("web")))).toEqual([
+    expect(refusal(await server.token(refreshFields(less.body["refresh_token"]), basic("web")))).toEqual([
       ...[400, "invalid_scope"],
     ]);
   });
@@ -202,7 +202,10 @@ describe("revocation", () => {
     const { status, body } = await revoke(tokens[kind]);
     expect([status, body]).toEqual([200, {}]);
     expect(await server.probe(tokens["access_token"])).toBe(401);
-    expect(refusal(await server.token(refresh(tokens["refresh_token"]), basic("web")))).toEqual([400, "invalid_grant"]);
+    expect(refusal(await server.token(refreshFields(tokens["refresh_token"]), basic("web")))).toEqual([
+      400,
+      "invalid_grant",
+    ]);
     expect(await server.probe(others["access_token"])).toBe(200);
     expect((await server.grantEvents()).at(-1)).toMatchObject({
       action: "grant.revoked",
@@ -253,7 +256,7 @@ describe("introspection", () => {
     const tokens = await tokensOf();
     const foreign = await tokensOf("other");
     const used = await tokensOf();
-    await server.token(refresh(used["refresh_token"]), basic("web"));
+    await server.token(refreshFields(used["refresh_token"]), basic("web"));
     const revoked = await tokensOf();
     await server.post("/oauth/revoke", { token: String(revoked["access_token"]) }, basic("web"));
     const { secret } = await server.addKey();

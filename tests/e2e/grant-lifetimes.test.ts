@@ -9,9 +9,9 @@ import {
   type OAuthReply,
   type OAuthServer,
   redemption,
-  refresh,
   startOAuth,
 } from "../support/oauth.ts";
+import { refreshFields } from "../support/oauth-apps.ts";
 import { seeded } from "../support/seeded.ts";
 
 const seeds = Array.from({ length: 8 }, (_, i) => 20_261_121 + i);
@@ -164,7 +164,7 @@ class Story {
     if (!grant || !token) return;
     const by = this.#presenter(grant.appId);
     const scope = this.#random() < 0.2 ? "models:read" : undefined;
-    const reply = await this.#send("/oauth/token", by, refresh(token.text, scope === undefined ? {} : { scope }));
+    const reply = await this.#send("/oauth/token", by, refreshFields(token.text, scope === undefined ? {} : { scope }));
     const expected = this.#refreshVerdict(grant, token, by, scope);
     this.#expect(
       `${by} refreshes ${grant.id} (${scope ?? "all"})`,

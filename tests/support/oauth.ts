@@ -13,6 +13,7 @@ import { SqlAppStore } from "../../src/storage/app-store.ts";
 import { MemoryLimits } from "../../src/storage/memory-limits.ts";
 import { SqlOAuthStore } from "../../src/storage/oauth-store.ts";
 import { audience, issuer, openCredentials, sealingKey, testEvent } from "./credentials.ts";
+import { basicHeader, refreshFields } from "./oauth-apps.ts";
 import { keyRecordFor, noSessions } from "./principal.ts";
 
 export type OAuthServer = Awaited<ReturnType<typeof startOAuth>>;
@@ -124,7 +125,7 @@ export async function startOAuth() {
     redeem: (code: string, more: Fields = {}, headers: Fields = basic("web")) =>
       post("/oauth/token", redemption(code, more), headers),
     rotate: (token: unknown, more: Fields = {}, headers: Fields = basic("web")) =>
-      post("/oauth/token", refresh(token, more), headers),
+      post("/oauth/token", refreshFields(token, more), headers),
     /** Ids of grants that have not ended. */
     async liveGrants(): Promise<string[]> {
       const rows: { id: string }[] = await db`SELECT id FROM api_keys WHERE kind = 'grant' AND revoked = 0`;
@@ -147,18 +148,10 @@ export async function startOAuth() {
   };
 }
 
-export function basic(id: string, secret = secretOf(id)): { authorization: string } {
-  const encode = (text: string) => new URLSearchParams({ "": text }).toString().slice(1);
-  return { authorization: `Basic ${Buffer.from(`${encode(id)}:${encode(secret)}`).toString("base64")}` };
-}
+export const basic = (id: string, secret = secretOf(id)) => basicHeader(id, secret);
 
 export const redemption = (code: string, more: Fields = {}): Fields => ({
   ...{ grant_type: "authorization_code", code, redirect_uri: redirectUri, code_verifier: verifier },
-  ...more,
-});
-
-export const refresh = (token: unknown, more: Fields = {}): Fields => ({
-  ...{ grant_type: "refresh_token", refresh_token: String(token) },
   ...more,
 });
 
