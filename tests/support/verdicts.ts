@@ -59,7 +59,7 @@ export interface Subject {
 const buttons = { allow: "Allow", deny: "Deny" } as const;
 
 export const verifier = randomBytes(32).toString("base64url");
-export const challenge = createHash("sha256").update(verifier).digest("base64url");
+const challenge = createHash("sha256").update(verifier).digest("base64url");
 export const state = "a state / with + and ü";
 
 /** A request that both grant, with changes; undefined leaves a parameter out. */
