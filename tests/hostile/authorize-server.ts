@@ -1,4 +1,5 @@
 // The authorization endpoint and the device page on real stores and real sockets, for browsers that behave or do not.
+import { expect } from "bun:test";
 import { createHash } from "node:crypto";
 import type { App, PublishedApp } from "../../src/domain/app.ts";
 import type { AuthorizationCode, DeviceCode } from "../../src/domain/oauth.ts";
@@ -180,4 +181,20 @@ export function answered(response: Response): Record<string, string> {
   const location = response.headers.get("location");
   if (response.status !== 303 || location === null) throw new Error(`No redirect: ${response.status}`);
   return Object.fromEntries(new URL(location).searchParams);
+}
+
+/** A page of ours that leads nowhere. */
+export async function expectErrorPage(response: Response, status = 400): Promise<string> {
+  expect([response.status, response.headers.get("location")]).toEqual([status, null]);
+  expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8");
+  expectPageHeaders(response);
+  return response.text();
+}
+
+export function expectPageHeaders({ headers }: Response): void {
+  expect(headers.get("referrer-policy")).toBe("no-referrer");
+  expect(headers.get("cache-control")).toBe("no-store");
+  expect(headers.get("x-frame-options")).toBe("DENY");
+  expect(headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
+  expect(headers.get("access-control-allow-origin")).toBeNull();
 }

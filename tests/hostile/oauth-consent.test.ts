@@ -1,0 +1,268 @@
+// The question whether an app is allowed, under forms, pages and apps that mean no good: hardening.md, OAuth.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { App } from "../../src/domain/app.ts";
+import type { AuditAction } from "../../src/domain/audit.ts";
+import { testEvent } from "../support/credentials.ts";
+import {
+  type AuthorizeServer,
+  answered,
+  authorizePath,
+  expectErrorPage,
+  expectPageHeaders,
+  formOf,
+  issuer,
+  startAuthorizeServer,
+} from "./authorize-server.ts";
+
+type Browser = ReturnType<AuthorizeServer["browser"]>;
+
+let server: AuthorizeServer;
+let app: App;
+let browser: Browser;
+
+beforeAll(async () => {
+  server = await startAuthorizeServer();
+  app = await server.addApp();
+  ({ browser } = await server.signIn("ada@example.com"));
+});
+
+afterAll(() => server.close());
+
+const eventOf = (action: AuditAction) => ({ ...testEvent(), action });
+
+describe("a decision counts only from the page that asked for it", () => {
+  const ask = async (changes: Record<string, string | undefined> = {}) =>
+    formOf(await (await browser.get(authorizePath(app, changes))).text());
+  let before: number;
+
+  beforeAll(async () => {
+    before = await server.countCodes();
+  });
+  const expectNoCode = async () => expect(await server.countCodes()).toBe(before);
+
+  test.each<[string, Record<string, string>]>([
+    ["another site's page", { "sec-fetch-site": "cross-site" }],
+    ["a page of a neighbouring host", { "sec-fetch-site": "same-site" }],
+    ["another origin", { origin: "https://evil.example" }],
+  ])("%s is refused", async (_, headers) => {
+    const { action, fields } = await ask();
+    await expectErrorPage(await browser.post(action, { ...fields, decision: "allow" }, headers), 403);
+    await expectNoCode();
+  });
+
+  test("no origin at all is refused", async () => {
+    const { action, fields } = await ask();
+    const response = await fetch(server.url + action, {
+      method: "POST",
+      redirect: "manual",
+      headers: { cookie: browser.session?.cookie ?? "" },
+      body: new URLSearchParams({ ...fields, decision: "allow" }),
+    });
+    await expectErrorPage(response, 403);
+    await expectNoCode();
+  });
+
+  test.each(["csrf", "ticket"])("without its %s, or with another, it is refused", async (name) => {
+    const { action, fields } = await ask();
+    for (const value of ["", "x", (fields[name] ?? "").slice(1), `${fields[name]}x`, fields["request"] ?? ""]) {
+      await expectErrorPage(await browser.post(action, { ...fields, decision: "allow", [name]: value }), 403);
+    }
+    await expectNoCode();
+  });
+
+  test("the ticket of one request is none for another: not for more scopes, another app or another state", async () => {
+    const little = await ask({ scope: "chat:read" });
+    const other = await server.addApp({ name: "Other" });
+    for (const path of [
+      authorizePath(app),
+      authorizePath(app, { scope: "chat:read", state: "s2" }),
+      authorizePath(other, { scope: "chat:read" }),
+    ]) {
+      const request = path.slice(path.indexOf("?") + 1);
+      await expectErrorPage(await browser.post(little.action, { ...little.fields, decision: "allow", request }), 403);
+    }
+    await expectNoCode();
+  });
+
+  test("nor for another person, nor another session of the same", async () => {
+    const { action, fields } = await ask();
+    const { person, browser: eve } = await server.signIn("eve@example.com");
+    const again = server.browser(await server.startSession(person));
+    const mine = formOf(await (await eve.get(authorizePath(app))).text());
+    for (const [who, ticket] of [
+      [eve, fields["ticket"]],
+      [again, mine.fields["ticket"]],
+    ] as const) {
+      const csrf = who.session?.csrfToken ?? "";
+      const sent = { ...mine.fields, csrf, ticket: ticket ?? "", decision: "allow" };
+      await expectErrorPage(await who.post(action, sent), 403);
+    }
+    await expectNoCode();
+  });
+
+  test("nor after the app was given more scopes or another name", async () => {
+    const changing = await server.addApp({ scopes: ["models:read"] });
+    for (const changes of [{ scopes: ["models:read", "chat:read"] as const }, { name: "Your bank" }]) {
+      const page = await browser.get(authorizePath(changing));
+      await server.apps.updateApp(changing.id, changes, eventOf("app.updated"));
+      await expectErrorPage(await browser.submit(page, { decision: "allow" }), 403);
+    }
+    await expectNoCode();
+  });
+
+  test("nor after its publisher took another name", async () => {
+    const publisher = await server.addAccount({ name: "Notes and Sons" });
+    const changing = await server.addApp({ accountId: publisher.id });
+    const page = await browser.get(authorizePath(changing));
+    await server.accounts.updateAccount(publisher.id, { name: "Your Bank" }, eventOf("account.updated"));
+    await expectErrorPage(await browser.submit(page, { decision: "allow" }), 403);
+    await expectNoCode();
+  });
+
+  test("nor after its address was taken from the app: then nothing is sent there", async () => {
+    const moved = await server.addApp();
+    const page = await browser.get(authorizePath(moved));
+    await server.apps.updateApp(moved.id, { redirectUris: ["https://new.example/"] }, eventOf("app.updated"));
+    await expectErrorPage(await browser.submit(page, { decision: "allow" }));
+  });
+
+  test("an authorization request that is posted is none", async () => {
+    const query = authorizePath(app).split("?")[1] ?? "";
+    const sent = { ...Object.fromEntries(new URLSearchParams(query)), csrf: browser.session?.csrfToken ?? "" };
+    await expectErrorPage(await browser.post("/oauth/authorize", sent));
+    await expectErrorPage(
+      await browser.post(authorizePath(app), { csrf: browser.session?.csrfToken ?? "", decision: "allow" }),
+    );
+    await expectNoCode();
+  });
+
+  test.each(["", "yes", "Allow"])("a decision of %j is none", async (decision) => {
+    const { action, fields } = await ask();
+    await expectErrorPage(await browser.post(action, { ...fields, decision }));
+    await expectNoCode();
+  });
+
+  test("a field that is sent twice is refused", async () => {
+    const { action, fields } = await ask();
+    const body = `${new URLSearchParams({ ...fields, decision: "deny" })}&decision=allow`;
+    const headers = { cookie: browser.session?.cookie ?? "", origin: "null", "sec-fetch-site": "same-origin" };
+    const type = { "content-type": "application/x-www-form-urlencoded" };
+    await expectErrorPage(
+      await fetch(server.url + action, { method: "POST", redirect: "manual", headers: { ...headers, ...type }, body }),
+    );
+    await expectNoCode();
+  });
+
+  test.each(["", "acct_none", "the other's"])(
+    "an account of %j, which is not the person's, gets nothing",
+    async (account) => {
+      const { id } = await server.addAccount({ name: "Another" });
+      const { action, fields } = await ask();
+      const response = await browser.post(action, {
+        ...fields,
+        decision: "allow",
+        account: account === "the other's" ? id : account,
+      });
+      expect(await expectErrorPage(response)).toContain("Choose one of your accounts");
+      await expectNoCode();
+    },
+  );
+});
+
+describe("no page can be read or framed by another site, and no redirect repeats a form", () => {
+  test("the consent page's headers", async () => {
+    const response = await browser.get(authorizePath(app), { origin: "https://evil.example" });
+    expectPageHeaders(response);
+    expect(response.headers.get("content-security-policy")).toContain("script-src 'self'");
+    expect(response.headers.get("content-security-policy")).toContain("form-action 'self' https:;");
+  });
+
+  test.each(["/oauth/authorize", "/device", "/device/decision"])("a preflight to %s is refused", async (path) => {
+    const headers = { origin: "https://evil.example", "access-control-request-method": "POST" };
+    const response = await fetch(server.url + path, { method: "OPTIONS", headers });
+    expect([response.status, response.headers.get("access-control-allow-methods")]).toEqual([405, null]);
+  });
+
+  test.each(["allow", "deny"])("to %s is answered by 303", async (decision) => {
+    const response = await browser.submit(await browser.get(authorizePath(app)), { decision });
+    expect(response.status).toBe(303);
+    expect(response.headers.get("cache-control")).toBe("no-store");
+    expect(response.headers.get("referrer-policy")).toBe("no-referrer");
+    expect(answered(response)).toMatchObject({ state: "s1", iss: issuer });
+  });
+
+  test("neither codes, states nor tickets are in the log", async () => {
+    const page = await browser.get(authorizePath(app, { state: "marked-state" }));
+    const { action, fields } = formOf(await page.text());
+    const code = answered(await browser.post(action, { ...fields, decision: "allow" }))["code"] ?? "";
+    expect(code).toHaveLength(43);
+    for (const secret of ["marked-state", code, fields["ticket"] ?? "", fields["csrf"] ?? ""]) {
+      expect(server.logText()).not.toContain(secret);
+    }
+  });
+});
+
+test("while the database takes no writes nobody is sent back, and it is said when to try again", async () => {
+  const { browser: one } = await server.signIn("outage@example.com");
+  const page = formOf(await (await one.get(authorizePath(app))).text());
+  const before = await server.countCodes();
+  const allow = () => one.post(page.action, { ...page.fields, decision: "allow" });
+  await server.db.unsafe("PRAGMA query_only = ON");
+  const refused = await allow();
+  await server.db.unsafe("PRAGMA query_only = OFF");
+  await expectErrorPage(refused, 503);
+  expect(refused.headers.get("retry-after")).toBe("1");
+  expect(await server.countCodes()).toBe(before);
+  expect((await allow()).status).toBe(303);
+});
+
+test("nobody is given codes without end, whoever asks", async () => {
+  const { browser: busy } = await server.signIn("busy@example.com");
+  const page = formOf(await (await busy.get(authorizePath(app))).text());
+  const answers = await Promise.all(
+    Array.from({ length: 70 }, () => busy.post(page.action, { ...page.fields, decision: "allow" })),
+  );
+  expect(answers.filter(({ status }) => status === 303)).toHaveLength(60);
+  const refused = answers.find(({ status }) => status === 429);
+  expect(Number(refused?.headers.get("retry-after"))).toBeGreaterThan(0);
+  expect((await browser.submit(await browser.get(authorizePath(app)), { decision: "allow" })).status).toBe(303);
+});
+
+describe("an app cannot make itself out to be more than an app", () => {
+  test.each<[string, string]>([
+    ["<script>alert(1)</script>", "<script>alert"],
+    ['"><form action="https://evil.example">', "<form action"],
+    ["</bdi></h1><h1>Your bank", "<h1>Your bank"],
+    ["a\u202egnp.exe", "\u202e"],
+    ["a\u2066b\u2069", "\u2066"],
+    ["a\u200bb\u200d", "\u200b"],
+    ["a\nb\u0000c\u0085d\u2028e", "\u2028"],
+  ])("the name %j", async (name, never) => {
+    const hostile = await server.addApp({ name, homepageUrl: "javascript:alert(1)" });
+    const text = await (await browser.get(authorizePath(hostile))).text();
+    expect(text).not.toContain(never);
+    expect(text).not.toContain("javascript:");
+    expect(text).toContain("chat:write");
+  });
+
+  test("a long name is cut, a name of nothing is the id, and marks do not pile up", async () => {
+    const headingOf = async (name: string) => {
+      const named = await server.addApp({ name });
+      const text = await (await browser.get(authorizePath(named))).text();
+      return { id: named.id, heading: /<h1>Allow <bdi>(.*)<\/bdi>/.exec(text)?.[1] };
+    };
+    expect((await headingOf("A".repeat(500))).heading).toBe(`${"A".repeat(59)}…`);
+    for (const nothing of ["\u200b\u202e \n", "\u3164\u115f", "\u2800 \ufe0f"]) {
+      const unseen = await headingOf(nothing);
+      expect(unseen.heading).toBe(unseen.id);
+    }
+    expect((await headingOf(`Z${"\u0316".repeat(50)}algo`)).heading).toBe("Z\u0316\u0316algo");
+  });
+
+  test("the publisher is the account's name, under the same rules", async () => {
+    const { id } = await server.addAccount({ name: "<b>Bank\u202e</b>" });
+    const published = await server.addApp({ accountId: id });
+    const text = await (await browser.get(authorizePath(published))).text();
+    expect(text).toContain("Published by <bdi>&lt;b&gt;Bank &lt;/b&gt;</bdi>");
+  });
+});
