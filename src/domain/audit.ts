@@ -80,6 +80,9 @@ export interface AuditEvent {
   detail: Readonly<Record<string, unknown>>;
 }
 
+/** Who changes something: asked again as it is written. */
+export type Acting = Pick<AuditEvent, "actor" | "at" | "accountId" | "standing">;
+
 export interface AuditFilter {
   accountId?: string;
   action?: AuditAction;

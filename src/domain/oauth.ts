@@ -1,6 +1,6 @@
 // What the authorization server keeps: codes, refresh tokens, device codes, and the grants that they lead to.
 import type { Environment } from "./api-key.ts";
-import type { AuditEvent } from "./audit.ts";
+import type { Acting, AuditEvent } from "./audit.ts";
 import type { ApiKeyRecord, KeyChain } from "./principal.ts";
 import type { Scope } from "./scope.ts";
 
@@ -84,7 +84,8 @@ export interface AllowedApp {
  * cache as keys are, and its end is noticed as theirs is.
  */
 export interface OAuthStore {
-  insertCode(code: AuthorizationCode): Promise<void>;
+  /** False, with nothing written, where the app, or the membership that would bound the grant, is there no more. */
+  insertCode(code: AuthorizationCode, by: Acting): Promise<boolean>;
   findCode(digest: string): Promise<AuthorizationCode | undefined>;
   /**
    * One transaction: takes the code, adds the grant and its first refresh token. `replayed` where the code was taken before;
@@ -119,7 +120,7 @@ export interface OAuthStore {
   findByUserCode(userCode: string, nowSeconds: number): Promise<DeviceCode | undefined>;
   /** Records a poll: gives the code as it was before, with the interval raised where the poll came too early. */
   pollDeviceCode(digest: string, nowSeconds: number): Promise<{ code: DeviceCode; tooEarly: boolean } | undefined>;
-  /** False where it is no longer pending. */
+  /** False where it is no longer pending, or what is approved would be refused by `redeemDeviceCode`. */
   decideDeviceCode(
     userCode: string,
     decision: { state: "denied" } | { state: "approved"; authorization: Authorization },

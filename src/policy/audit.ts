@@ -1,5 +1,5 @@
 // Makes the events of the audit log.
-import type { AuditAction, AuditActor, AuditEvent, Standing } from "../domain/audit.ts";
+import type { Acting, AuditAction, AuditActor, AuditEvent, Standing } from "../domain/audit.ts";
 import { actorOf, keyOf, type Principal } from "../domain/principal.ts";
 import type { SignedIn } from "../domain/session.ts";
 
@@ -21,19 +21,21 @@ export function auditEvent(
   origin: Origin,
   about: Pick<AuditEvent, "accountId" | "targetId" | "detail">,
 ): AuditEvent {
-  const standing = standingOf(by, about.accountId);
   return {
+    ...actingOf(by, origin.nowSeconds, about.accountId),
     id: `audit_${Bun.randomUUIDv7()}`,
-    at: origin.nowSeconds,
     action,
-    actor: actorIn(by),
-    ...(standing ? { standing } : {}),
-    accountId: about.accountId,
     targetId: about.targetId,
     clientAddress: origin.clientAddress,
     requestId: origin.requestId,
     detail: about.detail,
   };
+}
+
+/** Of somebody who changes what the audit log does not tell by itself. */
+export function actingOf(by: Principal | Visitor | AuditActor, at: number, accountId: string | null): Acting {
+  const standing = standingOf(by, accountId);
+  return { at, actor: actorIn(by), accountId, ...(standing ? { standing } : {}) };
 }
 
 function actorIn(by: Principal | Visitor | AuditActor): AuditActor {

@@ -1,5 +1,5 @@
 // The one way in which keys, accounts and tiers change: the work, its audit event and the raised revision, or nothing.
-import type { AuditEvent, Standing } from "../domain/audit.ts";
+import type { Acting, AuditEvent, Standing } from "../domain/audit.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { type Role, roles } from "../domain/person.ts";
 import { keyStatus } from "../domain/principal.ts";
@@ -29,28 +29,38 @@ export async function changeCredentials<Result>(
   event: AuditEvent,
   work: (tx: Database) => Promise<Outcome<Result>>,
 ): Promise<Result> {
-  let outcome: Outcome<Result> | undefined;
-  await available(
-    // An empty transaction is committed, not rolled back: on SQLite's one connection, what others write meanwhile is in it.
-    db.begin("IMMEDIATE", async (tx) => {
-      if (!(await actorIsActive(tx, event))) return;
-      outcome = await work(tx);
-      if (!outcome.changed) return;
-      await insertAuditEvent(tx, outcome.event ?? event);
-      if (outcome.changed !== "added") await tx`UPDATE credential_revision SET revision = revision + 1 WHERE id = 1`;
-    }),
-  );
-  const done = outcome as Outcome<Result> | undefined;
-  if (!done) throw new GatewayError("invalid_api_key", "Invalid API key provided", { detail: "ended_meanwhile" });
+  const done = await whileActive(db, event, async (tx) => {
+    const outcome = await work(tx);
+    if (!outcome.changed) return outcome;
+    await insertAuditEvent(tx, outcome.event ?? event);
+    if (outcome.changed !== "added") await tx`UPDATE credential_revision SET revision = revision + 1 WHERE id = 1`;
+    return outcome;
+  });
   // A power cut must not undo a revocation that was answered. Where the disk cannot be asked, the change stands all the same.
   if (done.changed) await syncCommits(db).catch(() => {});
   return done.result;
 }
 
+/** A write that no credential changes by, and that is not told. Throws as `changeCredentials` does. */
+export async function whileActive<Result>(
+  db: Database,
+  by: Acting,
+  work: (tx: Database) => Promise<Result>,
+): Promise<Result> {
+  // An empty transaction is committed, not rolled back: on SQLite's one connection, what others write meanwhile is in it.
+  const done = await available(
+    db.begin("IMMEDIATE", async (tx): Promise<{ result: Result } | undefined> => {
+      return (await actorIsActive(tx, by)) ? { result: await work(tx) } : undefined;
+    }),
+  );
+  if (done) return done.result;
+  throw new GatewayError("invalid_api_key", "Invalid API key provided", { detail: "ended_meanwhile" });
+}
+
 /** An event may be made this long before it is written: a revocation in between counts, though its time is later. */
 const eventAgeSeconds = 5;
 
-async function actorIsActive(tx: Database, { actor, at, accountId, standing }: AuditEvent): Promise<boolean> {
+async function actorIsActive(tx: Database, { actor, at, accountId, standing }: Acting): Promise<boolean> {
   if (actor.type === "person") return personMayAct(tx, { id: actor.id, at, accountId, standing });
   return actor.type !== "key" || (await credentialIsActive(tx, actor.id, at));
 }

@@ -1,7 +1,8 @@
 // Grants as credential records: added where their makers still stand, counted, and ended, each inside of a transaction.
 import { commandLineAppId } from "../domain/app.ts";
 import type { AuditEvent } from "../domain/audit.ts";
-import type { RefreshToken } from "../domain/oauth.ts";
+import type { Authorization, RefreshToken } from "../domain/oauth.ts";
+import { membershipCredentialId } from "../domain/person.ts";
 import { type ApiKeyRecord, type KeyChain, keyStatus } from "../domain/principal.ts";
 import { insertAuditEvent } from "./audit-log.ts";
 import { keyToRow, readChain } from "./credential-rows.ts";
@@ -17,12 +18,14 @@ export interface IssuedGrant {
   refreshToken: RefreshToken;
 }
 
+type GrantBounds = Pick<ApiKeyRecord, "appId" | "personId" | "accountId" | "environment" | "parentId">;
+
 export function isActive({ keys, account }: KeyChain, nowSeconds: number): boolean {
   return account.status === "active" && keys.every((key) => keyStatus(key, nowSeconds) === "active");
 }
 
 /** Whether the membership is still one of that person and account, and the app is still there. */
-export async function mayGrant(tx: Database, grant: ApiKeyRecord, nowSeconds: number): Promise<boolean> {
+export async function mayGrant(tx: Database, grant: GrantBounds, nowSeconds: number): Promise<boolean> {
   const chain = await readChain(tx, { id: grant.parentId ?? "" });
   if (!chain || !isActive(chain, nowSeconds)) return false;
   const [{ kind, personId, accountId, environment }] = chain.keys;
@@ -33,6 +36,12 @@ export async function mayGrant(tx: Database, grant: ApiKeyRecord, nowSeconds: nu
     SELECT apps.id FROM apps JOIN accounts ON accounts.id = apps.account_id
     WHERE apps.id = ${grant.appId} AND accounts.status = 'active'`;
   return found.length > 0;
+}
+
+/** Whether what a person allows could be granted now. */
+export function mayAllow(tx: Database, authorization: Authorization, nowSeconds: number): Promise<boolean> {
+  const parentId = membershipCredentialId(authorization.membershipId, authorization.environment);
+  return mayGrant(tx, { ...authorization, parentId }, nowSeconds);
 }
 
 /** What is to be told of it to credential caches: `true` where an older grant had to end for it. */

@@ -99,7 +99,7 @@ function issued(id: string, more: Partial<ApiKeyRecord> = {}) {
 }
 
 async function redeemed(id: string, more: Partial<ApiKeyRecord> = {}, at = now): Promise<void> {
-  await oauth.insertCode(code({ digest: `code of ${id}`, appId: more.appId ?? "app_1" }));
+  await oauth.insertCode(code({ digest: `code of ${id}`, appId: more.appId ?? "app_1" }), event());
   const events = { issued: event("grant.created", at), replayed: event("grant.replayed", at) };
   expect(await oauth.redeemCode(`code of ${id}`, issued(id, more), events)).toBe("issued");
 }
@@ -110,8 +110,8 @@ const times = <Value>(count: number, make: (n: number) => Value) => Array.from({
 
 describe("a code", () => {
   test("is found as it was stored", async () => {
-    await oauth.insertCode(code());
-    await oauth.insertCode(code({ digest: "bare", redirectUri: null, codeChallenge: null, scopes: [] }));
+    await oauth.insertCode(code(), event());
+    await oauth.insertCode(code({ digest: "bare", redirectUri: null, codeChallenge: null, scopes: [] }), event());
     expect(await oauth.findCode("code")).toEqual(code());
     expect(await oauth.findCode("bare")).toEqual(
       code({ digest: "bare", redirectUri: null, codeChallenge: null, scopes: [] }),
@@ -120,7 +120,7 @@ describe("a code", () => {
   });
 
   test("of 50 redemptions at once is taken by one, whose grant the others end", async () => {
-    await oauth.insertCode(code());
+    await oauth.insertCode(code(), event());
     const before = await keys.credentialRevision();
     const outcomes = await Promise.all(
       times(50, (n) => {
@@ -141,7 +141,7 @@ describe("a code", () => {
   });
 
   test("is not taken where the app, the membership or the account is there no more", async () => {
-    await oauth.insertCode(code());
+    await oauth.insertCode(code(), event());
     const redeem = (more: Partial<ApiKeyRecord> = {}) =>
       oauth.redeemCode("code", issued("grt_1", more), { issued: event(), replayed: event() });
     expect(await redeem({ appId: "app_unknown" })).toBe("refused");
@@ -160,6 +160,36 @@ describe("a code", () => {
     await keys.updateKey(membership().id, { revokedAt: now }, event());
     expect(await redeem()).toBe("refused");
     expect(await oauth.findCode("code")).toEqual(code());
+  });
+});
+
+describe("what a person allows", () => {
+  const approval = () =>
+    oauth.decideDeviceCode("BCDFGHJK", { state: "approved", authorization: authorization() }, event());
+  const stored = async () => [await oauth.findCode("code"), (await oauth.findDeviceCode("device"))?.state];
+
+  beforeEach(() => oauth.insertDeviceCode(deviceCode({ appId: "app_1" })));
+
+  test.each<[string, () => Promise<unknown>]>([
+    ["the membership has ended", () => keys.updateKey(membership().id, { revokedAt: now }, event())],
+    ["the account is suspended", () => accounts.updateAccount(accountId, { status: "suspended" }, event())],
+    ["the app is deleted", () => db`DELETE FROM apps WHERE id = 'app_1'`],
+  ])("is not kept where %s meanwhile", async (_, end) => {
+    await end();
+    expect(await oauth.insertCode(code(), event())).toBeFalse();
+    expect(await approval()).toBeFalse();
+    expect(await stored()).toEqual([undefined, "pending"]);
+  });
+
+  test("is kept for the person's own membership alone", async () => {
+    const ofAnother = { personId: "usr_2" };
+    expect(await oauth.insertCode(code(ofAnother), event())).toBeFalse();
+    const approved = { state: "approved", authorization: authorization(ofAnother) } as const;
+    expect(await oauth.decideDeviceCode("BCDFGHJK", approved, event())).toBeFalse();
+    expect(await stored()).toEqual([undefined, "pending"]);
+    expect(await oauth.insertCode(code(), event())).toBeTrue();
+    expect(await approval()).toBeTrue();
+    expect(await stored()).toEqual([code(), "approved"]);
   });
 });
 
@@ -356,7 +386,7 @@ describe("the apps that a person allowed", () => {
     await redeemed("grt_1");
     await redeemed("grt_2");
     await redeemed("grt_3", { appId: "app_2" });
-    await oauth.insertCode(code());
+    await oauth.insertCode(code(), event());
     await oauth.insertDeviceCode(deviceCode({ appId: "app_1" }));
     await oauth.decideDeviceCode("BCDFGHJK", { state: "approved", authorization: authorization() }, event());
     const revoke = (account: string | undefined) =>
@@ -401,14 +431,14 @@ test("what ended long ago is forgotten, and a grant that nobody used for that lo
 });
 
 test("however much has ended is forgotten at once", async () => {
-  await oauth.insertCode(code({ digest: "old 0" }));
+  await oauth.insertCode(code({ digest: "old 0" }), event());
   await db`
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200)
     INSERT INTO authorization_codes
     SELECT 'old ' || i, app_id, person_id, account_id, membership_id, environment, scopes, redirect_uri, code_challenge,
       created_at, expires_at, grant_id
     FROM n, authorization_codes`;
-  await oauth.insertCode(code({ digest: "new", expiresAt: now + day + 61 }));
+  await oauth.insertCode(code({ digest: "new", expiresAt: now + day + 61 }), event());
   await oauth.prune(now + 60 + day);
   expect([...(await db`SELECT digest FROM authorization_codes`)]).toEqual([{ digest: "new" }]);
 });

@@ -1,5 +1,5 @@
 // What the authorization server keeps, in the database: codes, refresh tokens, device codes and grants.
-import type { AuditEvent } from "../domain/audit.ts";
+import type { Acting, AuditEvent } from "../domain/audit.ts";
 import type {
   AllowedApp,
   Authorization,
@@ -12,10 +12,10 @@ import { membershipCredentialId } from "../domain/person.ts";
 import type { KeyChain } from "../domain/principal.ts";
 import type { Scope } from "../domain/scope.ts";
 import { allowedApps, readLiveGrants, scopesOf } from "./allowed-apps.ts";
-import { changeCredentials } from "./credential-change.ts";
+import { changeCredentials, whileActive } from "./credential-change.ts";
 import { readChain } from "./credential-rows.ts";
 import type { Database } from "./database.ts";
-import { addGrant, endGrant, endGrantsFor, endIdle, type IssuedGrant, isActive, mayGrant } from "./grants.ts";
+import { addGrant, endGrant, endGrantsFor, endIdle, type IssuedGrant, isActive, mayAllow, mayGrant } from "./grants.ts";
 import {
   type CodeRow,
   codeFromRow,
@@ -49,8 +49,12 @@ export class SqlOAuthStore implements OAuthStore {
     this.#db = db;
   }
 
-  async insertCode(code: AuthorizationCode): Promise<void> {
-    await this.#write((tx) => tx`INSERT INTO authorization_codes ${tx(codeToRow(code))}`);
+  insertCode(code: AuthorizationCode, by: Acting): Promise<boolean> {
+    return whileActive(this.#db, by, async (tx) => {
+      if (!(await mayAllow(tx, code, by.at))) return false;
+      await tx`INSERT INTO authorization_codes ${tx(codeToRow(code))}`;
+      return true;
+    });
   }
 
   findCode(digest: string): Promise<AuthorizationCode | undefined> {
@@ -155,6 +159,7 @@ export class SqlOAuthStore implements OAuthStore {
   ): Promise<boolean> {
     return changeCredentials(this.#db, event, async (tx) => {
       const { authorization } = { authorization: undefined, ...decision };
+      if (authorization && !(await mayAllow(tx, authorization, event.at))) return { result: false, changed: false };
       const decided: unknown[] = await tx`
         UPDATE device_codes SET state = ${decision.state}
           ${authorization ? approvedColumns(tx, authorization) : tx``}

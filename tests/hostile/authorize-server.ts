@@ -75,6 +75,16 @@ export async function startAuthorizeServer() {
       return { person, browser: browser(await people.startSession(person)) };
     },
 
+    /** Does it once, between the moment at which a form's session was found and what the form asks for. */
+    meanwhile(work: () => Promise<unknown>): void {
+      const findApp = apps.findApp.bind(apps);
+      apps.findApp = async (id) => {
+        apps.findApp = findApp;
+        await work();
+        return findApp(id);
+      };
+    },
+
     async codeOf(location: string | null): Promise<AuthorizationCode | undefined> {
       const code = new URL(location ?? "").searchParams.get("code") ?? "";
       return oauth.findCode(createHash("sha256").update(code).digest("hex"));

@@ -104,12 +104,15 @@ export async function startOAuth() {
     /** A code as the authorization endpoint makes them. */
     async code(appId = "web", more: Partial<Parameters<SqlOAuthStore["insertCode"]>[0]> = {}): Promise<string> {
       const code = `code-${++made}`;
-      await oauth.insertCode({
-        ...{ digest: tokenDigest(code), appId, personId: "usr_1", accountId, membershipId: "mbr_1" },
-        ...{ environment: "live", scopes: ["chat:write", "models:read"], redirectUri, codeChallenge: challenge },
-        ...{ createdAt: now.seconds, expiresAt: now.seconds + 60, grantId: null },
-        ...more,
-      });
+      await oauth.insertCode(
+        {
+          ...{ digest: tokenDigest(code), appId, personId: "usr_1", accountId, membershipId: "mbr_1" },
+          ...{ environment: "live", scopes: ["chat:write", "models:read"], redirectUri, codeChallenge: challenge },
+          ...{ createdAt: now.seconds, expiresAt: now.seconds + 60, grantId: null },
+          ...more,
+        },
+        testEvent(now.seconds),
+      );
       return code;
     },
     /** A person's word on a device's code. */

@@ -84,6 +84,18 @@ describe("the page", () => {
   });
 });
 
+test("a session that ends while its form is on the way allows nothing", async () => {
+  const app = await server.addApp();
+  const { browser, person } = await newcomer();
+  const page = await browser.get(authorizePath(app));
+  const before = await server.countCodes();
+  server.meanwhile(() => server.sessionStore.endAll(person.id, null, testEvent()));
+  const refused = await browser.submit(page, { decision: "allow" });
+  expect([refused.status, refused.headers.get("location")]).toEqual([401, null]);
+  expect(await server.countCodes()).toBe(before);
+  expect(server.logText()).toContain('"detail":"ended_meanwhile"');
+});
+
 describe("a code", () => {
   test("stands for exactly what was shown, for a minute, and is not kept itself", async () => {
     const app = await server.addApp({ environment: "test" });

@@ -15,6 +15,7 @@ import { hasCredential, isAllowedAlready, usableMemberships } from "../../oauth/
 import { clientRequest, type ValidRequest, validRequest } from "../../oauth/authorize/flow.ts";
 import { longestQuery, Parameters } from "../../oauth/authorize/parameters.ts";
 import { askingWanted } from "../../oauth/authorize/prompt.ts";
+import { actingOf } from "../../policy/audit.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
 import { chosenMembership } from "./app-parts.ts";
 import { type ConsentPageParts, consentPage, noAccountPage } from "./authorize-page.ts";
@@ -63,7 +64,7 @@ async function asked(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
   const asking = askingWanted(client.parameters);
   const mayAnswer = asking !== "always" && exchange.req.method === "GET";
   if (mayAnswer && (await isAllowedAlready(request, memberships, oauth, clock.nowSeconds()))) {
-    const answer = memberships[0] && (await allow(request, memberships[0], deps));
+    const answer = memberships[0] && (await allow(request, memberships[0], signedIn, deps));
     if (answer) return answer;
   }
   if (asking === "never") return toApp(client, cannotAsk(memberships), deps);
@@ -87,7 +88,7 @@ async function decided(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
     case "allow": {
       const memberships = usableMemberships(signedIn);
       const membership = chosenMembership(memberships, fields.get("account"));
-      const answer = membership && (await allow(request, membership, deps));
+      const answer = membership && (await allow(request, membership, signedIn, deps));
       if (answer) return answer;
       return ask({ request, query, signedIn, memberships, fault: "Choose one of your accounts." }, deps);
     }
@@ -97,14 +98,19 @@ async function decided(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
 }
 
 /** Undefined where the person cannot act for the account. */
-async function allow(request: ValidRequest, membership: OwnMembership, deps: Parts): Promise<PlainAnswer | undefined> {
+async function allow(
+  request: ValidRequest,
+  membership: OwnMembership,
+  signedIn: SignedIn,
+  deps: Parts,
+): Promise<PlainAnswer | undefined> {
   const now = deps.clock.nowSeconds();
   if (!(await hasCredential(membership, request.app.environment, deps.keys, now))) return undefined;
   const rule = { id: `authorize:${membership.personId}`, limit: codesPerMinute, windowSeconds: 60 };
   await deps.attempts.count([rule], "You have allowed too much in too short a time.");
   const { code, record } = newCode(request, membership, now);
-  await deps.oauth.insertCode(record);
-  return toApp(request, { code }, deps);
+  const isKept = await deps.oauth.insertCode(record, actingOf(signedIn, now, membership.accountId));
+  return isKept ? toApp(request, { code }, deps) : undefined;
 }
 
 function ask(parts: Omit<ConsentPageParts, "ticket">, { formKey }: AuthorizeDeps): PlainAnswer {

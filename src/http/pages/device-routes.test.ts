@@ -299,4 +299,14 @@ describe("the decision", () => {
     expect((await browser.submit(page, { decision: "allow" })).status).toBe(400);
     expect((await stateOf(code)).state).toBe("pending");
   });
+
+  test("is not taken from a session that ends while it is on the way", async () => {
+    const code = nextCode();
+    await server.addDeviceCode(code, app);
+    const { browser, person } = await newcomer();
+    const page = await enter(browser, code);
+    server.meanwhile(() => server.sessionStore.endAll(person.id, null, testEvent()));
+    expect((await browser.submit(page, { decision: "allow" })).status).toBe(401);
+    expect((await stateOf(code)).state).toBe("pending");
+  });
 });

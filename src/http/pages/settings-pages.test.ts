@@ -58,10 +58,13 @@ async function allowAs(appId: string, of: Person, member: Membership): Promise<v
   const [digest, codeDigest] = [Bun.randomUUIDv7(), Bun.randomUUIDv7()];
   const scopes = ["chat:write"] as const;
   const common = { appId, personId: of.id, accountId: member.accountId, environment, scopes };
-  await pages.oauth.insertCode({
-    ...{ ...common, membershipId: member.id, digest: codeDigest, redirectUri: null, codeChallenge: null },
-    ...{ createdAt: now, expiresAt: now + 60, grantId: null },
-  });
+  await pages.oauth.insertCode(
+    {
+      ...{ ...common, membershipId: member.id, digest: codeDigest, redirectUri: null, codeChallenge: null },
+      ...{ createdAt: now, expiresAt: now + 60, grantId: null },
+    },
+    testEvent(now),
+  );
   const issued = await pages.oauth.redeemCode(
     codeDigest,
     {
