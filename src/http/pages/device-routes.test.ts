@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { type AuthorizeServer, formOf, startAuthorizeServer } from "../../../tests/hostile/authorize-server.ts";
 import { testEvent } from "../../../tests/support/credentials.ts";
 import { type App, commandLineAppId } from "../../domain/app.ts";
+import { GatewayError } from "../../domain/errors.ts";
 import { membershipCredentialId } from "../../domain/person.ts";
 import { accountScopes } from "../../domain/scope.ts";
 
@@ -107,6 +108,22 @@ describe("the code", () => {
     const elsewhere = nextCode();
     await server.addDeviceCode(elsewhere, { id: commandLineAppId }, { environment: "live" });
     for (const code of [...codes, elsewhere]) expect((await enter(browser, code)).status).toBe(400);
+  });
+});
+
+test("what a form is refused for is told in its line of the log", async () => {
+  const { browser } = await newcomer();
+  const find = server.oauth.findByUserCode;
+  const detail = "database: SQLITE_BUSY";
+  server.oauth.findByUserCode = () =>
+    Promise.reject(new GatewayError("service_unavailable", "Later.", { detail, retryAfterSeconds: 0.5 }));
+  const answer = await enter(browser, nextCode());
+  server.oauth.findByUserCode = find;
+  expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "1"]);
+  const line = server.logText().split("\n").at(-1) ?? "";
+  expect(JSON.parse(line)).toMatchObject({
+    event: "request",
+    fields: { id: answer.headers.get("x-request-id"), status: 503, code: "service_unavailable", detail },
   });
 });
 

@@ -17,7 +17,7 @@ import { clientNetwork } from "../../policy/client-network.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
 import { chosenMembership } from "./app-parts.ts";
 import { codePage, confirmationPage, deviceOutcomePage, noDeviceAccountPage, shownUserCode } from "./device-page.ts";
-import { faultHeaders, faultOf } from "./form.ts";
+import { faultOf } from "./form.ts";
 import { formTicket, hasTicket, type TicketSubject } from "./form-ticket.ts";
 import { signInPath } from "./local-path.ts";
 import { type PageDeps, pageAnswer, readForm, redirectTo, signedInAt } from "./page.ts";
@@ -90,8 +90,7 @@ class DevicePages {
       });
       return this.#confirmation(device, signedIn);
     } catch (error) {
-      const fault = faultOf(error, ["user_code"]);
-      Object.assign(exchange.answerHeaders, faultHeaders(fault));
+      const fault = faultOf(error, ["user_code"], exchange);
       return pageAnswer(codePage(signedIn, { value: entered.slice(0, 64), fault }));
     }
   }

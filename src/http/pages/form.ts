@@ -3,6 +3,7 @@ import { longestPassword, shortestPassword } from "../../accounts/passwords.ts";
 import { type ErrorCode, GatewayError } from "../../domain/errors.ts";
 import type { SignedIn } from "../../domain/session.ts";
 import { errorTable } from "../errors.ts";
+import type { Exchange } from "../route.ts";
 import { type Html, html } from "./html.ts";
 
 /** What is wrong with a form. */
@@ -11,7 +12,6 @@ export interface FormFault {
   field: string | undefined;
   message: string;
   status: number;
-  retryAfterSeconds: number | undefined;
 }
 
 export interface Field {
@@ -38,19 +38,19 @@ const shownInForms: ReadonlySet<ErrorCode> = new Set([
   "service_unavailable",
 ]);
 
-/** What the person can put right in the form; throws anything else again. A message begins with its field: `email: must be …`. */
-export function faultOf(error: unknown, fields: readonly string[]): FormFault {
+/**
+ * What the person can put right in the form, told in the log as an error page's would be; throws anything else again.
+ * A message begins with its field: `email: must be …`.
+ */
+export function faultOf(error: unknown, fields: readonly string[], exchange: Exchange): FormFault {
   if (!(error instanceof GatewayError) || !shownInForms.has(error.code)) throw error;
-  const { retryAfterSeconds } = error;
-  const status = errorTable[error.code].status;
+  const { code, detail, retryAfterSeconds } = error;
+  exchange.note(detail === undefined ? { code } : { code, detail });
+  if (retryAfterSeconds !== undefined) exchange.answerHeaders["retry-after"] = String(Math.ceil(retryAfterSeconds));
+  const { status } = errorTable[code];
   const field = fields.find((name) => error.message.startsWith(`${name}: `));
   const message = field === undefined ? error.message : `This ${error.message.slice(field.length + 2)}`;
-  return { field, message, status, retryAfterSeconds };
-}
-
-/** The headers of an answer that shows a fault. */
-export function faultHeaders({ retryAfterSeconds }: FormFault): Record<string, string> {
-  return retryAfterSeconds === undefined ? {} : { "retry-after": String(Math.ceil(retryAfterSeconds)) };
+  return { field, message, status };
 }
 
 /** What is wrong with the whole form, above it. */

@@ -6,16 +6,7 @@ import type { SignedIn } from "../../domain/session.ts";
 import { browserOrigin } from "../browser.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
 import { deadLinkPage } from "./dead-link-page.ts";
-import {
-  csrfField,
-  type FormFault,
-  faultHeaders,
-  faultNotice,
-  faultOf,
-  nameField,
-  newPasswordField,
-  usernameOf,
-} from "./form.ts";
+import { csrfField, type FormFault, faultNotice, faultOf, nameField, newPasswordField, usernameOf } from "./form.ts";
 import { type Html, html } from "./html.ts";
 import { signInPath } from "./local-path.ts";
 import { type PageDeps, pageAnswer, readForm, redirectTo, signedInAt } from "./page.ts";
@@ -72,8 +63,7 @@ async function accept(exchange: Exchange, deps: InvitationPageDeps): Promise<Pla
     const accepted = await deps.links.acceptInvitation(token, who, browserOrigin(exchange));
     if (accepted.cookie !== undefined) exchange.answerHeaders["set-cookie"] = accepted.cookie;
   } catch (error) {
-    const fault = faultOf(error, ["name", "password"]);
-    Object.assign(exchange.answerHeaders, faultHeaders(fault));
+    const fault = faultOf(error, ["name", "password"], exchange);
     return invitationPage(deps, { ...view, name, fault });
   }
   return redirectTo("/settings?done=joined");

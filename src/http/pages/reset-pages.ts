@@ -4,7 +4,7 @@ import type { PersonStore } from "../../domain/person.ts";
 import { browserOrigin } from "../browser.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
 import { deadLinkPage } from "./dead-link-page.ts";
-import { type FormFault, faultHeaders, faultNotice, faultOf, field, newPasswordField, usernameOf } from "./form.ts";
+import { type FormFault, faultNotice, faultOf, field, newPasswordField, usernameOf } from "./form.ts";
 import { html } from "./html.ts";
 import { type PageDeps, pageAnswer, readForm, redirectTo } from "./page.ts";
 
@@ -49,8 +49,7 @@ async function ask(exchange: Exchange, deps: ResetPageDeps): Promise<PlainAnswer
   try {
     await deps.links.requestReset(email, browserOrigin(exchange));
   } catch (error) {
-    const fault = faultOf(error, ["email"]);
-    Object.assign(exchange.answerHeaders, faultHeaders(fault));
+    const fault = faultOf(error, ["email"], exchange);
     return askPage(deps, { email, fault });
   }
   return askedPage(deps, email.trim());
@@ -72,8 +71,7 @@ async function reset(exchange: Exchange, deps: ResetPageDeps): Promise<PlainAnsw
     exchange.answerHeaders["set-cookie"] = cookie;
     deps.changed();
   } catch (error) {
-    const fault = faultOf(error, ["password"]);
-    Object.assign(exchange.answerHeaders, faultHeaders(fault));
+    const fault = faultOf(error, ["password"], exchange);
     return newPasswordPage(deps, view, fault);
   }
   return redirectTo("/settings?done=password");

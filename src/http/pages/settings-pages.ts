@@ -10,7 +10,7 @@ import type { SessionStore, SignedIn } from "../../domain/session.ts";
 import { auditEvent, type Origin } from "../../policy/audit.ts";
 import { browserOrigin } from "../browser.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
-import { faultHeaders, faultOf } from "./form.ts";
+import { faultOf } from "./form.ts";
 import { signInPath } from "./local-path.ts";
 import { type PageDeps, readForm, redirectTo, signedInAt } from "./page.ts";
 import { type SettingsView, settingsPage } from "./settings-view.ts";
@@ -96,7 +96,7 @@ async function changeName({ exchange, deps, signedIn, fields }: Change): Promise
   try {
     await deps.ownAccount.renameSelf(signedIn, name, browserOrigin(exchange));
   } catch (error) {
-    const fault = faultOf(error, ["name"]);
+    const fault = faultOf(error, ["name"], exchange);
     return shown(deps, signedIn, { refused: { form: "name", fault, name } });
   }
   return done("name");
@@ -107,8 +107,7 @@ async function changePassword({ exchange, deps, signedIn, fields }: Change): Pro
   try {
     await deps.ownAccount.changeOwnPassword(signedIn, passwords, browserOrigin(exchange));
   } catch (error) {
-    const fault = faultOf(error, ["current_password", "password"]);
-    Object.assign(exchange.answerHeaders, faultHeaders(fault));
+    const fault = faultOf(error, ["current_password", "password"], exchange);
     return shown(deps, signedIn, { refused: { form: "password", fault } });
   }
   deps.changed();

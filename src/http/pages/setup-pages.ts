@@ -3,7 +3,7 @@ import type { OneTimeLinks } from "../../accounts/links.ts";
 import { browserOrigin } from "../browser.ts";
 import type { PageRoute, PlainAnswer } from "../route.ts";
 import { deadLinkPage } from "./dead-link-page.ts";
-import { type FormFault, faultHeaders, faultNotice, faultOf, field, nameField, newPasswordField } from "./form.ts";
+import { type FormFault, faultNotice, faultOf, field, nameField, newPasswordField } from "./form.ts";
 import { html } from "./html.ts";
 import { type PageDeps, pageAnswer, readForm, redirectTo } from "./page.ts";
 
@@ -55,8 +55,7 @@ export function setupRoutes(deps: SetupPageDeps): PageRoute[] {
           exchange.answerHeaders["set-cookie"] = cookie;
           deps.changed();
         } catch (error) {
-          const fault = faultOf(error, ["email", "name", "password"]);
-          Object.assign(exchange.answerHeaders, faultHeaders(fault));
+          const fault = faultOf(error, ["email", "name", "password"], exchange);
           return setupPage(deps, { token, email, name, fault });
         }
         return redirectTo("/settings?done=setup");

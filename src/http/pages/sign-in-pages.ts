@@ -3,7 +3,7 @@ import type { SignIn } from "../../accounts/sign-in.ts";
 import type { SignedIn } from "../../domain/session.ts";
 import { browserOrigin } from "../browser.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
-import { csrfField, type FormFault, faultHeaders, faultNotice, faultOf, field, hidden } from "./form.ts";
+import { csrfField, type FormFault, faultNotice, faultOf, field, hidden } from "./form.ts";
 import { type Html, html } from "./html.ts";
 import { localPath, nextOf } from "./local-path.ts";
 import { goOn, type PageDeps, pageAnswer, readForm, redirectTo, signedInAt } from "./page.ts";
@@ -47,8 +47,7 @@ async function signIn(exchange: Exchange, deps: SignInPageDeps): Promise<PlainAn
     const { cookie } = await deps.signIn.password(email, fields.get("password") ?? "", browserOrigin(exchange));
     exchange.answerHeaders["set-cookie"] = cookie;
   } catch (error) {
-    const fault = faultOf(error, ["email", "password"]);
-    Object.assign(exchange.answerHeaders, faultHeaders(fault));
+    const fault = faultOf(error, ["email", "password"], exchange);
     return signInPage(deps, { next, email, fault });
   }
   return goOn(next);
