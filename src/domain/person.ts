@@ -112,7 +112,7 @@ export interface PeopleChange {
   /** All of the person's. */
   removePasskeys?: { personId: string };
   setName?: { personId: string; name: string };
-  /** `last_operator` where nobody would be one any more. */
+  /** `last_operator` where nobody would be one any more; `person_missing` where the person is there no more. */
   setOperator?: { personId: string; isOperator: boolean };
   /** All sessions of the person, and logins of the command line, but one; `exceptId` is of either. */
   endSessions?: { personId: string; exceptId?: string };
@@ -124,7 +124,8 @@ export type PeopleConflict =
   | "identity_taken"
   | "member_already"
   | "password_changed"
-  | "last_operator";
+  | "last_operator"
+  | "person_missing";
 
 export interface PersonStore {
   findPerson(id: string): Promise<Person | undefined>;
@@ -135,8 +136,8 @@ export interface PersonStore {
   listPeople(page: { after: string | undefined; limit: number }): Promise<Person[]>;
   countOperators(): Promise<number>;
   apply(change: PeopleChange, event: AuditEvent): Promise<"done" | PeopleConflict>;
-  /** With memberships, sessions, passkeys and identities; what the memberships bound ends. False where there is none. */
-  deletePerson(id: string, event: AuditEvent): Promise<boolean>;
+  /** With memberships, sessions, passkeys and identities; what the memberships bound ends. An operator has to be none first. */
+  deletePerson(id: string, event: AuditEvent): Promise<"done" | "missing" | "operator">;
 
   membershipsOf(personId: string): Promise<OwnMembership[]>;
   findMembership(id: string): Promise<Membership | undefined>;

@@ -133,6 +133,7 @@ async function update(exchange: Exchange, principal: Principal, deps: AdminPeopl
   });
   const outcome = await deps.people.apply({ setOperator: { personId: person.id, isOperator } }, event);
   if (outcome === "done") return Response.json(await detailsToWire({ ...person, isOperator }, deps));
+  if (outcome === "person_missing") throw unknown(person.id);
   throw new GatewayError("permission_denied", "is_operator: this is the last operator; make somebody else one first.");
 }
 
@@ -148,16 +149,17 @@ const removeDoc: AdminDoc = {
 
 async function remove(exchange: Exchange, principal: Principal, deps: AdminPeopleDeps): Promise<Response> {
   const person = await find(exchange, deps);
-  if (person.isOperator) {
+  const event = auditEvent("person.deleted", principal, originOf(exchange, deps), {
+    ...{ accountId: null, targetId: person.id, detail: { email: person.email } },
+  });
+  const outcome = await deps.people.deletePerson(person.id, event);
+  if (outcome === "missing") throw unknown(person.id);
+  if (outcome === "operator") {
     throw new GatewayError(
       "permission_denied",
       'This person is an operator. Take that away first: PATCH with {"is_operator": false}.',
     );
   }
-  const event = auditEvent("person.deleted", principal, originOf(exchange, deps), {
-    ...{ accountId: null, targetId: person.id, detail: { email: person.email } },
-  });
-  if (!(await deps.people.deletePerson(person.id, event))) throw unknown(person.id);
   deps.changed();
   return Response.json({ object: "person", id: person.id, deleted: true } satisfies z.infer<typeof deletedPerson>);
 }

@@ -35,6 +35,10 @@ export async function conflictOf(tx: Database, change: PeopleChange): Promise<Pe
     const [row]: PersonRow[] = await tx`SELECT * FROM people WHERE id = ${setPassword.personId}`;
     if (row?.password_hash !== setPassword.insteadOf) return "password_changed";
   }
+  if (setOperator) {
+    const people: unknown[] = await tx`SELECT id FROM people WHERE id = ${setOperator.personId}`;
+    if (people.length === 0) return "person_missing";
+  }
   if (setOperator?.isOperator === false) {
     const others: unknown[] = await tx`
       SELECT id FROM people WHERE is_operator = 1 AND id <> ${setOperator.personId} LIMIT 1`;

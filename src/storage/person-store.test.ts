@@ -195,7 +195,7 @@ describe("memberships", () => {
     const invitation = link({ createdBy: ada.id });
     for (const one of [reset, invitation]) await all.people.insertLink(one, event());
 
-    expect(await all.people.deletePerson(ada.id, event({ action: "person.deleted" }))).toBe(true);
+    expect(await all.people.deletePerson(ada.id, event({ action: "person.deleted" }))).toBe("done");
 
     expect(await all.people.findPerson(ada.id)).toBeUndefined();
     expect(await all.people.findByIdentity("https://idp.example", "1")).toBeUndefined();
@@ -204,7 +204,23 @@ describe("memberships", () => {
     for (const { digest } of [reset, invitation]) expect(await all.people.findLink(digest)).toBeUndefined();
     expect(await all.people.listMembers(all.accountId, firstPage)).toEqual([]);
     expect(await credentialsOf(membership)).toMatchObject([{ revoked: true }, { revoked: true }, { revoked: true }]);
-    expect(await all.people.deletePerson(ada.id, event())).toBe(false);
+    expect(await all.people.deletePerson(ada.id, event())).toBe("missing");
+  });
+
+  test("an operator is not deleted, nor somebody made one who was deleted: of both at once, one happens", async () => {
+    const ada = await all.addPerson({ email: "ada@x.org", isOperator: true });
+    const before = await eventIds();
+    expect(await all.people.deletePerson(ada.id, event())).toBe("operator");
+    expect(await all.people.findPerson(ada.id)).toEqual(ada);
+    expect(await eventIds()).toEqual(before);
+
+    const bob = await all.addPerson({ email: "bob@x.org" });
+    const setOperator = { personId: bob.id, isOperator: true };
+    const both = [all.people.deletePerson(bob.id, event()), all.people.apply({ setOperator }, event())];
+    expect(await Promise.all(both)).toEqual(["done", "person_missing"]);
+    const eve = await all.addPerson({ email: "eve@x.org" });
+    const promoted = all.people.apply({ setOperator: { personId: eve.id, isOperator: true } }, event());
+    expect(await Promise.all([promoted, all.people.deletePerson(eve.id, event())])).toEqual(["done", "operator"]);
   });
 });
 

@@ -83,10 +83,11 @@ export class SqlPersonStore implements PersonStore {
     });
   }
 
-  deletePerson(id: string, event: AuditEvent): Promise<boolean> {
-    return changeCredentials(this.#db, event, async (tx) => {
-      const people: unknown[] = await tx`SELECT id FROM people WHERE id = ${id}`;
-      if (people.length === 0) return { result: false, changed: false };
+  deletePerson(id: string, event: AuditEvent): Promise<"done" | "missing" | "operator"> {
+    return changeCredentials(this.#db, event, async (tx): Promise<Outcome<"done" | "missing" | "operator">> => {
+      const [person]: PersonRow[] = await tx`SELECT * FROM people WHERE id = ${id}`;
+      if (!person) return { result: "missing", changed: false };
+      if (person.is_operator) return { result: "operator", changed: false };
       const memberships: MembershipRow[] = await tx`SELECT * FROM memberships WHERE person_id = ${id}`;
       for (const row of memberships) await endMembership(tx, membershipFromRow(row), event.at);
       await tx`DELETE FROM identities WHERE person_id = ${id}`;
@@ -94,7 +95,7 @@ export class SqlPersonStore implements PersonStore {
       await tx`DELETE FROM sessions WHERE person_id = ${id}`;
       await tx`DELETE FROM one_time_links WHERE person_id = ${id} OR (created_by = ${id} AND used_at IS NULL)`;
       await tx`DELETE FROM people WHERE id = ${id}`;
-      return { result: true, changed: true };
+      return { result: "done", changed: true };
     });
   }
 
