@@ -75,6 +75,7 @@ export function openPeople({ db, config, clock, log, governance, baseUrl, opened
     tasks: {
       sessions: (nowSeconds) => sessionStore.prune(nowSeconds, idleSeconds),
       oauth: (nowSeconds) => oauth.prune(nowSeconds),
+      links: (nowSeconds) => people.pruneLinks(nowSeconds),
     },
     clock,
     log,

@@ -161,6 +161,9 @@ export interface PersonStore {
   /** False where there is none that is unused. */
   deleteInvitation(id: string, accountId: string, event: AuditEvent): Promise<boolean>;
 
+  /** Forgets links that were used or expired 30 days ago; at most some hundreds at a time. */
+  pruneLinks(nowSeconds: number): Promise<void>;
+
   listPasskeys(personId: string): Promise<Passkey[]>;
   findPasskey(id: string): Promise<Passkey | undefined>;
   /** False where the credential is known already. */

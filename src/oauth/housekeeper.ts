@@ -1,4 +1,4 @@
-// Forgets in the background what has ended: codes, tokens, sessions.
+// Forgets in the background what has ended: codes, tokens, sessions, links.
 import type { Clock } from "../domain/clock.ts";
 import type { Log } from "../domain/log.ts";
 

@@ -379,6 +379,31 @@ describe("links", () => {
     expect(await people.listInvitations(all.accountId, now())).toEqual([second]);
   });
 
+  test("are forgotten 30 days after they were used or expired", async () => {
+    const { people } = all;
+    const days = (count: number) => count * 86_400;
+    const used = link({ expiresAt: now() + days(7) });
+    const [expired, open] = [
+      link({ email: "b@x.org", expiresAt: now() }),
+      link({ email: "c@x.org", expiresAt: now() + days(7) }),
+    ];
+    for (const one of [used, expired, open]) await people.insertLink(one, event());
+    await people.apply({ useLink: { id: used.id, nowSeconds: now() } }, event());
+    const kept = async () => {
+      const rows: { id: string }[] = await all.db`SELECT id FROM one_time_links ORDER BY id`;
+      return rows.map(({ id }) => id);
+    };
+    const end = now();
+    await people.pruneLinks(end + days(30) - 1);
+    expect(await kept()).toEqual([used.id, expired.id, open.id]);
+    await people.pruneLinks(end + days(30));
+    expect(await kept()).toEqual([open.id]);
+    await people.pruneLinks(end + days(37) - 1);
+    expect(await kept()).toEqual([open.id]);
+    await people.pruneLinks(end + days(37));
+    expect(await kept()).toEqual([]);
+  });
+
   test("invitations end with the right to make them: of who is removed or demoted, not of who is promoted", async () => {
     await all.addMember(await all.addPerson({ email: "o@x.org" }), "owner");
     const left = async (act: (membership: Membership) => Promise<unknown>) => {

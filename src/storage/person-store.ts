@@ -36,6 +36,11 @@ import { readOwnMemberships } from "./session-store.ts";
 /** Caches of credentials hold memberships and logins, and nothing else of what is kept here. */
 const notCached = "added";
 
+/** For whoever asks what became of a link, or uses one late; the audit log tells for good. */
+const linksKeptSeconds = 30 * 86_400;
+/** In one transaction, for which others wait. */
+const pruneAtOnce = 500;
+
 export class SqlPersonStore implements PersonStore {
   readonly #db: Database;
 
@@ -176,6 +181,18 @@ export class SqlPersonStore implements PersonStore {
         WHERE id = ${id} AND account_id = ${accountId} AND purpose = 'invitation' AND used_at IS NULL RETURNING id`;
       return found(deleted);
     });
+  }
+
+  async pruneLinks(nowSeconds: number): Promise<void> {
+    const ended = nowSeconds - linksKeptSeconds;
+    await available(
+      this.#db.begin(
+        "IMMEDIATE",
+        (tx) => tx`
+          DELETE FROM one_time_links WHERE id IN (
+            SELECT id FROM one_time_links WHERE expires_at <= ${ended} OR used_at <= ${ended} LIMIT ${pruneAtOnce})`,
+      ),
+    );
   }
 
   async listPasskeys(personId: string): Promise<Passkey[]> {
