@@ -54,7 +54,13 @@ export function openPeople({ db, config, clock, log, governance, baseUrl, opened
   const oauth = new SqlOAuthStore(db);
   const isSecure = publicUrl?.startsWith("https:") ?? false;
   const formKey = keyFor("csrf-v1");
-  const sessions = new BrowserSessions({ sessions: sessionStore, csrfKey: formKey, isSecure: () => isSecure, clock });
+  const sessions = new BrowserSessions({
+    sessions: sessionStore,
+    csrfKey: formKey,
+    isSecure: () => isSecure,
+    clock,
+    log,
+  });
   const failures = new FailedSignIns({ audit, clock, log });
   opened(() => failures.close());
   const links = new OneTimeLinks({

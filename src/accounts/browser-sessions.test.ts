@@ -45,6 +45,7 @@ describe("the cookie", () => {
       csrfKey,
       isSecure: () => isSecure,
       clock: all.clock,
+      log: { warn: () => {} },
     });
     return { sessions, started: sessions.start(ada, null, "password", testOrigin) };
   };
@@ -208,6 +209,46 @@ test("when and from where it was used last is kept, to the minute", async () => 
   expect((await seen())?.lastSeenAt).toBe(session.createdAt + 60);
   await find(cookie, { ...testOrigin, clientAddress: "198.51.100.7" });
   expect((await seen())?.clientAddress).toBe("198.51.100.7");
+});
+
+describe("where nothing can be written", () => {
+  const readOnly = (on: boolean) => all.db.unsafe(`PRAGMA query_only = ${on ? "ON" : "OFF"}`);
+  const detail = "database: SQLITE_READONLY";
+
+  test.each([
+    ["to be seen", 60_000],
+    ["a new token", hourMs],
+  ])(
+    "who is signed in and due %s stays so, with the token that they have, and that is told once a minute",
+    async (_, afterMs) => {
+      const { cookie } = await all.startSession(ada);
+      all.clock.advance(afterMs);
+      await readOnly(true);
+      const told = { event: "session_not_renewed", fields: { detail } };
+      for (let n = 0; n < 5; n++)
+        expect(await find(cookie)).toMatchObject({ cookie: undefined, signedIn: { person: ada } });
+      expect(all.warnings).toEqual([told]);
+      all.clock.advance(59_999);
+      await find(cookie);
+      expect(all.warnings).toEqual([told]);
+      all.clock.advance(1);
+      await find(cookie);
+      expect(all.warnings).toEqual([told, told]);
+      await readOnly(false);
+      const current = await find(cookie);
+      expect(current?.cookie === undefined).toBe(afterMs < hourMs);
+      expect(current?.signedIn.person).toEqual(ada);
+      expect(await find(next(cookie, current))).toMatchObject({ signedIn: { person: ada } });
+    },
+  );
+
+  test("a token of before that somebody copied is still refused, whether or not its session can be ended", async () => {
+    const { old, fresh } = await rotated();
+    await find(fresh);
+    all.clock.advance(60_000);
+    await readOnly(true);
+    expect(await find(old).catch((error: { detail: string }) => error.detail)).toBe(detail);
+  });
 });
 
 test("the CSRF token is the session's alone and stays the same while its cookie changes", async () => {

@@ -1,6 +1,8 @@
 // Sessions in browsers: a random token in a cookie that scripts cannot read, replaced every hour, ended by idleness, age or command.
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../domain/clock.ts";
+import { GatewayError } from "../domain/errors.ts";
+import type { Log } from "../domain/log.ts";
 import type { Person } from "../domain/person.ts";
 import type { FoundSession, Session, SessionStore, SignedIn, SignInMethod } from "../domain/session.ts";
 import { auditEvent } from "../policy/audit.ts";
@@ -12,6 +14,7 @@ export interface BrowserSessionsOptions {
   /** Whether browsers reach us by https: then the cookie is bound to that. */
   isSecure(): boolean;
   clock: Clock;
+  log: Pick<Log, "warn">;
 }
 
 /** Where a browser's request comes from. */
@@ -36,11 +39,13 @@ const rotateAfterSeconds = 3_600;
 /** What was on its way with the token before arrives by then. */
 const replacedForSeconds = 60;
 const touchAfterSeconds = 60;
+const toldEveryMs = 60_000;
 const tokenPattern = /^[\w-]{43}$/;
 const longestUserAgent = 300;
 
 export class BrowserSessions {
   readonly #options: BrowserSessionsOptions;
+  #toldAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: BrowserSessionsOptions) {
     this.#options = options;
@@ -59,7 +64,7 @@ export class BrowserSessions {
     const found = await this.#options.sessions.findByDigest(digest);
     if (!found || !this.#isCurrent(found)) return undefined;
     if (found.replaced && !(await this.#stillCounts(found, origin))) return undefined;
-    const cookie = found.replaced ? undefined : await this.#renew(found.session, digest, origin);
+    const cookie = found.replaced ? undefined : await this.#tryRenew(found.session, digest, origin);
     return { signedIn: this.#signedIn(found), cookie };
   }
 
@@ -125,6 +130,22 @@ export class BrowserSessions {
     if (session.lastSeenAt < session.rotatedAt) return true;
     await this.#end(session.id, session.personId, origin, "replaced_token_used");
     return false;
+  }
+
+  /** Whoever only reads is answered also where nothing can be written: the token stays, and the next request tries again. */
+  async #tryRenew(session: Session, digest: string, origin: BrowserOrigin): Promise<string | undefined> {
+    try {
+      return await this.#renew(session, digest, origin);
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.code !== "service_unavailable") throw error;
+      const { clock, log } = this.#options;
+      const nowMs = clock.monotonicMs();
+      if (nowMs - this.#toldAtMs >= toldEveryMs) {
+        this.#toldAtMs = nowMs;
+        log.warn("session_not_renewed", { detail: error.detail });
+      }
+      return undefined;
+    }
   }
 
   async #renew(session: Session, digest: string, { clientAddress }: BrowserOrigin): Promise<string | undefined> {

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BrowserOrigin, BrowserSessions } from "../../src/accounts/browser-sessions.ts";
 import type { Account } from "../../src/domain/account.ts";
+import type { LogFields } from "../../src/domain/log.ts";
 import { type Membership, normalizedEmail, type Person, type Role } from "../../src/domain/person.ts";
 import type { Session } from "../../src/domain/session.ts";
 import { auditEvent } from "../../src/policy/audit.ts";
@@ -48,7 +49,9 @@ export async function openTestPeople() {
   const accounts = new SqlAccountStore(db);
   const audit = new SqlAuditLog(db);
   const csrfKey = new Uint8Array(32).fill(5);
-  const sessions = new BrowserSessions({ sessions: sessionStore, csrfKey, isSecure: () => false, clock });
+  const warnings: { event: string; fields: LogFields | undefined }[] = [];
+  const log = { warn: (event: string, fields?: LogFields) => void warnings.push({ event, fields }) };
+  const sessions = new BrowserSessions({ sessions: sessionStore, csrfKey, isSecure: () => false, clock, log });
   // Nothing here has a quota, for which the ledger would be read.
   const limits = new MemoryLimits({ clock, ledger: { readTotals: () => Promise.reject(new Error("no ledger")) } });
   const accountId = await accounts.ensureFirstAccount(clock.nowSeconds());
@@ -60,7 +63,7 @@ export async function openTestPeople() {
       { accountId: about, targetId: null, detail: {} },
     );
   return {
-    ...{ directory, db, clock, people, sessionStore, keys, accounts, audit, sessions, limits, accountId },
+    ...{ directory, db, clock, people, sessionStore, keys, accounts, audit, sessions, limits, accountId, warnings },
 
     async addAccount(changes: Partial<Account> = {}): Promise<Account> {
       const account = accountFor({

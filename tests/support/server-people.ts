@@ -40,7 +40,13 @@ export function openServerPeople(server: TestServer) {
   const keys = new SqlKeyStore(db);
   const csrfKey = server.governance.keyFor("csrf-v1");
   const sessionStore = new SqlSessionStore(db);
-  const sessions = new BrowserSessions({ sessions: sessionStore, csrfKey, isSecure: () => false, clock: systemClock });
+  const sessions = new BrowserSessions({
+    sessions: sessionStore,
+    csrfKey,
+    isSecure: () => false,
+    clock: systemClock,
+    log: { warn: () => {} },
+  });
   const accountId = server.firstKey.record.accountId;
   const now = () => systemClock.nowSeconds();
   const event = (
