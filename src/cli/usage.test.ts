@@ -129,6 +129,86 @@ describe("groups", () => {
   });
 });
 
+describe("names", () => {
+  const member = "mbr_1_live";
+  const listOf = (data: unknown[]) => Response.json({ object: "list", data, has_more: false });
+  const app = (id: string, name: string) => ({
+    ...{ id, name, type: "public", redirect_uris: [], scopes: [], environment: "live", require_pkce: true },
+    ...{ created_at: now, secrets: [] },
+  });
+  let lists: Record<string, unknown[]>;
+
+  beforeEach(() => {
+    lists = {
+      "/apps": [app("app_own", "Notes")],
+      "/members": [{ id: "mbr_1", email: "ada@example.com" }],
+      "/authorizations": [{ app: { id: "app_other", name: "Maps" } }],
+    };
+    rows = [
+      row(0, 5, { key: member, app: null }),
+      row(0, 4, { key: "mbr_2_test", app: null }),
+      row(0, 3, { key: "grt_1", app: "app_own" }),
+      row(0, 2, { key: "grt_2", app: "app_other" }),
+      row(0, 1, { key: "grt_3", app: "headrace-cli" }),
+      row(0, 1, { key: "grt_4", app: "app_gone" }),
+    ];
+    const usage = api.answer;
+    api.answer = (method, path, url) => {
+      const list = lists[path];
+      if (list) return listOf(list);
+      const groups = url.searchParams.get("group_by")?.split(",") ?? [];
+      if (path !== "/usage" || groups.length === 2) return usage(method, path, url);
+      const data = rows.map(({ key, app, ...rest }) => ({ ...rest, ...(groups[0] === "key" ? { key } : { app }) }));
+      return Response.json({ object: "list", data, next: null });
+    };
+  });
+
+  /** Of each row, what stands in the columns of its groups. */
+  async function shown(groupBy: string): Promise<string[]> {
+    const { code, stdout } = await run(["usage", "--group-by", groupBy]);
+    expect(code).toBe(0);
+    const lines = stdout.split("\n").filter((line) => line.startsWith("2026-11-20"));
+    return lines.map((line) => /^2026-11-20 {2}(.+?) +\d+ +\d+\u202f000 /.exec(line)?.[1] ?? line);
+  }
+
+  test("of apps stand beside their ids; the command line tool is called that", async () => {
+    expect(await shown("app")).toEqual([
+      ...["-", "-", "Notes (app_own)", "Maps (app_other)", "command line", "app_gone"],
+    ]);
+    expect(api.seen.map(({ path }) => path.replace(/\?.*/, ""))).toEqual(["/usage", "/apps", "/authorizations"]);
+  });
+
+  test("of members and of the apps of grants stand beside theirs, also where apps have no column", async () => {
+    const named = [
+      ...[
+        "ada@example.com (mbr_1_live)",
+        "mbr_2_test",
+        "Notes (grt_1)",
+        "Maps (grt_2)",
+        "command line (grt_3)",
+        "grt_4",
+      ],
+    ];
+    expect(await shown("key")).toEqual(named);
+    const both = await shown("key,app");
+    expect(both.map((line) => line.split(/ {2,}/)[0])).toEqual(named);
+  });
+
+  test("are left out where the credential may not see them", async () => {
+    const usage = api.answer;
+    api.answer = (method, path, url) =>
+      lists[path] ? refusal(403, "permission_denied", "no") : usage(method, path, url);
+    expect(await shown("key")).toEqual([member, "mbr_2_test", "grt_1", "grt_2", "command line (grt_3)", "grt_4"]);
+  });
+
+  test("are in tables alone: JSON and CSV are as the API gives them, and nothing more is asked", async () => {
+    rows = [row(0, 1, { key: "grt_1", app: "app_own" })];
+    expect(JSON.parse((await run(["usage", "--json", "--group-by", "key,app"])).stdout)).toEqual(rows);
+    await run(["usage", "--csv", "--group-by", "key,app"]);
+    expect(api.seen).toHaveLength(2);
+  });
+});
+
 describe("bars", () => {
   test("are drawn on a terminal that is wide enough", async () => {
     const { stdout } = await run(["usage"], { isTTY: true, columns: 100, env: { NO_COLOR: "1" } });

@@ -2,7 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { z } from "zod";
 import { type UsageGroup, usageBuckets, usageGroups } from "../domain/usage.ts";
-import { ApiError, requestJson, requestText, understood } from "./api-request.ts";
+import { requestJson, requestText, understood } from "./api-request.ts";
 import {
   addConnectionOptions,
   type Connection,
@@ -12,10 +12,10 @@ import {
 } from "./client.ts";
 import type { CliContext } from "./context.ts";
 import { parseDate, parseTime } from "./figures.ts";
-import { listKeys } from "./key-records.ts";
 import { parseCount } from "./key-settings.ts";
 import { CliError, exitCodes, interruptible } from "./terminal.ts";
-import { printUsage, type UsageRow, usageRow } from "./usage-table.ts";
+import { withNames } from "./usage-names.ts";
+import { printUsage, usageRow } from "./usage-table.ts";
 
 export interface UsageOptions extends ConnectionOptions {
   days?: number;
@@ -91,13 +91,21 @@ export async function showUsage(
     terminal.print(JSON.stringify(raw, undefined, 2));
     return;
   }
-  const rows = raw.map((entry) => understood(usageRow, entry, connection, "usage report"));
+  const understoodRows = (entries: readonly unknown[]) =>
+    entries.map((entry) => understood(usageRow, entry, connection, "usage report"));
+  const rows = understoodRows(raw);
   if (rows.length === 0) {
     terminal.note("Nothing was used in that time.");
     return;
   }
   const groups = options.groupBy ?? [];
-  const named = groups.includes("key") ? await withKeyNames(connection, rows) : rows;
+  const readGrants = async (signal: AbortSignal) => {
+    const both = new URLSearchParams(query);
+    both.set("group_by", "key,app");
+    both.set("bucket", "month");
+    return understoodRows(await readPages(connection, path, both, signal));
+  };
+  const named = await interruptible((signal) => withNames(connection, rows, readGrants, signal));
   printUsage(terminal, named, { bucket: options.bucket ?? "day", groups });
 }
 
@@ -134,18 +142,6 @@ async function readPages(
     rows.push(...data);
     if (!next || next === params.get("cursor")) return rows;
     params.set("cursor", next);
-  }
-}
-
-/** Names in place of ids, where this key may see them. */
-async function withKeyNames(connection: Connection, rows: readonly UsageRow[]): Promise<readonly UsageRow[]> {
-  try {
-    const keys = await interruptible((signal) => listKeys(connection, signal));
-    const names = new Map(keys.map(({ key }) => [key.id, `${key.name} (${key.last4})`]));
-    return rows.map((row) => ({ ...row, key: names.get(row.key ?? "") ?? row.key }));
-  } catch (error) {
-    if (error instanceof ApiError) return rows;
-    throw error;
   }
 }
 
