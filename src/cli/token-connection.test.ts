@@ -214,7 +214,7 @@ describe("whoami", () => {
     expect(stdout).toBe(
       [
         `  Server       ${server.root}/v1`,
-        "  Person       Ada Lovelace <ada@example.com>, operator",
+        "  Person       Ada Lovelace <ada@example.com>",
         `  From         your login at ${server.root}/v1`,
         "  Account      Engines (acct_1)",
         "  Role         owner",
@@ -224,6 +224,14 @@ describe("whoami", () => {
         "",
       ].join("\n"),
     );
+  });
+
+  test("says that an operator is one only of what can operate, which a login cannot", async () => {
+    signedIn(3600);
+    expect(server.person.is_operator).toBe(true);
+    expect((await run(["whoami"])).stdout).not.toContain("operator");
+    server.scopes = ["chat:write", "admin:manage"];
+    expect((await run(["whoami"])).stdout).toContain("  Person       Ada Lovelace <ada@example.com>, operator\n");
   });
 
   test("with --json is one object without a secret", async () => {

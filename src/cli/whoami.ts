@@ -121,7 +121,9 @@ function facts(identity: Identity, { baseUrl, keySource, login }: Connection, no
   const until = expires_at === null ? "never" : formatTimeAndRelative(expires_at, nowSeconds);
   const rows: [name: string, value: string][] = [["Server", baseUrl]];
   if (person) {
-    rows.push(["Person", `${namedPerson(person)}${person.is_operator ? ", operator" : ""}`]);
+    // Somebody may be one and yet not operate by this: a login never does.
+    const operates = person.is_operator && scopes?.includes("admin:manage");
+    rows.push(["Person", `${namedPerson(person)}${operates ? ", operator" : ""}`]);
   } else {
     rows.push(["Key", key ? `${key.shown} "${key.name}" (${key.id})` : unknown("keys:manage")]);
   }

@@ -218,7 +218,8 @@ describe("headrace login as a process", () => {
     ]);
     expect(outcomes.map(({ code, stderr }) => [code, code === 0 || stderr])).toEqual(outcomes.map(() => [0, true]));
     const [whoami, key, chat, app] = outcomes.map(({ stdout }) => stdout);
-    expect(whoami).toContain("Olga Ortiz <olga@example.test>, operator");
+    // An operator, but a login does not operate.
+    expect(whoami).toContain("Olga Ortiz <olga@example.test>\n");
     expect(whoami).toMatch(/Role +owner/);
     expect(key).toMatch(/^sk_dev_hr_[0-9A-Za-z]{36}\n$/);
     expect(await statusWith(server, key?.trim() ?? "")).toBe(200);
