@@ -110,7 +110,9 @@ describe("invite", () => {
     expect([code, stdout]).toEqual([0, ""]);
     expect(stderr).toStartWith("dee@example.com is invited as an admin. The link works once, until ");
     expect(stderr).toEndWith("It was sent by mail.\n");
-    expect(await members(["invite", "dee@example.com", "--quiet"])).toEqual({ code: 0, stdout: "", stderr: "" });
+    expect(await members(["invite", "dee@example.com", "--quiet"])).toEqual({
+      ...{ code: 0, stdout: "", stderr: "Mailed to dee@example.com.\n" },
+    });
   });
 
   test("is for a member unless said otherwise; --quiet prints nothing else, --json all of it", async () => {

@@ -85,7 +85,7 @@ ${roleMeanings}`,
     invite
       .argument("<email>", "of whom it is for")
       .option("--role <role>", `one of ${roles.join(", ")}`, parseRole, "member")
-      .option("-q, --quiet", "print the link, where it was not mailed, and nothing else")
+      .option("-q, --quiet", "print nothing but the link, or on standard error the address that it was mailed to")
       .option("--json", "print what the API gives, the link included"),
   )
     .addHelpText(
@@ -190,7 +190,11 @@ async function inviteOne(context: CliContext, email: string, options: InviteOpti
   }
   const made = understood(newInvitation, answer, connection, "new invitation");
   if (made.link !== null) terminal.print(printable(made.link));
-  if (options.quiet) return;
+  if (options.quiet) {
+    // With nothing at all, nobody would know why there is no link, or whether the address was the right one.
+    if (made.link === null) terminal.note(`Mailed to ${printable(made.email)}.`);
+    return;
+  }
   const who = `${printable(made.email)} is invited as ${article(made.role)} ${printable(made.role)}`;
   const until = formatTimeAndRelative(made.expires_at, Math.floor(context.nowMs() / 1000));
   terminal.note(`${who}. The link works once, until ${until}.`);
