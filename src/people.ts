@@ -97,7 +97,7 @@ export function openPeople({ db, config, clock, log, governance, baseUrl, opened
     apps: new SqlAppStore(db),
     signIn: new SignIn({ people, sessions, limits, failures, clock, log }),
     ownAccount: new OwnAccount({ people, limits, clock }),
-    passkeys: new Passkeys({ people, audit, clock }),
+    passkeys: new Passkeys({ people, failures, clock }),
     singleSignOn,
     singleSignOnName: () => singleSignOn?.name,
     clientThrottle: new ClientThrottle(limits),

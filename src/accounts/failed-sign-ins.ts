@@ -2,7 +2,8 @@
 import type { AuditLog } from "../domain/audit.ts";
 import type { Clock } from "../domain/clock.ts";
 import type { Log } from "../domain/log.ts";
-import { auditEvent } from "../policy/audit.ts";
+import type { Passkey } from "../domain/person.ts";
+import { auditEvent, type Origin } from "../policy/audit.ts";
 import { BoundedAudit } from "../policy/bounded-audit.ts";
 import type { BrowserOrigin } from "./browser-sessions.ts";
 
@@ -15,6 +16,9 @@ export interface FailedSignInsOptions {
 
 /** People type passwords where the address belongs: nothing that was sent is kept. */
 export type SignInFault = "unknown_email" | "wrong_password" | "no_password" | "throttled";
+export type PasskeyFault = "not_verified" | "counter_went_back" | "ended_meanwhile";
+
+type Detail = { method: "password" } | { method: "passkey"; passkey: string };
 
 export class FailedSignIns {
   readonly #clock: Clock;
@@ -33,11 +37,27 @@ export class FailedSignIns {
   }
 
   /** `personId`: who it would have been; null where that is not known. */
-  record(reason: SignInFault, personId: string | null, { clientAddress, requestId }: BrowserOrigin): void {
-    this.#rows.record(personId === null ? "unknown" : "known", reason, () => {
+  record(reason: SignInFault, personId: string | null, origin: BrowserOrigin): void {
+    this.#record(personId, { reason, method: "password" }, origin);
+  }
+
+  /** A passkey that is known and yet does not fit: somebody tries something, or has copied it. */
+  recordPasskey(reason: PasskeyFault, { id, personId }: Passkey, origin: Origin): void {
+    this.#record(personId, { reason, method: "passkey", passkey: id }, origin);
+  }
+
+  #record(
+    personId: string | null,
+    detail: Detail & { reason: string },
+    { clientAddress, requestId }: Pick<Origin, "clientAddress" | "requestId">,
+  ): void {
+    this.#rows.record(personId === null ? "unknown" : "known", detail.reason, () => {
       const origin = { nowSeconds: this.#clock.nowSeconds(), clientAddress, requestId };
-      const about = { accountId: null, targetId: personId, detail: { reason, method: "password" } };
-      return auditEvent("sign_in.failed", { type: "anonymous" }, origin, about);
+      return auditEvent("sign_in.failed", { type: "anonymous" }, origin, {
+        accountId: null,
+        targetId: personId,
+        detail,
+      });
     });
   }
 

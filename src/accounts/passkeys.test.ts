@@ -6,11 +6,13 @@ import { openTestPeople, type TestPeople } from "../../tests/support/people.ts";
 import { type Oddities, SoftwareAuthenticator } from "../../tests/support/software-authenticator.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { Person } from "../domain/person.ts";
+import { FailedSignIns } from "./failed-sign-ins.ts";
 import { mostPasskeys, Passkeys, relyingPartyId } from "./passkeys.ts";
 import { Pending } from "./pending.ts";
 
 const pageOrigin = "https://ai.example.com";
 let world: TestPeople;
+let failures: FailedSignIns;
 let passkeys: Passkeys;
 let person: Person;
 let device: SoftwareAuthenticator;
@@ -18,9 +20,14 @@ let made = 0;
 
 beforeAll(async () => {
   world = await openTestPeople();
-  passkeys = new Passkeys({ people: world.people, audit: world.audit, clock: world.clock });
+  const log = { info: () => {}, warn: () => {}, error: () => {} };
+  failures = new FailedSignIns({ ...world, log });
+  passkeys = new Passkeys({ ...world, failures });
 });
-afterAll(() => world.close());
+afterAll(async () => {
+  await failures.close();
+  await world.close();
+});
 beforeEach(async () => {
   person = await world.addPerson({ email: `person${++made}@example.com` });
   device = new SoftwareAuthenticator(pageOrigin);
@@ -60,6 +67,7 @@ function packed(signature: Buffer, certificate?: Buffer) {
 }
 
 async function events(action: "passkey.added" | "passkey.removed" | "sign_in.failed", targetId: string) {
+  await failures.flush();
   return await world.audit.list({ action, targetId }, { after: undefined, limit: 10 });
 }
 
@@ -251,6 +259,29 @@ describe("signing in", () => {
     passkey.counter = 8;
     expect(await signIn()).toMatchObject({ id: person.id });
   });
+});
+
+test("however often a known passkey is refused, the audit log gets a hundred rows a minute and their count", async () => {
+  const { id } = await add();
+  // Of its own: what other tests refused counts as well.
+  const own = new FailedSignIns({ ...world, log: { info: () => {}, warn: () => {}, error: () => {} } });
+  const passkeys = new Passkeys({ ...world, failures: own });
+  const attempt = async () => {
+    const { challengeId, options } = await passkeys.signInOptions(pageOrigin);
+    const response = device.get(options);
+    response.response.signature = "AAAA";
+    return refusal(passkeys.signIn({ challengeId, response }, ceremony()));
+  };
+  for (let n = 0; n < 130; n++) expect((await attempt()).detail).toBe("passkey: not_verified");
+  await own.close();
+  const rows = await world.audit.list(
+    { action: "sign_in.failed", targetId: person.id },
+    { after: undefined, limit: 200 },
+  );
+  expect(rows).toHaveLength(100);
+  expect(rows[0]?.detail).toEqual({ reason: "not_verified", method: "passkey", passkey: id });
+  const [counted] = await world.audit.list({ action: "sign_in.failed" }, { after: undefined, limit: 1 });
+  expect(counted?.detail).toEqual({ reason: "suppressed", suppressed: 30, reasons: { not_verified: 30 } });
 });
 
 test("a passkey that is removed while it is checked signs nobody in, nor do two uses with one counter", async () => {

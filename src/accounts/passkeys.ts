@@ -1,11 +1,11 @@
 // Passkeys: adding one to a person who is signed in, and signing in with one, by WebAuthn.
 import { randomBytes } from "node:crypto";
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
-import type { AuditLog } from "../domain/audit.ts";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { Passkey, Person, PersonStore } from "../domain/person.ts";
 import { auditEvent, type Origin } from "../policy/audit.ts";
+import type { FailedSignIns, PasskeyFault } from "./failed-sign-ins.ts";
 import { Pending } from "./pending.ts";
 
 export interface PasskeysOptions {
@@ -13,7 +13,7 @@ export interface PasskeysOptions {
     PersonStore,
     "findPerson" | "listPasskeys" | "findPasskey" | "insertPasskey" | "passkeyUsed" | "renamePasskey" | "deletePasskey"
   >;
-  audit: Pick<AuditLog, "append">;
+  failures: Pick<FailedSignIns, "recordPasskey">;
   clock: Clock;
 }
 
@@ -154,20 +154,17 @@ export class Passkeys {
     const handle = response.response.userHandle;
     const isTheirs = !handle || handle === Buffer.from(person.id).toString("base64url");
     const used = isTheirs ? await verifyUse(response, passkey, challenge, ceremony.pageOrigin, rpId) : undefined;
-    if (!used) return await this.#refuse(passkey, "not_verified", ceremony);
+    if (!used) throw this.#refused("not_verified", passkey, ceremony);
     // Counters that stand still are those of authenticators without one (WebAuthn Level 3, 6.1.1).
     const hasCounter = used.counter > 0 || passkey.counter > 0;
-    if (hasCounter && used.counter <= passkey.counter)
-      return await this.#refuse(passkey, "counter_went_back", ceremony);
+    if (hasCounter && used.counter <= passkey.counter) throw this.#refused("counter_went_back", passkey, ceremony);
     if (await people.passkeyUsed(passkey.id, used.counter, used.backedUp, ceremony.nowSeconds)) return person;
-    return await this.#refuse(passkey, "ended_meanwhile", ceremony);
+    throw this.#refused("ended_meanwhile", passkey, ceremony);
   }
 
-  /** A passkey that is known and yet does not fit: somebody tries something, or has copied it. */
-  async #refuse({ id, personId }: Passkey, reason: string, origin: Origin): Promise<never> {
-    const about = { accountId: null, targetId: personId, detail: { method: "passkey", passkey: id, reason } };
-    await this.#options.audit.append([auditEvent("sign_in.failed", { type: "anonymous" }, origin, about)]);
-    throw refused(reason);
+  #refused(reason: PasskeyFault, passkey: Passkey, origin: Origin): GatewayError {
+    this.#options.failures.recordPasskey(reason, passkey, origin);
+    return refused(reason);
   }
 
   async #requireRoom(personId: string): Promise<Passkey[]> {

@@ -1,5 +1,6 @@
 // The endpoints of passkeys as a page meets them: whose they are, where they may be used from, how many tries there are.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { FailedSignIns } from "../../src/accounts/failed-sign-ins.ts";
 import { Passkeys } from "../../src/accounts/passkeys.ts";
 import { isOwnOrigin } from "../../src/http/browser.ts";
 import { pageOrigin } from "../../src/http/page-origin.ts";
@@ -13,20 +14,26 @@ import { SoftwareAuthenticator } from "../support/software-authenticator.ts";
 
 const origin = "http://localhost:7545";
 let world: TestPeople;
+let failures: FailedSignIns;
 let routes: ReturnType<typeof passkeyRoutes>;
 
 beforeAll(async () => {
   world = await openTestPeople();
   const { people, audit, clock, sessions } = world;
+  const log = { info: () => {}, warn: () => {}, error: () => {} };
+  failures = new FailedSignIns({ audit, clock, log });
   routes = passkeyRoutes({
     ...{ people, clock, sessions },
-    passkeys: new Passkeys({ people, audit, clock }),
+    passkeys: new Passkeys({ people, failures, clock }),
     limits: new MemoryLimits({ clock, ledger: { readTotals: async () => {} } }),
     isOwnOrigin: (from, req) => isOwnOrigin(from, req, undefined),
     requestLimits: () => ({ bodyBytes: 65_536, depth: 16 }),
   });
 });
-afterAll(() => world.close());
+afterAll(async () => {
+  await failures.close();
+  await world.close();
+});
 
 interface Call {
   body?: unknown;

@@ -50,7 +50,7 @@ export async function openTestPages() {
     isOwnOrigin: (origin: string) => origin === pageOrigin,
     signIn: new SignIn({ people: people.people, sessions, limits, failures, clock, log }),
     ownAccount: new OwnAccount({ people: people.people, limits, clock }),
-    passkeys: new Passkeys({ people: people.people, audit, clock }),
+    passkeys: new Passkeys({ people: people.people, failures, clock }),
     links: links(mail),
     singleSignOnName: (): string | undefined => "Example Works",
     formReferrerPolicy: (): "same-origin" | undefined => undefined,
