@@ -4,7 +4,7 @@ import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { Log } from "../domain/log.ts";
 import type { Person } from "../domain/person.ts";
-import type { FoundSession, Session, SessionStore, SignedIn, SignInMethod } from "../domain/session.ts";
+import type { FoundSession, Session, SessionStore, SignedIn, SignInMethod, SignInProof } from "../domain/session.ts";
 import { auditEvent } from "../policy/audit.ts";
 
 export interface BrowserSessionsOptions {
@@ -68,12 +68,16 @@ export class BrowserSessions {
     return { signedIn: this.#signedIn(found), cookie };
   }
 
-  /** Starts one, always with a new token: what a browser had before stands for nothing. Gives its cookie. */
+  /**
+   * Starts one, always with a new token: what a browser had before stands for nothing. Gives its cookie. Throws
+   * `permission_denied` where the proof holds no more: a session must not outlive the change that ended all others.
+   */
   async start(
     person: Person,
     accountId: string | null,
     method: SignInMethod,
     origin: BrowserOrigin,
+    proof?: SignInProof,
   ): Promise<{ session: Session; cookie: string }> {
     const now = this.#options.clock.nowSeconds();
     const token = randomBytes(32).toString("base64url");
@@ -95,7 +99,11 @@ export class BrowserSessions {
       { nowSeconds: now, ...origin },
       { accountId: null, targetId: session.id, detail: { method } },
     );
-    await this.#options.sessions.insert(session, digestOf(token), event);
+    if (!(await this.#options.sessions.insert(session, digestOf(token), event, proof))) {
+      throw new GatewayError("permission_denied", "What you signed in with was changed meanwhile. Sign in once more.", {
+        detail: "sign_in_changed_meanwhile",
+      });
+    }
     return { session, cookie: this.#cookie(token) };
   }
 

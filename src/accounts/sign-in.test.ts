@@ -166,6 +166,22 @@ test("a password that was changed while it was compared lets nobody in", async (
   expect(await all.sessionStore.list(ada.id, all.clock.nowSeconds())).toEqual([]);
 });
 
+test("a password that was changed while the session was being made leaves none behind", async () => {
+  const ada = await all.addPerson({ email: "ada@example.com", password });
+  const people = {
+    ...{ findByEmail: all.people.findByEmail.bind(all.people), apply: all.people.apply.bind(all.people) },
+    async membershipsOf(id: string) {
+      await all.db`UPDATE people SET password_hash = 'another' WHERE id = ${ada.id}`;
+      return all.people.membershipsOf(id);
+    },
+  };
+  const log = { info() {}, warn() {}, error() {} };
+  const racing = new SignIn({ ...all, people, failures, log });
+  await expect(racing.password("ada@example.com", password, testOrigin)).rejects.toThrow(/changed meanwhile/);
+  expect(await all.sessionStore.list(ada.id, all.clock.nowSeconds())).toEqual([]);
+  expect(await recorded()).toEqual([]);
+});
+
 test("what cannot be an address is told as that, and takes nothing", async () => {
   await expect(attempt("ada", password)).rejects.toThrow(/^email: /);
   expect(await recorded()).toEqual([]);

@@ -53,10 +53,11 @@ export class SignIn {
     const address = checkEmail(email);
     const place = digestOf(`${address} ${clientNetwork(origin.clientAddress)}`);
     const start = async () => {
-      const person = await this.#verified(address, password, origin);
+      const { passwordHash, ...person } = await this.#verified(address, password, origin);
       const [first] = await people.membershipsOf(person.id);
-      const started = await sessions.start(person, first?.accountId ?? null, "password", origin);
+      const started = await sessions.start(person, first?.accountId ?? null, "password", origin, { passwordHash });
       this.#familiar.set(place, true);
+      if (isOutdatedHash(passwordHash)) await this.#renew(person, password, passwordHash, origin);
       return { person, ...started };
     };
     const onRefused = () => failures.record("throttled", null, origin);
@@ -81,7 +82,7 @@ export class SignIn {
     ];
   }
 
-  async #verified(address: string, password: string, origin: BrowserOrigin): Promise<Person> {
+  async #verified(address: string, password: string, origin: BrowserOrigin) {
     const { people, failures } = this.#options;
     const found = await people.findByEmail(address);
     if (!(await verifyPassword(password, found?.passwordHash))) {
@@ -91,11 +92,9 @@ export class SignIn {
     }
     // The comparison took a while: with a password that was changed meanwhile nobody gets in.
     const now = await people.findByEmail(address);
-    if (!now || now.id !== found?.id || now.passwordHash !== found.passwordHash) throw wrong();
-    const { passwordHash, ...person } = now;
-    if (passwordHash !== null && isOutdatedHash(passwordHash))
-      await this.#renew(person, password, passwordHash, origin);
-    return person;
+    const passwordHash = now?.passwordHash ?? null;
+    if (!now || passwordHash === null || now.id !== found?.id || passwordHash !== found.passwordHash) throw wrong();
+    return { ...now, passwordHash };
   }
 
   /** Only now the password itself is at hand to be kept with today's parameters. Signing in does not depend on it. */

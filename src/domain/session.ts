@@ -32,9 +32,13 @@ export interface FoundSession {
   replaced: boolean;
 }
 
+/** What somebody signed in with, as it was when it was looked at. */
+export type SignInProof = { passwordHash: string } | { passkeyId: string };
+
 /** Digests are hex SHA-256 of the token in the cookie. */
 export interface SessionStore {
-  insert(session: Session, digest: string, event: AuditEvent): Promise<void>;
+  /** False, with nothing written, where the person has no such password or passkey any more. */
+  insert(session: Session, digest: string, event: AuditEvent, proof?: SignInProof): Promise<boolean>;
   /** By its newest token or the one before. One read. */
   findByDigest(digest: string): Promise<FoundSession | undefined>;
   /** Puts the digest in the place of the newest, which becomes the one before. False where `from` is no longer the newest. */

@@ -6,7 +6,7 @@ import { commandLineAppId } from "../domain/app.ts";
 import type { AuditEvent } from "../domain/audit.ts";
 import type { DeviceCode } from "../domain/oauth.ts";
 import { type Membership, membershipCredentialId, type Person } from "../domain/person.ts";
-import type { Session } from "../domain/session.ts";
+import type { Session, SignInProof } from "../domain/session.ts";
 import { SqlOAuthStore } from "./oauth-store.ts";
 
 let all: TestPeople;
@@ -55,6 +55,28 @@ async function insert(digest: string, more: Partial<Session> = {}): Promise<Sess
 
 const endings = async () =>
   (await all.audit.list({ action: "session.ended" }, { after: undefined, limit: 100 })).length;
+
+test("a session begins only with a password or passkey that the person still has", async () => {
+  await all.db`UPDATE people SET password_hash = 'hash' WHERE id = ${ada.id}`;
+  const grace = await all.addPerson({ email: "grace@example.com" });
+  await all.db`INSERT INTO passkeys ${all.db({
+    ...{ id: "pk", person_id: ada.id, name: "Key", public_key: "", counter: 0, transports: "", backed_up: 0 },
+    created_at: now(),
+  })}`;
+  const begin = async (person: { id: string }, proof: SignInProof) => {
+    const session = await insert(`first ${Bun.randomUUIDv7()}`, { personId: person.id });
+    const id = `ses_${Bun.randomUUIDv7()}`;
+    return all.sessionStore.insert({ ...session, id }, `second ${id}`, event("session.started"), proof);
+  };
+  expect(await begin(ada, { passwordHash: "hash" })).toBe(true);
+  expect(await begin(ada, { passwordHash: "older" })).toBe(false);
+  expect(await begin(grace, { passwordHash: "hash" })).toBe(false);
+  expect(await begin(ada, { passkeyId: "pk" })).toBe(true);
+  expect(await begin(ada, { passkeyId: "removed" })).toBe(false);
+  expect(await begin(grace, { passkeyId: "pk" })).toBe(false);
+  const started = await all.audit.list({ action: "session.started" }, { after: undefined, limit: 100 });
+  expect(started).toHaveLength(6 + 2);
+});
 
 test("a session is found by its digest, with its person and memberships, and by no other", async () => {
   const other = await all.addAccount({ name: "Second", status: "suspended" });

@@ -1,7 +1,7 @@
 // Sessions of people in the database; of their tokens only digests.
 import type { AuditEvent } from "../domain/audit.ts";
 import type { OwnMembership, Person, Role } from "../domain/person.ts";
-import type { FoundSession, Session, SessionStore, SignInMethod } from "../domain/session.ts";
+import type { FoundSession, Session, SessionStore, SignInMethod, SignInProof } from "../domain/session.ts";
 import { insertAuditEvent } from "./audit-log.ts";
 import { changeCredentials } from "./credential-change.ts";
 import type { Database } from "./database.ts";
@@ -51,11 +51,13 @@ export class SqlSessionStore implements SessionStore {
     this.#db = db;
   }
 
-  async insert(session: Session, digest: string, event: AuditEvent): Promise<void> {
-    await available(
+  insert(session: Session, digest: string, event: AuditEvent, proof?: SignInProof): Promise<boolean> {
+    return available(
       this.#db.begin("IMMEDIATE", async (tx) => {
+        if (proof && !(await stillProves(tx, session.personId, proof))) return false;
         await tx`INSERT INTO sessions ${tx({ ...toRow(session), digest, previous_digest: null })}`;
         await insertAuditEvent(tx, event);
+        return true;
       }),
     );
   }
@@ -142,6 +144,14 @@ export class SqlSessionStore implements SessionStore {
       ),
     );
   }
+}
+
+async function stillProves(tx: Database, personId: string, proof: SignInProof): Promise<boolean> {
+  const found: unknown[] =
+    "passkeyId" in proof
+      ? await tx`SELECT id FROM passkeys WHERE id = ${proof.passkeyId} AND person_id = ${personId}`
+      : await tx`SELECT id FROM people WHERE id = ${personId} AND password_hash = ${proof.passwordHash}`;
+  return found.length > 0;
 }
 
 /** Oldest first. */
