@@ -1,10 +1,10 @@
-// Bounds what costs a row in the database and counts against no other limit: access tokens, and changes of keys.
+// Bounds what costs a row in the database and counts against no other limit: access tokens, and changes of keys, apps, members and names.
 import { GatewayError } from "../domain/errors.ts";
 import type { LimitStore } from "../domain/limits.ts";
 import { keyOf, type Principal } from "../domain/principal.ts";
 
 const perMinute = { token: 120, change: 300 } as const;
-const words = { token: "access tokens", change: "changes of keys" } as const;
+const words = { token: "access tokens", change: "changes" } as const;
 const windowSeconds = 60;
 const nothing = { tokens: 0, nanoUsd: 0, minTokens: 0, minNanoUsd: 0 };
 
@@ -24,7 +24,7 @@ export class Throttle {
     const { retryAfterSeconds = 1 } = admission.refusal;
     throw new GatewayError(
       "rate_limit_exceeded",
-      `At most ${limit} ${words[what]} per minute and key. Retry in ${Math.ceil(retryAfterSeconds)} s.`,
+      `At most ${limit} ${words[what]} per minute. Retry in ${Math.ceil(retryAfterSeconds)} s.`,
       { retryAfterSeconds },
     );
   }
