@@ -16,5 +16,5 @@ export const scopeMeanings: Record<Scope, string> = {
   "models:read": "List available models.",
   "usage:read": "View usage statistics.",
   "keys:manage": "Manage API keys.",
-  "admin:manage": "Operate the installation: accounts, tiers, audit log.",
+  "admin:manage": "Operate the installation: accounts, people, tiers, audit log.",
 };

@@ -63,7 +63,11 @@ export function openApiDocument(all: readonly Route[], version: string): OpenApi
     components: {
       schemas,
       securitySchemes: {
-        bearer: { type: "http", scheme: "bearer", description: "An API key: `Authorization: Bearer sk_…`" },
+        bearer: {
+          type: "http",
+          scheme: "bearer",
+          description: "An API key or an access token: `Authorization: Bearer sk_…`",
+        },
         apiKey: { type: "apiKey", in: "header", name: "X-API-Key", description: "An API key: `X-API-Key: sk_…`" },
       },
     },
@@ -92,7 +96,7 @@ function operation(route: ApiRoute, schemas: Record<string, Json>): OpenApiOpera
     summary: doc.summary,
     ...(description ? { description } : {}),
     tags: [doc.tag],
-    security: scoped ? [{ bearer: [] }, { apiKey: [] }] : [],
+    security: securityOf(access),
     ...(doc.parameters || doc.query ? { parameters: [...pathParameters(doc), ...queryParameters(doc)] } : {}),
     ...(doc.requestBody
       ? {
@@ -115,6 +119,12 @@ function operation(route: ApiRoute, schemas: Record<string, Json>): OpenApiOpera
       ...errorResponses(codes),
     },
   };
+}
+
+/** People have no keys here; a session's cookie is for pages of this server alone, and so none that a client could send. */
+function securityOf(access: ApiRoute["access"]): Record<string, string[]>[] {
+  if (access === "public") return [];
+  return access === "person" ? [{ bearer: [] }] : [{ bearer: [] }, { apiKey: [] }];
 }
 
 function accessText(access: ApiRoute["access"]): string {

@@ -45,7 +45,7 @@ const optionsPerMinute = 120;
 const failures = { limit: 30, windowSeconds: 600 };
 const home = "/settings";
 const noStore = { "cache-control": "no-store" };
-const bodyErrors = ["invalid_request", "request_too_large", "unsupported_media_type", "service_unavailable"] as const;
+const bodyErrors = ["invalid_request", "request_too_large", "unsupported_media_type"] as const;
 const idParameter = [{ name: "id", in: "path", description: "Id of the passkey." }] as const;
 const passkeyList = listOf(passkeyShape, "PasskeyList");
 
@@ -59,7 +59,7 @@ export function passkeyRoutes(deps: PasskeyRouteDeps): ApiRoute[] {
     method,
     path,
     access: "person",
-    doc: { ...doc, tag: "People", errors: [...(doc.errors ?? []), "permission_denied"] },
+    doc: { ...doc, tag: "People", errors: [...(doc.errors ?? []), "service_unavailable"] },
     handle: async (exchange, principal) => handle(exchange, requireBrowser(principal), deps),
   });
   const attempts = new Attempts(deps.limits);
@@ -170,7 +170,7 @@ const removeDoc: Omit<RouteDoc, "tag"> = {
     "It signs nobody in any more. Who is signed in by it stays so: end their sessions as well where it was lost.",
   parameters: idParameter,
   response: { description: "It is removed.", json: deletedPasskey },
-  errors: ["not_found", "service_unavailable"],
+  errors: ["not_found"],
 };
 
 async function remove(exchange: Exchange, person: BrowserPerson, deps: PasskeyRouteDeps): Promise<Response> {
@@ -204,7 +204,7 @@ const signInDoc: RouteDoc = {
   tag: "People",
   requestBody: passkeySignInRequest,
   response: { description: "The person is signed in.", json: passkeySignedIn },
-  errors: [...bodyErrors, "permission_denied", "rate_limit_exceeded"],
+  errors: [...bodyErrors, "permission_denied", "rate_limit_exceeded", "service_unavailable"],
 };
 
 async function signIn(exchange: Exchange, deps: PasskeyRouteDeps, attempts: Attempts): Promise<Response> {
@@ -216,7 +216,9 @@ async function signIn(exchange: Exchange, deps: PasskeyRouteDeps, attempts: Atte
   const cookie = await attempts.run([rule], "Too many attempts to sign in failed.", async () => {
     const person = await deps.passkeys.signIn(given, ceremony);
     const [first] = await deps.people.membershipsOf(person.id);
-    const started = await deps.sessions.start(person, first?.accountId ?? null, "passkey", browserOrigin(exchange));
+    const proof = { passkeyId: given.response.id };
+    const origin = browserOrigin(exchange);
+    const started = await deps.sessions.start(person, first?.accountId ?? null, "passkey", origin, proof);
     return started.cookie;
   });
   const body: z.infer<typeof passkeySignedIn> = { next: localPath(request.next) ?? home };

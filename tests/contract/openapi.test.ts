@@ -16,6 +16,7 @@ import { mismatches, type Schema } from "./json-schema.ts";
 interface Operation {
   operationId: string;
   tags: string[];
+  description?: string;
   security: Record<string, string[]>[];
   parameters?: { name: string; in: string; required: boolean }[];
   requestBody?: { content: Record<string, { schema: Schema; example?: unknown }> };
@@ -85,6 +86,8 @@ describe("structure", () => {
       }
       for (const requirement of operation.security) {
         for (const name of Object.keys(requirement)) expect(document.components.securitySchemes).toHaveProperty(name);
+        const isForPeople = /For people: /.test(operation.description ?? "");
+        if (isForPeople) expect(operation.security, "a key is no person").toEqual([{ bearer: [] }]);
       }
       const inPath = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] ?? "");
       const declared = (operation.parameters ?? []).filter((parameter) => parameter.in === "path");
