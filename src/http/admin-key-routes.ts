@@ -8,7 +8,8 @@ import type { ApiKeyRecord, KeyStore, Principal } from "../domain/principal.ts";
 import { createKeyAsOperator, revokeKeyAsOperator, toWire } from "../policy/manage-keys.ts";
 import { requireOtherKey } from "../policy/operator.ts";
 import { accountParameter, findAccount } from "./admin-account-routes.ts";
-import { type AdminBaseDeps, type AdminDoc, adminRouter, bodyErrors, originOf } from "./admin-route.ts";
+import { type AdminBaseDeps, type AdminDoc, adminRouter } from "./admin-route.ts";
+import { bodyErrors, noStore, originOf } from "./changes.ts";
 import { keyList } from "./key-routes.ts";
 import { pageOf, pageQuery } from "./list.ts";
 import { readQuery } from "./query.ts";
@@ -22,9 +23,6 @@ export interface AdminKeyDeps extends AdminBaseDeps {
   /** Called after each committed change, so that whoever remembers keys forgets them. */
   changed(): void;
 }
-
-/** An answer that shows a secret is kept by nobody on the way. */
-const noStore = { "cache-control": "no-store" };
 
 const createAccountKeyRequest = createKeyRequest
   .extend({

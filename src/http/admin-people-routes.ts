@@ -19,11 +19,12 @@ import { normalizedEmail, type Person, type PersonStore } from "../domain/person
 import type { Principal } from "../domain/principal.ts";
 import { auditEvent } from "../policy/audit.ts";
 import { accountParameter, findAccount } from "./admin-account-routes.ts";
-import { type AdminBaseDeps, type AdminDoc, adminRouter, bodyErrors, originOf } from "./admin-route.ts";
+import { type AdminBaseDeps, type AdminDoc, adminRouter } from "./admin-route.ts";
+import { bodyErrors, noStore, originOf } from "./changes.ts";
 import { type InvitationRouteDeps, invitationList, invitationsPage, invite, withdraw } from "./invitation-routes.ts";
 import { listOf, pageOf, pageQuery } from "./list.ts";
 import { memberList, membersPage } from "./member-routes.ts";
-import { noStore } from "./people-route.ts";
+
 import { readQuery } from "./query.ts";
 import type { Exchange, ScopedRoute } from "./route.ts";
 import { readStrictBody } from "./strict-body.ts";

@@ -1,7 +1,6 @@
-// What the operators' endpoints have in common: their scope, and where a change comes from.
+// What the operators' endpoints have in common: their scope, and who may ask.
 import type { Clock } from "../domain/clock.ts";
 import type { Principal } from "../domain/principal.ts";
-import type { Origin } from "../policy/audit.ts";
 import { requireOperator } from "../policy/operator.ts";
 import type { BodyLimits } from "./body.ts";
 import type { Exchange, RouteDoc, ScopedRoute } from "./route.ts";
@@ -13,8 +12,6 @@ export interface AdminBaseDeps {
 }
 
 export type AdminDoc = Omit<RouteDoc, "tag">;
-
-export const bodyErrors = ["invalid_request", "request_too_large", "unsupported_media_type"] as const;
 
 /** Binds the endpoints of one noun to what they need. */
 export function adminRouter<Deps>(deps: Deps) {
@@ -33,8 +30,4 @@ export function adminRouter<Deps>(deps: Deps) {
       return handle(exchange, principal, deps);
     },
   });
-}
-
-export function originOf({ clientAddress, requestId }: Exchange, { clock }: AdminBaseDeps): Origin {
-  return { nowSeconds: clock.nowSeconds(), clientAddress, requestId };
 }

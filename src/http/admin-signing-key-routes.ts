@@ -3,7 +3,8 @@ import { z } from "zod";
 import type { Principal } from "../domain/principal.ts";
 import { unixSeconds } from "../domain/wire.ts";
 import type { SigningKeyInfo, SigningKeys } from "../policy/signing-keys.ts";
-import { type AdminBaseDeps, type AdminDoc, adminRouter, originOf } from "./admin-route.ts";
+import { type AdminBaseDeps, type AdminDoc, adminRouter } from "./admin-route.ts";
+import { originOf } from "./changes.ts";
 import type { Exchange, ScopedRoute } from "./route.ts";
 
 export interface AdminSigningKeyDeps extends AdminBaseDeps {

@@ -5,7 +5,8 @@ import { tierRequest, tierShape } from "../domain/admin-wire.ts";
 import type { Principal } from "../domain/principal.ts";
 import { deleteTier, putTier, tierToWire, unknownTier } from "../policy/manage-tiers.ts";
 import type { KnownTier, Tiers } from "../policy/tiers.ts";
-import { type AdminBaseDeps, type AdminDoc, adminRouter, bodyErrors, originOf } from "./admin-route.ts";
+import { type AdminBaseDeps, type AdminDoc, adminRouter } from "./admin-route.ts";
+import { bodyErrors, originOf } from "./changes.ts";
 import type { Exchange, ScopedRoute } from "./route.ts";
 import { readStrictBody } from "./strict-body.ts";
 

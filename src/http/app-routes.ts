@@ -13,10 +13,10 @@ import {
 } from "../domain/app-wire.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { ownOnly, type Principal } from "../domain/principal.ts";
-import type { Origin } from "../policy/audit.ts";
 import { requireKeyManager } from "../policy/delegation.ts";
 import type { Throttle } from "../policy/throttle.ts";
 import type { BodyLimits } from "./body.ts";
+import { bodyErrors, noStore, originOf } from "./changes.ts";
 import { listOf, pageOf, pageQuery } from "./list.ts";
 import { readQuery } from "./query.ts";
 import type { Answer, Exchange, RouteDoc, ScopedRoute } from "./route.ts";
@@ -33,10 +33,8 @@ export interface AppRouteDeps extends Pick<UsageRouteDeps, "reports" | "ledger" 
   changed(): void;
 }
 
-const bodyErrors = ["invalid_request", "request_too_large", "unsupported_media_type", "rate_limit_exceeded"] as const;
+const changeErrors = [...bodyErrors, "rate_limit_exceeded"] as const;
 const idParameter = [{ name: "id", in: "path", description: "Id of the app, `app_…`." }] as const;
-/** An answer that shows a secret is kept by nobody on the way. */
-const noStore = { "cache-control": "no-store" };
 
 const appQuery = z.object(pageQuery);
 const appList = listOf(appShape, "AppList");
@@ -76,7 +74,7 @@ const createDoc: Omit<RouteDoc, "tag"> = {
   requestBody: createAppRequest,
   example: { name: "Notes", homepage_url: "https://notes.example/", redirect_uris: ["https://notes.example/callback"] },
   response: { description: "The new app.", json: createdAppShape },
-  errors: bodyErrors,
+  errors: changeErrors,
 };
 
 async function create(exchange: Exchange, principal: Principal, deps: AppRouteDeps): Promise<Response> {
@@ -146,7 +144,7 @@ const updateDoc: Omit<RouteDoc, "tag"> = {
   requestBody: updateAppRequest,
   example: { redirect_uris: ["https://notes.example/callback", "http://127.0.0.1/callback"] },
   response: { description: "The app.", json: appShape },
-  errors: [...bodyErrors, "not_found"],
+  errors: [...changeErrors, "not_found"],
 };
 
 async function update(exchange: Exchange, principal: Principal, deps: AppRouteDeps): Promise<Response> {
@@ -188,7 +186,7 @@ const rotateDoc: Omit<RouteDoc, "tag"> = {
   requestBody: rotateSecretRequest,
   example: { overlap_seconds: 3_600 },
   response: { description: "The app, with its new secret.", json: rotatedAppShape },
-  errors: [...bodyErrors, "not_found"],
+  errors: [...changeErrors, "not_found"],
 };
 
 async function rotate(exchange: Exchange, principal: Principal, deps: AppRouteDeps): Promise<Response> {
@@ -227,8 +225,4 @@ async function find({ params }: Exchange, principal: Principal, { apps }: AppRou
 
 function answer(app: App, { account }: Principal, { clock }: AppRouteDeps): Response {
   return Response.json(appToWire(app, account.name, clock.nowSeconds()) satisfies z.infer<typeof appShape>);
-}
-
-function originOf({ clientAddress, requestId }: Exchange, { clock }: AppRouteDeps): Origin {
-  return { nowSeconds: clock.nowSeconds(), clientAddress, requestId };
 }

@@ -14,8 +14,9 @@ import {
 import type { OneTimeLink, PersonStore } from "../domain/person.ts";
 import type { Principal } from "../domain/principal.ts";
 import { auditEvent } from "../policy/audit.ts";
+import { bodyErrors, noStore, originOf } from "./changes.ts";
 import { listOf, pageOf, pageQuery } from "./list.ts";
-import { bodyErrors, managingRouter, noStore, originOf, type PeopleBaseDeps, type PeopleDoc } from "./people-route.ts";
+import { managingRouter, type PeopleBaseDeps, type PeopleDoc } from "./people-route.ts";
 import { readQuery } from "./query.ts";
 import type { Exchange, PersonPrincipal, PersonRoute } from "./route.ts";
 import { readStrictBody } from "./strict-body.ts";

@@ -13,7 +13,6 @@ import {
   updateKeyRequest,
 } from "../domain/key-wire.ts";
 import { type ApiKeyRecord, type KeyChain, type KeyStore, ownOnly, type Principal } from "../domain/principal.ts";
-import type { Origin } from "../policy/audit.ts";
 import { requireKeyManager } from "../policy/delegation.ts";
 import {
   createKey,
@@ -28,6 +27,7 @@ import {
 } from "../policy/manage-keys.ts";
 import type { Throttle } from "../policy/throttle.ts";
 import type { BodyLimits } from "./body.ts";
+import { bodyErrors, noStore, originOf } from "./changes.ts";
 import { listOf, pageOf, pageQuery } from "./list.ts";
 import { readQuery } from "./query.ts";
 import type { Exchange, RouteDoc, ScopedRoute } from "./route.ts";
@@ -44,10 +44,8 @@ export interface KeyRouteDeps {
   changed(): void;
 }
 
-const bodyErrors = ["invalid_request", "request_too_large", "unsupported_media_type", "rate_limit_exceeded"] as const;
+const changeErrors = [...bodyErrors, "rate_limit_exceeded"] as const;
 const idParameter = [{ name: "id", in: "path", description: "Id of the key, `key_…`." }] as const;
-/** An answer that shows a secret is kept by nobody on the way. */
-const noStore = { "cache-control": "no-store" };
 const delegation =
   "A key acts only on keys of its own account and environment that are within its own scopes, expiry, addresses, limits and quotas, and rotates only itself and those that it made. `permission_denied` names the field and its bound.";
 
@@ -88,7 +86,7 @@ const createDoc: Omit<RouteDoc, "tag"> = {
   requestBody: createKeyRequest,
   example: { name: "Web shop", scopes: ["chat:write", "models:read"], allowed_ips: ["203.0.113.0/24"], rate_limit: 60 },
   response: { description: "The new key.", json: createdKeyShape },
-  errors: bodyErrors,
+  errors: changeErrors,
 };
 
 async function create(exchange: Exchange, principal: Principal, deps: KeyRouteDeps): Promise<Response> {
@@ -158,7 +156,7 @@ const updateDoc: Omit<RouteDoc, "tag"> = {
   requestBody: updateKeyRequest,
   example: { allowed_ips: ["203.0.113.7", "2001:db8::/32"], rate_limit: 30 },
   response: { description: "The key's record.", json: keyShape },
-  errors: [...bodyErrors, "not_found"],
+  errors: [...changeErrors, "not_found"],
 };
 
 async function update(exchange: Exchange, principal: Principal, deps: KeyRouteDeps): Promise<Response> {
@@ -192,7 +190,7 @@ const rotateDoc: Omit<RouteDoc, "tag"> = {
   requestBody: rotateKeyRequest,
   example: { overlap_seconds: 3_600 },
   response: { description: "The new key.", json: rotatedKeyShape },
-  errors: [...bodyErrors, "not_found"],
+  errors: [...changeErrors, "not_found"],
 };
 
 async function rotate(exchange: Exchange, principal: Principal, deps: KeyRouteDeps): Promise<Response> {
@@ -226,8 +224,4 @@ async function write(chain: KeyChain, change: KeyUpdate | undefined, deps: KeyRo
 
 function answer({ keys: [key, ...makers] }: KeyChain, { clock }: KeyRouteDeps): Response {
   return Response.json(toWire(key, makers, clock.nowSeconds()));
-}
-
-function originOf({ clientAddress, requestId }: Exchange, { clock }: KeyRouteDeps): Origin {
-  return { nowSeconds: clock.nowSeconds(), clientAddress, requestId };
 }

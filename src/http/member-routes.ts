@@ -6,8 +6,9 @@ import { memberShape, memberToWire, removedMember, updateMemberRequest } from ".
 import type { Membership, PersonStore } from "../domain/person.ts";
 import type { SessionStore } from "../domain/session.ts";
 import type { Throttle } from "../policy/throttle.ts";
+import { bodyErrors, originOf } from "./changes.ts";
 import { listOf, pageOf, pageQuery } from "./list.ts";
-import { bodyErrors, managingRouter, originOf, type PeopleBaseDeps, type PeopleDoc } from "./people-route.ts";
+import { managingRouter, type PeopleBaseDeps, type PeopleDoc } from "./people-route.ts";
 import { readQuery } from "./query.ts";
 import type { Exchange, PersonPrincipal, PersonRoute } from "./route.ts";
 import { readStrictBody } from "./strict-body.ts";

@@ -19,10 +19,10 @@ import {
 } from "../domain/passkey-wire.ts";
 import type { Passkey, PersonStore } from "../domain/person.ts";
 import type { IncomingRequest } from "../http1/message.ts";
-import type { Origin } from "../policy/audit.ts";
 import { clientNetwork } from "../policy/client-network.ts";
 import type { BodyLimits } from "./body.ts";
 import { browserOrigin } from "./browser.ts";
+import { bodyErrors, noStore, originOf } from "./changes.ts";
 import { listOf, pageOf } from "./list.ts";
 import { localPath } from "./pages/local-path.ts";
 import type { ApiRoute, Exchange, PersonPrincipal, PersonRoute, RouteDoc } from "./route.ts";
@@ -44,8 +44,6 @@ const optionsPerMinute = 120;
 /** Failures in ten minutes, as with passwords. */
 const failures = { limit: 30, windowSeconds: 600 };
 const home = "/settings";
-const noStore = { "cache-control": "no-store" };
-const bodyErrors = ["invalid_request", "request_too_large", "unsupported_media_type"] as const;
 const idParameter = [{ name: "id", in: "path", description: "Id of the passkey." }] as const;
 const passkeyList = listOf(passkeyShape, "PasskeyList");
 
@@ -254,10 +252,6 @@ function toWire(passkey: Passkey): z.infer<typeof passkeyShape> {
     created_at: passkey.createdAt,
     last_used_at: passkey.lastUsedAt,
   };
-}
-
-function originOf({ clientAddress, requestId }: Exchange, { clock }: PasskeyRouteDeps): Origin {
-  return { nowSeconds: clock.nowSeconds(), clientAddress, requestId };
 }
 
 /** Removed between authentication and here. */

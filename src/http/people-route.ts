@@ -1,6 +1,5 @@
-// What the endpoints for people have in common: who may ask, and where a change comes from.
+// What the endpoints for people have in common: who may ask.
 import type { Clock } from "../domain/clock.ts";
-import type { Origin } from "../policy/audit.ts";
 import { requireScope } from "../policy/authorize.ts";
 import type { BodyLimits } from "./body.ts";
 import type { Exchange, PersonPrincipal, PersonRoute, RouteDoc } from "./route.ts";
@@ -12,10 +11,6 @@ export interface PeopleBaseDeps {
 }
 
 export type PeopleDoc = Omit<RouteDoc, "tag">;
-
-export const bodyErrors = ["invalid_request", "request_too_large", "unsupported_media_type"] as const;
-/** An answer that shows a secret is kept by nobody on the way. */
-export const noStore = { "cache-control": "no-store" };
 
 type Handle<Deps> = (exchange: Exchange, principal: PersonPrincipal, deps: Deps) => Promise<Response>;
 
@@ -38,8 +33,4 @@ export function managingRouter<Deps>(deps: Deps) {
       requireScope(principal, "keys:manage");
       return handle(exchange, principal, deps);
     });
-}
-
-export function originOf({ clientAddress, requestId }: Exchange, { clock }: Pick<PeopleBaseDeps, "clock">): Origin {
-  return { nowSeconds: clock.nowSeconds(), clientAddress, requestId };
 }

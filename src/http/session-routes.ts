@@ -19,15 +19,9 @@ import type { SessionStore } from "../domain/session.ts";
 import { auditEvent, type Origin } from "../policy/audit.ts";
 import type { Throttle } from "../policy/throttle.ts";
 import { browserOrigin } from "./browser.ts";
+import { bodyErrors, originOf } from "./changes.ts";
 import { listOf, pageOf, pageQuery } from "./list.ts";
-import {
-  bodyErrors,
-  managingRouter,
-  originOf,
-  type PeopleBaseDeps,
-  type PeopleDoc,
-  peopleRouter,
-} from "./people-route.ts";
+import { managingRouter, type PeopleBaseDeps, type PeopleDoc, peopleRouter } from "./people-route.ts";
 import { readQuery } from "./query.ts";
 import type { Exchange, PersonPrincipal, PersonRoute } from "./route.ts";
 import { readStrictBody } from "./strict-body.ts";

@@ -7,8 +7,9 @@ import { GatewayError } from "../../domain/errors.ts";
 import type { OAuthStore } from "../../domain/oauth.ts";
 import type { PersonStore } from "../../domain/person.ts";
 import type { SessionStore, SignedIn } from "../../domain/session.ts";
-import { auditEvent, type Origin } from "../../policy/audit.ts";
+import { auditEvent } from "../../policy/audit.ts";
 import { browserOrigin } from "../browser.ts";
+import { originOf } from "../changes.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
 import { faultOf } from "./form.ts";
 import { signInPath } from "./local-path.ts";
@@ -175,10 +176,6 @@ function ended(
   about: { targetId: string | null; detail: Record<string, unknown> },
 ) {
   return auditEvent("session.ended", signedIn, originOf(exchange, deps), { accountId: null, ...about });
-}
-
-function originOf({ clientAddress, requestId }: Exchange, { clock }: SettingsPageDeps): Origin {
-  return { nowSeconds: clock.nowSeconds(), clientAddress, requestId };
 }
 
 function done(what: string): PlainAnswer {
