@@ -6,6 +6,7 @@ import type { Log } from "../domain/log.ts";
 import type { Person } from "../domain/person.ts";
 import type { FoundSession, Session, SessionStore, SignedIn, SignInMethod, SignInProof } from "../domain/session.ts";
 import { auditEvent } from "../policy/audit.ts";
+import { cookieIn, hostCookieName, setCookie } from "./cookies.ts";
 
 export interface BrowserSessionsOptions {
   sessions: SessionStore;
@@ -53,12 +54,12 @@ export class BrowserSessions {
 
   /** Whether the request carries a session's cookie at all; nothing is read for it. */
   hasCookie(header: string | null): boolean {
-    return header !== null && this.#tokenIn(header) !== undefined;
+    return this.#tokenIn(header) !== undefined;
   }
 
   /** Undefined for nobody: no cookie, an unknown one, or a session that has ended. */
   async find(header: string | null, origin: BrowserOrigin): Promise<CurrentSession | undefined> {
-    const token = header === null ? undefined : this.#tokenIn(header);
+    const token = this.#tokenIn(header);
     if (token === undefined) return undefined;
     const digest = digestOf(token);
     const found = await this.#options.sessions.findByDigest(digest);
@@ -187,28 +188,18 @@ export class BrowserSessions {
     return { session, person, memberships, membership, csrfToken: this.csrfTokenOf(session.id) };
   }
 
-  /** `__Host-`: only for this host, the whole of it, and by https (RFC 6265bis, 4.1.3.2). */
   #cookieName(): string {
-    return this.#options.isSecure() ? "__Host-headrace_session" : "headrace_session";
+    return hostCookieName("headrace_session", this.#options.isSecure());
   }
 
-  /** Undefined where there is none, or there are two: one of them is not ours. */
-  #tokenIn(header: string): string | undefined {
-    const start = `${this.#cookieName()}=`;
-    const found = header
-      .split(";")
-      // Of blanks only those that browsers put there: any other before the prefix keeps it from binding the cookie.
-      .map((pair) => pair.replace(/^[ \t]+|[ \t]+$/g, ""))
-      .filter((pair) => pair.startsWith(start));
-    const token = found.length === 1 ? found[0]?.slice(start.length) : undefined;
+  #tokenIn(header: string | null): string | undefined {
+    const token = cookieIn(header, this.#cookieName());
     return token !== undefined && tokenPattern.test(token) ? token : undefined;
   }
 
-  /** Lax: a link from elsewhere finds one signed in; a form or script from elsewhere does not (RFC 6265bis, 5.6.7). */
   #cookie(token: string): string {
-    const age = token === "" ? 0 : longestSeconds;
-    const secure = this.#options.isSecure() ? "; Secure" : "";
-    return `${this.#cookieName()}=${token}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${age}${secure}`;
+    const ageSeconds = token === "" ? 0 : longestSeconds;
+    return setCookie(this.#cookieName(), token, { ageSeconds, isSecure: this.#options.isSecure() });
   }
 }
 

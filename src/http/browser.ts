@@ -8,11 +8,18 @@ export function browserOrigin({ req, clientAddress, requestId }: Exchange): Brow
   return { clientAddress, requestId, userAgent: req.headers.get("user-agent") };
 }
 
-/**
- * Whether pages of this origin are ours. In development without a public URL the server has several names, `localhost` and
- * addresses of loopback: there it is the one that the request was sent to.
- */
+/** Whether pages of this origin are ours. */
 export function isOwnOrigin(origin: string, req: IncomingRequest, publicUrl: string | undefined): boolean {
-  if (publicUrl !== undefined) return origin === new URL(publicUrl).origin;
-  return isLocalRequest(req) && origin === `http://${req.headers.get("host") ?? ""}`.toLowerCase();
+  return origin === pageOrigin(req, publicUrl);
+}
+
+/**
+ * The origin under which a browser sees our pages: that of the public URL. In development without one the server has several
+ * names, `localhost` and addresses of loopback: there it is the one that the request was sent to, where it comes from this
+ * machine; undefined where it does not.
+ */
+export function pageOrigin(req: IncomingRequest, publicUrl: string | undefined): string | undefined {
+  if (publicUrl !== undefined) return new URL(publicUrl).origin;
+  if (!isLocalRequest(req)) return undefined;
+  return URL.parse(`http://${req.headers.get("host") ?? ""}`)?.origin;
 }

@@ -2,8 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { FailedSignIns } from "../../src/accounts/failed-sign-ins.ts";
 import { Passkeys } from "../../src/accounts/passkeys.ts";
-import { isOwnOrigin } from "../../src/http/browser.ts";
-import { pageOrigin } from "../../src/http/page-origin.ts";
+import { isOwnOrigin, pageOrigin } from "../../src/http/browser.ts";
 import { passkeyRoutes } from "../../src/http/passkey-routes.ts";
 import type { PersonPrincipal } from "../../src/http/route.ts";
 import { MemoryLimits } from "../../src/storage/memory-limits.ts";

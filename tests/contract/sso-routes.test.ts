@@ -1,7 +1,7 @@
 // The pages of single sign-on: the cookie that ties the way back to the browser, where it leads, and what errors look like.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { SingleSignOn } from "../../src/accounts/single-sign-on.ts";
-import { pageOrigin } from "../../src/http/page-origin.ts";
+import { pageOrigin } from "../../src/http/browser.ts";
 import { ssoButton } from "../../src/http/pages/sso-parts.ts";
 import { ssoRoutes } from "../../src/http/pages/sso-routes.ts";
 import { MemoryLimits } from "../../src/storage/memory-limits.ts";

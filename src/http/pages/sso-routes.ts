@@ -1,5 +1,6 @@
 // The way to the identity provider and back.
 import { Attempts } from "../../accounts/attempts.ts";
+import { cookieIn, hostCookieName, setCookie } from "../../accounts/cookies.ts";
 import { type SingleSignOn, ssoLifeSeconds } from "../../accounts/single-sign-on.ts";
 import type { Clock } from "../../domain/clock.ts";
 import { GatewayError } from "../../domain/errors.ts";
@@ -105,22 +106,13 @@ ${referenceLine(exchange.requestId)}`;
   }
 }
 
-/** Where pages are reached by https the cookie is for this host alone, and goes by https alone. */
-function cookieName(origin: string): string {
-  return origin.startsWith("https:") ? "__Host-headrace_sso" : "headrace_sso";
-}
+const isSecure = (origin: string) => origin.startsWith("https:");
+const cookieName = (origin: string) => hostCookieName("headrace_sso", isSecure(origin));
 
 function cookie(value: string, origin: string): string {
-  const secure = origin.startsWith("https:") ? "; Secure" : "";
-  // Lax: the provider sends the browser back, which is another site's doing.
-  return `${cookieName(origin)}=${value}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${ssoLifeSeconds}${secure}`;
+  return setCookie(cookieName(origin), value, { ageSeconds: ssoLifeSeconds, isSecure: isSecure(origin) });
 }
 
-/** Undefined where there is none, or there are two: one of them is not ours. */
 function browserSecret({ headers }: IncomingRequest, origin: string): string | undefined {
-  const begin = `${cookieName(origin)}=`;
-  // As with the session's: only the blanks that browsers put there are none of the name.
-  const pairs = (headers.get("cookie") ?? "").split(";").map((pair) => pair.replace(/^[ \t]+|[ \t]+$/g, ""));
-  const found = pairs.filter((pair) => pair.startsWith(begin));
-  return found.length === 1 ? found[0]?.slice(begin.length) : undefined;
+  return cookieIn(headers.get("cookie"), cookieName(origin));
 }

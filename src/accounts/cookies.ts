@@ -1,0 +1,26 @@
+// Cookies that stand for a browser: bound to this host where there is https, out of reach of scripts, and read without doubt.
+
+/** `__Host-`: only for this host, the whole of it, and by https (RFC 6265bis, 4.1.3.2). */
+export function hostCookieName(name: string, isSecure: boolean): string {
+  return isSecure ? `__Host-${name}` : name;
+}
+
+/** Value of the cookie in a `Cookie` header; undefined where there is none, or there are two: one of them is not ours. */
+export function cookieIn(header: string | null, name: string): string | undefined {
+  const start = `${name}=`;
+  const found = (header ?? "")
+    .split(";")
+    // Of blanks only those that browsers put there: any other before the prefix keeps it from binding the cookie.
+    .map((pair) => pair.replace(/^[ \t]+|[ \t]+$/g, ""))
+    .filter((pair) => pair.startsWith(start));
+  return found.length === 1 ? found[0]?.slice(start.length) : undefined;
+}
+
+/**
+ * Value of `Set-Cookie`; with an empty value and age 0 it is cleared. Lax: a link from elsewhere finds it, a form or script
+ * from elsewhere does not (RFC 6265bis, 5.6.7).
+ */
+export function setCookie(name: string, value: string, given: { ageSeconds: number; isSecure: boolean }): string {
+  const secure = given.isSecure ? "; Secure" : "";
+  return `${name}=${value}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${given.ageSeconds}${secure}`;
+}
