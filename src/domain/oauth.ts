@@ -115,7 +115,6 @@ export interface OAuthStore {
   revokeGrant(grantId: string, event: AuditEvent): Promise<boolean>;
 
   insertDeviceCode(code: DeviceCode): Promise<boolean>;
-  findDeviceCode(digest: string): Promise<DeviceCode | undefined>;
   /** Pending ones that have not expired. */
   findByUserCode(userCode: string, nowSeconds: number): Promise<DeviceCode | undefined>;
   /** Records a poll: gives the code as it was before, with the interval raised where the poll came too early. */

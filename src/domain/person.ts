@@ -134,7 +134,6 @@ export interface PersonStore {
   findByIdentity(issuer: string, subject: string): Promise<Person | undefined>;
   /** By id, which begins with the time; those after `after`. */
   listPeople(page: { after: string | undefined; limit: number }): Promise<Person[]>;
-  countOperators(): Promise<number>;
   apply(change: PeopleChange, event: AuditEvent): Promise<"done" | PeopleConflict>;
   /** With memberships, sessions, passkeys and identities; what the memberships bound ends. An operator has to be none first. */
   deletePerson(id: string, event: AuditEvent): Promise<"done" | "missing" | "operator">;

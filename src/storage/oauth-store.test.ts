@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { testEvent } from "../../tests/support/credentials.ts";
 import { accountFor, keyRecordFor } from "../../tests/support/principal.ts";
+import { storedDeviceCode } from "../../tests/support/stored-devices.ts";
 import { commandLineAppId } from "../domain/app.ts";
 import type { AuditAction, AuditEvent } from "../domain/audit.ts";
 import type { Authorization, AuthorizationCode, DeviceCode, RefreshToken } from "../domain/oauth.ts";
@@ -280,7 +281,7 @@ describe("a device code", () => {
 
   test("is found as it was stored, by its user code only while it is pending and has not expired", async () => {
     expect(await oauth.insertDeviceCode(deviceCode())).toBeTrue();
-    expect(await oauth.findDeviceCode("device")).toEqual(deviceCode());
+    expect(await storedDeviceCode(db, "device")).toEqual(deviceCode());
     expect(await oauth.findByUserCode("BCDFGHJK", now + 599)).toEqual(deviceCode());
     expect(await oauth.findByUserCode("BCDFGHJK", now + 600)).toBeUndefined();
     expect(await oauth.findByUserCode("ZZZZZZZZ", now)).toBeUndefined();
@@ -319,14 +320,14 @@ describe("a device code", () => {
     const outcomes = await Promise.all([approve(), approve()]);
     expect(outcomes.toSorted()).toEqual([false, true]);
     expect(await oauth.decideDeviceCode("BCDFGHJK", { state: "denied" }, event("device.denied"))).toBeFalse();
-    expect(await oauth.findDeviceCode("device")).toEqual(
+    expect(await storedDeviceCode(db, "device")).toEqual(
       deviceCode({
         ...{ state: "approved", personId: "usr_1", accountId, membershipId, scopes: ["chat:write", "models:read"] },
       }),
     );
     await oauth.insertDeviceCode(deviceCode({ digest: "denied" }));
     expect(await oauth.decideDeviceCode("BCDFGHJK", { state: "denied" }, event("device.denied"))).toBeTrue();
-    expect((await oauth.findDeviceCode("denied"))?.state).toBe("denied");
+    expect((await storedDeviceCode(db, "denied"))?.state).toBe("denied");
     expect((await actions()).filter((action) => action.startsWith("device."))).toEqual([
       "device.denied",
       "device.approved",
@@ -343,7 +344,7 @@ describe("a device code", () => {
     const outcomes = await Promise.all(times(20, redeem));
     expect(outcomes.filter(Boolean)).toHaveLength(1);
     expect([...(await db`SELECT count(*) AS n FROM api_keys WHERE kind = 'grant'`)]).toEqual([{ n: 1 }]);
-    expect((await oauth.findDeviceCode("device"))?.state).toBe("redeemed");
+    expect((await storedDeviceCode(db, "device"))?.state).toBe("redeemed");
   });
 });
 
@@ -399,7 +400,7 @@ describe("the apps that a person allowed", () => {
     expect(await revoke(undefined)).toBe(0);
     expect(await Promise.all(["grt_1", "grt_2", "grt_3"].map(isRevoked))).toEqual([true, true, false]);
     expect(await oauth.findCode("code")).toBeUndefined();
-    expect(await oauth.findDeviceCode("device")).toBeUndefined();
+    expect(await storedDeviceCode(db, "device")).toBeUndefined();
     // A code that was redeemed is kept: its replay still is one.
     expect(await oauth.findCode("code of grt_1")).toBeDefined();
   });

@@ -126,10 +126,6 @@ export class SqlOAuthStore implements OAuthStore {
     return added.length > 0;
   }
 
-  findDeviceCode(digest: string): Promise<DeviceCode | undefined> {
-    return available(readDeviceCode(this.#db, digest));
-  }
-
   async findByUserCode(userCode: string, nowSeconds: number): Promise<DeviceCode | undefined> {
     const [row]: DeviceCodeRow[] = await available(this.#db`
       SELECT * FROM device_codes

@@ -1,6 +1,6 @@
 // People in a real SQLite file: what changes together, what ends with a membership, and links that work once.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { openTestPeople, type TestPeople } from "../../tests/support/people.ts";
+import { openTestPeople, operators, type TestPeople } from "../../tests/support/people.ts";
 import { keyRecordFor } from "../../tests/support/principal.ts";
 import { environments } from "../domain/api-key.ts";
 import type { AuditEvent } from "../domain/audit.ts";
@@ -285,7 +285,7 @@ describe("a change of people", () => {
     const ada = await all.addPerson({ email: "ada@x.org" });
     const bob = await all.addPerson({ email: "bob@x.org" });
     const [kept, ended, bobs] = [await all.startSession(ada), await all.startSession(ada), await all.startSession(bob)];
-    expect(await all.people.countOperators()).toBe(0);
+    expect(await operators(all.people)).toBe(0);
     const { id: personId } = ada;
     await all.people.apply(
       {
@@ -299,7 +299,7 @@ describe("a change of people", () => {
     expect(await all.people.findByEmail("ada@x.org")).toEqual({
       ...{ ...ada, name: "Ada", isOperator: true, passwordHash: "hash" },
     });
-    expect(await all.people.countOperators()).toBe(1);
+    expect(await operators(all.people)).toBe(1);
     expect((await all.sessionStore.list(personId, now())).map(({ id }) => id)).toEqual([kept.session.id]);
     expect((await all.sessionStore.list(bob.id, now())).map(({ id }) => id)).toEqual([bobs.session.id]);
     expect(ended.session.id).not.toBe(kept.session.id);

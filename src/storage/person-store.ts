@@ -72,13 +72,6 @@ export class SqlPersonStore implements PersonStore {
     return rows.map(personFromRow);
   }
 
-  async countOperators(): Promise<number> {
-    const [row]: { n: number | string }[] = await available(
-      this.#db`SELECT count(*) AS n FROM people WHERE is_operator = 1`,
-    );
-    return Number(row?.n);
-  }
-
   apply(change: PeopleChange, event: AuditEvent): Promise<"done" | PeopleConflict> {
     return changeCredentials(this.#db, event, async (tx): Promise<Outcome<"done" | PeopleConflict>> => {
       const conflict = await conflictOf(tx, change);

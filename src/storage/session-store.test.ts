@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { openTestPeople, type TestPeople } from "../../tests/support/people.ts";
 import { keyRecordFor } from "../../tests/support/principal.ts";
+import { storedDeviceCode } from "../../tests/support/stored-devices.ts";
 import { commandLineAppId } from "../domain/app.ts";
 import type { AuditEvent } from "../domain/audit.ts";
 import type { DeviceCode } from "../domain/oauth.ts";
@@ -181,8 +182,8 @@ describe("logins of the command line", () => {
     const revision = await all.keys.credentialRevision();
     expect(await all.sessionStore.endAll(ada.id, null, event())).toBe(3);
     expect(await Promise.all([...own, ...others].map(isRevoked))).toEqual([true, true, false, false]);
-    expect(await oauth().findDeviceCode(`of ${commandLineAppId}`)).toBeUndefined();
-    expect(await oauth().findDeviceCode(`of ${thirdParty}`)).toBeDefined();
+    expect(await storedDeviceCode(all.db, `of ${commandLineAppId}`)).toBeUndefined();
+    expect(await storedDeviceCode(all.db, `of ${thirdParty}`)).toBeDefined();
     expect(await all.keys.credentialRevision()).toBe(revision + 1);
     const told = await all.audit.list({ action: "grant.revoked" }, { after: undefined, limit: 9 });
     expect(told.map(({ targetId }) => targetId).toSorted()).toEqual(own);

@@ -14,6 +14,7 @@ import {
 } from "../support/oauth.ts";
 import { refreshFields } from "../support/oauth-apps.ts";
 import { accountFor } from "../support/principal.ts";
+import { storedDeviceCode } from "../support/stored-devices.ts";
 
 let server: OAuthServer;
 
@@ -122,7 +123,7 @@ describe("a device", () => {
   const poll = (code: unknown, client = commandLineAppId) =>
     server.token({ grant_type: deviceGrantType, device_code: String(code), client_id: client });
   async function found(deviceCode: unknown) {
-    const code = await server.oauth.findDeviceCode(tokenDigest(String(deviceCode)));
+    const code = await storedDeviceCode(server.db, tokenDigest(String(deviceCode)));
     if (!code) throw new Error("There is no such code.");
     return code;
   }

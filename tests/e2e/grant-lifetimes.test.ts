@@ -13,6 +13,7 @@ import {
 } from "../support/oauth.ts";
 import { refreshFields } from "../support/oauth-apps.ts";
 import { seeded } from "../support/seeded.ts";
+import { storedDeviceCode } from "../support/stored-devices.ts";
 
 const seeds = Array.from({ length: 8 }, (_, i) => 20_261_121 + i);
 const steps = 150;
@@ -225,7 +226,7 @@ class Story {
 
   async #decideDevice(): Promise<void> {
     const device = this.#recent(this.#devices);
-    const code = device && (await this.#server.oauth.findDeviceCode(tokenDigest(device.text)));
+    const code = device && (await storedDeviceCode(this.#server.db, tokenDigest(device.text)));
     if (!device || !code) return;
     const state = this.#random() < 0.8 ? "approved" : "denied";
     const may = device.state === "pending" && this.#now < device.expiresAt;

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type BrowserOrigin, BrowserSessions } from "../../src/accounts/browser-sessions.ts";
 import type { Account } from "../../src/domain/account.ts";
 import type { LogFields } from "../../src/domain/log.ts";
-import { type Membership, normalizedEmail, type Person, type Role } from "../../src/domain/person.ts";
+import { type Membership, normalizedEmail, type Person, type PersonStore, type Role } from "../../src/domain/person.ts";
 import type { Session } from "../../src/domain/session.ts";
 import { auditEvent } from "../../src/policy/audit.ts";
 import { SqlAccountStore } from "../../src/storage/account-store.ts";
@@ -141,4 +141,10 @@ export function cookieHeader(setCookie: string): string {
 /** With the least work that argon2id takes: a test that signs people in need not wait for it. */
 function quickHash(password: string): Promise<string> {
   return Bun.password.hash(password, { algorithm: "argon2id", memoryCost: 8, timeCost: 1 });
+}
+
+/** How many there are. */
+export async function operators(people: Pick<PersonStore, "listPeople">): Promise<number> {
+  const all = await people.listPeople({ after: undefined, limit: 500 });
+  return all.filter(({ isOperator }) => isOperator).length;
 }
