@@ -72,7 +72,7 @@ export function openPeople({ db, config, clock, log, governance, baseUrl, opened
     limits,
     log,
   });
-  opened(() => links.settled());
+  opened(() => links.close());
   const singleSignOn =
     sso &&
     new SingleSignOn({ settings: sso, people, clock, joinAccountId: async () => sso.accountId ?? firstAccountId() });

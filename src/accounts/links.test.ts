@@ -281,6 +281,26 @@ describe("a new password", () => {
     await links.settled();
   };
 
+  test("that waits for a mail server that hangs is dropped when the server closes", async () => {
+    const hanging = Promise.withResolvers<void>();
+    const begun = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    links = open({
+      mail: (message) => {
+        begun[sent.push(message) - 1]?.resolve();
+        return hanging.promise;
+      },
+    });
+    const emails = Array.from({ length: 5 }, (_, i) => `p${i}@example.com`);
+    for (const email of emails) await all.addPerson({ email });
+    for (const email of emails) await links.requestReset(email, testOrigin);
+    await Promise.all(begun.map(({ promise }) => promise));
+    const closed = links.close();
+    hanging.resolve();
+    await closed;
+    expect(sent).toHaveLength(2);
+    expect(logged.filter(([event]) => event === "password_reset_dropped")).toHaveLength(3);
+  });
+
   test("is set with a mailed link, and signs the person out everywhere else", async () => {
     links = open({ mail: keepMail });
     const ada = await all.addPerson({ email: "ada@example.com", password: "an earlier password" });
