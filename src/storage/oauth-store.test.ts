@@ -167,7 +167,7 @@ describe("a code", () => {
 describe("what a person allows", () => {
   const approval = () =>
     oauth.decideDeviceCode("BCDFGHJK", { state: "approved", authorization: authorization() }, event());
-  const stored = async () => [await oauth.findCode("code"), (await oauth.findDeviceCode("device"))?.state];
+  const stored = async () => [await oauth.findCode("code"), (await storedDeviceCode(db, "device"))?.state];
 
   beforeEach(() => oauth.insertDeviceCode(deviceCode({ appId: "app_1" })));
 
