@@ -147,6 +147,11 @@ const ask = (visitor: ReturnType<typeof browser>, origin: string, signal?: Abort
     ...(signal ? { signal } : {}),
   });
 
+test("the example stays short enough to be read at once: under 150 lines", async () => {
+  const lines = (await Bun.file(program).text()).trimEnd().split("\n");
+  expect(lines.length).toBeLessThan(150);
+});
+
 test("a person is signed in by code and PKCE, in a cookie that no script reads, with a new id", async () => {
   const visitor = browser();
   expect(await (await visitor.visit("/")).text()).toContain("Sign in with Headrace");
