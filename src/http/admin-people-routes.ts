@@ -35,7 +35,7 @@ export interface AdminPeopleDeps extends AdminBaseDeps, InvitationRouteDeps {
     Pick<PersonStore, "listMembers">;
   links: Pick<OneTimeLinks, "invite" | "createReset">;
   accounts: Pick<AccountStore, "findAccount">;
-  /** Called after each committed change: what members bound is remembered with them. */
+  /** Called after a person was deleted: what their memberships bound is remembered with them. */
   changed(): void;
 }
 

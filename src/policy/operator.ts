@@ -1,5 +1,4 @@
 // What holds for operators whatever they do: an app is none, and none locks itself out.
-
 import type { Account } from "../domain/account.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { ApiKeyRecord, Principal } from "../domain/principal.ts";
