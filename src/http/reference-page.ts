@@ -30,7 +30,7 @@ export function referencePage(document: OpenApiDocument): string {
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(document.info.title)} API reference</title><style>${style}</style></head>
-<body><nav aria-label="Endpoints"><p class="brand">${escapeHtml(document.info.title)}</p>${nav}<h2>More</h2><ul><li><a href="#schemas">Schemas</a></li><li><a href="/openapi.json">OpenAPI 3.1</a></li></ul></nav>
+<body><nav aria-label="Endpoints"><p class="brand">${escapeHtml(document.info.title)}</p><p><a href="/settings">Sign in, and your settings</a></p>${nav}<h2>More</h2><ul><li><a href="#schemas">Schemas</a></li><li><a href="/openapi.json">OpenAPI 3.1</a></li></ul></nav>
 <main><h1>API reference</h1><p>${prose(document.info.description)}</p><p>Version ${escapeHtml(document.info.version)}</p>
 ${sections}<h2 id="schemas">Schemas</h2>${schemas}</main></body></html>`;
 }

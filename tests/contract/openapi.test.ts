@@ -138,6 +138,8 @@ describe("routes", () => {
 
   test("the document and the reference page need no credentials", async () => {
     for (const path of ["/openapi.json", "/docs"]) expect((await fetch(server.url + path)).status).toBe(200);
+    // `/` leads to the page: whoever opens the server's address finds the way to sign in.
+    expect(await (await fetch(server.url)).text()).toContain('href="/settings"');
   });
 });
 
