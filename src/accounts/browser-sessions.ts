@@ -1,11 +1,12 @@
 // Sessions in browsers: a random token in a cookie that scripts cannot read, replaced every hour, ended by idleness, age or command.
-import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHmac } from "node:crypto";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { Log } from "../domain/log.ts";
 import type { Person } from "../domain/person.ts";
 import type { FoundSession, Session, SessionStore, SignedIn, SignInMethod, SignInProof } from "../domain/session.ts";
 import { auditEvent } from "../policy/audit.ts";
+import { newOpaqueToken, opaquePattern, sameSecret, tokenDigest } from "../policy/opaque-token.ts";
 import { cookieIn, hostCookieName, setCookie } from "./cookies.ts";
 
 export interface BrowserSessionsOptions {
@@ -41,7 +42,6 @@ const rotateAfterSeconds = 3_600;
 const replacedForSeconds = 60;
 const touchAfterSeconds = 60;
 const toldEveryMs = 60_000;
-const tokenPattern = /^[\w-]{43}$/;
 const longestUserAgent = 300;
 
 export class BrowserSessions {
@@ -61,7 +61,7 @@ export class BrowserSessions {
   async find(header: string | null, origin: BrowserOrigin): Promise<CurrentSession | undefined> {
     const token = this.#tokenIn(header);
     if (token === undefined) return undefined;
-    const digest = digestOf(token);
+    const digest = tokenDigest(token);
     const found = await this.#options.sessions.findByDigest(digest);
     if (!found || !this.#isCurrent(found)) return undefined;
     if (found.replaced && !(await this.#stillCounts(found, origin))) return undefined;
@@ -81,7 +81,7 @@ export class BrowserSessions {
     proof?: SignInProof,
   ): Promise<{ session: Session; cookie: string }> {
     const now = this.#options.clock.nowSeconds();
-    const token = randomBytes(32).toString("base64url");
+    const token = newOpaqueToken();
     const session: Session = {
       id: `ses_${Bun.randomUUIDv7()}`,
       personId: person.id,
@@ -100,7 +100,7 @@ export class BrowserSessions {
       { nowSeconds: now, ...origin },
       { accountId: null, targetId: session.id, detail: { method } },
     );
-    if (!(await this.#options.sessions.insert(session, digestOf(token), event, proof))) {
+    if (!(await this.#options.sessions.insert(session, tokenDigest(token), event, proof))) {
       throw new GatewayError("permission_denied", "What you signed in with was changed meanwhile. Sign in once more.", {
         detail: "sign_in_changed_meanwhile",
       });
@@ -116,8 +116,7 @@ export class BrowserSessions {
 
   /** In constant time. */
   csrfMatches({ csrfToken }: SignedIn, given: string): boolean {
-    const [wanted, got] = [Buffer.from(csrfToken), Buffer.from(given)];
-    return wanted.length === got.length && timingSafeEqual(wanted, got);
+    return sameSecret(csrfToken, given);
   }
 
   /** What pages send back with everything that changes something. */
@@ -161,9 +160,9 @@ export class BrowserSessions {
     const { sessions, clock } = this.#options;
     const now = clock.nowSeconds();
     if (session.rotatedAt + rotateAfterSeconds <= now) {
-      const token = randomBytes(32).toString("base64url");
+      const token = newOpaqueToken();
       // Another request may have been faster: its answer brings the browser the new token.
-      return (await sessions.rotate(session.id, digest, digestOf(token), now)) ? this.#cookie(token) : undefined;
+      return (await sessions.rotate(session.id, digest, tokenDigest(token), now)) ? this.#cookie(token) : undefined;
     }
     const isFirstUse = session.lastSeenAt < session.rotatedAt;
     if (isFirstUse || session.lastSeenAt + touchAfterSeconds <= now || session.clientAddress !== clientAddress) {
@@ -194,15 +193,11 @@ export class BrowserSessions {
 
   #tokenIn(header: string | null): string | undefined {
     const token = cookieIn(header, this.#cookieName());
-    return token !== undefined && tokenPattern.test(token) ? token : undefined;
+    return token !== undefined && opaquePattern.test(token) ? token : undefined;
   }
 
   #cookie(token: string): string {
     const ageSeconds = token === "" ? 0 : longestSeconds;
     return setCookie(this.#cookieName(), token, { ageSeconds, isSecure: this.#options.isSecure() });
   }
-}
-
-function digestOf(token: string): string {
-  return createHash("sha256").update(token).digest("hex");
 }

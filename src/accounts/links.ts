@@ -18,6 +18,7 @@ import type {
 import { actorOf, type Principal } from "../domain/principal.ts";
 import { auditEvent, type Origin } from "../policy/audit.ts";
 import { clientNetwork } from "../policy/client-network.ts";
+import { newOpaqueToken } from "../policy/opaque-token.ts";
 import { requireOperator } from "../policy/operator.ts";
 import { Turns } from "../policy/turns.ts";
 import { Attempts } from "./attempts.ts";
@@ -25,7 +26,7 @@ import type { BrowserOrigin, BrowserSessions } from "./browser-sessions.ts";
 import { checkEmail } from "./email.ts";
 import { LinkAcceptance } from "./link-acceptance.ts";
 import { invitationMail, resetMail } from "./link-mails.ts";
-import { linkDigest, linkUrl, newLinkToken } from "./link-token.ts";
+import { linkDigest, linkUrl } from "./link-token.ts";
 import { requireMayInvite, requireMayWithdraw } from "./members.ts";
 import type { StartedSession } from "./sign-in.ts";
 
@@ -231,7 +232,7 @@ export class OneTimeLinks {
     asked: { by: Principal | AuditActor; origin: Asking; detail?: Record<string, unknown> },
   ): Promise<MadeLink> {
     const { people, clock, publicOrigin } = this.#options;
-    const token = newLinkToken();
+    const token = newOpaqueToken();
     const createdAt = clock.nowSeconds();
     const link: OneTimeLink = {
       id: `lnk_${Bun.randomUUIDv7()}`,

@@ -78,6 +78,19 @@ export interface ApiKeyRecord extends QuotaAmounts {
   rateLimitWindow: number | null;
 }
 
+/** Of a record that is new and bounds nobody by itself. */
+export const newAndUnbounded = {
+  expiresAt: null,
+  revokedAt: null,
+  revoked: false,
+  lastUsedAt: null,
+  allowedIps: [],
+  rateLimit: null,
+  rateLimitWindow: null,
+  monthlyTokens: null,
+  monthlySpend: null,
+} as const satisfies Partial<ApiKeyRecord>;
+
 export type KeyStatus = "active" | "expired" | "revoked";
 
 /** A key and those that bound it (`parentId`), itself first, and its account. */

@@ -2,7 +2,7 @@
 import type { OAuthStore, RefreshToken } from "../domain/oauth.ts";
 import type { KeyChain, KeyStore } from "../domain/principal.ts";
 import type { AccessTokens, VerifiedToken } from "../policy/access-tokens.ts";
-import { tokenDigest } from "./opaque-token.ts";
+import { tokenDigest } from "../policy/opaque-token.ts";
 import { refreshTokenPrefix } from "./token/answer.ts";
 
 export interface FindTokenDeps {

@@ -1,7 +1,7 @@
 // Mints the installation's first key of an environment.
 import { displayParts, type Environment, generateApiKey } from "../domain/api-key.ts";
 import type { Clock } from "../domain/clock.ts";
-import type { ApiKeyRecord, KeyStore } from "../domain/principal.ts";
+import { type ApiKeyRecord, type KeyStore, newAndUnbounded } from "../domain/principal.ts";
 import { accountScopes } from "../domain/scope.ts";
 import { auditEvent } from "./audit.ts";
 import { keyDigest } from "./key-digest.ts";
@@ -38,15 +38,7 @@ export async function ensureFirstKey(
     parentId: null,
     limitId: id,
     createdAt: nowSeconds,
-    expiresAt: null,
-    revokedAt: null,
-    revoked: false,
-    lastUsedAt: null,
-    allowedIps: [],
-    rateLimit: null,
-    rateLimitWindow: null,
-    monthlyTokens: null,
-    monthlySpend: null,
+    ...newAndUnbounded,
   };
   const event = auditEvent(
     "key.created",

@@ -1,7 +1,7 @@
 // Memberships as they change inside a transaction: with their credentials, and with the invitations of whoever loses rights.
 import { environments } from "../domain/api-key.ts";
 import { type Membership, membershipCredentialId, type Role, roles } from "../domain/person.ts";
-import type { ApiKeyRecord } from "../domain/principal.ts";
+import { type ApiKeyRecord, newAndUnbounded } from "../domain/principal.ts";
 import { accountScopes } from "../domain/scope.ts";
 import { keyToRow } from "./credential-rows.ts";
 import type { Database } from "./database.ts";
@@ -35,15 +35,7 @@ export async function addMembership(tx: Database, membership: Membership, email:
       parentId: null,
       limitId: id,
       createdAt: membership.createdAt,
-      expiresAt: null,
-      revokedAt: null,
-      revoked: false,
-      lastUsedAt: null,
-      allowedIps: [],
-      rateLimit: null,
-      rateLimitWindow: null,
-      monthlyTokens: null,
-      monthlySpend: null,
+      ...newAndUnbounded,
     };
     await tx`INSERT INTO api_keys ${tx(keyToRow(credential))}`;
   }

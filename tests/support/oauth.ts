@@ -8,7 +8,7 @@ import { oauthRoutes } from "../../src/http/oauth-routes.ts";
 import type { ScopedRoute } from "../../src/http/route.ts";
 import { startHttpServer } from "../../src/http/server.ts";
 import { ClientThrottle } from "../../src/oauth/client/client-throttle.ts";
-import { tokenDigest } from "../../src/oauth/opaque-token.ts";
+import { tokenDigest } from "../../src/policy/opaque-token.ts";
 import { SqlAppStore } from "../../src/storage/app-store.ts";
 import { MemoryLimits } from "../../src/storage/memory-limits.ts";
 import { SqlOAuthStore } from "../../src/storage/oauth-store.ts";

@@ -1,7 +1,8 @@
 // Ties a form to what it was shown for: one session, one purpose, one request with all that the person was told about it.
-import { createHmac, timingSafeEqual } from "node:crypto";
+import { createHmac } from "node:crypto";
 import { GatewayError } from "../../domain/errors.ts";
 import type { SignedIn } from "../../domain/session.ts";
+import { sameSecret } from "../../policy/opaque-token.ts";
 
 export interface TicketSubject {
   purpose: "consent" | "device";
@@ -18,8 +19,7 @@ export function formTicket(key: Uint8Array, { purpose, signedIn, about }: Ticket
 
 /** In constant time. */
 export function hasTicket(key: Uint8Array, subject: TicketSubject, given: string | undefined): boolean {
-  const [wanted, got] = [Buffer.from(formTicket(key, subject)), Buffer.from(given ?? "")];
-  return wanted.length === got.length && timingSafeEqual(wanted, got);
+  return sameSecret(formTicket(key, subject), given ?? "");
 }
 
 /** Throws `permission_denied`, which becomes an error page. */

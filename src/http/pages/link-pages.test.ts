@@ -2,8 +2,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { testEvent } from "../../../tests/support/credentials.ts";
 import { openTestPages, type TestPages } from "../../../tests/support/page-visits.ts";
-import { linkDigest, newLinkToken } from "../../accounts/link-token.ts";
+import { linkDigest } from "../../accounts/link-token.ts";
 import type { OneTimeLink } from "../../domain/person.ts";
+import { newOpaqueToken } from "../../policy/opaque-token.ts";
 
 const password = "a horse that counts";
 let pages: TestPages;
@@ -18,7 +19,7 @@ afterAll(() => pages.close());
 beforeEach(() => pages.clock.advance(3_600_000));
 
 async function link(about: Partial<OneTimeLink> & Pick<OneTimeLink, "purpose">): Promise<string> {
-  const token = newLinkToken();
+  const token = newOpaqueToken();
   const now = pages.clock.nowSeconds();
   await pages.people.insertLink(
     {

@@ -2,8 +2,8 @@
 import type { PublishedApp } from "../../domain/app.ts";
 import type { RefreshToken } from "../../domain/oauth.ts";
 import type { ApiKeyRecord } from "../../domain/principal.ts";
+import { newOpaqueToken, tokenDigest } from "../../policy/opaque-token.ts";
 import { OAuthError } from "../oauth-error.ts";
-import { newOpaqueToken, tokenDigest } from "../opaque-token.ts";
 import { requestedScopes } from "../scopes.ts";
 import type { TokenAnswer, TokenDeps } from "./stage.ts";
 

@@ -1,7 +1,7 @@
 // Finds the authorization code that a request presents.
 import type { AuthorizationCode } from "../../domain/oauth.ts";
+import { tokenDigest } from "../../policy/opaque-token.ts";
 import { invalidGrant } from "../oauth-error.ts";
-import { tokenDigest } from "../opaque-token.ts";
 import { type ClientRequest, required, type TokenDeps } from "./stage.ts";
 
 export async function findCode(request: ClientRequest, { oauth }: TokenDeps): Promise<AuthorizationCode> {

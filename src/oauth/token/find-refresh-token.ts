@@ -1,8 +1,8 @@
 // Finds the refresh token that a request presents, with its grant.
 import type { RefreshToken } from "../../domain/oauth.ts";
 import type { KeyChain } from "../../domain/principal.ts";
+import { tokenDigest } from "../../policy/opaque-token.ts";
 import { invalidGrant } from "../oauth-error.ts";
-import { tokenDigest } from "../opaque-token.ts";
 import { type ClientRequest, required, type TokenDeps } from "./stage.ts";
 
 export interface FoundRefreshToken {

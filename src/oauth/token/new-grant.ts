@@ -1,7 +1,7 @@
 // Makes a grant with its first tokens. Nothing is stored: that, and taking what was presented, is one step of the store.
 import type { Authorization, RefreshToken } from "../../domain/oauth.ts";
 import { membershipCredentialId } from "../../domain/person.ts";
-import type { ApiKeyRecord } from "../../domain/principal.ts";
+import { type ApiKeyRecord, newAndUnbounded } from "../../domain/principal.ts";
 import { newRefreshToken, signedAnswer } from "./answer.ts";
 import type { ClientRequest, TokenAnswer, TokenDeps } from "./stage.ts";
 
@@ -30,15 +30,7 @@ export async function newGrant(
     parentId: membershipCredentialId(membershipId, environment),
     limitId: id,
     createdAt: origin.nowSeconds,
-    expiresAt: null,
-    revokedAt: null,
-    revoked: false,
-    lastUsedAt: null,
-    allowedIps: [],
-    rateLimit: null,
-    rateLimitWindow: null,
-    monthlyTokens: null,
-    monthlySpend: null,
+    ...newAndUnbounded,
   };
   const { token, record } = newRefreshToken(id, origin.nowSeconds);
   const answer = await signedAnswer(grant, undefined, token, client, deps);

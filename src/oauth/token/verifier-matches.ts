@@ -1,6 +1,7 @@
 // Proof that whoever redeems the code asked for it (RFC 7636, 4.6): a challenge is never without its verifier, nor the reverse.
-import { createHash, timingSafeEqual } from "node:crypto";
+import { createHash } from "node:crypto";
 import type { AuthorizationCode } from "../../domain/oauth.ts";
+import { sameSecret } from "../../policy/opaque-token.ts";
 import { invalidGrant } from "../oauth-error.ts";
 import type { ClientRequest } from "./stage.ts";
 
@@ -23,9 +24,5 @@ export function verifierMatches(
 }
 
 function isChallengeOf(verifier: string, challenge: string): boolean {
-  const [wanted, got] = [
-    Buffer.from(challenge),
-    Buffer.from(createHash("sha256").update(verifier).digest("base64url")),
-  ];
-  return wanted.length === got.length && timingSafeEqual(wanted, got);
+  return sameSecret(challenge, createHash("sha256").update(verifier).digest("base64url"));
 }
