@@ -325,4 +325,39 @@ export const migrations: readonly (readonly string[])[] = [
     `CREATE UNIQUE INDEX device_codes_by_user_code ON device_codes (user_code) WHERE state = 'pending'`,
     `CREATE INDEX device_codes_by_expiry ON device_codes (expires_at)`,
   ],
+  [
+    // Of the answers whose first token was timed: how many, and the sums that means are made of.
+    `ALTER TABLE usage_rollups ADD COLUMN timed BIGINT NOT NULL DEFAULT 0`,
+    `ALTER TABLE usage_rollups ADD COLUMN first_token_ms BIGINT NOT NULL DEFAULT 0`,
+    `ALTER TABLE usage_rollups ADD COLUMN generated_tokens BIGINT NOT NULL DEFAULT 0`,
+    `ALTER TABLE usage_rollups ADD COLUMN generation_ms BIGINT NOT NULL DEFAULT 0`,
+
+    // Requests that a limit, a quota or a full queue refused, by hour. '' is no app.
+    `CREATE TABLE refusals (
+      account_id TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      start BIGINT NOT NULL,
+      key_id TEXT NOT NULL,
+      app_id TEXT NOT NULL,
+      model TEXT NOT NULL,
+      reason TEXT NOT NULL,
+      requests BIGINT NOT NULL,
+      last_at BIGINT NOT NULL,
+      PRIMARY KEY (account_id, environment, start, key_id, app_id, model, reason)
+    )`,
+
+    // What operators added beside the configuration file. `settings` is JSON of the rest, none of it secret.
+    `CREATE TABLE upstreams (
+      name TEXT PRIMARY KEY,
+      url TEXT NOT NULL,
+      sealed_api_key TEXT,
+      settings TEXT NOT NULL,
+      created_at BIGINT NOT NULL
+    )`,
+    // Wherever they come from: they finish what they have and get nothing new.
+    `CREATE TABLE drained_upstreams (
+      name TEXT PRIMARY KEY,
+      since BIGINT NOT NULL
+    )`,
+  ],
 ];
