@@ -2,9 +2,10 @@
 // Starts Headrace under Bun from plain Node: sets up a fresh clone, then hands over arguments, terminal and signals.
 import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { bunEnvironment, bunExecutable, ensureDependencies, root } from "../scripts/setup.mjs";
+import { bunEnvironment, bunExecutable, ensureDashboard, ensureDependencies, root } from "../scripts/setup.mjs";
 
 ensureDependencies();
+if (process.argv[2] === "serve") ensureDashboard();
 const child = spawn(bunExecutable(), [join(root, "src", "main.ts"), ...process.argv.slice(2)], {
   stdio: "inherit",
   env: bunEnvironment({ LAUNCHED_BY: "headrace" }),

@@ -1,6 +1,7 @@
 // Writes the reference files that come from code; with --check only says which are out of date.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { compile, type JSONSchema } from "json-schema-to-typescript";
 import packageJson from "../package.json" with { type: "json" };
 import { configJsonSchema, configReference } from "../src/config.ts";
 import { errorCodes } from "../src/domain/errors.ts";
@@ -11,8 +12,11 @@ import { createRoutes } from "../src/http/routes.ts";
 const root = join(import.meta.dir, "..");
 const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
 
+const document = openApiDocument(routeTable(), packageJson.version);
+
 const files: Record<string, string> = {
-  "docs/reference/openapi.json": json(openApiDocument(routeTable(), packageJson.version)),
+  "docs/reference/openapi.json": json(document),
+  "web/api/types.ts": await apiTypes(),
   "docs/reference/headrace.schema.json": json(configJsonSchema()),
   "docs/reference/configuration.md": configReference(),
   "docs/reference/errors.md": errorsPage(),
@@ -22,6 +26,22 @@ const files: Record<string, string> = {
 function routeTable() {
   const unreached = new Proxy({}, { get: () => undefined });
   return createRoutes(unreached as Parameters<typeof createRoutes>[0]);
+}
+
+/** What the endpoints of the dashboard take and give, for its types; of inference it reads the stream itself. */
+async function apiTypes(): Promise<string> {
+  const { schemas } = document.components;
+  const definitions = JSON.parse(JSON.stringify(schemas).replaceAll("#/components/schemas/", "#/$defs/"));
+  const properties = Object.fromEntries(Object.keys(schemas).map((name) => [name, { $ref: `#/$defs/${name}` }]));
+  const schema: JSONSchema = { $defs: definitions, type: "object", properties, additionalProperties: false };
+  const banner =
+    "// Shapes of the HTTP API, written by scripts/generate.ts from the OpenAPI document: not to be edited.";
+  return compile(schema, "Shapes", {
+    bannerComment: banner,
+    additionalProperties: false,
+    ignoreMinAndMaxItems: true,
+    style: { printWidth: 120 },
+  });
 }
 
 function errorsPage(): string {

@@ -1,8 +1,8 @@
 // Installs what is missing before a command runs: npm packages by lock file, and Debian packages for tests.
 import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -66,6 +66,43 @@ function writeStamp(text) {
   } catch {
     // A read-only installation is compared anew at each start.
   }
+}
+
+/**
+ * Builds the dashboard where its sources, or what they are made with, changed since the last time. Does nothing in an
+ * installed package, which comes with it built and without its sources.
+ */
+export function ensureDashboard() {
+  const sources = join(root, "web");
+  if (!existsSync(sources) || !existsSync(lockFile)) return;
+  const hash = createHash("sha256");
+  const names = readdirSync(sources, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
+  for (const name of [...names, join(root, "scripts", "build-dashboard.ts"), lockFile]) {
+    hash.update(`${relative(root, name)}\0`).update(readFileSync(name));
+  }
+  const wanted = hash.digest("hex");
+  const stamp = join(root, "dist", "dashboard", ".built-from");
+  if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return;
+  const started = Date.now();
+  const build = spawnSync(bunExecutable(), [join(root, "scripts", "build-dashboard.ts")], {
+    cwd: root,
+    stdio: ["ignore", 2, 2],
+    env: bunEnvironment(),
+  });
+  if (build.status !== 0) {
+    // The API works without it; the page says what is missing.
+    process.stderr.write("The dashboard could not be built (see above); all else works without it.\n");
+    return;
+  }
+  try {
+    writeFileSync(stamp, wanted);
+  } catch {
+    // Built anew at the next start.
+  }
+  process.stderr.write(`Dashboard built in ${((Date.now() - started) / 1000).toFixed(1)} s.\n`);
 }
 
 /** The Bun executable that npm installed for this platform. The `bun` package's own launcher needs an install script. */

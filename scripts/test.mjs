@@ -1,9 +1,17 @@
 // `npm test`: installs what the tests need, runs them all, or those named, and ends with a line that counts them.
 // `npm run test:long`: the long forms of the tests in tests/faults.
 import { spawn } from "node:child_process";
-import { bunEnvironment, bunExecutable, ensureDebianPackages, ensureDependencies, root } from "./setup.mjs";
+import {
+  bunEnvironment,
+  bunExecutable,
+  ensureDashboard,
+  ensureDebianPackages,
+  ensureDependencies,
+  root,
+} from "./setup.mjs";
 
 ensureDependencies({ dev: true });
+ensureDashboard();
 ensureDebianPackages({ curl: "curl", openssl: "openssl", chromium: "chromium" });
 
 const long = process.argv.includes("--long");

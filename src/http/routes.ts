@@ -5,6 +5,7 @@ import { type AdminRouteDeps, adminRoutes } from "./admin-routes.ts";
 import { type AppRouteDeps, appRoutes } from "./app-routes.ts";
 import { type AuthorizationRouteDeps, authorizationRoutes } from "./authorization-routes.ts";
 import { type ChatRouteDeps, chatRoutes } from "./chat-routes.ts";
+import { dashboardRoutes } from "./dashboard/dashboard-routes.ts";
 import { type InferenceRouteDeps, inferenceRoutes } from "./inference-routes.ts";
 import { type InvitationRouteDeps, invitationRoutes } from "./invitation-routes.ts";
 import { type KeyRouteDeps, keyRoutes } from "./key-routes.ts";
@@ -63,6 +64,7 @@ export function createRoutes(deps: RouteDeps): readonly Route[] {
     ...adminRoutes(deps),
     ...adminPeopleRoutes(deps),
     ...serviceRoutes({ ...deps, routes: () => routes }),
+    ...dashboardRoutes(deps),
     ...pageRoutes(deps),
     ...ssoRoutes(deps),
     ...authorizeRoutes(deps),

@@ -93,17 +93,5 @@ export function serviceRoutes(deps: ServiceRouteDeps): PublicRoute[] {
         });
       },
     },
-    {
-      method: "GET",
-      path: "/",
-      access: "public",
-      doc: {
-        operationId: "root",
-        summary: "Leads to the reference page",
-        tag: "Service",
-        response: { status: 303, description: "Leads to /docs." },
-      },
-      handle: () => new Response(null, { status: 303, headers: { location: "/docs" } }),
-    },
   ];
 }

@@ -17,7 +17,7 @@ ${scripts.map((name) => html`<script type="module" src="/assets/${name}"></scrip
 </head>
 <body>
 <header${wide && html` class="wide"`}>
-<a class="brand" href="${signedIn ? "/settings" : "/sign-in"}"><img src="/assets/logo.svg" alt="" width="28" height="28">Headrace</a>
+<a class="brand" href="${signedIn ? "/" : "/sign-in"}"><img src="/assets/logo.svg" alt="" width="28" height="28">Headrace</a>
 ${signedIn && accountMenu(signedIn)}
 </header>
 <main${wide && html` class="wide"`}>${wide ? body : html`<div class="sheet">${body}</div>`}</main>

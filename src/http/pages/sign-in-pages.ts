@@ -19,7 +19,7 @@ export interface SignInPageDeps extends PageDeps {
 }
 
 /** Where somebody goes who did not come for anything else. */
-const home = "/settings";
+const home = "/";
 
 export function signInRoutes(deps: SignInPageDeps): PageRoute[] {
   return [

@@ -1,0 +1,76 @@
+// The built dashboard: its files as they were compressed at build time, read when first asked for, and kept.
+import { readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+
+export interface DashboardFile {
+  type: string;
+  /** As `accept-encoding` names it; undefined: as it is. */
+  encoding: "br" | "gzip" | undefined;
+  bytes: Uint8Array;
+}
+
+/** Names of the files that the page itself loads. */
+export interface DashboardEntries {
+  script: string;
+  style: string;
+}
+
+const types: Readonly<Record<string, string>> = {
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+};
+/** What the build writes: named by their content, so that a name never means anything else. */
+const fileName = /^[a-zA-Z0-9-]{1,100}(\.js|\.css)$/;
+
+export class DashboardFiles {
+  readonly #directory: string;
+  #files = new Map<string, DashboardFile>();
+  #entries: { of: number; entries: DashboardEntries } | undefined;
+
+  constructor(directory: string) {
+    this.#directory = directory;
+  }
+
+  /** Undefined where it was not built. A new build is noticed. */
+  async entries(): Promise<DashboardEntries | undefined> {
+    const manifest = join(this.#directory, "manifest.json");
+    try {
+      const { mtimeMs } = await stat(manifest);
+      if (this.#entries?.of !== mtimeMs) {
+        const entries = JSON.parse(await readFile(manifest, "utf8")) as DashboardEntries;
+        this.#entries = { of: mtimeMs, entries };
+        this.#files = new Map();
+      }
+      return this.#entries.entries;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Undefined where there is none of this name. */
+  async find(name: string, acceptEncoding: string | null): Promise<DashboardFile | undefined> {
+    const type = types[fileName.exec(name)?.[1] ?? ""];
+    if (type === undefined) return undefined;
+    const encoding = encodingFor(acceptEncoding);
+    const stored = encoding === undefined ? name : `${name}.${encoding === "br" ? "br" : "gz"}`;
+    const known = this.#files.get(stored);
+    if (known) return known;
+    const bytes = await readFile(join(this.#directory, stored)).catch(() => undefined);
+    if (!bytes) return undefined;
+    const file = { type, encoding, bytes };
+    this.#files.set(stored, file);
+    return file;
+  }
+}
+
+/** RFC 9110, 12.5.3, of the two that the build makes; one that is refused with `q=0` is not used. */
+function encodingFor(acceptEncoding: string | null): DashboardFile["encoding"] {
+  const accepted = (acceptEncoding ?? "")
+    .toLowerCase()
+    .split(",")
+    .map((part) => part.trim().split(/\s*;\s*/))
+    .filter(([, weight]) => weight === undefined || !/^q=0(\.0*)?$/.test(weight))
+    .map(([name]) => name);
+  if (accepted.includes("br")) return "br";
+  return accepted.includes("gzip") ? "gzip" : undefined;
+}

@@ -1,0 +1,37 @@
+// The one page of the dashboard: its script makes all the others, by their addresses.
+import { randomBytes } from "node:crypto";
+import { html } from "../pages/html.ts";
+import type { PlainAnswer } from "../route.ts";
+import type { DashboardEntries } from "./dashboard-files.ts";
+
+/** Style elements that the component library makes bear the nonce; scripts come from files of ours alone. */
+export function dashboardPage({ script, style }: DashboardEntries): PlainAnswer {
+  const nonce = randomBytes(16).toString("base64");
+  return {
+    status: 200,
+    headers: {
+      "content-type": "text/html; charset=utf-8",
+      "cache-control": "no-store",
+      "content-security-policy": `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'`,
+      "referrer-policy": "same-origin",
+      "x-content-type-options": "nosniff",
+      "x-frame-options": "DENY",
+    },
+    body: html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Headrace</title>
+<link rel="icon" href="/assets/logo.svg" type="image/svg+xml">
+<link rel="stylesheet" href="/assets/app/${style}">
+<script type="module" src="/assets/app/${script}" nonce="${nonce}"></script>
+</head>
+<body>
+<div id="root"><p class="boot">Loading…</p></div>
+<noscript><p class="boot">The dashboard needs scripts. Without them there are <a href="/settings">your settings</a>, the <a href="/docs">API reference</a>, and the command line tool.</p></noscript>
+</body>
+</html>
+`.text,
+  };
+}

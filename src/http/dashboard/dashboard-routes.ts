@@ -1,0 +1,50 @@
+// Where the dashboard is served: its page under every address that it has a view for, for who is signed in, and its files.
+import { fileURLToPath } from "node:url";
+import { GatewayError } from "../../domain/errors.ts";
+import { signInPath } from "../pages/local-path.ts";
+import { type PageDeps, redirectTo, signedInAt } from "../pages/page.ts";
+import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
+import { DashboardFiles } from "./dashboard-files.ts";
+import { dashboardPage } from "./dashboard-page.ts";
+
+/** First segments of the views' addresses; web/shell/navigation.ts names the views. */
+const places = ["playground", "models", "usage", "requests", "chats", "apps", "settings/*", "admin/*"];
+const forever = "public, max-age=31536000, immutable";
+
+export function dashboardRoutes(deps: PageDeps): PageRoute[] {
+  const files = new DashboardFiles(fileURLToPath(new URL("../../../dist/dashboard", import.meta.url)));
+  const paths = places.flatMap((place) => (place.endsWith("*") ? [`/${place}`] : [`/${place}`, `/${place}/*`]));
+  return [
+    ...["/", ...paths].map((path): PageRoute => {
+      return { method: "GET", path, access: "page", handle: (exchange) => view(exchange, deps, files) };
+    }),
+    { method: "GET", path: "/assets/app/:name", access: "page", handle: (exchange) => file(exchange, files) },
+  ];
+}
+
+async function view(exchange: Exchange, deps: PageDeps, files: DashboardFiles): Promise<PlainAnswer> {
+  if (!(await signedInAt(exchange, deps))) return redirectTo(signInPath(exchange.req.target));
+  const entries = await files.entries();
+  if (entries) return dashboardPage(entries);
+  throw new GatewayError(
+    "not_found",
+    "The dashboard was not built. `npm start` builds it; beside a server that runs, `npm run build` does.",
+  );
+}
+
+async function file({ req, params }: Exchange, files: DashboardFiles): Promise<PlainAnswer> {
+  const found = await files.find(params["name"] ?? "", req.headers.get("accept-encoding"));
+  if (!found) throw new GatewayError("not_found", "There is no such file here; load the page again.");
+  const { type, encoding, bytes } = found;
+  return {
+    status: 200,
+    headers: {
+      "content-type": type,
+      "cache-control": forever,
+      vary: "accept-encoding",
+      "x-content-type-options": "nosniff",
+      ...(encoding === undefined ? {} : { "content-encoding": encoding }),
+    },
+    body: bytes,
+  };
+}

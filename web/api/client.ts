@@ -1,0 +1,104 @@
+// Speaks to the server's public HTTP API, as any script could: by the session's cookie, for one account and environment.
+
+export type Environment = "live" | "test" | "dev";
+export type Query = Readonly<Record<string, string | number | boolean | readonly string[] | null | undefined>>;
+
+export interface CallOptions {
+  query?: Query | undefined;
+  /** Sent as JSON. */
+  body?: unknown;
+  headers?: Readonly<Record<string, string>>;
+  signal?: AbortSignal | undefined;
+}
+
+/** What the server said instead of an answer, or why there was none (`status` 0). */
+export class ApiFailure extends Error {
+  readonly status: number;
+  /** As in the table of errors; `network` where the server was not reached. */
+  readonly code: string;
+  readonly requestId: string | null;
+  readonly retryAfterSeconds: number | null;
+
+  constructor(told: { status: number; code: string; message: string; requestId?: string | null; retryAfter?: number }) {
+    super(told.message);
+    this.status = told.status;
+    this.code = told.code;
+    this.requestId = told.requestId ?? null;
+    this.retryAfterSeconds = told.retryAfter ?? null;
+  }
+}
+
+/** Set once the session is known; every call bears them. */
+const bearing: { csrfToken: string | null; environment: Environment | null } = { csrfToken: null, environment: null };
+
+export function bear(values: Partial<typeof bearing>): void {
+  Object.assign(bearing, values);
+}
+
+/** Rejects with ApiFailure. Where the session has ended it goes to the sign-in page, which leads back here. */
+export async function call<Answer>(method: string, path: string, options: CallOptions = {}): Promise<Answer> {
+  const response = await send(method, path, options);
+  return response.status === 204 ? (undefined as Answer) : ((await response.json()) as Answer);
+}
+
+/** The answer as it comes, for streams and files. */
+export async function send(method: string, path: string, options: CallOptions = {}): Promise<Response> {
+  const { query = {}, body, headers, signal } = options;
+  const response = await fetch(withQuery(path, query), {
+    method,
+    headers: {
+      accept: "application/json",
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+      ...(bearing.environment === null ? {} : { "headrace-environment": bearing.environment }),
+      ...(method === "GET" || bearing.csrfToken === null ? {} : { "x-csrf-token": bearing.csrfToken }),
+      ...headers,
+    },
+    credentials: "same-origin",
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(signal === undefined ? {} : { signal }),
+  }).catch((error: unknown) => {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new ApiFailure({
+      status: 0,
+      code: "network",
+      message:
+        "The server cannot be reached. Look whether it runs and whether this device has a network, then try again.",
+    });
+  });
+  if (response.ok) return response;
+  const failure = await failureOf(response);
+  if (failure.code === "invalid_api_key") leaveForSignIn();
+  throw failure;
+}
+
+async function failureOf(response: Response): Promise<ApiFailure> {
+  const told = (await response.json().catch(() => undefined)) as
+    | { error?: { message?: string; code?: string } }
+    | undefined;
+  const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
+  return new ApiFailure({
+    status: response.status,
+    code: told?.error?.code ?? "internal_error",
+    message: told?.error?.message ?? `The server answered with status ${response.status}.`,
+    requestId: response.headers.get("x-request-id"),
+    ...(Number.isFinite(retryAfter) ? { retryAfter } : {}),
+  });
+}
+
+export function leaveForSignIn(): void {
+  const { pathname, search } = window.location;
+  window.location.assign(`/sign-in?next=${encodeURIComponent(pathname + search)}`);
+}
+
+/** Lists are joined by commas; what is null, undefined or empty is left out. */
+export function withQuery(path: string, query: Query): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value === null || value === undefined || value === "") continue;
+    if (Array.isArray(value)) {
+      if (value.length > 0) parameters.set(name, value.join(","));
+    } else parameters.set(name, String(value));
+  }
+  const text = parameters.toString();
+  return text === "" ? path : `${path}?${text}`;
+}

@@ -1,0 +1,84 @@
+// How pages ask for data: cached, shared between the parts of a page, asked again while it is looked at, paged.
+import {
+  keepPreviousData,
+  QueryClient,
+  useInfiniteQuery,
+  useMutation,
+  useQuery,
+  useQueryClient,
+} from "@tanstack/react-query";
+import { ApiFailure, call, type Query } from "./client.ts";
+
+export const queryClient = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 5_000,
+      gcTime: 60_000,
+      retry: (count, error) => count < 2 && error instanceof ApiFailure && (error.status === 0 || error.status >= 502),
+    },
+  },
+});
+
+interface ReadOptions {
+  /** Asks again as often, while the page is visible. */
+  everyMs?: number;
+  /** False: not yet. */
+  enabled?: boolean;
+  /** While another query is loading, what the last one gave is shown on. */
+  keep?: boolean;
+}
+
+/** One GET. The key begins with the path, so that a change can say what it made stale. */
+export function useRead<Answer>(path: string, query: Query = {}, { everyMs, enabled = true, keep }: ReadOptions = {}) {
+  return useQuery<Answer, ApiFailure>({
+    queryKey: [path, query],
+    queryFn: ({ signal }) => call<Answer>("GET", path, { query, signal }),
+    enabled,
+    ...(everyMs === undefined ? {} : { refetchInterval: everyMs }),
+    ...(keep ? { placeholderData: keepPreviousData } : {}),
+  });
+}
+
+/** A page of a list: `after` the last id, or from the cursor `next`. */
+interface ListPage<Item> {
+  data: Item[];
+  has_more?: boolean;
+  last_id?: string | null;
+  next?: string | null;
+}
+
+/** A list that goes on when somebody scrolls: `items` of all pages so far. */
+export function useList<Item>(path: string, query: Query = {}, { everyMs, enabled = true }: ReadOptions = {}) {
+  const result = useInfiniteQuery({
+    queryKey: [path, query, "list"],
+    queryFn: ({ pageParam, signal }) =>
+      call<ListPage<Item>>("GET", path, { query: { ...query, ...pageParam }, signal }),
+    initialPageParam: {} as Query,
+    getNextPageParam: (page): Query | undefined => {
+      if (page.next) return { cursor: page.next };
+      return page.has_more && page.last_id ? { after: page.last_id } : undefined;
+    },
+    enabled,
+    ...(everyMs === undefined ? {} : { refetchInterval: everyMs }),
+  });
+  const error = result.error as ApiFailure | null;
+  return { ...result, error, items: result.data?.pages.flatMap((page) => page.data) ?? [] };
+}
+
+export type Listing<Item> = ReturnType<typeof useList<Item>>;
+
+/** Something that changes the server. `stale`: paths whose data are asked for again afterwards. */
+export function useChange<Given, Answer = unknown>(
+  change: (given: Given) => Promise<Answer>,
+  { stale = [], done }: { stale?: readonly string[]; done?: (answer: Answer, given: Given) => void } = {},
+) {
+  const client = useQueryClient();
+  return useMutation<Answer, ApiFailure, Given>({
+    mutationFn: change,
+    async onSuccess(answer, given) {
+      const isStale = (key: unknown) => stale.some((path) => typeof key === "string" && key.startsWith(path));
+      await client.invalidateQueries({ predicate: ({ queryKey }) => isStale(queryKey[0]) });
+      done?.(answer, given);
+    },
+  });
+}

@@ -1,0 +1,6 @@
+// The page Apps.
+import { Page } from "../../parts/page.tsx";
+
+export function AppsPage() {
+  return <Page title="Apps">{null}</Page>;
+}

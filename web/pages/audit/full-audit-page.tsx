@@ -1,0 +1,6 @@
+// The page FullAudit.
+import { Page } from "../../parts/page.tsx";
+
+export function FullAuditPage() {
+  return <Page title="FullAudit">{null}</Page>;
+}

@@ -1,0 +1,6 @@
+// The page Members.
+import { Page } from "../../parts/page.tsx";
+
+export function MembersPage() {
+  return <Page title="Members">{null}</Page>;
+}

@@ -1,0 +1,6 @@
+// The page Playground.
+import { Page } from "../../parts/page.tsx";
+
+export function PlaygroundPage() {
+  return <Page title="Playground">{null}</Page>;
+}

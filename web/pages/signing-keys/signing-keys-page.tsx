@@ -1,0 +1,6 @@
+// The page SigningKeys.
+import { Page } from "../../parts/page.tsx";
+
+export function SigningKeysPage() {
+  return <Page title="SigningKeys">{null}</Page>;
+}

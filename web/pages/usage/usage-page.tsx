@@ -1,0 +1,6 @@
+// The page Usage.
+import { Page } from "../../parts/page.tsx";
+
+export function UsagePage() {
+  return <Page title="Usage">{null}</Page>;
+}

@@ -1,0 +1,40 @@
+// An error that a person can do something about: what happened, what to do, and the id under which the server logged it.
+import { Alert, Button, Group, Stack, Text } from "@mantine/core";
+import type { ApiFailure } from "../api/client.ts";
+
+interface FailureProps {
+  error: ApiFailure;
+  /** Offers to try again. */
+  retry?: (() => unknown) | undefined;
+  title?: string;
+}
+
+export function Failure({ error, retry, title = titleOf(error) }: FailureProps) {
+  return (
+    <Alert color="red" title={title} role="alert" ta="left">
+      <Stack gap="xs" align="start">
+        <Text size="sm">{error.message}</Text>
+        {error.requestId !== null && (
+          <Text size="xs" c="dimmed">
+            Request {error.requestId}
+          </Text>
+        )}
+        {retry && (
+          <Group>
+            <Button size="xs" variant="default" onClick={() => retry()}>
+              Try again
+            </Button>
+          </Group>
+        )}
+      </Stack>
+    </Alert>
+  );
+}
+
+function titleOf({ status, code }: ApiFailure): string {
+  if (code === "network") return "No connection";
+  if (status === 403) return "Not allowed";
+  if (status === 404) return "Not found";
+  if (status === 429) return "Too many requests";
+  return status >= 500 || status === 0 ? "The server has a problem" : "This did not work";
+}

@@ -1,0 +1,134 @@
+// A table of any length: only the rows in view are drawn, and further ones are asked for as the end comes near.
+import { Loader, Paper, Skeleton, Stack, Table, Text } from "@mantine/core";
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { type ReactNode, useEffect, useRef } from "react";
+import type { Listing } from "../api/queries.ts";
+import { Failure } from "./failure.tsx";
+
+export interface Column<Row> {
+  name: string;
+  head: ReactNode;
+  cell(row: Row): ReactNode;
+  /** Of numbers, which are compared by their last digit. */
+  numeric?: boolean;
+  /** CSS width; the rest is shared. */
+  width?: string;
+  /** Left out on a narrow screen. */
+  wideOnly?: boolean;
+}
+
+interface LongTableProps<Row> {
+  /** What the rows are, for who hears it: "API keys". */
+  label: string;
+  listing: Listing<Row>;
+  columns: readonly Column<Row>[];
+  keyOf(row: Row): string;
+  /** Shown where there is no row. */
+  empty: ReactNode;
+  /** CSS height of the part that scrolls. */
+  height?: string;
+  rowHeight?: number;
+  /** Called when somebody chooses a row; a cell should hold a link or button of its own for the keyboard. */
+  choose?: (row: Row) => void;
+}
+
+export function LongTable<Row>(props: LongTableProps<Row>) {
+  const { label, listing, columns, keyOf, empty, height = "min(70vh, 48rem)", rowHeight = 45, choose } = props;
+  const { items, error, isPending, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = listing;
+  const scrolling = useRef<HTMLDivElement>(null);
+  const rows = useVirtualizer({
+    count: items.length,
+    getScrollElement: () => scrolling.current,
+    estimateSize: () => rowHeight,
+    overscan: 10,
+    useFlushSync: false,
+  });
+  const inView = rows.getVirtualItems();
+  const last = inView.at(-1)?.index ?? 0;
+  useEffect(() => {
+    if (hasNextPage && !isFetchingNextPage && !error && last >= items.length - 20) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, error, last, items.length, fetchNextPage]);
+  if (isPending) return <Waiting />;
+  if (error && items.length === 0) return <Failure error={error} retry={refetch} />;
+  if (items.length === 0 && !hasNextPage) return empty;
+  const before = inView[0]?.start ?? 0;
+  const behind = rows.getTotalSize() - (inView.at(-1)?.end ?? 0);
+  return (
+    <Stack gap="xs">
+      <Paper withBorder>
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard (WCAG 2.1.1) */}
+        <section ref={scrolling} className="long-table" style={{ maxHeight: height }} tabIndex={0} aria-label={label}>
+          <Table
+            aria-rowcount={hasNextPage ? -1 : items.length + 1}
+            highlightOnHover={choose !== undefined}
+            stickyHeader
+          >
+            <Table.Thead>
+              <Table.Tr aria-rowindex={1}>
+                {columns.map(({ name, head, numeric, width, wideOnly }) => (
+                  <Table.Th
+                    key={name}
+                    ta={numeric ? "right" : "left"}
+                    style={width === undefined ? {} : { width }}
+                    {...(wideOnly ? { visibleFrom: "sm" } : {})}
+                  >
+                    {head}
+                  </Table.Th>
+                ))}
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
+              {before > 0 && <Space height={before} />}
+              {inView.map(({ index }) => {
+                const row = items[index] as Row;
+                return (
+                  <Table.Tr
+                    key={keyOf(row)}
+                    aria-rowindex={index + 2}
+                    style={{ height: rowHeight, ...(choose ? { cursor: "pointer" } : {}) }}
+                    {...(choose ? { onClick: () => choose(row) } : {})}
+                  >
+                    {columns.map(({ name, cell, numeric, wideOnly }) => (
+                      <Table.Td
+                        key={name}
+                        ta={numeric ? "right" : "left"}
+                        className={numeric ? "numeric" : undefined}
+                        {...(wideOnly ? { visibleFrom: "sm" } : {})}
+                      >
+                        {cell(row)}
+                      </Table.Td>
+                    ))}
+                  </Table.Tr>
+                );
+              })}
+              {behind > 0 && <Space height={behind} />}
+            </Table.Tbody>
+          </Table>
+        </section>
+      </Paper>
+      {isFetchingNextPage && <Loader size="sm" aria-label="Loading more" />}
+      {error && <Failure error={error} retry={fetchNextPage} />}
+      <Text size="xs" c="dimmed" aria-live="polite">
+        {hasNextPage ? `${items.length} so far; more as you scroll` : `${items.length} in all`}
+      </Text>
+    </Stack>
+  );
+}
+
+function Space({ height }: { height: number }) {
+  return (
+    <tr>
+      <td aria-hidden="true" style={{ height, padding: 0 }} />
+    </tr>
+  );
+}
+
+function Waiting() {
+  return (
+    <Stack gap="xs" aria-busy="true">
+      {[1, 2, 3, 4, 5].map((line) => (
+        <Skeleton key={line} height={36} />
+      ))}
+    </Stack>
+  );
+}

@@ -1,0 +1,21 @@
+// Chooses the environment that all pages speak of: its keys, usage, limits and chats never mix with another's.
+import { Select } from "@mantine/core";
+import type { Environment } from "../api/client.ts";
+import { useSession } from "../api/session.tsx";
+
+const names: Record<Environment, string> = { live: "Live", test: "Test", dev: "Development" };
+
+export function EnvironmentMenu() {
+  const { environment, environments, chooseEnvironment } = useSession();
+  return (
+    <Select
+      aria-label="Environment"
+      size="xs"
+      w={130}
+      allowDeselect={false}
+      data={environments.map((value) => ({ value, label: names[value] }))}
+      value={environment}
+      onChange={(value) => value && chooseEnvironment(value as Environment)}
+    />
+  );
+}

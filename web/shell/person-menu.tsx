@@ -1,0 +1,88 @@
+// Who is signed in, for which account; colours; and the way out.
+import { Avatar, Menu, Text, UnstyledButton, useMantineColorScheme } from "@mantine/core";
+import { CheckIcon, DeviceDesktopIcon, MoonIcon, SignOutIcon, SunIcon } from "@primer/octicons-react";
+import { useState } from "react";
+import { Link } from "wouter";
+import { useSession } from "../api/session.tsx";
+
+const schemes = [
+  { value: "light", label: "Light", icon: SunIcon },
+  { value: "dark", label: "Dark", icon: MoonIcon },
+  { value: "auto", label: "As the device", icon: DeviceDesktopIcon },
+] as const;
+
+export function PersonMenu() {
+  const { session, chooseAccount } = useSession();
+  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  const [leaving, setLeaving] = useState(false);
+  const { person, account, accounts } = session;
+  return (
+    <Menu position="bottom-end" width={260}>
+      <Menu.Target>
+        <UnstyledButton aria-label={`${person.name}, ${account.name}: menu`}>
+          <Avatar name={person.name} color="water" size={32} />
+        </UnstyledButton>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>
+          <Text size="sm" fw={600} c="var(--mantine-color-text)">
+            {person.name}
+          </Text>
+          <Text size="xs">{person.email}</Text>
+        </Menu.Label>
+        <Menu.Item component={Link} href="/settings/security">
+          Profile and sign-in
+        </Menu.Item>
+        <Menu.Divider />
+        <Menu.Label>Account</Menu.Label>
+        {accounts.map(({ id, name, status }) => (
+          <Menu.Item
+            key={id}
+            disabled={status !== "active"}
+            onClick={() => void chooseAccount(id)}
+            rightSection={id === account.id ? <CheckIcon aria-label="chosen" /> : null}
+          >
+            {name}
+          </Menu.Item>
+        ))}
+        <Menu.Divider />
+        <Menu.Label>Colours</Menu.Label>
+        {schemes.map(({ value, label, icon: Icon }) => (
+          <Menu.Item
+            key={value}
+            leftSection={<Icon />}
+            onClick={() => setColorScheme(value)}
+            rightSection={colorScheme === value ? <CheckIcon aria-label="chosen" /> : null}
+          >
+            {label}
+          </Menu.Item>
+        ))}
+        <Menu.Divider />
+        <Menu.Item
+          leftSection={<SignOutIcon />}
+          disabled={leaving}
+          onClick={() => {
+            setLeaving(true);
+            signOut(session.csrf_token ?? "");
+          }}
+        >
+          Sign out
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
+/** By the form of the plain pages, whose answer leads to the sign-in page and clears the cookie. */
+function signOut(csrfToken: string): void {
+  const form = document.createElement("form");
+  form.method = "post";
+  form.action = "/sign-out";
+  const field = document.createElement("input");
+  field.type = "hidden";
+  field.name = "csrf";
+  field.value = csrfToken;
+  form.append(field);
+  document.body.append(form);
+  form.submit();
+}

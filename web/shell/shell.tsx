@@ -1,0 +1,132 @@
+// What stands around every page: the menu, the account and environment, and whoever is signed in.
+import { AppShell, Burger, Button, Group, NavLink, ScrollArea, Text } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { Suspense, useEffect } from "react";
+import { Link, Route, Switch, useLocation } from "wouter";
+import { useSession } from "../api/session.tsx";
+import { Crash } from "../parts/crash.tsx";
+import { Empty } from "../parts/empty.tsx";
+import { Page } from "../parts/page.tsx";
+import { EnvironmentMenu } from "./environment-menu.tsx";
+import { type Place, sections } from "./navigation.ts";
+import { PersonMenu } from "./person-menu.tsx";
+
+export function Shell() {
+  const [opened, { toggle, close }] = useDisclosure();
+  const [location] = useLocation();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a page that was chosen shows itself, not the menu
+  useEffect(close, [location]);
+  return (
+    <AppShell
+      header={{ height: 56 }}
+      navbar={{ width: 230, breakpoint: "md", collapsed: { mobile: !opened } }}
+      padding={{ base: "md", md: "xl" }}
+    >
+      <a className="skip" href="#content">
+        Skip to the content
+      </a>
+      <AppShell.Header>
+        <Group h="100%" px="md" justify="space-between" wrap="nowrap">
+          <Group gap="sm" wrap="nowrap">
+            <Burger
+              opened={opened}
+              onClick={toggle}
+              hiddenFrom="md"
+              size="sm"
+              aria-label="Menu"
+              aria-expanded={opened}
+            />
+            <Link href="/" className="brand" aria-label="Headrace, overview">
+              <img src="/assets/logo.svg" alt="" width="26" height="26" />
+              <Text fw={700} component="span" visibleFrom="xs">
+                Headrace
+              </Text>
+            </Link>
+          </Group>
+          <Group gap="xs" wrap="nowrap">
+            <EnvironmentMenu />
+            <PersonMenu />
+          </Group>
+        </Group>
+      </AppShell.Header>
+      <AppShell.Navbar p="xs" aria-label="Pages">
+        <AppShell.Section grow component={ScrollArea} scrollbarSize={6}>
+          <Menu location={location} />
+        </AppShell.Section>
+        <AppShell.Section>
+          <NavLink href="/docs" label="API reference" component="a" />
+        </AppShell.Section>
+      </AppShell.Navbar>
+      <AppShell.Main id="content" tabIndex={-1}>
+        <Pages location={location} />
+      </AppShell.Main>
+    </AppShell>
+  );
+}
+
+function Menu({ location }: { location: string }) {
+  const { isManager, isOperator } = useSession();
+  const isShown = ({ who }: Place) => who === undefined || (who === "manager" ? isManager : isOperator);
+  return sections
+    .filter(({ places }) => places.some(isShown))
+    .map(({ title, places }) => (
+      <nav key={title ?? ""} aria-label={title ?? "Main"}>
+        {title && (
+          <Text size="xs" c="dimmed" fw={600} mt="md" mb={4} px="sm" component="h2">
+            {title}
+          </Text>
+        )}
+        {places.filter(isShown).map((place) => {
+          const active = isAt(place, location);
+          const Icon = place.icon;
+          return (
+            <NavLink
+              key={place.path}
+              component={Link}
+              href={place.path}
+              label={place.title}
+              leftSection={<Icon size={16} />}
+              active={active}
+              {...(active ? { "aria-current": "page" as const } : {})}
+            />
+          );
+        })}
+      </nav>
+    ));
+}
+
+function isAt({ path }: Place, location: string): boolean {
+  return path === "/" ? location === "/" : location === path || location.startsWith(`${path}/`);
+}
+
+function Pages({ location }: { location: string }) {
+  return (
+    <Crash key={location}>
+      <Suspense fallback={null}>
+        <Switch>
+          {sections.flatMap(({ places }) =>
+            places.map(({ path, page: PlacePage }) => (
+              <Route key={path} path={path === "/" ? path : `${path}/*?`}>
+                <PlacePage />
+              </Route>
+            )),
+          )}
+          <Route>
+            <Page title="No such page">
+              <Empty
+                title="There is no page here"
+                action={
+                  <Button component={Link} href="/">
+                    To the overview
+                  </Button>
+                }
+              >
+                It may have moved, or the address is incomplete.
+              </Empty>
+            </Page>
+          </Route>
+        </Switch>
+      </Suspense>
+    </Crash>
+  );
+}
