@@ -24,7 +24,7 @@ import type { BodyLimits } from "./body.ts";
 import { browserOrigin } from "./browser.ts";
 import { bodyErrors, noStore, originOf } from "./changes.ts";
 import { listOf, pageOf } from "./list.ts";
-import { localPath } from "./pages/local-path.ts";
+import { home, localPath } from "./pages/local-path.ts";
 import type { ApiRoute, Exchange, PersonPrincipal, PersonRoute, RouteDoc } from "./route.ts";
 import { readStrictBody } from "./strict-body.ts";
 
@@ -43,7 +43,6 @@ export interface PasskeyRouteDeps {
 const optionsPerMinute = 120;
 /** Failures in ten minutes, as with passwords. */
 const failures = { limit: 30, windowSeconds: 600 };
-const home = "/settings";
 const idParameter = [{ name: "id", in: "path", description: "Id of the passkey." }] as const;
 const passkeyList = listOf(passkeyShape, "PasskeyList");
 

@@ -97,7 +97,7 @@ test("with several accounts the person chooses, and long names of all kinds stay
   await using visitor = await ada();
   await visitor.go(pathname);
   await visitor.press("Join");
-  await visitor.page.waitForURL("**/settings?done=joined");
+  await visitor.page.waitForURL("**/");
   const scopes = [...appScopes];
   const name = `Donaudampfschifffahrtselektrizitätenhauptbetriebswerk ${"W".repeat(30)}`;
   const long = await testApp(server, { redirect_uris: [callback.redirectUri], name, scopes });

@@ -26,7 +26,7 @@ beforeAll(async () => {
   await look(ada, "setup-refused", { status: 400 });
   await ada.fill({ Password: operator.password });
   await ada.press("Create my sign-in");
-  expect(ada.path()).toBe("/settings?done=setup");
+  expect(ada.path()).toBe("/");
   await look(ada, "setup-done");
   const session = (await cookiesOf(ada)).get("headrace_session");
   desk = new Browser(server.url);
@@ -45,7 +45,8 @@ async function signIn(visitor: Visitor, { email, password } = operator): Promise
   await visitor.go("/sign-in");
   await visitor.fill({ "E-mail address": email, Password: password });
   await visitor.press("Sign in");
-  await visitor.page.waitForURL("**/settings");
+  await visitor.page.waitForURL("**/");
+  await visitor.go("/settings");
 }
 
 test("a wrong password is said beside the form, the right one leads in, and its cookie is out of reach of scripts", async () => {
@@ -78,7 +79,8 @@ test("the keyboard alone is enough to sign in and out, and where it is can be se
   await keyboard.press("Tab");
   await expectVisibleFocus(ada.page);
   await keyboard.press("Enter");
-  await ada.page.waitForURL("**/settings");
+  await ada.page.waitForURL("**/");
+  await ada.go("/settings");
   for (const stop of ["Headrace", operator.name, "Sign out"]) {
     await keyboard.press("Tab");
     await expectVisibleFocus(ada.page);
@@ -117,7 +119,7 @@ test("a forgotten password: asked for, given by an operator as a link, set anew"
   await look(guest, "invitation");
   await guest.fill({ "Your name": "Grace Hopper", Password: "the first password" });
   await guest.press("Join");
-  await guest.page.waitForURL("**/settings?done=joined");
+  await guest.page.waitForURL("**/");
 
   const { data } = (await desk.ask("/v1/admin/people")) as { data: { id: string; email: string }[] };
   const grace = data.find(({ email }) => email === "grace@example.test");
@@ -143,7 +145,8 @@ test("an invitation: somebody who signs in already joins with one press, another
   await ada.page.waitForURL(`**${pathname}`);
   await look(ada, "invitation-invited");
   await ada.press("Join");
-  await ada.page.waitForURL("**/settings?done=joined");
+  await ada.page.waitForURL("**/");
+  await ada.go("/settings");
   await look(ada, "settings-two-accounts");
 
   const { pathname: other } = await invitation(desk, { email: "somebody-else@example.test", role: "admin" });

@@ -34,7 +34,8 @@ test("somebody whom the provider knows is signed in, and joins; one whose addres
   provider.person = { sub: "2", email: "joan@example.test", email_verified: true, name: "Joan Clarke" };
   await visitor.page.getByRole("link", { name: "Back to sign in" }).click();
   await visitor.page.getByRole("link", { name: "Continue with Example Works" }).click();
-  await visitor.page.waitForURL("**/settings");
+  await visitor.page.waitForURL("**/");
+  await visitor.go("/settings");
   expect(await visitor.page.getByLabel("Your name").inputValue()).toBe("Joan Clarke");
   expect(visitor.trouble).toEqual([]);
 });

@@ -17,7 +17,6 @@ const ofPeople = closed.filter((route) => route.access === "person");
 
 /** Deny by default: whoever opens another endpoint to the world has to say so here as well. */
 const openToAll = [
-  "GET /",
   "GET /.well-known/jwks.json",
   "GET /.well-known/oauth-authorization-server",
   "GET /.well-known/oauth-protected-resource/v1",

@@ -215,7 +215,7 @@ export async function setUp(
   const browser = new Browser(server.url, ...more);
   await browser.open(server.setupLink);
   await browser.press("Create my sign-in", { ...person });
-  return shows(browser, "/settings");
+  return shows(browser, "/");
 }
 
 /** Somebody new, signed in at a browser of their own: in the account of whoever invites, or, by an operator, in another. */
@@ -227,7 +227,7 @@ export async function invite(
   const browser = new Browser(link.origin);
   await browser.open(link);
   await browser.press("Join", { name: person.name, password: person.password });
-  return shows(browser, "/settings");
+  return shows(browser, "/");
 }
 
 /** The link that invites somebody; as `invite`. */

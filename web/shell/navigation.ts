@@ -55,7 +55,7 @@ export const sections: readonly Section[] = [
         page: page(async () => (await import("../pages/playground/playground-page.tsx")).PlaygroundPage),
       },
       {
-        path: "/models",
+        path: "/catalog",
         title: "Models",
         icon: CpuIcon,
         page: page(async () => (await import("../pages/models/models-page.tsx")).ModelsPage),

@@ -7,8 +7,11 @@ import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
 import { DashboardFiles } from "./dashboard-files.ts";
 import { dashboardPage } from "./dashboard-page.ts";
 
-/** First segments of the views' addresses; web/shell/navigation.ts names the views. */
-const places = ["playground", "models", "usage", "requests", "chats", "apps", "settings/*", "admin/*"];
+/**
+ * First segments of the views' addresses; web/shell/navigation.ts names the views. Not `models`: who asks for that forgot the
+ * `/v1`, and is told so.
+ */
+const places = ["playground", "catalog", "usage", "requests", "chats", "apps", "settings/*", "admin/*"];
 const forever = "public, max-age=31536000, immutable";
 
 export function dashboardRoutes(deps: PageDeps): PageRoute[] {

@@ -8,7 +8,7 @@ import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
 import { deadLinkPage } from "./dead-link-page.ts";
 import { csrfField, type FormFault, faultNotice, faultOf, nameField, newPasswordField, usernameOf } from "./form.ts";
 import { type Html, html } from "./html.ts";
-import { signInPath } from "./local-path.ts";
+import { home, signInPath } from "./local-path.ts";
 import { type PageDeps, pageAnswer, readForm, redirectTo, signedInAt } from "./page.ts";
 import { signOutForm } from "./sign-in-pages.ts";
 import { roleWords } from "./words.ts";
@@ -66,7 +66,7 @@ async function accept(exchange: Exchange, deps: InvitationPageDeps): Promise<Pla
     const fault = faultOf(error, ["name", "password"], exchange);
     return invitationPage(deps, { ...view, name, fault });
   }
-  return redirectTo("/settings?done=joined");
+  return redirectTo(home);
 }
 
 async function invitationAt(

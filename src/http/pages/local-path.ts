@@ -1,5 +1,8 @@
 // Where a browser may be sent on to: a path of this server, so that nobody can make a link of ours lead elsewhere.
 
+/** The dashboard, where nothing else was asked for. */
+export const home = "/";
+
 const longest = 4_096;
 /** No blanks and control characters, some of which browsers drop, no backslash, and nothing that a header cannot carry. */
 const safe = /^[!-[\]-~]+$/;

@@ -34,8 +34,6 @@ export interface SettingsView {
 }
 
 const doneWords: Readonly<Record<string, string>> = {
-  setup: "Headrace is set up, and you are its operator.",
-  joined: "You have joined the account.",
   name: "Your name is changed.",
   password: "Your password is changed. Other browsers and command line logins are signed out.",
   account: "You work in another account now.",

@@ -5,6 +5,7 @@ import type { PageRoute, PlainAnswer } from "../route.ts";
 import { deadLinkPage } from "./dead-link-page.ts";
 import { type FormFault, faultNotice, faultOf, field, nameField, newPasswordField } from "./form.ts";
 import { html } from "./html.ts";
+import { home } from "./local-path.ts";
 import { type PageDeps, pageAnswer, readForm, redirectTo } from "./page.ts";
 
 export interface SetupPageDeps extends PageDeps {
@@ -58,7 +59,7 @@ export function setupRoutes(deps: SetupPageDeps): PageRoute[] {
           const fault = faultOf(error, ["email", "name", "password"], exchange);
           return setupPage(deps, { token, email, name, fault });
         }
-        return redirectTo("/settings?done=setup");
+        return redirectTo(home);
       },
     },
   ];

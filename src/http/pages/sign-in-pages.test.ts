@@ -18,7 +18,7 @@ test("somebody signs in, is led on to where they wanted to go, and signs out", a
   expect([done.status, done.location]).toEqual([303, "/device?user_code=ABCD"]);
   expect(done.headers["set-cookie"]).toContain("HttpOnly; SameSite=Lax");
 
-  expect((await visitor.get("/sign-in")).location).toBe("/settings");
+  expect((await visitor.get("/sign-in")).location).toBe("/");
   expect((await visitor.get("/settings")).text).toContain("ada@example.com");
   const before = visitor.cookie;
   const out = await visitor.submit("/sign-out");
@@ -86,11 +86,11 @@ describe("after the sign-in", () => {
     async (next) => {
       const visitor = pages.visitor();
       const shown = await visitor.get(`/sign-in?next=${encodeURIComponent(next)}`);
-      expect(shown.text).toContain('name="next" value="/settings"');
+      expect(shown.text).toContain('name="next" value="/"');
       pages.clock.advance(600_000);
       const { location } = await visitor.submit("/sign-in", { email: "ada@example.com", password, next });
-      expect(location).toBe("/settings");
-      expect((await visitor.get(`/sign-in?next=${encodeURIComponent(next)}`)).location).toBe("/settings");
+      expect(location).toBe("/");
+      expect((await visitor.get(`/sign-in?next=${encodeURIComponent(next)}`)).location).toBe("/");
       await visitor.get("/settings");
       expect((await visitor.submit("/sign-out", { next })).location).toBe("/sign-in");
     },

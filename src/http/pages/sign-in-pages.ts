@@ -5,7 +5,7 @@ import { browserOrigin } from "../browser.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
 import { csrfField, type FormFault, faultNotice, faultOf, field, hidden } from "./form.ts";
 import { type Html, html } from "./html.ts";
-import { localPath, nextOf } from "./local-path.ts";
+import { home, localPath, nextOf } from "./local-path.ts";
 import { goOn, type PageDeps, pageAnswer, readForm, redirectTo, signedInAt } from "./page.ts";
 import { passkeySignIn } from "./passkey-parts.ts";
 import { ssoButton } from "./sso-parts.ts";
@@ -19,7 +19,6 @@ export interface SignInPageDeps extends PageDeps {
 }
 
 /** Where somebody goes who did not come for anything else. */
-const home = "/";
 
 export function signInRoutes(deps: SignInPageDeps): PageRoute[] {
   return [

@@ -12,7 +12,7 @@ import { errorTable } from "../errors.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
 import { referenceLine } from "./error-page.ts";
 import { html } from "./html.ts";
-import { nextOf, signInPath } from "./local-path.ts";
+import { home, nextOf, signInPath } from "./local-path.ts";
 import { goOn, type PageDeps, pageAnswer, redirectTo } from "./page.ts";
 
 export interface SsoRouteDeps {
@@ -27,7 +27,6 @@ export interface SsoRouteDeps {
   changed(): void;
 }
 
-const home = "/settings";
 const startsPerMinute = 120;
 
 export function ssoRoutes(deps: SsoRouteDeps): PageRoute[] {
@@ -74,7 +73,7 @@ async function callback(exchange: Exchange, deps: SsoRouteDeps): Promise<PlainAn
   if (isFirstProof) deps.changed();
   const started = await deps.sessions.start(person, accountId, "sso", browserOrigin(exchange));
   exchange.answerHeaders["set-cookie"] = started.cookie;
-  return goOn(isFirstProof && next === home ? `${home}?done=address` : next);
+  return goOn(isFirstProof && next === home ? "/settings?done=address" : next);
 }
 
 function requireConfigured({ singleSignOn }: SsoRouteDeps): SingleSignOn {
