@@ -103,7 +103,10 @@ function cutOff(page: Page): Promise<string[]> {
     for (let node = texts.nextNode(); node; node = texts.nextNode()) {
       const box = node.parentElement?.closest("button, .button, .sheet, section, summary, .tag, header");
       const isShortened = node.parentElement && getComputedStyle(node.parentElement).textOverflow === "ellipsis";
-      if (!box || isShortened || node.textContent?.trim() === "") continue;
+      // Said only to who listens, or within reach by scrolling.
+      const isUnseen = (node.parentElement?.clientWidth ?? 0) === 1;
+      const scrolls = box && getComputedStyle(box).overflowY !== "visible";
+      if (!box || isShortened || isUnseen || scrolls || node.textContent?.trim() === "") continue;
       const range = document.createRange();
       range.selectNodeContents(node);
       const bounds = box.getBoundingClientRect();

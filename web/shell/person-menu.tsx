@@ -1,5 +1,5 @@
 // Who is signed in, for which account; colours; and the way out.
-import { Avatar, Menu, Text, UnstyledButton, useMantineColorScheme } from "@mantine/core";
+import { Avatar, Group, Menu, Text, UnstyledButton, useMantineColorScheme, VisuallyHidden } from "@mantine/core";
 import { CheckIcon, DeviceDesktopIcon, MoonIcon, SignOutIcon, SunIcon } from "@primer/octicons-react";
 import { useState } from "react";
 import { Link } from "wouter";
@@ -19,8 +19,14 @@ export function PersonMenu() {
   return (
     <Menu position="bottom-end" width={260}>
       <Menu.Target>
-        <UnstyledButton aria-label={`${person.name}, ${account.name}: menu`}>
-          <Avatar name={person.name} color="water" size={32} />
+        <UnstyledButton>
+          <Group gap="xs" wrap="nowrap">
+            <Avatar name={person.name} color="water" size={32} aria-hidden />
+            <Text size="sm" visibleFrom="sm" maw={180} truncate>
+              {account.name}
+            </Text>
+            <VisuallyHidden>{person.name}, menu</VisuallyHidden>
+          </Group>
         </UnstyledButton>
       </Menu.Target>
       <Menu.Dropdown>
