@@ -1,0 +1,38 @@
+// A chat request as code in several languages, one beside the other, each with a button that copies it.
+import { Tabs } from "@mantine/core";
+import { CopyBlock } from "./copy.tsx";
+import { type SnippetRequest, snippetsOf } from "./snippet-text.ts";
+
+const remembered = "headrace-snippet";
+
+/** Shows first what was chosen last, on any page. */
+export function Snippets(request: SnippetRequest) {
+  const snippets = snippetsOf(request);
+  const before = localStorage.getItem(remembered);
+  const first = snippets.find(({ name }) => name === before) ?? snippets[0];
+  return (
+    <Tabs
+      defaultValue={first?.name ?? null}
+      keepMounted={false}
+      onChange={(name) => name !== null && localStorage.setItem(remembered, name)}
+    >
+      <Tabs.List mb="xs" aria-label="Languages">
+        {snippets.map(({ name }) => (
+          <Tabs.Tab key={name} value={name}>
+            {name}
+          </Tabs.Tab>
+        ))}
+      </Tabs.List>
+      {snippets.map(({ name, code }) => (
+        <Tabs.Panel key={name} value={name} tabIndex={-1}>
+          <CopyBlock value={code} label={`Copy for ${name}`} />
+        </Tabs.Panel>
+      ))}
+    </Tabs>
+  );
+}
+
+/** The address of this server's API, as other programs reach it from where this page is shown. */
+export function baseUrlHere(): string {
+  return `${window.location.origin}/v1`;
+}
