@@ -11,7 +11,7 @@ import {
   ssoConfig,
   startupKeys,
 } from "./config/file-config.ts";
-import { bareHost, decodeSecret, defaultDataDir, type Env, resolvePath, trimSlashes } from "./config/formats.ts";
+import { bareHost, decodeSecret, defaultDataDir, type Env, resolvePath } from "./config/formats.ts";
 import { type PullSource, readPullSource } from "./config/hugging-face.ts";
 import { type LogFormat, type Mode, options } from "./config/options.ts";
 import { placeOutsideFile, throwIfAny } from "./config/problems.ts";
@@ -23,6 +23,7 @@ import {
   type SourceKind,
   variableWarnings,
 } from "./config/sources.ts";
+import { trimSlashes } from "./domain/http-url.ts";
 
 export type {
   DeploymentConfig,

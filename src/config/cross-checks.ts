@@ -1,7 +1,7 @@
 // What the entries of headrace.yaml must agree on with each other, and what is allowed but worth a warning.
 import { builtInEngineName } from "../domain/engine.ts";
+import { parseHttpUrl } from "../domain/http-url.ts";
 import type { FileData } from "./file-schema.ts";
-import { parseHttpUrl } from "./formats.ts";
 import { type Path, renderPath } from "./paths.ts";
 import { nearest, type Problem, renderPlace } from "./problems.ts";
 import type { YamlFile } from "./read-yaml.ts";

@@ -1,5 +1,6 @@
 // What a server that others can reach must be told, and what is worth a warning there.
-import { isLoopbackHost, parseHttpUrl } from "./formats.ts";
+import { parseHttpUrl } from "../domain/http-url.ts";
+import { isLoopbackHost } from "./formats.ts";
 import type { Mode } from "./options.ts";
 import type { Problem } from "./problems.ts";
 import type { Taken } from "./sources.ts";

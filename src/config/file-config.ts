@@ -1,9 +1,9 @@
 // What the server takes from headrace.yaml, in the names of the code; plain data without engines or stores.
 import type { Tier } from "../domain/account.ts";
 import type { Environment } from "../domain/api-key.ts";
+import { trimSlashes } from "../domain/http-url.ts";
 import type { Capabilities, Price } from "../domain/model.ts";
 import { type FileData, reloadableKeys } from "./file-schema.ts";
-import { trimSlashes } from "./formats.ts";
 import { valueAt } from "./paths.ts";
 
 export interface UpstreamConfig {

@@ -3,8 +3,9 @@ import * as z from "zod";
 import { defaultTierEnvironments } from "../domain/account.ts";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
 import { builtInEngineName } from "../domain/engine.ts";
+import { parseHttpUrl } from "../domain/http-url.ts";
 import { entry, field, list, mapping, printablePattern, unlimitable } from "./field.ts";
-import { isExactOrigin, parseHttpUrl } from "./formats.ts";
+import { isExactOrigin } from "./formats.ts";
 import { type Option, options } from "./options.ts";
 import { sso } from "./sso-schema.ts";
 

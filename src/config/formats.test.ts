@@ -9,7 +9,6 @@ import {
   isHost,
   isLoopbackHost,
   isOriginUrl,
-  parseHttpUrl,
   readNumber,
   readSwitch,
   resolvePath,
@@ -78,22 +77,6 @@ describe("proxy addresses", () => {
 });
 
 describe("URLs", () => {
-  test.each(["http://h", "https://h:1/v1", "http://[::1]:8080/v1/"])("takes %s as a base URL", (text) => {
-    expect(parseHttpUrl(text)).toBeDefined();
-  });
-  test.each([
-    "h/v1",
-    "ftp://h",
-    "http://u@h",
-    "http://u:p@h",
-    "http://h?a",
-    "http://h/#",
-    "http:// h",
-    "http://",
-    "file:///x",
-  ])("refuses %p as a base URL", (text) => {
-    expect(parseHttpUrl(text)).toBeUndefined();
-  });
   test("an origin has no path but a slash", () => {
     expect(isOriginUrl("https://h:8443/")).toBe(true);
     expect(isOriginUrl("https://h/v1")).toBe(false);

@@ -1,6 +1,7 @@
 // The text formats of configuration values: addresses, URLs, secrets, paths.
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
+import { parseHttpUrl } from "../domain/http-url.ts";
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
@@ -44,13 +45,6 @@ export function isAddressOrRange(text: string): boolean {
   return /^\d{1,3}$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128);
 }
 
-/** An http or https URL; undefined for anything else, or where it has credentials, a query or a fragment. */
-export function parseHttpUrl(text: string): URL | undefined {
-  if (!/^https?:\/\//i.test(text) || /[\s?#]/.test(text) || !URL.canParse(text)) return undefined;
-  const url = new URL(text);
-  return url.username === "" && url.password === "" ? url : undefined;
-}
-
 /** Scheme, host and port only: `https://ai.example.com`. */
 export function isOriginUrl(text: string): boolean {
   return parseHttpUrl(text)?.pathname === "/";
@@ -92,11 +86,6 @@ function hasControls(text: string): boolean {
 /** As browsers send it in `Origin`: exactly scheme, host and a port that is not the default, no slash at the end. */
 export function isExactOrigin(text: string): boolean {
   return parseHttpUrl(text)?.origin === text;
-}
-
-/** The base URL without a slash at its end, so that paths can be appended. */
-export function trimSlashes(url: string): string {
-  return url.replace(/\/+$/, "");
 }
 
 /** 32 bytes from 64 hex digits, base64 or base64url, as 64 lower-case hex digits; undefined for anything else. */

@@ -1,5 +1,6 @@
 // Where `headrace pull` fetches models from: the variables that Hugging Face's own tools read.
-import { type Env, parseHttpUrl, trimSlashes } from "./formats.ts";
+import { parseHttpUrl, trimSlashes } from "../domain/http-url.ts";
+import type { Env } from "./formats.ts";
 import { type Problem, placeOutsideFile } from "./problems.ts";
 
 export interface PullSource {

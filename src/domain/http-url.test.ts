@@ -1,0 +1,20 @@
+// Base URLs: http and https alone, and nothing secret in them.
+import { expect, test } from "bun:test";
+import { parseHttpUrl } from "./http-url.ts";
+
+test.each(["http://h", "https://h:1/v1", "http://[::1]:8080/v1/"])("takes %s as a base URL", (text) => {
+  expect(parseHttpUrl(text)).toBeDefined();
+});
+test.each([
+  "h/v1",
+  "ftp://h",
+  "http://u@h",
+  "http://u:p@h",
+  "http://h?a",
+  "http://h/#",
+  "http:// h",
+  "http://",
+  "file:///x",
+])("refuses %p as a base URL", (text) => {
+  expect(parseHttpUrl(text)).toBeUndefined();
+});
