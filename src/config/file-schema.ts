@@ -4,6 +4,7 @@ import { defaultTierEnvironments } from "../domain/account.ts";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
 import { builtInEngineName } from "../domain/engine.ts";
 import { parseHttpUrl } from "../domain/http-url.ts";
+import { upstreamDefaults, upstreamNamePattern } from "../domain/upstream.ts";
 import { entry, field, list, mapping, printablePattern, unlimitable } from "./field.ts";
 import { isExactOrigin } from "./formats.ts";
 import { type Option, options } from "./options.ts";
@@ -37,7 +38,7 @@ const price = (what: string): z.ZodNumber =>
 
 const upstream = field(
   z.strictObject({
-    name: field(z.string().regex(namePattern), {
+    name: field(z.string().regex(upstreamNamePattern), {
       doc: "Name for logs and for the deployments of models.",
       must: nameText,
       fix: "Give a name such as ollama.",
@@ -58,8 +59,10 @@ const upstream = field(
       quiet: true,
     }).optional(),
     discover: flag("Ask its `/models`, now and again, and serve what it lists.").default(true),
-    timeout_seconds: seconds("How long to wait for the first byte of an answer.", 600).default(600),
-    idle_seconds: seconds("How long a begun answer may be silent.", 900).default(900),
+    timeout_seconds: seconds("How long to wait for the first byte of an answer.", 600).default(
+      upstreamDefaults.timeoutSeconds,
+    ),
+    idle_seconds: seconds("How long a begun answer may be silent.", 900).default(upstreamDefaults.idleSeconds),
     max_concurrency: field(z.int().min(1).max(1_000_000), {
       doc: "Most requests at once; more wait in the queue. Left out: measured.",
       must: "a whole number, 1 or more",

@@ -18,6 +18,9 @@ export const auditActions = [
   "account.updated",
   "tier.changed",
   "tier.deleted",
+  "upstream.created",
+  "upstream.updated",
+  "upstream.deleted",
   "signing_key.created",
   "signing_key.retired",
   "person.created",
@@ -71,7 +74,7 @@ export interface AuditEvent {
   standing?: Standing;
   /** The account that it concerns; null where that is unknown or no single one. */
   accountId: string | null;
-  /** Id of the key, account, tier or signing key; null where unknown. */
+  /** Id of the key, account or signing key, name of the tier or upstream; null where unknown. */
   targetId: string | null;
   /** Null for what no client asked for. */
   clientAddress: string | null;
