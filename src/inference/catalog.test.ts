@@ -207,6 +207,24 @@ describe("engines that cannot be reached", () => {
     expect(logged).toEqual([]);
   });
 
+  test("say why until they are back, keeping how many models they listed", async () => {
+    const a = new ListedEngine("a", [{ id: "m" }]);
+    const found = new ListedEngine("found", new Error("gone"));
+    catalog.configure([source(a), source(found, { configured: false })], []);
+    expect(catalog.status(a)).toEqual({ models: undefined, error: undefined });
+    await catalog.refresh();
+    expect(catalog.status(a)).toEqual({ models: 1, error: undefined });
+    expect(catalog.status(found)).toEqual({ models: undefined, error: "gone" });
+    a.list = new DOMException("slow", "TimeoutError");
+    await catalog.refresh();
+    expect(catalog.status(a)).toEqual({ models: 1, error: "It did not list its models within 5 s." });
+    a.list = [];
+    await catalog.refresh();
+    expect(catalog.status(a)).toEqual({ models: 0, error: undefined });
+    catalog.configure([], []);
+    expect(catalog.status(found)).toEqual({ models: undefined, error: undefined });
+  });
+
   test("do not keep the others from being refreshed", async () => {
     const a = new ListedEngine("a", new Error("gone"));
     const b = new ListedEngine("b", [{ id: "n" }]);
@@ -225,6 +243,18 @@ describe("reconfiguring", () => {
     catalog.configure([source(a)], []);
     expect(ids()).toEqual(["m"]);
     catalog.configure([source(a), source(b)], []);
+    expect(ids()).toEqual(["m"]);
+  });
+
+  test("an answer that comes after it counts where its engine stayed", async () => {
+    let answer = (_: EngineModel[]) => {};
+    const slow = new ListedEngine("slow");
+    slow.models = () => new Promise((resolve) => (answer = resolve));
+    catalog.configure([source(slow)], []);
+    const refreshed = catalog.refresh();
+    catalog.configure([source(slow), source(new ListedEngine("added"))], []);
+    answer([{ id: "m" }]);
+    await refreshed;
     expect(ids()).toEqual(["m"]);
   });
 

@@ -4,6 +4,7 @@ import type { Clock } from "../domain/clock.ts";
 import type { Engine, EngineModel } from "../domain/engine.ts";
 import type { Log } from "../domain/log.ts";
 import type { Capabilities, Deployment, Model, Price } from "../domain/model.ts";
+import { describeFault, pollTimeoutMs } from "./engine-fault.ts";
 
 /** An engine and how its models enter the catalog. */
 export interface CatalogSource {
@@ -27,7 +28,13 @@ export interface DeclaredModel {
   deployments: readonly { engine: string; model: string; weight: number }[];
 }
 
-const pollTimeoutMs = 5_000;
+/** What the last look at an engine came to. */
+export interface EngineStatus {
+  /** How many it listed when it was last reached; undefined: it never was. */
+  models: number | undefined;
+  /** Why it cannot be reached, for operators; undefined where it can, or was not asked yet. */
+  error: string | undefined;
+}
 
 export class Catalog {
   readonly #log: Log;
@@ -36,7 +43,8 @@ export class Catalog {
   #declared: readonly DeclaredModel[] = [];
   /** The last answer of each engine, kept while it cannot be reached: a restart of a server is no change of models. */
   #reported = new Map<Engine, readonly EngineModel[]>();
-  #unreachable = new Set<Engine>();
+  /** Of those that cannot be reached: why. */
+  #faults = new Map<Engine, string>();
   #firstSeen = new Map<string, number>();
   #models: ReadonlyMap<string, Model> = new Map();
   /** Resolves once every source was asked for the first time. */
@@ -53,7 +61,9 @@ export class Catalog {
     this.#sources = sources;
     this.#declared = declared;
     const kept = new Set(sources.map((source) => source.engine));
-    for (const engine of this.#reported.keys()) if (!kept.has(engine)) this.#reported.delete(engine);
+    for (const known of [this.#reported, this.#faults]) {
+      for (const engine of known.keys()) if (!kept.has(engine)) known.delete(engine);
+    }
     this.#rebuild();
   }
 
@@ -83,7 +93,11 @@ export class Catalog {
     this.#firstLook.resolve();
   }
 
-  /** Asks one source alone. */
+  status(engine: Engine): EngineStatus {
+    return { models: this.#reported.get(engine)?.length, error: this.#faults.get(engine) };
+  }
+
+  /** Asks one source alone, for a few seconds at most. */
   async refreshSource(engine: Engine): Promise<void> {
     await Promise.all(this.#sources.filter((source) => source.engine === engine).map((source) => this.#poll(source)));
     this.#rebuild();
@@ -93,16 +107,23 @@ export class Catalog {
     const { engine } = source;
     try {
       const models = await engine.models(AbortSignal.timeout(pollTimeoutMs));
-      if (!this.#sources.includes(source)) return;
-      const wasUnreachable = this.#unreachable.delete(engine);
-      const isNew = wasUnreachable || !this.#reported.has(engine);
+      if (!this.#has(engine)) return;
+      const isBack = this.#faults.delete(engine) && source.configured;
+      const isNew = isBack || !this.#reported.has(engine);
       this.#reported.set(engine, models);
       if (isNew) this.#log.info("upstream_reached", { upstream: engine.name, models: models.length });
     } catch (error) {
-      if (!source.configured || this.#unreachable.has(engine)) return;
-      this.#unreachable.add(engine);
-      this.#log.warn("upstream_unreachable", { upstream: engine.name, detail: describe(error) });
+      if (!this.#has(engine)) return;
+      const detail = describeFault(engine, error);
+      const isNews = source.configured && !this.#faults.has(engine);
+      this.#faults.set(engine, detail);
+      if (isNews) this.#log.warn("upstream_unreachable", { upstream: engine.name, detail });
     }
+  }
+
+  /** The sources may have been configured anew while one was asked. */
+  #has(engine: Engine): boolean {
+    return this.#sources.some((source) => source.engine === engine);
   }
 
   #rebuild(): void {
@@ -190,8 +211,4 @@ function commonCapabilities(a: Capabilities | undefined, b: Capabilities | undef
     else if (a?.[name] && b?.[name]) common[name] = true;
   }
   return common;
-}
-
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -88,7 +88,7 @@ export async function dispatch(
     cancellation.throwIfCancelled();
     const ranked = router.order(offered);
     const candidates = attempts ? ranked.filter((one) => (attempts?.get(one) ?? 0) < maxAttempts) : ranked;
-    if (candidates.length === 0) throw failure ?? notDeployed(request);
+    if (candidates.length === 0) throw failure ?? notDeployed(request, offered);
     let seat = capacity.take(candidates, wanted);
     if (!seat) {
       turn ??= capacity.arrive();
@@ -209,8 +209,11 @@ function isBusy(error: GatewayError, place: Place): boolean {
   return error.code === "service_unavailable" && place.gate.inFlight > 0;
 }
 
-function notDeployed(request: DecodedRequest): GatewayError {
-  const message = `The model \`${request.model}\` has no deployment that is configured now.`;
+function notDeployed(request: DecodedRequest, { deployments }: Model): GatewayError {
+  const message =
+    deployments.length === 0
+      ? `The model \`${request.model}\` has no deployment that is configured now.`
+      : `The model \`${request.model}\` takes no new requests at the moment: where it runs is being taken out of service.`;
   return new GatewayError("service_unavailable", message, { retryAfterSeconds: 30 });
 }
 

@@ -54,6 +54,15 @@ test("every deployment is in the order, once, so that each may be tried", () => 
   expect(order(model).sort()).toEqual(["a", "b", "c"]);
 });
 
+test("what is drained is in no order, alone or among others, until it no longer is", () => {
+  router.drained = new Set(["a"]);
+  expect(order(modelOn([a, 1]))).toEqual([]);
+  router.failed(b);
+  expect(order(modelOn([a, 1], [b, 1]))).toEqual(["b"]);
+  router.drained = new Set();
+  expect(order(modelOn([a, 1], [b, 1]))).toEqual(["a", "b"]);
+});
+
 test("a model without deployments has an empty order", () => {
   expect(order(modelOn())).toEqual([]);
 });

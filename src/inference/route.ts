@@ -15,6 +15,8 @@ const longestRestMs = 60_000;
 
 /** Passive health and least outstanding work by weight. An engine that just failed is tried last, never forgotten. */
 export class Router {
+  /** Names of engines that finish what they have and get nothing new. */
+  drained: ReadonlySet<string> = new Set();
   readonly #clock: Clock;
   readonly #loads = new WeakMap<Engine, EngineLoad>();
 
@@ -28,7 +30,9 @@ export class Router {
     return restUntilMs > 0 && restUntilMs > this.#clock.monotonicMs();
   }
 
-  order({ deployments }: Model): readonly Deployment[] {
+  /** Without what is drained, so it may be empty. */
+  order(model: Model): readonly Deployment[] {
+    const deployments = this.#open(model);
     if (deployments.length < 2) return deployments;
     const now = this.#clock.monotonicMs();
     const ranked = deployments.map((deployment) => {
@@ -67,6 +71,11 @@ export class Router {
     const rest = Math.min(firstRestMs * 2 ** load.failures, longestRestMs);
     load.failures++;
     load.restUntilMs = this.#clock.monotonicMs() + rest;
+  }
+
+  #open({ deployments }: Model): readonly Deployment[] {
+    if (this.drained.size === 0) return deployments;
+    return deployments.filter(({ engine }) => !this.drained.has(engine.name));
   }
 
   #load(engine: Engine): EngineLoad {
