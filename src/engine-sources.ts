@@ -1,26 +1,37 @@
-// Which engines the catalog draws on: the built-in one, those of the configuration, and servers found on this machine.
+// Which engines the catalog draws on: the built-in one, those of the configuration and the database, and servers found here.
 import type { ReloadableConfig } from "./config.ts";
 import { defaultEnvironments } from "./domain/api-key.ts";
+import type { Engine } from "./domain/engine.ts";
+import { type UpstreamSettings, type UpstreamSource, upstreamDefaults } from "./domain/upstream.ts";
 import type { HttpClientKind } from "./engines/http-engine.ts";
 import type { LlamaEngine } from "./engines/llama/llama-engine.ts";
 import type { FoundServer } from "./engines/local-servers.ts";
 import { UpstreamEngine } from "./engines/upstream-engine.ts";
 import type { CatalogSource, DeclaredModel } from "./inference/catalog.ts";
+import type { KnownUpstream, OpenedUpstream, UpstreamSources } from "./inference/upstream-view.ts";
 
-/** For servers that nobody configured; the defaults of the configuration file. */
-const localDefaults = { timeoutSeconds: 600, idleSeconds: 900, maxConcurrency: undefined, httpClient: "own" } as const;
+/** For servers that the configuration file does not name; as it has them where it does not say. */
+const unnamed = { ...upstreamDefaults, discover: true, environments: defaultEnvironments, maxConcurrency: null };
+
+/** Engines that were replaced and may still answer what they were asked before; older ones are not counted any more. */
+const maxFormer = 50;
 
 /** Keeps the engine object of an upstream while its settings stay, so that what is known of it survives a reload. */
-export class EngineSources {
+export class EngineSources implements UpstreamSources {
   /** A reload replaces it; `list` and `declaredModels` follow. */
   config: ReloadableConfig;
-  readonly #builtIn: CatalogSource;
-  #upstreams = new Map<string, CatalogSource>();
+  /** Those of the database; likewise. */
+  stored: readonly OpenedUpstream[] = [];
+  readonly #builtIn: KnownUpstream;
+  #known: readonly KnownUpstream[] = [];
+  #engines = new Map<string, UpstreamEngine>();
+  #former: readonly UpstreamEngine[] = [];
   #local: readonly FoundServer[] = [];
 
   constructor(engine: LlamaEngine, config: ReloadableConfig) {
     this.config = config;
-    this.#builtIn = { engine, discover: true, environments: defaultEnvironments, configured: false };
+    const nowhere = { url: null, timeoutSeconds: null, idleSeconds: null, hasApiKey: false };
+    this.#builtIn = { ...unnamed, ...nowhere, name: engine.name, source: "built-in", engine };
   }
 
   /** Whether something is new. A server that is gone for now stays: it may only be restarting. */
@@ -32,25 +43,35 @@ export class EngineSources {
     return added.length > 0;
   }
 
+  /** Works out anew what there is. */
   list(): CatalogSource[] {
-    const { upstreams } = this.config;
-    const local = this.#local.filter(
-      ({ name, url }) => !upstreams.some((upstream) => samePlace(upstream.url, url) || upstream.name === name),
-    );
-    const wanted = [
-      ...upstreams.map((upstream) => ({ ...upstream, configured: true })),
-      ...local.map(({ name, url }) => {
-        return { name, url, apiKey: undefined, discover: true, ...localDefaults, configured: false };
-      }),
-    ];
-    const kept = new Map<string, CatalogSource>();
-    for (const { discover, configured, ...settings } of wanted) {
-      const identity = JSON.stringify(settings);
-      const engine = this.#upstreams.get(identity)?.engine ?? createUpstream(settings);
-      kept.set(identity, { engine, discover, environments: defaultEnvironments, configured });
-    }
-    this.#upstreams = kept;
-    return [this.#builtIn, ...kept.values()];
+    const kept = new Map<string, UpstreamEngine>();
+    const upstreams = this.#wanted().map((wanted): KnownUpstream => {
+      const identity = identityOf(wanted);
+      const engine = this.#engines.get(identity) ?? createUpstream(wanted);
+      kept.set(identity, engine);
+      const { apiKey, httpClient: _, ...shown } = wanted;
+      return { ...shown, engine, hasApiKey: apiKey !== undefined };
+    });
+    const replaced = [...this.#engines].filter(([identity]) => !kept.has(identity)).map(([, engine]) => engine);
+    if (replaced.length > 0) this.#former = [...this.#former, ...replaced].slice(-maxFormer);
+    this.#engines = kept;
+    this.#known = [this.#builtIn, ...upstreams];
+    return this.#known.map(({ engine, source, discover, environments }) => {
+      return { engine, discover, environments, configured: source === "file" || source === "database" };
+    });
+  }
+
+  known(): readonly KnownUpstream[] {
+    return this.#known;
+  }
+
+  former(name: string): readonly Engine[] {
+    return this.#former.filter((engine) => engine.name === name);
+  }
+
+  probe(url: string, apiKey: string | undefined): Engine {
+    return createUpstream({ ...unnamed, name: url, url, apiKey, httpClient: "own" });
   }
 
   declaredModels(): DeclaredModel[] {
@@ -63,35 +84,53 @@ export class EngineSources {
       })),
     }));
   }
+
+  /** The file before the database; what was found is left out where either has its name or its place. */
+  #wanted(): Wanted[] {
+    const ofFile = this.config.upstreams.map(
+      ({ maxConcurrency = null, ...upstream }): Wanted => ({
+        ...{ ...upstream, maxConcurrency, environments: defaultEnvironments, source: "file" },
+      }),
+    );
+    const stored = this.stored
+      .filter(({ name }) => !ofFile.some((upstream) => upstream.name === name))
+      .map((upstream): Wanted => ({ ...upstream, httpClient: "own", source: "database" }));
+    const named = [...ofFile, ...stored];
+    const found = this.#local
+      .filter(({ name, url }) => !named.some((one) => one.name === name || samePlace(one.url, url)))
+      .map(
+        ({ name, url }): Wanted => ({
+          ...unnamed,
+          ...{ name, url, apiKey: undefined, httpClient: "own", source: "found" },
+        }),
+      );
+    return [...named, ...found];
+  }
 }
 
-interface UpstreamSettings {
-  name: string;
-  url: string;
+interface Wanted extends Connection {
+  source: Exclude<UpstreamSource, "built-in">;
+  discover: boolean;
+  environments: UpstreamSettings["environments"];
+}
+
+/** What an engine is made of: with other values it is another engine. */
+interface Connection
+  extends Pick<UpstreamSettings, "name" | "url" | "timeoutSeconds" | "idleSeconds" | "maxConcurrency"> {
   apiKey: string | undefined;
-  timeoutSeconds: number;
-  idleSeconds: number;
-  maxConcurrency: number | undefined;
   httpClient: HttpClientKind;
 }
 
-function createUpstream({
-  name,
-  url,
-  apiKey,
-  timeoutSeconds,
-  idleSeconds,
-  maxConcurrency,
-  httpClient,
-}: UpstreamSettings): UpstreamEngine {
+function identityOf({ name, url, apiKey, timeoutSeconds, idleSeconds, maxConcurrency, httpClient }: Connection) {
+  return JSON.stringify([name, url, apiKey ?? null, timeoutSeconds, idleSeconds, maxConcurrency, httpClient]);
+}
+
+function createUpstream({ name, url, apiKey, httpClient, ...connection }: Connection): UpstreamEngine {
   return new UpstreamEngine({
-    name,
-    url,
-    apiKey,
-    firstByteTimeoutMs: timeoutSeconds * 1000,
-    idleTimeoutMs: idleSeconds * 1000,
-    maxConcurrency,
-    httpClient,
+    ...{ name, url, apiKey, httpClient },
+    firstByteTimeoutMs: connection.timeoutSeconds * 1000,
+    idleTimeoutMs: connection.idleSeconds * 1000,
+    maxConcurrency: connection.maxConcurrency ?? undefined,
   });
 }
 

@@ -99,7 +99,7 @@ export async function openGovernance({ db, config, log, clock, baseUrl, opened }
   return {
     pepper,
     /** A key for one purpose, 32 bytes, derived from the installation's secret. */
-    keyFor: (purpose: "csrf-v1" | "oauth-seal-v1") => deriveKey(secret, purpose),
+    keyFor: (purpose: "csrf-v1" | "oauth-seal-v1" | "upstream-seal-v1") => deriveKey(secret, purpose),
     keys,
     accounts,
     audit,

@@ -17,14 +17,17 @@ import { createRoutes } from "./http/routes.ts";
 import { startHttpServer } from "./http/server.ts";
 import { Capacity } from "./inference/capacity.ts";
 import { Catalog } from "./inference/catalog.ts";
+import { Upstreams } from "./inference/manage-upstreams.ts";
 import { Router } from "./inference/route.ts";
 import { Stopping } from "./inference/stopping.ts";
+import { UpstreamTests } from "./inference/upstream-test.ts";
 import { openPeople, type People } from "./people.ts";
 import { ensureFirstKey, type FirstKey } from "./policy/first-key.ts";
 import { keyDigest } from "./policy/key-digest.ts";
 import { readCredentials, useCredentialsOf, writeCredentials } from "./storage/credentials-file.ts";
 import { lockDataDirectory } from "./storage/data-directory-lock.ts";
 import { observed, openDatabase, waitBriefly } from "./storage/database.ts";
+import { SqlUpstreamStore } from "./storage/upstream-store.ts";
 
 export type { FirstKey };
 
@@ -131,12 +134,6 @@ async function compose(
   opened.push(() => engine.close());
   const sources = new EngineSources(engine, config);
   const configure = () => catalog.configure(sources.list(), sources.declaredModels());
-  configure();
-  // Known before the first request can come; loading waits until it is clear that the port is free.
-  await catalog.refreshSource(engine);
-
-  let draining = false;
-  const stopping = new Stopping();
   const router = new Router(clock);
   const capacity = new Capacity({
     clock,
@@ -146,12 +143,26 @@ async function compose(
       return { maxWaiting: queue, longestWaitMs: queueSeconds * 1000 };
     },
   });
+  const upstreams = new Upstreams({
+    store: new SqlUpstreamStore(db),
+    sealingKey: governance.keyFor("upstream-seal-v1"),
+    ...{ sources, catalog, router, capacity, configure, log },
+  });
+  await upstreams.load();
+  configure();
+  // Known before the first request can come; loading waits until it is clear that the port is free.
+  await catalog.refreshSource(engine);
+
+  let draining = false;
+  const stopping = new Stopping();
   const routes = createRoutes({
     ...governance,
     ...people,
     catalog,
     router,
     capacity,
+    upstreams,
+    upstreamTests: new UpstreamTests({ upstreams, probe: (url, apiKey) => sources.probe(url, apiKey), clock }),
     clock,
     heartbeatMs,
     stopping,

@@ -4,15 +4,22 @@ import { type AdminAuditDeps, adminAuditRoutes } from "./admin-audit-routes.ts";
 import { type AdminKeyDeps, adminKeyRoutes } from "./admin-key-routes.ts";
 import { type AdminSigningKeyDeps, adminSigningKeyRoutes } from "./admin-signing-key-routes.ts";
 import { type AdminTierDeps, adminTierRoutes } from "./admin-tier-routes.ts";
+import { type AdminUpstreamDeps, adminUpstreamRoutes } from "./admin-upstream-routes.ts";
 import type { ScopedRoute } from "./route.ts";
 
-export type AdminRouteDeps = AdminAccountDeps & AdminKeyDeps & AdminTierDeps & AdminAuditDeps & AdminSigningKeyDeps;
+export type AdminRouteDeps = AdminAccountDeps &
+  AdminKeyDeps &
+  AdminTierDeps &
+  AdminAuditDeps &
+  AdminSigningKeyDeps &
+  AdminUpstreamDeps;
 
 export function adminRoutes(deps: AdminRouteDeps): ScopedRoute[] {
   return [
     ...adminAccountRoutes(deps),
     ...adminKeyRoutes(deps),
     ...adminTierRoutes(deps),
+    ...adminUpstreamRoutes(deps),
     ...adminAuditRoutes(deps),
     ...adminSigningKeyRoutes(deps),
   ];
