@@ -372,6 +372,13 @@ export interface Shapes {
   Tier?: Tier;
   TierRequest?: TierRequest;
   DeletedTier?: DeletedTier;
+  UpstreamList?: UpstreamList;
+  Upstream?: Upstream;
+  CreateUpstreamRequest?: CreateUpstreamRequest;
+  UpdateUpstreamRequest?: UpdateUpstreamRequest;
+  DeletedUpstream?: DeletedUpstream;
+  UpstreamTestRequest?: UpstreamTestRequest;
+  UpstreamTest?: UpstreamTest;
   AuditEventList?: AuditEventList;
   AuditEvent?: AuditEvent;
   SigningKeyList?: SigningKeyList;
@@ -2290,6 +2297,184 @@ export interface DeletedTier {
   name: string;
   deleted: true;
 }
+export interface UpstreamList {
+  object: "list";
+  data: Upstream[];
+}
+export interface Upstream {
+  object: "upstream";
+  name: string;
+  /**
+   * null for the built-in engine.
+   */
+  url: string | null;
+  /**
+   * Where it comes from. Those of `database` are changed here, those of `file` in headrace.yaml alone.
+   */
+  source: "built-in" | "file" | "database" | "found";
+  /**
+   * Whether one of this name was added here as well, which does not count while the file has the name.
+   */
+  overrides_database: boolean;
+  has_api_key: boolean;
+  /**
+   * Whether the models that it lists are served.
+   */
+  discover: boolean;
+  /**
+   * Environments whose keys may use its discovered models.
+   */
+  environments: ("live" | "test" | "dev")[];
+  /**
+   * Seconds to wait for the first byte of an answer. null for the built-in engine.
+   */
+  timeout_seconds: number | null;
+  /**
+   * Seconds for which a begun answer may be silent. null for the built-in engine.
+   */
+  idle_seconds: number | null;
+  /**
+   * Most requests at once; more wait in the queue. null: measured.
+   */
+  max_concurrency: number | null;
+  /**
+   * As of the last look, every 30 s; `starting`: it was not asked yet. `draining` comes before the others.
+   */
+  state: "ok" | "unreachable" | "draining" | "starting";
+  /**
+   * How many models it listed when it was last reached.
+   */
+  models: number;
+  /**
+   * Requests that it works on.
+   */
+  running: number;
+  /**
+   * Requests that wait for a place.
+   */
+  waiting: number;
+  /**
+   * How many it takes at once now; null where nothing was sent to it yet.
+   */
+  concurrency: number | null;
+  /**
+   * Why it cannot be reached.
+   */
+  error: string | null;
+  /**
+   * null for those that were not added here.
+   */
+  created_at: number | null;
+}
+export interface CreateUpstreamRequest {
+  /**
+   * For logs and records: lower-case letters, digits, dots, underscores and hyphens.
+   */
+  name: string;
+  /**
+   * Base URL of its OpenAI-compatible API, nearly always ending in `/v1`.
+   */
+  url: string;
+  /**
+   * Sent to it as a bearer token. It is kept sealed and not shown again.
+   */
+  api_key?: string | null;
+  /**
+   * Whether to serve the models that it lists. Default true.
+   */
+  discover?: boolean | null;
+  /**
+   * Environments whose keys may use its discovered models. Default: `live`, `dev`.
+   */
+  environments?: ("live" | "test" | "dev")[] | null;
+  /**
+   * Seconds to wait for the first byte of an answer. Default 600.
+   */
+  timeout_seconds?: number | null;
+  /**
+   * Seconds for which a begun answer may be silent. Default 900.
+   */
+  idle_seconds?: number | null;
+  /**
+   * Most requests at once; more wait in the queue. null: measured.
+   */
+  max_concurrency?: number | null;
+}
+/**
+ * What is left out stays as it is.
+ */
+export interface UpdateUpstreamRequest {
+  /**
+   * At another host, port or scheme only with `api_key`, if it has one.
+   */
+  url?: string;
+  /**
+   * null removes it.
+   */
+  api_key?: string | null;
+  /**
+   * Whether the models that it lists are served.
+   */
+  discover?: boolean;
+  /**
+   * Environments whose keys may use its discovered models.
+   *
+   * @minItems 1
+   * @maxItems 3
+   */
+  environments?: ("live" | "test" | "dev")[];
+  /**
+   * Seconds to wait for the first byte of an answer.
+   */
+  timeout_seconds?: number;
+  /**
+   * Seconds for which a begun answer may be silent.
+   */
+  idle_seconds?: number;
+  /**
+   * Most requests at once; more wait in the queue. null: measured.
+   */
+  max_concurrency?: number | null;
+  /**
+   * While true, it finishes what it has and gets nothing new. For every source; kept over a restart.
+   */
+  draining?: boolean;
+}
+export interface DeletedUpstream {
+  object: "upstream";
+  name: string;
+  deleted: true;
+}
+/**
+ * Either `name` or `url`.
+ */
+export interface UpstreamTestRequest {
+  /**
+   * Of an upstream that there is; alone.
+   */
+  name?: string;
+  /**
+   * Of a server to try; no stored key is sent to it.
+   */
+  url?: string;
+  /**
+   * Only with `url`.
+   */
+  api_key?: string | null;
+}
+export interface UpstreamTest {
+  object: "upstream_test";
+  ok: boolean;
+  duration_ms: number;
+  /**
+   * Ids of its models, at most 1000.
+   */
+  models: string[];
+  /**
+   * What went wrong; null where it is ok.
+   */
+  error: string | null;
+}
 export interface AuditEventList {
   object: "list";
   data: AuditEvent[];
@@ -2324,6 +2509,9 @@ export interface AuditEvent {
     | "account.updated"
     | "tier.changed"
     | "tier.deleted"
+    | "upstream.created"
+    | "upstream.updated"
+    | "upstream.deleted"
     | "signing_key.created"
     | "signing_key.retired"
     | "person.created"
