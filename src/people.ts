@@ -87,6 +87,7 @@ export function openPeople({ db, config, clock, log, governance, baseUrl, opened
   });
   opened(() => housekeeper.close());
 
+  let hasPeople = false;
   return {
     people,
     sessions,
@@ -111,6 +112,11 @@ export function openPeople({ db, config, clock, log, governance, baseUrl, opened
     sealingKey: keyFor("oauth-seal-v1"),
     issuer,
     audience: baseUrl,
+    /** Whether nobody can sign in yet. */
+    async isNew(): Promise<boolean> {
+      hasPeople ||= (await people.listPeople({ after: undefined, limit: 1 })).length > 0;
+      return !hasPeople;
+    },
     /** The link of the first person, as long as there is none; one that was made before works no more. */
     async setupLink(): Promise<string | undefined> {
       if ((await people.listPeople({ after: undefined, limit: 1 })).length > 0) return undefined;

@@ -53,6 +53,7 @@ export async function openTestPages() {
     passkeys: new Passkeys({ people: people.people, failures, clock }),
     links: links(mail),
     singleSignOnName: (): string | undefined => "Example Works",
+    isNew: async () => false,
     formReferrerPolicy: (): "same-origin" | undefined => undefined,
     changed: () => void changes.grants++,
   };

@@ -125,6 +125,12 @@ test("the button for single sign-on is there only where there is an identity pro
   expect((await none.get("/sign-in")).text).not.toContain("/sso/start");
 });
 
+test("as long as nobody can sign in, the page says where the link for the first person is", async () => {
+  const fresh = pages.visitor("", { isNew: async () => true });
+  expect((await fresh.get("/sign-in")).text).toContain("headrace setup-link");
+  expect((await pages.visitor().get("/sign-in")).text).not.toContain("setup-link");
+});
+
 test("by plain http the page lets browsers tell the form's origin", async () => {
   const plain = pages.visitor("", { formReferrerPolicy: () => "same-origin" });
   expect((await plain.get("/sign-in")).headers["referrer-policy"]).toBe("same-origin");

@@ -14,6 +14,8 @@ export interface SignInPageDeps extends PageDeps {
   signIn: Pick<SignIn, "password">;
   /** As the button names the identity provider; undefined where there is none. */
   singleSignOnName(): string | undefined;
+  /** Whether nobody can sign in yet. */
+  isNew(): Promise<boolean>;
   /** By plain http browsers tell a form's origin only under another policy than `no-referrer`. */
   formReferrerPolicy(): "same-origin" | undefined;
 }
@@ -65,9 +67,10 @@ interface SignInView {
   fault?: FormFault;
 }
 
-function signInPage(deps: SignInPageDeps, { next, email, fault }: SignInView): PlainAnswer {
+async function signInPage(deps: SignInPageDeps, { next, email, fault }: SignInView): Promise<PlainAnswer> {
   const sso = deps.singleSignOnName();
   const body = html`<h1>Sign in</h1>
+${(await deps.isNew()) && html`<div class="notice"><p>Nobody has a sign-in here yet. The server printed a link to create the first one when it started; <code>headrace setup-link</code> on its machine prints a new one.</p></div>`}
 ${faultNotice(fault)}
 <form method="post" action="/sign-in" class="fields">
 ${hidden("next", next)}
