@@ -11,6 +11,10 @@ interface ConfirmProps {
   children: ReactNode;
   /** A verb and its object: "Revoke the key". */
   action: string;
+  /** Of the button that changes nothing. */
+  stay?: string;
+  /** False for what can be taken back: then the button is not red. */
+  final?: boolean;
   /** To be typed first, for what many depend on. */
   typed?: string;
   busy: boolean;
@@ -19,43 +23,52 @@ interface ConfirmProps {
   close(): void;
 }
 
-export function Confirm({ opened, title, children, action, typed, busy, error, confirm, close }: ConfirmProps) {
-  const [text, setText] = useState("");
-  const leave = () => {
-    setText("");
-    close();
-  };
+export function Confirm({ opened, title, close, ...props }: ConfirmProps) {
   return (
-    <Modal opened={opened} onClose={leave} title={title} closeButtonProps={{ "aria-label": "Close" }}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          confirm();
-        }}
-      >
-        <Stack>
-          <Text size="sm" component="div">
-            {children}
-          </Text>
-          {typed !== undefined && (
-            <TextInput
-              label={`Type ${typed} to go on`}
-              value={text}
-              onChange={(event) => setText(event.currentTarget.value)}
-              autoComplete="off"
-            />
-          )}
-          {error && <Failure error={error} />}
-          <Group justify="end">
-            <Button variant="default" onClick={leave} data-autofocus>
-              Keep it
-            </Button>
-            <Button type="submit" color="red" loading={busy} disabled={typed !== undefined && text !== typed}>
-              {action}
-            </Button>
-          </Group>
-        </Stack>
-      </form>
+    <Modal opened={opened} onClose={close} title={title} closeButtonProps={{ "aria-label": "Close" }}>
+      <Question {...props} close={close} />
     </Modal>
+  );
+}
+
+/** What was typed ends with the dialog. */
+function Question(props: Omit<ConfirmProps, "opened" | "title">) {
+  const { children, action, stay = "Keep it", final = true, typed, busy, error, confirm, close } = props;
+  const [text, setText] = useState("");
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        confirm();
+      }}
+    >
+      <Stack>
+        <Text size="sm" component="div">
+          {children}
+        </Text>
+        {typed !== undefined && (
+          <TextInput
+            label={`Type ${typed} to go on`}
+            value={text}
+            onChange={(event) => setText(event.currentTarget.value)}
+            autoComplete="off"
+          />
+        )}
+        {error && <Failure error={error} />}
+        <Group justify="end">
+          <Button variant="default" onClick={close} data-autofocus>
+            {stay}
+          </Button>
+          <Button
+            type="submit"
+            {...(final ? { color: "red" } : {})}
+            loading={busy}
+            disabled={typed !== undefined && text !== typed}
+          >
+            {action}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
   );
 }

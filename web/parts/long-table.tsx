@@ -86,7 +86,7 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
                     key={keyOf(row)}
                     aria-rowindex={index + 2}
                     style={{ height: rowHeight, ...(choose ? { cursor: "pointer" } : {}) }}
-                    {...(choose ? { onClick: () => choose(row) } : {})}
+                    {...(choose ? { onClick: (event) => isPlain(event.target) && choose(row) } : {})}
                   >
                     {columns.map(({ name, cell, numeric, wideOnly }) => (
                       <Table.Td
@@ -113,6 +113,11 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
       </Text>
     </Stack>
   );
+}
+
+/** Not within something that does what it says itself. */
+function isPlain(target: EventTarget): boolean {
+  return target instanceof Element && !target.closest("a, button, input, label, [role=dialog]");
 }
 
 function Space({ height }: { height: number }) {

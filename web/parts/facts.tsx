@@ -1,0 +1,24 @@
+// Names and values of one thing, as a list.
+import { Text } from "@mantine/core";
+import type { ReactNode } from "react";
+
+interface FactsProps {
+  facts: readonly (readonly [name: string, value: ReactNode])[];
+}
+
+export function Facts({ facts }: FactsProps) {
+  return (
+    <dl className="facts">
+      {facts.map(([name, value]) => (
+        <div key={name}>
+          <Text component="dt" size="xs" c="dimmed">
+            {name}
+          </Text>
+          <Text component="dd" size="sm" m={0}>
+            {value}
+          </Text>
+        </div>
+      ))}
+    </dl>
+  );
+}

@@ -1,0 +1,16 @@
+// Finds the field that an error of the server is about, so that it can be shown there.
+import type { ApiFailure } from "../api/client.ts";
+
+/** `tier: there is no such tier.`, `environments[0]: …` */
+const aboutField = /^([a-z_]+)[^\s:]*: (.+)$/s;
+
+/** What is wrong with the field, or undefined. */
+export function problemOf(error: ApiFailure | null, field: string): string | undefined {
+  const [, name, text] = aboutField.exec(error?.message ?? "") ?? [];
+  return name === field && text !== undefined ? text.charAt(0).toUpperCase() + text.slice(1) : undefined;
+}
+
+/** The error, unless it is about one of the fields. */
+export function problemBeside(error: ApiFailure | null, fields: readonly string[]): ApiFailure | null {
+  return fields.some((field) => problemOf(error, field) !== undefined) ? null : error;
+}

@@ -1,0 +1,39 @@
+// A secret that the server shows once: to be copied before the dialog is left.
+import { Alert, Button, Group, Modal, Stack } from "@mantine/core";
+import { AlertIcon } from "@primer/octicons-react";
+import type { ReactNode } from "react";
+import { CopyBlock } from "./copy.tsx";
+
+interface ShownOnceProps {
+  title: string;
+  /** Undefined: closed. */
+  secret: string | undefined;
+  /** Of the button: "Copy the link". */
+  label: string;
+  /** What to do with it, and until when it works. */
+  children: ReactNode;
+  close(): void;
+}
+
+export function ShownOnce({ title, secret, label, children, close }: ShownOnceProps) {
+  return (
+    <Modal
+      opened={secret !== undefined}
+      onClose={close}
+      title={title}
+      size="lg"
+      closeOnClickOutside={false}
+      closeButtonProps={{ "aria-label": "Close" }}
+    >
+      <Stack>
+        <Alert icon={<AlertIcon />} color="yellow" variant="light">
+          It is shown this once and not kept. {children}
+        </Alert>
+        <CopyBlock value={secret ?? ""} label={label} />
+        <Group justify="end">
+          <Button onClick={close}>Done</Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}

@@ -1,0 +1,27 @@
+// A state as a word with an icon, told apart without its colour.
+import { Badge } from "@mantine/core";
+import { AlertIcon, CheckCircleIcon, CircleSlashIcon, ClockIcon, DotFillIcon, type Icon } from "@primer/octicons-react";
+
+export type StateKind = "good" | "waiting" | "warning" | "bad" | "plain";
+
+const looks: Record<StateKind, { icon: Icon; color: string }> = {
+  good: { icon: CheckCircleIcon, color: "green" },
+  waiting: { icon: ClockIcon, color: "water" },
+  warning: { icon: CircleSlashIcon, color: "orange" },
+  bad: { icon: AlertIcon, color: "red" },
+  plain: { icon: DotFillIcon, color: "gray" },
+};
+
+export function State({ kind, children }: { kind: StateKind; children: string }) {
+  const { icon: Shape, color } = looks[kind];
+  return (
+    <Badge
+      variant="default"
+      tt="none"
+      fw={500}
+      leftSection={<Shape size={12} fill={`var(--mantine-color-${color}-filled)`} />}
+    >
+      {children}
+    </Badge>
+  );
+}
