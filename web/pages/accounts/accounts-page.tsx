@@ -1,6 +1,14 @@
-// The page Accounts.
-import { Page } from "../../parts/page.tsx";
+// The page Accounts: all of them, or the one that the address names.
+import { useRoute } from "wouter";
+import { OperatorsOnly } from "../../parts/operators-only.tsx";
+import { AccountList } from "./account-list.tsx";
+import { AccountView } from "./account-view.tsx";
 
 export function AccountsPage() {
-  return <Page title="Accounts">{null}</Page>;
+  const [, params] = useRoute("/admin/accounts/:id");
+  return (
+    <OperatorsOnly title="Accounts">
+      {params ? <AccountView key={params.id} id={params.id} /> : <AccountList />}
+    </OperatorsOnly>
+  );
 }

@@ -1,0 +1,136 @@
+// The API keys of an account, which an operator may make and revoke.
+import { Button, Code, Group, NativeSelect, Stack, Text, Title } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { notifications } from "@mantine/notifications";
+import { PlusIcon } from "@primer/octicons-react";
+import { useState } from "react";
+import { useSearchParams } from "wouter";
+import { call } from "../../api/client.ts";
+import { useChange, useList } from "../../api/queries.ts";
+import type { Account, ApiKey } from "../../api/types.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Confirm } from "../../parts/confirm.tsx";
+import { Empty } from "../../parts/empty.tsx";
+import { type Column, LongTable } from "../../parts/long-table.tsx";
+import { State } from "../../parts/state.tsx";
+import { NewKey } from "./new-key.tsx";
+
+const environments = [
+  { value: "", label: "All environments" },
+  { value: "live", label: "Live" },
+  { value: "test", label: "Test" },
+  { value: "dev", label: "Development" },
+];
+
+export function AccountKeys({ account }: { account: Account }) {
+  const path = `/v1/admin/accounts/${account.id}/keys`;
+  const [search, setSearch] = useSearchParams();
+  const environment = search.get("environment") ?? "";
+  const [adding, { open, close }] = useDisclosure();
+  const [ending, setEnding] = useState<ApiKey>();
+  const listing = useList<ApiKey>(path, { limit: 100, environment });
+  const revoke = useChange(({ id }: ApiKey) => call<ApiKey>("DELETE", `/v1/admin/keys/${id}`), {
+    stale: [path],
+    done(_answer, { name }) {
+      setEnding(undefined);
+      notifications.show({ message: `The key ${name} is revoked.` });
+    },
+  });
+  const columns: Column<ApiKey>[] = [
+    {
+      name: "name",
+      head: "Name",
+      cell: ({ name, prefix, last4 }) => (
+        <>
+          <Text size="sm">{name}</Text>
+          <Code>
+            {prefix}…{last4}
+          </Code>
+        </>
+      ),
+    },
+    { name: "environment", head: "Environment", wideOnly: true, cell: (key) => key.environment },
+    { name: "status", head: "State", cell: ({ status }) => <KeyState status={status} /> },
+    { name: "used", head: "Last used", wideOnly: true, cell: ({ last_used_at }) => <Ago seconds={last_used_at} /> },
+    { name: "ends", head: "Expires", wideOnly: true, cell: ({ expires_at }) => <Ago seconds={expires_at} /> },
+    {
+      name: "revoke",
+      head: "Action",
+      numeric: true,
+      cell: (key) =>
+        key.status === "active" && (
+          <Button
+            size="xs"
+            variant="default"
+            onClick={() => {
+              revoke.reset();
+              setEnding(key);
+            }}
+            aria-label={`Revoke ${key.name}`}
+          >
+            Revoke
+          </Button>
+        ),
+    },
+  ];
+  const add = (
+    <Button leftSection={<PlusIcon />} onClick={open}>
+      Create API key
+    </Button>
+  );
+  const isFiltered = environment !== "";
+  return (
+    <Stack>
+      <Group justify="space-between" align="end">
+        <Title order={2}>API keys</Title>
+        <Group gap="xs" align="end">
+          <NativeSelect
+            label="Environment"
+            data={environments}
+            value={environment}
+            onChange={(event) => {
+              const { value } = event.currentTarget;
+              setSearch(value === "" ? { tab: "keys" } : { tab: "keys", environment: value });
+            }}
+          />
+          {add}
+        </Group>
+      </Group>
+      <LongTable
+        label={`API keys of ${account.name}`}
+        listing={listing}
+        columns={columns}
+        keyOf={({ id }) => id}
+        rowHeight={64}
+        empty={
+          <Empty
+            title={isFiltered ? "No keys in this environment" : "No keys yet"}
+            {...(isFiltered ? {} : { action: add })}
+          >
+            {isFiltered
+              ? "Choose another environment to see the others."
+              : "Members make their own keys. Make one here for an account that has no members, or for its first call."}
+          </Empty>
+        }
+      />
+      <NewKey opened={adding} close={close} account={account} />
+      <Confirm
+        opened={ending !== undefined}
+        title={`Revoke ${ending?.name ?? ""}?`}
+        action="Revoke the key"
+        busy={revoke.isPending}
+        error={revoke.error}
+        confirm={() => ending && revoke.mutate(ending)}
+        close={() => setEnding(undefined)}
+      >
+        {account.name} can no longer use it, from the next request on and for good. All keys that it made end with it,
+        and all tokens made from them.
+      </Confirm>
+    </Stack>
+  );
+}
+
+function KeyState({ status }: Pick<ApiKey, "status">) {
+  if (status === "active") return <State kind="good">Active</State>;
+  return status === "expired" ? <State kind="waiting">Expired</State> : <State kind="warning">Revoked</State>;
+}

@@ -1,0 +1,84 @@
+// All accounts of the installation, oldest first.
+import { Anchor, Button, Text } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { PlusIcon } from "@primer/octicons-react";
+import { Link, useLocation } from "wouter";
+import { useList } from "../../api/queries.ts";
+import { useSession } from "../../api/session.tsx";
+import type { Account } from "../../api/types.ts";
+import { Empty } from "../../parts/empty.tsx";
+import { day } from "../../parts/figures.ts";
+import { type Column, LongTable } from "../../parts/long-table.tsx";
+import { Page } from "../../parts/page.tsx";
+import { AccountState } from "./account-state.tsx";
+import { NewAccount } from "./new-account.tsx";
+import { overrideText } from "./override-text.ts";
+
+export function AccountList() {
+  const [, navigate] = useLocation();
+  const [adding, { open, close }] = useDisclosure();
+  const listing = useList<Account>("/v1/admin/accounts", { limit: 100 });
+  const { account: own } = useSession().session;
+  const columns: Column<Account>[] = [
+    {
+      name: "name",
+      head: "Name",
+      cell: ({ id, name }) => (
+        <>
+          <Anchor component={Link} href={`/admin/accounts/${id}`} fw={500}>
+            {name}
+          </Anchor>
+          {id === own.id && (
+            <Text span size="xs" c="dimmed">
+              {" "}
+              (yours)
+            </Text>
+          )}
+        </>
+      ),
+    },
+    { name: "tier", head: "Tier", cell: ({ tier }) => tier },
+    { name: "status", head: "State", cell: (account) => <AccountState account={account} /> },
+    {
+      name: "quota",
+      head: "Quota of its own",
+      wideOnly: true,
+      cell: (account) => (
+        <Text span size="sm" c={hasOverride(account) ? "" : "dimmed"}>
+          {overrideText(account)}
+        </Text>
+      ),
+    },
+    { name: "created", head: "Created", wideOnly: true, cell: ({ created_at }) => day(created_at) },
+  ];
+  const add = (
+    <Button leftSection={<PlusIcon />} onClick={open}>
+      Create account
+    </Button>
+  );
+  return (
+    <Page
+      title="Accounts"
+      about="Each account has its own keys, members, quota and stored chats. Its tier says how much it may use."
+      actions={add}
+    >
+      <LongTable
+        label="Accounts"
+        listing={listing}
+        columns={columns}
+        keyOf={({ id }) => id}
+        choose={({ id }) => navigate(`/admin/accounts/${id}`)}
+        empty={
+          <Empty title="No accounts yet" action={add}>
+            Create one, then invite its owner or make its first API key.
+          </Empty>
+        }
+      />
+      <NewAccount opened={adding} close={close} done={({ id }) => navigate(`/admin/accounts/${id}?tab=members`)} />
+    </Page>
+  );
+}
+
+function hasOverride({ monthly_tokens, monthly_spend }: Account): boolean {
+  return monthly_tokens !== null || monthly_spend !== null;
+}

@@ -1,0 +1,77 @@
+// What an account used this calendar month, of how much, by environment.
+import { Group, Paper, Progress, Stack, Text, Title } from "@mantine/core";
+import { useSession } from "../../api/session.tsx";
+import type { AccountDetails } from "../../api/types.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { count, day, money, percent } from "../../parts/figures.ts";
+
+type Quota = AccountDetails["quota"]["environments"][number];
+const names = { live: "Live", test: "Test", dev: "Development" } as const;
+
+export function AccountMonth({ account: { quota } }: { account: AccountDetails }) {
+  const { environments: here } = useSession();
+  const shown = quota.environments.filter(
+    ({ environment, tokens, spend }) => here.includes(environment) || tokens.used > 0 || spend.used > 0,
+  );
+  return (
+    <Paper withBorder p="lg">
+      <Stack>
+        <div>
+          <Title order={2}>This month</Title>
+          <Text size="sm" c="dimmed">
+            Since {day(quota.period_start)}; begins anew <Ago seconds={quota.period_end} />.
+          </Text>
+        </div>
+        {shown.map((one) => (
+          <Environment key={one.environment} quota={one} />
+        ))}
+      </Stack>
+    </Paper>
+  );
+}
+
+function Environment({ quota: { environment, tokens, spend } }: { quota: Quota }) {
+  return (
+    <Stack gap="xs">
+      <Text fw={600} size="sm" component="h3">
+        {names[environment]}
+      </Text>
+      <Part what="Tokens" of={names[environment]} {...tokens} format={count} />
+      <Part what="Spend" of={names[environment]} {...spend} format={money} />
+    </Stack>
+  );
+}
+
+interface PartProps {
+  what: string;
+  of: string;
+  limit: number | null;
+  used: number;
+  format(value: number): string;
+}
+
+function Part({ what, of, limit, used, format }: PartProps) {
+  // Nothing of a limit of zero is left.
+  const part = limit === null ? 0 : limit === 0 ? 1 : used / limit;
+  return (
+    <div>
+      <Group justify="space-between" gap="xs">
+        <Text size="sm">{what}</Text>
+        <Text size="sm" className="numeric">
+          {format(used)}
+          <Text span c="dimmed" size="sm">
+            {limit === null ? ", no limit" : ` of ${format(limit)} (${percent(part)})`}
+          </Text>
+        </Text>
+      </Group>
+      {limit !== null && (
+        <Progress
+          value={Math.min(1, part) * 100}
+          color={part >= 1 ? "red" : part >= 0.8 ? "orange" : "water"}
+          aria-label={`${what} used, ${of}`}
+          mt={4}
+        />
+      )}
+    </div>
+  );
+}

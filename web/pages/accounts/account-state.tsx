@@ -1,0 +1,7 @@
+// Whether an account works, as a word with an icon.
+import type { Account } from "../../api/types.ts";
+import { State } from "../../parts/state.tsx";
+
+export function AccountState({ account: { status } }: { account: Pick<Account, "status"> }) {
+  return status === "active" ? <State kind="good">Active</State> : <State kind="warning">Suspended</State>;
+}

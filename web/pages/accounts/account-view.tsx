@@ -1,0 +1,88 @@
+// One account as an operator sees it: what holds for it, who belongs to it, and its keys.
+import { Anchor, Group, Skeleton, Stack, Tabs, Text } from "@mantine/core";
+import { ArrowLeftIcon } from "@primer/octicons-react";
+import type { ReactNode } from "react";
+import { Link, useSearchParams } from "wouter";
+import { useRead } from "../../api/queries.ts";
+import type { AccountDetails } from "../../api/types.ts";
+import { CopyAction } from "../../parts/copy.tsx";
+import { Failure } from "../../parts/failure.tsx";
+import { day } from "../../parts/figures.ts";
+import { Page } from "../../parts/page.tsx";
+import { AccountKeys } from "./account-keys.tsx";
+import { AccountMembers } from "./account-members.tsx";
+import { AccountSettings } from "./account-settings.tsx";
+import { AccountState } from "./account-state.tsx";
+import { Suspension } from "./suspension.tsx";
+
+export function AccountView({ id }: { id: string }) {
+  const [search, setSearch] = useSearchParams();
+  const { data: account, error, refetch } = useRead<AccountDetails>(`/v1/admin/accounts/${encodeURIComponent(id)}`);
+  const tab = search.get("tab") ?? "settings";
+  const back = (
+    <Anchor component={Link} href="/admin/accounts" size="sm">
+      <ArrowLeftIcon /> All accounts
+    </Anchor>
+  );
+  if (!account) {
+    return (
+      <Page title="Account" about={back}>
+        {error ? <Failure error={error} retry={error.status === 404 ? undefined : refetch} /> : <Waiting />}
+      </Page>
+    );
+  }
+  return (
+    <Page title={account.name} about={back} actions={<Suspension account={account} />}>
+      <Group gap="md">
+        <AccountState account={account} />
+        <Text size="sm">Tier {account.tier}</Text>
+        <Text size="sm" c="dimmed">
+          Created {day(account.created_at)}
+        </Text>
+        <Group gap={2}>
+          <Text size="sm" c="dimmed" style={{ overflowWrap: "anywhere" }}>
+            {account.id}
+          </Text>
+          <CopyAction value={account.id} label="Copy the id of the account" />
+        </Group>
+      </Group>
+      <Tabs
+        value={tab}
+        onChange={(value) => setSearch(value === null || value === "settings" ? {} : { tab: value })}
+        keepMounted={false}
+      >
+        <Tabs.List aria-label="Of the account">
+          <Tabs.Tab value="settings">Limits and settings</Tabs.Tab>
+          <Tabs.Tab value="members">Members</Tabs.Tab>
+          <Tabs.Tab value="keys">API keys</Tabs.Tab>
+        </Tabs.List>
+        <Panel value="settings">
+          <AccountSettings account={account} />
+        </Panel>
+        <Panel value="members">
+          <AccountMembers account={account} />
+        </Panel>
+        <Panel value="keys">
+          <AccountKeys account={account} />
+        </Panel>
+      </Tabs>
+    </Page>
+  );
+}
+
+function Panel({ value, children }: { value: string; children: ReactNode }) {
+  return (
+    <Tabs.Panel value={value} pt="lg">
+      {children}
+    </Tabs.Panel>
+  );
+}
+
+function Waiting() {
+  return (
+    <Stack aria-busy="true">
+      <Skeleton height={28} width="20rem" maw="100%" />
+      <Skeleton height={220} />
+    </Stack>
+  );
+}

@@ -1,0 +1,140 @@
+// Makes an API key for an account; the key is shown once.
+import { Button, Checkbox, Group, Modal, NativeSelect, Stack, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { call, type Environment } from "../../api/client.ts";
+import { useChange } from "../../api/queries.ts";
+import { useSession } from "../../api/session.tsx";
+import type { Account, ApiKey, CreateAccountKeyRequest, CreatedApiKey } from "../../api/types.ts";
+import { Failure } from "../../parts/failure.tsx";
+import { problemBeside, problemOf } from "../../parts/field-problem.ts";
+import { ShownOnce } from "../../parts/shown-once.tsx";
+
+type Scope = ApiKey["scopes"][number];
+
+const permissions: readonly (readonly [Scope, string])[] = [
+  ["chat:write", "Call models"],
+  ["models:read", "List the models"],
+  ["chat:read", "Read stored chats"],
+  ["usage:read", "Read usage"],
+  ["keys:manage", "Make and revoke keys of the account"],
+  ["admin:manage", "Operate this server: everything in Administration"],
+];
+const day = 86_400;
+const lives = [
+  { value: "", label: "Never" },
+  { value: `${7 * day}`, label: "In 7 days" },
+  { value: `${30 * day}`, label: "In 30 days" },
+  { value: `${90 * day}`, label: "In 90 days" },
+  { value: `${365 * day}`, label: "In a year" },
+];
+
+interface NewKeyProps {
+  opened: boolean;
+  account: Account;
+  close(): void;
+}
+
+export function NewKey({ opened, account, close }: NewKeyProps) {
+  const [made, setMade] = useState<CreatedApiKey>();
+  const done = (key: CreatedApiKey) => {
+    close();
+    setMade(key);
+  };
+  return (
+    <>
+      <Modal
+        opened={opened}
+        onClose={close}
+        title={`Create an API key for ${account.name}`}
+        closeButtonProps={{ "aria-label": "Close" }}
+      >
+        <Form account={account} close={close} done={done} />
+      </Modal>
+      <ShownOnce
+        title={`The API key ${made?.name ?? ""}`}
+        secret={made?.key}
+        label="Copy the key"
+        close={() => setMade(undefined)}
+      >
+        Whoever has it uses {account.name}, so hand it over by a safe way.
+      </ShownOnce>
+    </>
+  );
+}
+
+interface FormProps extends Omit<NewKeyProps, "opened"> {
+  done(key: CreatedApiKey): void;
+}
+
+function Form({ account, close, done }: FormProps) {
+  const { environments } = useSession();
+  const path = `/v1/admin/accounts/${account.id}/keys`;
+  const [name, setName] = useState("");
+  const [environment, setEnvironment] = useState<Environment>(environments[0] ?? "live");
+  const [scopes, setScopes] = useState<string[]>(["chat:write", "models:read", "chat:read"]);
+  const [life, setLife] = useState("");
+  const create = useChange((body: CreateAccountKeyRequest) => call<CreatedApiKey>("POST", path, { body }), {
+    stale: [path],
+    done,
+  });
+  const problem = problemBeside(create.error, ["name", "environment", "scopes", "expires_in"]);
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        create.mutate({
+          ...{ name, environment, scopes: scopes as Scope[] },
+          ...(life === "" ? {} : { expires_in: Number(life) }),
+        });
+      }}
+    >
+      <Stack>
+        <TextInput
+          label="Name"
+          description="What it is for."
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+          error={problemOf(create.error, "name")}
+          maxLength={100}
+          required
+          data-autofocus
+        />
+        <NativeSelect
+          label="Environment"
+          data={[...environments]}
+          value={environment}
+          onChange={(event) => setEnvironment(event.currentTarget.value as Environment)}
+          error={problemOf(create.error, "environment")}
+        />
+        <Checkbox.Group
+          label="Permissions"
+          value={scopes}
+          onChange={setScopes}
+          error={scopes.length === 0 ? "Choose at least one." : problemOf(create.error, "scopes")}
+        >
+          <Stack gap={6} mt={6}>
+            {permissions.map(([scope, meaning]) => (
+              <Checkbox key={scope} value={scope} label={meaning} />
+            ))}
+          </Stack>
+        </Checkbox.Group>
+        <NativeSelect
+          label="Expires"
+          data={lives}
+          value={life}
+          onChange={(event) => setLife(event.currentTarget.value)}
+          error={problemOf(create.error, "expires_in")}
+        />
+        {problem && <Failure error={problem} />}
+        <Group justify="end">
+          <Button variant="default" onClick={close}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={create.isPending} disabled={scopes.length === 0}>
+            Create API key
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}

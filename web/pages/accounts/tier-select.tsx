@@ -1,0 +1,30 @@
+// Chooses one of the tiers there are.
+import { NativeSelect } from "@mantine/core";
+import { useRead } from "../../api/queries.ts";
+import type { TierList } from "../../api/types.ts";
+import { tierSummary } from "./tier-summary.ts";
+
+interface TierSelectProps {
+  value: string;
+  error?: string | undefined;
+  change(tier: string): void;
+}
+
+export function TierSelect({ value, error, change }: TierSelectProps) {
+  const tiers = useRead<TierList>("/v1/admin/tiers");
+  const known = tiers.data?.data ?? [];
+  const chosen = known.find(({ name }) => name === value);
+  const names = known.map(({ name }) => name);
+  return (
+    <NativeSelect
+      label="Tier"
+      // An account keeps the name of a tier that is gone.
+      data={names.includes(value) ? names : [value, ...names]}
+      value={value}
+      error={error ?? tiers.error?.message}
+      description={chosen ? tierSummary(chosen) : tiers.data ? "This tier is gone; it limits like free." : " "}
+      inputWrapperOrder={["label", "input", "description", "error"]}
+      onChange={(event) => change(event.currentTarget.value)}
+    />
+  );
+}
