@@ -423,6 +423,18 @@ describe("signing keys", () => {
   });
 });
 
+test("upstreams are added, tested, drained and deleted", async () => {
+  const path = "/v1/admin/upstreams/spare";
+  const request = { name: "spare", url: upstream.url, api_key: "sk-spare-upstream-0123456789" };
+  secrets.push(request.api_key);
+  expect((await call("POST", "/v1/admin/upstreams", request)).body).toMatchObject({ state: "ok", models: 1 });
+  expect((await call("POST", "/v1/admin/upstream-tests", { name: "spare" })).body).toMatchObject({ ok: true });
+  expect((await call("PATCH", path, { draining: true })).body.state).toBe("draining");
+  expect((await call("GET", path)).body.state).toBe("draining");
+  expect((await call("GET", "/v1/admin/upstreams")).body.data).toHaveLength(3);
+  expect((await call("DELETE", path)).body.deleted).toBe(true);
+});
+
 describe("the audit log", () => {
   test("has who, what, when and from where, newest first, and what changed from what to what", async () => {
     const { id } = await makeAccount("free");
@@ -491,6 +503,9 @@ describe("the audit log", () => {
       "token.issued",
       "signing_key.created",
       "signing_key.retired",
+      "upstream.created",
+      "upstream.updated",
+      "upstream.deleted",
     ]) {
       expect(kinds).toContain(kind);
     }
@@ -507,6 +522,6 @@ test("every documented operation of operators was seen to succeed, as documented
       .filter(([, { tags }]) => tags.includes("Administration") && !/people|members|invitations/.test(path))
       .map(([method]) => `${method.toUpperCase()} ${path}`),
   );
-  expect(documented).toHaveLength(13);
+  expect(documented).toHaveLength(19);
   expect([...seen].filter((operation) => operation.includes("/v1/admin/")).sort()).toEqual(documented.sort());
 });
