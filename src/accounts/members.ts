@@ -17,6 +17,12 @@ export function requireSeesMembers(by: Principal, accountId: string): void {
   throw new GatewayError("permission_denied", "Only owners and admins see the members of an account.");
 }
 
+/** Throws `permission_denied`: what others did is for the account's owners and admins to see. */
+export function requireSeesAudit(by: Principal, accountId: string): void {
+  if (standingIn(by, accountId) !== "member") return;
+  throw new GatewayError("permission_denied", "Only owners and admins see the audit log of an account.");
+}
+
 /** Throws `permission_denied`. */
 export function requireMayInvite(by: Principal, accountId: string, role: Role): void {
   if (mayActOn(standingIn(by, accountId), role)) return;

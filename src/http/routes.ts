@@ -3,6 +3,7 @@ import { type AccountRouteDeps, accountRoutes } from "./account-routes.ts";
 import { type AdminPeopleDeps, adminPeopleRoutes } from "./admin-people-routes.ts";
 import { type AdminRouteDeps, adminRoutes } from "./admin-routes.ts";
 import { type AppRouteDeps, appRoutes } from "./app-routes.ts";
+import { type AuditRouteDeps, auditRoutes } from "./audit-routes.ts";
 import { type AuthorizationRouteDeps, authorizationRoutes } from "./authorization-routes.ts";
 import { type ChatRouteDeps, chatRoutes } from "./chat-routes.ts";
 import { dashboardRoutes } from "./dashboard/dashboard-routes.ts";
@@ -35,6 +36,7 @@ export type RouteDeps = InferenceRouteDeps &
   SessionRouteDeps &
   MemberRouteDeps &
   InvitationRouteDeps &
+  AuditRouteDeps &
   PasskeyRouteDeps &
   Omit<OAuthRouteDeps, "throttle"> &
   AdminRouteDeps &
@@ -61,6 +63,7 @@ export function createRoutes(deps: RouteDeps): readonly Route[] {
     ...passkeyRoutes(deps),
     ...memberRoutes(deps),
     ...invitationRoutes(deps),
+    ...auditRoutes(deps),
     ...adminRoutes(deps),
     ...adminPeopleRoutes(deps),
     ...serviceRoutes({ ...deps, routes: () => routes }),

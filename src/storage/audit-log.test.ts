@@ -76,6 +76,24 @@ test("pages follow one another without gap or repetition, also beside a filter",
   expect(await all({ targetId: "key_2" }, "audit_000002", 3)).toEqual([1]);
 });
 
+test("what is rare in a log that is many times longer than one query is found, and other work goes on meanwhile", async () => {
+  const isRare = (n: number) => n % 2_500 === 1;
+  await audit.append(
+    Array.from({ length: 9_000 }, (_, i) => event(i + 1, isRare(i + 1) ? { action: "key.revoked" } : {})),
+  );
+  let turns = 0;
+  let next = setImmediate(function turn() {
+    turns += 1;
+    next = setImmediate(turn);
+  });
+  expect(await all({ accountId: "acct_1", action: "key.revoked" })).toEqual([7_501, 5_001, 2_501, 1]);
+  clearImmediate(next);
+  expect(turns).toBeGreaterThanOrEqual(4);
+  expect(await all({ accountId: "acct_1", action: "key.revoked" }, "audit_005001", 1)).toEqual([2_501]);
+  expect(await all({ end: 1_800_000_003 })).toEqual([2, 1]);
+  expect(await all({ targetId: "key_2", action: "key.created" })).toEqual([]);
+});
+
 test("a batch that is appended again is there once, and a large one is taken whole", async () => {
   const events = Array.from({ length: 1_201 }, (_, i) => event(i + 1));
   await audit.append(events);

@@ -18,6 +18,16 @@ interface AuditRow {
 
 /** Rows of one statement, well below the number of parameters that either database takes. */
 const maxBatch = 500;
+/**
+ * Rows that one query looks at. SQLite works in the thread that serves all requests: a log in which little is what is asked
+ * for is read by several short queries with room for other work between them.
+ */
+const mostLookedAt = 2_000;
+
+interface Page {
+  after: string | undefined;
+  limit: number;
+}
 
 export class SqlAuditLog implements AuditLog {
   readonly #db: Database;
@@ -38,20 +48,58 @@ export class SqlAuditLog implements AuditLog {
     await available(write);
   }
 
-  async list(filter: AuditFilter, page: { after: string | undefined; limit: number }): Promise<AuditEvent[]> {
-    const db = this.#db;
-    const { accountId, action, targetId, start, end } = filter;
-    const rows: AuditRow[] = await available(db`
-      SELECT * FROM audit_log WHERE id <> ''
-      ${accountId === undefined ? db`` : db`AND account_id = ${accountId}`}
-      ${action === undefined ? db`` : db`AND action = ${action}`}
-      ${targetId === undefined ? db`` : db`AND target_id = ${targetId}`}
-      ${start === undefined ? db`` : db`AND at >= ${start}`}
-      ${end === undefined ? db`` : db`AND at < ${end}`}
-      ${page.after === undefined ? db`` : db`AND id < ${page.after}`}
-      ORDER BY id DESC LIMIT ${page.limit}`);
-    return rows.map(fromRow);
+  async list(filter: AuditFilter, { after, limit }: Page): Promise<AuditEvent[]> {
+    const found: AuditRow[] = [];
+    for (let before = after; ; ) {
+      const floor = isSought(filter) ? await this.#idBelow(filter, before) : undefined;
+      found.push(...(await this.#read(filter, { before, floor, limit: limit - found.length })));
+      if (floor === undefined || found.length >= limit) return found.map(fromRow);
+      before = floor;
+      await new Promise(setImmediate);
+    }
   }
+
+  /** Up to where the next query looks; undefined: to the end. */
+  async #idBelow(filter: AuditFilter, before: string | undefined): Promise<string | undefined> {
+    const [row]: { id: string }[] = await available(this.#db`
+      SELECT id FROM audit_log WHERE ${this.#indexed(filter)} ${this.#older(before)}
+      ORDER BY id DESC LIMIT 1 OFFSET ${mostLookedAt - 1}`);
+    return row?.id;
+  }
+
+  async #read(
+    filter: AuditFilter,
+    { before, floor, limit }: { before: string | undefined; floor: string | undefined; limit: number },
+  ): Promise<AuditRow[]> {
+    const db = this.#db;
+    const { start, end, accountId, action } = filter;
+    return available(db`
+      SELECT * FROM audit_log WHERE ${this.#indexed(filter)} ${this.#older(before)}
+      ${floor === undefined ? db`` : db`AND id >= ${floor}`}
+      ${accountId === undefined ? db`` : db`AND account_id || '' = ${accountId}`}
+      ${action === undefined ? db`` : db`AND action || '' = ${action}`}
+      ${start === undefined ? db`` : db`AND at + 0 >= ${start}`}
+      ${end === undefined ? db`` : db`AND at + 0 < ${end}`}
+      ORDER BY id DESC LIMIT ${limit}`);
+  }
+
+  #older(before: string | undefined) {
+    return before === undefined ? this.#db`` : this.#db`AND id < ${before}`;
+  }
+
+  /** What one index finds, in the order of ids; the other filters are written as expressions that no index serves. */
+  #indexed({ targetId, accountId, action }: AuditFilter) {
+    const db = this.#db;
+    if (targetId !== undefined) return db`target_id = ${targetId}`;
+    if (accountId !== undefined) return db`account_id = ${accountId}`;
+    return action === undefined ? db`id <> ''` : db`action = ${action}`;
+  }
+}
+
+/** Whether rows that an index finds may be none of those that are asked for. */
+function isSought({ targetId, accountId, action, start, end }: AuditFilter): boolean {
+  const filters = [targetId, accountId, action].filter((one) => one !== undefined).length;
+  return filters > 1 || start !== undefined || end !== undefined;
 }
 
 /** In the transaction of what it tells of. */

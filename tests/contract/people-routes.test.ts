@@ -324,3 +324,61 @@ describe("people, for operators", () => {
     expect(JSON.stringify(event)).not.toContain(body.link.slice(-43));
   });
 });
+
+describe("the audit log of an account", () => {
+  const read = (by: Record<string, string>, query = "") => api.send(by, `/v1/audit${query}`);
+  const told = ({ body }: Awaited<ReturnType<typeof read>>) =>
+    body.data.map((event: Record<string, unknown>) => [event["action"], event["target_id"]]);
+
+  beforeEach(async () => {
+    await api.send(owner.headers, `/v1/members/${member.membership.id}`, "PATCH", { role: "admin" });
+    await api.send(owner.headers, `/v1/members/${member.membership.id}`, "PATCH", { role: "member" });
+  });
+
+  test("is for its owners and admins, and for operators; not for members, keys and apps", async () => {
+    const operator = await api.addSignedIn("member", { isOperator: true });
+    for (const { headers } of [owner, admin, operator]) expect((await read(headers)).status).toBe(200);
+    const { status, body } = await read(member.headers);
+    expect([status, body.error.message]).toEqual([403, "Only owners and admins see the audit log of an account."]);
+    const narrow = await api.allow(owner, undefined, ["chat:write", "models:read"]);
+    for (const headers of [narrow, await api.keyHeaders(), await api.allow(owner, "app_other", ["keys:manage"])]) {
+      expect((await read(headers)).status).toBe(403);
+    }
+  });
+
+  test("has what concerns the account and nothing else, whatever is asked for", async () => {
+    const elsewhere = await api.addAccount();
+    const stranger = await api.addSignedIn("owner", { inAccount: elsewhere.id });
+    const { body } = await read(stranger.headers, "?limit=100");
+    const accounts = new Set(body.data.map((event: Record<string, unknown>) => event["account_id"]));
+    expect(accounts).toEqual(new Set([elsewhere.id]));
+    expect(told(await read(stranger.headers, `?target=${member.membership.id}`))).toEqual([]);
+    expect(told(await read(stranger.headers, `?after=audit_zzz&action=member.updated`))).toEqual([]);
+    const foreign = await read(stranger.headers, `?account=${api.accountId}`);
+    expect([foreign.status, foreign.body.error.message]).toEqual([
+      400,
+      "account: is no parameter of this endpoint; known are limit, after, action, target, start, end.",
+    ]);
+  });
+
+  test("is filtered and paged as operators have it", async () => {
+    const updated = ["member.updated", member.membership.id];
+    expect(told(await read(admin.headers, "?action=member.updated"))).toEqual([updated, updated]);
+    const { body } = await read(admin.headers, `?target=${member.membership.id}&limit=1`);
+    expect([body.data.length, body.has_more, body.data[0].actor]).toEqual([
+      1,
+      true,
+      { type: "person", id: owner.person.id },
+    ]);
+    const rest = await read(
+      admin.headers,
+      `?target=${member.membership.id}&after=${body.last_id}&action=member.updated`,
+    );
+    expect(told(rest)).toEqual([updated]);
+    const now = api.clock.nowSeconds();
+    expect(told(await read(admin.headers, `?end=${now - 1_000}`))).toEqual([]);
+    const { status, body: wrong } = await read(admin.headers, `?start=${now}&end=${now}`);
+    expect(status).toBe(400);
+    expect(wrong.error.message).toStartWith("start: must be before end");
+  });
+});

@@ -60,6 +60,7 @@ describe("GET /v1/session", () => {
         ["GET", "/v1/members"],
         ["PATCH", `/v1/members/${member.membership.id}`],
         ["DELETE", `/v1/members/${member.membership.id}`],
+        ["GET", "/v1/audit"],
         ["GET", "/v1/invitations"],
         ["POST", "/v1/invitations"],
         ["DELETE", "/v1/invitations/lnk_x"],

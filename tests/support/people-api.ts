@@ -7,6 +7,7 @@ import type { MailMessage } from "../../src/domain/mail.ts";
 import { type Membership, membershipCredentialId, type Person, type Role } from "../../src/domain/person.ts";
 import { accountScopes, type Scope, scopes } from "../../src/domain/scope.ts";
 import { adminPeopleRoutes } from "../../src/http/admin-people-routes.ts";
+import { auditRoutes } from "../../src/http/audit-routes.ts";
 import { isOwnOrigin } from "../../src/http/browser.ts";
 import { trustedProxies } from "../../src/http/client-address.ts";
 import { invitationRoutes } from "../../src/http/invitation-routes.ts";
@@ -60,6 +61,7 @@ export async function openPeopleApi({ mailing = false } = {}) {
     ...sessionRoutes({ ...deps, ownAccount: new OwnAccount({ people, limits, clock }) }),
     ...memberRoutes(deps),
     ...invitationRoutes(deps),
+    ...auditRoutes({ audit }),
     ...adminPeopleRoutes(deps),
     ...keyRoutes({ keys, pepper: new Uint8Array(32), throttle, clock, limits: requestLimits, changed }),
   ];

@@ -362,6 +362,8 @@ export interface Shapes {
   CreateInvitationRequest?: CreateInvitationRequest;
   CreatedInvitation?: CreatedInvitation;
   DeletedInvitation?: DeletedInvitation;
+  AuditEventList?: AuditEventList;
+  AuditEvent?: AuditEvent;
   AccountList?: AccountList;
   Account?: Account;
   CreateAccountRequest?: CreateAccountRequest;
@@ -379,8 +381,6 @@ export interface Shapes {
   DeletedUpstream?: DeletedUpstream;
   UpstreamTestRequest?: UpstreamTestRequest;
   UpstreamTest?: UpstreamTest;
-  AuditEventList?: AuditEventList;
-  AuditEvent?: AuditEvent;
   SigningKeyList?: SigningKeyList;
   SigningKey?: SigningKey;
   PersonList?: PersonList;
@@ -2071,6 +2071,96 @@ export interface DeletedInvitation {
   id: string;
   deleted: true;
 }
+export interface AuditEventList {
+  object: "list";
+  data: AuditEvent[];
+  /**
+   * Id of the first object here; null where there is none.
+   */
+  first_id: string | null;
+  /**
+   * Id of the last object here; give it as `after` to get the next page.
+   */
+  last_id: string | null;
+  /**
+   * Whether there are more after these.
+   */
+  has_more: boolean;
+}
+export interface AuditEvent {
+  object: "audit_event";
+  id: string;
+  /**
+   * Unix time in seconds.
+   */
+  at: number;
+  action:
+    | "key.created"
+    | "key.updated"
+    | "key.revoked"
+    | "key.rotated"
+    | "token.issued"
+    | "credential.refused"
+    | "account.created"
+    | "account.updated"
+    | "tier.changed"
+    | "tier.deleted"
+    | "upstream.created"
+    | "upstream.updated"
+    | "upstream.deleted"
+    | "signing_key.created"
+    | "signing_key.retired"
+    | "person.created"
+    | "person.updated"
+    | "person.deleted"
+    | "member.added"
+    | "member.updated"
+    | "member.removed"
+    | "invitation.created"
+    | "invitation.deleted"
+    | "setup_link.created"
+    | "password_reset.created"
+    | "password.changed"
+    | "session.started"
+    | "session.ended"
+    | "sign_in.failed"
+    | "passkey.added"
+    | "passkey.removed"
+    | "identity.linked"
+    | "app.created"
+    | "app.updated"
+    | "app.secret_rotated"
+    | "app.deleted"
+    | "grant.created"
+    | "grant.refreshed"
+    | "grant.replayed"
+    | "grant.revoked"
+    | "device.denied"
+    | "device.approved";
+  /**
+   * `key`: the API key with this id, or a token made from it; `person`: somebody signed in; `app`: an OAuth client; `operator`: whoever has the data directory; `system`: the server itself; `anonymous`: nobody known, as at a failed sign-in.
+   */
+  actor: {
+    type: "key" | "person" | "app" | "operator" | "system" | "anonymous";
+    id?: string;
+  };
+  /**
+   * The account that it concerns; null: none, or not known.
+   */
+  account_id: string | null;
+  /**
+   * What was changed: the id of a key, account, member or the like, or a tier.
+   */
+  target_id: string | null;
+  client_address: string | null;
+  request_id: string | null;
+  /**
+   * What changed, or why something was refused; never a secret.
+   */
+  detail: {
+    [k: string]: unknown;
+  };
+}
 export interface AccountList {
   object: "list";
   data: Account[];
@@ -2474,96 +2564,6 @@ export interface UpstreamTest {
    * What went wrong; null where it is ok.
    */
   error: string | null;
-}
-export interface AuditEventList {
-  object: "list";
-  data: AuditEvent[];
-  /**
-   * Id of the first object here; null where there is none.
-   */
-  first_id: string | null;
-  /**
-   * Id of the last object here; give it as `after` to get the next page.
-   */
-  last_id: string | null;
-  /**
-   * Whether there are more after these.
-   */
-  has_more: boolean;
-}
-export interface AuditEvent {
-  object: "audit_event";
-  id: string;
-  /**
-   * Unix time in seconds.
-   */
-  at: number;
-  action:
-    | "key.created"
-    | "key.updated"
-    | "key.revoked"
-    | "key.rotated"
-    | "token.issued"
-    | "credential.refused"
-    | "account.created"
-    | "account.updated"
-    | "tier.changed"
-    | "tier.deleted"
-    | "upstream.created"
-    | "upstream.updated"
-    | "upstream.deleted"
-    | "signing_key.created"
-    | "signing_key.retired"
-    | "person.created"
-    | "person.updated"
-    | "person.deleted"
-    | "member.added"
-    | "member.updated"
-    | "member.removed"
-    | "invitation.created"
-    | "invitation.deleted"
-    | "setup_link.created"
-    | "password_reset.created"
-    | "password.changed"
-    | "session.started"
-    | "session.ended"
-    | "sign_in.failed"
-    | "passkey.added"
-    | "passkey.removed"
-    | "identity.linked"
-    | "app.created"
-    | "app.updated"
-    | "app.secret_rotated"
-    | "app.deleted"
-    | "grant.created"
-    | "grant.refreshed"
-    | "grant.replayed"
-    | "grant.revoked"
-    | "device.denied"
-    | "device.approved";
-  /**
-   * `key`: the API key with this id, or a token made from it; `person`: somebody signed in; `app`: an OAuth client; `operator`: whoever has the data directory; `system`: the server itself; `anonymous`: nobody known, as at a failed sign-in.
-   */
-  actor: {
-    type: "key" | "person" | "app" | "operator" | "system" | "anonymous";
-    id?: string;
-  };
-  /**
-   * The account that it concerns; null: none, or not known.
-   */
-  account_id: string | null;
-  /**
-   * What was changed: the id of a key, account or signing key, or a tier.
-   */
-  target_id: string | null;
-  client_address: string | null;
-  request_id: string | null;
-  /**
-   * What changed, or why something was refused; never a secret.
-   */
-  detail: {
-    [k: string]: unknown;
-  };
 }
 export interface SigningKeyList {
   object: "list";
