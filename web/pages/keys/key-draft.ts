@@ -1,0 +1,126 @@
+// A key's settings while somebody writes them: as fields hold them, what is wrong with them, and what is sent.
+import type { ApiKey, CreateKeyRequest, UpdateKeyRequest } from "../../api/types.ts";
+import { isAddressOrRange } from "./addresses.ts";
+import { type Scope, usualScopes } from "./scopes.ts";
+
+/** Days from now, a date, or never. */
+export type Expiry = "7" | "30" | "90" | "date" | "never";
+
+export interface KeyDraft {
+  name: string;
+  scopes: readonly Scope[];
+  expiry: Expiry;
+  /** `2026-12-31`, in the reader's zone; only for `date`. */
+  date: string;
+  addresses: string[];
+  /** Empty text: none. */
+  rateLimit: number | string;
+  windowSeconds: number;
+  monthlyTokens: number | string;
+  monthlySpend: number | string;
+}
+
+export type DraftErrors = Partial<Record<Field, string>>;
+type Field = "name" | "scopes" | "expires_at" | "allowed_ips" | "rate_limit" | "monthly_tokens" | "monthly_spend";
+
+const daySeconds = 86_400;
+
+export function newDraft(grantable: readonly Scope[]): KeyDraft {
+  return {
+    name: "",
+    scopes: usualScopes.filter((scope) => grantable.includes(scope)),
+    expiry: "never",
+    date: "",
+    addresses: [],
+    ...{ rateLimit: "", windowSeconds: 60, monthlyTokens: "", monthlySpend: "" },
+  };
+}
+
+export function draftOf(key: ApiKey): KeyDraft {
+  return {
+    name: key.name,
+    scopes: key.scopes,
+    expiry: key.expires_at === null ? "never" : "date",
+    date: key.expires_at === null ? "" : localDate(key.expires_at),
+    addresses: key.allowed_ips,
+    rateLimit: key.rate_limit ?? "",
+    windowSeconds: key.rate_limit_window ?? 60,
+    monthlyTokens: key.monthly_tokens ?? "",
+    monthlySpend: key.monthly_spend ?? "",
+  };
+}
+
+export function errorsOf(draft: KeyDraft, nowSeconds: number): DraftErrors {
+  const errors: DraftErrors = {};
+  if (draft.name.trim() === "") errors.name = "Say what the key is for, such as the program that will use it.";
+  if (draft.scopes.length === 0) errors.scopes = "Choose at least one.";
+  const expires = expiresAt(draft, nowSeconds);
+  if (draft.expiry === "date") {
+    if (expires === null || Number.isNaN(expires)) errors.expires_at = "Choose the last day on which it works.";
+    else if (expires <= nowSeconds) errors.expires_at = "This day is over: choose today or a later one.";
+  }
+  const strange = draft.addresses.find((text) => !isAddressOrRange(text));
+  if (strange !== undefined) {
+    errors.allowed_ips = `${strange} is no IPv4 or IPv6 address and no range such as 192.0.2.0/24 or 2001:db8::/32.`;
+  }
+  return errors;
+}
+
+export function createRequestOf(draft: KeyDraft, nowSeconds: number): CreateKeyRequest {
+  return {
+    name: draft.name.trim(),
+    scopes: [...draft.scopes],
+    expires_at: expiresAt(draft, nowSeconds),
+    allowed_ips: draft.addresses,
+    ...limitsOf(draft),
+  };
+}
+
+/** Only what is different from `before`: others may have changed the rest meanwhile. */
+export function changesOf(draft: KeyDraft, before: KeyDraft, nowSeconds: number): UpdateKeyRequest {
+  const changes: UpdateKeyRequest = {};
+  const limits = limitsOf(draft);
+  if (draft.name.trim() !== before.name) changes.name = draft.name.trim();
+  if (!sameItems(draft.scopes, before.scopes)) changes.scopes = [...draft.scopes];
+  if (draft.expiry !== before.expiry || draft.date !== before.date) changes.expires_at = expiresAt(draft, nowSeconds);
+  if (!sameItems(draft.addresses, before.addresses)) changes.allowed_ips = draft.addresses;
+  const isSameRate = draft.rateLimit === before.rateLimit && draft.windowSeconds === before.windowSeconds;
+  if (!isSameRate) {
+    changes.rate_limit = limits.rate_limit;
+    changes.rate_limit_window = limits.rate_limit_window;
+  }
+  if (draft.monthlyTokens !== before.monthlyTokens) changes.monthly_tokens = limits.monthly_tokens;
+  if (draft.monthlySpend !== before.monthlySpend) changes.monthly_spend = limits.monthly_spend;
+  return changes;
+}
+
+/** Unix seconds: a number of days from now, or the end of the chosen day where the reader is; NaN for no date. */
+export function expiresAt({ expiry, date }: Pick<KeyDraft, "expiry" | "date">, nowSeconds: number): number | null {
+  if (expiry === "never") return null;
+  if (expiry !== "date") return Math.floor(nowSeconds) + Number(expiry) * daySeconds;
+  return Math.floor(new Date(`${date}T23:59:59`).getTime() / 1000);
+}
+
+function limitsOf({ rateLimit, windowSeconds, monthlyTokens, monthlySpend }: KeyDraft) {
+  const limit = numberOf(rateLimit);
+  return {
+    rate_limit: limit,
+    rate_limit_window: limit === null ? null : windowSeconds,
+    monthly_tokens: numberOf(monthlyTokens),
+    monthly_spend: numberOf(monthlySpend),
+  };
+}
+
+function numberOf(value: number | string): number | null {
+  return value === "" ? null : Number(value);
+}
+
+function sameItems(some: readonly string[], others: readonly string[]): boolean {
+  return some.length === others.length && some.every((item) => others.includes(item));
+}
+
+function localDate(seconds: number): string {
+  const moment = new Date(seconds * 1000);
+  const two = (value: number) => String(value).padStart(2, "0");
+  return `${moment.getFullYear()}-${two(moment.getMonth() + 1)}-${two(moment.getDate())}`;
+}

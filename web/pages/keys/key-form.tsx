@@ -1,0 +1,176 @@
+// The fields of a key's settings, for making one and for changing one.
+import {
+  Checkbox,
+  Fieldset,
+  Group,
+  Input,
+  NativeSelect,
+  NumberInput,
+  SegmentedControl,
+  SimpleGrid,
+  Stack,
+  TagsInput,
+  Text,
+  TextInput,
+} from "@mantine/core";
+import type { ReactNode } from "react";
+import { at, span } from "../../parts/figures.ts";
+import { type DraftErrors, type Expiry, expiresAt, type KeyDraft } from "./key-draft.ts";
+import { type Scope, scopes } from "./scopes.ts";
+
+interface KeyFormProps {
+  draft: KeyDraft;
+  change(part: Partial<KeyDraft>): void;
+  errors: DraftErrors;
+  /** What the person may give; what the key has already is shown as well. */
+  grantable: readonly Scope[];
+  /** Beside the name. */
+  children?: ReactNode;
+}
+
+const windows: readonly [number, string][] = [
+  [1, "second"],
+  [60, "minute"],
+  [3_600, "hour"],
+  [86_400, "day"],
+];
+
+export function KeyForm({ draft, change, errors, grantable, children }: KeyFormProps) {
+  const shown = scopes.filter(({ scope }) => grantable.includes(scope) || draft.scopes.includes(scope));
+  return (
+    <Stack gap="lg">
+      <SimpleGrid cols={children ? { base: 1, xs: 2 } : 1} spacing="md">
+        <TextInput
+          label="Name"
+          description="Which program or person will use it"
+          placeholder="Web shop"
+          value={draft.name}
+          onChange={(event) => change({ name: event.currentTarget.value })}
+          error={errors.name}
+          maxLength={100}
+          autoComplete="off"
+          required
+          withAsterisk={false}
+          data-autofocus
+        />
+        {children}
+      </SimpleGrid>
+      <Checkbox.Group
+        label="Permissions"
+        description="As few as the program needs"
+        value={[...draft.scopes]}
+        onChange={(chosen) => change({ scopes: shown.flatMap(({ scope }) => (chosen.includes(scope) ? [scope] : [])) })}
+        error={errors.scopes}
+      >
+        <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md" verticalSpacing="xs" mt="xs">
+          {shown.map(({ scope, title, meaning }) => (
+            <Checkbox key={scope} value={scope} label={title} description={`${meaning} ${scope}`} />
+          ))}
+        </SimpleGrid>
+      </Checkbox.Group>
+      <ExpiryField draft={draft} change={change} error={errors.expires_at} />
+      <TagsInput
+        label="Allowed IP addresses"
+        description="Addresses or ranges from which it works; none: from anywhere"
+        placeholder={draft.addresses.length === 0 ? "203.0.113.0/24" : ""}
+        value={draft.addresses}
+        onChange={(addresses) => change({ addresses: addresses.map((text) => text.trim()) })}
+        splitChars={[",", ";", " ", "\n"]}
+        maxTags={100}
+        error={errors.allowed_ips}
+      />
+      <Limits draft={draft} change={change} errors={errors} />
+    </Stack>
+  );
+}
+
+interface ExpiryFieldProps extends Pick<KeyFormProps, "draft" | "change"> {
+  error: string | undefined;
+}
+
+function ExpiryField({ draft, change, error }: ExpiryFieldProps) {
+  const ends = draft.expiry === "never" ? null : expiresAt(draft, Date.now() / 1000);
+  return (
+    <Input.Wrapper label="Expiration" labelElement="div" error={draft.expiry === "date" ? undefined : error}>
+      <SegmentedControl
+        aria-label="Expiration"
+        fullWidth
+        size="xs"
+        mt={4}
+        value={draft.expiry}
+        onChange={(expiry) => change({ expiry: expiry as Expiry })}
+        data={[
+          { value: "7", label: "7 days" },
+          { value: "30", label: "30 days" },
+          { value: "90", label: "90 days" },
+          { value: "date", label: "Date" },
+          { value: "never", label: "Never" },
+        ]}
+      />
+      {draft.expiry === "date" && (
+        <TextInput
+          mt="xs"
+          type="date"
+          label="Last day"
+          value={draft.date}
+          onChange={(event) => change({ date: event.currentTarget.value })}
+          error={error}
+        />
+      )}
+      <Text size="xs" c="dimmed" mt={6} aria-live="polite">
+        {ends === null || Number.isNaN(ends) ? "It works until somebody revokes it." : `It works until ${at(ends)}.`}
+      </Text>
+    </Input.Wrapper>
+  );
+}
+
+function Limits({ draft, change, errors }: Pick<KeyFormProps, "draft" | "change" | "errors">) {
+  const isUsual = windows.some(([seconds]) => seconds === draft.windowSeconds);
+  const choices = isUsual ? windows : [...windows, [draft.windowSeconds, span(draft.windowSeconds)] as const];
+  return (
+    <Fieldset legend="Own limits" variant="unstyled">
+      <Text size="xs" c="dimmed" mb="xs">
+        Beside those of the account, which hold for all of its keys together. An empty field sets none.
+      </Text>
+      <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="md">
+        <Input.Wrapper label="Requests" labelElement="div" error={errors.rate_limit}>
+          <Group gap={4} wrap="nowrap" align="start">
+            <NumberInput
+              aria-label="Requests"
+              placeholder="No limit"
+              value={draft.rateLimit}
+              onChange={(rateLimit) => change({ rateLimit })}
+              error={errors.rate_limit !== undefined}
+              {...{ min: 1, max: 1_000_000, allowDecimal: false, allowNegative: false, thousandSeparator: "," }}
+              hideControls
+            />
+            <NativeSelect
+              aria-label="Requests in which time"
+              value={String(draft.windowSeconds)}
+              onChange={(event) => change({ windowSeconds: Number(event.currentTarget.value) })}
+              data={choices.map(([seconds, name]) => ({ value: String(seconds), label: `/ ${name}` }))}
+            />
+          </Group>
+        </Input.Wrapper>
+        <NumberInput
+          label="Tokens a month"
+          placeholder="No limit"
+          value={draft.monthlyTokens}
+          onChange={(monthlyTokens) => change({ monthlyTokens })}
+          error={errors.monthly_tokens}
+          {...{ min: 0, max: 1_000_000_000_000_000, allowDecimal: false, allowNegative: false, thousandSeparator: "," }}
+          hideControls
+        />
+        <NumberInput
+          label="USD a month"
+          placeholder="No limit"
+          value={draft.monthlySpend}
+          onChange={(monthlySpend) => change({ monthlySpend })}
+          error={errors.monthly_spend}
+          {...{ min: 0, max: 9_000_000, allowNegative: false, thousandSeparator: ",", prefix: "$" }}
+          hideControls
+        />
+      </SimpleGrid>
+    </Fieldset>
+  );
+}

@@ -1,0 +1,77 @@
+// What a key was used for, day by day.
+import { Group, SegmentedControl, SimpleGrid, Skeleton, Stack, Text, Title } from "@mantine/core";
+import { useMemo } from "react";
+import { useSearchParams } from "wouter";
+import { useRead } from "../../api/queries.ts";
+import type { UsageReport, UsageRow } from "../../api/types.ts";
+import { Failure } from "../../parts/failure.tsx";
+import { count, money, short } from "../../parts/figures.ts";
+import { TimeChart } from "../../parts/time-chart.tsx";
+import { firstDay } from "./key-usage.ts";
+
+const ranges = ["7", "30", "90"];
+const daySeconds = 86_400;
+
+export function KeyHistory({ id }: { id: string }) {
+  const [parameters, setParameters] = useSearchParams();
+  const asked = parameters.get("days") ?? "";
+  const range = ranges.includes(asked) ? asked : "30";
+  const start = firstDay(Number(range));
+  const query = { bucket: "day", start };
+  const { data, error, refetch } = useRead<UsageReport>(`/v1/keys/${id}/usage`, query, { keep: true, everyMs: 60_000 });
+  return (
+    <section aria-labelledby="key-usage">
+      <Group justify="space-between" mb="sm">
+        <Title order={2} id="key-usage">
+          Usage
+        </Title>
+        <SegmentedControl
+          size="xs"
+          aria-label="Days shown"
+          value={range}
+          onChange={(days) => setParameters({ days }, { replace: true })}
+          data={ranges.map((days) => ({ value: days, label: `${days} days` }))}
+        />
+      </Group>
+      {error && !data && <Failure error={error} retry={refetch} />}
+      {!data && !error && <Skeleton height={260} aria-label="Loading the usage" />}
+      {data && <Figures rows={data.data} start={start} days={Number(range)} />}
+    </section>
+  );
+}
+
+function Figures({ rows, start, days }: { rows: readonly UsageRow[]; start: number; days: number }) {
+  const { times, requests, tokens } = useMemo(() => {
+    const times = Array.from({ length: days }, (_day, index) => start + index * daySeconds);
+    const byDay = new Map(rows.map((row) => [row.start, row]));
+    const of = (value: (row: UsageRow) => number) =>
+      times.map((time) => {
+        const row = byDay.get(time);
+        return row ? value(row) : 0;
+      });
+    return {
+      times,
+      requests: [
+        { label: "Answered", values: of((row) => row.requests - row.errors) },
+        { label: "Failed", values: of((row) => row.errors) },
+      ],
+      tokens: [
+        { label: "Prompt", values: of((row) => row.prompt_tokens) },
+        { label: "Answer", values: of((row) => row.completion_tokens) },
+      ],
+    };
+  }, [rows, start, days]);
+  const sum = (value: (row: UsageRow) => number) => rows.reduce((all, row) => all + value(row), 0);
+  return (
+    <Stack>
+      <Text size="sm">
+        {count(sum((row) => row.requests))} requests, {count(sum((row) => row.errors))} of them failed;{" "}
+        {count(sum((row) => row.total_tokens))} tokens; {money(sum((row) => row.cost))}.
+      </Text>
+      <SimpleGrid cols={{ base: 1, lg: 2 }}>
+        <TimeChart title="Requests a day" times={times} series={requests} kind="stack" format={short} />
+        <TimeChart title="Tokens a day" times={times} series={tokens} kind="stack" format={short} />
+      </SimpleGrid>
+    </Stack>
+  );
+}

@@ -1,0 +1,179 @@
+// All keys of an environment, found by name or state, and where a new one is made.
+import { Anchor, Button, Code, Group, NativeSelect, Stack, Text, TextInput } from "@mantine/core";
+import { useDebouncedCallback } from "@mantine/hooks";
+import { PlusIcon, SearchIcon } from "@primer/octicons-react";
+import { useMemo, useState } from "react";
+import { Link, useLocation, useSearchParams } from "wouter";
+import { useList } from "../../api/queries.ts";
+import { useSession } from "../../api/session.tsx";
+import type { ApiKey } from "../../api/types.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Empty } from "../../parts/empty.tsx";
+import { short } from "../../parts/figures.ts";
+import { type Column, LongTable } from "../../parts/long-table.tsx";
+import { Page } from "../../parts/page.tsx";
+import { Sparkline } from "../../parts/sparkline.tsx";
+import { CreateKey } from "./create-key.tsx";
+import { KeyStatus, shownKey } from "./key-status.tsx";
+import { type UsageByKey, usageDays, useUsageByKey } from "./key-usage.ts";
+
+const place = "/settings/api-keys";
+
+export function KeyList() {
+  const { environment, isManager } = useSession();
+  const [, navigate] = useLocation();
+  const [parameters, setParameters] = useSearchParams();
+  const set = (name: string, value: string) =>
+    setParameters(
+      (now) => {
+        if (value === "") now.delete(name);
+        else now.set(name, value);
+        return now;
+      },
+      { replace: true },
+    );
+  const search = parameters.get("search") ?? "";
+  const status = parameters.get("status") ?? "";
+  const listing = useList<ApiKey>("/v1/keys", { search, status, limit: 100 });
+  const usage = useUsageByKey();
+  const columns = useMemo(() => columnsOf(usage.data, usage.isPending), [usage.data, usage.isPending]);
+  const create = (
+    <Button leftSection={<PlusIcon />} onClick={() => set("create", "1")}>
+      Create New Key
+    </Button>
+  );
+  const isFiltered = search !== "" || status !== "";
+  return (
+    <Page
+      title="API Keys"
+      about={`Programs use a key in place of a person's sign-in. ${isManager ? "These are the account's" : "These are yours"} in the environment ${environment}.`}
+      actions={create}
+    >
+      <Group gap="sm" align="end">
+        <Search value={search} change={(text) => set("search", text)} />
+        <NativeSelect
+          aria-label="State"
+          value={status}
+          onChange={(event) => set("status", event.currentTarget.value)}
+          data={[
+            { value: "", label: "All states" },
+            { value: "active", label: "Active" },
+            { value: "expired", label: "Expired" },
+            { value: "revoked", label: "Revoked" },
+          ]}
+        />
+      </Group>
+      <LongTable
+        label="API keys"
+        listing={listing}
+        columns={columns}
+        keyOf={({ id }) => id}
+        rowHeight={60}
+        choose={({ id }) => navigate(`${place}/${id}`)}
+        empty={
+          isFiltered ? (
+            <Empty
+              title="No such key"
+              action={
+                <Button variant="default" onClick={() => setParameters({}, { replace: true })}>
+                  Show all keys
+                </Button>
+              }
+            >
+              No key of this environment has this name, id or ending in this state.
+            </Empty>
+          ) : (
+            <Empty title="Make the first key" action={create}>
+              A key lets a program use the models of this server. The dialog ends with a request that you can copy and
+              run. From a terminal: <Code>npx headrace keys create my-program</Code>
+            </Empty>
+          )
+        }
+      />
+      <CreateKey opened={parameters.has("create")} close={() => set("create", "")} />
+    </Page>
+  );
+}
+
+function Search({ value, change }: { value: string; change(text: string): void }) {
+  const [text, setText] = useState(value);
+  const tell = useDebouncedCallback(change, 250);
+  return (
+    <TextInput
+      type="search"
+      aria-label="Search keys"
+      placeholder="Name, id or last four"
+      leftSection={<SearchIcon />}
+      value={text}
+      maxLength={100}
+      onChange={(event) => {
+        setText(event.currentTarget.value);
+        tell(event.currentTarget.value.trim());
+      }}
+      w={{ base: "100%", xs: "18rem" }}
+    />
+  );
+}
+
+function columnsOf(usage: UsageByKey | null | undefined, isWaiting: boolean): Column<ApiKey>[] {
+  return [
+    {
+      name: "name",
+      head: "Key",
+      cell: (key) => (
+        <Stack gap={0}>
+          <Anchor component={Link} href={`${place}/${key.id}`} size="sm" fw={600} lineClamp={1}>
+            {key.name}
+          </Anchor>
+          <Text size="xs" c="dimmed" ff="monospace" truncate>
+            {shownKey(key)}
+          </Text>
+        </Stack>
+      ),
+    },
+    { name: "status", head: "State", cell: (key) => <KeyStatus record={key} />, width: "11rem" },
+    {
+      name: "scopes",
+      head: "Permissions",
+      cell: ({ scopes }) => (
+        <Text size="xs" lineClamp={2}>
+          {scopes.join(", ")}
+        </Text>
+      ),
+      wideOnly: true,
+      width: "15rem",
+    },
+    {
+      name: "created",
+      head: "Created",
+      cell: ({ created_at: created }) => <Ago seconds={created} />,
+      wideOnly: true,
+      width: "8rem",
+    },
+    {
+      name: "used",
+      head: "Last used",
+      cell: ({ last_used_at: used }) => <Ago seconds={used} />,
+      wideOnly: true,
+      width: "8rem",
+    },
+    {
+      name: "usage",
+      head: `Requests, ${usageDays} days`,
+      cell: ({ id }) => <Usage values={usage?.get(id)} isKnown={usage !== null && !isWaiting} />,
+      wideOnly: true,
+      width: "11rem",
+    },
+  ];
+}
+
+function Usage({ values, isKnown }: { values: readonly number[] | undefined; isKnown: boolean }) {
+  if (!isKnown) return "";
+  const sum = values?.reduce((all, one) => all + one, 0) ?? 0;
+  return (
+    <Group gap="xs" wrap="nowrap" justify="end">
+      {values && sum > 0 && <Sparkline values={values} />}
+      <span className="numeric">{short(sum)}</span>
+    </Group>
+  );
+}

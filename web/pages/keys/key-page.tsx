@@ -1,0 +1,64 @@
+// One key: its settings, what it was used for, and what can be done with it.
+import { Anchor, Button, Group, Skeleton, Stack } from "@mantine/core";
+import { KeyIcon, PencilIcon, SyncIcon } from "@primer/octicons-react";
+import { useState } from "react";
+import { Link } from "wouter";
+import { useRead } from "../../api/queries.ts";
+import type { ApiKey } from "../../api/types.ts";
+import { Failure } from "../../parts/failure.tsx";
+import { Page } from "../../parts/page.tsx";
+import { EditKey } from "./edit-key.tsx";
+import { KeyHistory } from "./key-history.tsx";
+import { KeySettings } from "./key-settings.tsx";
+import { RevokeKey } from "./revoke-key.tsx";
+import { RotateKey } from "./rotate-key.tsx";
+
+export function KeyPage({ id }: { id: string }) {
+  const { data: record, error, refetch } = useRead<ApiKey>(`/v1/keys/${id}`, {}, { everyMs: 30_000 });
+  const [opened, setOpened] = useState<"edit" | "rotate" | "revoke">();
+  const close = () => setOpened(undefined);
+  const back = (
+    <Anchor component={Link} href="/settings/api-keys" size="sm">
+      All keys
+    </Anchor>
+  );
+  if (!record) {
+    return (
+      <Page title="API key" about={back}>
+        {error ? <Failure error={error} retry={refetch} /> : <Skeleton height={320} aria-label="Loading the key" />}
+      </Page>
+    );
+  }
+  const isActive = record.status === "active";
+  return (
+    <Page
+      title={record.name}
+      about={back}
+      actions={
+        isActive && (
+          <Group gap="xs">
+            <Button variant="default" leftSection={<PencilIcon />} onClick={() => setOpened("edit")}>
+              Edit
+            </Button>
+            {record.revoked_at === null && (
+              <Button variant="default" leftSection={<SyncIcon />} onClick={() => setOpened("rotate")}>
+                Rotate
+              </Button>
+            )}
+            <Button variant="light" color="red" leftSection={<KeyIcon />} onClick={() => setOpened("revoke")}>
+              Revoke
+            </Button>
+          </Group>
+        )
+      }
+    >
+      <Stack gap="lg">
+        <KeySettings record={record} />
+        <KeyHistory id={id} />
+      </Stack>
+      <EditKey record={record} opened={opened === "edit"} close={close} />
+      <RotateKey record={record} opened={opened === "rotate"} close={close} />
+      <RevokeKey record={record} opened={opened === "revoke"} close={close} />
+    </Page>
+  );
+}

@@ -1,0 +1,119 @@
+// All that is set for a key, as it holds now.
+import { Anchor, Code, DataList, Group, Paper, SimpleGrid, Stack, Text } from "@mantine/core";
+import type { ReactNode } from "react";
+import { Link } from "wouter";
+import { useRead } from "../../api/queries.ts";
+import { useSession } from "../../api/session.tsx";
+import type { ApiKey, MemberList } from "../../api/types.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { CopyAction } from "../../parts/copy.tsx";
+import { ago, at, count, money, span } from "../../parts/figures.ts";
+import { KeyStatus, shownKey } from "./key-status.tsx";
+import { scopes as allScopes } from "./scopes.ts";
+
+export function KeySettings({ record }: { record: ApiKey }) {
+  const { id, scopes, rate_limit: limit, rate_limit_window: windowSeconds } = record;
+  return (
+    <Paper withBorder p="lg">
+      <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="xl">
+        <DataList labelWidth="8rem" gap="sm">
+          <Line label="State">
+            <KeyStatus record={record} />
+          </Line>
+          <Line label="Key">
+            <Code>{shownKey(record)}</Code>
+          </Line>
+          <Line label="Id">
+            <Group gap={4} wrap="nowrap">
+              <Code style={{ overflowWrap: "anywhere" }}>{id}</Code>
+              <CopyAction value={id} label="Copy the id" />
+            </Group>
+          </Line>
+          <Line label="Environment">{record.environment}</Line>
+          <Line label="Created">
+            {at(record.created_at)} <Maker id={record.created_by} />
+          </Line>
+          <Line label="Last used">
+            <Ago seconds={record.last_used_at} />
+          </Line>
+          <Line label="Works until">{endText(record)}</Line>
+        </DataList>
+        <DataList labelWidth="8rem" gap="sm">
+          <Line label="Permissions">
+            <Stack gap={4}>
+              {allScopes
+                .filter(({ scope }) => scopes.includes(scope))
+                .map(({ scope, title }) => (
+                  <span key={scope}>
+                    {title} <Code>{scope}</Code>
+                  </span>
+                ))}
+            </Stack>
+          </Line>
+          <Line label="Allowed from">
+            {record.allowed_ips.length === 0 ? (
+              "anywhere"
+            ) : (
+              <Group gap={4}>
+                {record.allowed_ips.map((address) => (
+                  <Code key={address}>{address}</Code>
+                ))}
+              </Group>
+            )}
+          </Line>
+          <Line label="Own rate limit">
+            {limit === null ? "none" : `${count(limit)} requests in ${span(windowSeconds ?? 60)}`}
+          </Line>
+          <Line label="Tokens a month">
+            {record.monthly_tokens === null ? "no own limit" : count(record.monthly_tokens)}
+          </Line>
+          <Line label="USD a month">
+            {record.monthly_spend === null ? "no own limit" : money(record.monthly_spend)}
+          </Line>
+        </DataList>
+      </SimpleGrid>
+    </Paper>
+  );
+}
+
+function Line({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <DataList.Item>
+      <DataList.ItemLabel>{label}</DataList.ItemLabel>
+      <DataList.ItemValue>{children}</DataList.ItemValue>
+    </DataList.Item>
+  );
+}
+
+function endText({ expires_at: expires, revoked_at: revoked, status }: ApiKey): string {
+  if (revoked !== null) return status === "active" ? `${at(revoked)} (rotated)` : `revoked ${at(revoked)}`;
+  if (expires === null) return status === "active" ? "somebody revokes it" : "the key that made it ended";
+  return `${at(expires)} (${ago(expires)})`;
+}
+
+/** Members do not see who the others are. */
+function Maker({ id }: { id: string | null }) {
+  const { session, isManager } = useSession();
+  const isOther = id?.startsWith("usr_") === true && id !== session.person.id;
+  const members = useRead<MemberList>("/v1/members", { limit: 100 }, { enabled: isManager && isOther });
+  if (id === null) return "with the server";
+  if (id === session.person.id) return "by you";
+  if (id.startsWith("key_")) {
+    return (
+      <>
+        with{" "}
+        <Anchor component={Link} href={`/settings/api-keys/${id}`} inherit>
+          another key
+        </Anchor>
+      </>
+    );
+  }
+  const member = members.data?.data.find(({ person }) => person.id === id);
+  return member ? (
+    `by ${member.person.name}`
+  ) : (
+    <Text component="span" inherit>
+      by <Code style={{ overflowWrap: "anywhere" }}>{id}</Code>
+    </Text>
+  );
+}

@@ -1,0 +1,95 @@
+// A key that was just made, the only time that it is shown, and a first request with it.
+import { Alert, Button, Group, Loader, Stack, Text, Title } from "@mantine/core";
+import { AlertIcon } from "@primer/octicons-react";
+import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { type ApiFailure, call } from "../../api/client.ts";
+import type { CreatedApiKey, ModelList } from "../../api/types.ts";
+import { CopyBlock } from "../../parts/copy.tsx";
+import { Failure } from "../../parts/failure.tsx";
+import { baseUrlHere, Snippets } from "../../parts/snippets.tsx";
+import type { Scope } from "./scopes.ts";
+
+interface NewKeyProps {
+  created: CreatedApiKey;
+  /** What else is to be known, such as what becomes of an old key. */
+  children?: ReactNode;
+  done(): void;
+}
+
+export function NewKey({ created, children, done }: NewKeyProps) {
+  return (
+    <Stack>
+      <Alert color="yellow" icon={<AlertIcon />} title="Copy the key now">
+        It is shown only this once: the server keeps no copy that anybody could read. Store it like a password.
+      </Alert>
+      <CopyBlock value={created.key} label="Copy the key" />
+      {children}
+      <Title order={2} size="h4">
+        First request
+      </Title>
+      <FirstRequest created={created} />
+      <Group justify="end">
+        <Button onClick={done} data-autofocus>
+          Done
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+/** Something that every key with this scope may ask. */
+const smallest: readonly [Scope, string][] = [
+  ["models:read", "/models"],
+  ["usage:read", "/usage"],
+  ["chat:read", "/chat/completions"],
+  ["keys:manage", "/keys"],
+  ["admin:manage", "/admin/accounts"],
+];
+
+function FirstRequest({ created: { key, scopes, environment, allowed_ips: addresses } }: { created: CreatedApiKey }) {
+  const mayChat = scopes.includes("chat:write");
+  const models = useQuery<ModelList, ApiFailure>({
+    queryKey: ["/v1/models", environment],
+    queryFn: ({ signal }) => call("GET", "/v1/models", { headers: { "headrace-environment": environment }, signal }),
+    enabled: mayChat,
+  });
+  if (!mayChat) {
+    const [, path = "/models"] = smallest.find(([scope]) => scopes.includes(scope)) ?? [];
+    const code = `curl '${baseUrlHere()}${path}' \\\n  -H 'Authorization: Bearer ${key}'`;
+    return <CopyBlock value={code} label="Copy for curl" />;
+  }
+  if (models.isPending) return <Loader size="sm" aria-label="Looking which models there are" />;
+  if (models.error) return <Failure error={models.error} retry={models.refetch} />;
+  const model = chatModel(models.data);
+  if (model === undefined) {
+    return (
+      <Text size="sm">
+        The environment {environment} has no model that can chat yet. The page Models says how to get one.
+      </Text>
+    );
+  }
+  return (
+    <>
+      {addresses.length > 0 && (
+        <Text size="sm" c="dimmed">
+          It works only from {addresses.join(", ")}.
+        </Text>
+      )}
+      <Snippets
+        baseUrl={baseUrlHere()}
+        apiKey={key}
+        model={model}
+        messages={[{ role: "user", content: "Say hello in three languages." }]}
+        stream
+      />
+    </>
+  );
+}
+
+/** As the command line chooses: one that surely chats; the small demo model only where there is no other. */
+function chatModel({ data }: ModelList): string | undefined {
+  const able = data.filter(({ capabilities }) => capabilities?.chat !== false);
+  const sure = able.filter(({ capabilities }) => capabilities?.chat === true);
+  return [...sure.filter(({ id }) => id !== "tiny-demo"), ...sure, ...able][0]?.id;
+}

@@ -1,0 +1,94 @@
+// Asks before a key ends, and says what ends with it.
+import { List, Loader, Text } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useQuery } from "@tanstack/react-query";
+import { type ApiFailure, call } from "../../api/client.ts";
+import type { ApiKey, ApiKeyList } from "../../api/types.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Confirm } from "../../parts/confirm.tsx";
+import { count } from "../../parts/figures.ts";
+import { shownKey } from "./key-status.tsx";
+import { useKeyChange } from "./use-key-change.ts";
+
+interface RevokeKeyProps {
+  record: ApiKey;
+  opened: boolean;
+  close(): void;
+}
+
+export function RevokeKey({ record, opened, close }: RevokeKeyProps) {
+  const revocation = useKeyChange("DELETE", record.id, () => {
+    notifications.show({ message: `The key “${record.name}” is revoked.` });
+    close();
+  });
+  return (
+    <Confirm
+      opened={opened}
+      title={`Revoke “${record.name}”?`}
+      action="Revoke the key"
+      busy={revocation.isPending}
+      error={revocation.error}
+      confirm={() => revocation.mutate(undefined)}
+      close={close}
+    >
+      <Text size="sm" mb="xs">
+        From now on every request with {shownKey(record)} is refused, and with access tokens made from it. Requests that
+        run already go on to their end. Nobody can undo this.
+      </Text>
+      <Text size="sm" mb="xs">
+        {record.last_used_at === null ? (
+          "It was never used."
+        ) : (
+          <>
+            It was last used <Ago seconds={record.last_used_at} />.
+          </>
+        )}
+      </Text>
+      {opened && <Children record={record} />}
+    </Confirm>
+  );
+}
+
+const mostPages = 10;
+const shownNames = 5;
+
+/** Those that were made with it end as well. The newest thousand keys are looked through. */
+function Children({ record }: { record: ApiKey }) {
+  const { data, isPending } = useQuery<{ found: ApiKey[]; isAll: boolean }, ApiFailure>({
+    queryKey: ["/v1/keys", "made with", record.id],
+    queryFn: ({ signal }) => findChildren(record.id, signal),
+  });
+  if (isPending) return <Loader size="xs" aria-label="Looking for keys that were made with it" />;
+  const generally = <Text size="sm">Keys that were made with it, or with one that it replaced, end as well.</Text>;
+  // A key that was rotated has none any more: they went over to its successor.
+  if (!data || record.revoked_at !== null || data.found.length === 0) return generally;
+  return (
+    <>
+      <Text size="sm" fw={600}>
+        {data.isAll ? "" : "At least "}
+        {data.found.length === 1 ? "1 key that was" : `${count(data.found.length)} keys that were`} made with it end
+        {data.found.length === 1 ? "s" : ""} as well, and what those made:
+      </Text>
+      <List size="sm">
+        {data.found.slice(0, shownNames).map((key) => (
+          <List.Item key={key.id}>
+            {key.name} ({shownKey(key)})
+          </List.Item>
+        ))}
+        {data.found.length > shownNames && <List.Item>{count(data.found.length - shownNames)} more</List.Item>}
+      </List>
+    </>
+  );
+}
+
+async function findChildren(id: string, signal: AbortSignal): Promise<{ found: ApiKey[]; isAll: boolean }> {
+  const found: ApiKey[] = [];
+  let after: string | null = null;
+  for (let page = 0; page < mostPages; page++) {
+    const answer: ApiKeyList = await call<ApiKeyList>("GET", "/v1/keys", { query: { limit: 100, after }, signal });
+    found.push(...answer.data.filter((key) => key.created_by === id && key.status === "active"));
+    if (!answer.has_more) return { found, isAll: true };
+    after = answer.last_id;
+  }
+  return { found, isAll: false };
+}

@@ -1,0 +1,24 @@
+// What a key may be allowed, in the words of somebody who decides it.
+import type { ApiKey } from "../../api/types.ts";
+
+export type Scope = ApiKey["scopes"][number];
+
+export const scopes: readonly { scope: Scope; title: string; meaning: string }[] = [
+  { scope: "chat:write", title: "Use models", meaning: "Chat, complete text, make embeddings. This is what costs." },
+  { scope: "models:read", title: "See models", meaning: "List the models that it can use." },
+  { scope: "chat:read", title: "Read stored chats", meaning: "List, read, label and delete stored chats." },
+  { scope: "usage:read", title: "See usage", meaning: "Read requests, tokens, spend and limits." },
+  { scope: "keys:manage", title: "Manage keys and apps", meaning: "Make, change and revoke other keys and apps." },
+  {
+    scope: "admin:manage",
+    title: "Operate the installation",
+    meaning: "Everything operators do: accounts, people, upstreams.",
+  },
+];
+
+export const usualScopes: readonly Scope[] = ["chat:read", "chat:write", "models:read"];
+
+/** Nobody can give what they may not do; an operator gives theirs only as an owner or admin. */
+export function grantableScopes(own: readonly Scope[], isManager: boolean): readonly Scope[] {
+  return own.filter((scope) => scope !== "admin:manage" || isManager);
+}
