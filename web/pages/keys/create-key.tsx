@@ -65,7 +65,7 @@ function Form({ created, close }: FormProps) {
       },
     },
   );
-  const { draft, errors, general, form, change, submit } = useKeyDraft(newDraft(grantable), creation.error);
+  const { draft, errorOf, general, form, change, submit } = useKeyDraft(newDraft(grantable), creation.error);
   return (
     <form
       ref={form}
@@ -73,7 +73,7 @@ function Form({ created, close }: FormProps) {
       noValidate
     >
       <Stack gap="lg">
-        <KeyForm {...{ draft, errors, change, grantable }}>
+        <KeyForm {...{ draft, errorOf, change, grantable }}>
           <NativeSelect
             label="Environment"
             description="Each is a world of its own"

@@ -43,7 +43,7 @@ function Form({ record, close }: Omit<EditKeyProps, "opened">) {
     notifications.show({ message: `The key “${record.name}” is changed.` });
     close();
   });
-  const { draft, errors, general, form, change, submit } = useKeyDraft(before, edit.error);
+  const { draft, errorOf, general, form, change, submit } = useKeyDraft(before, edit.error);
   return (
     <form
       ref={form}
@@ -55,7 +55,7 @@ function Form({ record, close }: Omit<EditKeyProps, "opened">) {
       noValidate
     >
       <Stack gap="lg">
-        <KeyForm {...{ draft, errors, change }} grantable={grantableScopes(session.scopes, isManager)} />
+        <KeyForm {...{ draft, errorOf, change }} grantable={grantableScopes(session.scopes, isManager)} />
         {general && <Failure error={general} />}
         <Group justify="end">
           <Button variant="default" onClick={close}>

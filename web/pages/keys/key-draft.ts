@@ -21,7 +21,17 @@ export interface KeyDraft {
 }
 
 export type DraftErrors = Partial<Record<Field, string>>;
-type Field = "name" | "scopes" | "expires_at" | "allowed_ips" | "rate_limit" | "monthly_tokens" | "monthly_spend";
+export type Field = (typeof fields)[number];
+/** As the API names them. */
+export const fields = [
+  "name",
+  "scopes",
+  "expires_at",
+  "allowed_ips",
+  "rate_limit",
+  "monthly_tokens",
+  "monthly_spend",
+] as const;
 
 const daySeconds = 86_400;
 

@@ -15,13 +15,13 @@ import {
 } from "@mantine/core";
 import type { ReactNode } from "react";
 import { at, span } from "../../parts/figures.ts";
-import { type DraftErrors, type Expiry, expiresAt, type KeyDraft } from "./key-draft.ts";
+import { type Expiry, expiresAt, type Field, type KeyDraft } from "./key-draft.ts";
 import { type Scope, scopes } from "./scopes.ts";
 
 interface KeyFormProps {
   draft: KeyDraft;
   change(part: Partial<KeyDraft>): void;
-  errors: DraftErrors;
+  errorOf(field: Field): string | undefined;
   /** What the person may give; what the key has already is shown as well. */
   grantable: readonly Scope[];
   /** Beside the name. */
@@ -35,7 +35,7 @@ const windows: readonly [number, string][] = [
   [86_400, "day"],
 ];
 
-export function KeyForm({ draft, change, errors, grantable, children }: KeyFormProps) {
+export function KeyForm({ draft, change, errorOf, grantable, children }: KeyFormProps) {
   const shown = scopes.filter(({ scope }) => grantable.includes(scope) || draft.scopes.includes(scope));
   return (
     <Stack gap="lg">
@@ -46,7 +46,7 @@ export function KeyForm({ draft, change, errors, grantable, children }: KeyFormP
           placeholder="Web shop"
           value={draft.name}
           onChange={(event) => change({ name: event.currentTarget.value })}
-          error={errors.name}
+          error={errorOf("name")}
           maxLength={100}
           autoComplete="off"
           required
@@ -60,7 +60,7 @@ export function KeyForm({ draft, change, errors, grantable, children }: KeyFormP
         description="As few as the program needs"
         value={[...draft.scopes]}
         onChange={(chosen) => change({ scopes: shown.flatMap(({ scope }) => (chosen.includes(scope) ? [scope] : [])) })}
-        error={errors.scopes}
+        error={errorOf("scopes")}
       >
         <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md" verticalSpacing="xs" mt="xs">
           {shown.map(({ scope, title, meaning }) => (
@@ -68,7 +68,7 @@ export function KeyForm({ draft, change, errors, grantable, children }: KeyFormP
           ))}
         </SimpleGrid>
       </Checkbox.Group>
-      <ExpiryField draft={draft} change={change} error={errors.expires_at} />
+      <ExpiryField draft={draft} change={change} error={errorOf("expires_at")} />
       <TagsInput
         label="Allowed IP addresses"
         description="Addresses or ranges from which it works; none: from anywhere"
@@ -77,9 +77,9 @@ export function KeyForm({ draft, change, errors, grantable, children }: KeyFormP
         onChange={(addresses) => change({ addresses: addresses.map((text) => text.trim()) })}
         splitChars={[",", ";", " ", "\n"]}
         maxTags={100}
-        error={errors.allowed_ips}
+        error={errorOf("allowed_ips")}
       />
-      <Limits draft={draft} change={change} errors={errors} />
+      <Limits draft={draft} change={change} errorOf={errorOf} />
     </Stack>
   );
 }
@@ -124,7 +124,7 @@ function ExpiryField({ draft, change, error }: ExpiryFieldProps) {
   );
 }
 
-function Limits({ draft, change, errors }: Pick<KeyFormProps, "draft" | "change" | "errors">) {
+function Limits({ draft, change, errorOf }: Pick<KeyFormProps, "draft" | "change" | "errorOf">) {
   const isUsual = windows.some(([seconds]) => seconds === draft.windowSeconds);
   const choices = isUsual ? windows : [...windows, [draft.windowSeconds, span(draft.windowSeconds)] as const];
   return (
@@ -133,14 +133,14 @@ function Limits({ draft, change, errors }: Pick<KeyFormProps, "draft" | "change"
         Beside those of the account, which hold for all of its keys together. An empty field sets none.
       </Text>
       <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="md">
-        <Input.Wrapper label="Requests" labelElement="div" error={errors.rate_limit}>
+        <Input.Wrapper label="Requests" labelElement="div" error={errorOf("rate_limit")}>
           <Group gap={4} wrap="nowrap" align="start">
             <NumberInput
               aria-label="Requests"
               placeholder="No limit"
               value={draft.rateLimit}
               onChange={(rateLimit) => change({ rateLimit })}
-              error={errors.rate_limit !== undefined}
+              error={errorOf("rate_limit") !== undefined}
               {...{ min: 1, max: 1_000_000, allowDecimal: false, allowNegative: false, thousandSeparator: "," }}
               hideControls
             />
@@ -157,7 +157,7 @@ function Limits({ draft, change, errors }: Pick<KeyFormProps, "draft" | "change"
           placeholder="No limit"
           value={draft.monthlyTokens}
           onChange={(monthlyTokens) => change({ monthlyTokens })}
-          error={errors.monthly_tokens}
+          error={errorOf("monthly_tokens")}
           {...{ min: 0, max: 1_000_000_000_000_000, allowDecimal: false, allowNegative: false, thousandSeparator: "," }}
           hideControls
         />
@@ -166,7 +166,7 @@ function Limits({ draft, change, errors }: Pick<KeyFormProps, "draft" | "change"
           placeholder="No limit"
           value={draft.monthlySpend}
           onChange={(monthlySpend) => change({ monthlySpend })}
-          error={errors.monthly_spend}
+          error={errorOf("monthly_spend")}
           {...{ min: 0, max: 9_000_000, allowNegative: false, thousandSeparator: ",", prefix: "$" }}
           hideControls
         />

@@ -108,9 +108,9 @@ function Maker({ id }: { id: string | null }) {
       </>
     );
   }
-  const member = members.data?.data.find(({ person }) => person.id === id);
+  const member = members.data?.data.find(({ person_id }) => person_id === id);
   return member ? (
-    `by ${member.person.name}`
+    `by ${member.name}`
   ) : (
     <Text component="span" inherit>
       by <Code style={{ overflowWrap: "anywhere" }}>{id}</Code>

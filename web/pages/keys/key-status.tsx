@@ -1,15 +1,8 @@
 // Whether a key works, and until when.
-import { Badge, Group, Text } from "@mantine/core";
-import { AlertIcon, CheckCircleIcon, CircleSlashIcon, ClockIcon } from "@primer/octicons-react";
+import { Group, Text } from "@mantine/core";
 import type { ApiKey } from "../../api/types.ts";
 import { ago } from "../../parts/figures.ts";
-
-const looks = {
-  active: { text: "Active", color: "green", Icon: CheckCircleIcon },
-  ending: { text: "Ending", color: "yellow", Icon: AlertIcon },
-  expired: { text: "Expired", color: "gray", Icon: ClockIcon },
-  revoked: { text: "Revoked", color: "red", Icon: CircleSlashIcon },
-} as const;
+import { State } from "../../parts/state.tsx";
 
 const soonSeconds = 7 * 86_400;
 
@@ -21,29 +14,20 @@ export function endOf({ expires_at: expires, revoked_at: revoked }: ApiKey): num
 
 export function KeyStatus({ record }: { record: ApiKey }) {
   const end = endOf(record);
-  const isEnding = record.status === "active" && end !== null && end - Date.now() / 1000 < soonSeconds;
-  const { text, color, Icon } = looks[isEnding ? "ending" : record.status];
+  if (record.status === "revoked") return <State kind="warning">Revoked</State>;
+  if (record.status === "expired") return <State kind="plain">Expired</State>;
+  if (end === null || end - Date.now() / 1000 > soonSeconds) return <State kind="good">Active</State>;
   return (
     <Group gap={6} wrap="nowrap">
-      <Badge
-        variant="light"
-        color={color}
-        leftSection={<Icon size={12} />}
-        tt="none"
-        style={{ flexShrink: 0, "--badge-color": "var(--mantine-color-text)" }}
-      >
-        {text}
-      </Badge>
-      {isEnding && (
-        <Text size="xs" c="dimmed" visibleFrom="sm" className="numeric">
-          {ago(end)}
-        </Text>
-      )}
+      <State kind="waiting">Ending</State>
+      <Text size="xs" c="dimmed" visibleFrom="sm" className="numeric">
+        {ago(end)}
+      </Text>
     </Group>
   );
 }
 
-/** What may be shown of a key, as it begins and ends. */
+/** What may be shown of a key: how it begins and ends. */
 export function shownKey({ prefix, last4 }: Pick<ApiKey, "prefix" | "last4">): string {
   return `${prefix}…${last4}`;
 }
