@@ -144,7 +144,7 @@ describe("signing in", () => {
     async (next) => {
       const { device } = await withPasskey(`next${next.length}${next.charCodeAt(1)}@example.com`);
       const done = await call("POST", "/sign-in/passkey", { body: await signInBody(device, { next }) });
-      expect(done.body).toEqual({ next: "/settings" });
+      expect(done.body).toEqual({ next: "/" });
     },
   );
 

@@ -76,7 +76,7 @@ describe("the way there and back", () => {
   test("that proves an address for the first time says so, and has caches forget the logins that ended", async () => {
     for (const [isEmailProven, location] of [
       [false, "/settings?done=address"],
-      [true, "/settings"],
+      [true, "/"],
     ] as const) {
       const person = await world.addPerson({ email: `proven-${isEmailProven}@example.com`, isEmailProven });
       const { cookie: before } = await world.startSession(person);
@@ -100,7 +100,7 @@ describe("the way there and back", () => {
       });
       provider.person = { sub: person.email, email: person.email, email_verified: true };
       const { cookie, target } = await begin(`/sso/start?next=${next}`);
-      expect((await get(target, { cookie })).headers.get("location")).toBe("/settings");
+      expect((await get(target, { cookie })).headers.get("location")).toBe("/");
     },
   );
 
@@ -125,7 +125,7 @@ describe("what goes wrong is said on a page with a way on", () => {
     const { target } = await begin();
     const page = await get(target, { cookie });
     expect(page).toMatchObject({ status: 400, noted: { code: "invalid_request", detail: "sso: state" } });
-    expect(page.text).toContain('href="/sign-in?next=%2Fsettings"');
+    expect(page.text).toContain('href="/sign-in?next=%2F"');
     expect(page.headers.get("set-cookie")).toBeNull();
     expect(page.headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
   });
