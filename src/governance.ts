@@ -10,6 +10,7 @@ import { Authenticator } from "./policy/authenticate.ts";
 import { KeyActivity } from "./policy/key-activity.ts";
 import { LearnedLengths } from "./policy/learned-lengths.ts";
 import { limitsOf } from "./policy/limits-of.ts";
+import { RefusalCounts } from "./policy/refusal-counts.ts";
 import { RefusalLog } from "./policy/refusal-log.ts";
 import { SigningKeys } from "./policy/signing-keys.ts";
 import { Throttle } from "./policy/throttle.ts";
@@ -24,6 +25,7 @@ import { SqlKeyStore } from "./storage/key-store.ts";
 import { SpoolLedger } from "./storage/ledger.ts";
 import { MemoryLimits } from "./storage/memory-limits.ts";
 import { recentUsage } from "./storage/recent-usage.ts";
+import { SqlRefusalStore } from "./storage/refusal-store.ts";
 import { deriveKey, loadSecret } from "./storage/secret-file.ts";
 import { SqlSigningKeyStore } from "./storage/signing-key-store.ts";
 import { SqlUsageReports } from "./storage/usage-reports.ts";
@@ -82,6 +84,9 @@ export async function openGovernance({ db, config, log, clock, baseUrl, opened }
   opened(() => activity.close());
   const refusals = new RefusalLog({ audit, clock, log });
   opened(() => refusals.close());
+  const refusalStore = new SqlRefusalStore(db);
+  const refusalCounts = new RefusalCounts({ store: refusalStore, clock, log });
+  opened(() => refusalCounts.close());
   const authenticator = new Authenticator({
     keys,
     pepper,
@@ -114,6 +119,8 @@ export async function openGovernance({ db, config, log, clock, baseUrl, opened }
     signingKeys,
     tokens,
     refusals,
+    refusalStore,
+    refusalCounts,
     authenticator,
     /** After every change of a key or account that this process has committed: it holds from here on. */
     changed: () => authenticator.invalidate(),

@@ -1,4 +1,5 @@
 // The one error type of the gateway and the closed list of codes it may carry.
+import type { RefusalReason } from "./refusal.ts";
 
 /**
  * Machine-readable error codes of the HTTP API. `http/errors.ts` gives each its status, `type` and retry advice;
@@ -32,6 +33,8 @@ export interface GatewayErrorOptions {
   retryAfterSeconds?: number;
   /** Whether a retry helps, where this one knows better than its code; becomes `x-should-retry`. */
   shouldRetry?: boolean;
+  /** Which limit refused the request, where one did; for the counts of what is throttled. */
+  refusal?: RefusalReason;
   cause?: unknown;
 }
 
@@ -42,6 +45,7 @@ export class GatewayError extends Error {
   readonly detail: string | undefined;
   readonly retryAfterSeconds: number | undefined;
   readonly shouldRetry: boolean | undefined;
+  readonly refusal: RefusalReason | undefined;
 
   constructor(code: ErrorCode, message: string, options: GatewayErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -49,6 +53,7 @@ export class GatewayError extends Error {
     this.detail = options.detail;
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.shouldRetry = options.shouldRetry;
+    this.refusal = options.refusal;
   }
 }
 

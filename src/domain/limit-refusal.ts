@@ -2,6 +2,7 @@
 import type { CalendarMonth } from "./calendar-month.ts";
 import { GatewayError } from "./errors.ts";
 import type { Quota, RateLimit } from "./limits.ts";
+import type { RefusalReason } from "./refusal.ts";
 
 const longestRetryMs = 60_000;
 
@@ -14,7 +15,11 @@ export function rateLimitRefusal(kind: LimitKind, rule: RateLimit, needed: numbe
     "rate_limit_exceeded",
     `The rate limit of the ${rule.owner} is reached: ${rateOf(kind, rule)}.${asked} Retry in ${delayOf(waitMs)}.`,
     // SDKs do not wait longer than a minute or two, but try at once instead: then it is better that they do not.
-    { retryAfterSeconds: waitMs / 1000, ...(waitMs > longestRetryMs ? { shouldRetry: false } : {}) },
+    {
+      retryAfterSeconds: waitMs / 1000,
+      ...(waitMs > longestRetryMs ? { shouldRetry: false } : {}),
+      refusal: reasonOf(kind, rule),
+    },
   );
 }
 
@@ -24,7 +29,7 @@ export function neverFitsRefusal(kind: LimitKind, rule: RateLimit, needed: numbe
   return new GatewayError(
     "rate_limit_exceeded",
     `This request needs ${needed} ${kind}, more than the rate limit of the ${rule.owner} allows at once: ${rateOf(kind, rule)}.${fix}`,
-    { shouldRetry: false },
+    { shouldRetry: false, refusal: reasonOf(kind, rule) },
   );
 }
 
@@ -46,7 +51,7 @@ export function quotaRefusal(quota: Quota, month: CalendarMonth, shortage: Quota
   return new GatewayError(
     "insufficient_quota",
     `This request needs at least ${show(needed)}, more than the monthly quota of the ${quota.owner} has left: ${show(used)} of ${show(limit)} are used in ${monthName(month)} (UTC)${running}. The quota resets at ${instant(month.end)}.`,
-    { shouldRetry: false },
+    { shouldRetry: false, refusal: `${quota.owner}_quota` },
   );
 }
 
@@ -57,6 +62,10 @@ export function unreadUsageRefusal(cause: unknown): GatewayError {
     detail: `quota usage: ${cause instanceof Error ? cause.message : String(cause)}`,
     cause,
   });
+}
+
+function reasonOf(kind: LimitKind, { owner }: RateLimit): RefusalReason {
+  return `${owner}_${kind}`;
 }
 
 function rateOf(kind: LimitKind, { limit, windowSeconds }: RateLimit): string {

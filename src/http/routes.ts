@@ -18,6 +18,7 @@ import { type DeviceDeps, deviceRoutes } from "./pages/device-routes.ts";
 import { type PageRouteDeps, pageRoutes } from "./pages/page-routes.ts";
 import { type SsoRouteDeps, ssoRoutes } from "./pages/sso-routes.ts";
 import { type PasskeyRouteDeps, passkeyRoutes } from "./passkey-routes.ts";
+import { type RefusalRouteDeps, refusalRoutes } from "./refusal-routes.ts";
 import type { Route } from "./route.ts";
 import { type ServiceRouteDeps, serviceRoutes } from "./service-routes.ts";
 import { type SessionRouteDeps, sessionRoutes } from "./session-routes.ts";
@@ -28,6 +29,7 @@ import { type UsageRouteDeps, usageRoutes } from "./usage-routes.ts";
 export type RouteDeps = InferenceRouteDeps &
   Omit<ChatRouteDeps, "limits" | "writer"> &
   UsageRouteDeps &
+  RefusalRouteDeps &
   AccountRouteDeps &
   Omit<KeyRouteDeps, "limits"> &
   TokenRouteDeps &
@@ -53,6 +55,7 @@ export function createRoutes(deps: RouteDeps): readonly Route[] {
     ...chatRoutes({ ...reading, writer: deps.chatWriter }),
     ...modelRoutes(deps.catalog),
     ...usageRoutes(deps),
+    ...refusalRoutes(deps),
     ...accountRoutes(deps),
     ...keyRoutes(reading),
     ...tokenRoutes(reading),

@@ -156,6 +156,6 @@ function withinRange(seconds: number): number | undefined {
   return seconds >= 0 && seconds <= lastSecond ? seconds : undefined;
 }
 
-function shown(seconds: number): string {
+export function shown(seconds: number): string {
   return new Date(seconds * 1000).toISOString().replace(".000", "");
 }

@@ -258,5 +258,5 @@ function noCapacity({ accountId, model }: PlaceRequest, gates: readonly Gate[]):
   const count = Math.max(...gates.map(({ queue }) => queue.waiting));
   const wait = count === 0 ? "" : count === 1 ? " (1 request waits)" : ` (${count} requests wait)`;
   const message = `The model \`${model}\` has no free capacity now${wait}. Retry in ${retryAfterSeconds} s.`;
-  return new GatewayError("service_unavailable", message, { retryAfterSeconds });
+  return new GatewayError("service_unavailable", message, { retryAfterSeconds, refusal: "capacity" });
 }

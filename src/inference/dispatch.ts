@@ -264,7 +264,8 @@ async function refusalOf(
   if (status === 429 || status === 503) {
     const retryAfterSeconds = retryAfter(response.headers);
     const message = `The model \`${request.model}\` has no free capacity now. Retry in ${retryAfterSeconds} s.`;
-    return { error: new GatewayError("service_unavailable", message, { detail, retryAfterSeconds }), final: false };
+    const error = new GatewayError("service_unavailable", message, { detail, retryAfterSeconds, refusal: "capacity" });
+    return { error, final: false };
   }
   if (status === 408 || status === 504) {
     return {

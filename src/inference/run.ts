@@ -12,6 +12,7 @@ import type { Admitted, Admitter } from "../policy/admit.ts";
 import { requireModel } from "../policy/authorize.ts";
 import { usageBounds } from "../policy/believable-usage.ts";
 import { Meter } from "../policy/meter.ts";
+import type { RefusalCounts } from "../policy/refusal-counts.ts";
 import { type Answer, readAnswer } from "./answer.ts";
 import type { Capacity } from "./capacity.ts";
 import type { Catalog } from "./catalog.ts";
@@ -49,6 +50,7 @@ export interface InferenceDeps {
   capacity: Capacity;
   admitter: Admitter;
   ledger: Ledger;
+  refusalCounts: Pick<RefusalCounts, "count">;
   /** Keeps the completions that somebody asked to keep. */
   chatWriter: ChatWriter;
   clock: Clock;
@@ -72,8 +74,14 @@ export async function run(call: InferenceCall, deps: InferenceDeps): Promise<Inf
   const recorder = recorderFor(principal, request, deps.chatWriter);
   const { promptTokens, maxCompletionTokens, width } = facts;
   const size = { model, promptTokens, maxCompletionTokens, width };
-  const admission = deps.admitter.admit(principal, size, call.onLimits);
-  const admitted = admission instanceof Promise ? await admission : admission;
+  let admitted: Admitted;
+  try {
+    const admission = deps.admitter.admit(principal, size, call.onLimits);
+    admitted = admission instanceof Promise ? await admission : admission;
+  } catch (error) {
+    deps.refusalCounts.count(principal, model.id, error);
+    throw error;
+  }
   const open = new OpenRequest(call, deps, { model, facts, recorder, admitted });
   return request.stream ? open.stream() : open.whole();
 }
@@ -254,6 +262,7 @@ class OpenRequest implements Sender {
   #end(outcome: UsageOutcome, reported: TokenUsage, error: unknown): Promise<void> {
     this.#call.left.off(this.#abort);
     this.#deps.stopping.remove(this.#stopServing);
+    if (error !== undefined) this.#deps.refusalCounts.count(this.#call.principal, this.#model.id, error);
     const { usage, kept } = this.#meter.settle({
       outcome,
       usage: reported,

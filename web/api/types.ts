@@ -302,6 +302,8 @@ export interface Shapes {
   Model?: Model;
   UsageReport?: UsageReport;
   UsageRow?: UsageRow;
+  RefusalList?: RefusalList;
+  Refusal?: Refusal;
   AccountOverview?: AccountOverview;
   TierOverviewList?: TierOverviewList;
   TierOverview?: TierOverview;
@@ -955,6 +957,36 @@ export interface UsageRow {
    * Requests that failed.
    */
   errors: number;
+}
+export interface RefusalList {
+  object: "list";
+  data: Refusal[];
+}
+export interface Refusal {
+  object: "refusal";
+  /**
+   * Start of the hour, Unix seconds.
+   */
+  start: number;
+  /**
+   * Id of the credential, as in the usage by key. Null with `model`: too many at once to tell them apart.
+   */
+  key: string | null;
+  /**
+   * Id of the OAuth app; null for none.
+   */
+  app: string | null;
+  model: string | null;
+  /**
+   * Whose rate limit of requests or tokens, or whose monthly quota, was reached; `capacity`: no model server had a place in time.
+   */
+  reason:
+    "key_requests" | "key_tokens" | "account_requests" | "account_tokens" | "key_quota" | "account_quota" | "capacity";
+  requests: number;
+  /**
+   * Time of the last one, Unix seconds.
+   */
+  last_at: number;
 }
 export interface AccountOverview {
   object: "account";

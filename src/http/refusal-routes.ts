@@ -1,0 +1,114 @@
+// Which requests limits refused, by hour.
+import { z } from "zod";
+import type { Clock } from "../domain/clock.ts";
+import { GatewayError } from "../domain/errors.ts";
+import type { Principal } from "../domain/principal.ts";
+import { type RefusalCount, type RefusalQuery, type RefusalStore, refusalReasons } from "../domain/refusal.ts";
+import { bucketEnd, bucketStart } from "../domain/usage-bucket.ts";
+import { unixSeconds } from "../domain/wire.ts";
+import type { RefusalCounts } from "../policy/refusal-counts.ts";
+import { readQuery } from "./query.ts";
+import type { ScopedRoute } from "./route.ts";
+import { shown, time, timeText } from "./usage-query.ts";
+
+export interface RefusalRouteDeps {
+  refusalStore: Pick<RefusalStore, "list">;
+  refusalCounts: Pick<RefusalCounts, "flush">;
+  clock: Pick<Clock, "nowSeconds">;
+}
+
+const daySeconds = 86_400;
+const defaultDays = 7;
+const maxDays = 366;
+const maxRows = 1000;
+
+const refusalQuery = z.object({
+  start: time.optional().meta({
+    description: `${timeText}; rounded down to a whole hour, by default ${defaultDays} days before \`end\``,
+  }),
+  end: time.optional().meta({ description: `${timeText}; not included, rounded up to a whole hour, by default now` }),
+});
+
+const refusalShape = z
+  .object({
+    object: z.literal("refusal"),
+    start: unixSeconds.describe("Start of the hour, Unix seconds."),
+    key: z
+      .string()
+      .nullable()
+      .describe(
+        "Id of the credential, as in the usage by key. Null with `model`: too many at once to tell them apart.",
+      ),
+    app: z.string().nullable().describe("Id of the OAuth app; null for none."),
+    model: z.string().nullable(),
+    reason: z
+      .enum(refusalReasons)
+      .describe(
+        "Whose rate limit of requests or tokens, or whose monthly quota, was reached; `capacity`: no model server had a place in time.",
+      ),
+    requests: z.int(),
+    last_at: unixSeconds.describe("Time of the last one, Unix seconds."),
+  })
+  .meta({ id: "Refusal" });
+
+const refusalList = z.object({ object: z.literal("list"), data: z.array(refusalShape) }).meta({ id: "RefusalList" });
+
+export function refusalRoutes({ refusalStore, refusalCounts, clock }: RefusalRouteDeps): ScopedRoute[] {
+  return [
+    {
+      method: "GET",
+      path: "/v1/refusals",
+      access: "usage:read",
+      doc: {
+        operationId: "listRefusals",
+        summary: "What limits refused",
+        description:
+          `Requests for models that a rate limit, a quota or want of capacity refused, by hour, the newest first, at most ${maxRows} rows. ` +
+          "Of the credential's own environment; an app sees its own. What a limit or quota refused used nothing and is no part of the usage.",
+        tag: "Usage",
+        query: refusalQuery,
+        response: { description: "The counts.", json: refusalList },
+        errors: ["invalid_request", "service_unavailable"],
+      },
+      async handle({ req }, principal) {
+        const query = queryOf(readQuery(refusalQuery, req.target), principal, clock.nowSeconds());
+        await refusalCounts.flush();
+        const data = (await refusalStore.list(query, maxRows)).map(toWire);
+        return Response.json({ object: "list", data });
+      },
+    },
+  ];
+}
+
+function queryOf(asked: z.output<typeof refusalQuery>, principal: Principal, nowSeconds: number): RefusalQuery {
+  const end = asked.end ?? nowSeconds + 1;
+  const start = asked.start ?? Math.max(0, end - defaultDays * daySeconds);
+  const got = `(got ${shown(start)} and ${shown(end)})`;
+  if (start >= end) {
+    const now = asked.end === undefined ? ", which is now by default" : "";
+    throw new GatewayError("invalid_request", `start: must be before end${now} ${got}.`);
+  }
+  if (end - start > maxDays * daySeconds) {
+    throw new GatewayError("invalid_request", `start: must be at most ${maxDays} days before end ${got}.`);
+  }
+  return {
+    accountId: principal.account.id,
+    environment: principal.environment,
+    ...(principal.appId === null ? {} : { appId: principal.appId }),
+    start: bucketStart("hour", start),
+    end: bucketEnd("hour", end - 1),
+  };
+}
+
+function toWire(count: RefusalCount): z.infer<typeof refusalShape> {
+  return {
+    object: "refusal",
+    start: count.start,
+    key: count.keyId,
+    app: count.appId,
+    model: count.model,
+    reason: count.reason,
+    requests: count.requests,
+    last_at: count.lastAt,
+  };
+}
