@@ -28,6 +28,7 @@ import { recentUsage } from "./storage/recent-usage.ts";
 import { SqlRefusalStore } from "./storage/refusal-store.ts";
 import { deriveKey, loadSecret } from "./storage/secret-file.ts";
 import { SqlSigningKeyStore } from "./storage/signing-key-store.ts";
+import { SqlSpeeds } from "./storage/speeds.ts";
 import { SqlUsageReports } from "./storage/usage-reports.ts";
 
 export interface GovernanceOptions {
@@ -121,6 +122,7 @@ export async function openGovernance({ db, config, log, clock, baseUrl, opened }
     refusals,
     refusalStore,
     refusalCounts,
+    speeds: new SqlSpeeds(db),
     authenticator,
     /** After every change of a key or account that this process has committed: it holds from here on. */
     changed: () => authenticator.invalidate(),

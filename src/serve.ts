@@ -18,6 +18,7 @@ import { startHttpServer } from "./http/server.ts";
 import { Capacity } from "./inference/capacity.ts";
 import { Catalog } from "./inference/catalog.ts";
 import { Upstreams } from "./inference/manage-upstreams.ts";
+import { ModelStatus } from "./inference/model-status.ts";
 import { Router } from "./inference/route.ts";
 import { Stopping } from "./inference/stopping.ts";
 import { UpstreamTests } from "./inference/upstream-test.ts";
@@ -167,6 +168,7 @@ async function compose(
     heartbeatMs,
     stopping,
     requestLimits: () => sources.config.limits,
+    modelStatus: new ModelStatus({ catalog, router, capacity, speeds: governance.speeds, clock }),
     version: packageJson.version,
     async readiness() {
       const database = await db`SELECT revision FROM credential_revision`.then(

@@ -6,17 +6,23 @@ import type { Catalog } from "../inference/catalog.ts";
 import { mayUseModel, requireModel } from "../policy/authorize.ts";
 import type { ScopedRoute } from "./route.ts";
 
+export const capabilitiesShape = z
+  .object({ chat: z.boolean().optional(), completion: z.boolean().optional(), embeddings: z.boolean().optional() })
+  .optional()
+  .describe("Left out where nobody says.");
+export const contextShape = z
+  .int()
+  .optional()
+  .describe("Tokens of prompt and answer together. Left out where nobody says.");
+
 const modelShape = z
   .object({
     id: z.string(),
     object: z.literal("model"),
     created: unixSeconds,
     owned_by: z.string(),
-    capabilities: z
-      .object({ chat: z.boolean().optional(), completion: z.boolean().optional(), embeddings: z.boolean().optional() })
-      .optional()
-      .describe("Left out where nobody says."),
-    context_length: z.int().optional().describe("Tokens of prompt and answer together. Left out where nobody says."),
+    capabilities: capabilitiesShape,
+    context_length: contextShape,
   })
   .meta({ id: "Model" });
 

@@ -12,6 +12,7 @@ import { type InvitationRouteDeps, invitationRoutes } from "./invitation-routes.
 import { type KeyRouteDeps, keyRoutes } from "./key-routes.ts";
 import { type MemberRouteDeps, memberRoutes } from "./member-routes.ts";
 import { modelRoutes } from "./model-routes.ts";
+import { type ModelStatusDeps, modelStatusRoutes } from "./model-status-routes.ts";
 import { type OAuthRouteDeps, oauthRoutes } from "./oauth-routes.ts";
 import { type AuthorizeDeps, authorizeRoutes } from "./pages/authorize-routes.ts";
 import { type DeviceDeps, deviceRoutes } from "./pages/device-routes.ts";
@@ -28,6 +29,7 @@ import { type UsageRouteDeps, usageRoutes } from "./usage-routes.ts";
 /** `limits` are those of requests and tokens; what a body may be comes from `requestLimits` everywhere. */
 export type RouteDeps = InferenceRouteDeps &
   Omit<ChatRouteDeps, "limits" | "writer"> &
+  ModelStatusDeps &
   UsageRouteDeps &
   RefusalRouteDeps &
   AccountRouteDeps &
@@ -54,6 +56,7 @@ export function createRoutes(deps: RouteDeps): readonly Route[] {
     ...inferenceRoutes(deps),
     ...chatRoutes({ ...reading, writer: deps.chatWriter }),
     ...modelRoutes(deps.catalog),
+    ...modelStatusRoutes(deps),
     ...usageRoutes(deps),
     ...refusalRoutes(deps),
     ...accountRoutes(deps),

@@ -20,7 +20,7 @@ export interface CapacityOptions {
   bounds(): CapacityBounds;
 }
 
-/** For metrics and the dashboard. */
+/** For metrics and the state of models. */
 export interface CapacityFigures {
   /** The engine's own id of the model; null where one limit holds for all of its models together. */
   model: string | null;
@@ -123,6 +123,11 @@ export class Capacity {
     };
     const byModel = [...gates.generation, ...gates.embedding].map(([model, gate]) => figuresOf(model, gate));
     return gates.shared ? [figuresOf(null, gates.shared), ...byModel] : byModel;
+  }
+
+  /** Requests that wait, at whichever engines. */
+  get waiting(): number {
+    return this.#waiting.size;
   }
 
   /** After a change of engines: whoever waits looks again for where it may go. */

@@ -97,6 +97,11 @@ export class Catalog {
     return { models: this.#reported.get(engine)?.length, error: this.#faults.get(engine) };
   }
 
+  /** Whether somebody named it in the configuration or added it; else it is built in or was found. */
+  isConfigured(engine: Engine): boolean {
+    return this.#sources.some((source) => source.engine === engine && source.configured);
+  }
+
   /** Asks one source alone, for a few seconds at most. */
   async refreshSource(engine: Engine): Promise<void> {
     await Promise.all(this.#sources.filter((source) => source.engine === engine).map((source) => this.#poll(source)));

@@ -170,6 +170,7 @@ describe("answers of the running server fit their schemas", () => {
     ["post", "/v1/embeddings", { model: "upstream-model", input: "Hi", encoding_format: "base64" }, vector, "200"],
     ["get", "/v1/models", undefined, chatScript(), "200"],
     ["get", "/v1/models/{model}", undefined, chatScript(), "200"],
+    ["get", "/v1/model-status", undefined, chatScript(), "200"],
     ["get", "/v1/refusals", undefined, chatScript(), "200"],
     ["get", "/healthz", undefined, chatScript(), "200"],
     ["get", "/readyz", undefined, chatScript(), "200"],

@@ -300,6 +300,9 @@ export interface Shapes {
   StoredChatMessage?: StoredChatMessage;
   ModelList?: ModelList;
   Model?: Model;
+  ModelStatusList?: ModelStatusList;
+  ModelStatus?: ModelStatus;
+  DeploymentStatus?: DeploymentStatus;
   UsageReport?: UsageReport;
   UsageRow?: UsageRow;
   RefusalList?: RefusalList;
@@ -911,6 +914,76 @@ export interface Model {
    * Tokens of prompt and answer together. Left out where nobody says.
    */
   context_length?: number;
+}
+export interface ModelStatusList {
+  object: "list";
+  data: ModelStatus[];
+}
+export interface ModelStatus {
+  object: "model_status";
+  id: string;
+  /**
+   * Left out where nobody says.
+   */
+  capabilities?: {
+    chat?: boolean;
+    completion?: boolean;
+    embeddings?: boolean;
+  };
+  /**
+   * Tokens of prompt and answer together. Left out where nobody says.
+   */
+  context_length?: number;
+  /**
+   * Environments whose keys may use it.
+   */
+  environments: ("live" | "test" | "dev")[];
+  /**
+   * USD per million tokens; null: it has none, and costs nothing.
+   */
+  price: {
+    input: number;
+    output: number;
+  } | null;
+  deployments: DeploymentStatus[];
+}
+export interface DeploymentStatus {
+  /**
+   * Name of the model server.
+   */
+  upstream: string;
+  /**
+   * The engine of this server itself, one that an operator added, or one that was found on this machine.
+   */
+  kind: "built-in" | "configured" | "found";
+  /**
+   * The model server's own id of the model.
+   */
+  model: string;
+  /**
+   * `unreachable`: it did not answer when it was last asked for its models; `cooling_down`: it failed a moment ago, and is tried last; `draining`: it gets no new requests.
+   */
+  state: "ok" | "unreachable" | "cooling_down" | "draining";
+  /**
+   * Requests that it works on; of all its models where it has one limit for all of them.
+   */
+  running: number;
+  /**
+   * Requests that wait for a place there, in the same way.
+   */
+  waiting: number;
+  /**
+   * How many it takes at once: declared, or measured so far. Null before its first request.
+   */
+  concurrency: number | null;
+  /**
+   * Mean time to the first token of streamed answers of the last 15 minutes; null where there are none.
+   */
+  first_token_ms: number | null;
+  /**
+   * Mean speed of these answers once they had begun.
+   */
+  tokens_per_second: number | null;
 }
 export interface UsageReport {
   object: "list";
