@@ -29,6 +29,7 @@ import { readCredentials, useCredentialsOf, writeCredentials } from "./storage/c
 import { lockDataDirectory } from "./storage/data-directory-lock.ts";
 import { observed, openDatabase, waitBriefly } from "./storage/database.ts";
 import { SqlUpstreamStore } from "./storage/upstream-store.ts";
+import { SystemHealth } from "./system-health.ts";
 
 export type { FirstKey };
 
@@ -108,7 +109,9 @@ async function compose(
   checkModelFiles(config);
   prepareDirectory(config.dataDir);
   opened.push(lockDataDirectory(config.dataDir));
-  const db = await openDatabase(join(config.dataDir, "headrace.db"));
+  const startedAt = clock.nowSeconds();
+  const databaseFile = join(config.dataDir, "headrace.db");
+  const db = await openDatabase(databaseFile);
   opened.push(() => db.close());
   let baseUrl = "";
   const governance = await openGovernance({
@@ -156,6 +159,21 @@ async function compose(
 
   let draining = false;
   const stopping = new Stopping();
+  const { version } = packageJson;
+  const readiness = async () => {
+    const database = await db`SELECT revision FROM credential_revision`.then(
+      () => "ok" as const,
+      () => "failed" as const,
+    );
+    const checks = {
+      database,
+      models: catalog.complete ? "ok" : "starting",
+      server: draining ? "draining" : "ok",
+    } as const;
+    return { ready: !draining && database === "ok" && catalog.complete, checks };
+  };
+  const health = new SystemHealth({ version, config, startedAt, databaseFile, governance, capacity, readiness });
+  opened.push(() => health.close());
   const routes = createRoutes({
     ...governance,
     ...people,
@@ -169,20 +187,9 @@ async function compose(
     stopping,
     requestLimits: () => sources.config.limits,
     modelStatus: new ModelStatus({ catalog, router, capacity, speeds: governance.speeds, clock }),
-    version: packageJson.version,
-    async readiness() {
-      const database = await db`SELECT revision FROM credential_revision`.then(
-        () => "ok" as const,
-        () => "failed" as const,
-      );
-      const ready = !draining && database === "ok" && catalog.complete;
-      const checks = {
-        database,
-        models: catalog.complete ? "ok" : "starting",
-        server: draining ? "draining" : "ok",
-      } as const;
-      return { ready, checks };
-    },
+    version,
+    readiness,
+    systemHealth: () => health.figures(),
   });
   const server = startHttpServer({
     hostname: config.host,

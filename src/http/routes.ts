@@ -2,6 +2,7 @@
 import { type AccountRouteDeps, accountRoutes } from "./account-routes.ts";
 import { type AdminPeopleDeps, adminPeopleRoutes } from "./admin-people-routes.ts";
 import { type AdminRouteDeps, adminRoutes } from "./admin-routes.ts";
+import { type AdminSystemDeps, adminSystemRoutes } from "./admin-system-routes.ts";
 import { type AppRouteDeps, appRoutes } from "./app-routes.ts";
 import { type AuditRouteDeps, auditRoutes } from "./audit-routes.ts";
 import { type AuthorizationRouteDeps, authorizationRoutes } from "./authorization-routes.ts";
@@ -45,6 +46,7 @@ export type RouteDeps = InferenceRouteDeps &
   Omit<OAuthRouteDeps, "throttle"> &
   AdminRouteDeps &
   AdminPeopleDeps &
+  AdminSystemDeps &
   PageRouteDeps &
   SsoRouteDeps &
   AuthorizeDeps &
@@ -72,6 +74,7 @@ export function createRoutes(deps: RouteDeps): readonly Route[] {
     ...auditRoutes(deps),
     ...adminRoutes(deps),
     ...adminPeopleRoutes(deps),
+    ...adminSystemRoutes(deps),
     ...serviceRoutes({ ...deps, routes: () => routes }),
     ...dashboardRoutes(deps),
     ...pageRoutes(deps),

@@ -4,7 +4,7 @@ import { openApiDocument } from "./openapi.ts";
 import { referencePage } from "./reference-page.ts";
 import type { PublicRoute, Route } from "./route.ts";
 
-const checkState = z.enum(["ok", "starting", "failed", "draining"]);
+export const checkState = z.enum(["ok", "starting", "failed", "draining"]);
 export type CheckState = z.infer<typeof checkState>;
 
 export interface ServiceRouteDeps {

@@ -59,6 +59,11 @@ export class Authenticator {
     this.#cache.close();
   }
 
+  /** Credentials in memory, and the milliseconds since the store last said that they hold. */
+  get figures(): { cached: number; unconfirmedMs: number } {
+    return this.#cache.figures;
+  }
+
   /** After every change of a key, account, tier or limit by this process: it holds from here on. */
   invalidate(): void {
     this.#cache.invalidate();

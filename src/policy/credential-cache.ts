@@ -94,6 +94,11 @@ export class CredentialCache {
     this.#byId.clear();
   }
 
+  /** Credentials in memory, and the milliseconds since the store last said that they hold. */
+  get figures(): { cached: number; unconfirmedMs: number } {
+    return { cached: this.#byKey.size + this.#byId.size, unconfirmedMs: this.#watcher.unconfirmedMs() };
+  }
+
   /** What is known of the key with this `memoryIndex`, as far as that holds without asking the store. */
   warm(index: string): CachedChain | undefined {
     return this.#watcher.freshness() === "overdue" ? undefined : this.#cached(this.#byKey, index);

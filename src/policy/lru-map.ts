@@ -18,6 +18,10 @@ export class LruMap<Value> {
     this.#capacity = capacity;
   }
 
+  get size(): number {
+    return this.#entries.size;
+  }
+
   get(key: string): Value | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;

@@ -29,6 +29,12 @@ export interface SpoolLedgerOptions {
   maxPending?: number;
 }
 
+export interface LedgerFigures {
+  open: number;
+  spoolBytes: number;
+  pending: number;
+}
+
 const maxBackOffMs = 5_000;
 const syncEveryMs = 1_000;
 /** How long `close` waits for requests that still run. */
@@ -124,6 +130,15 @@ export class SpoolLedger implements Ledger {
 
   readTotals(owner: UsageOwner, use: (totals: UsageTotals) => void): Promise<void> {
     return this.#drain.readTotals(owner, use);
+  }
+
+  /** Requests that were begun and not settled; files of the spool, in bytes; settled records that the database has not yet. */
+  get figures(): LedgerFigures {
+    return {
+      open: this.#journal.openCount,
+      spoolBytes: this.#spool.segments.reduce((sum, { bytes }) => sum + bytes, 0),
+      pending: this.#drain.waiting,
+    };
   }
 
   /**

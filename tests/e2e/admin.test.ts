@@ -4,7 +4,7 @@ import { scopes } from "../../src/domain/scope.ts";
 import { mismatches, type Schema } from "../contract/json-schema.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { makeOperatorKey } from "../support/operator-key.ts";
-import { type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+import { chatScript, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 
 interface Answer {
   status: number;
@@ -515,6 +515,38 @@ describe("the audit log", () => {
   });
 });
 
+test("how the server does is told in figures of this moment", async () => {
+  const { key } = await makeAccount("free", "dev");
+  expect(await chat(key)).toBe(200);
+  const { body } = await call("GET", "/v1/admin/system");
+  expect(body).toMatchObject({
+    object: "system",
+    mode: "development",
+    database: { kind: "sqlite", state: "ok" },
+    requests: { open: 0, waiting: 0 },
+    checks: { database: "ok", models: "ok", server: "ok" },
+  });
+  expect(body.version).toMatch(/^\d+\.\d+\.\d+/);
+  expect(Math.abs(Date.now() / 1000 - body.started_at)).toBeLessThan(120);
+  expect(body.memory.rss_bytes).toBeGreaterThan(10_000_000);
+  expect(body.database.size_bytes + body.database.wal_bytes).toBeGreaterThan(4_096);
+  expect(body.credentials.cached).toBeGreaterThan(0);
+  expect(body.event_loop.max_delay_ms).toBeGreaterThanOrEqual(body.event_loop.mean_delay_ms);
+
+  const gate = Promise.withResolvers<void>();
+  upstream.script(async (request, res) => {
+    await gate.promise;
+    await chatScript()(request, res);
+  });
+  const open = chat(key);
+  await until(async () => (await call("GET", "/v1/admin/system")).body.requests.open === 1, "an open request");
+  expect((await call("GET", "/v1/admin/system")).body.spool.bytes).toBeGreaterThan(0);
+  gate.resolve();
+  expect(await open).toBe(200);
+  upstream.script(chatScript());
+  await until(async () => (await call("GET", "/v1/admin/system")).body.spool.pending === 0, "nothing pending");
+});
+
 test("every documented operation of operators was seen to succeed, as documented", () => {
   const documented = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods)
@@ -522,6 +554,6 @@ test("every documented operation of operators was seen to succeed, as documented
       .filter(([, { tags }]) => tags.includes("Administration") && !/people|members|invitations/.test(path))
       .map(([method]) => `${method.toUpperCase()} ${path}`),
   );
-  expect(documented).toHaveLength(19);
+  expect(documented).toHaveLength(20);
   expect([...seen].filter((operation) => operation.includes("/v1/admin/")).sort()).toEqual(documented.sort());
 });

@@ -394,6 +394,7 @@ export interface Shapes {
   UpdatePersonRequest?: UpdatePersonRequest;
   DeletedPerson?: DeletedPerson;
   ResetLink?: ResetLink;
+  System?: System;
   Health?: Health;
   Readiness?: Readiness;
 }
@@ -2773,6 +2774,73 @@ export interface ResetLink {
    * Unix time in seconds.
    */
   expires_at: number;
+}
+export interface System {
+  object: "system";
+  version: string;
+  mode: "development" | "production";
+  /**
+   * Unix time in seconds.
+   */
+  started_at: number;
+  memory: {
+    /**
+     * Resident memory of the gateway's process.
+     */
+    rss_bytes: number;
+  };
+  /**
+   * How late timers were in the last minute: for so long, nothing could be answered.
+   */
+  event_loop: {
+    mean_delay_ms: number;
+    max_delay_ms: number;
+  };
+  database: {
+    kind: "sqlite";
+    size_bytes: number;
+    /**
+     * Of its write-ahead log.
+     */
+    wal_bytes: number;
+    state: "ok" | "starting" | "failed" | "draining";
+  };
+  /**
+   * Where the ledger keeps what the database does not have yet.
+   */
+  spool: {
+    /**
+     * Of its files.
+     */
+    bytes: number;
+    /**
+     * Ended requests whose usage is not in the database yet.
+     */
+    pending: number;
+  };
+  requests: {
+    /**
+     * Requests for models that were admitted and have not ended.
+     */
+    open: number;
+    /**
+     * Those of them that wait for a place at a model server.
+     */
+    waiting: number;
+  };
+  /**
+   * How many are in memory, and the time since the database last said that they hold.
+   */
+  credentials: {
+    cached: number;
+    unconfirmed_ms: number;
+  };
+  /**
+   * As in `GET /readyz`.
+   */
+  checks: {
+    [k: string]: "ok" | "starting" | "failed" | "draining";
+  };
 }
 export interface Health {
   status: "ok";

@@ -1,0 +1,56 @@
+// Measures how late the event loop is, by a timer that is late with it.
+
+interface Slice {
+  /** Monotonic milliseconds. */
+  sinceMs: number;
+  count: number;
+  sumMs: number;
+  maxMs: number;
+}
+
+/** Ten wakes a second cost about two thousandths of a core; what is shorter than this is seen in part, or by chance. */
+const intervalMs = 100;
+const sliceMs = 10_000;
+/** With the one that is being filled: the last minute. */
+const maxSlices = 7;
+
+export class EventLoopDelay {
+  readonly #now: () => number;
+  readonly #slices: Slice[] = [];
+  readonly #timer: ReturnType<typeof setInterval>;
+  #lastMs: number;
+
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+    this.#lastMs = now();
+    this.#timer = setInterval(() => this.sample(), intervalMs);
+    this.#timer.unref();
+  }
+
+  /** Called by its timer. */
+  sample(): void {
+    const nowMs = this.#now();
+    const delayMs = Math.max(0, nowMs - this.#lastMs - intervalMs);
+    this.#lastMs = nowMs;
+    let slice = this.#slices.at(-1);
+    if (!slice || nowMs - slice.sinceMs >= sliceMs) {
+      slice = { sinceMs: nowMs, count: 0, sumMs: 0, maxMs: 0 };
+      this.#slices.push(slice);
+      if (this.#slices.length > maxSlices) this.#slices.shift();
+    }
+    slice.count++;
+    slice.sumMs += delayMs;
+    slice.maxMs = Math.max(slice.maxMs, delayMs);
+  }
+
+  /** Of about the last minute, in milliseconds. */
+  figures(): { meanMs: number; maxMs: number } {
+    const count = this.#slices.reduce((sum, slice) => sum + slice.count, 0);
+    const sumMs = this.#slices.reduce((sum, slice) => sum + slice.sumMs, 0);
+    return { meanMs: count === 0 ? 0 : sumMs / count, maxMs: Math.max(0, ...this.#slices.map(({ maxMs }) => maxMs)) };
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+}

@@ -1,0 +1,62 @@
+// How the server does, for its operators.
+import { z } from "zod";
+import { unixSeconds } from "../domain/wire.ts";
+import { type AdminBaseDeps, adminRouter } from "./admin-route.ts";
+import type { ScopedRoute } from "./route.ts";
+import { checkState } from "./service-routes.ts";
+
+export interface AdminSystemDeps extends AdminBaseDeps {
+  systemHealth(): Promise<z.infer<typeof systemShape>>;
+}
+
+const bytes = z.int().min(0);
+const milliseconds = z.number().min(0);
+
+const systemShape = z
+  .object({
+    object: z.literal("system"),
+    version: z.string(),
+    mode: z.enum(["development", "production"]),
+    started_at: unixSeconds,
+    memory: z.object({ rss_bytes: bytes.describe("Resident memory of the gateway's process.") }),
+    event_loop: z
+      .object({ mean_delay_ms: milliseconds, max_delay_ms: milliseconds })
+      .describe("How late timers were in the last minute: for so long, nothing could be answered."),
+    database: z.object({
+      kind: z.literal("sqlite"),
+      size_bytes: bytes,
+      wal_bytes: bytes.describe("Of its write-ahead log."),
+      state: checkState,
+    }),
+    spool: z
+      .object({
+        bytes: bytes.describe("Of its files."),
+        pending: z.int().describe("Ended requests whose usage is not in the database yet."),
+      })
+      .describe("Where the ledger keeps what the database does not have yet."),
+    requests: z.object({
+      open: z.int().describe("Requests for models that were admitted and have not ended."),
+      waiting: z.int().describe("Those of them that wait for a place at a model server."),
+    }),
+    credentials: z
+      .object({ cached: z.int(), unconfirmed_ms: milliseconds })
+      .describe("How many are in memory, and the time since the database last said that they hold."),
+    checks: z.record(z.string(), checkState).describe("As in `GET /readyz`."),
+  })
+  .meta({ id: "System" });
+
+export type SystemFigures = z.infer<typeof systemShape>;
+
+export function adminSystemRoutes(deps: AdminSystemDeps): ScopedRoute[] {
+  const doc = {
+    operationId: "getSystem",
+    summary: "How the server does",
+    description: "It answers while the database fails, too, as long as the credential is known.",
+    response: { description: "The figures of this moment.", json: systemShape },
+  };
+  return [
+    adminRouter(deps)("GET", "/v1/admin/system", doc, async (_exchange, _principal, { systemHealth }) =>
+      Response.json(await systemHealth()),
+    ),
+  ];
+}
