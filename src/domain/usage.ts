@@ -63,6 +63,19 @@ export interface LedgerEntry {
   settle(end: UsageEnd): Promise<void>;
 }
 
+/** Tokens after the first one, and the time in which they came; null where the first was not timed. */
+export function generationOf(
+  end: Pick<UsageEnd, "completionTokens" | "durationMs" | "firstTokenMs">,
+): { tokens: number; ms: number } | null {
+  if (end.firstTokenMs === null) return null;
+  return { tokens: Math.max(0, end.completionTokens - 1), ms: Math.max(0, end.durationMs - end.firstTokenMs) };
+}
+
+/** Null where too little came to tell. */
+export function tokensPerSecond(tokens: number, ms: number): number | null {
+  return tokens > 0 && ms > 0 ? (tokens * 1000) / ms : null;
+}
+
 export interface UsageTotals {
   tokens: number;
   nanoUsd: number;
@@ -110,6 +123,11 @@ export interface UsageSums {
   nanoUsd: number;
   /** Requests that failed. */
   errors: number;
+  /** Answers whose first token was timed: those that were streamed and came to one. The sums below are of them alone. */
+  timed: number;
+  firstTokenMs: number;
+  generatedTokens: number;
+  generationMs: number;
 }
 
 export interface UsageRow extends UsageSums {

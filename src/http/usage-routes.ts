@@ -13,10 +13,9 @@ import { csvLine, csvType, prefersCsv } from "./csv.ts";
 import { toGatewayError } from "./errors.ts";
 import { readQuery } from "./query.ts";
 import type { Answer, Exchange, RouteDoc, ScopedRoute, StreamedAnswer } from "./route.ts";
+import { firstTokenMs, rounded, shownSpeed, speed } from "./speed-wire.ts";
 import { decodeCursor, encodeCursor, maxRows, type UsageScope, usageParameters, usageQuery } from "./usage-query.ts";
-
-/** The report does not wait longer than this for the latest requests to be written. */
-const flushDeadlineMs = 1_000;
+import { writtenSoon } from "./written-soon.ts";
 
 export interface UsageRouteDeps {
   reports: UsageReports;
@@ -44,6 +43,12 @@ const usageRow = z
     total_tokens: z.int(),
     cost: z.number().describe("USD; requests to models without a price cost nothing."),
     errors: z.int().describe("Requests that failed."),
+    first_token_ms: firstTokenMs.describe(
+      "Mean of the milliseconds from a request to the first piece of its answer, of those that were streamed; null: none.",
+    ),
+    tokens_per_second: speed.describe(
+      "Mean of the speed of generation over all tokens that were streamed, the first of each answer left out; null: none.",
+    ),
   })
   .meta({ id: "UsageRow" });
 
@@ -122,23 +127,13 @@ export async function answerUsage(
   const query = usageQuery(asked, principal, deps.clock.nowSeconds(), only);
   const after = asked.cursor === undefined ? undefined : decodeCursor(query, asked.cursor);
   answerHeaders["vary"] = answerHeaders["vary"] ? `${answerHeaders["vary"]}, Accept` : "Accept";
-  await latestWritten(deps.ledger);
+  await writtenSoon(deps.ledger);
   if (prefersCsv(req.headers.get("accept"))) return csvAnswer(deps.reports, query, after, exchange);
   // One row more than the page tells whether there is another.
   const rows = await deps.reports.report(query, { after, limit: asked.limit + 1 });
   const page = rows.slice(0, asked.limit);
   const last = rows.length > asked.limit ? page.at(-1) : undefined;
   return Response.json({ object: "list", data: page.map(toWire), next: last ? encodeCursor(query, last) : null });
-}
-
-/** So that a request that just ended is counted; where the database cannot be written, what it has is still worth showing. */
-async function latestWritten(ledger: Pick<Ledger, "flush">): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const deadline = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, flushDeadlineMs);
-  });
-  await Promise.race([ledger.flush().catch(() => undefined), deadline]);
-  clearTimeout(timer);
 }
 
 /** The first page is read before the answer begins, so that what fails at once is still an error answer. */
@@ -197,12 +192,18 @@ function toWire(row: UsageRow): WireRow {
     // Both are whole numbers: the nearest double of the quotient prints as the exact decimal.
     cost: row.nanoUsd / 1e9,
     errors: row.errors,
+    first_token_ms: meanFirstTokenMs(row),
+    tokens_per_second: shownSpeed(row.generatedTokens, row.generationMs),
   };
+}
+
+function meanFirstTokenMs({ timed, firstTokenMs: sum }: UsageRow): number | null {
+  return timed === 0 ? null : rounded(sum / timed);
 }
 
 function csvHeader(groupBy: readonly UsageGroup[]): string[] {
   const sums = ["requests", "prompt_tokens", "completion_tokens", "total_tokens", "cost", "errors"];
-  return ["start", "end", ...groupBy, ...sums];
+  return ["start", "end", ...groupBy, ...sums, "first_token_ms", "tokens_per_second"];
 }
 
 function csvCells(groupBy: readonly UsageGroup[], row: UsageRow): (string | number | null)[] {
@@ -216,6 +217,8 @@ function csvCells(groupBy: readonly UsageGroup[], row: UsageRow): (string | numb
     row.promptTokens + row.completionTokens,
     decimal(row.nanoUsd),
     row.errors,
+    meanFirstTokenMs(row),
+    shownSpeed(row.generatedTokens, row.generationMs),
   ];
 }
 

@@ -360,4 +360,10 @@ export const migrations: readonly (readonly string[])[] = [
       since BIGINT NOT NULL
     )`,
   ],
+  [
+    // Unix seconds of the first and the last request of the row: a list of requests need not look at the rest of its
+    // hour. Of rows from before, where nobody knows, it is all of the hour; both stay so whatever is added.
+    `ALTER TABLE usage_rollups ADD COLUMN first_at BIGINT NOT NULL DEFAULT 0`,
+    `ALTER TABLE usage_rollups ADD COLUMN last_at BIGINT NOT NULL DEFAULT 253402300799`,
+  ],
 ];

@@ -1,5 +1,5 @@
 // What many records of a batch have in common, and their sums by hour and day.
-import type { UsageRecord } from "../domain/usage.ts";
+import { generationOf, type UsageRecord } from "../domain/usage.ts";
 
 const hourSeconds = 3_600;
 const daySeconds = 86_400;
@@ -14,6 +14,13 @@ export interface UsageGroup {
   promptTokens: number;
   completionTokens: number;
   nanoUsd: number;
+  timed: number;
+  firstTokenMs: number;
+  generatedTokens: number;
+  generationMs: number;
+  /** Unix seconds of the first and the last of them. */
+  firstAt: number;
+  lastAt: number;
 }
 
 /** In the order in which they came, within each group. */
@@ -34,7 +41,7 @@ export function groupUsage(records: readonly UsageRecord[]): UsageGroup[] {
       break;
     }
     if (group === undefined) {
-      group = { common: record, hour, records: [], promptTokens: 0, completionTokens: 0, nanoUsd: 0 };
+      group = emptyGroup(record, hour);
       ofKey.push(group);
       groups.push(group);
     }
@@ -42,8 +49,23 @@ export function groupUsage(records: readonly UsageRecord[]): UsageGroup[] {
     group.promptTokens += record.promptTokens;
     group.completionTokens += record.completionTokens;
     group.nanoUsd += record.nanoUsd ?? 0;
+    if (record.at < group.firstAt) group.firstAt = record.at;
+    if (record.at > group.lastAt) group.lastAt = record.at;
+    const generation = generationOf(record);
+    if (generation === null) continue;
+    group.timed++;
+    group.firstTokenMs += record.firstTokenMs ?? 0;
+    group.generatedTokens += generation.tokens;
+    group.generationMs += generation.ms;
   }
   return groups;
+}
+
+function emptyGroup(common: UsageRecord, hour: number): UsageGroup {
+  const { at } = common;
+  const noTokens = { promptTokens: 0, completionTokens: 0, nanoUsd: 0 };
+  const noTimes = { timed: 0, firstTokenMs: 0, generatedTokens: 0, generationMs: 0 };
+  return { common, hour, records: [], ...noTokens, ...noTimes, firstAt: at, lastAt: at };
 }
 
 /** Of two records of one key. */
@@ -63,28 +85,75 @@ function isAlike(one: UsageRecord, other: UsageRecord): boolean {
   );
 }
 
-/** A row of the roll-ups: account, environment, span, start, key, app, model; requests, prompt and completion tokens, nano-USD, errors. */
-export type RollupRow = [string, string, "hour" | "day", number, string, string, string, ...Sums];
-type Sums = [number, number, number, number, number];
+/** A row of the roll-ups, in the order of `rollupColumns`. */
+export type RollupRow = [string, string, "hour" | "day", number, string, string, string, ...Sums, ...Times];
+type Sums = [number, number, number, number, number, number, number, number, number];
+type Times = [firstAt: number, lastAt: number];
+
+/** Those that tell a row from the others, those that add up, and the first and the last second in which something is. */
+export const rollupColumns = {
+  key: ["account_id", "environment", "span", "start", "key_id", "app_id", "model"],
+  sums: [
+    "requests",
+    "prompt_tokens",
+    "completion_tokens",
+    "nano_usd",
+    "errors",
+    "timed",
+    "first_token_ms",
+    "generated_tokens",
+    "generation_ms",
+  ],
+  times: ["first_at", "last_at"],
+} as const;
 
 /** Each row of the roll-ups once. */
 export function rollUp(groups: readonly UsageGroup[]): RollupRow[] {
   const rows = new Map<string, RollupRow>();
   for (const group of groups) {
     const { accountId, environment, keyId, appId, model, outcome } = group.common;
+    const { firstAt, lastAt } = group;
     const requests = group.records.length;
     const errors = outcome === "failed" ? requests : 0;
     for (const span of ["hour", "day"] as const) {
       const start = span === "hour" ? group.hour : group.hour - (group.hour % daySeconds);
       const key = JSON.stringify([accountId, environment, span, start, keyId, appId, model]);
       // No app is '' in the primary key, where nothing may be null.
-      const row = rows.get(key) ?? [accountId, environment, span, start, keyId, appId ?? "", model, 0, 0, 0, 0, 0];
+      let row = rows.get(key);
+      if (row === undefined) {
+        row = [
+          accountId,
+          environment,
+          span,
+          start,
+          keyId,
+          appId ?? "",
+          model,
+          0,
+          0,
+          0,
+          0,
+          0,
+          0,
+          0,
+          0,
+          0,
+          firstAt,
+          lastAt,
+        ];
+        rows.set(key, row);
+      }
       row[7] += requests;
       row[8] += group.promptTokens;
       row[9] += group.completionTokens;
       row[10] += group.nanoUsd;
       row[11] += errors;
-      rows.set(key, row);
+      row[12] += group.timed;
+      row[13] += group.firstTokenMs;
+      row[14] += group.generatedTokens;
+      row[15] += group.generationMs;
+      row[16] = Math.min(row[16], firstAt);
+      row[17] = Math.max(row[17], lastAt);
     }
   }
   return [...rows.values()];

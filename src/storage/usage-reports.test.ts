@@ -39,6 +39,10 @@ interface Used {
   completionTokens: number;
   nanoUsd: number;
   errors: number;
+  timed: number;
+  firstTokenMs: number;
+  generatedTokens: number;
+  generationMs: number;
 }
 
 const used = (more: Partial<Used>): Used => ({
@@ -53,6 +57,10 @@ const used = (more: Partial<Used>): Used => ({
   completionTokens: 3,
   nanoUsd: 7,
   errors: 0,
+  timed: 0,
+  firstTokenMs: 0,
+  generatedTokens: 0,
+  generationMs: 0,
   ...more,
 });
 
@@ -72,6 +80,10 @@ async function add(all: readonly Used[]): Promise<void> {
       completion_tokens: one.completionTokens,
       nano_usd: one.nanoUsd,
       errors: one.errors,
+      timed: one.timed,
+      first_token_ms: one.firstTokenMs,
+      generated_tokens: one.generatedTokens,
+      generation_ms: one.generationMs,
     })),
   );
   for (let i = 0; i < rows.length; i += 500) {
@@ -80,7 +92,11 @@ async function add(all: readonly Used[]): Promise<void> {
         requests = usage_rollups.requests + excluded.requests,
         prompt_tokens = usage_rollups.prompt_tokens + excluded.prompt_tokens,
         completion_tokens = usage_rollups.completion_tokens + excluded.completion_tokens,
-        nano_usd = usage_rollups.nano_usd + excluded.nano_usd, errors = usage_rollups.errors + excluded.errors`;
+        nano_usd = usage_rollups.nano_usd + excluded.nano_usd, errors = usage_rollups.errors + excluded.errors,
+        timed = usage_rollups.timed + excluded.timed,
+        first_token_ms = usage_rollups.first_token_ms + excluded.first_token_ms,
+        generated_tokens = usage_rollups.generated_tokens + excluded.generated_tokens,
+        generation_ms = usage_rollups.generation_ms + excluded.generation_ms`;
   }
 }
 
@@ -114,6 +130,8 @@ describe("sums", () => {
       used({ at: january - 1 }),
       used({ at: january, key: "key_1", requests: 2, promptTokens: 100, completionTokens: 7, nanoUsd: 5, errors: 1 }),
       used({ at: january + 3_599, key: "key_2", requests: 1, promptTokens: 1, completionTokens: 2, nanoUsd: 3 }),
+      used({ at: january + 60, key: "key_1", timed: 1, firstTokenMs: 20, generatedTokens: 300, generationMs: 4_000 }),
+      used({ at: january + 60, key: "key_2", timed: 2, firstTokenMs: 30, generatedTokens: 500, generationMs: 6_000 }),
       used({ at: january + 3_600 }),
       used({ at: january + 7_200 }),
     ]);
@@ -123,11 +141,15 @@ describe("sums", () => {
         start: january,
         end: january + 3_600,
         groups: {},
-        requests: 3,
-        promptTokens: 101,
-        completionTokens: 9,
-        nanoUsd: 8,
+        requests: 5,
+        promptTokens: 121,
+        completionTokens: 15,
+        nanoUsd: 22,
         errors: 1,
+        timed: 3,
+        firstTokenMs: 50,
+        generatedTokens: 800,
+        generationMs: 10_000,
       },
       {
         start: january + 3_600,
@@ -138,6 +160,10 @@ describe("sums", () => {
         completionTokens: 3,
         nanoUsd: 7,
         errors: 0,
+        timed: 0,
+        firstTokenMs: 0,
+        generatedTokens: 0,
+        generationMs: 0,
       },
     ]);
   });
@@ -261,7 +287,8 @@ describe("with 200,000 rows of roll-ups", () => {
       ["day", day, days],
     ] as const) {
       await db.unsafe(`
-        INSERT INTO usage_rollups
+        INSERT INTO usage_rollups (account_id, environment, span, start, key_id, app_id, model, requests, prompt_tokens,
+          completion_tokens, nano_usd, errors)
         WITH RECURSIVE b (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM b WHERE i + 1 < ${count}),
           k (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM k WHERE i + 1 < ${keys}),
           m (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM m WHERE i + 1 < ${models})

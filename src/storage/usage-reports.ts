@@ -27,6 +27,10 @@ interface Row {
   completion_tokens: number | string;
   nano_usd: number | string;
   errors: number | string;
+  timed: number | string;
+  first_token_ms: number | string;
+  generated_tokens: number | string;
+  generation_ms: number | string;
   model?: string;
   key_id?: string;
   environment?: string;
@@ -68,7 +72,8 @@ export class SqlUsageReports implements UsageReports {
     return db`
       SELECT min(start) AS earliest, ${db.unsafe(groups.map((column) => `${column}, `).join(""))}
         sum(requests) AS requests, sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,
-        sum(nano_usd) AS nano_usd, sum(errors) AS errors
+        sum(nano_usd) AS nano_usd, sum(errors) AS errors, sum(timed) AS timed, sum(first_token_ms) AS first_token_ms,
+        sum(generated_tokens) AS generated_tokens, sum(generation_ms) AS generation_ms
       FROM usage_rollups
       WHERE ${this.#whose(query)} AND environment = ${query.environment} AND span = ${spans[query.bucket]}
         AND start >= ${from} AND start < ${until}
@@ -125,5 +130,9 @@ function toUsageRow({ bucket, groupBy }: UsageQuery, row: Row): UsageRow {
     completionTokens: Number(row.completion_tokens),
     nanoUsd: Number(row.nano_usd),
     errors: Number(row.errors),
+    timed: Number(row.timed),
+    firstTokenMs: Number(row.first_token_ms),
+    generatedTokens: Number(row.generated_tokens),
+    generationMs: Number(row.generation_ms),
   };
 }

@@ -3,7 +3,7 @@ import { SQLiteError, type SQLQueryBindings, Database as Sqlite, type Statement 
 import type { UsageRecord } from "../domain/usage.ts";
 import type { Database } from "./database.ts";
 import { databaseFile } from "./durable-commits.ts";
-import { groupUsage, rollUp, type UsageGroup } from "./usage-groups.ts";
+import { groupUsage, rollUp, rollupColumns, type UsageGroup } from "./usage-groups.ts";
 
 /** Each database has its own: this is the one path on which its speed counts. */
 export interface UsageWriter {
@@ -162,16 +162,16 @@ const addRecords = rowCounts.map((rows) => {
   return `INSERT INTO usage_records (${[...groupColumns, ...ownColumns].join(", ")}) VALUES ${values.join(", ")}`;
 });
 
-const addToRollup = `
-  INSERT INTO usage_rollups
-    (account_id, environment, span, start, key_id, app_id, model, requests, prompt_tokens, completion_tokens, nano_usd, errors)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-  ON CONFLICT (account_id, environment, span, start, key_id, app_id, model) DO UPDATE SET
-    requests = requests + excluded.requests,
-    prompt_tokens = prompt_tokens + excluded.prompt_tokens,
-    completion_tokens = completion_tokens + excluded.completion_tokens,
-    nano_usd = nano_usd + excluded.nano_usd,
-    errors = errors + excluded.errors`;
+const addToRollup = (() => {
+  const { key, sums, times } = rollupColumns;
+  const columns = [...key, ...sums, ...times];
+  const added = sums.map((column) => `${column} = ${column} + excluded.${column}`);
+  return `
+    INSERT INTO usage_rollups (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})
+    ON CONFLICT (${key.join(", ")}) DO UPDATE SET ${added.join(", ")},
+      first_at = CASE WHEN excluded.first_at < first_at THEN excluded.first_at ELSE first_at END,
+      last_at = CASE WHEN excluded.last_at > last_at THEN excluded.last_at ELSE last_at END`;
+})();
 
 /** In the order of `groupColumns`, then for each row in that of `ownColumns`. */
 function bind(bindings: SQLQueryBindings[], { common, records }: UsageGroup, from: number, rows: number): void {

@@ -36,8 +36,8 @@ beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "headrace-usage-report-"));
   db = await openDatabase(join(directory, "headrace.db"));
   reports = new SqlUsageReports(db);
-  await used({ model: "a", requests: 2, nano_usd: 1, errors: 1 });
-  await used({ model: "=b", app_id: "app_1", nano_usd: 1_500_000_000 });
+  await used({ model: "a", requests: 2, nano_usd: 1, errors: 1, ...timed(2, 301, 100, 3_000) });
+  await used({ model: "=b", app_id: "app_1", nano_usd: 1_500_000_000, ...timed(1, 100, 1, 0) });
   await used({ key_id: "key_2", start: september + day });
   await used({ environment: "test", requests: 99 });
   await used({ account_id: "acct_2", key_id: "key_of_2", requests: 99 });
@@ -91,6 +91,13 @@ function row(more: Record<string, string | number>) {
     ...more,
   };
 }
+
+const timed = (answers: number, first_token_ms: number, generated_tokens: number, generation_ms: number) => ({
+  timed: answers,
+  first_token_ms,
+  generated_tokens,
+  generation_ms,
+});
 
 const used = (more: Record<string, string | number>) => db`INSERT INTO usage_rollups ${db(row(more))}`;
 
@@ -157,6 +164,8 @@ describe("JSON", () => {
           total_tokens: 30,
           cost: 1.500_000_001,
           errors: 1,
+          first_token_ms: 133.67,
+          tokens_per_second: 33.67,
         },
         {
           start: september + day,
@@ -167,6 +176,8 @@ describe("JSON", () => {
           total_tokens: 15,
           cost: 0,
           errors: 0,
+          first_token_ms: null,
+          tokens_per_second: null,
         },
       ],
       next: null,
@@ -241,10 +252,10 @@ describe("CSV", () => {
     expect(response.headers.get("content-type")).toBe("text/csv; charset=utf-8");
     expect(response.headers.get("vary")).toBe("Origin, Accept");
     expect((await response.text()).split("\r\n")).toEqual([
-      "start,end,model,app,requests,prompt_tokens,completion_tokens,total_tokens,cost,errors",
-      "2026-09-01T00:00:00Z,2026-09-02T00:00:00Z,'=b,app_1,1,10,5,15,1.5,0",
-      "2026-09-01T00:00:00Z,2026-09-02T00:00:00Z,a,,2,10,5,15,0.000000001,1",
-      "2026-09-02T00:00:00Z,2026-09-03T00:00:00Z,a,,1,10,5,15,0,0",
+      "start,end,model,app,requests,prompt_tokens,completion_tokens,total_tokens,cost,errors,first_token_ms,tokens_per_second",
+      "2026-09-01T00:00:00Z,2026-09-02T00:00:00Z,'=b,app_1,1,10,5,15,1.5,0,100,",
+      "2026-09-01T00:00:00Z,2026-09-02T00:00:00Z,a,,2,10,5,15,0.000000001,1,150.5,33.33",
+      "2026-09-02T00:00:00Z,2026-09-03T00:00:00Z,a,,1,10,5,15,0,0,,",
       "",
     ]);
     expect(ended).toEqual(["ok"]);
@@ -253,7 +264,9 @@ describe("CSV", () => {
   test("of nothing is the header", async () => {
     const as = { account: accountFor({ id: "acct_none" }) };
     const text = await (await get("/v1/usage", { accept: "text/csv", as })).text();
-    expect(text).toBe("start,end,requests,prompt_tokens,completion_tokens,total_tokens,cost,errors\r\n");
+    expect(text).toBe(
+      "start,end,requests,prompt_tokens,completion_tokens,total_tokens,cost,errors,first_token_ms,tokens_per_second\r\n",
+    );
   });
 
   const many = { account: accountFor({ id: "acct_many" }) };

@@ -83,6 +83,8 @@ interface Row {
   total_tokens: number;
   cost: number;
   errors: number;
+  first_token_ms: number | null;
+  tokens_per_second: number | null;
 }
 
 interface Report {
@@ -276,6 +278,8 @@ describe("the report", () => {
         "total_tokens",
         "cost",
         "errors",
+        "first_token_ms",
+        "tokens_per_second",
       ].sort(),
     );
     const [plain] = (await usage()).data;
@@ -288,7 +292,39 @@ describe("the report", () => {
       total_tokens: 4 * 1290,
       cost: 0,
       errors: 0,
+      first_token_ms: null,
+      tokens_per_second: null,
     });
+  });
+
+  test("has the time to the first token and the speed after it, of what was streamed", async () => {
+    await start();
+    await use();
+    const first = Promise.withResolvers<void>();
+    upstream.script(async (_request, res) => {
+      clock.advance(250);
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      res.write(chunk({ content: "Hello" }));
+      await first.promise;
+      res.write(chunk({}, "stop"));
+      const usage = { prompt_tokens: 1234, completion_tokens: 56, total_tokens: 1290 };
+      const last = { id: "x", object: "chat.completion.chunk", model: "upstream-model", choices: [], usage };
+      res.end(`data: ${JSON.stringify(last)}\n\ndata: [DONE]\n\n`);
+    });
+    const stream = await openaiClient(server).chat.completions.create({ ...chat, stream: true });
+    for await (const piece of stream) {
+      if (piece.choices[0]?.delta.content !== "Hello") continue;
+      clock.advance(2_000);
+      first.resolve();
+    }
+    const timings = ({ requests, first_token_ms, tokens_per_second }: Row) => [
+      requests,
+      first_token_ms,
+      tokens_per_second,
+    ];
+    expect((await usage()).data.map(timings)).toEqual([[2, 250, 27.5]]);
+    const csv = await server.request("/v1/usage", { headers: { accept: "text/csv" } });
+    expect(await csv.text()).toEndWith(",250,27.5\r\n");
   });
 
   test("has ranges by Unix seconds and ISO dates, in hours, days and months", async () => {
@@ -389,9 +425,11 @@ describe("the report", () => {
     const response = await server.request("/v1/usage?group_by=model&limit=5", { headers: { accept: "text/csv" } });
     expect(response.headers.get("content-type")).toBe("text/csv; charset=utf-8");
     const [head, ...lines] = (await response.text()).trimEnd().split("\r\n");
-    expect(head).toBe("start,end,model,requests,prompt_tokens,completion_tokens,total_tokens,cost,errors");
+    expect(head).toBe(
+      "start,end,model,requests,prompt_tokens,completion_tokens,total_tokens,cost,errors,first_token_ms,tokens_per_second",
+    );
     expect(lines).toHaveLength(13);
-    expect(lines).toContain("2026-09-15T00:00:00Z,2026-09-16T00:00:00Z,m03,1,1234,56,1290,0,0");
+    expect(lines).toContain("2026-09-15T00:00:00Z,2026-09-16T00:00:00Z,m03,1,1234,56,1290,0,0,,");
     expect(lines.some((line) => line.includes(",'=cmd|calc!A0,"))).toBe(true);
     const wrong = await server.request("/v1/usage?bucket=week", { headers: { accept: "text/csv" } });
     expect(wrong.status).toBe(400);
@@ -414,7 +452,7 @@ describe("the report", () => {
     ]);
     expect((await usage()).data[0]?.cost).toBe(0.023_147_4);
     const csv = await (await server.request("/v1/usage?group_by=model", { headers: { accept: "text/csv" } })).text();
-    expect(csv).toContain(",cheap,2,2468,112,2580,0.0004374,0");
+    expect(csv).toContain(",cheap,2,2468,112,2580,0.0004374,0,,\r\n");
     expect((await account()).quota.spend).toEqual({ limit: null, used: 0.023_147_4 });
   });
 
