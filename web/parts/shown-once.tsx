@@ -3,6 +3,7 @@ import { Alert, Button, Group, Modal, Stack } from "@mantine/core";
 import { AlertIcon } from "@primer/octicons-react";
 import type { ReactNode } from "react";
 import { CopyBlock } from "./copy.tsx";
+import { useLast } from "./use-last.ts";
 
 interface ShownOnceProps {
   title: string;
@@ -16,6 +17,7 @@ interface ShownOnceProps {
 }
 
 export function ShownOnce({ title, secret, label, children, close }: ShownOnceProps) {
+  const shown = useLast(secret);
   return (
     <Modal
       opened={secret !== undefined}
@@ -29,7 +31,7 @@ export function ShownOnce({ title, secret, label, children, close }: ShownOncePr
         <Alert icon={<AlertIcon />} color="yellow" variant="light">
           It is shown this once and not kept. {children}
         </Alert>
-        <CopyBlock value={secret ?? ""} label={label} />
+        <CopyBlock value={shown ?? ""} label={label} />
         <Group justify="end">
           <Button onClick={close}>Done</Button>
         </Group>

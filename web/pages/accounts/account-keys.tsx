@@ -13,6 +13,7 @@ import { Confirm } from "../../parts/confirm.tsx";
 import { Empty } from "../../parts/empty.tsx";
 import { type Column, LongTable } from "../../parts/long-table.tsx";
 import { State } from "../../parts/state.tsx";
+import { useLast } from "../../parts/use-last.ts";
 import { NewKey } from "./new-key.tsx";
 
 const environments = [
@@ -28,6 +29,7 @@ export function AccountKeys({ account }: { account: Account }) {
   const environment = search.get("environment") ?? "";
   const [adding, { open, close }] = useDisclosure();
   const [ending, setEnding] = useState<ApiKey>();
+  const asked = useLast(ending);
   const listing = useList<ApiKey>(path, { limit: 100, environment });
   const revoke = useChange(({ id }: ApiKey) => call<ApiKey>("DELETE", `/v1/admin/keys/${id}`), {
     stale: [path],
@@ -116,7 +118,7 @@ export function AccountKeys({ account }: { account: Account }) {
       <NewKey opened={adding} close={close} account={account} />
       <Confirm
         opened={ending !== undefined}
-        title={`Revoke ${ending?.name ?? ""}?`}
+        title={`Revoke ${asked?.name ?? ""}?`}
         action="Revoke the key"
         busy={revoke.isPending}
         error={revoke.error}

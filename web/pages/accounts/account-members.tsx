@@ -11,6 +11,7 @@ import { Ago } from "../../parts/ago.tsx";
 import { Confirm } from "../../parts/confirm.tsx";
 import { Empty } from "../../parts/empty.tsx";
 import { type Column, LongTable } from "../../parts/long-table.tsx";
+import { useLast } from "../../parts/use-last.ts";
 import { Invite } from "./invite.tsx";
 
 const members: Column<Member>[] = [
@@ -41,6 +42,7 @@ export function AccountMembers({ account }: { account: Account }) {
   const base = `/v1/admin/accounts/${account.id}`;
   const [inviting, { open, close }] = useDisclosure();
   const [leaving, setLeaving] = useState<Invitation>();
+  const asked = useLast(leaving);
   const listing = useList<Member>(`${base}/members`, { limit: 100 });
   const invited = useList<Invitation>(`${base}/invitations`, { limit: 100 });
   const withdraw = useChange(({ id }: Invitation) => call("DELETE", `${base}/invitations/${id}`), {
@@ -123,7 +125,7 @@ export function AccountMembers({ account }: { account: Account }) {
         confirm={() => leaving && withdraw.mutate(leaving)}
         close={() => setLeaving(undefined)}
       >
-        The link that {leaving?.email} got no longer works. You can invite them again.
+        The link that {asked?.email} got no longer works. You can invite them again.
       </Confirm>
     </Stack>
   );

@@ -1,6 +1,127 @@
-// The page People.
+// The page People: who may sign in, and one of them in a drawer, named by the address.
+import { Anchor, Button, Group, Text, TextInput } from "@mantine/core";
+import { SearchIcon } from "@primer/octicons-react";
+import { type FormEvent, useState } from "react";
+import { Link, useSearchParams } from "wouter";
+import { useList } from "../../api/queries.ts";
+import { useSession } from "../../api/session.tsx";
+import type { Person } from "../../api/types.ts";
+import { Empty } from "../../parts/empty.tsx";
+import { day } from "../../parts/figures.ts";
+import { type Column, LongTable } from "../../parts/long-table.tsx";
+import { OperatorsOnly } from "../../parts/operators-only.tsx";
 import { Page } from "../../parts/page.tsx";
+import { State } from "../../parts/state.tsx";
+import { PersonDrawer } from "./person-drawer.tsx";
 
 export function PeoplePage() {
-  return <Page title="People">{null}</Page>;
+  return (
+    <OperatorsOnly title="People">
+      <People />
+    </OperatorsOnly>
+  );
+}
+
+function People() {
+  const [search, setSearch] = useSearchParams();
+  const email = search.get("email") ?? "";
+  const chosen = search.get("person");
+  const listing = useList<Person>("/v1/admin/people", { limit: 100, email });
+  const { person: me } = useSession().session;
+  const choose = (id: string | null) =>
+    setSearch({ ...(email === "" ? {} : { email }), ...(id === null ? {} : { person: id }) });
+  const columns: Column<Person>[] = [
+    {
+      name: "name",
+      head: "Name",
+      cell: ({ id, name, email: address }) => (
+        <>
+          <Anchor component="button" type="button" size="sm" fw={500} onClick={() => choose(id)}>
+            {name}
+          </Anchor>
+          {id === me.id && (
+            <Text span size="xs" c="dimmed">
+              {" "}
+              (you)
+            </Text>
+          )}
+          <Text size="xs" c="dimmed">
+            {address}
+          </Text>
+        </>
+      ),
+    },
+    {
+      name: "operator",
+      head: "May",
+      cell: ({ is_operator }) =>
+        is_operator ? <State kind="good">Operator</State> : <Text size="sm">use accounts</Text>,
+    },
+    { name: "created", head: "Since", wideOnly: true, cell: ({ created_at }) => day(created_at) },
+  ];
+  return (
+    <Page
+      title="People"
+      about={
+        <>
+          Everybody who can sign in. People come by invitation: open an{" "}
+          <Anchor component={Link} href="/admin/accounts" inherit>
+            account
+          </Anchor>{" "}
+          and invite them there.
+        </>
+      }
+    >
+      <Find key={email} email={email} find={(address) => setSearch(address === "" ? {} : { email: address })} />
+      <LongTable
+        label="People"
+        listing={listing}
+        columns={columns}
+        keyOf={({ id }) => id}
+        rowHeight={60}
+        choose={({ id }) => choose(id)}
+        empty={
+          <Empty
+            title="Nobody has this e-mail address"
+            action={<Button onClick={() => setSearch({})}>Show all</Button>}
+          >
+            It has to be the whole address. Somebody who was invited and has not followed the link yet is listed at the
+            account.
+          </Empty>
+        }
+      />
+      <PersonDrawer id={chosen} close={() => choose(null)} />
+    </Page>
+  );
+}
+
+function Find({ email, find }: { email: string; find(address: string): void }) {
+  const [text, setText] = useState(email);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    find(text.trim());
+  };
+  return (
+    <form onSubmit={submit}>
+      <Group align="end" gap="xs">
+        <TextInput
+          label="Find by e-mail address"
+          type="search"
+          value={text}
+          onChange={(event) => setText(event.currentTarget.value)}
+          leftSection={<SearchIcon />}
+          w={300}
+          maw="100%"
+        />
+        <Button type="submit" variant="default">
+          Find
+        </Button>
+        {email !== "" && (
+          <Button variant="subtle" onClick={() => find("")}>
+            Show all
+          </Button>
+        )}
+      </Group>
+    </form>
+  );
 }

@@ -1,6 +1,135 @@
-// The page SigningKeys.
+// The page Signing keys: what signs access tokens now, before and next, and the change to a new key.
+import { Button, Code, Group, Text } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { notifications } from "@mantine/notifications";
+import { SyncIcon } from "@primer/octicons-react";
+import { call } from "../../api/client.ts";
+import { useChange, useList } from "../../api/queries.ts";
+import type { SigningKey } from "../../api/types.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Confirm } from "../../parts/confirm.tsx";
+import { CopyAction } from "../../parts/copy.tsx";
+import { Empty } from "../../parts/empty.tsx";
+import { ago } from "../../parts/figures.ts";
+import { type Column, LongTable } from "../../parts/long-table.tsx";
+import { OperatorsOnly } from "../../parts/operators-only.tsx";
 import { Page } from "../../parts/page.tsx";
+import { State, type StateKind } from "../../parts/state.tsx";
+
+const path = "/v1/admin/signing-keys";
+const states: Record<SigningKey["state"], { kind: StateKind; word: string; meaning: string }> = {
+  upcoming: { kind: "waiting", word: "Upcoming", meaning: "published, and begins to sign soon" },
+  signing: { kind: "good", word: "Signing", meaning: "signs all new tokens" },
+  verifying: { kind: "plain", word: "Verifying", meaning: "only there for tokens that it signed before" },
+};
+
+const columns: Column<SigningKey>[] = [
+  {
+    name: "state",
+    head: "State",
+    cell: ({ state }) => (
+      <>
+        <State kind={states[state].kind}>{states[state].word}</State>
+        <Text size="xs" c="dimmed" mt={4}>
+          {states[state].meaning}
+        </Text>
+      </>
+    ),
+  },
+  {
+    name: "id",
+    head: "Id",
+    wideOnly: true,
+    cell: ({ id }) => (
+      <Group gap={4} wrap="nowrap">
+        <Code>{id}</Code>
+        <CopyAction value={id} label={`Copy the id ${id}`} />
+      </Group>
+    ),
+  },
+  { name: "active", head: "Signs", cell: ({ active_at: at }) => <Begin at={at} /> },
+  { name: "retires", head: "Retires", cell: ({ retires_at: at }) => <Ago seconds={at} never="not planned" /> },
+];
+
+function Begin({ at }: { at: number }) {
+  return (
+    <>
+      {at <= Date.now() / 1000 ? "since " : "begins "}
+      <Ago seconds={at} />
+    </>
+  );
+}
 
 export function SigningKeysPage() {
-  return <Page title="SigningKeys">{null}</Page>;
+  return (
+    <OperatorsOnly title="Signing keys">
+      <SigningKeys />
+    </OperatorsOnly>
+  );
+}
+
+function SigningKeys() {
+  const [asking, { open, close }] = useDisclosure();
+  const listing = useList<SigningKey>(path, {}, { everyMs: 60_000 });
+  const upcoming = listing.items.find(({ state }) => state === "upcoming");
+  const rotate = useChange(() => call<SigningKey>("POST", `${path}/rotate`), {
+    stale: [path],
+    done(key) {
+      close();
+      notifications.show({ message: `A new key is published. It signs ${ago(key.active_at)}.` });
+    },
+  });
+  return (
+    <Page
+      title="Signing keys"
+      about="They sign the access tokens of keys and apps, so that a token is checked without asking anybody. A new key replaces the one in use every 90 days by itself."
+      actions={
+        <Button
+          leftSection={<SyncIcon />}
+          disabled={upcoming !== undefined}
+          onClick={() => {
+            rotate.reset();
+            open();
+          }}
+        >
+          Rotate
+        </Button>
+      }
+    >
+      {upcoming && (
+        <Text size="sm" role="status">
+          The next key is published already and signs {ago(upcoming.active_at)}. Until then there is nothing to rotate.
+        </Text>
+      )}
+      <LongTable
+        label="Signing keys"
+        listing={listing}
+        columns={columns}
+        keyOf={({ id }) => id}
+        rowHeight={66}
+        empty={<Empty title="No signing key">The server makes one when it issues the first token.</Empty>}
+      />
+      <Text size="sm" c="dimmed">
+        Others who check tokens find the public keys at <Code>/.well-known/jwks.json</Code>. The private ones never
+        leave the server.
+      </Text>
+      <Confirm
+        opened={asking}
+        title="Rotate the signing key?"
+        action="Rotate the key"
+        stay="Keep the key"
+        final={false}
+        busy={rotate.isPending}
+        error={rotate.error}
+        confirm={() => rotate.mutate(undefined)}
+        close={close}
+      >
+        A new key is published at once and begins to sign ten minutes from now, so that everybody has seen it by then.
+        <Text size="sm" mt="xs">
+          No token ends: those that the old key signed stay valid until they expire by themselves, a day at the latest.
+          The old key is retired after that. To end a token now, revoke its key.
+        </Text>
+      </Confirm>
+    </Page>
+  );
 }

@@ -1,6 +1,99 @@
-// The page Tiers.
+// The page Tiers: how much the accounts of each may use, and where its figures come from.
+import { Anchor, Button, Text } from "@mantine/core";
+import { PlusIcon } from "@primer/octicons-react";
+import { useSearchParams } from "wouter";
+import { useList } from "../../api/queries.ts";
+import type { Tier } from "../../api/types.ts";
+import { Empty } from "../../parts/empty.tsx";
+import { count, money } from "../../parts/figures.ts";
+import { type Column, LongTable } from "../../parts/long-table.tsx";
+import { OperatorsOnly } from "../../parts/operators-only.tsx";
 import { Page } from "../../parts/page.tsx";
+import { TierDrawer } from "./tier-drawer.tsx";
+
+export const sourceNames: Record<Tier["source"], string> = {
+  "built-in": "Built in",
+  file: "headrace.yaml",
+  database: "Made here",
+};
 
 export function TiersPage() {
-  return <Page title="Tiers">{null}</Page>;
+  return (
+    <OperatorsOnly title="Tiers">
+      <Tiers />
+    </OperatorsOnly>
+  );
+}
+
+function Tiers() {
+  const [search, setSearch] = useSearchParams();
+  const listing = useList<Tier>("/v1/admin/tiers");
+  const name = search.get("tier");
+  const isNew = search.has("new");
+  const chosen = listing.items.find((tier) => tier.name === name);
+  const choose = (tier: Tier) => setSearch({ tier: tier.name });
+  const columns: Column<Tier>[] = [
+    {
+      name: "name",
+      head: "Name",
+      cell: (tier) => (
+        <Anchor component="button" type="button" size="sm" fw={500} onClick={() => choose(tier)}>
+          {tier.name}
+        </Anchor>
+      ),
+    },
+    { name: "source", head: "Comes from", cell: ({ source }) => sourceNames[source] },
+    figure("rpm", "Requests per minute", (tier) => tier.requests_per_minute),
+    figure("tpm", "Tokens per minute", (tier) => tier.tokens_per_minute),
+    figure("tokens", "Tokens per month", (tier) => tier.monthly_tokens),
+    figure("spend", "USD per month", (tier) => tier.monthly_spend, money),
+    { name: "where", head: "Holds in", wideOnly: true, cell: ({ environments }) => environments.join(", ") },
+    { name: "accounts", head: "Accounts", numeric: true, cell: ({ accounts }) => count(accounts) },
+  ];
+  return (
+    <Page
+      title="Tiers"
+      about="A tier says how much each of its accounts may use, in each environment by itself. A change holds from the next request on."
+      actions={
+        <Button leftSection={<PlusIcon />} onClick={() => setSearch({ new: "" })}>
+          Create tier
+        </Button>
+      }
+    >
+      <LongTable
+        label="Tiers"
+        listing={listing}
+        columns={columns}
+        keyOf={(tier) => tier.name}
+        choose={choose}
+        empty={<Empty title="No tiers">Create one, then give it to accounts.</Empty>}
+      />
+      <TierDrawer
+        tier={isNew ? "new" : chosen}
+        names={listing.items.map((tier) => tier.name)}
+        close={() => setSearch({})}
+      />
+    </Page>
+  );
+}
+
+function figure(
+  name: string,
+  head: string,
+  of: (tier: Tier) => number | null,
+  format: (value: number) => string = count,
+): Column<Tier> {
+  return {
+    ...{ name, head, numeric: true, wideOnly: true },
+    cell(tier) {
+      const value = of(tier);
+      return value === null ? (
+        <Text span size="sm" c="dimmed">
+          no limit
+        </Text>
+      ) : (
+        format(value)
+      );
+    },
+  };
 }

@@ -1,0 +1,83 @@
+// One person: the accounts they belong to, and what an operator may do about them.
+import { Anchor, Drawer, Skeleton, Stack, Text, Title } from "@mantine/core";
+import { Link } from "wouter";
+import { useRead } from "../../api/queries.ts";
+import type { PersonDetails } from "../../api/types.ts";
+import { CopyAction } from "../../parts/copy.tsx";
+import { Facts } from "../../parts/facts.tsx";
+import { Failure } from "../../parts/failure.tsx";
+import { day } from "../../parts/figures.ts";
+import { useLast } from "../../parts/use-last.ts";
+import { PersonActions } from "./person-actions.tsx";
+
+interface PersonDrawerProps {
+  /** Null: closed. */
+  id: string | null;
+  close(): void;
+}
+
+export function PersonDrawer({ id, close }: PersonDrawerProps) {
+  const shown = useLast(id);
+  return (
+    <Drawer
+      opened={id !== null}
+      onClose={close}
+      position="right"
+      title="Person"
+      closeButtonProps={{ "aria-label": "Close" }}
+    >
+      {shown !== undefined && <Details key={shown} id={shown} close={close} />}
+    </Drawer>
+  );
+}
+
+function Details({ id, close }: { id: string; close(): void }) {
+  const { data: person, error, refetch } = useRead<PersonDetails>(`/v1/admin/people/${encodeURIComponent(id)}`);
+  if (!person) {
+    return error ? (
+      <Failure error={error} retry={error.status === 404 ? undefined : refetch} />
+    ) : (
+      <Skeleton height={200} />
+    );
+  }
+  return (
+    <Stack gap="lg">
+      <div>
+        <Title order={2}>{person.name}</Title>
+        <Text size="sm" c="dimmed" style={{ overflowWrap: "anywhere" }}>
+          {person.email}
+        </Text>
+      </div>
+      <Facts
+        facts={[
+          ["Since", day(person.created_at)],
+          [
+            "Id",
+            <>
+              {person.id} <CopyAction value={person.id} label="Copy the id of the person" />
+            </>,
+          ],
+        ]}
+      />
+      <Stack gap="xs">
+        <Title order={3} size="h5">
+          Member of
+        </Title>
+        {person.memberships.length === 0 && (
+          <Text size="sm" c="dimmed">
+            No account: they can sign in, and do nothing.
+          </Text>
+        )}
+        {person.memberships.map(({ id: membership, account_id, account_name, role }) => (
+          <Text size="sm" key={membership}>
+            <Anchor component={Link} href={`/admin/accounts/${account_id}?tab=members`} size="sm">
+              {account_name}
+            </Anchor>
+            , as {role}
+          </Text>
+        ))}
+      </Stack>
+      <PersonActions person={person} close={close} />
+    </Stack>
+  );
+}

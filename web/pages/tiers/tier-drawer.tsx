@@ -1,0 +1,54 @@
+// One tier: its figures, which may be changed unless the configuration file gives them.
+import { Alert, Drawer, Stack, Title } from "@mantine/core";
+import { InfoIcon } from "@primer/octicons-react";
+import type { Tier } from "../../api/types.ts";
+import { useLast } from "../../parts/use-last.ts";
+import { DeleteTier } from "./delete-tier.tsx";
+import { TierForm } from "./tier-form.tsx";
+
+interface TierDrawerProps {
+  /** Undefined: closed. */
+  tier: Tier | "new" | undefined;
+  /** Of all tiers. */
+  names: readonly string[];
+  close(): void;
+}
+
+const about: Record<Tier["source"], string | undefined> = {
+  "built-in":
+    "This tier is built in, and its own figures cannot be changed. What you save here stands in their place until you delete it.",
+  file: "This tier is defined in headrace.yaml and is read-only here: change it under tiers in that file.",
+  database: undefined,
+};
+
+export function TierDrawer({ tier, names, close }: TierDrawerProps) {
+  const shown = useLast(tier);
+  return (
+    <Drawer
+      opened={tier !== undefined}
+      onClose={close}
+      position="right"
+      title={shown === "new" ? "Create tier" : "Tier"}
+      closeButtonProps={{ "aria-label": "Close" }}
+    >
+      {shown === "new" && <TierForm names={names} close={close} />}
+      {shown !== undefined && shown !== "new" && <Known key={shown.name} tier={shown} names={names} close={close} />}
+    </Drawer>
+  );
+}
+
+function Known({ tier, names, close }: { tier: Tier; names: readonly string[]; close(): void }) {
+  const told = about[tier.source];
+  return (
+    <Stack>
+      <Title order={2}>{tier.name}</Title>
+      {told && (
+        <Alert icon={<InfoIcon />} color="gray" variant="light">
+          {told}
+        </Alert>
+      )}
+      <TierForm tier={tier} names={names} close={close} />
+      {tier.source === "database" && <DeleteTier tier={tier} close={close} />}
+    </Stack>
+  );
+}
