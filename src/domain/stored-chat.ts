@@ -41,12 +41,16 @@ export interface ChatFilter {
   model?: string;
   /** All of these, each with this value. */
   metadata?: Readonly<Record<string, string>>;
+  /** Whose messages or answer say this, in whatever case. */
+  search?: string;
 }
 
 export interface ChatPage {
   /** May be fewer than were asked for: what a page may weigh in memory is bounded. */
   chats: StoredChat[];
   hasMore: boolean;
+  /** Of a search that ended before the list did: the last chat that it looked at, after which the next page goes on. */
+  lastId?: string;
 }
 
 /** What has expired is never found, whether it was swept already or not. */
@@ -57,7 +61,7 @@ export interface ChatStore {
   findMessages(owner: ChatOwner, id: string, nowSeconds: number): Promise<readonly unknown[] | undefined>;
   /**
    * By creation. Undefined where `after` names no chat of this owner; one that was deleted within the last hour still
-   * marks its place, so that a client may delete while it pages.
+   * marks its place, so that a client may delete while it pages. What a search looks at for one page is bounded.
    */
   list(
     owner: ChatOwner,

@@ -35,6 +35,12 @@ const chatQuery = z.object({
   ...pageQuery,
   order,
   model: z.string().min(1).max(256).optional().meta({ description: "a model id; only its completions are listed" }),
+  search: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .meta({ description: "1 to 200 characters, in whatever case, that a message or the answer has" }),
 });
 const messageQuery = z.object({ ...pageQuery, order });
 
@@ -72,7 +78,7 @@ export function chatRoutes(deps: ChatRouteDeps): ScopedRoute[] {
         operationId: "listChatCompletions",
         summary: "List stored chat completions",
         description:
-          "Those that were made with `store: true` and have not expired. `metadata[name]=value`, several times for several names, lists only those with these labels. A page may hold fewer than `limit` where they are large: `has_more` says whether there are others.",
+          "Those that were made with `store: true` and have not expired. `metadata[name]=value`, several times for several names, lists only those with these labels. A page may hold fewer than `limit` where they are large, or none where `search` looked at many in vain: `has_more` says whether there are others to look at, and `last_id` where to go on.",
         query: chatQuery,
         response: { description: "One page.", json: chatList },
         errors: ["invalid_request", "service_unavailable"],
@@ -142,12 +148,18 @@ export function chatRoutes(deps: ChatRouteDeps): ScopedRoute[] {
 }
 
 async function list({ req }: Exchange, principal: Principal, { chats, clock }: ChatRouteDeps): Promise<Response> {
-  const { model, after, limit, order } = readQuery(chatQuery, req.target, "metadata");
+  const { model, search, after, limit, order } = readQuery(chatQuery, req.target, "metadata");
   const metadata = requireMetadata(readPrefixed(req.target, "metadata"));
-  const filter = { metadata, ...(model === undefined ? {} : { model }) };
+  const filter = {
+    metadata,
+    ...(model === undefined ? {} : { model }),
+    ...(search === undefined ? {} : { search }),
+  };
   const page = await chats.list(ownerOf(principal), filter, { after, limit, order }, clock.nowSeconds());
   if (!page) throw unknownAfter("stored chat completion");
-  return Response.json({ ...pageOf(page.chats.map(storedChatToWire), limit), has_more: page.hasMore });
+  const { chats: found, hasMore, lastId } = page;
+  const place = lastId === undefined ? {} : { last_id: lastId };
+  return Response.json({ ...pageOf(found.map(storedChatToWire), limit), ...place, has_more: hasMore });
 }
 
 async function listMessages(exchange: Exchange, principal: Principal, deps: ChatRouteDeps): Promise<Response> {

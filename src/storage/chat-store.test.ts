@@ -189,6 +189,91 @@ describe("pages", () => {
   });
 });
 
+describe("a search", () => {
+  const says = (content: string): Partial<NewChat> => ({ messages: [{ role: "user", content }] });
+  const all = (order: "asc" | "desc" = "asc") => ({ after: undefined, limit: 100, order }) as const;
+
+  test("finds what messages or answers say, in the order of the list and beside the other filters", async () => {
+    await store.insert([
+      chat("a", { ...says("Where is the Mill?"), metadata: { k: "1" } }),
+      chat("b", says("Nowhere")),
+      chat("c", { model: "other", completion: { choices: [{ message: { content: "A mill wheel." } }] } }),
+    ]);
+    expect(await ids({ search: "MILL" })).toEqual(["a", "c"]);
+    expect(await ids({ search: "mill" }, { order: "desc" })).toEqual(["c", "a"]);
+    expect(await ids({ search: "mill", model: "other" })).toEqual(["c"]);
+    expect(await ids({ search: "mill", metadata: { k: "1" } })).toEqual(["a"]);
+    expect(await ids({ search: "mill" }, { after: "a" })).toEqual(["c"]);
+    expect(await ids({ search: "%" })).toEqual([]);
+    expect(await ids({ search: "mill" }, { after: "nobody" })).toBeUndefined();
+  });
+
+  test("shows nothing that the list would not: of others, deleted or expired", async () => {
+    await store.insert([
+      chat("mine", { ...says("mill"), appId: "app_1" }),
+      chat("deleted", says("mill")),
+      chat("expired", { ...says("mill"), expiresAt: now }),
+    ]);
+    await store.delete(owner, "deleted", now);
+    expect(await ids({ search: "mill" })).toEqual(["mine"]);
+    expect(await ids({ search: "mill" }, {}, { ...owner, appId: "app_1" })).toEqual(["mine"]);
+    for (const stranger of [{ accountId: "acct_2" }, { appId: "app_2" }, { personId: "usr_1" }]) {
+      expect(await ids({ search: "mill" }, {}, { ...owner, ...stranger })).toEqual([]);
+    }
+  });
+
+  test("of any page size gives every match once", async () => {
+    const names = Array.from({ length: 130 }, (_, i) => `c${String(i).padStart(3, "0")}`);
+    await store.insert(names.map((id, i) => chat(id, says(i % 7 === 0 ? "mill" : "none"))));
+    const matches = names.filter((_, i) => i % 7 === 0);
+    for (const limit of [1, 3, matches.length, 100]) {
+      const seen: string[] = [];
+      for (let after: string | undefined; ; ) {
+        const page = await store.list(owner, { search: "mill" }, { ...all(), after, limit }, now);
+        seen.push(...(page?.chats ?? []).map(({ id }) => id));
+        if (!page?.hasMore) break;
+        after = page.lastId;
+      }
+      expect(seen).toEqual(matches);
+    }
+  });
+
+  test("looks at a thousand chats for one page, and says where the next one goes on", async () => {
+    const names = Array.from({ length: 1_005 }, (_, i) => `c${String(i).padStart(4, "0")}`);
+    await store.insert(names.map((id, i) => chat(id, says(i === 1_002 ? "mill" : "none"))));
+    const first = await store.list(owner, { search: "mill" }, all(), now);
+    expect(first).toEqual({ chats: [], hasMore: true, lastId: "c0999" });
+    const second = await store.list(owner, { search: "mill" }, { ...all(), after: "c0999" }, now);
+    expect(second?.chats.map(({ id }) => id)).toEqual(["c1002"]);
+    expect(second?.hasMore).toBe(false);
+  });
+
+  test("looks at eight million characters for one page, letting other work in between", async () => {
+    const long = says("x".repeat(1_000_000));
+    await store.insert(Array.from({ length: 12 }, (_, i) => chat(`c${String(i).padStart(2, "0")}`, long)));
+    let turns = 0;
+    let next = setImmediate(function turn() {
+      turns += 1;
+      next = setImmediate(turn);
+    });
+    const page = await store.list(owner, { search: "mill" }, all(), now);
+    clearImmediate(next);
+    expect(page).toEqual({ chats: [], hasMore: true, lastId: "c07" });
+    expect(turns).toBeGreaterThanOrEqual(7);
+  });
+
+  test("does not hold more than 16 million characters of what it shows", async () => {
+    const completion = { choices: [{ message: { content: `mill ${"x".repeat(3_900_000)}` } }] };
+    await store.insert(["l0", "l1", "l2"].map((id) => chat(id, { completion })));
+    expect(await ids({ search: "mill" })).toEqual(["l0", "l1", "l2"]);
+    const parameters = { tools: ["y".repeat(9_000_000)] };
+    await store.insert(["m0", "m1"].map((id) => chat(id, { ...says("wheel"), parameters })));
+    const page = await store.list(owner, { search: "wheel" }, { ...all(), after: "l2" }, now);
+    expect(page?.chats.map(({ id }) => id)).toEqual(["m0"]);
+    expect([page?.hasMore, page?.lastId]).toEqual([true, "m0"]);
+  });
+});
+
 describe("metadata", () => {
   beforeEach(async () => {
     await store.insert([

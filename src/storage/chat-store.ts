@@ -1,10 +1,10 @@
 // Stored chats in the database.
-
-import { createHash } from "node:crypto";
 import { SQL } from "bun";
-import type { Environment } from "../domain/api-key.ts";
+import { ChatTextSearch } from "../domain/chat-text.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { ChatFilter, ChatOwner, ChatPage, ChatStore, NewChat, StoredChat } from "../domain/stored-chat.ts";
+import { type ChatRow, chatFromRow, tagOf, tagRows, toRow } from "./chat-rows.ts";
+import { type SearchedPage, type SearchedPlace, searchChats } from "./chat-search.ts";
 import type { Database } from "./database.ts";
 
 /** Characters of JSON that one page holds in memory; a single chat may be larger. */
@@ -16,23 +16,7 @@ const eraseAfterMs = 1_000;
 /** Pieces of metadata are told apart by how rare they are up to this many. */
 const rarityBound = 1_000;
 
-interface ChatRow {
-  id: string;
-  account_id: string;
-  environment: Environment;
-  key_id: string;
-  app_id: string | null;
-  person_id: string | null;
-  model: string;
-  created_at: number | string;
-  expires_at: number | string;
-  metadata: string;
-  parameters: string;
-  completion: string;
-}
-
-interface Place {
-  id: string;
+interface Place extends SearchedPlace {
   created_at: number | string;
 }
 
@@ -40,6 +24,10 @@ interface Page {
   after: string | undefined;
   limit: number;
   order: "asc" | "desc";
+}
+
+interface PlacedPage extends Omit<Page, "after"> {
+  after: Place | undefined;
 }
 
 /**
@@ -160,6 +148,11 @@ export class SqlChatStore implements ChatStore {
   async #list(owner: ChatOwner, filter: ChatFilter, page: Page, nowSeconds: number): Promise<ChatPage | undefined> {
     const after = page.after === undefined ? undefined : await this.#placeOf(owner, page.after);
     if (page.after !== undefined && !after) return undefined;
+    if (filter.search !== undefined) {
+      const { ids, lastId } = await this.#search(owner, filter, { ...page, after }, filter.search, nowSeconds);
+      const chats = await this.#chats(owner, ids, nowSeconds);
+      return lastId === undefined ? { chats, hasMore: false } : { chats, hasMore: true, lastId };
+    }
     const found = await this.#places(owner, filter, { ...page, after }, nowSeconds);
     const ids: string[] = [];
     let size = 0;
@@ -168,21 +161,42 @@ export class SqlChatStore implements ChatStore {
       if (ids.length > 0 && size > maxPageSize) break;
       ids.push(place.id);
     }
-    if (ids.length === 0) return { chats: [], hasMore: false };
+    return { chats: await this.#chats(owner, ids, nowSeconds), hasMore: found.length > ids.length };
+  }
+
+  /** In the order of the ids. */
+  async #chats(owner: ChatOwner, ids: readonly string[], nowSeconds: number): Promise<StoredChat[]> {
+    if (ids.length === 0) return [];
     const rows: ChatRow[] = await this.#db`
       SELECT ${this.#shown()} FROM stored_chats AS c
       WHERE id IN ${this.#db(ids)} AND ${this.#visible(owner, nowSeconds)}`;
     const byId = new Map(rows.map((row) => [row.id, row]));
-    return { chats: ids.flatMap((id) => byId.get(id) ?? []).map(chatFromRow), hasMore: found.length > ids.length };
+    return ids.flatMap((id) => byId.get(id) ?? []).map(chatFromRow);
+  }
+
+  #search(owner: ChatOwner, filter: ChatFilter, page: PlacedPage, text: string, now: number): Promise<SearchedPage> {
+    const sought = new ChatTextSearch(text);
+    return searchChats(page.after, {
+      limit: page.limit,
+      maxSize: maxPageSize,
+      places: async (after, limit) =>
+        (await this.#places(owner, filter, { ...page, after, limit: limit - 1 }, now)).slice(0, limit),
+      texts: async (id) => {
+        const [row]: { messages: string; completion: string }[] = await this.#db`
+          SELECT messages, completion FROM stored_chats AS c WHERE id = ${id} AND ${this.#visible(owner, now)}`;
+        return row;
+      },
+      isSought: (messages, completion) => sought.isIn(messages, completion),
+    });
   }
 
   /** One more than the page holds, where there are. The order is that of an index: no page costs more than another. */
   async #places(
     owner: ChatOwner,
     { model, metadata = {} }: ChatFilter,
-    page: Omit<Page, "after"> & { after: Place | undefined },
+    page: PlacedPage,
     nowSeconds: number,
-  ): Promise<(Place & { list_size: number | string })[]> {
+  ): Promise<Place[]> {
     const db = this.#db;
     const { accountId, environment } = owner;
     const [rarest, ...others] = await this.#byRarity(owner, Object.entries(metadata).map(tagOf));
@@ -210,7 +224,7 @@ export class SqlChatStore implements ChatStore {
 
   async #placeOf(owner: ChatOwner, id: string): Promise<Place | undefined> {
     const [place]: Place[] = await this.#db`
-      SELECT id, created_at FROM stored_chats AS c WHERE id = ${id} AND ${this.#ownedBy(owner)}`;
+      SELECT id, created_at, list_size FROM stored_chats AS c WHERE id = ${id} AND ${this.#ownedBy(owner)}`;
     return place;
   }
 
@@ -261,62 +275,4 @@ async function available<Value>(work: Promise<Value> | PromiseLike<Value>): Prom
 function databaseErrorCode(error: unknown): string {
   const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown };
   return String(code ?? name ?? "unknown");
-}
-
-/** Only equality is ever asked for; a digest is short, whatever the text, and no second copy of it. */
-function tagOf([name, value]: readonly [string, string]): string {
-  return createHash("sha256")
-    .update(JSON.stringify([name, value]))
-    .digest("base64url");
-}
-
-function tagRows(
-  chat: Pick<StoredChat, "id" | "accountId" | "environment" | "createdAt">,
-  metadata: Readonly<Record<string, string>>,
-) {
-  return Object.entries(metadata).map((pair) => ({
-    account_id: chat.accountId,
-    environment: chat.environment,
-    tag: tagOf(pair),
-    created_at: chat.createdAt,
-    chat_id: chat.id,
-  }));
-}
-
-function toRow(chat: NewChat) {
-  const parameters = JSON.stringify(chat.parameters);
-  const completion = JSON.stringify(chat.completion);
-  return {
-    id: chat.id,
-    account_id: chat.accountId,
-    environment: chat.environment,
-    key_id: chat.keyId,
-    app_id: chat.appId,
-    person_id: chat.personId,
-    model: chat.model,
-    created_at: chat.createdAt,
-    expires_at: chat.expiresAt,
-    list_size: parameters.length + completion.length,
-    metadata: JSON.stringify(chat.metadata),
-    parameters,
-    completion,
-    messages: JSON.stringify(chat.messages),
-  };
-}
-
-function chatFromRow(row: ChatRow): StoredChat {
-  return {
-    id: row.id,
-    accountId: row.account_id,
-    environment: row.environment,
-    keyId: row.key_id,
-    appId: row.app_id,
-    personId: row.person_id,
-    model: row.model,
-    createdAt: Number(row.created_at),
-    expiresAt: Number(row.expires_at),
-    metadata: JSON.parse(row.metadata),
-    parameters: JSON.parse(row.parameters),
-    completion: JSON.parse(row.completion),
-  };
 }

@@ -116,6 +116,21 @@ test("every route needs chat:read", () => {
   ]);
 });
 
+test("a search shows what it found, and goes on after last_id however little that was", async () => {
+  for (let i = 0; i < 1_010; i++) {
+    store(`c${String(i).padStart(4, "0")}`, { messages: [{ role: "user", content: i === 1_005 ? "A Mill" : "Hi" }] });
+    // The queue holds no more than a thousand.
+    if (i === 500) await queue.flush();
+  }
+  const first = await call("GET", `${list}?search=mill`);
+  expect(first.body).toEqual({ object: "list", data: [], first_id: null, last_id: "c0999", has_more: true });
+  const second = await call("GET", `${list}?search=mill&after=${first.body["last_id"]}`);
+  expect([idsOf(second), second.body["last_id"], second.body["has_more"]]).toEqual([["c1005"], "c1005", false]);
+  const must = "search: must be 1 to 200 characters, in whatever case, that a message or the answer has (got";
+  expect(await refusal("GET", `${list}?search=`)).toStartWith(`400 invalid_request ${must}`);
+  expect(await refusal("GET", `${list}?search=${"x".repeat(201)}`)).toStartWith(`400 invalid_request ${must}`);
+});
+
 describe("a chat", () => {
   test("is its completion with labels, request id and parameters; what was not given is null", async () => {
     store("chatcmpl-0190", { metadata: { topic: "t" }, parameters: { temperature: 0.5, user: "u", max_tokens: 9 } });

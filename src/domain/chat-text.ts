@@ -1,0 +1,47 @@
+// Whether a stored chat says something: the text of its messages and of its answer, and none of the JSON around it.
+
+/** Finds a text whatever its case. Many chats are asked for it, so it is prepared once. */
+export class ChatTextSearch {
+  readonly #text: string;
+  /** As it stands inside of JSON. */
+  readonly #json: string;
+
+  constructor(text: string) {
+    this.#text = text.toLowerCase();
+    this.#json = JSON.stringify(this.#text).slice(1, -1);
+  }
+
+  /** Of JSON texts as `JSON.stringify` writes them: the messages of the request and the completion. */
+  isIn(messages: string, completion: string): boolean {
+    return (
+      (this.#mayBeIn(messages) && this.#saysAny(JSON.parse(messages))) ||
+      (this.#mayBeIn(completion) && this.#saysAny(answersOf(JSON.parse(completion))))
+    );
+  }
+
+  /** Far cheaper than to parse, and most chats are none of those that are looked for. */
+  #mayBeIn(json: string): boolean {
+    return json.toLowerCase().includes(this.#json);
+  }
+
+  #saysAny(messages: unknown): boolean {
+    if (!Array.isArray(messages)) return false;
+    return messages.some((message) => textsOf(message).some((text) => text.toLowerCase().includes(this.#text)));
+  }
+}
+
+function answersOf(completion: unknown): unknown[] {
+  const choices = member(completion, "choices");
+  return Array.isArray(choices) ? choices.map((choice) => member(choice, "message")) : [];
+}
+
+/** A content is one text or an array of parts; an image has none. */
+function textsOf(message: unknown): string[] {
+  const content = member(message, "content");
+  const parts = Array.isArray(content) ? content.map((part) => member(part, "text")) : [content];
+  return [...parts, member(message, "refusal")].filter((text) => typeof text === "string");
+}
+
+function member(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
+}
