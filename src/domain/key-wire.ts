@@ -1,6 +1,7 @@
 // The shapes of API keys on the wire: records, and the requests that create, change and rotate keys.
 import { z } from "zod";
 import { environments } from "./api-key.ts";
+import type { KeyStatus } from "./principal.ts";
 import { defaultScopes, scopes } from "./scope.ts";
 import { unixSeconds } from "./wire.ts";
 
@@ -34,6 +35,8 @@ const rateLimitWindow = z
   .describe(`Seconds; default ${defaultWindowSeconds}. Only with \`rate_limit\`.`);
 export const monthlyTokens = z.int().min(0).max(maxTokens).describe("Tokens per calendar month (UTC).");
 export const monthlySpend = z.number().min(0).max(maxSpend).describe("USD per calendar month (UTC).");
+
+export const keyStatuses = ["active", "expired", "revoked"] as const satisfies readonly KeyStatus[];
 
 export const createKeyRequest = z
   .object({
@@ -88,9 +91,7 @@ const keyMembers = {
   last4: z.string().describe("The last four characters of the key."),
   environment: z.enum(environments),
   scopes: z.array(z.enum(scopes)),
-  status: z
-    .enum(["active", "expired", "revoked"])
-    .describe("Whether it works. A key ends at the latest with the key that made it."),
+  status: z.enum(keyStatuses).describe("Whether it works. A key ends at the latest with the key that made it."),
   created_by: z
     .string()
     .nullable()

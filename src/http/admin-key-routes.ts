@@ -10,7 +10,7 @@ import { requireOtherKey } from "../policy/operator.ts";
 import { accountParameter, findAccount } from "./admin-account-routes.ts";
 import { type AdminBaseDeps, type AdminDoc, adminRouter } from "./admin-route.ts";
 import { bodyErrors, noStore, originOf } from "./changes.ts";
-import { keyList } from "./key-routes.ts";
+import { keyList } from "./key-list.ts";
 import { pageOf, pageQuery } from "./list.ts";
 import { readQuery } from "./query.ts";
 import type { Exchange, ScopedRoute } from "./route.ts";

@@ -1,22 +1,18 @@
 // The endpoints that manage API keys.
-import { z } from "zod";
 import type { Clock } from "../domain/clock.ts";
-import { GatewayError } from "../domain/errors.ts";
 import {
   createdKeyShape,
   createKeyRequest,
   defaultOverlapSeconds,
-  type KeyWire,
   keyShape,
   rotatedKeyShape,
   rotateKeyRequest,
   updateKeyRequest,
 } from "../domain/key-wire.ts";
-import { type ApiKeyRecord, type KeyChain, type KeyStore, ownOnly, type Principal } from "../domain/principal.ts";
+import type { KeyChain, KeyStore, Principal } from "../domain/principal.ts";
 import { requireKeyManager } from "../policy/delegation.ts";
 import {
   createKey,
-  isHere,
   type KeyUpdate,
   requireKey,
   revokeKey,
@@ -28,8 +24,7 @@ import {
 import type { Throttle } from "../policy/throttle.ts";
 import type { BodyLimits } from "./body.ts";
 import { bodyErrors, noStore, originOf } from "./changes.ts";
-import { listOf, pageOf, pageQuery } from "./list.ts";
-import { readQuery } from "./query.ts";
+import { keyList, keyQuery, keysPage } from "./key-list.ts";
 import type { Exchange, RouteDoc, ScopedRoute } from "./route.ts";
 import { readStrictBody } from "./strict-body.ts";
 
@@ -48,9 +43,6 @@ const changeErrors = [...bodyErrors, "rate_limit_exceeded"] as const;
 const idParameter = [{ name: "id", in: "path", description: "Id of the key, `key_…`." }] as const;
 const delegation =
   "A key acts only on keys of its own account and environment that are within its own scopes, expiry, addresses, limits and quotas, and rotates only itself and those that it made. `permission_denied` names the field and its bound.";
-
-const keyQuery = z.object(pageQuery);
-export const keyList = listOf(keyShape, "ApiKeyList");
 
 export function keyRoutes(deps: KeyRouteDeps): ScopedRoute[] {
   const route = (
@@ -98,42 +90,18 @@ async function create(exchange: Exchange, principal: Principal, deps: KeyRouteDe
   return Response.json({ ...toWire(record, principal.keys, event.at), key }, { headers: noStore });
 }
 
-/** A cursor that names nothing would silently begin again, or in the middle. */
-async function requirePlace(after: string, principal: Principal, keys: KeyStore): Promise<void> {
-  const key = (await keys.findChainById(after))?.keys[0];
-  if (key?.kind === "key" && isHere(principal, key)) return;
-  throw new GatewayError("invalid_request", "after: must be the id of a key of this list, such as the last one shown.");
-}
-
 const listDoc: Omit<RouteDoc, "tag"> = {
   operationId: "listKeys",
   summary: "List the API keys of this account and environment",
-  description: "Newest first, ended ones included. A member, and a member's key, sees the member's own.",
+  description:
+    "Newest first, ended ones included. A member, and a member's key, sees the member's own. With `search` or `status`, a page may hold fewer than `limit` where very many were looked at: `has_more` says whether there are others to look at, and `last_id` where to go on.",
   query: keyQuery,
   response: { description: "One page of keys.", json: keyList },
   errors: ["invalid_request"],
 };
 
-async function list({ req }: Exchange, principal: Principal, { keys, clock }: KeyRouteDeps): Promise<Response> {
-  const { limit, after } = readQuery(keyQuery, req.target);
-  const own = ownOnly(principal);
-  const place = {
-    accountId: principal.account.id,
-    environment: principal.environment,
-    ...(own === null ? {} : { personId: own }),
-  };
-  if (after !== undefined) await requirePlace(after, principal, keys);
-  const records = await keys.listKeys(place, { after, limit: limit + 1 });
-  const makers = new Map<string, readonly ApiKeyRecord[]>();
-  const data: KeyWire[] = [];
-  for (const record of records) {
-    const { parentId } = record;
-    if (parentId !== null && !makers.has(parentId)) {
-      makers.set(parentId, (await keys.findChainById(parentId))?.keys ?? []);
-    }
-    data.push(toWire(record, makers.get(parentId ?? "") ?? [], clock.nowSeconds()));
-  }
-  return Response.json(pageOf(data, limit));
+async function list({ req }: Exchange, principal: Principal, deps: KeyRouteDeps): Promise<Response> {
+  return Response.json(await keysPage(req.target, principal, deps));
 }
 
 const retrieveDoc: Omit<RouteDoc, "tag"> = {

@@ -15,6 +15,7 @@ import { keyDigest } from "../../src/policy/key-digest.ts";
 import { Throttle } from "../../src/policy/throttle.ts";
 import { SqlAccountStore } from "../../src/storage/account-store.ts";
 import { SqlAuditLog } from "../../src/storage/audit-log.ts";
+import { keyToRow } from "../../src/storage/credential-rows.ts";
 import { type Database, openDatabase } from "../../src/storage/database.ts";
 import { SqlKeyStore } from "../../src/storage/key-store.ts";
 import { MemoryLimits } from "../../src/storage/memory-limits.ts";
@@ -254,6 +255,76 @@ describe("GET /v1/keys", () => {
     expect(second).toMatchObject({ first_id: "key_admin", last_id: "key_admin", has_more: false });
     expect(JSON.stringify([first, second])).not.toContain("digest");
     expect((await call("GET", "/v1/keys?limit=101")).status).toBe(400);
+  });
+
+  describe("with what is sought", () => {
+    const listed = async (query: string, by?: string) =>
+      (await call("GET", `/v1/keys?${query}`, undefined, by)).body.data.map(({ id }: { id: string }) => id);
+
+    beforeEach(async () => {
+      await add({ id: "key_b1", name: "Web Shop", last4: "Zx9k" });
+      await add({ id: "key_b2", name: "Batch 100%", expiresAt: now + 50 });
+      await add({ id: "key_b3", name: "web old", revoked: true, revokedAt: now });
+      await add({ id: "key_b4", name: "ÖKO-Web", parentId: "key_b2" });
+      await add({ id: "key_b5", name: "web of a member", personId: "usr_1" });
+      await add({ id: "key_b6", name: "web elsewhere", environment: "dev" });
+    });
+
+    test("finds part of the name in whatever case, the id or how it begins, and the last four", async () => {
+      expect(await listed("search=WEB")).toEqual(["key_b5", "key_b4", "key_b3", "key_b1"]);
+      expect(await listed("search=%C3%B6ko")).toEqual(["key_b4"]);
+      expect(await listed("search=zx9K")).toEqual(["key_b1"]);
+      expect(await listed("search=x9k")).toEqual([]);
+      expect(await listed("search=key_b2")).toEqual(["key_b2"]);
+      expect(await listed("search=key_a")).toEqual(["key_admin"]);
+      expect(await listed("search=key_")).toEqual([]);
+      expect(await listed("search=%25")).toEqual(["key_b2"]);
+      expect(await listed("search=_")).toEqual([]);
+    });
+
+    test("keeps to the status that is shown, which is that of the makers as well", async () => {
+      now += 60;
+      expect(await listed("status=expired")).toEqual(["key_b4", "key_b2"]);
+      expect(await listed("status=revoked")).toEqual(["key_b3"]);
+      expect(await listed("status=active&search=web")).toEqual(["key_b5", "key_b1"]);
+    });
+
+    test("shows to a member, and a member's key, the member's own alone", async () => {
+      expect(await listed("search=web", "key_b5")).toEqual(["key_b5"]);
+      expect(await listed("status=revoked", "key_b5")).toEqual([]);
+    });
+
+    test("gives pages that together have every match once", async () => {
+      const seen: string[] = [];
+      for (let after = ""; ; ) {
+        const { body } = await call("GET", `/v1/keys?search=web&limit=1${after}`);
+        seen.push(...body.data.map(({ id }: { id: string }) => id));
+        if (!body.has_more) break;
+        after = `&after=${body.last_id}`;
+      }
+      expect(seen).toEqual(["key_b5", "key_b4", "key_b3", "key_b1"]);
+    });
+
+    test("looks at five thousand keys for one page, and says where the next one goes on", async () => {
+      const many = Array.from({ length: 5_010 }, (_, i) =>
+        keyRecordFor({ accountId, createdAt: now, id: `key_c${String(i).padStart(4, "0")}`, name: "One of many" }),
+      );
+      await db.begin("IMMEDIATE", async (tx) => {
+        for (let from = 0; from < many.length; from += 500) {
+          await tx`INSERT INTO api_keys ${tx(many.slice(from, from + 500).map(keyToRow))}`;
+        }
+      });
+      const { body } = await call("GET", "/v1/keys?search=shop");
+      expect(body).toEqual({ object: "list", data: [], first_id: null, last_id: "key_c0010", has_more: true });
+      expect(await listed("search=shop&after=key_c0010")).toEqual(["key_b1"]);
+    });
+
+    test("names what is wrong with a query", async () => {
+      const message = async (query: string) => (await call("GET", `/v1/keys?${query}`)).body.error.message;
+      expect(await message("status=ended")).toBe('status: must be one of active, expired, revoked (got "ended").');
+      expect(await message("search=")).toStartWith("search: must be 1 to 100 characters");
+      expect(await message("search=web&after=key_b6")).toStartWith("after: must be the id of a key of this list");
+    });
   });
 
   test("shows a key as ended from the moment when one of its makers ends", async () => {
