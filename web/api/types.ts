@@ -1031,6 +1031,14 @@ export interface UsageRow {
    * Requests that failed.
    */
   errors: number;
+  /**
+   * Mean of the milliseconds from a request to the first piece of its answer, of those that were streamed; null: none.
+   */
+  first_token_ms: number | null;
+  /**
+   * Mean of the speed of generation over all tokens that were streamed, the first of each answer left out; null: none.
+   */
+  tokens_per_second: number | null;
 }
 export interface RefusalList {
   object: "list";
