@@ -16,14 +16,9 @@ const shortestIdStart = "key_".length + 1;
 
 export const keyQuery = z.object({
   ...pageQuery,
-  search: z
-    .string()
-    .min(1)
-    .max(100)
-    .optional()
-    .meta({
-      description: "1 to 100 characters: part of the name in whatever case, the id or its beginning, or the last four",
-    }),
+  search: z.string().min(1).max(100).optional().meta({
+    description: "1 to 100 characters: part of the name in whatever case, the id or its beginning, or the last four",
+  }),
   status: z
     .enum(keyStatuses)
     .optional()
