@@ -51,7 +51,7 @@ export async function addUsageRows(
       SELECT account_id, environment, '${span}', at - at % ${seconds}, key_id, coalesce(app_id, ''), model, count(*),
         sum(prompt_tokens), sum(completion_tokens), sum(coalesce(nano_usd, 0)), sum(CASE WHEN outcome = 'failed' THEN 1 ELSE 0 END),
         count(first_token_ms), coalesce(sum(first_token_ms), 0),
-        coalesce(sum(CASE WHEN first_token_ms IS NOT NULL THEN max(completion_tokens - 1, 0) END), 0),
+        coalesce(sum(CASE WHEN duration_ms > first_token_ms THEN max(completion_tokens - 1, 0) END), 0),
         coalesce(sum(duration_ms - first_token_ms), 0), min(at), max(at)
       FROM usage_records GROUP BY 1, 2, 4, 5, 6, 7`);
   }

@@ -63,12 +63,16 @@ export interface LedgerEntry {
   settle(end: UsageEnd): Promise<void>;
 }
 
-/** Tokens after the first one, and the time in which they came; null where the first was not timed. */
+/**
+ * Tokens after the first one, and the time in which they came; null where the first was not timed. What came all at once
+ * tells nothing of the speed, and would make any mean of it too high.
+ */
 export function generationOf(
   end: Pick<UsageEnd, "completionTokens" | "durationMs" | "firstTokenMs">,
 ): { tokens: number; ms: number } | null {
   if (end.firstTokenMs === null) return null;
-  return { tokens: Math.max(0, end.completionTokens - 1), ms: Math.max(0, end.durationMs - end.firstTokenMs) };
+  const ms = Math.max(0, end.durationMs - end.firstTokenMs);
+  return { tokens: ms === 0 ? 0 : Math.max(0, end.completionTokens - 1), ms };
 }
 
 /** Null where too little came to tell. */
@@ -123,7 +127,7 @@ export interface UsageSums {
   nanoUsd: number;
   /** Requests that failed. */
   errors: number;
-  /** Answers whose first token was timed: those that were streamed and came to one. The sums below are of them alone. */
+  /** Answers whose first token was timed: those that were streamed, in more than one piece. The sums below are theirs. */
   timed: number;
   firstTokenMs: number;
   generatedTokens: number;

@@ -7,7 +7,9 @@ const digits = 100;
 export const firstTokenMs = z
   .number()
   .nullable()
-  .describe("Milliseconds from the request to the first piece of its answer; null where none was streamed.");
+  .describe(
+    "Milliseconds from the request to the first piece of its answer; null where that was not timed: it was not streamed, or came in one piece.",
+  );
 
 export const speed = z
   .number()

@@ -44,7 +44,7 @@ const usageRow = z
     cost: z.number().describe("USD; requests to models without a price cost nothing."),
     errors: z.int().describe("Requests that failed."),
     first_token_ms: firstTokenMs.describe(
-      "Mean of the milliseconds from a request to the first piece of its answer, of those that were streamed; null: none.",
+      "Mean of the milliseconds from a request to the first piece of its answer, of those that were streamed in more than one; null: none.",
     ),
     tokens_per_second: speed.describe(
       "Mean of the speed of generation over all tokens that were streamed, the first of each answer left out; null: none.",

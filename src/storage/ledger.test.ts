@@ -103,7 +103,7 @@ async function rollupErrors(): Promise<unknown[]> {
         model, count(*) AS requests, sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,
         sum(coalesce(nano_usd, 0)) AS nano_usd, sum(CASE WHEN outcome = 'failed' THEN 1 ELSE 0 END) AS errors,
         count(first_token_ms) AS timed, coalesce(sum(first_token_ms), 0) AS first_token_ms,
-        coalesce(sum(CASE WHEN first_token_ms IS NOT NULL THEN max(completion_tokens - 1, 0) END), 0) AS generated_tokens,
+        coalesce(sum(CASE WHEN duration_ms > first_token_ms THEN max(completion_tokens - 1, 0) END), 0) AS generated_tokens,
         coalesce(sum(max(duration_ms - first_token_ms, 0)), 0) AS generation_ms, min(at) AS first_at, max(at) AS last_at
       FROM usage_records GROUP BY 1, 2, 4, 5, 6, 7 ORDER BY 1, 2, 4, 5, 6, 7`;
     const rollups = await db`

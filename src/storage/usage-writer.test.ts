@@ -46,7 +46,7 @@ function recordOf(i: number, kinds: number): UsageRecord {
     capped: kind % 8 === 0,
     upstream: kind % 3 === 0 ? null : `up ${kind % 4}`,
     durationMs: 20_000 + i,
-    firstTokenMs: i % 2 === 0 ? null : 3_000 + i,
+    firstTokenMs: i % 2 === 0 ? null : i % 3 === 0 ? 20_000 + i : 3_000 + i,
     queueMs: 40_000 + i,
   };
 }
@@ -86,7 +86,7 @@ async function rollups(): Promise<{ found: unknown[]; expected: unknown[] }> {
         count(*) AS requests, sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,
         coalesce(sum(nano_usd), 0) AS nano_usd, sum(CASE WHEN outcome = 'failed' THEN 1 ELSE 0 END) AS errors,
         count(first_token_ms) AS timed, coalesce(sum(first_token_ms), 0) AS first_token_ms,
-        coalesce(sum(CASE WHEN first_token_ms IS NOT NULL THEN max(completion_tokens - 1, 0) END), 0) AS generated_tokens,
+        coalesce(sum(CASE WHEN duration_ms > first_token_ms THEN max(completion_tokens - 1, 0) END), 0) AS generated_tokens,
         coalesce(sum(max(duration_ms - first_token_ms, 0)), 0) AS generation_ms, min(at) AS first_at, max(at) AS last_at
       FROM usage_records, (SELECT 'hour' AS span, 3600 AS seconds UNION ALL SELECT 'day', 86400)
       GROUP BY 1, 2, 3, 4, 5, 6, 7`),
