@@ -1,5 +1,10 @@
 // The look: the colours of the sign-in pages, with enough contrast in light and dark (WCAG 2.2 AA).
-import { type CSSVariablesResolver, createTheme, type MantineColorsTuple } from "@mantine/core";
+import {
+  type CSSVariablesResolver,
+  createTheme,
+  defaultVariantColorsResolver,
+  type MantineColorsTuple,
+} from "@mantine/core";
 
 const water: MantineColorsTuple = [
   "#ecf7fb",
@@ -25,6 +30,18 @@ export const theme = createTheme({
   defaultRadius: "md",
   cursorType: "pointer",
   respectReducedMotion: true,
+  // Mantine judges the contrast of text on a filled button by the light scheme's shade alone.
+  variantColorResolver(input) {
+    const colors = defaultVariantColorsResolver(input);
+    return input.variant === "filled" ? { ...colors, color: `light-dark(${colors.color}, var(--on-filled))` } : colors;
+  },
+  components: {
+    Checkbox: { defaultProps: { iconColor: "var(--on-filled)" } },
+    Radio: { defaultProps: { iconColor: "var(--on-filled)" } },
+    // A dialog's heading is no banner of the page, which it would be as the <header> that it is.
+    ModalHeader: { defaultProps: { role: "presentation" } },
+    DrawerHeader: { defaultProps: { role: "presentation" } },
+  },
 });
 
 /** Mantine's own quiet colours have too little contrast for small text. */
@@ -35,6 +52,7 @@ export const colorsOf: CSSVariablesResolver = () => ({
     "--mantine-color-placeholder": "#5f6d79",
     "--mantine-color-error": "#a8261c",
     "--ground": "#f3f5f7",
+    "--on-filled": "#ffffff",
     "--mantine-color-anchor": "#0b5a75",
   },
   dark: {
@@ -42,6 +60,7 @@ export const colorsOf: CSSVariablesResolver = () => ({
     "--mantine-color-placeholder": "#97a5b1",
     "--mantine-color-error": "#ff9d92",
     "--ground": "#14191e",
+    "--on-filled": "#0b1318",
     "--mantine-color-anchor": "#7cc8e2",
   },
 });
