@@ -68,7 +68,7 @@ export function AccountMembers({ account }: { account: Account }) {
             withdraw.reset();
             setLeaving(invitation);
           }}
-          aria-label={`Take the invitation of ${invitation.email} back`}
+          aria-label={`Take back the invitation of ${invitation.email}`}
         >
           Take back
         </Button>

@@ -65,7 +65,7 @@ function People() {
       about={
         <>
           Everybody who can sign in. People come by invitation: open an{" "}
-          <Anchor component={Link} href="/admin/accounts" inherit>
+          <Anchor component={Link} href="/admin/accounts" inherit underline="always">
             account
           </Anchor>{" "}
           and invite them there.
