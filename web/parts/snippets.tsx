@@ -18,7 +18,7 @@ export function Snippets(request: SnippetRequest) {
     >
       <Tabs.List mb="xs" aria-label="Languages">
         {snippets.map(({ name }) => (
-          <Tabs.Tab key={name} value={name}>
+          <Tabs.Tab key={name} value={name} px={{ base: "xs", xs: "md" }}>
             {name}
           </Tabs.Tab>
         ))}

@@ -3,7 +3,7 @@ import { Select } from "@mantine/core";
 import type { Environment } from "../api/client.ts";
 import { useSession } from "../api/session.tsx";
 
-const names: Record<Environment, string> = { live: "Live", test: "Test", dev: "Development" };
+export const environmentNames: Record<Environment, string> = { live: "Live", test: "Test", dev: "Development" };
 
 export function EnvironmentMenu() {
   const { environment, environments, chooseEnvironment } = useSession();
@@ -13,7 +13,7 @@ export function EnvironmentMenu() {
       size="xs"
       w={130}
       allowDeselect={false}
-      data={environments.map((value) => ({ value, label: names[value] }))}
+      data={environments.map((value) => ({ value, label: environmentNames[value] }))}
       value={environment}
       onChange={(value) => value && chooseEnvironment(value as Environment)}
     />

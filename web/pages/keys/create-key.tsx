@@ -1,5 +1,5 @@
 // The dialog that makes a key and then shows it, once.
-import { Button, Group, Modal, NativeSelect, Stack } from "@mantine/core";
+import { Button, Group, Modal, NativeSelect, Stack, Text } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -8,6 +8,7 @@ import { useChange } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { CreatedApiKey, CreateKeyRequest } from "../../api/types.ts";
 import { Failure } from "../../parts/failure.tsx";
+import { environmentNames } from "../../shell/environment-menu.tsx";
 import { createRequestOf, newDraft } from "./key-draft.ts";
 import { KeyForm } from "./key-form.tsx";
 import { NewKey } from "./new-key.tsx";
@@ -20,6 +21,7 @@ interface CreateKeyProps {
 }
 
 export function CreateKey({ opened, close }: CreateKeyProps) {
+  const { environment } = useSession();
   const isNarrow = useMediaQuery("(max-width: 36em)");
   const [created, setCreated] = useState<CreatedApiKey>();
   const leave = () => {
@@ -39,7 +41,18 @@ export function CreateKey({ opened, close }: CreateKeyProps) {
       withCloseButton={created === undefined}
       closeButtonProps={{ "aria-label": "Close" }}
     >
-      {created ? <NewKey created={created} done={leave} /> : <Form created={setCreated} close={leave} />}
+      {created ? (
+        <NewKey created={created} done={leave}>
+          {created.environment !== environment && (
+            <Text size="sm">
+              The key belongs to {environmentNames[created.environment]}. To see it in the list, choose that environment
+              at the top of the page.
+            </Text>
+          )}
+        </NewKey>
+      ) : (
+        <Form created={setCreated} close={leave} />
+      )}
     </Modal>
   );
 }
@@ -79,7 +92,7 @@ function Form({ created, close }: FormProps) {
             description="Each is a world of its own"
             value={environment}
             onChange={(event) => setEnvironment(event.currentTarget.value as Environment)}
-            data={[...environments]}
+            data={environments.map((value) => ({ value, label: environmentNames[value] }))}
           />
         </KeyForm>
         {general && <Failure error={general} />}

@@ -1,7 +1,7 @@
 // The fields of a key's settings, for making one and for changing one.
 import {
   Checkbox,
-  Fieldset,
+  Grid,
   Group,
   Input,
   NativeSelect,
@@ -64,7 +64,19 @@ export function KeyForm({ draft, change, errorOf, grantable, children }: KeyForm
       >
         <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md" verticalSpacing="xs" mt="xs">
           {shown.map(({ scope, title, meaning }) => (
-            <Checkbox key={scope} value={scope} label={title} description={`${meaning} ${scope}`} />
+            <Checkbox
+              key={scope}
+              value={scope}
+              label={
+                <>
+                  {title}{" "}
+                  <Text span size="xs" c="dimmed" ff="monospace">
+                    {scope}
+                  </Text>
+                </>
+              }
+              description={meaning}
+            />
           ))}
         </SimpleGrid>
       </Checkbox.Group>
@@ -74,14 +86,20 @@ export function KeyForm({ draft, change, errorOf, grantable, children }: KeyForm
         description="Addresses or ranges from which it works; none: from anywhere"
         placeholder={draft.addresses.length === 0 ? "203.0.113.0/24" : ""}
         value={draft.addresses}
-        onChange={(addresses) => change({ addresses: addresses.map((text) => text.trim()) })}
+        onChange={(addresses) => change({ addresses: separate(addresses) })}
         splitChars={[",", ";", " ", "\n"]}
         maxTags={100}
+        openOnFocus={false}
         error={errorOf("allowed_ips")}
       />
       <Limits draft={draft} change={change} errorOf={errorOf} />
     </Stack>
   );
+}
+
+/** What was typed or pasted as one text may be several. */
+function separate(texts: readonly string[]): string[] {
+  return [...new Set(texts.flatMap((text) => text.split(/[\s,;]+/)).filter((text) => text !== ""))];
 }
 
 interface ExpiryFieldProps extends Pick<KeyFormProps, "draft" | "change"> {
@@ -128,49 +146,64 @@ function Limits({ draft, change, errorOf }: Pick<KeyFormProps, "draft" | "change
   const isUsual = windows.some(([seconds]) => seconds === draft.windowSeconds);
   const choices = isUsual ? windows : [...windows, [draft.windowSeconds, span(draft.windowSeconds)] as const];
   return (
-    <Fieldset legend="Own limits" variant="unstyled">
-      <Text size="xs" c="dimmed" mb="xs">
-        Beside those of the account, which hold for all of its keys together. An empty field sets none.
-      </Text>
-      <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="md">
-        <Input.Wrapper label="Requests" labelElement="div" error={errorOf("rate_limit")}>
-          <Group gap={4} wrap="nowrap" align="start">
-            <NumberInput
-              aria-label="Requests"
-              placeholder="No limit"
-              value={draft.rateLimit}
-              onChange={(rateLimit) => change({ rateLimit })}
-              error={errorOf("rate_limit") !== undefined}
-              {...{ min: 1, max: 1_000_000, allowDecimal: false, allowNegative: false, thousandSeparator: "," }}
-              hideControls
-            />
-            <NativeSelect
-              aria-label="Requests in which time"
-              value={String(draft.windowSeconds)}
-              onChange={(event) => change({ windowSeconds: Number(event.currentTarget.value) })}
-              data={choices.map(([seconds, name]) => ({ value: String(seconds), label: `/ ${name}` }))}
-            />
-          </Group>
-        </Input.Wrapper>
-        <NumberInput
-          label="Tokens a month"
-          placeholder="No limit"
-          value={draft.monthlyTokens}
-          onChange={(monthlyTokens) => change({ monthlyTokens })}
-          error={errorOf("monthly_tokens")}
-          {...{ min: 0, max: 1_000_000_000_000_000, allowDecimal: false, allowNegative: false, thousandSeparator: "," }}
-          hideControls
-        />
-        <NumberInput
-          label="USD a month"
-          placeholder="No limit"
-          value={draft.monthlySpend}
-          onChange={(monthlySpend) => change({ monthlySpend })}
-          error={errorOf("monthly_spend")}
-          {...{ min: 0, max: 9_000_000, allowNegative: false, thousandSeparator: ",", prefix: "$" }}
-          hideControls
-        />
-      </SimpleGrid>
-    </Fieldset>
+    <Input.Wrapper
+      label="Own limits"
+      labelElement="div"
+      description="Beside those of the account, which hold for all of its keys together. An empty field sets none."
+    >
+      <Grid gap="md" mt="xs">
+        <Grid.Col span={{ base: 12, xs: 5 }}>
+          <Input.Wrapper label="Requests" labelElement="div" error={errorOf("rate_limit")}>
+            <Group gap={4} wrap="nowrap" align="start">
+              <NumberInput
+                aria-label="Requests"
+                placeholder="No limit"
+                value={draft.rateLimit}
+                onChange={(rateLimit) => change({ rateLimit })}
+                error={errorOf("rate_limit") !== undefined}
+                {...{ min: 1, max: 1_000_000, allowDecimal: false, allowNegative: false, thousandSeparator: "," }}
+                hideControls
+              />
+              <NativeSelect
+                aria-label="Requests in which time"
+                w="8rem"
+                style={{ flexShrink: 0 }}
+                value={String(draft.windowSeconds)}
+                onChange={(event) => change({ windowSeconds: Number(event.currentTarget.value) })}
+                data={choices.map(([seconds, name]) => ({ value: String(seconds), label: `/ ${name}` }))}
+              />
+            </Group>
+          </Input.Wrapper>
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, xs: 4 }}>
+          <NumberInput
+            label="Tokens a month"
+            placeholder="No limit"
+            value={draft.monthlyTokens}
+            onChange={(monthlyTokens) => change({ monthlyTokens })}
+            error={errorOf("monthly_tokens")}
+            {...{
+              min: 0,
+              max: 1_000_000_000_000_000,
+              allowDecimal: false,
+              allowNegative: false,
+              thousandSeparator: ",",
+            }}
+            hideControls
+          />
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, xs: 3 }}>
+          <NumberInput
+            label="USD a month"
+            placeholder="No limit"
+            value={draft.monthlySpend}
+            onChange={(monthlySpend) => change({ monthlySpend })}
+            error={errorOf("monthly_spend")}
+            {...{ min: 0, max: 9_000_000, allowNegative: false, thousandSeparator: ",", prefix: "$" }}
+            hideControls
+          />
+        </Grid.Col>
+      </Grid>
+    </Input.Wrapper>
   );
 }

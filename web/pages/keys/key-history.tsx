@@ -1,5 +1,5 @@
 // What a key was used for, day by day.
-import { Group, SegmentedControl, SimpleGrid, Skeleton, Stack, Text, Title } from "@mantine/core";
+import { Group, Paper, SegmentedControl, SimpleGrid, Skeleton, Stack, Text, Title } from "@mantine/core";
 import { useMemo } from "react";
 import { useSearchParams } from "wouter";
 import { useRead } from "../../api/queries.ts";
@@ -62,10 +62,20 @@ function Figures({ rows, start, days }: { rows: readonly UsageRow[]; start: numb
     };
   }, [rows, start, days]);
   const sum = (value: (row: UsageRow) => number) => rows.reduce((all, row) => all + value(row), 0);
+  const total = sum((row) => row.requests);
+  if (total === 0) {
+    return (
+      <Paper withBorder p="lg">
+        <Text size="sm" c="dimmed">
+          No request with this key in the last {days} days.
+        </Text>
+      </Paper>
+    );
+  }
   return (
     <Stack>
       <Text size="sm">
-        {count(sum((row) => row.requests))} requests, {count(sum((row) => row.errors))} of them failed;{" "}
+        {count(total)} requests, {count(sum((row) => row.errors))} of them failed;{" "}
         {count(sum((row) => row.total_tokens))} tokens; {money(sum((row) => row.cost))}.
       </Text>
       <SimpleGrid cols={{ base: 1, lg: 2 }}>

@@ -13,6 +13,7 @@ import { short } from "../../parts/figures.ts";
 import { type Column, LongTable } from "../../parts/long-table.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Sparkline } from "../../parts/sparkline.tsx";
+import { environmentNames } from "../../shell/environment-menu.tsx";
 import { CreateKey } from "./create-key.tsx";
 import { KeyStatus, shownKey } from "./key-status.tsx";
 import { type UsageByKey, usageDays, useUsageByKey } from "./key-usage.ts";
@@ -46,7 +47,7 @@ export function KeyList() {
   return (
     <Page
       title="API Keys"
-      about={`Programs use a key in place of a person's sign-in. ${isManager ? "These are the account's" : "These are yours"} in the environment ${environment}.`}
+      about={`Programs use a key in place of a person's sign-in. ${isManager ? "These are the account's" : "These are yours"} in ${environmentNames[environment]}.`}
       actions={create}
     >
       <Group gap="sm" align="end">
@@ -131,7 +132,7 @@ function columnsOf(usage: UsageByKey | null | undefined, isWaiting: boolean): Co
         </Stack>
       ),
     },
-    { name: "status", head: "State", cell: (key) => <KeyStatus record={key} />, width: "11rem" },
+    { name: "status", head: "State", cell: (key) => <KeyStatus record={key} />, width: "10.5rem" },
     {
       name: "scopes",
       head: "Permissions",
@@ -141,28 +142,29 @@ function columnsOf(usage: UsageByKey | null | undefined, isWaiting: boolean): Co
         </Text>
       ),
       wideOnly: true,
-      width: "15rem",
+      width: "13rem",
     },
     {
       name: "created",
       head: "Created",
       cell: ({ created_at: created }) => <Ago seconds={created} />,
       wideOnly: true,
-      width: "8rem",
+      width: "7.5rem",
     },
     {
       name: "used",
       head: "Last used",
       cell: ({ last_used_at: used }) => <Ago seconds={used} />,
       wideOnly: true,
-      width: "8rem",
+      width: "7.5rem",
     },
     {
       name: "usage",
       head: `Requests, ${usageDays} days`,
       cell: ({ id }) => <Usage values={usage?.get(id)} isKnown={usage !== null && !isWaiting} />,
       wideOnly: true,
-      width: "11rem",
+      width: "10.5rem",
+      numeric: true,
     },
   ];
 }

@@ -8,6 +8,7 @@ import type { ApiKey, MemberList } from "../../api/types.ts";
 import { Ago } from "../../parts/ago.tsx";
 import { CopyAction } from "../../parts/copy.tsx";
 import { ago, at, count, money, span } from "../../parts/figures.ts";
+import { environmentNames } from "../../shell/environment-menu.tsx";
 import { KeyStatus, shownKey } from "./key-status.tsx";
 import { scopes as allScopes } from "./scopes.ts";
 
@@ -29,14 +30,14 @@ export function KeySettings({ record }: { record: ApiKey }) {
               <CopyAction value={id} label="Copy the id" />
             </Group>
           </Line>
-          <Line label="Environment">{record.environment}</Line>
+          <Line label="Environment">{environmentNames[record.environment]}</Line>
           <Line label="Created">
             {at(record.created_at)} <Maker id={record.created_by} />
           </Line>
           <Line label="Last used">
             <Ago seconds={record.last_used_at} />
           </Line>
-          <Line label="Works until">{endText(record)}</Line>
+          <Line label={record.status === "active" ? "Works until" : "Ended"}>{endText(record)}</Line>
         </DataList>
         <DataList labelWidth="8rem" gap="sm">
           <Line label="Permissions">
@@ -86,8 +87,8 @@ function Line({ label, children }: { label: string; children: ReactNode }) {
 }
 
 function endText({ expires_at: expires, revoked_at: revoked, status }: ApiKey): string {
-  if (revoked !== null) return status === "active" ? `${at(revoked)} (rotated)` : `revoked ${at(revoked)}`;
-  if (expires === null) return status === "active" ? "somebody revokes it" : "the key that made it ended";
+  if (revoked !== null) return status === "active" ? `${at(revoked)} (rotated)` : at(revoked);
+  if (expires === null) return status === "active" ? "somebody revokes it" : "with the key that made it";
   return `${at(expires)} (${ago(expires)})`;
 }
 

@@ -2,12 +2,13 @@
 import { Alert, Button, Group, Loader, Stack, Text, Title } from "@mantine/core";
 import { AlertIcon } from "@primer/octicons-react";
 import { useQuery } from "@tanstack/react-query";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 import { type ApiFailure, call } from "../../api/client.ts";
 import type { CreatedApiKey, ModelList } from "../../api/types.ts";
 import { CopyBlock } from "../../parts/copy.tsx";
 import { Failure } from "../../parts/failure.tsx";
 import { baseUrlHere, Snippets } from "../../parts/snippets.tsx";
+import { environmentNames } from "../../shell/environment-menu.tsx";
 import type { Scope } from "./scopes.ts";
 
 interface NewKeyProps {
@@ -18,9 +19,15 @@ interface NewKeyProps {
 }
 
 export function NewKey({ created, children, done }: NewKeyProps) {
+  const place = useRef<HTMLDivElement>(null);
+  // The form that had the focus is gone. What copies the key comes first; nobody ends this by one Enter too many.
+  useEffect(() => place.current?.querySelector("button")?.focus(), []);
   return (
-    <Stack>
-      <Alert color="yellow" icon={<AlertIcon />} title="Copy the key now">
+    <Stack ref={place}>
+      <Alert color="yellow" icon={<AlertIcon />}>
+        <Text size="sm" fw={600}>
+          Copy the key now
+        </Text>
         It is shown only this once: the server keeps no copy that anybody could read. Store it like a password.
       </Alert>
       <CopyBlock value={created.key} label="Copy the key" />
@@ -30,9 +37,7 @@ export function NewKey({ created, children, done }: NewKeyProps) {
       </Title>
       <FirstRequest created={created} />
       <Group justify="end">
-        <Button onClick={done} data-autofocus>
-          Done
-        </Button>
+        <Button onClick={done}>Done</Button>
       </Group>
     </Stack>
   );
@@ -65,7 +70,8 @@ function FirstRequest({ created: { key, scopes, environment, allowed_ips: addres
   if (model === undefined) {
     return (
       <Text size="sm">
-        The environment {environment} has no model that can chat yet. The page Models says how to get one.
+        The environment {environmentNames[environment]} has no model that can chat yet. The page Models says how to get
+        one.
       </Text>
     );
   }
