@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { SQL } from "bun";
 import type { BrowserContext } from "playwright-core";
+import { ensureDashboard } from "../../scripts/setup.mjs";
 import { membershipCredentialId } from "../../src/domain/person.ts";
 import { type ApiKeyRecord, newAndUnbounded } from "../../src/domain/principal.ts";
 import { keyToRow } from "../../src/storage/credential-rows.ts";
@@ -60,8 +61,10 @@ export interface DashboardWorldOptions extends TestServerOptions {
   wordMs?: number;
 }
 
+/** With the dashboard as its sources are now. */
 export async function openDashboardWorld(options: DashboardWorldOptions = {}): Promise<DashboardWorld> {
   const { wordMs = 0, yaml = "", ...serverOptions } = options;
+  ensureDashboard();
   const models = await startModelServers(wordMs);
   const server = await startHeadrace({ ...serverOptions, yaml: models.yaml + yaml });
   const browser = await setUp(server, { person: operator });

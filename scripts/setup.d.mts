@@ -1,0 +1,4 @@
+// The types of what tests use of setup.mjs.
+
+/** Builds the dashboard where its sources have changed; installs nothing. Where that fails it is told on standard error. */
+export function ensureDashboard(): void;
