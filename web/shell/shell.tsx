@@ -72,7 +72,7 @@ function Menu({ location }: { location: string }) {
     .map(({ title, places }) => (
       <nav key={title ?? ""} aria-label={title ?? "Main"}>
         {title && (
-          <Text size="xs" c="dimmed" fw={600} mt="md" mb={4} px="sm" component="h2">
+          <Text size="xs" c="dimmed" fw={600} mt="sm" mb={2} px="sm" component="h2">
             {title}
           </Text>
         )}
@@ -86,6 +86,8 @@ function Menu({ location }: { location: string }) {
               href={place.path}
               label={place.title}
               leftSection={<Icon size={16} />}
+              py={5}
+              className="menu-link"
               active={active}
               {...(active ? { "aria-current": "page" as const } : {})}
             />
