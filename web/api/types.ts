@@ -1032,7 +1032,7 @@ export interface UsageRow {
    */
   errors: number;
   /**
-   * Mean of the milliseconds from a request to the first piece of its answer, of those that were streamed; null: none.
+   * Mean of the milliseconds from a request to the first piece of its answer, of those that were streamed in more than one; null: none.
    */
   first_token_ms: number | null;
   /**
