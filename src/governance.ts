@@ -26,6 +26,7 @@ import { SpoolLedger } from "./storage/ledger.ts";
 import { MemoryLimits } from "./storage/memory-limits.ts";
 import { recentUsage } from "./storage/recent-usage.ts";
 import { SqlRefusalStore } from "./storage/refusal-store.ts";
+import { SqlRequestLog } from "./storage/request-log.ts";
 import { deriveKey, loadSecret } from "./storage/secret-file.ts";
 import { SqlSigningKeyStore } from "./storage/signing-key-store.ts";
 import { SqlSpeeds } from "./storage/speeds.ts";
@@ -113,6 +114,7 @@ export async function openGovernance({ db, config, log, clock, baseUrl, opened }
     chatWriter,
     ledger,
     reports: new SqlUsageReports(db),
+    requestLog: new SqlRequestLog(db, clock),
     tiers,
     limits,
     throttle: new Throttle(limits),

@@ -64,6 +64,11 @@ const shownParameters = {
   service_tier: null,
 };
 
+/** Id of the completion that this request makes where it is stored. */
+export function chatIdOf(requestId: string): string {
+  return `chatcmpl-${requestId.replace(/^req_/, "")}`;
+}
+
 export function storedChatToWire(chat: StoredChat): { id: string; [member: string]: unknown } {
   const { user, ...parameters } = chat.parameters;
   return {
@@ -71,7 +76,6 @@ export function storedChatToWire(chat: StoredChat): { id: string; [member: strin
     ...parameters,
     ...chat.completion,
     id: chat.id,
-    // The id of a completion that is ours is made of the request's.
     request_id: chat.id.replace(/^chatcmpl-/, "req_"),
     input_user: user ?? null,
     metadata: chat.metadata,

@@ -58,6 +58,8 @@ export interface ChatStore {
   /** All or none; those that are there already are left as they are. */
   insert(chats: readonly NewChat[]): Promise<void>;
   find(owner: ChatOwner, id: string, nowSeconds: number): Promise<StoredChat | undefined>;
+  /** Whether `find` would find it; cheap, however large it is. */
+  has(owner: ChatOwner, id: string, nowSeconds: number): Promise<boolean>;
   findMessages(owner: ChatOwner, id: string, nowSeconds: number): Promise<readonly unknown[] | undefined>;
   /**
    * By creation. Undefined where `after` names no chat of this owner; one that was deleted within the last hour still

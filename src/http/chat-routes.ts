@@ -112,7 +112,7 @@ export function chatRoutes(deps: ChatRouteDeps): ScopedRoute[] {
         validate(metadataUpdate, body);
         const metadata = requireMetadata(body["metadata"]);
         const id = idOf(exchange);
-        if (!(await chats.setMetadata(ownerOf(principal), id, metadata, clock.nowSeconds()))) throw notFound(id);
+        if (!(await chats.setMetadata(chatOwnerOf(principal), id, metadata, clock.nowSeconds()))) throw notFound(id);
         return Response.json(storedChatToWire(await find(exchange, principal, deps)));
       },
     ),
@@ -127,7 +127,7 @@ export function chatRoutes(deps: ChatRouteDeps): ScopedRoute[] {
       },
       async (exchange, principal) => {
         const id = idOf(exchange);
-        if (!(await chats.delete(ownerOf(principal), id, clock.nowSeconds()))) throw notFound(id);
+        if (!(await chats.delete(chatOwnerOf(principal), id, clock.nowSeconds()))) throw notFound(id);
         return Response.json({ object: "chat.completion.deleted", id, deleted: true });
       },
     ),
@@ -155,7 +155,7 @@ async function list({ req }: Exchange, principal: Principal, { chats, clock }: C
     ...(model === undefined ? {} : { model }),
     ...(search === undefined ? {} : { search }),
   };
-  const page = await chats.list(ownerOf(principal), filter, { after, limit, order }, clock.nowSeconds());
+  const page = await chats.list(chatOwnerOf(principal), filter, { after, limit, order }, clock.nowSeconds());
   if (!page) throw unknownAfter("stored chat completion");
   const { chats: found, hasMore, lastId } = page;
   const place = lastId === undefined ? {} : { last_id: lastId };
@@ -165,7 +165,7 @@ async function list({ req }: Exchange, principal: Principal, { chats, clock }: C
 async function listMessages(exchange: Exchange, principal: Principal, deps: ChatRouteDeps): Promise<Response> {
   const { after, limit, order } = readQuery(messageQuery, exchange.req.target);
   const id = idOf(exchange);
-  const stored = await deps.chats.findMessages(ownerOf(principal), id, deps.clock.nowSeconds());
+  const stored = await deps.chats.findMessages(chatOwnerOf(principal), id, deps.clock.nowSeconds());
   if (!stored) throw notFound(id);
   const messages = storedMessagesToWire(id, stored);
   if (order === "desc") messages.reverse();
@@ -176,7 +176,7 @@ async function listMessages(exchange: Exchange, principal: Principal, deps: Chat
 
 async function find(exchange: Exchange, principal: Principal, { chats, clock }: ChatRouteDeps): Promise<StoredChat> {
   const id = idOf(exchange);
-  const chat = await chats.find(ownerOf(principal), id, clock.nowSeconds());
+  const chat = await chats.find(chatOwnerOf(principal), id, clock.nowSeconds());
   if (!chat) throw notFound(id);
   return chat;
 }
@@ -185,7 +185,7 @@ function idOf({ params }: Exchange): string {
   return params["id"] ?? "";
 }
 
-function ownerOf(principal: Principal): ChatOwner {
+export function chatOwnerOf(principal: Principal): ChatOwner {
   const { account, environment, appId } = principal;
   return { accountId: account.id, environment, appId, personId: ownOnly(principal) };
 }

@@ -21,6 +21,7 @@ import { type PageRouteDeps, pageRoutes } from "./pages/page-routes.ts";
 import { type SsoRouteDeps, ssoRoutes } from "./pages/sso-routes.ts";
 import { type PasskeyRouteDeps, passkeyRoutes } from "./passkey-routes.ts";
 import { type RefusalRouteDeps, refusalRoutes } from "./refusal-routes.ts";
+import { type RequestRouteDeps, requestRoutes } from "./request-routes.ts";
 import type { Route } from "./route.ts";
 import { type ServiceRouteDeps, serviceRoutes } from "./service-routes.ts";
 import { type SessionRouteDeps, sessionRoutes } from "./session-routes.ts";
@@ -33,6 +34,7 @@ export type RouteDeps = InferenceRouteDeps &
   ModelStatusDeps &
   UsageRouteDeps &
   RefusalRouteDeps &
+  RequestRouteDeps &
   AccountRouteDeps &
   Omit<KeyRouteDeps, "limits"> &
   TokenRouteDeps &
@@ -61,6 +63,7 @@ export function createRoutes(deps: RouteDeps): readonly Route[] {
     ...modelStatusRoutes(deps),
     ...usageRoutes(deps),
     ...refusalRoutes(deps),
+    ...requestRoutes(deps),
     ...accountRoutes(deps),
     ...keyRoutes(reading),
     ...tokenRoutes(reading),

@@ -1,5 +1,6 @@
 // The way of an inference request: authorize, admit, route, send, relay, settle.
 import { Cancellation } from "../domain/cancellation.ts";
+import { chatIdOf } from "../domain/chat-list.ts";
 import type { ClientStream } from "../domain/client-stream.ts";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
@@ -232,9 +233,8 @@ class OpenRequest implements Sender {
   /** What of an answer is ours; a completion that is kept needs an id that no engine can repeat. */
   #completion() {
     const { request, requestId } = this.#call;
-    const prefix = request.operation === "chat" ? "chatcmpl" : "cmpl";
     return {
-      id: `${prefix}-${requestId.replace(/^req_/, "")}`,
+      id: request.operation === "chat" ? chatIdOf(requestId) : `cmpl-${requestId.replace(/^req_/, "")}`,
       created: this.#createdAt,
       ownId: this.#recorder !== undefined,
     };

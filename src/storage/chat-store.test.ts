@@ -61,6 +61,7 @@ test("a chat comes back as it was stored, its messages apart", async () => {
   const { messages, ...rest } = stored;
   expect(await store.find(owner, "a", now)).toEqual(rest);
   expect(await store.findMessages(owner, "a", now)).toEqual([...messages]);
+  expect([await store.has(owner, "a", now), await store.has(owner, "b", now)]).toEqual([true, false]);
 });
 
 test("storing the same id again changes nothing, neither the chat nor the labels it got since", async () => {
@@ -103,6 +104,7 @@ describe("ownership", () => {
       expect(await ids({}, { after: "by-key" }, stranger)).toBeUndefined();
       expect(await store.find(stranger, "by-key", now)).toBeUndefined();
       expect(await store.findMessages(stranger, "by-key", now)).toBeUndefined();
+      expect(await store.has(stranger, "by-key", now)).toBe(false);
       expect(await store.setMetadata(stranger, "by-key", { k: "taken" }, now)).toBe(false);
       expect(await store.delete(stranger, "by-key", now)).toBe(false);
     }
@@ -312,6 +314,7 @@ describe("deletion", () => {
     expect(await store.delete(owner, "a", now)).toBe(true);
     expect(await store.find(owner, "a", now)).toBeUndefined();
     expect(await store.findMessages(owner, "a", now)).toBeUndefined();
+    expect(await store.has(owner, "a", now)).toBe(false);
     expect(await ids()).toEqual(["b"]);
     expect(await ids({ metadata: { k: "v" } })).toEqual([]);
     expect(await store.setMetadata(owner, "a", {}, now)).toBe(false);
@@ -378,6 +381,7 @@ test("a database that fails is a clear 503, and quotes nothing", async () => {
     () => store.insert([chat("CANARY")]),
     () => store.find(owner, "CANARY", now),
     () => store.findMessages(owner, "CANARY", now),
+    () => store.has(owner, "CANARY", now),
     () => ids({ model: "CANARY" }),
     () => store.setMetadata(owner, "CANARY", {}, now),
     () => store.delete(owner, "CANARY", now),

@@ -63,6 +63,12 @@ export class SqlChatStore implements ChatStore {
     return row && chatFromRow(row);
   }
 
+  async has(owner: ChatOwner, id: string, nowSeconds: number): Promise<boolean> {
+    const [row] = await available(this.#db`
+      SELECT 1 FROM stored_chats AS c WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)}`);
+    return row !== undefined;
+  }
+
   async findMessages(owner: ChatOwner, id: string, nowSeconds: number): Promise<readonly unknown[] | undefined> {
     const [row]: { messages: string }[] = await available(this.#db`
       SELECT messages FROM stored_chats AS c WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)}`);

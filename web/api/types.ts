@@ -307,6 +307,9 @@ export interface Shapes {
   UsageRow?: UsageRow;
   RefusalList?: RefusalList;
   Refusal?: Refusal;
+  RequestList?: RequestList;
+  Request?: Request;
+  RequestDetail?: RequestDetail;
   AccountOverview?: AccountOverview;
   TierOverviewList?: TierOverviewList;
   TierOverview?: TierOverview;
@@ -1069,6 +1072,148 @@ export interface Refusal {
    * Time of the last one, Unix seconds.
    */
   last_at: number;
+}
+export interface RequestList {
+  object: "list";
+  data: Request[];
+  /**
+   * Give it as `cursor` to get the next page; null on the last one. A page may be empty before that.
+   */
+  next: string | null;
+}
+export interface Request {
+  object: "request";
+  /**
+   * The `x-request-id` of its answer.
+   */
+  id: string;
+  /**
+   * When it began, Unix seconds.
+   */
+  at: number;
+  operation: "chat" | "completion" | "embedding";
+  model: string;
+  /**
+   * Id of the credential: of a key, of a signed-in member (`mbr_…`), of what an app was allowed (`grt_…`).
+   */
+  key: string;
+  /**
+   * Id of the OAuth app; null for none.
+   */
+  app: string | null;
+  stream: boolean;
+  /**
+   * cancelled: its client left; interrupted: the server's process ended before it did.
+   */
+  outcome: "completed" | "failed" | "cancelled" | "interrupted";
+  /**
+   * `code` of the error that ended it.
+   */
+  error_code: string | null;
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
+  /**
+   * The tokens are an estimate: the model server did not tell.
+   */
+  estimated: boolean;
+  /**
+   * The model server told of more tokens than can have been; these are the most.
+   */
+  capped: boolean;
+  /**
+   * USD; null where the model has no price.
+   */
+  cost: number | null;
+  /**
+   * Who answered; null where nobody did.
+   */
+  upstream: string | null;
+  /**
+   * Milliseconds of waiting for a place, before it was sent.
+   */
+  queue_ms: number;
+  /**
+   * Milliseconds from the request to the first piece of its answer; null where that was not timed: it was not streamed, or came in one piece.
+   */
+  first_token_ms: number | null;
+  /**
+   * Milliseconds until its end, all of them.
+   */
+  duration_ms: number;
+  /**
+   * Tokens per second of generation, those after the first; null where too little was streamed to tell.
+   */
+  tokens_per_second: number | null;
+}
+export interface RequestDetail {
+  object: "request";
+  /**
+   * The `x-request-id` of its answer.
+   */
+  id: string;
+  /**
+   * When it began, Unix seconds.
+   */
+  at: number;
+  operation: "chat" | "completion" | "embedding";
+  model: string;
+  /**
+   * Id of the credential: of a key, of a signed-in member (`mbr_…`), of what an app was allowed (`grt_…`).
+   */
+  key: string;
+  /**
+   * Id of the OAuth app; null for none.
+   */
+  app: string | null;
+  stream: boolean;
+  /**
+   * cancelled: its client left; interrupted: the server's process ended before it did.
+   */
+  outcome: "completed" | "failed" | "cancelled" | "interrupted";
+  /**
+   * `code` of the error that ended it.
+   */
+  error_code: string | null;
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
+  /**
+   * The tokens are an estimate: the model server did not tell.
+   */
+  estimated: boolean;
+  /**
+   * The model server told of more tokens than can have been; these are the most.
+   */
+  capped: boolean;
+  /**
+   * USD; null where the model has no price.
+   */
+  cost: number | null;
+  /**
+   * Who answered; null where nobody did.
+   */
+  upstream: string | null;
+  /**
+   * Milliseconds of waiting for a place, before it was sent.
+   */
+  queue_ms: number;
+  /**
+   * Milliseconds from the request to the first piece of its answer; null where that was not timed: it was not streamed, or came in one piece.
+   */
+  first_token_ms: number | null;
+  /**
+   * Milliseconds until its end, all of them.
+   */
+  duration_ms: number;
+  /**
+   * Tokens per second of generation, those after the first; null where too little was streamed to tell.
+   */
+  tokens_per_second: number | null;
+  /**
+   * Id of the stored chat completion that it made; null where none is kept.
+   */
+  chat: string | null;
 }
 export interface AccountOverview {
   object: "account";

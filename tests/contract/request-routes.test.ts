@@ -1,0 +1,297 @@
+// The request endpoints over a real database: what is answered, who sees which request, and what a wrong parameter gets.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Principal } from "../../src/domain/principal.ts";
+import type { NewChat } from "../../src/domain/stored-chat.ts";
+import type { UsageRecord } from "../../src/domain/usage.ts";
+import { openApiDocument } from "../../src/http/openapi.ts";
+import { requestRoutes } from "../../src/http/request-routes.ts";
+import type { ScopedRoute } from "../../src/http/route.ts";
+import { SqlChatStore } from "../../src/storage/chat-store.ts";
+import { type Database, openDatabase } from "../../src/storage/database.ts";
+import { SqlRequestLog } from "../../src/storage/request-log.ts";
+import { openUsageWriter } from "../../src/storage/usage-writer.ts";
+import { exchangeFor, incoming, responseOf } from "../support/exchange.ts";
+import { manualClock } from "../support/manual-clock.ts";
+import { accountFor, keyRecordFor, principalFor } from "../support/principal.ts";
+import { mismatches, type Schema } from "./json-schema.ts";
+
+const start = Date.UTC(2026, 8, 1) / 1000;
+const clock = manualClock(start + 86_400);
+
+let directory: string;
+let db: Database;
+let chats: SqlChatStore;
+let routes: ScopedRoute[];
+let flush: () => Promise<void> = async () => {};
+
+const record = (id: string, more: Partial<UsageRecord> = {}): UsageRecord => ({
+  requestId: `req_${id}`,
+  at: start,
+  accountId: "acct_1",
+  keyId: "key_1",
+  appId: null,
+  environment: "live",
+  operation: "chat",
+  model: "m",
+  stream: false,
+  outcome: "completed",
+  errorCode: null,
+  promptTokens: 10,
+  completionTokens: 5,
+  estimated: false,
+  nanoUsd: null,
+  capped: false,
+  upstream: "up",
+  durationMs: 100,
+  firstTokenMs: null,
+  queueMs: 0,
+  ...more,
+});
+
+const streamed = record("streamed", {
+  at: start + 5,
+  stream: true,
+  completionTokens: 101,
+  nanoUsd: 437_400,
+  durationMs: 2_750,
+  firstTokenMs: 250,
+  queueMs: 12,
+});
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), "headrace-request-routes-"));
+  db = await openDatabase(join(directory, "headrace.db"));
+  chats = new SqlChatStore(db);
+  await add([
+    streamed,
+    record("failed", { at: start + 4, outcome: "failed", errorCode: "upstream_error", upstream: null, keyId: "key_2" }),
+    record("of_app", { at: start + 3, appId: "app_1", keyId: "grt_1", model: "other" }),
+    record("embedding", { at: start + 2, operation: "embedding", estimated: true, capped: true }),
+    record("mine", { at: start + 1 }),
+    record("of_test", { environment: "test" }),
+    record("of_2", { accountId: "acct_2" }),
+  ]);
+  await chats.insert([
+    chatOf("streamed"),
+    chatOf("of_2", { accountId: "acct_2" }),
+    chatOf("mine", { personId: "usr_1" }),
+  ]);
+  const idle = { flush: async () => {} };
+  routes = requestRoutes({
+    requestLog: new SqlRequestLog(db, clock),
+    ledger: { flush: () => flush() },
+    chats,
+    chatWriter: idle,
+    clock,
+  });
+});
+
+afterAll(async () => {
+  await db.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+async function add(records: readonly UsageRecord[]): Promise<void> {
+  const writer = await openUsageWriter(db);
+  await writer.insert(records, 10_000);
+  writer.close();
+}
+
+function chatOf(id: string, more: Partial<NewChat> = {}): NewChat {
+  return {
+    id: `chatcmpl-${id}`,
+    accountId: "acct_1",
+    environment: "live",
+    keyId: "key_1",
+    appId: null,
+    personId: null,
+    model: "m",
+    createdAt: start,
+    expiresAt: start + 30 * 86_400,
+    metadata: {},
+    parameters: {},
+    completion: {},
+    messages: [],
+    ...more,
+  };
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: what an answer is made of is what the tests are about.
+type Body = any;
+
+async function get(target: string, as: Partial<Principal> = {}): Promise<{ status: number; body: Body }> {
+  const id = /^\/v1\/requests\/([^?]+)/.exec(target)?.[1];
+  const route = routes.find(({ path }) => path === (id === undefined ? "/v1/requests" : "/v1/requests/:id"));
+  if (!route) throw new Error("no route");
+  const exchange = exchangeFor(incoming({ target }), { params: id === undefined ? {} : { id } });
+  const response = await responseOf(() => route.handle(exchange, principalFor(as)));
+  return { status: response.status, body: await response.json() };
+}
+
+const ids = ({ body }: { body: Body }) => body.data.map(({ id }: { id: string }) => id.slice("req_".length));
+
+describe("GET /v1/requests", () => {
+  test("has every figure of a request, newest first, and null for what is not known", async () => {
+    const { status, body } = await get("/v1/requests");
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ object: "list", next: null });
+    expect(ids({ body })).toEqual(["streamed", "failed", "of_app", "embedding", "mine"]);
+    expect(body.data[0]).toEqual({
+      object: "request",
+      id: "req_streamed",
+      at: start + 5,
+      operation: "chat",
+      model: "m",
+      key: "key_1",
+      app: null,
+      stream: true,
+      outcome: "completed",
+      error_code: null,
+      prompt_tokens: 10,
+      completion_tokens: 101,
+      total_tokens: 111,
+      estimated: false,
+      capped: false,
+      cost: 0.000_437_4,
+      upstream: "up",
+      queue_ms: 12,
+      first_token_ms: 250,
+      duration_ms: 2_750,
+      tokens_per_second: 40,
+    });
+    expect(body.data[1]).toMatchObject({ outcome: "failed", error_code: "upstream_error", cost: null, upstream: null });
+    expect(body.data[3]).toMatchObject({
+      first_token_ms: null,
+      tokens_per_second: null,
+      estimated: true,
+      capped: true,
+    });
+  });
+
+  test("leads through its pages with `next`, from the newest to the oldest", async () => {
+    const seen: string[] = [];
+    let next: string | null = "";
+    while (next !== null) {
+      const answer = await get(`/v1/requests?limit=2${next === "" ? "" : `&cursor=${next}`}`);
+      seen.push(...ids(answer));
+      next = answer.body.next;
+    }
+    expect(seen).toEqual(["streamed", "failed", "of_app", "embedding", "mine"]);
+  });
+
+  const filters: [query: string, found: string[]][] = [
+    ["model=other", ["of_app"]],
+    ["key=key_2", ["failed"]],
+    ["app=app_1", ["of_app"]],
+    ["outcome=failed", ["failed"]],
+    ["outcome=cancelled", []],
+    ["stream=true", ["streamed"]],
+    ["stream=false&key=key_1", ["embedding", "mine"]],
+    ["start=2026-09-01T00:00:03Z&end=2026-09-01T00:00:05Z", ["failed", "of_app"]],
+    [`end=${start + 3}`, ["embedding", "mine"]],
+    ["key=key_none", []],
+  ];
+  test.each(filters)("?%s has only those", async (query, found) => {
+    expect(ids(await get(`/v1/requests?${query}`))).toEqual(found);
+  });
+
+  test("is of the credential's own account and environment, and of an app's own requests", async () => {
+    expect(ids(await get("/v1/requests", { environment: "test" }))).toEqual(["of_test"]);
+    expect(ids(await get("/v1/requests", { account: accountFor({ id: "acct_2" }) }))).toEqual(["of_2"]);
+    expect(ids(await get("/v1/requests", { appId: "app_1" }))).toEqual(["of_app"]);
+    expect(ids(await get("/v1/requests?app=app_1", { appId: "app_2" }))).toEqual([]);
+    expect(ids(await get("/v1/requests?app=app_2", { appId: "app_1" }))).toEqual([]);
+  });
+
+  const wrong = [
+    ["limit=0", "limit: must be a whole number from 1 to 200"],
+    ["limit=201", "limit: must be a whole number from 1 to 200"],
+    ["outcome=lost", "outcome: must be one of completed, failed, cancelled, interrupted"],
+    ["stream=1", "stream: must be true or false"],
+    ["start=yesterday", "start: must be Unix seconds or an ISO 8601 date"],
+    ["start=10&end=10", "start: must be before end"],
+    ["key=", "key: must be the id of a key"],
+    ["page=2", "page: is no parameter of this endpoint"],
+    ["cursor=x", "cursor: must be the `next` of a page of this list"],
+    [`cursor=${Buffer.from('[-1,""]').toString("base64url")}`, "cursor: must be"],
+    [`cursor=${Buffer.from('[1,"",2]').toString("base64url")}`, "cursor: must be"],
+    [`cursor=${Buffer.from('{"at":1}').toString("base64url")}`, "cursor: must be"],
+  ] as const;
+  test.each(wrong)("?%s is refused by name", async (query, message) => {
+    const { status, body } = await get(`/v1/requests?${query}`);
+    expect([status, body.error.code]).toEqual([400, "invalid_request"]);
+    expect(body.error.message).toStartWith(message);
+  });
+
+  test("has what just ended, and does not fail where the database cannot be written", async () => {
+    const as = { account: accountFor({ id: "acct_late" }) };
+    flush = async () => {
+      await Bun.sleep(10);
+      await add([record("late", { accountId: "acct_late" })]);
+    };
+    expect(ids(await get("/v1/requests", as))).toEqual(["late"]);
+    flush = () => Promise.reject(new Error("disk full"));
+    expect(ids(await get("/v1/requests", as))).toEqual(["late"]);
+    flush = async () => {};
+  });
+});
+
+describe("GET /v1/requests/{id}", () => {
+  test("is the one of the list, with the chat that it made", async () => {
+    const [listed] = (await get("/v1/requests?limit=1")).body.data;
+    const { status, body } = await get("/v1/requests/req_streamed");
+    expect([status, body]).toEqual([200, { ...listed, chat: "chatcmpl-streamed" }]);
+  });
+
+  test("names no chat that was not kept, has expired, or is not the caller's to read", async () => {
+    const chat = async (id: string, as: Partial<Principal> = {}) => (await get(`/v1/requests/${id}`, as)).body.chat;
+    expect(await chat("req_failed")).toBeNull();
+    expect(await chat("req_embedding")).toBeNull();
+    const of = (personId: string): Partial<Principal> => ({ keys: [keyRecordFor({ personId })] });
+    expect([await chat("req_mine"), await chat("req_mine", of("usr_1"))]).toEqual(["chatcmpl-mine", "chatcmpl-mine"]);
+    expect([await chat("req_mine", of("usr_2")), await chat("req_streamed", of("usr_1"))]).toEqual([null, null]);
+    await chats.delete(
+      { accountId: "acct_1", environment: "live", appId: null, personId: null },
+      "chatcmpl-mine",
+      start,
+    );
+    expect(await chat("req_mine")).toBeNull();
+    clock.jump(40 * 86_400);
+    expect(await chat("req_streamed")).toBeNull();
+    clock.jump(-40 * 86_400);
+  });
+
+  test.each(["req_none", "req_of_2", "req_of_test", "streamed", "%00"])("%s, which is not here, is 404", async (id) => {
+    const { status, body } = await get(`/v1/requests/${id}`);
+    expect([status, body.error.code]).toEqual([404, "not_found"]);
+  });
+
+  test("an app finds its own alone", async () => {
+    expect((await get("/v1/requests/req_of_app", { appId: "app_1" })).status).toBe(200);
+    expect((await get("/v1/requests/req_streamed", { appId: "app_1" })).status).toBe(404);
+    expect((await get("/v1/requests/req_of_app", { appId: "app_2" })).status).toBe(404);
+  });
+});
+
+test("both need usage:read, and their answers are what the OpenAPI document says", async () => {
+  expect(new Set(routes.map((route) => route.access))).toEqual(new Set(["usage:read"]));
+  const document = openApiDocument(routes, "1.0.0");
+  const resolve = (reference: string) => document.components.schemas[reference.split("/").at(-1) ?? ""] as Schema;
+  const answers = [
+    ["/v1/requests", (await get("/v1/requests")).body],
+    ["/v1/requests/{id}", (await get("/v1/requests/req_streamed")).body],
+    ["/v1/requests/{id}", (await get("/v1/requests/req_embedding")).body],
+  ] as const;
+  for (const [path, body] of answers) {
+    const responses = document.paths[path]?.["get"]?.responses as Record<
+      string,
+      { content: Record<string, { schema: Schema }> }
+    >;
+    const schema = responses["200"]?.content["application/json"]?.schema;
+    expect(schema).toBeDefined();
+    expect(mismatches(body, schema ?? {}, resolve)).toEqual([]);
+  }
+});
