@@ -3,6 +3,8 @@ import "@mantine/core/styles.css";
 import "@mantine/notifications/styles.css";
 import "uplot/dist/uPlot.min.css";
 import "./styles.css";
+import "./pages/models/models.css";
+import "./pages/playground/playground.css";
 import { MantineProvider } from "@mantine/core";
 import { Notifications } from "@mantine/notifications";
 import { QueryClientProvider } from "@tanstack/react-query";

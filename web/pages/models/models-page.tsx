@@ -1,6 +1,65 @@
-// The page Models.
+// The page Models: what is available and where it runs, how busy and how fast it is, a few seconds old at most.
+import { Button, Paper, Skeleton, Stack, Text } from "@mantine/core";
+import { Empty } from "../../parts/empty.tsx";
+import { Failure } from "../../parts/failure.tsx";
+import { count } from "../../parts/figures.ts";
 import { Page } from "../../parts/page.tsx";
+import { ModelFilters, useModelFilters } from "./model-filters.tsx";
+import { ModelRow } from "./model-row.tsx";
+import { healthOf, type ModelStatus, useModels } from "./model-status.ts";
+import { NoModels } from "./no-models.tsx";
+
+const everyMs = 5_000;
 
 export function ModelsPage() {
-  return <Page title="Models">{null}</Page>;
+  const { models, error, refetch } = useModels(everyMs);
+  return (
+    <Page title="Models" about="What you may use, where it runs, and how it does there; refreshed every few seconds.">
+      {error && <Failure error={error} retry={refetch} />}
+      {models ? models.length > 0 ? <Found models={models} /> : <NoModels /> : !error && <Waiting />}
+    </Page>
+  );
+}
+
+function Found({ models }: { models: readonly ModelStatus[] }) {
+  const filters = useModelFilters();
+  const shown = models.filter(filters.matches);
+  return (
+    <Stack gap="sm">
+      <ModelFilters {...filters} />
+      <Text size="sm" c="dimmed" aria-live="polite">
+        {shown.length === models.length
+          ? `${count(models.length)} ${models.length === 1 ? "model" : "models"}`
+          : `${count(shown.length)} of ${count(models.length)} models`}
+        {troubleIn(shown)}
+      </Text>
+      {shown.length > 0 ? (
+        <Paper withBorder component="ul" className="model-list">
+          {shown.map((model) => (
+            <ModelRow key={model.id} model={model} />
+          ))}
+        </Paper>
+      ) : (
+        <Empty title="No model matches" action={<Button onClick={filters.clear}>Show all</Button>}>
+          None has this name, can do this and is in this state.
+        </Empty>
+      )}
+    </Stack>
+  );
+}
+
+function troubleIn(models: readonly ModelStatus[]): string {
+  const troubled = models.filter((model) => ["partly", "down"].includes(healthOf(model) ?? "ok")).length;
+  if (troubled > 0) return `, ${count(troubled)} with trouble`;
+  return models.some(({ deployments }) => deployments) && models.length > 0 ? ", all working" : "";
+}
+
+function Waiting() {
+  return (
+    <Stack gap="xs" aria-busy="true">
+      {[1, 2, 3, 4].map((line) => (
+        <Skeleton key={line} height={84} />
+      ))}
+    </Stack>
+  );
 }

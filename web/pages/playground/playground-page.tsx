@@ -1,6 +1,95 @@
-// The page Playground.
+// The page Playground: tries a model, in the way that it can be used.
+import { Skeleton, Stack } from "@mantine/core";
+import { useSearchParams } from "wouter";
+import { useSession } from "../../api/session.tsx";
+import { Empty } from "../../parts/empty.tsx";
+import { Failure } from "../../parts/failure.tsx";
 import { Page } from "../../parts/page.tsx";
+import { type ModelStatus, mainUseOf, useModels } from "../models/model-status.ts";
+import { NoModels } from "../models/no-models.tsx";
+import type { AnswerPath } from "./answer-stream.ts";
+import { conversationOf } from "./conversation.ts";
+import { EmbeddingsTry } from "./embeddings-try.tsx";
+import { ModelChoice } from "./model-choice.tsx";
+import { Talk } from "./talk.tsx";
 
 export function PlaygroundPage() {
-  return <Page title="Playground">{null}</Page>;
+  const { models, error, refetch } = useModels();
+  if (models && models.length > 0) return <Bench models={models} />;
+  return (
+    <Page title="Playground">
+      {error ? <Failure error={error} retry={refetch} /> : models ? <NoModels /> : <Waiting />}
+    </Page>
+  );
+}
+
+function Bench({ models }: { models: readonly ModelStatus[] }) {
+  const { session, environment } = useSession();
+  const [parameters, setParameters] = useSearchParams();
+  const place = `${session.account.id} ${environment}`;
+  const chosen = parameters.get("model") ?? lastIn(place, models) ?? firstOf(models);
+  const model = models.find(({ id }) => id === chosen);
+  return (
+    <Page
+      title="Playground"
+      actions={
+        <ModelChoice
+          models={models}
+          value={model?.id ?? null}
+          choose={(id) => setParameters({ model: id }, { replace: true })}
+        />
+      }
+    >
+      {model ? (
+        <Trial model={model} models={models} place={place} />
+      ) : (
+        <Empty title={chosen === null ? "No model is chosen" : `There is no model ${chosen}`}>
+          It may have been taken away, or is not open to this account in this environment. Choose another above.
+        </Empty>
+      )}
+    </Page>
+  );
+}
+
+interface TrialProps {
+  model: ModelStatus;
+  models: readonly ModelStatus[];
+  place: string;
+}
+
+function Trial({ model, models, place }: TrialProps) {
+  const use = mainUseOf(model);
+  if (use === "embeddings") return <EmbeddingsTry key={model.id} model={model.id} />;
+  if (use === undefined) {
+    return (
+      <Empty title={`${model.id} cannot be tried here`}>
+        Whoever added it says that it neither chats, nor writes texts on, nor makes embeddings. Choose another above.
+      </Empty>
+    );
+  }
+  const path: AnswerPath = use === "chat" ? "/v1/chat/completions" : "/v1/completions";
+  const conversation = conversationOf(path, place);
+  return <Talk key={path} {...{ conversation, models }} model={model.id} isChat={use === "chat"} />;
+}
+
+/** With which somebody talked here before, and may. */
+function lastIn(place: string, models: readonly ModelStatus[]): string | undefined {
+  const last = conversationOf("/v1/chat/completions", place).state().model;
+  return models.find(({ id }) => id === last)?.id;
+}
+
+/** One that chats and works, else whichever chats, else any. */
+function firstOf(models: readonly ModelStatus[]): string | null {
+  const chatting = models.filter((model) => mainUseOf(model) === "chat");
+  const working = chatting.find(({ deployments }) => deployments?.some(({ state }) => state === "ok") ?? true);
+  return (working ?? chatting[0] ?? models[0])?.id ?? null;
+}
+
+function Waiting() {
+  return (
+    <Stack aria-busy="true">
+      <Skeleton height={320} />
+      <Skeleton height={80} />
+    </Stack>
+  );
 }

@@ -1,0 +1,71 @@
+// Which of the models are shown: by name, by what they can do, by how they do. Kept in the address.
+import { Group, Select, TextInput } from "@mantine/core";
+import { SearchIcon } from "@primer/octicons-react";
+import { useSearchParams } from "wouter";
+import { healthOf, type ModelStatus, useNames, uses, usesOf } from "./model-status.ts";
+
+export function useModelFilters() {
+  const [parameters, setParameters] = useSearchParams();
+  const search = parameters.get("search") ?? "";
+  const use = uses.find((one) => one === parameters.get("use")) ?? null;
+  const health = parameters.get("health") === "trouble" ? "trouble" : null;
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  return {
+    ...{ search, use, health },
+    isSet: search !== "" || use !== null || health !== null,
+    set(name: "search" | "use" | "health", value: string | null) {
+      setParameters(
+        (before) => {
+          const after = new URLSearchParams(before);
+          if (value) after.set(name, value);
+          else after.delete(name);
+          return after;
+        },
+        { replace: true },
+      );
+    },
+    clear: () => setParameters({}, { replace: true }),
+    matches(model: ModelStatus) {
+      const text = [model.id, ...(model.deployments ?? []).flatMap(({ upstream, model: id }) => [upstream, id])]
+        .join(" ")
+        .toLowerCase();
+      const isUsed = use === null || usesOf(model).includes(use);
+      const isHealth = health === null || healthOf(model) !== "ok";
+      return isUsed && isHealth && words.every((word) => text.includes(word));
+    },
+  };
+}
+
+export function ModelFilters({ search, use, health, set }: ReturnType<typeof useModelFilters>) {
+  return (
+    <Group gap="sm" align="end">
+      <TextInput
+        label="Search"
+        placeholder="Model or upstream"
+        leftSection={<SearchIcon />}
+        value={search}
+        onChange={(event) => set("search", event.currentTarget.value)}
+        w={{ base: "100%", xs: 260 }}
+      />
+      <Select
+        label="Can do"
+        data={[{ value: "", label: "Anything" }, ...uses.map((value) => ({ value, label: useNames[value] }))]}
+        value={use ?? ""}
+        onChange={(value) => set("use", value)}
+        allowDeselect={false}
+        w={170}
+      />
+      <Select
+        label="Health"
+        data={[
+          { value: "", label: "Any" },
+          { value: "trouble", label: "With trouble" },
+        ]}
+        value={health ?? ""}
+        onChange={(value) => set("health", value)}
+        allowDeselect={false}
+        w={150}
+      />
+    </Group>
+  );
+}

@@ -1,0 +1,129 @@
+// One model: what it can do and costs, and how it does at each place where it runs.
+import { Badge, Box, Button, Group, Progress, Stack, Text, Title } from "@mantine/core";
+import { memo } from "react";
+import { Link } from "wouter";
+import { CopyAction } from "../../parts/copy.tsx";
+import { count, duration, money } from "../../parts/figures.ts";
+import { type DeploymentStatus, type ModelStatus, useNames, usesOf } from "./model-status.ts";
+import { StateWord } from "./state-word.tsx";
+
+/** Drawn again only when the server tells something new of this model. */
+export const ModelRow = memo(function ModelRow({ model }: { model: ModelStatus }) {
+  const { id, context_length, price, deployments } = model;
+  const known = usesOf(model);
+  return (
+    <Box component="li" className="model-row">
+      <Stack gap={4} miw={0}>
+        <Group gap={4} wrap="nowrap">
+          <Title order={2} size="md" style={{ overflowWrap: "anywhere" }}>
+            {id}
+          </Title>
+          <CopyAction value={id} label={`Copy the id ${id}`} />
+        </Group>
+        <Group gap={6}>
+          {known.map((use) => (
+            <Badge key={use} variant="default" size="sm" tt="none" fw={500}>
+              {useNames[use]}
+            </Badge>
+          ))}
+          {known.length === 0 && (
+            <Text size="xs" c="dimmed">
+              Nobody says what it can do
+            </Text>
+          )}
+        </Group>
+        <Text size="xs" c="dimmed" className="numeric" style={{ whiteSpace: "normal" }}>
+          {context_length === undefined ? "Context unknown" : `${count(context_length)} tokens of context`}
+        </Text>
+        <Text size="xs" c="dimmed" style={{ whiteSpace: "normal" }}>
+          {price
+            ? `${money(price.input)} in, ${money(price.output)} out per million tokens`
+            : "No price: costs nothing"}
+        </Text>
+      </Stack>
+      <Stack component="ul" gap="xs" className="model-places" aria-label={`Where ${id} runs`}>
+        {deployments?.map((place) => (
+          <Place key={`${place.upstream} ${place.model}`} place={place} of={id} />
+        ))}
+        {deployments?.length === 0 && (
+          <Text component="li" size="sm" c="dimmed">
+            It runs nowhere at the moment
+          </Text>
+        )}
+      </Stack>
+      <Button
+        component={Link}
+        href={`/playground?model=${encodeURIComponent(id)}`}
+        variant="default"
+        size="xs"
+        aria-label={`Try ${id}`}
+      >
+        Try
+      </Button>
+    </Box>
+  );
+});
+
+const kinds: Record<DeploymentStatus["kind"], string | null> = {
+  "built-in": "on this server",
+  configured: null,
+  found: "found on this machine",
+};
+
+function Place({ place, of }: { place: DeploymentStatus; of: string }) {
+  const { upstream, kind, model, state, running, waiting, concurrency } = place;
+  const more = [kinds[kind], model === of ? null : `as ${model}`].filter((part) => part !== null).join(", ");
+  return (
+    <li className="model-place">
+      <div>
+        <Text size="sm" fw={500} style={{ overflowWrap: "anywhere" }}>
+          {upstream}
+        </Text>
+        {more !== "" && (
+          <Text size="xs" c="dimmed" style={{ overflowWrap: "anywhere" }}>
+            {more}
+          </Text>
+        )}
+      </div>
+      <StateWord state={state} />
+      <div>
+        <Text size="sm" className="numeric">
+          {count(running)} {concurrency === null ? "running" : `of ${count(concurrency)} running`}
+        </Text>
+        {concurrency !== null && concurrency > 0 && (
+          <Progress value={Math.min(100, (100 * running) / concurrency)} size={3} maw={110} my={2} aria-hidden="true" />
+        )}
+        <Text size="xs" fw={waiting > 0 ? 600 : 400} className="numeric" {...(waiting > 0 ? {} : { c: "dimmed" })}>
+          {count(waiting)} waiting
+        </Text>
+      </div>
+      <Speed place={place} />
+    </li>
+  );
+}
+
+function Speed({ place: { tokens_per_second, first_token_ms } }: { place: DeploymentStatus }) {
+  if (tokens_per_second === null && first_token_ms === null) {
+    return (
+      <Text size="xs" c="dimmed">
+        No streamed answers lately
+      </Text>
+    );
+  }
+  return (
+    <div>
+      <Text size="sm" className="numeric">
+        {tokens_per_second === null ? "Speed unknown" : `${speed(tokens_per_second)} tokens/s`}
+      </Text>
+      {first_token_ms !== null && (
+        <Text size="xs" c="dimmed" className="numeric">
+          first token in {duration(first_token_ms)}
+        </Text>
+      )}
+    </div>
+  );
+}
+
+function speed(tokensPerSecond: number): string {
+  return tokensPerSecond < 10 ? tokensPerSecond.toFixed(1) : count(tokensPerSecond);
+}

@@ -1,0 +1,34 @@
+// What to do where there is no model: operators add one, others know whom to ask.
+import { Button } from "@mantine/core";
+import { Link } from "wouter";
+import { useSession } from "../../api/session.tsx";
+import { Empty } from "../../parts/empty.tsx";
+
+const environmentNames = { live: "live", test: "test", dev: "development" } as const;
+
+export function NoModels() {
+  const { isOperator, environment, environments } = useSession();
+  const others = environments.filter((one) => one !== environment).map((one) => environmentNames[one]);
+  const here = environmentNames[environment];
+  if (isOperator) {
+    return (
+      <Empty
+        title="No model runs yet"
+        action={
+          <Button component={Link} href="/admin/upstreams">
+            Add an upstream
+          </Button>
+        }
+      >
+        Models come from upstreams: a model server in your network, or a provider with an API key. Add one, and all its
+        models are here. If there is one already, it may be out of reach, or not for the {here} environment.
+      </Empty>
+    );
+  }
+  return (
+    <Empty title="No model is open to you here">
+      This account may use none in the {here} environment. Choose another environment at the top ({others.join(" or ")}
+      ), or ask whoever operates this server to add a model or to open one for you.
+    </Empty>
+  );
+}

@@ -1,0 +1,111 @@
+// Asks a model and reads its answer as it is made; whatever is not as the API says is an error, never half understood.
+import { ApiFailure, send } from "../../api/client.ts";
+import type { Usage } from "../../api/types.ts";
+import { readEvents } from "./event-stream.ts";
+
+export interface AnswerObserver {
+  /** The model was found and answers. `requestId`: under which the request is in the log. */
+  opened(requestId: string | null): void;
+  text(piece: string): void;
+  /** What a reasoning model says to itself. */
+  thought(piece: string): void;
+}
+
+export interface AnswerEnd {
+  finishReason: string | null;
+  /** Null where the server did not say. */
+  usage: Usage | null;
+}
+
+export type AnswerPath = "/v1/chat/completions" | "/v1/completions";
+
+/** Rejects with ApiFailure, or with an AbortError. What came until then was told to the observer. */
+export async function streamAnswer(
+  path: AnswerPath,
+  body: object,
+  observer: AnswerObserver,
+  signal: AbortSignal,
+): Promise<AnswerEnd> {
+  const asked = { ...body, stream: true, stream_options: { include_usage: true } };
+  const response = await send("POST", path, { body: asked, headers: { accept: "text/event-stream" }, signal });
+  const requestId = response.headers.get("x-request-id");
+  const broken = (what: string, code = "upstream_error") =>
+    new ApiFailure({ status: response.status, code, message: `The answer broke off: ${what}`, requestId });
+  if (!response.headers.get("content-type")?.startsWith("text/event-stream") || response.body === null) {
+    await response.body?.cancel();
+    throw broken("the server did not answer with a stream.");
+  }
+  observer.opened(requestId);
+  const end: AnswerEnd = { finishReason: null, usage: null };
+  let isDone = false;
+  try {
+    for await (const data of readEvents(response.body)) {
+      // Read to its end, so that the connection can be used again.
+      if (data === "[DONE]") isDone = true;
+      else if (!isDone) take(parsed(data), end, observer, broken);
+    }
+  } catch (error) {
+    if (isDone) return end;
+    signal.throwIfAborted();
+    if (error instanceof ApiFailure) throw error;
+    throw broken(error instanceof Malformed ? error.message : "the connection was lost. Try again.", "network");
+  }
+  if (isDone) return end;
+  throw broken("the connection was closed before its end. Try again.", "network");
+}
+
+class Malformed extends Error {}
+
+function take(
+  chunk: Fields,
+  end: AnswerEnd,
+  observer: AnswerObserver,
+  broken: (message: string, code: string) => ApiFailure,
+): void {
+  const { error, usage, choices } = chunk;
+  if (isFields(error)) {
+    const message = typeof error["message"] === "string" ? error["message"] : "the server does not say why.";
+    throw broken(message, typeof error["code"] === "string" ? error["code"] : "upstream_error");
+  }
+  if (!Array.isArray(choices)) throw new Malformed("the stream has an event that is no chunk.");
+  if (usage !== undefined && usage !== null) end.usage = usageOf(usage);
+  for (const choice of choices as unknown[]) {
+    if (!isFields(choice)) throw new Malformed("the stream has a choice that is none.");
+    const { delta, text, finish_reason } = choice;
+    const said = isFields(delta) ? delta : {};
+    observer.thought(textOf(said["reasoning_content"] ?? said["reasoning"]));
+    observer.text(textOf(said["content"] ?? said["refusal"] ?? text));
+    if (typeof finish_reason === "string") end.finishReason = finish_reason;
+  }
+}
+
+type Fields = Record<string, unknown>;
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function parsed(data: string): Fields {
+  let value: unknown;
+  try {
+    value = JSON.parse(data);
+  } catch {
+    throw new Malformed("the stream has an event that is no JSON.");
+  }
+  if (!isFields(value)) throw new Malformed("the stream has an event that is no object.");
+  return value;
+}
+
+function textOf(value: unknown): string {
+  if (value === undefined || value === null) return "";
+  if (typeof value !== "string") throw new Malformed("the stream has a piece that is no text.");
+  return value;
+}
+
+function usageOf(value: unknown): Usage {
+  const counts = ["prompt_tokens", "completion_tokens", "total_tokens"];
+  if (!isFields(value) || counts.some((name) => typeof value[name] !== "number")) {
+    throw new Malformed("the stream reports its tokens in no known way.");
+  }
+  return value as Usage;
+}

@@ -1,0 +1,63 @@
+// An answer as far as it has come: what the model thinks, what it says, what went wrong, and what can be done with it.
+import { ActionIcon, Group, Loader, Stack, Text, Tooltip } from "@mantine/core";
+import { SyncIcon } from "@primer/octicons-react";
+import { CopyAction } from "../../parts/copy.tsx";
+import type { ModelStatus } from "../models/model-status.ts";
+import { AnswerFacts } from "./answer-facts.tsx";
+import { AnswerText } from "./answer-text.tsx";
+import type { Answer } from "./conversation.ts";
+import { RetryNotice } from "./retry-notice.tsx";
+
+interface AnswerViewProps {
+  answer: Answer;
+  price: ModelStatus["price"];
+  /** Undefined: not now. */
+  regenerate: (() => void) | undefined;
+}
+
+export function AnswerView({ answer, price, regenerate }: AnswerViewProps) {
+  const { state, text, thought, failure } = answer;
+  const isOver = state === "done" || state === "stopped" || state === "failed";
+  return (
+    <Stack gap="xs" aria-busy={!isOver}>
+      {thought !== "" && (
+        <details className="thought" open={!isOver && text === ""}>
+          <summary>Thinking</summary>
+          <Text size="sm" c="dimmed" className="plain-text">
+            {thought}
+          </Text>
+        </details>
+      )}
+      {state === "waiting" && (
+        <Group gap="xs">
+          <Loader size="xs" type="dots" aria-hidden="true" />
+          <Text size="sm" c="dimmed">
+            Waiting for {answer.model}
+          </Text>
+        </Group>
+      )}
+      {text !== "" && <AnswerText text={text} />}
+      {text === "" && state === "done" && (
+        <Text size="sm" c="dimmed">
+          The answer is empty.
+        </Text>
+      )}
+      {failure && <RetryNotice failure={failure} failedAtMs={answer.failedAtMs} retry={regenerate} />}
+      {isOver && (
+        <Group gap={4} justify="space-between" wrap="nowrap" align="start">
+          <AnswerFacts answer={answer} price={price} />
+          <Group gap={0} wrap="nowrap">
+            {text !== "" && <CopyAction value={text} label="Copy the answer" />}
+            {regenerate && !failure && (
+              <Tooltip label="Answer again">
+                <ActionIcon variant="subtle" color="gray" onClick={regenerate} aria-label="Answer again">
+                  <SyncIcon />
+                </ActionIcon>
+              </Tooltip>
+            )}
+          </Group>
+        </Group>
+      )}
+    </Stack>
+  );
+}

@@ -1,0 +1,27 @@
+// What the playground would send, as code to take along.
+import { Modal, Stack, Text } from "@mantine/core";
+import { Link } from "wouter";
+import { baseUrlHere, Snippets } from "../../parts/snippets.tsx";
+import type { Message } from "./conversation.ts";
+
+interface CodeDialogProps {
+  opened: boolean;
+  model: string;
+  messages: readonly Message[];
+  parameters: Readonly<Record<string, unknown>>;
+  close(): void;
+}
+
+export function CodeDialog({ opened, model, messages, parameters, close }: CodeDialogProps) {
+  return (
+    <Modal opened={opened} onClose={close} title="Copy as code" size="xl" closeButtonProps={{ "aria-label": "Close" }}>
+      <Stack gap="sm">
+        <Text size="sm" c="dimmed">
+          This conversation with its parameters, for your own program. It needs an API key of yours:{" "}
+          <Link href="/settings/api-keys">create one</Link>.
+        </Text>
+        <Snippets {...{ model, messages, parameters }} baseUrl={baseUrlHere()} stream />
+      </Stack>
+    </Modal>
+  );
+}

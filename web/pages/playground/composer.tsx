@@ -1,0 +1,74 @@
+// Where a message is written: Enter sends it, Shift and Enter begin a new line; while an answer comes, it can be stopped.
+import { Button, Group, Textarea } from "@mantine/core";
+import { PaperAirplaneIcon, StopIcon } from "@primer/octicons-react";
+import type { KeyboardEvent, ReactNode, RefObject } from "react";
+
+interface ComposerProps {
+  field: RefObject<HTMLTextAreaElement | null>;
+  label: string;
+  value: string;
+  running: boolean;
+  /** Further buttons, in front of the one that sends. */
+  children: ReactNode;
+  change(value: string): void;
+  send(): void;
+  stop(): void;
+}
+
+export function Composer({ field, label, value, running, children, change, send, stop }: ComposerProps) {
+  const isEmpty = value.trim() === "";
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (!isEmpty && !running) send();
+      }}
+    >
+      <Textarea
+        ref={field}
+        aria-label={label}
+        placeholder={hasKeyboard() ? `${label} – Enter sends, Shift and Enter begin a new line` : label}
+        value={value}
+        onChange={(event) => change(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (!isSending(event)) return;
+          event.preventDefault();
+          if (!isEmpty && !running) send();
+        }}
+        autosize
+        minRows={2}
+        maxRows={10}
+      />
+      <Group justify="space-between" mt="xs" wrap="nowrap">
+        <Group gap="xs">{children}</Group>
+        {running ? (
+          <Button
+            variant="default"
+            leftSection={<StopIcon />}
+            onClick={() => {
+              stop();
+              field.current?.focus();
+            }}
+          >
+            Stop
+          </Button>
+        ) : (
+          <Button type="submit" leftSection={<PaperAirplaneIcon />} disabled={isEmpty}>
+            Send
+          </Button>
+        )}
+      </Group>
+    </form>
+  );
+}
+
+/** Not the Enter that ends the writing of a Japanese word, nor that of a phone, which has no Shift beside it. */
+export function isSending(event: KeyboardEvent): boolean {
+  if (event.key !== "Enter" || event.nativeEvent.isComposing) return false;
+  if (event.ctrlKey || event.metaKey) return true;
+  return !event.shiftKey && !event.altKey && hasKeyboard();
+}
+
+function hasKeyboard(): boolean {
+  return window.matchMedia("(pointer: fine)").matches;
+}

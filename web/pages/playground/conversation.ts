@@ -1,0 +1,218 @@
+// A conversation of the playground: what was asked and answered, in memory alone, so that it outlives a look at another page.
+import { ApiFailure } from "../../api/client.ts";
+import type { Usage } from "../../api/types.ts";
+import { type AnswerObserver, type AnswerPath, streamAnswer } from "./answer-stream.ts";
+import { parametersOf, type Settings, untouched } from "./settings.ts";
+
+export interface Answer {
+  state: "waiting" | "streaming" | "done" | "stopped" | "failed";
+  model: string;
+  text: string;
+  thought: string;
+  finishReason: string | null;
+  usage: Usage | null;
+  /** Measured here, in the browser. */
+  firstTokenMs: number | null;
+  durationMs: number | null;
+  /** Null until the server answers; what it refuses is in no log. */
+  requestId: string | null;
+  failure: ApiFailure | null;
+  /** Milliseconds since 1970. */
+  failedAtMs: number;
+}
+
+export interface Exchange {
+  id: number;
+  question: string;
+  answer: Answer;
+}
+
+export interface Message {
+  role: "system" | "user" | "assistant";
+  content: string;
+}
+
+export interface ConversationState {
+  exchanges: readonly Exchange[];
+  /** To be brought back. */
+  cleared: readonly Exchange[] | null;
+  settings: Settings;
+  draft: string;
+  /** What was tried last. */
+  model: string | null;
+  running: boolean;
+}
+
+const waiting: Omit<Answer, "model"> = {
+  state: "waiting",
+  ...{ text: "", thought: "", finishReason: null, usage: null, firstTokenMs: null },
+  ...{ durationMs: null, requestId: null, failure: null, failedAtMs: 0 },
+};
+
+export class Conversation {
+  readonly #path: AnswerPath;
+  readonly #listeners = new Set<() => void>();
+  #state: ConversationState = {
+    ...{ exchanges: [], cleared: null, settings: untouched, draft: "", model: null, running: false },
+  };
+  #run: AbortController | undefined;
+  #nextId = 1;
+
+  /** A path that takes no messages gets each question as the prompt of its own. */
+  constructor(path: AnswerPath) {
+    this.#path = path;
+  }
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  readonly state = (): ConversationState => this.#state;
+
+  update(changes: Partial<Pick<ConversationState, "settings" | "draft" | "model">>): void {
+    this.#set(changes);
+  }
+
+  /** As they would be sent with this question. What failed before any answer came is left out. */
+  messages(question: string, before = this.#state.exchanges): Message[] {
+    const { system } = this.#state.settings;
+    const messages: Message[] = system.trim() === "" ? [] : [{ role: "system", content: system }];
+    for (const { question: content, answer } of before) {
+      if (answer.text === "") continue;
+      messages.push({ role: "user", content }, { role: "assistant", content: answer.text });
+    }
+    return [...messages, { role: "user", content: question }];
+  }
+
+  ask(model: string, question: string): void {
+    if (this.#state.running) return;
+    void this.#ask(model, question, this.#state.exchanges);
+  }
+
+  /** Asks this question in place of an earlier one; it and all after it are gone. */
+  askAgain(model: string, id: number, question: string): void {
+    const index = this.#state.exchanges.findIndex((exchange) => exchange.id === id);
+    if (this.#state.running || index < 0) return;
+    void this.#ask(model, question, this.#state.exchanges.slice(0, index));
+  }
+
+  stop(): void {
+    this.#run?.abort();
+  }
+
+  clear(): void {
+    this.stop();
+    const { exchanges } = this.#state;
+    this.#set({ exchanges: [], cleared: exchanges.length > 0 ? exchanges : null });
+  }
+
+  bringBack(): void {
+    const { cleared, exchanges } = this.#state;
+    if (cleared && exchanges.length === 0) this.#set({ exchanges: cleared, cleared: null });
+  }
+
+  async #ask(model: string, question: string, before: readonly Exchange[]): Promise<void> {
+    const run = new AbortController();
+    this.#run = run;
+    const messages = this.messages(question, before);
+    const content = this.#path === "/v1/completions" ? { prompt: question } : { messages };
+    const body = { model, ...content, ...parametersOf(this.#state.settings) };
+    const id = this.#nextId++;
+    const live = new LiveAnswer(model, (answer) => this.#show(id, answer));
+    this.#set({
+      ...{ exchanges: [...before, { id, question, answer: live.answer }], cleared: null, model, running: true },
+    });
+    try {
+      live.end(await streamAnswer(this.#path, body, live, run.signal));
+    } catch (error) {
+      if (run.signal.aborted) live.end(null);
+      else live.fail(asFailure(error));
+    } finally {
+      this.#run = undefined;
+      this.#set({ running: false });
+    }
+  }
+
+  /** Nothing where the exchange was cleared meanwhile. */
+  #show(id: number, answer: Answer): void {
+    const { exchanges, cleared } = this.#state;
+    const replace = (list: readonly Exchange[]) => list.map((one) => (one.id === id ? { ...one, answer } : one));
+    this.#set({ exchanges: replace(exchanges), cleared: cleared && replace(cleared) });
+  }
+
+  #set(changes: Partial<ConversationState>): void {
+    this.#state = { ...this.#state, ...changes };
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+/** An answer in the making. However fast it comes, it is shown once a frame. */
+class LiveAnswer implements AnswerObserver {
+  answer: Answer;
+  readonly #show: (answer: Answer) => void;
+  readonly #startedMs = performance.now();
+  #frame: number | undefined;
+
+  constructor(model: string, show: (answer: Answer) => void) {
+    this.answer = { ...waiting, model };
+    this.#show = show;
+  }
+
+  opened(requestId: string | null): void {
+    this.#change({ requestId });
+  }
+
+  text(piece: string): void {
+    if (piece !== "") this.#change({ ...this.#begun(), text: this.answer.text + piece });
+  }
+
+  thought(piece: string): void {
+    if (piece !== "") this.#change({ ...this.#begun(), thought: this.answer.thought + piece });
+  }
+
+  /** Null: somebody stopped it. */
+  end(end: { finishReason: string | null; usage: Usage | null } | null): void {
+    this.#finish(end ? { state: "done", ...end } : { state: "stopped" });
+  }
+
+  fail(failure: ApiFailure): void {
+    this.#finish({ state: "failed", failure, failedAtMs: Date.now() });
+  }
+
+  #begun(): Pick<Answer, "state" | "firstTokenMs"> {
+    return { state: "streaming", firstTokenMs: this.answer.firstTokenMs ?? performance.now() - this.#startedMs };
+  }
+
+  #change(changes: Partial<Answer>): void {
+    this.answer = { ...this.answer, ...changes };
+    this.#frame ??= requestAnimationFrame(() => {
+      this.#frame = undefined;
+      this.#show(this.answer);
+    });
+  }
+
+  #finish(changes: Partial<Answer>): void {
+    if (this.#frame !== undefined) cancelAnimationFrame(this.#frame);
+    this.answer = { ...this.answer, ...changes, durationMs: performance.now() - this.#startedMs };
+    this.#show(this.answer);
+  }
+}
+
+function asFailure(error: unknown): ApiFailure {
+  return error instanceof ApiFailure
+    ? error
+    : new ApiFailure({ status: 0, code: "internal_error", message: `The playground failed: ${String(error)}` });
+}
+
+const current = new Map<AnswerPath, { of: string; conversation: Conversation }>();
+
+/** The one of this account and environment; that of another is stopped and forgotten. */
+export function conversationOf(path: AnswerPath, of: string): Conversation {
+  const known = current.get(path);
+  if (known?.of === of) return known.conversation;
+  known?.conversation.stop();
+  const conversation = new Conversation(path);
+  current.set(path, { of, conversation });
+  return conversation;
+}

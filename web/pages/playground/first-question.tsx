@@ -1,0 +1,44 @@
+// The conversation before it begins: what can be asked, one press away from a first answer.
+import { Button, Group, Stack, Text, Title } from "@mantine/core";
+
+interface FirstQuestionProps {
+  model: string;
+  isChat: boolean;
+  ask(question: string): void;
+  /** Null: nothing was cleared. */
+  bringBack: (() => void) | null;
+}
+
+const chats = [
+  "Explain in three sentences what a headrace is.",
+  "Write a TypeScript function that groups a list by a key.",
+  "Name five questions to ask before choosing a database.",
+];
+const beginnings = ["Once upon a time", "The three rules of a good letter are", "function add(a, b) {"];
+
+export function FirstQuestion({ model, isChat, ask, bringBack }: FirstQuestionProps) {
+  return (
+    <Stack align="center" gap="xs" py="xl" ta="center">
+      <Title order={2} size="lg">
+        {isChat ? `Ask ${model} something` : `Let ${model} go on with a text`}
+      </Title>
+      <Text size="sm" c="dimmed" maw="32rem">
+        {isChat
+          ? "Write below, or begin with one of these. What you ask counts as usage of this account."
+          : "It does not chat: it goes on from what you write, and knows nothing of the texts before. Write below, or begin with one of these."}
+      </Text>
+      <Group gap="xs" justify="center" mt="xs">
+        {(isChat ? chats : beginnings).map((question) => (
+          <Button key={question} variant="default" size="xs" className="example" onClick={() => ask(question)}>
+            {question}
+          </Button>
+        ))}
+      </Group>
+      {bringBack && (
+        <Button variant="subtle" size="xs" mt="md" onClick={bringBack}>
+          Bring the cleared conversation back
+        </Button>
+      )}
+    </Stack>
+  );
+}

@@ -1,0 +1,30 @@
+// Chooses the model; those that cannot chat stand apart.
+import { Select } from "@mantine/core";
+import { type ModelStatus, mainUseOf, useNames, uses } from "../models/model-status.ts";
+
+interface ModelChoiceProps {
+  models: readonly ModelStatus[];
+  value: string | null;
+  choose(id: string): void;
+}
+
+export function ModelChoice({ models, value, choose }: ModelChoiceProps) {
+  const groups = [...uses, undefined].map((use) => ({
+    group: use ? useNames[use] : "Neither",
+    items: models.filter((model) => mainUseOf(model) === use).map(({ id }) => id),
+  }));
+  return (
+    <Select
+      aria-label="Model"
+      placeholder="Choose a model"
+      data={groups.filter(({ items }) => items.length > 0)}
+      value={value}
+      onChange={(id) => id !== null && choose(id)}
+      allowDeselect={false}
+      searchable
+      nothingFoundMessage="No model has this name."
+      maxDropdownHeight={400}
+      w={{ base: "100%", sm: 280 }}
+    />
+  );
+}

@@ -1,0 +1,85 @@
+// What was asked; it can be written anew, which asks again from there.
+import { ActionIcon, Button, Group, Paper, Stack, Text, Textarea, Tooltip } from "@mantine/core";
+import { PencilIcon } from "@primer/octicons-react";
+import { useEffect, useRef, useState } from "react";
+import { isSending } from "./composer.tsx";
+
+interface QuestionViewProps {
+  question: string;
+  /** Whether questions after it are dropped when it is asked anew. */
+  hasLater: boolean;
+  /** Undefined: not now. */
+  askAnew: ((question: string) => void) | undefined;
+}
+
+export function QuestionView({ question, hasLater, askAnew }: QuestionViewProps) {
+  const [written, setWritten] = useState<string>();
+  const pencil = useRef<HTMLButtonElement>(null);
+  const wasOpen = useRef(false);
+  const isOpen = written !== undefined;
+  useEffect(() => {
+    if (wasOpen.current && !isOpen) pencil.current?.focus();
+    wasOpen.current = isOpen;
+  }, [isOpen]);
+  if (!isOpen) {
+    return (
+      <Group gap={4} justify="end" align="start" wrap="nowrap" pl={{ base: 0, sm: "xl" }}>
+        <Tooltip label="Edit and send again">
+          <ActionIcon
+            ref={pencil}
+            variant="subtle"
+            color="gray"
+            aria-label="Edit and send again"
+            disabled={!askAnew}
+            onClick={() => setWritten(question)}
+          >
+            <PencilIcon />
+          </ActionIcon>
+        </Tooltip>
+        <Paper px="md" py="xs" className="question">
+          <Text size="sm" className="plain-text">
+            {question}
+          </Text>
+        </Paper>
+      </Group>
+    );
+  }
+  const isEmpty = written.trim() === "";
+  const send = () => {
+    if (isEmpty || !askAnew) return;
+    setWritten(undefined);
+    askAnew(written);
+  };
+  return (
+    <Stack gap="xs">
+      <Textarea
+        label="Edit the message"
+        value={written}
+        onChange={(event) => setWritten(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key === "Escape") setWritten(undefined);
+          if (!isSending(event)) return;
+          event.preventDefault();
+          send();
+        }}
+        autosize
+        minRows={2}
+        maxRows={12}
+        autoFocus
+      />
+      <Group justify="end" gap="xs">
+        {hasLater && (
+          <Text size="xs" c="dimmed">
+            What came after it is dropped.
+          </Text>
+        )}
+        <Button size="xs" variant="default" onClick={() => setWritten(undefined)}>
+          Cancel
+        </Button>
+        <Button size="xs" onClick={send} disabled={isEmpty || !askAnew}>
+          Send again
+        </Button>
+      </Group>
+    </Stack>
+  );
+}

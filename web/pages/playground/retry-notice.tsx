@@ -1,0 +1,54 @@
+// An answer that failed: why, and when and how to ask again.
+import { Button, Group, Stack, Text } from "@mantine/core";
+import { useEffect, useState } from "react";
+import type { ApiFailure } from "../../api/client.ts";
+import { Failure } from "../../parts/failure.tsx";
+import { span } from "../../parts/figures.ts";
+
+interface RetryNoticeProps {
+  failure: ApiFailure;
+  /** When it came, milliseconds since 1970. */
+  failedAtMs: number;
+  /** Undefined: it is no use, or another question was asked since. */
+  retry: (() => void) | undefined;
+}
+
+export function RetryNotice({ failure, failedAtMs, retry }: RetryNoticeProps) {
+  const { retryAfterSeconds } = failure;
+  const seconds = useSecondsUntil(retryAfterSeconds === null ? 0 : failedAtMs + retryAfterSeconds * 1000);
+  return (
+    <Stack gap="xs">
+      <Failure error={failure} />
+      {retry && (
+        <Group gap="sm">
+          <Button size="xs" variant={seconds > 0 ? "default" : "filled"} onClick={retry}>
+            Try again
+          </Button>
+          {/* Outside of the alert: who listens would hear every second of it. */}
+          {retryAfterSeconds !== null && (
+            <Text size="sm" className="numeric">
+              {seconds > 0 ? `The server asks to wait ${span(seconds)}.` : "The wait is over."}
+            </Text>
+          )}
+        </Group>
+      )}
+    </Stack>
+  );
+}
+
+/** Whole seconds left, counting down; 0 once it is past. */
+function useSecondsUntil(ms: number): number {
+  const left = () => Math.max(0, Math.ceil((ms - Date.now()) / 1000));
+  const [seconds, setSeconds] = useState(left);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `left` is of `ms` alone
+  useEffect(() => {
+    setSeconds(left());
+    if (left() === 0) return;
+    const timer = setInterval(() => {
+      setSeconds(left());
+      if (left() === 0) clearInterval(timer);
+    }, 500);
+    return () => clearInterval(timer);
+  }, [ms]);
+  return seconds;
+}

@@ -1,0 +1,91 @@
+// The system prompt and the parameters of a chat; what is empty is left to the model.
+import { Button, Group, NumberInput, SimpleGrid, Stack, Switch, TagsInput, Textarea } from "@mantine/core";
+import { useRead } from "../../api/queries.ts";
+import type { AccountOverview } from "../../api/types.ts";
+import { mostStops, type NumberParameter, numberParameters, type Settings, untouched } from "./settings.ts";
+
+interface SettingsPanelProps {
+  settings: Settings;
+  /** Chats alone have a system prompt and are stored. */
+  isChat: boolean;
+  change(settings: Settings): void;
+}
+
+export function SettingsPanel({ settings, isChat, change }: SettingsPanelProps) {
+  const { system, numbers, stop, store } = settings;
+  const account = useRead<AccountOverview>("/v1/account");
+  const isTouched =
+    Object.values(numbers).some((value) => value !== undefined) || stop.length > 0 || store !== undefined;
+  return (
+    <Stack gap="sm">
+      {isChat && (
+        <Textarea
+          label="System prompt"
+          description="What the model is told before the conversation."
+          placeholder="None"
+          value={system}
+          onChange={(event) => change({ ...settings, system: event.currentTarget.value })}
+          autosize
+          minRows={3}
+          maxRows={12}
+        />
+      )}
+      <SimpleGrid cols={2} spacing="sm" verticalSpacing="sm">
+        {numberParameters.map((parameter) => (
+          <NumberField
+            key={parameter.name}
+            parameter={parameter}
+            value={numbers[parameter.name]}
+            change={(value) => change({ ...settings, numbers: { ...numbers, [parameter.name]: value } })}
+          />
+        ))}
+      </SimpleGrid>
+      <TagsInput
+        label="Stop at"
+        description="Texts that end the answer, each by Enter. \n is a new line."
+        placeholder={stop.length === 0 ? "None" : ""}
+        value={[...stop]}
+        onChange={(value) => change({ ...settings, stop: value })}
+        maxTags={mostStops}
+        splitChars={[]}
+      />
+      {isChat && (
+        <Switch
+          label="Keep it under Chats"
+          description={store === undefined ? "As the account says, unless you choose." : "For messages from now on."}
+          checked={store ?? account.data?.store_chats ?? false}
+          onChange={(event) => change({ ...settings, store: event.currentTarget.checked })}
+        />
+      )}
+      <Group justify="end">
+        <Button size="xs" variant="default" disabled={!isTouched} onClick={() => change({ ...untouched, system })}>
+          Reset the parameters
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+interface NumberFieldProps {
+  parameter: NumberParameter;
+  value: number | undefined;
+  change(value: number | undefined): void;
+}
+
+function NumberField({ parameter: { label, hint, min, max, step, whole = false }, value, change }: NumberFieldProps) {
+  return (
+    <NumberInput
+      label={label}
+      description={hint}
+      placeholder="Default"
+      value={value ?? ""}
+      onChange={(given) => change(typeof given === "number" && Number.isFinite(given) ? given : undefined)}
+      min={min}
+      max={max}
+      step={step}
+      allowDecimal={!whole}
+      allowNegative={min < 0}
+      inputWrapperOrder={["label", "input", "description", "error"]}
+    />
+  );
+}

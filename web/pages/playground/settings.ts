@@ -1,0 +1,70 @@
+// What a chat is asked with besides its messages. What nobody touched is left out, so that the model's defaults hold.
+
+export interface NumberParameter {
+  name: "temperature" | "top_p" | "max_tokens" | "frequency_penalty" | "presence_penalty" | "seed";
+  label: string;
+  hint: string;
+  /** As the API allows. */
+  min: number;
+  max: number;
+  step: number;
+  whole?: boolean;
+}
+
+export const numberParameters: readonly NumberParameter[] = [
+  {
+    name: "temperature",
+    label: "Temperature",
+    hint: "0 to 2. Low is steady, high is varied.",
+    min: 0,
+    max: 2,
+    step: 0.1,
+  },
+  {
+    name: "top_p",
+    label: "Top P",
+    hint: "Above 0, up to 1. Only the likeliest tokens.",
+    min: 0.01,
+    max: 1,
+    step: 0.05,
+  },
+  {
+    ...{ name: "max_tokens", label: "Max tokens", hint: "Where the answer is cut off.", whole: true },
+    ...{ min: 1, max: 10_000_000, step: 64 },
+  },
+  {
+    ...{ name: "frequency_penalty", label: "Frequency penalty", hint: "-2 to 2. Against words used often." },
+    ...{ min: -2, max: 2, step: 0.1 },
+  },
+  {
+    ...{ name: "presence_penalty", label: "Presence penalty", hint: "-2 to 2. Against words used at all." },
+    ...{ min: -2, max: 2, step: 0.1 },
+  },
+  {
+    ...{ name: "seed", label: "Seed", hint: "The same seed, the same answer, where the model can.", whole: true },
+    ...{ min: Number.MIN_SAFE_INTEGER, max: Number.MAX_SAFE_INTEGER, step: 1 },
+  },
+];
+
+export type Numbers = Readonly<Partial<Record<NumberParameter["name"], number | undefined>>>;
+
+export interface Settings {
+  system: string;
+  numbers: Numbers;
+  /** As written: a backslash and `n` stand for a new line. */
+  stop: readonly string[];
+  /** Undefined: as the account says. */
+  store: boolean | undefined;
+}
+
+export const untouched: Settings = { system: "", numbers: {}, stop: [], store: undefined };
+export const mostStops = 16;
+
+/** Members of the request. */
+export function parametersOf({ numbers, stop, store }: Settings): Record<string, unknown> {
+  const given: Record<string, unknown> = {};
+  for (const { name } of numberParameters) if (numbers[name] !== undefined) given[name] = numbers[name];
+  if (stop.length > 0) given["stop"] = stop.map((text) => text.replaceAll("\\n", "\n").replaceAll("\\t", "\t"));
+  if (store !== undefined) given["store"] = store;
+  return given;
+}

@@ -1,0 +1,138 @@
+// The conversation with a model, and beside it what it is asked with.
+import { Button, Drawer, Paper } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
+import { CodeIcon, SlidersIcon, TrashIcon } from "@primer/octicons-react";
+import { useCallback, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import type { ModelStatus } from "../models/model-status.ts";
+import { CodeDialog } from "./code-dialog.tsx";
+import { Composer } from "./composer.tsx";
+import type { Conversation } from "./conversation.ts";
+import { FirstQuestion } from "./first-question.tsx";
+import { parametersOf } from "./settings.ts";
+import { SettingsPanel } from "./settings-panel.tsx";
+import { Transcript } from "./transcript.tsx";
+
+interface TalkProps {
+  conversation: Conversation;
+  models: readonly ModelStatus[];
+  model: string;
+  /** Else a text is written on from each message, which knows nothing of the ones before. */
+  isChat: boolean;
+}
+
+export function Talk({ conversation, models, model, isChat }: TalkProps) {
+  const { exchanges, cleared, settings, draft, running } = useSyncExternalStore(
+    conversation.subscribe,
+    conversation.state,
+  );
+  const [open, setOpen] = useState<"code" | "settings">();
+  const isWide = useMediaQuery("(min-width: 75em)", undefined, { getInitialValueInEffect: false });
+  const field = useRef<HTMLTextAreaElement>(null);
+  const ask = (question: string) => {
+    conversation.update({ draft: "" });
+    conversation.ask(model, question);
+    field.current?.focus();
+  };
+  const askAgain = useCallback(
+    (id: number, question: string) => {
+      conversation.askAgain(model, id, question);
+      field.current?.focus();
+    },
+    [conversation, model],
+  );
+  const priceOf = (id: string) => models.find((one) => one.id === id)?.price ?? null;
+  // An answer that comes in draws this page often; the panel is none of it.
+  const panel = useMemo(
+    () => (
+      <SettingsPanel
+        settings={settings}
+        isChat={isChat}
+        change={(changed) => conversation.update({ settings: changed })}
+      />
+    ),
+    [settings, isChat, conversation],
+  );
+  return (
+    <div className="playground">
+      <Paper withBorder p="md" className="playground-talk">
+        <Transcript
+          {...{ exchanges, running, priceOf, askAgain }}
+          empty={
+            <FirstQuestion
+              {...{ model, isChat, ask }}
+              bringBack={
+                cleared &&
+                (() => {
+                  conversation.bringBack();
+                  field.current?.focus();
+                })
+              }
+            />
+          }
+        />
+        <Composer
+          field={field}
+          label={isChat ? `Message to ${model}` : `Beginning of a text for ${model}`}
+          value={draft}
+          running={running}
+          change={(value) => conversation.update({ draft: value })}
+          send={() => ask(draft)}
+          stop={() => conversation.stop()}
+        >
+          {!isWide && (
+            <Button variant="default" size="xs" leftSection={<SlidersIcon />} onClick={() => setOpen("settings")}>
+              Settings
+            </Button>
+          )}
+          {isChat && (
+            <Button variant="default" size="xs" leftSection={<CodeIcon />} onClick={() => setOpen("code")}>
+              Code
+            </Button>
+          )}
+          <Button
+            variant="default"
+            size="xs"
+            leftSection={<TrashIcon />}
+            disabled={exchanges.length === 0}
+            onClick={() => {
+              conversation.clear();
+              field.current?.focus();
+            }}
+          >
+            Clear
+          </Button>
+        </Composer>
+      </Paper>
+      {isWide ? (
+        <Paper withBorder p="md" component="aside" aria-label="Settings" className="playground-settings" tabIndex={0}>
+          {panel}
+        </Paper>
+      ) : (
+        <Drawer
+          opened={open === "settings"}
+          onClose={() => setOpen(undefined)}
+          title="Settings"
+          position="right"
+          closeButtonProps={{ "aria-label": "Close" }}
+        >
+          {panel}
+        </Drawer>
+      )}
+      <CodeDialog
+        opened={open === "code"}
+        model={model}
+        messages={open === "code" ? shown(conversation) : []}
+        parameters={parametersOf(settings)}
+        close={() => setOpen(undefined)}
+      />
+    </div>
+  );
+}
+
+/** What would be sent now; with nothing written, what was sent last. */
+function shown(conversation: Conversation) {
+  const { exchanges, draft } = conversation.state();
+  if (draft.trim() !== "") return conversation.messages(draft);
+  const last = exchanges.at(-1);
+  return last ? conversation.messages(last.question, exchanges.slice(0, -1)) : conversation.messages("Hello");
+}

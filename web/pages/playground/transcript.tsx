@@ -1,0 +1,104 @@
+// All that was asked and answered. It follows the answer only while somebody looks at its end, and is read out when whole.
+import { Button, Stack, VisuallyHidden } from "@mantine/core";
+import { ArrowDownIcon } from "@primer/octicons-react";
+import { memo, type ReactNode, useLayoutEffect, useRef, useState } from "react";
+import type { ModelStatus } from "../models/model-status.ts";
+import { AnswerView } from "./answer-view.tsx";
+import type { Answer, Exchange } from "./conversation.ts";
+import { QuestionView } from "./question-view.tsx";
+
+interface TranscriptProps {
+  exchanges: readonly Exchange[];
+  running: boolean;
+  priceOf(model: string): ModelStatus["price"];
+  /** Undefined: no model is chosen that could. */
+  askAgain: ((id: number, question: string) => void) | undefined;
+  /** Shown before the first question. */
+  empty: ReactNode;
+}
+
+/** Pixels from the end within which somebody counts as being there. */
+const nearEnd = 48;
+
+export function Transcript({ exchanges, running, priceOf, askAgain, empty }: TranscriptProps) {
+  const scrolling = useRef<HTMLElement>(null);
+  const follows = useRef(true);
+  const [isAway, setIsAway] = useState(false);
+  const last = exchanges.at(-1);
+  const toEnd = () => {
+    const element = scrolling.current;
+    if (element) element.scrollTop = element.scrollHeight;
+  };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: whatever is new makes it longer
+  useLayoutEffect(() => {
+    if (follows.current) toEnd();
+  }, [exchanges]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new question is looked at, wherever one was before
+  useLayoutEffect(() => {
+    follows.current = true;
+    toEnd();
+  }, [last?.id]);
+  return (
+    <div className="transcript">
+      <section
+        ref={scrolling}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard (WCAG 2.1.1)
+        tabIndex={0}
+        aria-label="Conversation"
+        onScroll={({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) => {
+          follows.current = scrollHeight - scrollTop - clientHeight < nearEnd;
+          setIsAway(!follows.current);
+        }}
+      >
+        {exchanges.length === 0 ? (
+          empty
+        ) : (
+          <Stack gap="lg">
+            {exchanges.map((exchange) => (
+              <ExchangeView
+                key={exchange.id}
+                exchange={exchange}
+                isLast={exchange === last}
+                price={priceOf(exchange.answer.model)}
+                askAgain={running ? undefined : askAgain}
+              />
+            ))}
+          </Stack>
+        )}
+      </section>
+      {isAway && (
+        <Button size="compact-xs" variant="default" leftSection={<ArrowDownIcon />} onClick={toEnd} className="to-end">
+          To the end
+        </Button>
+      )}
+      <VisuallyHidden aria-live="polite">{last ? heard(last.answer) : ""}</VisuallyHidden>
+    </div>
+  );
+}
+
+/** Failures are alerts already. */
+function heard({ state, model, text }: Answer): string {
+  if (state === "done") return `${model} answered: ${text}`;
+  return state === "stopped" ? "The answer was stopped." : "";
+}
+
+interface ExchangeViewProps {
+  exchange: Exchange;
+  isLast: boolean;
+  price: ModelStatus["price"];
+  askAgain: TranscriptProps["askAgain"];
+}
+
+const ExchangeView = memo(function ExchangeView({ exchange, isLast, price, askAgain }: ExchangeViewProps) {
+  const { id, question, answer } = exchange;
+  return (
+    <Stack gap="sm">
+      <QuestionView question={question} hasLater={!isLast} askAnew={askAgain && ((written) => askAgain(id, written))} />
+      <AnswerView
+        answer={answer}
+        price={price}
+        regenerate={isLast && askAgain ? () => askAgain(id, question) : undefined}
+      />
+    </Stack>
+  );
+});
