@@ -2,7 +2,8 @@
 import { Group, Select, TextInput } from "@mantine/core";
 import { SearchIcon } from "@primer/octicons-react";
 import { useSearchParams } from "wouter";
-import { healthOf, type ModelStatus, useNames, uses, usesOf } from "./model-status.ts";
+import type { ModelStatus } from "../../api/types.ts";
+import { healthOf, useNames, uses, usesOf } from "./model-status.ts";
 
 export function useModelFilters() {
   const [parameters, setParameters] = useSearchParams();
@@ -26,7 +27,7 @@ export function useModelFilters() {
     },
     clear: () => setParameters({}, { replace: true }),
     matches(model: ModelStatus) {
-      const text = [model.id, ...(model.deployments ?? []).flatMap(({ upstream, model: id }) => [upstream, id])]
+      const text = [model.id, ...model.deployments.flatMap(({ upstream, model: id }) => [upstream, id])]
         .join(" ")
         .toLowerCase();
       const isUsed = use === null || usesOf(model).includes(use);

@@ -2,9 +2,10 @@
 import { Badge, Box, Button, Group, Progress, Stack, Text, Title } from "@mantine/core";
 import { memo } from "react";
 import { Link } from "wouter";
+import type { DeploymentStatus, ModelStatus } from "../../api/types.ts";
 import { CopyAction } from "../../parts/copy.tsx";
 import { count, duration, money } from "../../parts/figures.ts";
-import { type DeploymentStatus, type ModelStatus, useNames, usesOf } from "./model-status.ts";
+import { useNames, usesOf } from "./model-status.ts";
 import { StateWord } from "./state-word.tsx";
 
 /** Drawn again only when the server tells something new of this model. */
@@ -42,10 +43,10 @@ export const ModelRow = memo(function ModelRow({ model }: { model: ModelStatus }
         </Text>
       </Stack>
       <Stack component="ul" gap="xs" className="model-places" aria-label={`Where ${id} runs`}>
-        {deployments?.map((place) => (
+        {deployments.map((place) => (
           <Place key={`${place.upstream} ${place.model}`} place={place} of={id} />
         ))}
-        {deployments?.length === 0 && (
+        {deployments.length === 0 && (
           <Text component="li" size="sm" c="dimmed">
             It runs nowhere at the moment
           </Text>

@@ -1,12 +1,13 @@
 // The page Models: what is available and where it runs, how busy and how fast it is, a few seconds old at most.
 import { Button, Paper, Skeleton, Stack, Text } from "@mantine/core";
+import type { ModelStatus } from "../../api/types.ts";
 import { Empty } from "../../parts/empty.tsx";
 import { Failure } from "../../parts/failure.tsx";
 import { count } from "../../parts/figures.ts";
 import { Page } from "../../parts/page.tsx";
 import { ModelFilters, useModelFilters } from "./model-filters.tsx";
 import { ModelRow } from "./model-row.tsx";
-import { healthOf, type ModelStatus, useModels } from "./model-status.ts";
+import { healthOf, useModels } from "./model-status.ts";
 import { NoModels } from "./no-models.tsx";
 
 const everyMs = 5_000;
@@ -49,9 +50,9 @@ function Found({ models }: { models: readonly ModelStatus[] }) {
 }
 
 function troubleIn(models: readonly ModelStatus[]): string {
-  const troubled = models.filter((model) => ["partly", "down"].includes(healthOf(model) ?? "ok")).length;
+  const troubled = models.filter((model) => healthOf(model) !== "ok").length;
   if (troubled > 0) return `, ${count(troubled)} with trouble`;
-  return models.some(({ deployments }) => deployments) && models.length > 0 ? ", all working" : "";
+  return models.length > 0 ? ", all working" : "";
 }
 
 function Waiting() {

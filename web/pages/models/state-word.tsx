@@ -7,7 +7,7 @@ import {
   type Icon,
   XCircleFillIcon,
 } from "@primer/octicons-react";
-import type { DeploymentState } from "./model-status.ts";
+import type { DeploymentStatus } from "../../api/types.ts";
 
 interface Look {
   word: string;
@@ -21,7 +21,7 @@ const green = "light-dark(#1f6b3d, #74c795)";
 const amber = "light-dark(#8a5300, #f0b35a)";
 const red = "light-dark(#a8261c, #ff9d92)";
 
-export const stateLooks: Record<DeploymentState, Look> = {
+export const stateLooks: Record<DeploymentStatus["state"], Look> = {
   ok: { word: "Working", icon: CheckCircleFillIcon, color: green, meaning: "It answered when it was last asked." },
   cooling_down: {
     word: "Cooling down",
@@ -43,7 +43,7 @@ export const stateLooks: Record<DeploymentState, Look> = {
   },
 };
 
-export function StateWord({ state }: { state: DeploymentState }) {
+export function StateWord({ state }: { state: DeploymentStatus["state"] }) {
   const { word, icon: Icon, color, meaning } = stateLooks[state];
   return (
     <Tooltip label={meaning} multiline maw={260}>

@@ -1,8 +1,8 @@
 // The small print of an answer: its tokens, times and speed, why it ended, what it cost, and where it is in the log.
 import { Anchor, Group, Text } from "@mantine/core";
 import { Link } from "wouter";
+import type { ModelStatus } from "../../api/types.ts";
 import { count, duration, money } from "../../parts/figures.ts";
-import type { ModelStatus } from "../models/model-status.ts";
 import type { Answer } from "./conversation.ts";
 
 const endings: Record<string, string> = {

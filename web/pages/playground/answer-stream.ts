@@ -30,10 +30,10 @@ export async function streamAnswer(
   const response = await send("POST", path, { body: asked, headers: { accept: "text/event-stream" }, signal });
   const requestId = response.headers.get("x-request-id");
   const broken = (what: string, code = "upstream_error") =>
-    new ApiFailure({ status: response.status, code, message: `The answer broke off: ${what}`, requestId });
+    new ApiFailure({ status: response.status, code, message: what, requestId });
   if (!response.headers.get("content-type")?.startsWith("text/event-stream") || response.body === null) {
     await response.body?.cancel();
-    throw broken("the server did not answer with a stream.");
+    throw broken("The server did not answer with a stream.");
   }
   observer.opened(requestId);
   const end: AnswerEnd = { finishReason: null, usage: null };
@@ -48,10 +48,10 @@ export async function streamAnswer(
     if (isDone) return end;
     signal.throwIfAborted();
     if (error instanceof ApiFailure) throw error;
-    throw broken(error instanceof Malformed ? error.message : "the connection was lost. Try again.", "network");
+    throw broken(error instanceof Malformed ? error.message : "The connection was lost. Try again.", "network");
   }
   if (isDone) return end;
-  throw broken("the connection was closed before its end. Try again.", "network");
+  throw broken("The connection was closed before the end. Try again.", "network");
 }
 
 class Malformed extends Error {}
@@ -64,13 +64,13 @@ function take(
 ): void {
   const { error, usage, choices } = chunk;
   if (isFields(error)) {
-    const message = typeof error["message"] === "string" ? error["message"] : "the server does not say why.";
+    const message = typeof error["message"] === "string" ? error["message"] : "The server does not say why.";
     throw broken(message, typeof error["code"] === "string" ? error["code"] : "upstream_error");
   }
-  if (!Array.isArray(choices)) throw new Malformed("the stream has an event that is no chunk.");
+  if (!Array.isArray(choices)) throw new Malformed("The stream has an event that is no chunk.");
   if (usage !== undefined && usage !== null) end.usage = usageOf(usage);
   for (const choice of choices as unknown[]) {
-    if (!isFields(choice)) throw new Malformed("the stream has a choice that is none.");
+    if (!isFields(choice)) throw new Malformed("The stream has a choice that is none.");
     const { delta, text, finish_reason } = choice;
     const said = isFields(delta) ? delta : {};
     observer.thought(textOf(said["reasoning_content"] ?? said["reasoning"]));
@@ -90,22 +90,22 @@ function parsed(data: string): Fields {
   try {
     value = JSON.parse(data);
   } catch {
-    throw new Malformed("the stream has an event that is no JSON.");
+    throw new Malformed("The stream has an event that is no JSON.");
   }
-  if (!isFields(value)) throw new Malformed("the stream has an event that is no object.");
+  if (!isFields(value)) throw new Malformed("The stream has an event that is no object.");
   return value;
 }
 
 function textOf(value: unknown): string {
   if (value === undefined || value === null) return "";
-  if (typeof value !== "string") throw new Malformed("the stream has a piece that is no text.");
+  if (typeof value !== "string") throw new Malformed("The stream has a piece that is no text.");
   return value;
 }
 
 function usageOf(value: unknown): Usage {
   const counts = ["prompt_tokens", "completion_tokens", "total_tokens"];
   if (!isFields(value) || counts.some((name) => typeof value[name] !== "number")) {
-    throw new Malformed("the stream reports its tokens in no known way.");
+    throw new Malformed("The stream reports its tokens in no known way.");
   }
   return value as Usage;
 }

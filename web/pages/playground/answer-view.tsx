@@ -1,8 +1,8 @@
 // An answer as far as it has come: what the model thinks, what it says, what went wrong, and what can be done with it.
 import { ActionIcon, Group, Loader, Stack, Text, Tooltip } from "@mantine/core";
 import { SyncIcon } from "@primer/octicons-react";
+import type { ModelStatus } from "../../api/types.ts";
 import { CopyAction } from "../../parts/copy.tsx";
-import type { ModelStatus } from "../models/model-status.ts";
 import { AnswerFacts } from "./answer-facts.tsx";
 import { AnswerText } from "./answer-text.tsx";
 import type { Answer } from "./conversation.ts";
@@ -42,7 +42,14 @@ export function AnswerView({ answer, price, regenerate }: AnswerViewProps) {
           The answer is empty.
         </Text>
       )}
-      {failure && <RetryNotice failure={failure} failedAtMs={answer.failedAtMs} retry={regenerate} />}
+      {failure && (
+        <RetryNotice
+          failure={failure}
+          failedAtMs={answer.failedAtMs}
+          hasBegun={text !== "" || thought !== ""}
+          retry={regenerate}
+        />
+      )}
       {isOver && (
         <Group gap={4} justify="space-between" wrap="nowrap" align="start">
           <AnswerFacts answer={answer} price={price} />

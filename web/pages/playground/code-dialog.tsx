@@ -1,5 +1,5 @@
 // What the playground would send, as code to take along.
-import { Modal, Stack, Text } from "@mantine/core";
+import { Anchor, Modal, Stack, Text } from "@mantine/core";
 import { Link } from "wouter";
 import { baseUrlHere, Snippets } from "../../parts/snippets.tsx";
 import type { Message } from "./conversation.ts";
@@ -18,7 +18,10 @@ export function CodeDialog({ opened, model, messages, parameters, close }: CodeD
       <Stack gap="sm">
         <Text size="sm" c="dimmed">
           This conversation with its parameters, for your own program. It needs an API key of yours:{" "}
-          <Link href="/settings/api-keys">create one</Link>.
+          <Anchor component={Link} href="/settings/api-keys" size="sm">
+            create one
+          </Anchor>
+          .
         </Text>
         <Snippets {...{ model, messages, parameters }} baseUrl={baseUrlHere()} stream />
       </Stack>

@@ -40,10 +40,13 @@ export function Composer({ field, label, value, running, children, change, send,
         maxRows={10}
       />
       <Group justify="space-between" mt="xs" wrap="nowrap">
-        <Group gap="xs">{children}</Group>
+        <Group gap={6} className="playground-tools">
+          {children}
+        </Group>
         {running ? (
           <Button
             variant="default"
+            flex="none"
             leftSection={<StopIcon />}
             onClick={() => {
               stop();
@@ -53,7 +56,7 @@ export function Composer({ field, label, value, running, children, change, send,
             Stop
           </Button>
         ) : (
-          <Button type="submit" leftSection={<PaperAirplaneIcon />} disabled={isEmpty}>
+          <Button type="submit" flex="none" leftSection={<PaperAirplaneIcon />} disabled={isEmpty}>
             Send
           </Button>
         )}

@@ -177,7 +177,9 @@ class LiveAnswer implements AnswerObserver {
   }
 
   fail(failure: ApiFailure): void {
-    this.#finish({ state: "failed", failure, failedAtMs: Date.now() });
+    // Of what failed, the log has what reached a model server.
+    const { requestId } = failure.code.startsWith("upstream_") ? failure : this.answer;
+    this.#finish({ state: "failed", failure, failedAtMs: Date.now(), requestId });
   }
 
   #begun(): Pick<Answer, "state" | "firstTokenMs"> {

@@ -1,6 +1,7 @@
 // Chooses the model; those that cannot chat stand apart.
 import { Select } from "@mantine/core";
-import { type ModelStatus, mainUseOf, useNames, uses } from "../models/model-status.ts";
+import type { ModelStatus } from "../../api/types.ts";
+import { mainUseOf, useNames, uses } from "../models/model-status.ts";
 
 interface ModelChoiceProps {
   models: readonly ModelStatus[];

@@ -2,10 +2,11 @@
 import { Skeleton, Stack } from "@mantine/core";
 import { useSearchParams } from "wouter";
 import { useSession } from "../../api/session.tsx";
+import type { ModelStatus } from "../../api/types.ts";
 import { Empty } from "../../parts/empty.tsx";
 import { Failure } from "../../parts/failure.tsx";
 import { Page } from "../../parts/page.tsx";
-import { type ModelStatus, mainUseOf, useModels } from "../models/model-status.ts";
+import { mainUseOf, useModels } from "../models/model-status.ts";
 import { NoModels } from "../models/no-models.tsx";
 import type { AnswerPath } from "./answer-stream.ts";
 import { conversationOf } from "./conversation.ts";
@@ -81,7 +82,7 @@ function lastIn(place: string, models: readonly ModelStatus[]): string | undefin
 /** One that chats and works, else whichever chats, else any. */
 function firstOf(models: readonly ModelStatus[]): string | null {
   const chatting = models.filter((model) => mainUseOf(model) === "chat");
-  const working = chatting.find(({ deployments }) => deployments?.some(({ state }) => state === "ok") ?? true);
+  const working = chatting.find(({ deployments }) => deployments.some(({ state }) => state === "ok"));
   return (working ?? chatting[0] ?? models[0])?.id ?? null;
 }
 

@@ -9,16 +9,18 @@ interface RetryNoticeProps {
   failure: ApiFailure;
   /** When it came, milliseconds since 1970. */
   failedAtMs: number;
+  /** Whether some of the answer was there already. */
+  hasBegun: boolean;
   /** Undefined: it is no use, or another question was asked since. */
   retry: (() => void) | undefined;
 }
 
-export function RetryNotice({ failure, failedAtMs, retry }: RetryNoticeProps) {
+export function RetryNotice({ failure, failedAtMs, hasBegun, retry }: RetryNoticeProps) {
   const { retryAfterSeconds } = failure;
   const seconds = useSecondsUntil(retryAfterSeconds === null ? 0 : failedAtMs + retryAfterSeconds * 1000);
   return (
     <Stack gap="xs">
-      <Failure error={failure} />
+      <Failure error={failure} {...(hasBegun ? { title: "The answer broke off" } : {})} />
       {retry && (
         <Group gap="sm">
           <Button size="xs" variant={seconds > 0 ? "default" : "filled"} onClick={retry}>

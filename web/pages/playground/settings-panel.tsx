@@ -85,6 +85,7 @@ function NumberField({ parameter: { label, hint, min, max, step, whole = false }
       step={step}
       allowDecimal={!whole}
       allowNegative={min < 0}
+      labelProps={{ fz: 13 }}
       inputWrapperOrder={["label", "input", "description", "error"]}
     />
   );

@@ -3,7 +3,7 @@ import { Button, Drawer, Paper } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { CodeIcon, SlidersIcon, TrashIcon } from "@primer/octicons-react";
 import { useCallback, useMemo, useRef, useState, useSyncExternalStore } from "react";
-import type { ModelStatus } from "../models/model-status.ts";
+import type { ModelStatus } from "../../api/types.ts";
 import { CodeDialog } from "./code-dialog.tsx";
 import { Composer } from "./composer.tsx";
 import type { Conversation } from "./conversation.ts";

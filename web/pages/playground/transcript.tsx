@@ -1,8 +1,8 @@
 // All that was asked and answered. It follows the answer only while somebody looks at its end, and is read out when whole.
 import { Button, Stack, VisuallyHidden } from "@mantine/core";
 import { ArrowDownIcon } from "@primer/octicons-react";
-import { memo, type ReactNode, useLayoutEffect, useRef, useState } from "react";
-import type { ModelStatus } from "../models/model-status.ts";
+import { memo, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
+import type { ModelStatus } from "../../api/types.ts";
 import { AnswerView } from "./answer-view.tsx";
 import type { Answer, Exchange } from "./conversation.ts";
 import { QuestionView } from "./question-view.tsx";
@@ -38,6 +38,15 @@ export function Transcript({ exchanges, running, priceOf, askAgain, empty }: Tra
     follows.current = true;
     toEnd();
   }, [last?.id]);
+  useEffect(() => {
+    const element = scrolling.current;
+    if (!element) return;
+    const watch = new ResizeObserver(() => {
+      if (follows.current) element.scrollTop = element.scrollHeight;
+    });
+    watch.observe(element);
+    return () => watch.disconnect();
+  }, []);
   return (
     <div className="transcript">
       <section
