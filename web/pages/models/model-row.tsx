@@ -32,10 +32,10 @@ export const ModelRow = memo(function ModelRow({ model }: { model: ModelStatus }
               Nobody says what it can do
             </Text>
           )}
+          <Text size="xs" c="dimmed" className="numeric">
+            {context_length === undefined ? "Context unknown" : `${count(context_length)} tokens of context`}
+          </Text>
         </Group>
-        <Text size="xs" c="dimmed" className="numeric" style={{ whiteSpace: "normal" }}>
-          {context_length === undefined ? "Context unknown" : `${count(context_length)} tokens of context`}
-        </Text>
         <Text size="xs" c="dimmed" style={{ whiteSpace: "normal" }}>
           {price
             ? `${money(price.input)} in, ${money(price.output)} out per million tokens`
@@ -107,7 +107,7 @@ function Speed({ place: { tokens_per_second, first_token_ms } }: { place: Deploy
   if (tokens_per_second === null && first_token_ms === null) {
     return (
       <Text size="xs" c="dimmed">
-        No streamed answers lately
+        Speed not measured
       </Text>
     );
   }

@@ -39,8 +39,8 @@ export function Composer({ field, label, value, running, children, change, send,
         minRows={2}
         maxRows={10}
       />
-      <Group justify="space-between" mt="xs" wrap="nowrap">
-        <Group gap={6} className="playground-tools">
+      <Group justify="space-between" mt="xs" wrap="nowrap" className="playground-tools">
+        <Group gap={6}>
           {children}
         </Group>
         {running ? (
