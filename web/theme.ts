@@ -53,6 +53,7 @@ export const colorsOf: CSSVariablesResolver = () => ({
     "--mantine-color-error": "#a8261c",
     "--ground": "#f3f5f7",
     "--on-filled": "#ffffff",
+    "--good": "#1f6b3d",
     "--mantine-color-anchor": "#0b5a75",
   },
   dark: {
@@ -61,9 +62,23 @@ export const colorsOf: CSSVariablesResolver = () => ({
     "--mantine-color-error": "#ff9d92",
     "--ground": "#14191e",
     "--on-filled": "#0b1318",
+    "--good": "#7fd39b",
     "--mantine-color-anchor": "#7cc8e2",
   },
 });
 
-/** Of series in charts, in this order; told apart in light and dark, and by people who see few colours. */
-export const seriesColors = ["#1d83a6", "#d9822b", "#3d9a5f", "#8f63c6", "#c9527a", "#7a8a1f", "#5573d9", "#7b8893"];
+/**
+ * Of series in charts, in this order: with three times the contrast of their ground, and far enough apart, neighbours
+ * above all, for people who see few colours.
+ */
+const chartColors = {
+  light: ["#1d83a6", "#c97a0a", "#1d4d33", "#7a3fcf", "#cf4a6a", "#6b3a10", "#2f2a86"],
+  dark: ["#55b3d3", "#d0862c", "#52d68c", "#cdc8f5", "#cf4f8c", "#e8e04e", "#7c6af0"],
+} as const;
+const leftOver = { light: "#8793a0", dark: "#74808b" } as const;
+
+/** -1: of what is left over. */
+export function chartColor(scheme: "light" | "dark", index: number): string {
+  const colors = chartColors[scheme];
+  return (index < 0 ? undefined : colors[index % colors.length]) ?? leftOver[scheme];
+}

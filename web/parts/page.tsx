@@ -17,7 +17,7 @@ export function Page({ title, about, actions, children }: PageProps) {
   return (
     <Stack gap="lg" className="page">
       <Group justify="space-between" align="start" gap="sm">
-        <div>
+        <div className="page-head">
           <Title order={1}>{title}</Title>
           {about && (
             <Text c="dimmed" size="sm" mt={4} maw="44rem">

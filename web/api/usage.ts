@@ -1,0 +1,172 @@
+// Reads usage reports: whole, whatever number of pages they have, several at once, and no more than a page can show.
+import { call, type Environment } from "./client.ts";
+import type { UsageRow as ReportedRow, UsageReport } from "./types.ts";
+
+export type UsageBucket = "hour" | "day" | "month";
+export const usageGroups = ["model", "key", "app", "environment"] as const;
+export type UsageGroup = (typeof usageGroups)[number];
+
+/** Means of what was streamed; null where nothing was. */
+interface Timing {
+  first_token_ms: number | null;
+  tokens_per_second: number | null;
+}
+
+export type UsageRow = ReportedRow & Timing;
+
+/** What a row counts, and what several together do. */
+export type Figures = Pick<
+  UsageRow,
+  "requests" | "prompt_tokens" | "completion_tokens" | "total_tokens" | "cost" | "errors" | keyof Timing
+>;
+
+export interface UsageAsk {
+  /** Unix seconds; `end` is not included. */
+  start: number;
+  end: number;
+  bucket: UsageBucket;
+  groupBy: readonly UsageGroup[];
+  model?: string | undefined;
+  key?: string | undefined;
+  app?: string | undefined;
+  /** Asks for each of these; otherwise for that of the session alone. */
+  environments?: readonly Environment[] | undefined;
+}
+
+export interface UsageResult {
+  rows: UsageRow[];
+  /** There was more than is here. */
+  cut: boolean;
+}
+
+interface Bounds {
+  signal?: AbortSignal | undefined;
+  /** Rows. */
+  atMost?: number;
+  /** Called as rows come. */
+  progress?: (rows: number) => void;
+}
+
+const pageRows = 1000;
+/** The server works on one at a time: more would only stand in its queue, before what others ask. */
+const atOnce = 4;
+
+/** `ask` as the query of the endpoint. */
+export function usageQuery({ start, end, bucket, groupBy, model, key, app }: UsageAsk) {
+  return { start, end, bucket, group_by: groupBy, model, key, app };
+}
+
+export async function loadUsage(
+  ask: UsageAsk,
+  { signal, atMost = 20_000, progress }: Bounds = {},
+): Promise<UsageResult> {
+  let count = 0;
+  const results: UsageResult[] = [];
+  for (const environment of ask.environments ?? [undefined]) {
+    const read = async (part: UsageAsk, cursor?: string) => {
+      const page = await call<Omit<UsageReport, "data"> & { data: UsageRow[] }>("GET", "/v1/usage", {
+        query: { ...usageQuery(part), limit: pageRows, cursor },
+        ...(environment === undefined ? {} : { headers: { "headrace-environment": environment } }),
+        signal,
+      });
+      count += page.data.length;
+      progress?.(count);
+      return page;
+    };
+    results.push(await loadParts(ask, read, atMost / (ask.environments?.length ?? 1)));
+  }
+  return { rows: results.flatMap(({ rows }) => rows), cut: results.some(({ cut }) => cut) };
+}
+
+type Read = (part: UsageAsk, cursor?: string) => Promise<{ data: UsageRow[]; next: string | null }>;
+
+/** What is left after the first page is read in several spans of time beside each other. */
+async function loadParts(ask: UsageAsk, read: Read, atMost: number): Promise<UsageResult> {
+  const first = await read(ask);
+  if (first.next === null) return { rows: first.data, cut: false };
+  const from = first.data.at(-1)?.start ?? ask.start;
+  const before = first.data.filter(({ start }) => start < from);
+  const spans = spansOf(ask.bucket, from, ask.end);
+  const each = Math.floor((atMost - before.length) / spans.length);
+  const parts = await Promise.all(
+    spans.map(async (span) => {
+      const part = { ...ask, ...span };
+      const rows: UsageRow[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await read(part, cursor);
+        rows.push(...page.data);
+        cursor = page.next ?? undefined;
+      } while (cursor !== undefined && rows.length < each);
+      return { rows, cut: cursor !== undefined };
+    }),
+  );
+  return { rows: [before, ...parts.map(({ rows }) => rows)].flat(), cut: parts.some(({ cut }) => cut) };
+}
+
+function spansOf(bucket: UsageBucket, start: number, end: number): { start: number; end: number }[] {
+  const edges = bucketStarts(bucket, start, end);
+  const size = Math.ceil(edges.length / atOnce);
+  const spans: { start: number; end: number }[] = [];
+  for (let at = 0; at < edges.length; at += size)
+    spans.push({ start: edges[at] ?? start, end: edges[at + size] ?? end });
+  return spans;
+}
+
+/** Buckets are those of UTC, as the server's are. */
+export function bucketStart(bucket: UsageBucket, seconds: number): number {
+  if (bucket !== "month") return seconds - (seconds % (bucket === "hour" ? 3_600 : 86_400));
+  const date = new Date(seconds * 1000);
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth()) / 1000;
+}
+
+export function bucketEnd(bucket: UsageBucket, start: number): number {
+  if (bucket !== "month") return start + (bucket === "hour" ? 3_600 : 86_400);
+  const date = new Date(start * 1000);
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1) / 1000;
+}
+
+/** Of all buckets that have a part in the span, those without requests too. */
+export function bucketStarts(bucket: UsageBucket, start: number, end: number): number[] {
+  const starts: number[] = [];
+  for (let at = bucketStart(bucket, start); at < end; at = bucketEnd(bucket, at)) starts.push(at);
+  return starts;
+}
+
+export const noFigures: Figures = {
+  ...{ requests: 0, prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost: 0, errors: 0 },
+  ...{ first_token_ms: null, tokens_per_second: null },
+};
+
+/**
+ * Several rows as one. Reports do not tell how many answers a mean is of: that to the first token is weighed by the
+ * requests that succeeded, and speed by tokens.
+ */
+export function sumOf(rows: Iterable<Figures>): Figures {
+  const sum = { ...noFigures };
+  let firstToken = 0;
+  let timed = 0;
+  let tokens = 0;
+  let seconds = 0;
+  for (const row of rows) {
+    sum.requests += row.requests;
+    sum.prompt_tokens += row.prompt_tokens;
+    sum.completion_tokens += row.completion_tokens;
+    sum.total_tokens += row.total_tokens;
+    sum.cost += row.cost;
+    sum.errors += row.errors;
+    if (row.first_token_ms !== null) {
+      const weight = Math.max(1, row.requests - row.errors);
+      firstToken += row.first_token_ms * weight;
+      timed += weight;
+    }
+    if (row.tokens_per_second) {
+      const weight = Math.max(1, row.completion_tokens);
+      tokens += weight;
+      seconds += weight / row.tokens_per_second;
+    }
+  }
+  if (timed > 0) sum.first_token_ms = firstToken / timed;
+  if (seconds > 0) sum.tokens_per_second = tokens / seconds;
+  return sum;
+}

@@ -1,0 +1,161 @@
+// The drawing of a chart: read by pointer or by arrow keys, which tell the same to who sees it and to who hears it.
+import { useComputedColorScheme } from "@mantine/core";
+import { type KeyboardEvent, useEffect, useRef } from "react";
+import UPlot from "uplot";
+import { chartColor } from "../../theme.ts";
+import { drawn, edges, lonely, type Plotted, places } from "./chart-data.ts";
+import { ChartReadout, spoken } from "./chart-readout.tsx";
+import { axisLabels, dateOf, stepsOf } from "./chart-time.ts";
+
+export interface PictureProps extends Plotted {
+  title: string;
+  format(value: number): string;
+  /** Marks at whole numbers only. */
+  whole: boolean;
+  height: number;
+  width: number;
+  /** Unix seconds until when the last bucket is known, where it is not over. */
+  until: number | undefined;
+  /** Which time is read; undefined: none. */
+  index: number | undefined;
+  /** Read here, and not on another chart of the page. */
+  isReader: boolean;
+  read(index: number | undefined): void;
+}
+
+const wholeSteps = Array.from({ length: 15 }, (_, power) => [1, 2, 5].map((first) => first * 10 ** power)).flat();
+const dashes = [[], [], [], [], [8, 4], [8, 4], [8, 4], [3, 3]];
+
+export function ChartPicture(props: PictureProps) {
+  const { title, times, bucket, series, kind, hidden, format, whole, height, width, index, isReader, read } = props;
+  const place = useRef<HTMLDivElement>(null);
+  const plot = useRef<UPlot>(undefined);
+  const now = useRef(props);
+  now.current = props;
+  const scheme = useComputedColorScheme("light", { getInitialValueInEffect: false });
+  const labels = series.map(({ label, color }) => `${label} ${color}`).join("\n");
+  // biome-ignore lint/correctness/useExhaustiveDependencies: figures, size and hidden series are set below, without a new drawing
+  useEffect(() => {
+    if (!place.current) return;
+    const made = new UPlot(optionsOf(now, scheme), drawn(now.current), place.current);
+    plot.current = made;
+    return () => {
+      plot.current = undefined;
+      made.destroy();
+    };
+  }, [scheme, kind, labels, bucket, whole]);
+  useEffect(() => plot.current?.setSize({ width, height }), [width, height]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `drawn` takes what is listed
+  useEffect(() => plot.current?.setData(drawn(now.current)), [times, series, kind, hidden, bucket]);
+  const at = index === undefined ? undefined : places({ times, bucket })[index];
+  useEffect(() => {
+    const shown = plot.current;
+    if (!shown || (shown.cursor.idx ?? undefined) === index) return;
+    // Without telling of it: it is from there that this is known.
+    shown.setCursor(at === undefined ? { left: -10, top: -10 } : { left: shown.valToPos(at, "x"), top: 0 }, false);
+  }, [index, at]);
+  const ratio = globalThis.devicePixelRatio || 1;
+  const left =
+    at === undefined || !plot.current ? undefined : plot.current.bbox.left / ratio + plot.current.valToPos(at, "x");
+  const onKeyDown = (event: KeyboardEvent) => {
+    const moved = movedBy(event.key, index, times.length);
+    if (moved === undefined) return;
+    event.preventDefault();
+    read(moved < 0 ? undefined : moved);
+  };
+  return (
+    <div className="chart">
+      <div
+        ref={place}
+        className="chart-picture"
+        role="slider"
+        tabIndex={0}
+        aria-label={`${title}: arrow keys read one time after the other`}
+        aria-valuemin={1}
+        aria-valuemax={Math.max(1, times.length)}
+        aria-valuenow={(index ?? times.length - 1) + 1}
+        aria-valuetext={index === undefined ? "Nothing read yet" : spoken({ ...props, index, format })}
+        onKeyDown={onKeyDown}
+        onBlur={() => read(undefined)}
+      />
+      {isReader && index !== undefined && left !== undefined && (
+        <ChartReadout {...props} index={index} left={left} scheme={scheme} />
+      )}
+    </div>
+  );
+}
+
+/** -1: nothing any more; undefined: the key is for somebody else. */
+function movedBy(key: string, index: number | undefined, length: number): number | undefined {
+  const last = length - 1;
+  if (last < 0) return undefined;
+  const stride = Math.max(2, Math.round(length / 10));
+  switch (key) {
+    case "ArrowRight":
+    case "ArrowUp":
+      return index === undefined ? 0 : Math.min(last, index + 1);
+    case "ArrowLeft":
+    case "ArrowDown":
+      return index === undefined ? last : Math.max(0, index - 1);
+    case "PageUp":
+      return Math.min(last, (index ?? 0) + stride);
+    case "PageDown":
+      return Math.max(0, (index ?? last) - stride);
+    case "Home":
+      return 0;
+    case "End":
+      return last;
+    case "Escape":
+      return index === undefined ? undefined : -1;
+    default:
+      return undefined;
+  }
+}
+
+function optionsOf(now: { readonly current: PictureProps }, scheme: "light" | "dark"): UPlot.Options {
+  const { kind, series, bucket, whole, width, height } = now.current;
+  const line = scheme === "dark" ? "#3a444d" : "#dfe5ea";
+  const text = scheme === "dark" ? "#a4b2be" : "#55636f";
+  const font = "12px system-ui, sans-serif";
+  const bars = UPlot.paths.bars?.({ size: [0.84, 48], radius: 0 });
+  const format = (value: number) => now.current.format(value);
+  return {
+    width,
+    height,
+    padding: [8, 12, 0, 0],
+    legend: { show: false },
+    tzDate: (seconds) => dateOf(seconds, bucket),
+    cursor: { y: false, drag: { x: false, y: false }, points: { show: kind === "line", size: 7 } },
+    scales: {
+      x: { time: true, range: () => edges(now.current) },
+      y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.06 : 1] },
+    },
+    axes: [
+      {
+        ...{ stroke: text, font, grid: { show: false }, ticks: { stroke: line, size: 5 }, size: 40, gap: 4, space: 64 },
+        incrs: stepsOf(bucket),
+        values: (_plot, splits, _axis, _space, step) => axisLabels(splits, step, bucket),
+      },
+      {
+        ...{ stroke: text, font, grid: { stroke: line, width: 1 }, ticks: { show: false }, gap: 6, space: 34 },
+        ...(whole ? { incrs: wholeSteps } : {}),
+        size: (_plot, values) => 14 + Math.max(2, ...(values ?? []).map((value) => value.length)) * 6.6,
+        values: (_plot, values) => values.map(format),
+      },
+    ],
+    series: [
+      {},
+      ...series.map((one, at): UPlot.Series => {
+        const color = chartColor(scheme, one.color ?? at);
+        if (kind === "line")
+          return {
+            ...{ label: one.label, stroke: color, width: 2, spanGaps: false, dash: dashes[at % dashes.length] ?? [] },
+            points: { size: 5, fill: color, filter: (plot, of) => lonely(plot.data[of] ?? []) },
+          };
+        const paths = bars ? { paths: bars } : {};
+        return { label: one.label, fill: color, stroke: color, width: 0, points: { show: false }, ...paths };
+      }),
+    ],
+    hooks: { setCursor: [({ cursor }) => now.current.read(cursor.idx ?? undefined)] },
+  };
+}

@@ -1,0 +1,49 @@
+// The figures of a chart as a table, newest first, for who prefers one or cannot see the picture.
+import { Table } from "@mantine/core";
+import type { Plotted } from "./chart-data.ts";
+import { nameOfTime } from "./chart-time.ts";
+
+interface ChartTableProps extends Pick<Plotted, "times" | "bucket" | "series"> {
+  title: string;
+  format(value: number): string;
+  height: number;
+}
+
+/** More rows than anybody reads here; all there are can be had from the page Usage. */
+const mostRows = 400;
+
+export function ChartTable({ title, times, bucket, series, format, height }: ChartTableProps) {
+  const rows = [...times.keys()].reverse().slice(0, mostRows);
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard (WCAG 2.1.1)
+    <section style={{ maxHeight: height, overflow: "auto" }} tabIndex={0} aria-label={`${title}, figures`}>
+      <Table stickyHeader verticalSpacing={4} fz="xs">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Time</Table.Th>
+            {series.map(({ label }) => (
+              <Table.Th key={label} ta="right">
+                {label}
+              </Table.Th>
+            ))}
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {rows.map((index) => (
+            <Table.Tr key={times[index]}>
+              <Table.Td className="numeric">{nameOfTime(times[index] ?? 0, bucket)}</Table.Td>
+              {series.map(({ label, values }) => {
+                const value = values[index];
+                return (
+                  <Table.Td key={label} ta="right" className="numeric">
+                    {value === null || value === undefined ? "–" : format(value)}
+                  </Table.Td>
+                );
+              })}
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </section>
+  );
+}

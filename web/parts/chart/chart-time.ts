@@ -1,0 +1,82 @@
+// Times of a chart as its axis and its reading have them: hours in the reader's zone, days and months in UTC, as they are counted.
+import UPlot from "uplot";
+import type { UsageBucket } from "../../api/usage.ts";
+
+export type ChartBucket = UsageBucket;
+
+const utc = { timeZone: "UTC" } as const;
+const clock = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });
+const instant = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const formats = {
+  local: {
+    day: new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" }),
+    month: new Intl.DateTimeFormat(undefined, { month: "short" }),
+    year: new Intl.DateTimeFormat(undefined, { year: "numeric" }),
+  },
+  utc: {
+    day: new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", ...utc }),
+    month: new Intl.DateTimeFormat(undefined, { month: "short", ...utc }),
+    year: new Intl.DateTimeFormat(undefined, { year: "numeric", ...utc }),
+  },
+};
+const wholeDay = new Intl.DateTimeFormat(undefined, {
+  weekday: "short",
+  day: "numeric",
+  month: "short",
+  year: "numeric",
+  ...utc,
+});
+const wholeMonth = new Intl.DateTimeFormat(undefined, { month: "long", year: "numeric", ...utc });
+
+export function isUtc(bucket: ChartBucket | undefined): boolean {
+  return bucket === "day" || bucket === "month";
+}
+
+/** Whether what is said of days in UTC says something else than the reader's clock. */
+export function isReaderElsewhere(): boolean {
+  return new Date().getTimezoneOffset() !== 0;
+}
+
+/** What a bucket, or without one a moment, is called when it is read. */
+export function nameOfTime(seconds: number, bucket: ChartBucket | undefined): string {
+  const ms = seconds * 1000;
+  if (bucket === "month") return wholeMonth.format(ms);
+  if (bucket === "day") return `${wholeDay.format(ms)}${isReaderElsewhere() ? " (UTC)" : ""}`;
+  if (bucket === "hour") return `${instant.format(ms)} – ${clock.format(ms + 3_600_000)}`;
+  return instant.format(ms);
+}
+
+/** Labels of the marks of an axis: a line of times or days, and below it where a day or year begins. */
+export function axisLabels(splits: readonly number[], step: number, bucket: ChartBucket | undefined): string[] {
+  const { day, month, year } = formats[isUtc(bucket) ? "utc" : "local"];
+  let before = "";
+  return splits.map((split) => {
+    const ms = split * 1000;
+    const [label, above] =
+      step < 86_400
+        ? [clock.format(ms), day.format(ms)]
+        : step < 27 * 86_400
+          ? [day.format(ms), year.format(ms)]
+          : [month.format(ms), year.format(ms)];
+    const isNew = above !== before;
+    before = above;
+    return isNew ? `${label}\n${above}` : label;
+  });
+}
+
+/** Hours of the reader's clock, or UTC for what is counted by UTC's days. */
+export function dateOf(seconds: number, bucket: ChartBucket | undefined): Date {
+  const date = new Date(seconds * 1000);
+  return isUtc(bucket) ? UPlot.tzDate(date, "Etc/UTC") : date;
+}
+
+/** Distances between marks, in seconds: none within a bucket. */
+export function stepsOf(bucket: ChartBucket | undefined): number[] {
+  const day = 86_400;
+  const hours = [3_600, 7_200, 10_800, 21_600, 43_200];
+  const days = [day, 2 * day, 3 * day, 7 * day, 14 * day];
+  const months = [30 * day, 61 * day, 91 * day, 182 * day, 365 * day, 730 * day];
+  if (bucket === "month") return months;
+  if (bucket === "day") return [...days, ...months];
+  return bucket === "hour" ? [...hours, ...days, ...months] : [60, 300, 900, 1_800, ...hours, ...days, ...months];
+}
