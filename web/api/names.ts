@@ -1,0 +1,100 @@
+// Names of what usage tells the ids of: keys, members who were signed in, apps. Bounded: an id without one is shown short.
+import { useQuery } from "@tanstack/react-query";
+import { call } from "./client.ts";
+import { useSession } from "./session.tsx";
+import type { ApiKeyList, AppList, AuthorizationList, MemberList } from "./types.ts";
+
+const mostPages = 10;
+const pageItems = 100;
+
+interface ListPage<Item> {
+  data: Item[];
+  has_more: boolean;
+  last_id: string | null;
+}
+
+export interface Names {
+  key(id: string): string;
+  /** Null: no app. */
+  app(id: string | null): string;
+  /** By name, for a choice of one. */
+  keys: readonly { value: string; label: string }[];
+  apps: readonly { value: string; label: string }[];
+}
+
+interface Known {
+  keys: ReadonlyMap<string, string>;
+  members: ReadonlyMap<string, string>;
+  apps: ReadonlyMap<string, string>;
+}
+
+const nothing: Known = { keys: new Map(), members: new Map(), apps: new Map() };
+
+/** Asked for once, and again where keys or apps changed. `wanted`: whether anything of it is shown now. */
+export function useNames(wanted: boolean): Names {
+  const { environment } = useSession();
+  const { data = nothing } = useQuery({
+    queryKey: ["/v1/keys", "names", environment],
+    queryFn: ({ signal }) => loadNames(signal),
+    enabled: wanted,
+    staleTime: 60_000,
+  });
+  return {
+    key: (id) => keyName(data, id),
+    app: (id) => (id === null || id === "" ? "No app" : (data.apps.get(id) ?? shortened(id))),
+    keys: choices(data.keys),
+    apps: choices(data.apps),
+  };
+}
+
+async function loadNames(signal: AbortSignal): Promise<Known> {
+  const [keys, apps, allowed, members] = await Promise.all([
+    all<ApiKeyList["data"][number]>("/v1/keys", signal),
+    all<AppList["data"][number]>("/v1/apps", signal),
+    all<AuthorizationList["data"][number]>("/v1/authorizations", signal),
+    all<MemberList["data"][number]>("/v1/members", signal),
+  ]);
+  return {
+    keys: new Map(keys.map(({ id, name, last4 }) => [id, name === "" ? `Key …${last4}` : name])),
+    apps: new Map([
+      ...allowed.map(({ app }) => [app.id, app.name] as const),
+      ...apps.map((app) => [app.id, app.name] as const),
+    ]),
+    members: new Map(members.map(({ id, name, email }) => [id, name || email])),
+  };
+}
+
+/** What one may not list has no names, which is no reason to show nothing. */
+async function all<Item>(path: string, signal: AbortSignal): Promise<Item[]> {
+  const items: Item[] = [];
+  let after: string | null = null;
+  try {
+    for (let pages = 0; pages < mostPages; pages++) {
+      const page: ListPage<Item> = await call("GET", path, { query: { limit: pageItems, after }, signal });
+      items.push(...page.data);
+      if (!page.has_more || page.last_id === null) break;
+      after = page.last_id;
+    }
+  } catch {
+    signal.throwIfAborted();
+  }
+  return items;
+}
+
+function keyName({ keys, members }: Known, id: string): string {
+  const name = keys.get(id);
+  if (name !== undefined) return name;
+  // The credential of a membership is its id and the environment.
+  const [, membership] = /^(mbr_.+)_(?:live|test|dev)$/.exec(id) ?? [];
+  if (membership !== undefined) return `${members.get(membership) ?? "A member"} (signed in)`;
+  if (id.startsWith("grt_")) return `App access ${shortened(id)}`;
+  return shortened(id);
+}
+
+function shortened(id: string): string {
+  return id.length > 16 ? `${id.slice(0, id.indexOf("_") + 1)}…${id.slice(-6)}` : id;
+}
+
+function choices(names: ReadonlyMap<string, string>) {
+  return [...names].map(([value, label]) => ({ value, label })).sort((a, b) => a.label.localeCompare(b.label, "en"));
+}

@@ -1,0 +1,91 @@
+// What limits refused, and the words that people understand for why, with what to do about it.
+import { useRead } from "./queries.ts";
+
+export const refusalReasons = [
+  "key_requests",
+  "key_tokens",
+  "key_quota",
+  "account_requests",
+  "account_tokens",
+  "account_quota",
+  "capacity",
+] as const;
+export type RefusalReason = (typeof refusalReasons)[number];
+
+export interface Refusal {
+  object: "refusal";
+  start: number;
+  key: string | null;
+  app: string | null;
+  model: string | null;
+  reason: RefusalReason;
+  requests: number;
+  last_at: number;
+}
+
+/** The server gives no more of them at once. */
+export const mostRefusals = 1000;
+
+interface Words {
+  /** For a chart or a list. */
+  title: string;
+  why: string;
+  todo: string;
+  /** Where that is done. */
+  place: { title: string; path: string };
+}
+
+const atKeys = { title: "API keys", path: "/settings/api-keys" };
+const atLimits = { title: "Limits", path: "/settings/limits" };
+
+export const refusalWords: Readonly<Record<RefusalReason, Words>> = {
+  key_requests: {
+    title: "Request rate of a key",
+    why: "A key sent more requests than its own rate limit allows.",
+    todo: "Space requests out, wait as long as the answer's Retry-After says, or raise the limit of the key.",
+    place: atKeys,
+  },
+  key_tokens: {
+    title: "Token rate of a key",
+    why: "A key used more tokens in a minute than it may.",
+    todo: "Send shorter prompts, ask for fewer tokens (max_tokens), or spread requests over keys with limits of their own.",
+    place: atKeys,
+  },
+  key_quota: {
+    title: "Monthly quota of a key",
+    why: "A key has used up the tokens or the spend that it has for this month.",
+    todo: "Raise or remove the quota of the key, or wait for the month to end.",
+    place: atKeys,
+  },
+  account_requests: {
+    title: "Request rate of the account",
+    why: "All keys together sent more requests in a minute than the tier allows.",
+    todo: "Space requests out, or ask the operator of this server for a higher tier.",
+    place: atLimits,
+  },
+  account_tokens: {
+    title: "Token rate of the account",
+    why: "All keys together used more tokens in a minute than the tier allows.",
+    todo: "Send shorter prompts, ask for fewer tokens (max_tokens), or ask the operator for a higher tier.",
+    place: atLimits,
+  },
+  account_quota: {
+    title: "Monthly quota of the account",
+    why: "The account has used up the tokens or the spend of this month.",
+    todo: "Ask the operator of this server for a higher tier, or wait for the month to end.",
+    place: atLimits,
+  },
+  capacity: {
+    title: "No free model server",
+    why: "Every server of the model was busy, and none had a place in time.",
+    todo: "Try again a little later or with another model; an operator can add upstreams or let them run more at once.",
+    place: { title: "Models", path: "/models" },
+  },
+};
+
+/** Of the last `days` days; the newest first. */
+export function useRefusals(days: number, everyMs: number | undefined) {
+  // To whole hours: what is asked stays the same for a while, and is found again.
+  const start = Math.floor(Date.now() / 3_600_000) * 3_600 - days * 86_400 + 3_600;
+  return useRead<{ data: Refusal[] }>("/v1/refusals", { start }, { keep: true, ...(everyMs ? { everyMs } : {}) });
+}

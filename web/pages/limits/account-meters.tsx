@@ -1,0 +1,98 @@
+// How much of each limit is left now, as bars: of rates by the minute, and of the quota by the month.
+import { Group, Progress, Stack, Text } from "@mantine/core";
+import type { AccountOverview } from "../../api/types.ts";
+import { at, count, money, percent, short, span } from "../../parts/figures.ts";
+
+type Rate = AccountOverview["rate"]["requests"];
+
+export function RateMeters({ rate }: { rate: AccountOverview["rate"] }) {
+  return (
+    <Stack gap="sm">
+      <RateMeter title="Requests per minute" rate={rate.requests} />
+      <RateMeter title="Tokens per minute" rate={rate.tokens} />
+    </Stack>
+  );
+}
+
+function RateMeter({ title, rate }: { title: string; rate: Rate }) {
+  if (rate === null) return <Meter title={title} left="no limit" />;
+  const isFull = rate.remaining >= rate.limit;
+  return (
+    <Meter
+      title={title}
+      left={`${short(rate.remaining)} of ${short(rate.limit)} left`}
+      used={1 - rate.remaining / rate.limit}
+      note={isFull ? "All of it is there" : `All of it is there again in ${span(Math.max(1, rate.reset_seconds))}`}
+    />
+  );
+}
+
+export function QuotaMeters({ quota }: { quota: AccountOverview["quota"] }) {
+  const { tokens, spend } = quota;
+  return (
+    <Stack gap="sm">
+      <QuotaMeter title="Tokens this month" {...tokens} format={tokens.limit === null ? count : short} />
+      <QuotaMeter title="Spend this month" {...spend} format={money} />
+      <Text size="xs" c="dimmed">
+        Starts anew {at(quota.period_end)}
+      </Text>
+    </Stack>
+  );
+}
+
+interface QuotaMeterProps {
+  title: string;
+  limit: number | null;
+  used: number;
+  format(value: number): string;
+}
+
+function QuotaMeter({ title, limit, used, format }: QuotaMeterProps) {
+  if (limit === null) return <Meter title={title} left={`${format(used)} used, no limit`} />;
+  const left = Math.max(0, limit - used);
+  return (
+    <Meter
+      title={title}
+      left={`${format(left)} of ${format(limit)} left`}
+      used={limit === 0 ? 1 : used / limit}
+      note={limit === 0 ? "None is allowed" : `${percent(Math.min(1, used / limit))} used`}
+    />
+  );
+}
+
+interface MeterProps {
+  title: string;
+  left: string;
+  /** From 0 to 1; undefined: there is no limit to draw. */
+  used?: number;
+  note?: string;
+}
+
+function Meter({ title, left, used, note }: MeterProps) {
+  const part = used === undefined ? 0 : Math.min(1, Math.max(0, used));
+  const state = part >= 1 ? "used up" : part >= 0.8 ? "nearly used up" : undefined;
+  return (
+    <div>
+      <Group justify="space-between" gap="xs" mb={4}>
+        <Text size="sm">{title}</Text>
+        <Text size="sm" className="numeric" fw={500}>
+          {left}
+        </Text>
+      </Group>
+      {used !== undefined && (
+        <Progress
+          value={part * 100}
+          color={part >= 1 ? "red" : part >= 0.8 ? "orange" : "water"}
+          size="sm"
+          aria-label={`${title}, used`}
+        />
+      )}
+      {note && (
+        <Text size="xs" c="dimmed" mt={2}>
+          {note}
+          {state && `: ${state}`}
+        </Text>
+      )}
+    </div>
+  );
+}

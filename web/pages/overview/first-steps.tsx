@@ -1,0 +1,189 @@
+// Before the first request: three steps that end in one, and the news when it came.
+import { Alert, Anchor, Button, Group, Loader, Paper, Stack, Text, ThemeIcon, Title } from "@mantine/core";
+import { CheckCircleIcon, CheckIcon } from "@primer/octicons-react";
+import { type ReactNode, useEffect, useRef } from "react";
+import { Link } from "wouter";
+import { useRead } from "../../api/queries.ts";
+import { useSession } from "../../api/session.tsx";
+import type { ApiKeyList, ModelList } from "../../api/types.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { count } from "../../parts/figures.ts";
+import { Page } from "../../parts/page.tsx";
+import { baseUrlHere, Snippets } from "../../parts/snippets.tsx";
+import { useEverUsed } from "./overview-data.ts";
+
+const everyMs = 2_000;
+
+export function FirstSteps({ done }: { done(): void }) {
+  const { isOperator } = useSession();
+  const models = useRead<ModelList>("/v1/models", {}, { everyMs: 10_000 });
+  const keys = useRead<ApiKeyList>("/v1/keys", { limit: 1 });
+  const used = useEverUsed(true, everyMs);
+  const hasFailed = (used.data?.errors ?? 0) > 0;
+  const hasSucceeded = used.data !== undefined && used.data.requests > used.data.errors;
+  const model = models.data?.data.find(({ capabilities }) => capabilities?.chat !== false)?.id;
+  const hasNoModel = models.data !== undefined && model === undefined;
+  if (hasSucceeded) return <Succeeded done={done} />;
+  return (
+    <Page title="Overview" about="Three steps to the first answer. This page notices it by itself.">
+      <Stack gap="md" maw="52rem">
+        {hasNoModel && (
+          <Alert color="orange" title="There is no model yet">
+            {isOperator ? (
+              <>
+                Start a model server on this machine, which is found by itself, or{" "}
+                <Anchor component={Link} href="/admin/upstreams" inherit>
+                  add an upstream
+                </Anchor>
+                .
+              </>
+            ) : (
+              "Ask who operates this server to add one."
+            )}
+          </Alert>
+        )}
+        <Step
+          number={1}
+          title="Create an API key"
+          action={
+            <Button component={Link} href="/settings/api-keys?new=1">
+              Create a key
+            </Button>
+          }
+        >
+          Programs show it with every request. It is displayed once, when it is made: keep it where your program finds
+          it.
+          {(keys.data?.data.length ?? 0) > 0 && " There is a key already; where you have it at hand, go on with that."}
+        </Step>
+        <Step number={2} title="Make a call">
+          <Text size="sm" mb="xs" component="div">
+            Put the key into the environment variable HEADRACE_API_KEY, then run one of these.
+          </Text>
+          <Snippets
+            baseUrl={baseUrlHere()}
+            model={model ?? "MODEL"}
+            messages={[{ role: "user", content: "Say hello in one sentence." }]}
+          />
+        </Step>
+        <Step
+          number={3}
+          title="Or try it here first"
+          action={
+            <Button component={Link} href="/playground" variant="default">
+              Open the playground
+            </Button>
+          }
+        >
+          Chat with {model ?? "a model"} in the browser, without a key, and copy what you did as code.
+        </Step>
+        <Paper withBorder p="md" role="status">
+          {hasFailed ? (
+            <FailedCall />
+          ) : (
+            <Group gap="sm" wrap="nowrap">
+              <Loader size="sm" />
+              <Text size="sm">Waiting for the first call. It shows here within seconds.</Text>
+            </Group>
+          )}
+        </Paper>
+      </Stack>
+    </Page>
+  );
+}
+
+interface StepProps {
+  number: number;
+  title: string;
+  children: ReactNode;
+  action?: ReactNode;
+}
+
+function Step({ number, title, children, action }: StepProps) {
+  return (
+    <Paper withBorder p="md" component="section" aria-label={`Step ${number}: ${title}`}>
+      <Group align="start" wrap="nowrap" gap="md">
+        <ThemeIcon radius="xl" variant="light" size={30} aria-hidden="true">
+          <Text fw={700} size="sm">
+            {number}
+          </Text>
+        </ThemeIcon>
+        <Stack gap="xs" flex={1} miw={0}>
+          <Title order={2} fz="md" lh="30px">
+            {title}
+          </Title>
+          <Text size="sm" component="div">
+            {children}
+          </Text>
+          {action && <div>{action}</div>}
+        </Stack>
+      </Group>
+    </Paper>
+  );
+}
+
+interface LastRequest {
+  id: string;
+  at: number;
+  model: string;
+  outcome: string;
+  error_code: string | null;
+  total_tokens: number;
+  duration_ms: number;
+}
+
+function useLastRequest() {
+  return useRead<{ data: LastRequest[] }>("/v1/requests", { limit: 1 }, { everyMs }).data?.data[0];
+}
+
+function FailedCall() {
+  const last = useLastRequest();
+  return (
+    <Text size="sm">
+      A call came in, but it failed{last?.error_code ? ` (${last.error_code})` : ""}.{" "}
+      <Anchor component={Link} href={last ? `/requests/${last.id}` : "/requests"} size="sm">
+        See what happened
+      </Anchor>
+      , then try again: this page goes on waiting.
+    </Text>
+  );
+}
+
+function Succeeded({ done }: { done(): void }) {
+  const last = useLastRequest();
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => heading.current?.focus(), []);
+  return (
+    <Page title="Overview">
+      <Paper withBorder p="xl" maw="52rem" role="status">
+        <Stack align="center" gap="sm" ta="center">
+          <ThemeIcon size={56} radius="xl" color="green" variant="light" aria-hidden="true">
+            <CheckIcon size={28} />
+          </ThemeIcon>
+          <Title order={2} ref={heading} tabIndex={-1}>
+            The first call worked
+          </Title>
+          <Text c="dimmed" size="sm">
+            {last ? (
+              <>
+                {last.model} answered with {count(last.total_tokens)} tokens in all, <Ago seconds={last.at} />.
+              </>
+            ) : (
+              "An answer was given."
+            )}{" "}
+            From now on this page shows how the account does.
+          </Text>
+          <Group justify="center">
+            <Button onClick={done} leftSection={<CheckCircleIcon />}>
+              To the overview
+            </Button>
+            {last && (
+              <Button component={Link} href={`/requests/${last.id}`} variant="default">
+                See it in Logs
+              </Button>
+            )}
+          </Group>
+        </Stack>
+      </Paper>
+    </Page>
+  );
+}

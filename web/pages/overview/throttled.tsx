@@ -1,0 +1,100 @@
+// What was refused for want of room, and why, in words that lead to what to do.
+import { Anchor, Badge, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { Link } from "wouter";
+import type { ApiFailure } from "../../api/client.ts";
+import type { Names } from "../../api/names.ts";
+import { type Refusal, refusalWords } from "../../api/refusals.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Failure } from "../../parts/failure.tsx";
+import { count } from "../../parts/figures.ts";
+
+interface ThrottledProps {
+  refusals: readonly Refusal[] | undefined;
+  error: ApiFailure | null;
+  names: Names;
+}
+
+const mostLines = 4;
+
+export function Throttled({ refusals, error, names }: ThrottledProps) {
+  const groups = grouped(refusals ?? []);
+  return (
+    <Paper withBorder p="md" component="section" aria-label="Throttled">
+      <Group justify="space-between" mb="xs">
+        <Title order={2} fz="md">
+          Throttled
+        </Title>
+        {groups.length > 0 && (
+          <Anchor component={Link} href="/settings/limits" size="sm">
+            Limits
+          </Anchor>
+        )}
+      </Group>
+      {error && !refusals ? (
+        <Failure error={error} />
+      ) : groups.length === 0 ? (
+        <Text size="sm" c="dimmed">
+          {refusals ? "No limit refused a request in this time." : "Loading…"}
+        </Text>
+      ) : (
+        <Stack gap="md">
+          {groups.slice(0, mostLines).map(({ reason, requests, lastAt, of }) => {
+            const { title, why, todo, place } = refusalWords[reason];
+            return (
+              <div key={reason}>
+                <Group gap="xs" wrap="nowrap" justify="space-between">
+                  <Text size="sm" fw={600}>
+                    {title}
+                  </Text>
+                  <Badge color="orange" variant="light" className="numeric" tt="none">
+                    {count(requests)} refused
+                  </Badge>
+                </Group>
+                <Text size="sm" c="dimmed">
+                  {why} Most of all {said(of, names)}; last <Ago seconds={lastAt} />.
+                </Text>
+                <Text size="sm">
+                  {todo}{" "}
+                  <Anchor component={Link} href={place.path} size="sm">
+                    {place.title}
+                  </Anchor>
+                </Text>
+              </div>
+            );
+          })}
+          {groups.length > mostLines && (
+            <Anchor component={Link} href="/settings/limits" size="sm">
+              {groups.length - mostLines} more reasons
+            </Anchor>
+          )}
+        </Stack>
+      )}
+    </Paper>
+  );
+}
+
+function said({ key, model }: Pick<Refusal, "key" | "model">, names: Names): string {
+  const parts = [key === null ? undefined : names.key(key), model === null ? undefined : `with ${model}`];
+  return parts.filter((part) => part !== undefined).join(" ") || "many at once";
+}
+
+/** By reason, that of the most requests first, each with the key and model that met it most. */
+function grouped(refusals: readonly Refusal[]) {
+  const byReason = Map.groupBy(refusals, ({ reason }) => reason);
+  return [...byReason]
+    .map(([reason, list]) => ({
+      ...{ reason, requests: sum(list), lastAt: Math.max(...list.map(({ last_at }) => last_at)) },
+      of: most(list),
+    }))
+    .sort((a, b) => b.requests - a.requests);
+}
+
+function most(list: readonly Refusal[]): Pick<Refusal, "key" | "model"> {
+  const groups = [...Map.groupBy(list, ({ key, model }) => `${key} ${model}`).values()];
+  const [first] = groups.sort((a, b) => sum(b) - sum(a));
+  return first?.[0] ?? { key: null, model: null };
+}
+
+function sum(list: readonly Refusal[]): number {
+  return list.reduce((total, { requests }) => total + requests, 0);
+}

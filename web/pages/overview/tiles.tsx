@@ -1,0 +1,123 @@
+// The figures of a range at a glance, each with how it changed from the time before.
+import { Group, Paper, SimpleGrid, Skeleton, Text, Tooltip, VisuallyHidden } from "@mantine/core";
+import { ArrowDownIcon, ArrowUpIcon, DashIcon } from "@primer/octicons-react";
+import type { Figures } from "../../api/usage.ts";
+import { count, duration, money, percent, short } from "../../parts/figures.ts";
+
+interface Tile {
+  title: string;
+  of(figures: Figures): number | null;
+  format(value: number): string;
+  /** All digits, where `format` leaves some out. */
+  exact?: (value: number) => string;
+  /** Whether more of it is good; null: neither. */
+  more: "good" | "bad" | null;
+  /** The change is a difference of two parts rather than a part of the one before. */
+  points?: boolean;
+}
+
+const tiles: readonly Tile[] = [
+  { title: "Requests", of: ({ requests }) => requests, format: short, exact: count, more: null },
+  { title: "Tokens", of: (figures) => figures.total_tokens, format: short, exact: count, more: null },
+  {
+    title: "Spend",
+    of: ({ cost }) => cost,
+    format: (usd) => money(usd >= 1 ? Math.round(usd * 100) / 100 : usd),
+    more: null,
+  },
+  {
+    ...{ title: "Error rate", format: percent, more: "bad", points: true },
+    of: ({ requests, errors }) => (requests === 0 ? null : errors / requests),
+  },
+  { title: "Time to first token", of: (figures) => figures.first_token_ms, format: duration, more: "bad" },
+  {
+    ...{ title: "Tokens per second", more: "good" },
+    of: (figures) => figures.tokens_per_second,
+    format: (speed) => speed.toFixed(speed < 10 ? 1 : 0),
+  },
+];
+
+interface TilesProps {
+  sum: Figures;
+  before: Figures;
+  /** "24 hours". */
+  length: string;
+}
+
+export function Tiles({ sum, before, length }: TilesProps) {
+  return (
+    <SimpleGrid cols={{ base: 2, sm: 3, lg: 6 }} spacing="xs">
+      {tiles.map((tile) => {
+        const value = tile.of(sum);
+        const exact = value === null ? undefined : tile.exact?.(value);
+        const shown = value === null ? "–" : tile.format(value);
+        return (
+          <Paper key={tile.title} withBorder p="sm" component="section" aria-label={tile.title}>
+            <Text size="xs" c="dimmed">
+              {tile.title}
+            </Text>
+            <Text fz={24} fw={650} lh={1.3} className="numeric" {...(exact && exact !== shown ? { title: exact } : {})}>
+              {shown}
+            </Text>
+            <Change tile={tile} value={value} before={tile.of(before)} length={length} />
+          </Paper>
+        );
+      })}
+    </SimpleGrid>
+  );
+}
+
+interface ChangeProps {
+  tile: Tile;
+  value: number | null;
+  before: number | null;
+  length: string;
+}
+
+function Change({ tile, value, before, length }: ChangeProps) {
+  if (value === null || before === null || (before === 0 && !tile.points)) {
+    return (
+      <Text size="xs" c="dimmed">
+        {value === null ? "nothing to measure" : "nothing to compare with"}
+      </Text>
+    );
+  }
+  const change = tile.points ? value - before : value / before - 1;
+  const isSame = Math.abs(change) < (tile.points ? 0.0005 : 0.005);
+  const Arrow = isSame ? DashIcon : change > 0 ? ArrowUpIcon : ArrowDownIcon;
+  const isGood = tile.more === null || isSame ? null : (tile.more === "good") === change > 0;
+  const amount = tile.points
+    ? `${(Math.abs(change) * 100).toFixed(1)} pts`
+    : Math.abs(change) >= 10
+      ? `${Math.round(Math.abs(change) + 1)}×`
+      : percent(Math.abs(change));
+  const words = isSame
+    ? "as before"
+    : `${amount} ${change > 0 ? "more" : "less"}${isGood === null ? "" : isGood ? ", better" : ", worse"}`;
+  return (
+    <Tooltip label={`${tile.format(before)} in the ${length} before`}>
+      <Group
+        gap={4}
+        wrap="nowrap"
+        w="fit-content"
+        c={isGood === null ? "dimmed" : isGood ? "var(--good)" : "var(--mantine-color-error)"}
+      >
+        <Arrow size={14} />
+        <Text size="xs" className="numeric" component="span" aria-hidden="true">
+          {isSame ? "as before" : amount}
+        </Text>
+        <VisuallyHidden>{`${words}; ${tile.format(before)} in the ${length} before`}</VisuallyHidden>
+      </Group>
+    </Tooltip>
+  );
+}
+
+export function WaitingTiles() {
+  return (
+    <SimpleGrid cols={{ base: 2, sm: 3, lg: 6 }} spacing="xs" aria-busy="true">
+      {tiles.map(({ title }) => (
+        <Skeleton key={title} height={104} />
+      ))}
+    </SimpleGrid>
+  );
+}

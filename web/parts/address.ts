@@ -1,0 +1,37 @@
+// What a page shows, kept in its address: a link or a reload shows the same.
+import { useCallback, useMemo } from "react";
+import { useSearchParams } from "wouter";
+
+/** Values by name; `defaults` are left out of the address. A change takes the place of the page in the history. */
+export function useAddress<Name extends string>(defaults: Readonly<Record<Name, string>>) {
+  const [parameters, setParameters] = useSearchParams();
+  const text = parameters.toString();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the text is all of the parameters, and the defaults are constants
+  const values = useMemo(() => {
+    const found: Record<string, string> = {};
+    for (const name of Object.keys(defaults)) found[name] = parameters.get(name) ?? defaults[name as Name];
+    return found as Record<Name, string>;
+  }, [text]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: as above
+  const change = useCallback(
+    (changes: Partial<Record<Name, string>>) =>
+      setParameters(
+        (before) => {
+          const next = new URLSearchParams(before);
+          for (const [name, value] of Object.entries<string | undefined>(changes)) {
+            if (value === undefined || value === defaults[name as Name]) next.delete(name);
+            else next.set(name, value);
+          }
+          return next;
+        },
+        { replace: true },
+      ),
+    [setParameters],
+  );
+  return [values, change] as const;
+}
+
+/** What the address says, where it is one of these; the first otherwise. */
+export function oneOf<const Value extends string>(values: readonly [Value, ...Value[]], said: string): Value {
+  return values.find((value) => value === said) ?? values[0];
+}

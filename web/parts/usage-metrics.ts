@@ -1,0 +1,118 @@
+// What charts show of usage: which figure, how it is drawn and written, and its series by group.
+import { type Figures, noFigures, sumOf, type UsageGroup, type UsageRow } from "../api/usage.ts";
+import { money, percent, short } from "./figures.ts";
+import type { Series } from "./time-chart.tsx";
+
+export interface Metric {
+  title: string;
+  kind: "line" | "stack";
+  whole: boolean;
+  /** Null: there is nothing it could be of. */
+  of(figures: Figures): number | null;
+  format(value: number): string;
+}
+
+const speed = (value: number) => `${value < 10 ? value.toFixed(1) : Math.round(value)}/s`;
+/** As short as an axis needs it. */
+const wait = (ms: number) => (ms < 1_000 ? `${Math.round(ms)} ms` : `${Number((ms / 1000).toFixed(2))} s`);
+
+export const metrics = {
+  requests: { title: "Requests", kind: "stack", whole: true, of: ({ requests }) => requests, format: short },
+  tokens: { title: "Tokens", kind: "stack", whole: true, of: (row) => row.total_tokens, format: short },
+  cost: { title: "Spend", kind: "stack", whole: false, of: ({ cost }) => cost, format: money },
+  errors: {
+    ...{ title: "Error rate", kind: "line", whole: false, format: percent },
+    of: ({ requests, errors }) => (requests === 0 ? null : errors / requests),
+  },
+  wait: { title: "Time to first token", kind: "line", whole: false, of: (row) => row.first_token_ms, format: wait },
+  speed: { title: "Tokens per second", kind: "line", whole: false, of: (row) => row.tokens_per_second, format: speed },
+} as const satisfies Record<string, Metric>;
+
+export type MetricName = keyof typeof metrics;
+
+/** More could not be told apart. */
+const mostSeries = 7;
+
+export function groupOf(row: UsageRow, groupBy: readonly UsageGroup[]): string {
+  return groupBy.map((group) => row[group] ?? "").join("\n");
+}
+
+/** The rows of each group, that with the most of `metric` first. */
+export function groupsOf(rows: readonly UsageRow[], groupBy: readonly UsageGroup[], metric: MetricName = "requests") {
+  const groups = new Map<string, UsageRow[]>();
+  for (const row of rows) {
+    const id = groupOf(row, groupBy);
+    const group = groups.get(id);
+    if (group) group.push(row);
+    else groups.set(id, [row]);
+  }
+  const { of } = metrics[metric];
+  return [...groups]
+    .map(([id, ofGroup]) => ({ id, rows: ofGroup, sum: sumOf(ofGroup) }))
+    .sort((a, b) => (of(b.sum) ?? -1) - (of(a.sum) ?? -1) || b.sum.requests - a.sum.requests);
+}
+
+export type Groups = ReturnType<typeof groupsOf>;
+
+interface Shown {
+  times: readonly number[];
+  /** Of all groups together, by bucket. */
+  totals: readonly UsageRow[];
+  /** None: only the totals are shown. */
+  groups: Groups;
+  nameOf(id: string): string;
+}
+
+/** Of the first groups, in their order, whatever the metric: each has the same colour in all charts of a page. */
+export function seriesOf({ times, totals, groups, nameOf }: Shown, name: MetricName): Series[] {
+  const metric: Metric = metrics[name];
+  const place = new Map(times.map((time, index) => [time, index]));
+  const valuesOf = (rows: readonly UsageRow[]) => {
+    const values = times.map((): number | null => metric.of(noFigures));
+    for (const row of merged(rows)) {
+      const at = place.get(row.start);
+      if (at !== undefined) values[at] = metric.of(row);
+    }
+    return values;
+  };
+  const all = valuesOf(totals);
+  if (groups.length === 0) return [{ label: metric.title, values: all }];
+  const first = groups.length === mostSeries + 1 ? groups : groups.slice(0, mostSeries);
+  const names = new Map<string, number>();
+  const series: Series[] = first.map(({ id, rows }, color) => {
+    const wanted = nameOf(id);
+    const before = names.get(wanted) ?? 0;
+    names.set(wanted, before + 1);
+    return {
+      label: before === 0 ? wanted : `${wanted} (${before + 1})`,
+      values: valuesOf(rows),
+      color: color < mostSeries ? color : -1,
+    };
+  });
+  if (groups.length > first.length && metric.kind === "stack") {
+    // What all have together is known whole, so that what the others have is so, too.
+    const rest = all.map((value, at) =>
+      Math.max(
+        0,
+        series.reduce((left, { values }) => left - (values[at] ?? 0), value ?? 0),
+      ),
+    );
+    series.push({
+      label: `${groups.length - first.length} others`,
+      values: rest.map((value) => Number(value.toFixed(9))),
+      color: -1,
+    });
+  }
+  return series;
+}
+
+/** A group may have several rows of one bucket, where it is of several environments. */
+function merged(rows: readonly UsageRow[]): readonly UsageRow[] {
+  const starts = new Set(rows.map(({ start }) => start));
+  if (starts.size === rows.length) return rows;
+  const byStart = Map.groupBy(rows, ({ start }) => start);
+  return [...byStart.values()].flatMap((same) => {
+    const [row] = same;
+    return row ? [{ ...row, ...sumOf(same) }] : [];
+  });
+}
