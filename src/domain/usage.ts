@@ -113,6 +113,7 @@ export interface UsageQuery {
   keyId?: string;
   /** Only what this OAuth app used. */
   appId?: string;
+  model?: string;
   /** Unix seconds: from `start`, before `end`; whole buckets. */
   start: number;
   end: number;

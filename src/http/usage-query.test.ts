@@ -4,13 +4,17 @@ import { principalFor } from "../../tests/support/principal.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { UsageQuery } from "../domain/usage.ts";
 import { readQuery } from "./query.ts";
-import { decodeCursor, encodeCursor, usageParameters, usageQuery } from "./usage-query.ts";
+import { accountUsageParameters, decodeCursor, encodeCursor, usageQuery } from "./usage-query.ts";
 
 const now = Date.UTC(2026, 8, 15, 10, 30) / 1000;
 const at = (iso: string) => Date.parse(iso) / 1000;
 
 function ask(search: string, changes: Parameters<typeof principalFor>[0] = {}): UsageQuery {
-  return usageQuery(readQuery(usageParameters, `http://localhost/v1/usage?${search}`), principalFor(changes), now);
+  return usageQuery(
+    readQuery(accountUsageParameters, `http://localhost/v1/usage?${search}`),
+    principalFor(changes),
+    now,
+  );
 }
 
 describe("the range", () => {
@@ -134,5 +138,32 @@ describe("a cursor", () => {
       expect(thrown).toBeInstanceOf(GatewayError);
       expect(thrown).toMatchObject({ code: "invalid_request", message: expect.stringMatching(/^cursor: must be/) });
     }
+  });
+});
+
+describe("a part of it", () => {
+  test("is of one model, key and app, together, where they are named", () => {
+    expect(ask("model=m&key=key_2&app=app_3")).toMatchObject({
+      accountId: "acct_1",
+      model: "m",
+      keyId: "key_2",
+      appId: "app_3",
+    });
+    for (const name of ["model", "key", "app"]) expect(() => ask(`${name}=`)).toThrow(new RegExp(`^${name}: must be`));
+  });
+
+  test("is never another app's for an app, and its own without saying so", () => {
+    const ofApp = { appId: "app_3" };
+    expect(ask("app=app_3", ofApp)).toMatchObject({ appId: "app_3" });
+    expect(ask("key=key_2", ofApp)).toMatchObject({ appId: "app_3", keyId: "key_2" });
+    expect(() => ask("app=app_4", ofApp)).toThrow("app: an app sees its own usage alone; leave it out.");
+  });
+
+  test("that a report is of already cannot be exchanged for another", () => {
+    const asked = readQuery(accountUsageParameters, "http://localhost/v1/usage?key=key_2&app=app_2");
+    expect(usageQuery(asked, principalFor({}), now, { keyId: "key_1", appId: "app_1" })).toMatchObject({
+      keyId: "key_1",
+      appId: "app_1",
+    });
   });
 });

@@ -51,6 +51,7 @@ export const usageParameters = z.object({
     .max(maxRows)
     .default(maxRows)
     .meta({ description: `a whole number from 1 to ${maxRows}, how many rows a page has; CSV always has all` }),
+  model: z.string().min(1).max(256).optional().meta({ description: "the id of a model, to see its usage alone" }),
   cursor: z
     .string()
     .max(8192)
@@ -58,12 +59,28 @@ export const usageParameters = z.object({
     .meta({ description: "the `next` of the page before, to get what comes after it" }),
 });
 
+/** Of an account's whole usage a part can be asked for; the reports of one key or app are such parts already. */
+export const accountUsageParameters = usageParameters.extend({
+  key: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .meta({ description: "the id of a credential, as the report by key has it, to see its usage alone" }),
+  app: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .meta({ description: "the id of an OAuth app, to see alone what was used through it" }),
+});
+
 /** One key's or app's part of the usage; an app's own publisher may see it over all accounts. */
 export type UsageScope = Partial<Pick<UsageQuery, "accountId" | "keyId" | "appId">>;
 
 /** What the parameters ask of this principal's usage, or of a part of it. An app has its own alone. */
 export function usageQuery(
-  asked: z.output<typeof usageParameters>,
+  asked: z.output<typeof usageParameters> & Partial<Pick<z.output<typeof accountUsageParameters>, "key" | "app">>,
   principal: Principal,
   nowSeconds: number,
   only: UsageScope = {},
@@ -85,9 +102,15 @@ export function usageQuery(
       `start: must be at most ${maxDays[bucket]} days before end where bucket is ${bucket} (got ${shown(start)} and ${shown(end)}).`,
     );
   }
+  if (principal.appId !== null && asked.app !== undefined && asked.app !== principal.appId) {
+    throw new GatewayError("invalid_request", "app: an app sees its own usage alone; leave it out.");
+  }
   return {
     accountId: principal.account.id,
     environment: principal.environment,
+    ...(asked.model === undefined ? {} : { model: asked.model }),
+    ...(asked.key === undefined ? {} : { keyId: asked.key }),
+    ...(asked.app === undefined ? {} : { appId: asked.app }),
     ...only,
     ...(principal.appId === null ? {} : { appId: principal.appId }),
     start: bucketStart(bucket, start),

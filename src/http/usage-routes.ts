@@ -14,7 +14,15 @@ import { toGatewayError } from "./errors.ts";
 import { readQuery } from "./query.ts";
 import type { Answer, Exchange, RouteDoc, ScopedRoute, StreamedAnswer } from "./route.ts";
 import { firstTokenMs, rounded, shownSpeed, speed } from "./speed-wire.ts";
-import { decodeCursor, encodeCursor, maxRows, type UsageScope, usageParameters, usageQuery } from "./usage-query.ts";
+import {
+  accountUsageParameters,
+  decodeCursor,
+  encodeCursor,
+  maxRows,
+  type UsageScope,
+  usageParameters,
+  usageQuery,
+} from "./usage-query.ts";
 import { writtenSoon } from "./written-soon.ts";
 
 export interface UsageRouteDeps {
@@ -81,12 +89,13 @@ export function usageRoutes(deps: UsageRouteDeps): ScopedRoute[] {
       access: "usage:read",
       doc: {
         ...usageDoc,
+        query: accountUsageParameters,
         operationId: "getUsage",
         summary: "What the account used",
         description: usageDescription,
         errors: ["invalid_request", "service_unavailable"],
       },
-      handle: (exchange, principal) => answerUsage(deps, exchange, principal),
+      handle: (exchange, principal) => answerUsage(deps, exchange, principal, {}, accountUsageParameters),
     },
     {
       method: "GET",
@@ -121,9 +130,10 @@ export async function answerUsage(
   exchange: Exchange,
   principal: Principal,
   only: UsageScope = {},
+  parameters: typeof usageParameters | typeof accountUsageParameters = usageParameters,
 ): Promise<Answer> {
   const { req, answerHeaders } = exchange;
-  const asked = readQuery(usageParameters, req.target);
+  const asked = readQuery(parameters, req.target);
   const query = usageQuery(asked, principal, deps.clock.nowSeconds(), only);
   const after = asked.cursor === undefined ? undefined : decodeCursor(query, asked.cursor);
   answerHeaders["vary"] = answerHeaders["vary"] ? `${answerHeaders["vary"]}, Accept` : "Accept";

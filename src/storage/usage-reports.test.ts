@@ -205,14 +205,19 @@ describe("whose usage", () => {
       used({ environment: "test", requests: 100 }),
       used({ key: "key_2", requests: 1_000 }),
       used({ app: "app_1", requests: 10_000 }),
+      used({ model: "other", requests: 100_000 }),
     ]);
     const requests = async (more: Partial<UsageQuery>) => (await all(query(more))).map((row) => row.requests);
     for (const bucket of usageBuckets) {
-      expect(await requests({ bucket })).toEqual([11_001]);
+      expect(await requests({ bucket })).toEqual([111_001]);
       expect(await requests({ bucket, environment: "test" })).toEqual([100]);
       expect(await requests({ bucket, keyId: "key_2" })).toEqual([1_000]);
       expect(await requests({ bucket, appId: "app_1" })).toEqual([10_000]);
       expect(await requests({ bucket, keyId: "key_2", appId: "app_1" })).toEqual([]);
+      expect(await requests({ bucket, model: "other" })).toEqual([100_000]);
+      expect(await requests({ bucket, model: "other", keyId: "key_1" })).toEqual([100_000]);
+      expect(await requests({ bucket, model: "other", keyId: "key_2" })).toEqual([]);
+      expect(await requests({ bucket, model: "' OR '1'='1" })).toEqual([]);
       expect(await requests({ bucket, accountId: "acct_2", keyId: "key_2" })).toEqual([]);
     }
   });
@@ -327,6 +332,7 @@ describe("with 200,000 rows of roll-ups", () => {
       for (const groupBy of [[], ["model"], ["key"], usageGroups] as const) {
         const after = { start: january, groups: { model: "m", key: "k", environment: "live", app: null } };
         await explained.report(query({ bucket, groupBy }), { after, limit: 10 });
+        await explained.report(query({ bucket, groupBy, model: "m" }), { after, limit: 10 });
         await explained.report(query({ bucket, groupBy, appId: "app_1" }), { after, limit: 10 });
       }
     }

@@ -76,7 +76,7 @@ export class SqlUsageReports implements UsageReports {
         sum(generated_tokens) AS generated_tokens, sum(generation_ms) AS generation_ms
       FROM usage_rollups
       WHERE ${this.#whose(query)} AND environment = ${query.environment} AND span = ${spans[query.bucket]}
-        AND start >= ${from} AND start < ${until}
+        AND start >= ${from} AND start < ${until} ${query.model === undefined ? db`` : db`AND model = ${query.model}`}
         ${after.length === 0 ? db`` : db`AND (${db.unsafe(groups.join(", "))}) > (${this.#values(after)})`}
       GROUP BY ${order} ORDER BY ${order} LIMIT ${limit}`;
   }

@@ -262,6 +262,14 @@ describe("the report", () => {
     expect(byKey.every(({ key }) => key?.startsWith("key_"))).toBe(true);
     expect(await grouped("environment")).toMatchObject([{ environment: "live", requests: 4 }]);
     expect(await grouped("app")).toMatchObject([{ app: null, requests: 4, total_tokens: 4 * 1290 }]);
+    const [first, second] = byKey.map(({ key }) => key);
+    const requestsOf = async (query: string) => (await usage(`?${query}`)).data.map(({ requests }) => requests);
+    expect(await requestsOf("model=m01")).toEqual([3]);
+    expect(
+      (await requestsOf(`model=m01&key=${first}`)).concat(await requestsOf(`model=m01&key=${second}`)).sort(),
+    ).toEqual([1, 2]);
+    expect(await requestsOf("key=key_of_another_account")).toEqual([]);
+    expect(await requestsOf("app=app_1")).toEqual([]);
     const all = await grouped("key,model,environment,app");
     expect(all.map(({ requests }) => requests).sort()).toEqual([1, 1, 2]);
     expect(Object.keys(all[0] ?? {}).sort()).toEqual(
