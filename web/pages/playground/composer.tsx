@@ -40,9 +40,7 @@ export function Composer({ field, label, value, running, children, change, send,
         maxRows={10}
       />
       <Group justify="space-between" mt="xs" wrap="nowrap" className="playground-tools">
-        <Group gap={6}>
-          {children}
-        </Group>
+        <Group gap={6}>{children}</Group>
         {running ? (
           <Button
             variant="default"
