@@ -41,6 +41,7 @@ export const theme = createTheme({
     // A dialog's heading is no banner of the page, which it would be as the <header> that it is.
     ModalHeader: { defaultProps: { role: "presentation" } },
     DrawerHeader: { defaultProps: { role: "presentation" } },
+    Notification: { defaultProps: { closeButtonProps: { "aria-label": "Dismiss" } } },
   },
 });
 
