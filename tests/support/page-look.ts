@@ -42,6 +42,7 @@ export async function look(visitor: Visitor, name: string, expected: Look = {}):
   ] as const) {
     await page.setViewportSize(size);
     await page.emulateMedia({ colorScheme });
+    if (scripts) await settled(page);
     expect(await cutOff(page), `${name} at ${size.width}`).toEqual([]);
     // What judges it is a script, and waits as scripts do.
     if (scripts && rules) await expectAccessible(page, rules, `${name}, ${colorScheme}`);
@@ -91,6 +92,16 @@ async function expectAccessible(page: Page, rules: RunOptions, what: string): Pr
   }, options);
   const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
   expect(found, what).toEqual([]);
+}
+
+/** Half a second at most: what goes from the one look to the other bit by bit has arrived. */
+async function settled(page: Page): Promise<void> {
+  await page.evaluate(async () => {
+    await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+    const passing = document.getAnimations().filter(({ effect }) => effect?.getComputedTiming().endTime !== Infinity);
+    const late = new Promise((resolve) => setTimeout(resolve, 500));
+    await Promise.race([late, Promise.allSettled(passing.map(({ finished }) => finished))]);
+  });
 }
 
 /** Text that sticks out of the page or of its box, and a page that has to be moved sideways. */
