@@ -24,6 +24,8 @@ export function KeyList() {
   const { environment, isManager } = useSession();
   const [, navigate] = useLocation();
   const [parameters, setParameters] = useSearchParams();
+  /** How often the search was emptied from elsewhere than its field. */
+  const [cleared, setCleared] = useState(0);
   const set = (name: string, value: string) =>
     setParameters(
       (now) => {
@@ -43,6 +45,10 @@ export function KeyList() {
       Create New Key
     </Button>
   );
+  const clear = () => {
+    setParameters({}, { replace: true });
+    setCleared(cleared + 1);
+  };
   const isFiltered = search !== "" || status !== "";
   return (
     <Page
@@ -51,7 +57,7 @@ export function KeyList() {
       actions={create}
     >
       <Group gap="sm" align="end">
-        <Search value={search} change={(text) => set("search", text)} />
+        <Search key={cleared} value={search} change={(text) => set("search", text)} />
         <NativeSelect
           aria-label="State"
           value={status}
@@ -76,7 +82,7 @@ export function KeyList() {
             <Empty
               title="No such key"
               action={
-                <Button variant="default" onClick={() => setParameters({}, { replace: true })}>
+                <Button variant="default" onClick={clear}>
                   Show all keys
                 </Button>
               }

@@ -1,0 +1,254 @@
+// In a real browser: API keys are made and shown once, found among many, changed, rotated and revoked.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
+import { colleagues, type DashboardWorld, openDashboardWorld, plenty } from "../support/dashboard-world.ts";
+import { look } from "../support/page-look.ts";
+
+const place = "/settings/api-keys";
+let world: DashboardWorld;
+let url: string;
+
+beforeAll(async () => {
+  world = await openDashboardWorld();
+  await world.fill({ keys: plenty.keys, requests: 3_000, chats: 0, events: 0 });
+  url = world.server.url;
+}, 30_000);
+
+afterAll(async () => {
+  leaveBrowser();
+  await world[Symbol.asyncDispose]();
+});
+
+async function arrive(path: string, email?: string, size = desktop): Promise<Visitor> {
+  const visitor = await openVisitor({ at: url, size });
+  await visitor.context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  await world.signIn(visitor.context, email);
+  await visitor.go(path);
+  return visitor;
+}
+
+const dialog = (page: Page) => page.getByRole("dialog");
+const field = (page: Page, name: string) => dialog(page).getByRole("textbox", { name, exact: true });
+const copied = (page: Page) => page.evaluate(() => navigator.clipboard.readText());
+const focused = (page: Page) => page.evaluate(() => document.activeElement?.textContent ?? "");
+const status = async (key: string) =>
+  (await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${key}` } })).status;
+
+async function make(visitor: Visitor, name: string): Promise<string> {
+  const { page } = visitor;
+  await visitor.press("Create New Key");
+  await field(page, "Name").fill(name);
+  await visitor.press("Create key");
+  await visitor.press("Copy the key");
+  const key = await copied(page);
+  await visitor.press("Done");
+  await dialog(page).waitFor({ state: "detached" });
+  return key;
+}
+
+test("a new key has what was chosen, is shown this once, and its snippet makes a first successful call", async () => {
+  await using visitor = await arrive(place);
+  const { page } = visitor;
+  await visitor.press("Create New Key");
+  await field(page, "Name").fill(`Ada's "shop"`);
+  await page.getByRole("checkbox", { name: "Read stored chats" }).uncheck();
+  await page.getByText("30 days", { exact: true }).click();
+  await page.getByRole("combobox", { name: "Allowed IP addresses" }).pressSequentially("127.0.0.1 2001:db8::/32,");
+  await field(page, "Requests").fill("60");
+  await page.getByRole("combobox", { name: "Requests in which time" }).selectOption({ label: "/ hour" });
+  await field(page, "Tokens a month").fill("1000000");
+  await field(page, "USD a month").fill("12.5");
+  await look(visitor, "keys-create");
+  await visitor.press("Create key");
+  await visitor.press("Copy the key");
+  const key = await copied(page);
+  expect(key).toMatch(/^sk_dev_hr_\w{36}$/);
+  await page.getByRole("tab", { name: "curl" }).click();
+  await look(visitor, "keys-made");
+  await visitor.press("Copy for curl");
+  const asked = Bun.spawn(["sh", "-c", `${await copied(page)} --fail --silent --max-time 10`]);
+  expect(await new Response(asked.stdout).text()).toContain("data: [DONE]");
+  await visitor.press("Done");
+
+  await page.getByRole("link", { name: `Ada's "shop"` }).click();
+  await page.getByText("127.0.0.1").waitFor();
+  const said = await page.locator("main").textContent();
+  for (const text of ["60 requests in 1 h", "1,000,000", "$12.50", "2001:db8::/32", key.slice(-4), "in 30 days"]) {
+    expect(said).toContain(text);
+  }
+  expect(said).not.toContain("Read stored chats");
+  expect(await page.content()).not.toContain(key);
+  expect(visitor.trouble).toEqual([]);
+}, 30_000);
+
+test("what is wrong with a field is said there, and the keyboard goes to it", async () => {
+  await using visitor = await arrive(`${place}?create=1`);
+  const { page } = visitor;
+  await page.getByRole("combobox", { name: "Allowed IP addresses" }).pressSequentially("203.0.113.300,");
+  await visitor.press("Create key");
+  await page.getByText("Say what the key is for").waitFor();
+  await page.getByText("203.0.113.300 is no IPv4 or IPv6 address").waitFor();
+  await expect(field(page, "Name").evaluate((input) => input === document.activeElement)).resolves.toBe(true);
+  await page.keyboard.type("sk_dev_hr_0123456789ABCDEFGHIJ");
+  await page.getByRole("button", { name: "Remove" }).or(dialog(page).locator(".mantine-Pill-remove")).first().click();
+  const refused = page.waitForResponse((response) => response.request().method() === "POST");
+  await visitor.press("Create key");
+  expect((await refused).status()).toBe(400);
+  await page.getByText("Holds a whole API key").waitFor();
+  expect(visitor.trouble).toEqual([expect.stringContaining("400 for"), expect.stringContaining("400")]);
+});
+
+test("an environment without keys says what to do; a key can be made for another one from there", async () => {
+  await using visitor = await arrive(place);
+  const { page } = visitor;
+  await page.evaluate(() => localStorage.setItem("headrace-environment", "test"));
+  await page.reload();
+  await page.getByRole("heading", { name: "Make the first key" }).waitFor();
+  await look(visitor, "keys-empty");
+  await page.getByRole("button", { name: "Create New Key" }).first().click();
+  await field(page, "Name").fill("Elsewhere");
+  await dialog(page).getByRole("combobox", { name: "Environment" }).selectOption({ label: "Development" });
+  await visitor.press("Create key");
+  await page.getByText("The key belongs to Development.").waitFor();
+  await visitor.press("Copy the key");
+  expect(await copied(page)).toStartWith("sk_dev_hr_");
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("among ten thousand keys one is found by its name and state, by an address that can be passed on", async () => {
+  await using visitor = await arrive(place);
+  const { page } = visitor;
+  await page.getByRole("searchbox", { name: "Search keys" }).fill("worker 0123");
+  await page.waitForURL(`**${place}?search=worker+0123`);
+  await page.getByRole("combobox", { name: "State" }).selectOption({ label: "Active" });
+  await page.waitForURL(`**${place}?search=worker+0123&status=active`);
+  await page.getByText(/^\d+ in all$/).waitFor();
+  const names = await page.locator("tbody a").allInnerTexts();
+  expect(names.length).toBeGreaterThan(0);
+  for (const name of names) expect(name).toStartWith("Worker 0123");
+  await page.reload();
+  await page.getByText(/^\d+ in all$/).waitFor();
+  expect(await page.locator("tbody a").allInnerTexts()).toEqual(names);
+  await look(visitor, "keys-found");
+  await page.getByRole("searchbox", { name: "Search keys" }).fill("nothing has this name");
+  await visitor.press("Show all keys");
+  await page.getByText("more as you scroll").waitFor();
+  expect(visitor.path()).toBe(place);
+  expect(await page.getByRole("searchbox", { name: "Search keys" }).inputValue()).toBe("");
+  expect(visitor.trouble).toEqual([]);
+}, 20_000);
+
+test("however far one scrolls, only the rows in view are drawn, and the use of all keys is asked for once", async () => {
+  await using visitor = await arrive(place);
+  const { page } = visitor;
+  const asked: string[] = [];
+  page.on("request", (request) => void asked.push(new URL(request.url()).pathname));
+  await page.reload();
+  const table = page.getByRole("region", { name: "API keys" });
+  await table.locator("tbody a").first().waitFor();
+  await look(visitor, "keys-list");
+  for (let step = 0; step < 6; step++) {
+    const before = await table.evaluate((box) => box.scrollHeight);
+    await table.evaluate((box) => box.scrollTo(0, box.scrollHeight));
+    await page.waitForFunction(([height]) => (document.querySelector(".long-table")?.scrollHeight ?? 0) > height, [
+      before,
+    ] as const);
+  }
+  expect(await table.locator("tbody a").count()).toBeLessThan(60);
+  expect(asked.filter((path) => path === "/v1/usage")).toHaveLength(1);
+  expect(asked.filter((path) => path.startsWith("/v1/keys/"))).toEqual([]);
+  expect(visitor.trouble).toEqual([]);
+}, 20_000);
+
+test("a key is changed, and only what was changed is sent", async () => {
+  await using visitor = await arrive(place);
+  const { page } = visitor;
+  await make(visitor, "Before");
+  await page.getByRole("link", { name: "Before" }).click();
+  await look(visitor, "keys-one");
+  await visitor.press("Edit");
+  await field(page, "Name").fill("After");
+  await field(page, "Requests").fill("5");
+  await look(visitor, "keys-edit");
+  const sent = page.waitForRequest((request) => request.method() === "PATCH");
+  await visitor.press("Save");
+  expect((await sent).postDataJSON()).toEqual({ name: "After", rate_limit: 5, rate_limit_window: 60 });
+  await page.getByRole("heading", { name: "After", level: 1 }).waitFor();
+  await page.getByText("5 requests in 1 min").waitFor();
+  expect(visitor.trouble).toEqual([]);
+}, 20_000);
+
+test("a rotated key goes on for as long as was said, and the new one is shown once", async () => {
+  await using visitor = await arrive(place);
+  const { page } = visitor;
+  const old = await make(visitor, "Turning");
+  await page.getByRole("link", { name: "Turning" }).click();
+  await visitor.press("Rotate");
+  await page.getByRole("combobox", { name: "The old key goes on working" }).selectOption({ label: "for 7 days" });
+  await look(visitor, "keys-rotate");
+  await visitor.press("Rotate the key");
+  await page.getByText("put the new one in its place by then").waitFor();
+  expect(await focused(page)).toBe("Copy the key");
+  await page.keyboard.press("Escape");
+  await visitor.press("Copy the key");
+  const fresh = await copied(page);
+  expect(fresh).not.toBe(old);
+  expect([await status(old), await status(fresh)]).toEqual([200, 200]);
+  const before = visitor.path();
+  await visitor.press("Done");
+  await page.waitForFunction((path) => window.location.pathname !== path, before);
+  await page.getByText(fresh.slice(-4)).waitFor();
+  await page.goBack();
+  await page.getByText("(rotated)").waitFor();
+  expect(await page.getByRole("button", { name: "Rotate" }).count()).toBe(0);
+  expect(visitor.trouble).toEqual([]);
+}, 20_000);
+
+test("revoking says what ends, also the keys made with it, and ends it at once; by keyboard alone", async () => {
+  await using visitor = await arrive(place, undefined, phone);
+  const { page } = visitor;
+  await visitor.press("Create New Key");
+  await field(page, "Name").fill("Parent");
+  await page.getByRole("checkbox", { name: "Manage keys and apps" }).check();
+  await visitor.press("Create key");
+  await visitor.press("Copy the key");
+  const key = await copied(page);
+  await visitor.press("Done");
+  const made = await fetch(`${url}/v1/keys`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ name: "Its child" }),
+  });
+  const child = ((await made.json()) as { key: string }).key;
+  await page.getByRole("link", { name: "Parent" }).click();
+  await page.getByRole("button", { name: "Revoke" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByText("1 key that was made with it ends as well").waitFor();
+  await page.getByText(`Its child (sk_dev_hr_…${child.slice(-4)})`).waitFor();
+  await look(visitor, "keys-revoke");
+  expect(await focused(page)).toBe("Keep it");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await page.locator("main").getByText("Revoked").waitFor();
+  expect([await status(key), await status(child)]).toEqual([401, 401]);
+  expect(await page.getByRole("button", { name: "Edit" }).count()).toBe(0);
+  await look(visitor, "keys-revoked");
+}, 20_000);
+
+test("a member makes and sees their own keys alone, and is not offered what they may not give", async () => {
+  await using visitor = await arrive(place, colleagues.member.email);
+  const { page } = visitor;
+  await page.getByRole("heading", { name: "Make the first key" }).waitFor();
+  await page.getByRole("button", { name: "Create New Key" }).first().click();
+  const offered = await page.getByRole("checkbox").count();
+  expect(offered).toBe(5);
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await dialog(page).waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Create New Key" }).first().click();
+  await field(page, "Name").fill("Mine");
+  await visitor.press("Create key");
+  await visitor.press("Done");
+  await page.getByText("1 in all").waitFor();
+  expect(visitor.trouble).toEqual([]);
+});
