@@ -15,12 +15,20 @@ export interface Column<Row> {
   width?: string;
   /** Left out on a narrow screen. */
   wideOnly?: boolean;
+  /** Of what can be sorted: how it is now; `head` has the button. */
+  sort?: "ascending" | "descending" | "none";
 }
+
+/** What the table uses of a listing, which a page that has all its rows already can give as well. */
+export type Rows<Row> = Pick<
+  Listing<Row>,
+  "items" | "error" | "isPending" | "hasNextPage" | "isFetchingNextPage" | "fetchNextPage" | "refetch"
+>;
 
 interface LongTableProps<Row> {
   /** What the rows are, for who hears it: "API keys". */
   label: string;
-  listing: Listing<Row>;
+  listing: Rows<Row>;
   columns: readonly Column<Row>[];
   keyOf(row: Row): string;
   /** Shown where there is no row. */
@@ -65,12 +73,13 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
           >
             <Table.Thead>
               <Table.Tr aria-rowindex={1}>
-                {columns.map(({ name, head, numeric, width, wideOnly }) => (
+                {columns.map(({ name, head, numeric, width, wideOnly, sort }) => (
                   <Table.Th
                     key={name}
                     ta={numeric ? "right" : "left"}
                     style={width === undefined ? {} : { width }}
                     {...(wideOnly ? { visibleFrom: "sm" } : {})}
+                    {...(sort ? { "aria-sort": sort } : {})}
                   >
                     {head}
                   </Table.Th>

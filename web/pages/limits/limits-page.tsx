@@ -1,6 +1,90 @@
-// The page Limits.
+// The page Limits: what the account may use, what is left of it, what was refused, and which other tiers there are.
+import { Alert, Badge, Paper, SimpleGrid, Skeleton, Stack, Text, Title } from "@mantine/core";
+import { useNames } from "../../api/names.ts";
+import { useRead } from "../../api/queries.ts";
+import { useRefusals } from "../../api/refusals.ts";
+import { useSession } from "../../api/session.tsx";
+import type { AccountOverview, TierOverviewList } from "../../api/types.ts";
+import { Failure } from "../../parts/failure.tsx";
 import { Page } from "../../parts/page.tsx";
+import { QuotaMeters, RateMeters } from "./account-meters.tsx";
+import { Explanations } from "./explanations.tsx";
+import { RefusalHistory } from "./refusal-history.tsx";
+import { TierTable } from "./tier-table.tsx";
+
+const liveMs = 5_000;
+const days = 7;
 
 export function LimitsPage() {
-  return <Page title="Limits">{null}</Page>;
+  const account = useRead<AccountOverview>("/v1/account", {}, { everyMs: liveMs });
+  const tiers = useRead<TierOverviewList>("/v1/tiers");
+  const refusals = useRefusals(days, 6 * liveMs);
+  const names = useNames(true);
+  return (
+    <Page
+      title="Limits"
+      about="How much the account may use, what is left of it now, and what limits refused."
+      actions={
+        account.data && (
+          <Badge size="lg" variant="light" tt="none">
+            Tier {account.data.tier}
+          </Badge>
+        )
+      }
+    >
+      <Stack gap="md">
+        {account.error && !account.data ? (
+          <Failure error={account.error} retry={account.refetch} />
+        ) : account.data ? (
+          <Now account={account.data} />
+        ) : (
+          <Skeleton height={180} />
+        )}
+        <RefusalHistory refusals={refusals.data?.data} error={refusals.error} names={names} days={days} />
+        {tiers.error && !tiers.data ? (
+          <Failure error={tiers.error} retry={tiers.refetch} />
+        ) : tiers.data ? (
+          <TierTable tiers={tiers.data.data} />
+        ) : (
+          <Skeleton height={160} />
+        )}
+        <Explanations />
+      </Stack>
+    </Page>
+  );
+}
+
+function Now({ account }: { account: AccountOverview }) {
+  const { isOperator } = useSession();
+  const { limits, rate, quota, environment } = account;
+  const isUnlimited = limits.requests_per_minute === null && limits.tokens_per_minute === null;
+  return (
+    <Stack gap="sm">
+      {isUnlimited && (
+        <Alert title={`No rate limits in the environment ${environment}`} color="water">
+          The tier {account.tier} sets none here.{" "}
+          {isOperator
+            ? "Where tiers hold is set with each of them, under Tiers."
+            : "Other environments may have them: choose one above."}
+        </Alert>
+      )}
+      <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
+        <Paper withBorder p="md" component="section" aria-label="Rate now">
+          <Title order={2} fz="md" mb="xs">
+            Rate now
+          </Title>
+          <RateMeters rate={rate} />
+          <Text size="xs" c="dimmed" mt="sm">
+            As you are signed in here. A key has the same room, and less where it has a limit of its own.
+          </Text>
+        </Paper>
+        <Paper withBorder p="md" component="section" aria-label="Quota of the month">
+          <Title order={2} fz="md" mb="xs">
+            Quota of the month
+          </Title>
+          <QuotaMeters quota={quota} />
+        </Paper>
+      </SimpleGrid>
+    </Stack>
+  );
 }

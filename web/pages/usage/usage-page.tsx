@@ -1,6 +1,178 @@
-// The page Usage.
+// The page Usage: an explorer of what was used, by time, model, key, app and environment.
+import { Alert, Group, Paper, SegmentedControl, Select, SimpleGrid, Skeleton, Stack, Text } from "@mantine/core";
+import { useCallback, useMemo, useState } from "react";
+import { useNames } from "../../api/names.ts";
+import { useSession } from "../../api/session.tsx";
+import { sumOf, type UsageGroup } from "../../api/usage.ts";
+import { useAddress } from "../../parts/address.ts";
+import { nameOfTime } from "../../parts/chart/chart-time.ts";
+import { Failure } from "../../parts/failure.tsx";
+import { count, money, percent } from "../../parts/figures.ts";
 import { Page } from "../../parts/page.tsx";
+import { TimeChart } from "../../parts/time-chart.tsx";
+import { groupsOf, type Metric, type MetricName, metrics, seriesOf } from "../../parts/usage-metrics.ts";
+import { type Asked, askOf, defaults, type Said } from "./usage-ask.ts";
+import { type Explored, useExplored } from "./usage-data.ts";
+import { UsageExport } from "./usage-export.tsx";
+import { UsageFilters } from "./usage-filters.tsx";
+import { UsageTable } from "./usage-table.tsx";
 
 export function UsagePage() {
-  return <Page title="Usage">{null}</Page>;
+  const { environments } = useSession();
+  const [said, change] = useAddress(defaults);
+  const [opened] = useState(() => Math.floor(Date.now() / 1000));
+  const asked = askOf(said, opened, environments);
+  const { range, from, to, bucket, group, model, key, app } = said;
+  const text = JSON.stringify({ range, from, to, bucket, group, model, key, app });
+  const { data, error, refetch, isPlaceholderData } = useExplored(
+    text,
+    (now) => askOf(said, now, environments),
+    asked.problem === undefined,
+  );
+  const names = useNames(asked.groupBy.some((one) => one === "key" || one === "app") || key !== "" || app !== "");
+  const nameOf = useCallback(
+    (of: UsageGroup, id: string | null) =>
+      of === "key" ? names.key(id ?? "") : of === "app" ? names.app(id) : (id ?? ""),
+    [names],
+  );
+  return (
+    <Page
+      title="Usage"
+      about="What the account used, by model, key, app and environment. The address of this page leads back to what it shows."
+      actions={data && !asked.problem && <UsageExport ask={data.ask} />}
+    >
+      <Stack gap="md">
+        <UsageFilters {...{ asked, bucket, change }} keyName={names.key} appName={names.app} />
+        {error && !data ? (
+          <Failure error={error} retry={refetch} />
+        ) : !data ? (
+          <Waiting />
+        ) : (
+          <div className={isPlaceholderData ? "stale" : undefined} aria-busy={isPlaceholderData}>
+            <Results {...{ data, said, asked, change, nameOf }} />
+          </div>
+        )}
+      </Stack>
+    </Page>
+  );
+}
+
+interface ResultsProps {
+  data: Explored;
+  said: Said;
+  asked: Asked;
+  change(changes: Partial<Record<keyof Said, string>>): void;
+  nameOf(group: UsageGroup, id: string | null): string;
+}
+
+const metricNames = Object.keys(metrics) as MetricName[];
+
+function Results({ data, said, asked, change, nameOf }: ResultsProps) {
+  const { ask, rows, totals, times, cut, now } = data;
+  const { groupBy, bucket } = ask;
+  const metric: Metric = metrics[asked.metric];
+  const groups = useMemo(
+    () => (groupBy.length === 0 ? [] : groupsOf(rows, groupBy, metric.kind === "stack" ? asked.metric : "requests")),
+    [rows, groupBy, asked.metric, metric.kind],
+  );
+  const sum = useMemo(() => sumOf(totals), [totals]);
+  const nameOfGroup = (id: string) =>
+    id
+      .split("\n")
+      .map((value, at) => nameOf(groupBy[at] ?? "model", value === "" && groupBy[at] === "app" ? null : value))
+      .join(" · ");
+  const all = metric.of(sum);
+  const byTime = said.rows === "times" || groupBy.length === 0;
+  return (
+    <Stack gap="md">
+      <Totals sum={sum} />
+      {cut && (
+        <Alert color="orange" title="There is more than a page can show">
+          {count(rows.length)} rows were read, and there are more: the sums above are of all, but those of single groups
+          are not whole. Choose larger steps, a shorter time, fewer groups or one model, key or app; or export CSV,
+          which has all rows.
+        </Alert>
+      )}
+      <Stack gap="xs">
+        <Select
+          aria-label="Figure in the chart"
+          size="xs"
+          w={190}
+          value={asked.metric}
+          allowDeselect={false}
+          data={metricNames.map((name) => ({ value: name, label: metrics[name].title }))}
+          onChange={(chosen) => chosen && change({ metric: chosen })}
+        />
+        <TimeChart
+          {...{ title: metric.title, times, bucket, kind: metric.kind, format: metric.format, whole: metric.whole }}
+          series={seriesOf({ times, totals, groups, nameOf: nameOfGroup }, asked.metric)}
+          height={280}
+          until={ask.end > now ? now : undefined}
+          {...(all === null ? {} : { aside: metric.format(all) })}
+          empty={sum.requests === 0 ? "Nothing was used in this time." : "There is nothing of this in this time."}
+        />
+      </Stack>
+      <Group justify="space-between" gap="xs">
+        <Text size="sm" c="dimmed">
+          {nameOfTime(ask.start, bucket === "hour" ? undefined : bucket)} to{" "}
+          {nameOfTime(ask.end - 1, bucket === "hour" ? undefined : bucket)}
+        </Text>
+        {groupBy.length > 0 && (
+          <SegmentedControl
+            size="xs"
+            aria-label="Rows of the table"
+            value={byTime ? "times" : "groups"}
+            data={[
+              { value: "groups", label: "A row for each group" },
+              { value: "times", label: `And each ${bucket}` },
+            ]}
+            onChange={(chosen) => change({ rows: chosen })}
+          />
+        )}
+      </Group>
+      <UsageTable
+        {...{ rows, groupBy, bucket, byTime, nameOf }}
+        sort={said.sort}
+        changeSort={(sort) => change({ sort })}
+        choose={(group, id) => change({ [group]: id })}
+      />
+    </Stack>
+  );
+}
+
+function Totals({ sum }: { sum: ReturnType<typeof sumOf> }) {
+  const { requests, prompt_tokens: prompt, completion_tokens: completion, cost, errors } = sum;
+  const shown: [string, string, string][] = [
+    ["Requests", count(requests), ""],
+    ["Tokens", count(sum.total_tokens), `${count(prompt)} prompt, ${count(completion)} completion`],
+    ["Spend", money(cost), requests === 0 ? "" : `${money(cost / requests)} a request`],
+    ["Errors", count(errors), requests === 0 ? "" : `${percent(errors / requests)} of requests`],
+  ];
+  return (
+    <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs">
+      {shown.map(([title, value, note]) => (
+        <Paper key={title} withBorder p="sm" component="section" aria-label={title}>
+          <Text size="xs" c="dimmed">
+            {title}
+          </Text>
+          <Text fz={20} fw={650} className="numeric">
+            {value}
+          </Text>
+          <Text size="xs" c="dimmed">
+            {note || "–"}
+          </Text>
+        </Paper>
+      ))}
+    </SimpleGrid>
+  );
+}
+
+function Waiting() {
+  return (
+    <Stack gap="md" aria-busy="true">
+      <Skeleton height={80} />
+      <Skeleton height={340} />
+      <Skeleton height={200} />
+    </Stack>
+  );
 }

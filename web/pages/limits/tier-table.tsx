@@ -1,0 +1,54 @@
+// The tiers of this server beside each other, the account's own marked.
+import { Badge, Group, Paper, Table, Text, Title } from "@mantine/core";
+import type { TierOverview } from "../../api/types.ts";
+import { count, money } from "../../parts/figures.ts";
+
+export function TierTable({ tiers }: { tiers: readonly TierOverview[] }) {
+  const amount = (value: number | null, format: (value: number) => string) =>
+    value === null ? "no limit" : format(value);
+  return (
+    <Paper withBorder p="md" component="section" aria-label="Tiers">
+      <Title order={2} fz="md">
+        Tiers
+      </Title>
+      <Text size="sm" c="dimmed" mb="xs">
+        An operator of this server moves an account to another tier.
+      </Text>
+      <Table.ScrollContainer minWidth={600} type="native">
+        <Table verticalSpacing="xs">
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Tier</Table.Th>
+              <Table.Th ta="right">Requests a minute</Table.Th>
+              <Table.Th ta="right">Tokens a minute</Table.Th>
+              <Table.Th ta="right">Tokens a month</Table.Th>
+              <Table.Th ta="right">Spend a month</Table.Th>
+              <Table.Th>Holds in</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {tiers.map((tier) => (
+              <Table.Tr key={tier.name} {...(tier.current ? { "aria-current": "true" as const, fw: 600 } : {})}>
+                <Table.Td>
+                  <Group gap="xs" wrap="nowrap">
+                    {tier.name}
+                    {tier.current && (
+                      <Badge size="sm" variant="light" tt="none">
+                        yours
+                      </Badge>
+                    )}
+                  </Group>
+                </Table.Td>
+                <Table.Td ta="right">{amount(tier.requests_per_minute, count)}</Table.Td>
+                <Table.Td ta="right">{amount(tier.tokens_per_minute, count)}</Table.Td>
+                <Table.Td ta="right">{amount(tier.monthly_tokens, count)}</Table.Td>
+                <Table.Td ta="right">{amount(tier.monthly_spend, money)}</Table.Td>
+                <Table.Td>{tier.environments.join(", ") || "no environment"}</Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
+    </Paper>
+  );
+}

@@ -1,0 +1,40 @@
+// The choice of one key among however many: searched for by the server as somebody types.
+import { Select } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { useState } from "react";
+import { useRead } from "../../api/queries.ts";
+import type { ApiKeyList } from "../../api/types.ts";
+
+interface KeyFilterProps {
+  value: string | undefined;
+  nameOf(id: string): string;
+  /** Empty: all. */
+  choose(id: string): void;
+}
+
+export function KeyFilter({ value, nameOf, choose }: KeyFilterProps) {
+  const [text, setText] = useState("");
+  const [search] = useDebouncedValue(text.trim(), 250);
+  const chosenName = value === undefined ? undefined : nameOf(value);
+  const isChosen = search === chosenName;
+  const found = useRead<ApiKeyList>("/v1/keys", { search: isChosen ? "" : search, limit: 50 }, { keep: true });
+  const names = new Map(found.data?.data.map(({ id, name, last4 }) => [id, `${name || "Key"} …${last4}`]));
+  if (value !== undefined && chosenName !== undefined) names.set(value, chosenName);
+  return (
+    <Select
+      label="Key"
+      size="xs"
+      placeholder="All"
+      clearable
+      searchable
+      value={value ?? null}
+      data={[...names].map(([id, label]) => ({ value: id, label }))}
+      // The server has searched already, also by what a label does not show.
+      filter={({ options }) => options}
+      onChange={(chosen) => choose(chosen ?? "")}
+      onSearchChange={setText}
+      clearButtonProps={{ "aria-label": "All keys" }}
+      nothingFoundMessage="No such key"
+    />
+  );
+}

@@ -1,0 +1,90 @@
+// What the address of the explorer asks for: a span of time, the size of its buckets, the groups, and what is left out.
+import type { Environment } from "../../api/client.ts";
+import { bucketStart, type UsageAsk, type UsageBucket, type UsageGroup, usageGroups } from "../../api/usage.ts";
+import { oneOf } from "../../parts/address.ts";
+import { type MetricName, metrics } from "../../parts/usage-metrics.ts";
+
+export const defaults = {
+  ...{ range: "30d", from: "", to: "", bucket: "auto", group: "model", metric: "requests" },
+  ...{ model: "", key: "", app: "", rows: "groups", sort: "-requests" },
+};
+export type Said = Readonly<Record<keyof typeof defaults, string>>;
+
+const day = 86_400;
+export const rangeNames = ["24h", "7d", "30d", "90d", "12m", "custom"] as const;
+export type RangeName = (typeof rangeNames)[number];
+export const ranges: Readonly<Record<RangeName, { title: string; seconds: number }>> = {
+  "24h": { title: "Last 24 hours", seconds: day },
+  "7d": { title: "Last 7 days", seconds: 7 * day },
+  "30d": { title: "Last 30 days", seconds: 30 * day },
+  "90d": { title: "Last 90 days", seconds: 90 * day },
+  "12m": { title: "Last 12 months", seconds: 365 * day },
+  custom: { title: "From a date to another", seconds: 30 * day },
+};
+
+export const bucketNames = ["auto", "hour", "day", "month"] as const;
+/** More hours than these are more than a screen has dots. */
+const mostHours = 93 * day;
+const roughly: Readonly<Record<UsageBucket, number>> = { hour: 3_600, day, month: 31 * day };
+
+export interface Asked extends UsageAsk {
+  range: RangeName;
+  /** The span by its days, the last one included, as YYYY-MM-DD of UTC. */
+  days: { from: string; to: string };
+  metric: MetricName;
+  hoursFit: boolean;
+  /** What is wrong with the dates. */
+  problem: string | undefined;
+}
+
+export function askOf(said: Said, nowSeconds: number, environments: readonly Environment[]): Asked {
+  const range = oneOf(rangeNames, said.range);
+  const dates = range === "custom" ? datesOf(said, nowSeconds) : undefined;
+  const length = dates?.seconds ?? ranges[range].seconds;
+  const hoursFit = length <= mostHours;
+  const wanted = oneOf(bucketNames, said.bucket);
+  const fitting = length <= 3 * day ? "hour" : length <= 125 * day ? "day" : "month";
+  const bucket = wanted === "auto" || (wanted === "hour" && !hoursFit) ? fitting : wanted;
+  const start = dates?.start ?? bucketStart(bucket, nowSeconds - length + roughly[bucket]);
+  const end = Math.min(dates?.end ?? nowSeconds + 1, nowSeconds + 1);
+  const groups = said.group.split(",");
+  const groupBy = usageGroups.filter((group) => groups.includes(group));
+  return {
+    ...{ range, start, end, bucket, groupBy, hoursFit, problem: dates?.problem },
+    days: { from: dateText(start), to: dateText(end - 1) },
+    metric: (Object.keys(metrics) as MetricName[]).find((name) => name === said.metric) ?? "requests",
+    ...{ model: said.model || undefined, key: said.key || undefined, app: said.app || undefined },
+    ...(groupBy.includes("environment") ? { environments } : {}),
+  };
+}
+
+export function groupText(groups: readonly UsageGroup[]): string {
+  return groups.length === 0 ? "none" : groups.join(",");
+}
+
+/** Days of UTC, as buckets are. */
+function datesOf({ from, to }: Said, nowSeconds: number) {
+  const today = bucketStart("day", nowSeconds);
+  const last = parsed(to) ?? today;
+  const first = parsed(from) ?? last - 29 * day;
+  const problem =
+    first > last
+      ? "The first day must not be after the last."
+      : first > nowSeconds
+        ? "The first day must not be in the future."
+        : last - first > 3_650 * day
+          ? "At most ten years can be looked at."
+          : undefined;
+  if (problem !== undefined) return { start: today, end: nowSeconds + 1, seconds: day, problem };
+  return { start: first, end: last + day, seconds: last + day - first, problem };
+}
+
+function parsed(text: string): number | undefined {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return undefined;
+  const ms = Date.parse(text);
+  return Number.isNaN(ms) || ms < 0 ? undefined : ms / 1000;
+}
+
+export function dateText(seconds: number): string {
+  return new Date(seconds * 1000).toISOString().slice(0, 10);
+}

@@ -1,0 +1,52 @@
+// Reads what the explorer asks for: the sums of all by bucket, which are always whole, and the groups, as many as there is room for.
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import type { ApiFailure } from "../../api/client.ts";
+import { useSession } from "../../api/session.tsx";
+import { bucketStarts, loadUsage, sumOf, type UsageAsk, type UsageRow } from "../../api/usage.ts";
+
+/** What a page shows and sorts without delay. */
+const mostRows = 20_000;
+
+export interface Explored {
+  ask: UsageAsk;
+  times: number[];
+  totals: UsageRow[];
+  /** By bucket and group; the totals where there is no group. */
+  rows: UsageRow[];
+  cut: boolean;
+  /** Unix seconds. */
+  now: number;
+}
+
+/** `askOf` is called again as time goes on; what it gives is the same for the same `text`. */
+export function useExplored(text: string, askAt: (nowSeconds: number) => UsageAsk, enabled: boolean) {
+  const { environment } = useSession();
+  return useQuery<Explored, ApiFailure>({
+    queryKey: ["/v1/usage", "explorer", environment, text],
+    async queryFn({ signal }) {
+      const now = Math.floor(Date.now() / 1000);
+      const ask = askAt(now);
+      const [whole, groups] = await Promise.all([
+        loadUsage({ ...ask, groupBy: [] }, { signal }),
+        ask.groupBy.length === 0 ? undefined : loadUsage(ask, { signal, atMost: mostRows }),
+      ]);
+      const totals = byTime(whole.rows);
+      return {
+        ...{ ask, now, totals, times: bucketStarts(ask.bucket, ask.start, ask.end) },
+        ...{ rows: groups?.rows ?? totals, cut: groups?.cut ?? false },
+      };
+    },
+    enabled,
+    staleTime: 15_000,
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** One row for each bucket, where those of several environments are together. */
+function byTime(rows: readonly UsageRow[]): UsageRow[] {
+  return [...Map.groupBy(rows, ({ start }) => start).values()].flatMap((same) => {
+    const [row] = same;
+    if (!row) return [];
+    return [same.length === 1 ? row : { ...row, ...sumOf(same) }];
+  });
+}

@@ -1,0 +1,93 @@
+// What the explorer asks for as a file, read from the same endpoint: CSV as the server writes it, or JSON.
+import { Button, Menu } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { DownloadIcon } from "@primer/octicons-react";
+import { useState } from "react";
+import { ApiFailure, send } from "../../api/client.ts";
+import { loadUsage, type UsageAsk, usageQuery } from "../../api/usage.ts";
+import { count } from "../../parts/figures.ts";
+import { dateText } from "./usage-ask.ts";
+
+/** Of a JSON file, which is put together here; CSV has all rows there are. */
+const mostRows = 200_000;
+
+export function UsageExport({ ask }: { ask: UsageAsk }) {
+  const [progress, setProgress] = useState<number>();
+  const save = async (kind: "csv" | "json") => {
+    setProgress(0);
+    try {
+      const { text, rows, cut } = kind === "csv" ? await csvOf(ask) : await jsonOf(ask, setProgress);
+      const name = fileName(ask, kind);
+      download(name, kind === "csv" ? "text/csv" : "application/json", text);
+      notifications.show({
+        title: "Exported",
+        message: `${name} has ${count(rows)} rows.${cut ? ` There are more: a JSON file has at most ${count(mostRows)}. CSV has all.` : ""}`,
+        color: cut ? "orange" : "green",
+        closeButtonProps: { "aria-label": "Close" },
+      });
+    } catch (error) {
+      notifications.show({
+        title: "The export failed",
+        message: error instanceof ApiFailure ? error.message : String(error),
+        color: "red",
+        closeButtonProps: { "aria-label": "Close" },
+      });
+    } finally {
+      setProgress(undefined);
+    }
+  };
+  return (
+    <Menu position="bottom-end">
+      <Menu.Target>
+        <Button variant="default" leftSection={<DownloadIcon />} disabled={progress !== undefined}>
+          {progress === undefined ? "Export" : progress === 0 ? "Exporting…" : `${count(progress)} rows…`}
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Item onClick={() => save("csv")}>CSV, all rows</Menu.Item>
+        <Menu.Item onClick={() => save("json")}>JSON</Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
+interface Exported {
+  text: string | Blob;
+  rows: number;
+  cut: boolean;
+}
+
+/** Of several environments one after the other, under the head of the first. */
+async function csvOf(ask: UsageAsk): Promise<Exported> {
+  const texts: string[] = [];
+  for (const environment of ask.environments ?? [undefined]) {
+    const response = await send("GET", "/v1/usage", {
+      query: usageQuery(ask),
+      headers: { accept: "text/csv", ...(environment === undefined ? {} : { "headrace-environment": environment }) },
+    });
+    const text = await response.text();
+    texts.push(texts.length === 0 ? text : text.slice(text.indexOf("\n") + 1));
+  }
+  const text = texts.join("");
+  return { text, rows: Math.max(0, text.split("\n").length - 2), cut: false };
+}
+
+async function jsonOf(ask: UsageAsk, progress: (rows: number) => void): Promise<Exported> {
+  const { rows, cut } = await loadUsage(ask, { atMost: mostRows, progress });
+  return { text: `${JSON.stringify({ object: "list", data: rows }, null, 2)}\n`, rows: rows.length, cut };
+}
+
+function fileName({ start, end, groupBy }: UsageAsk, kind: string): string {
+  const by = groupBy.length === 0 ? "" : `-by-${groupBy.join("-")}`;
+  return `headrace-usage${by}-${dateText(start)}-to-${dateText(end - 1)}.${kind}`;
+}
+
+function download(name: string, type: string, text: string | Blob): void {
+  const address = URL.createObjectURL(new Blob([text], { type }));
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = name;
+  link.click();
+  // Once the browser has it.
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}

@@ -1,0 +1,129 @@
+// What the explorer shows: time, groups, and one model, key or app alone.
+import { Chip, Group, Paper, Select, SimpleGrid, Text, TextInput } from "@mantine/core";
+import { useRead } from "../../api/queries.ts";
+import type { AppList, ModelList } from "../../api/types.ts";
+import { usageGroups } from "../../api/usage.ts";
+import { isReaderElsewhere } from "../../parts/chart/chart-time.ts";
+import { KeyFilter } from "./key-filter.tsx";
+import { type Asked, bucketNames, dateText, groupText, rangeNames, ranges } from "./usage-ask.ts";
+
+const groupTitles = { model: "Model", key: "Key", app: "App", environment: "Environment" } as const;
+const bucketTitles = { auto: "Fitting", hour: "Hour", day: "Day", month: "Month" } as const;
+
+interface UsageFiltersProps {
+  asked: Asked;
+  /** As in the address. */
+  bucket: string;
+  change(changes: Readonly<Record<string, string>>): void;
+  keyName(id: string): string;
+  appName(id: string): string;
+}
+
+export function UsageFilters({ asked, bucket, change, keyName, appName }: UsageFiltersProps) {
+  const models = useRead<ModelList>("/v1/models");
+  const apps = useRead<AppList>("/v1/apps", { limit: 100 });
+  const { range, days, groupBy, model, key, app, hoursFit, problem } = asked;
+  const modelIds = new Set([...(model ? [model] : []), ...(models.data?.data.map(({ id }) => id) ?? [])]);
+  const appNames = new Map([
+    ...(app ? [[app, appName(app)] as const] : []),
+    ...(apps.data?.data.map(({ id, name }) => [id, name] as const) ?? []),
+  ]);
+  const today = dateText(Date.now() / 1000);
+  return (
+    <Paper withBorder p="md" component="section" aria-label="What is shown">
+      <SimpleGrid cols={{ base: 2, sm: 3, lg: 5 }} spacing="sm">
+        <Select
+          label="Time"
+          size="xs"
+          value={range}
+          allowDeselect={false}
+          data={rangeNames.map((name) => ({ value: name, label: ranges[name].title }))}
+          onChange={(chosen) =>
+            chosen && change(chosen === "custom" ? { range: chosen, ...days } : { range: chosen, from: "", to: "" })
+          }
+        />
+        <Select
+          label="In steps of"
+          size="xs"
+          value={bucket}
+          allowDeselect={false}
+          data={bucketNames.map((name) => ({
+            value: name,
+            label: bucketTitles[name],
+            disabled: name === "hour" && !hoursFit,
+          }))}
+          onChange={(chosen) => chosen && change({ bucket: chosen })}
+        />
+        <Select
+          label="Model"
+          size="xs"
+          placeholder="All"
+          clearable
+          searchable
+          limit={100}
+          value={model ?? null}
+          data={[...modelIds]}
+          onChange={(chosen) => change({ model: chosen ?? "" })}
+          clearButtonProps={{ "aria-label": "All models" }}
+          nothingFoundMessage="No such model"
+        />
+        <KeyFilter value={key} nameOf={keyName} choose={(chosen) => change({ key: chosen })} />
+        <Select
+          label="App"
+          size="xs"
+          placeholder="All"
+          clearable
+          searchable
+          limit={100}
+          value={app ?? null}
+          data={[...appNames].map(([value, label]) => ({ value, label }))}
+          onChange={(chosen) => change({ app: chosen ?? "" })}
+          clearButtonProps={{ "aria-label": "All apps" }}
+          nothingFoundMessage="No such app"
+        />
+      </SimpleGrid>
+      {range === "custom" && (
+        <Group mt="sm" gap="sm" align="start">
+          <TextInput
+            label="First day"
+            type="date"
+            size="xs"
+            value={problem ? undefined : days.from}
+            max={today}
+            error={problem}
+            onChange={(event) => event.currentTarget.value && change({ from: event.currentTarget.value })}
+          />
+          <TextInput
+            label="Last day"
+            type="date"
+            size="xs"
+            value={problem ? undefined : days.to}
+            max={today}
+            onChange={(event) => event.currentTarget.value && change({ to: event.currentTarget.value })}
+          />
+          {isReaderElsewhere() && (
+            <Text size="xs" c="dimmed" mt={28}>
+              Days are those of UTC, by which the server counts.
+            </Text>
+          )}
+        </Group>
+      )}
+      <Group gap="xs" mt="sm" role="group" aria-labelledby="group-by">
+        <Text size="xs" fw={500} id="group-by">
+          Group by
+        </Text>
+        <Chip.Group
+          multiple
+          value={[...groupBy]}
+          onChange={(chosen) => change({ group: groupText(usageGroups.filter((group) => chosen.includes(group))) })}
+        >
+          {usageGroups.map((group) => (
+            <Chip key={group} value={group} size="xs">
+              {groupTitles[group]}
+            </Chip>
+          ))}
+        </Chip.Group>
+      </Group>
+    </Paper>
+  );
+}

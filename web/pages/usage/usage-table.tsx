@@ -1,0 +1,190 @@
+// The figures of the explorer as a table of any length: a row for each group, or for each step of time as well.
+import { Anchor, Group, Text, UnstyledButton } from "@mantine/core";
+import { ChevronDownIcon, ChevronUpIcon } from "@primer/octicons-react";
+import { useMemo } from "react";
+import { type Figures, sumOf, type UsageBucket, type UsageGroup, type UsageRow } from "../../api/usage.ts";
+import { nameOfTime } from "../../parts/chart/chart-time.ts";
+import { count, duration, money, percent } from "../../parts/figures.ts";
+import { type Column, LongTable } from "../../parts/long-table.tsx";
+import { groupOf } from "../../parts/usage-metrics.ts";
+
+interface TableRow {
+  id: string;
+  start: number;
+  groups: Partial<Record<UsageGroup, string | null>>;
+  sum: Figures;
+}
+
+interface UsageTableProps {
+  rows: readonly UsageRow[];
+  groupBy: readonly UsageGroup[];
+  bucket: UsageBucket;
+  byTime: boolean;
+  /** A column's name, with a minus in front for the most first. */
+  sort: string;
+  nameOf(group: UsageGroup, id: string | null): string;
+  changeSort(sort: string): void;
+  /** Shows this alone. */
+  choose(group: UsageGroup, id: string): void;
+}
+
+interface Figure {
+  name: string;
+  head: string;
+  value(sum: Figures): number | null;
+  text(sum: Figures): string;
+  wideOnly?: boolean;
+}
+
+const figures: readonly Figure[] = [
+  { name: "requests", head: "Requests", value: ({ requests }) => requests, text: ({ requests }) => count(requests) },
+  {
+    name: "prompt",
+    head: "Prompt",
+    value: (sum) => sum.prompt_tokens,
+    text: (sum) => count(sum.prompt_tokens),
+    wideOnly: true,
+  },
+  {
+    name: "completion",
+    head: "Completion",
+    value: (sum) => sum.completion_tokens,
+    text: (sum) => count(sum.completion_tokens),
+    wideOnly: true,
+  },
+  { name: "tokens", head: "Tokens", value: (sum) => sum.total_tokens, text: (sum) => count(sum.total_tokens) },
+  { name: "cost", head: "Spend", value: ({ cost }) => cost, text: ({ cost }) => money(cost) },
+  {
+    ...{ name: "errors", head: "Errors", wideOnly: true, value: ({ errors }) => errors },
+    text: ({ errors, requests }) => (errors === 0 ? "0" : `${count(errors)} (${percent(errors / requests)})`),
+  },
+  {
+    ...{ name: "wait", head: "First token", wideOnly: true, value: (sum) => sum.first_token_ms },
+    text: (sum) => (sum.first_token_ms === null ? "–" : duration(sum.first_token_ms)),
+  },
+  {
+    ...{ name: "speed", head: "Tokens/s", wideOnly: true, value: (sum) => sum.tokens_per_second },
+    text: (sum) => (sum.tokens_per_second === null ? "–" : sum.tokens_per_second.toFixed(1)),
+  },
+];
+const groupHeads = { model: "Model", key: "Key", app: "App", environment: "Environment" } as const;
+
+export function UsageTable({ rows, groupBy, bucket, byTime, sort, nameOf, changeSort, choose }: UsageTableProps) {
+  const all = useMemo(() => tableRows(rows, groupBy, byTime), [rows, groupBy, byTime]);
+  const falls = sort.startsWith("-");
+  const by = falls ? sort.slice(1) : sort;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: names change with what is known, which is no reason to sort ten thousand rows
+  const items = useMemo(() => sorted(all, by, falls, nameOf), [all, by, falls]);
+  const head = (name: string, text: string) => (
+    <SortHead
+      text={text}
+      state={by !== name ? undefined : falls ? "falls" : "rises"}
+      toggle={() =>
+        changeSort(
+          by === name
+            ? falls
+              ? name
+              : `-${name}`
+            : figures.some((one) => one.name === name) || name === "time"
+              ? `-${name}`
+              : name,
+        )
+      }
+    />
+  );
+  const sortOf = (name: string): "ascending" | "descending" | "none" =>
+    by !== name ? "none" : falls ? "descending" : "ascending";
+  const columns: Column<TableRow>[] = [
+    ...(byTime
+      ? [
+          {
+            name: "time",
+            head: head("time", "Time"),
+            sort: sortOf("time"),
+            cell: ({ start }: TableRow) => nameOfTime(start, bucket),
+          } as const,
+        ]
+      : []),
+    ...groupBy.map((group) => ({
+      name: group,
+      head: head(group, groupHeads[group]),
+      sort: sortOf(group),
+      cell: ({ groups }: TableRow) => <GroupCell {...{ group, id: groups[group] ?? null, nameOf, choose }} />,
+    })),
+    ...figures.map(({ name, head: text, text: write, wideOnly }) => ({
+      ...{ name, head: head(name, text), sort: sortOf(name), numeric: true },
+      cell: ({ sum }: TableRow) => write(sum),
+      ...(wideOnly ? { wideOnly } : {}),
+    })),
+  ];
+  const nothing = async () => undefined as never;
+  return (
+    <LongTable
+      label="Usage"
+      listing={{
+        ...{ items, error: null, isPending: false, hasNextPage: false, isFetchingNextPage: false },
+        ...{ fetchNextPage: nothing, refetch: nothing },
+      }}
+      columns={columns}
+      keyOf={({ id }) => id}
+      empty={<Text c="dimmed">Nothing was used in this time.</Text>}
+      rowHeight={38}
+    />
+  );
+}
+
+function SortHead({ text, state, toggle }: { text: string; state: "rises" | "falls" | undefined; toggle(): void }) {
+  return (
+    <UnstyledButton onClick={toggle} fz="sm" fw={700} className="sort-head">
+      {text}
+      {state === "rises" && <ChevronUpIcon size={12} />}
+      {state === "falls" && <ChevronDownIcon size={12} />}
+    </UnstyledButton>
+  );
+}
+
+interface GroupCellProps {
+  group: UsageGroup;
+  id: string | null;
+  nameOf(group: UsageGroup, id: string | null): string;
+  choose(group: UsageGroup, id: string): void;
+}
+
+function GroupCell({ group, id, nameOf, choose }: GroupCellProps) {
+  const name = nameOf(group, id);
+  if (id === null || group === "environment") return <Text size="sm">{name}</Text>;
+  return (
+    <Group gap={4} wrap="nowrap">
+      <Anchor
+        component="button"
+        type="button"
+        size="sm"
+        ta="left"
+        title={`Show ${name} alone`}
+        onClick={() => choose(group, id)}
+      >
+        {name}
+      </Anchor>
+    </Group>
+  );
+}
+
+function tableRows(rows: readonly UsageRow[], groupBy: readonly UsageGroup[], byTime: boolean): TableRow[] {
+  const groups = Map.groupBy(rows, (row) => `${byTime ? row.start : ""}\n${groupOf(row, groupBy)}`);
+  return [...groups].flatMap(([id, same]) => {
+    const [row] = same;
+    if (!row) return [];
+    const values = Object.fromEntries(groupBy.map((group) => [group, row[group] ?? null]));
+    return [{ id, start: row.start, groups: values, sum: same.length === 1 ? row : sumOf(same) }];
+  });
+}
+
+function sorted(rows: readonly TableRow[], by: string, falls: boolean, nameOf: UsageTableProps["nameOf"]): TableRow[] {
+  const way = falls ? -1 : 1;
+  const figure = figures.find(({ name }) => name === by);
+  if (figure) return rows.toSorted((a, b) => way * ((figure.value(a.sum) ?? -1) - (figure.value(b.sum) ?? -1)));
+  if (by === "time") return rows.toSorted((a, b) => way * (a.start - b.start));
+  const group = by as UsageGroup;
+  const named = rows.map((row) => ({ row, name: nameOf(group, row.groups[group] ?? null) }));
+  return named.sort((a, b) => way * (a.name < b.name ? -1 : a.name > b.name ? 1 : 0)).map(({ row }) => row);
+}
