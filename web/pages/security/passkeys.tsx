@@ -1,0 +1,137 @@
+// One's own passkeys: added, renamed, removed.
+import { Anchor, Button, Divider, Group, Skeleton, Stack, Text } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { PasskeyFillIcon, PlusIcon } from "@primer/octicons-react";
+import { Fragment, useState } from "react";
+import { call } from "../../api/client.ts";
+import { useChange, useRead } from "../../api/queries.ts";
+import type { Passkey, PasskeyList } from "../../api/types.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Confirm } from "../../parts/confirm.tsx";
+import { Failure } from "../../parts/failure.tsx";
+import { day } from "../../parts/figures.ts";
+import { Section } from "../../parts/section.tsx";
+import { useLast } from "../../parts/use-last.ts";
+import { AddPasskey } from "./add-passkey.tsx";
+import { passkeySupport, passkeysPath } from "./passkey-support.ts";
+import { RenamePasskey } from "./rename-passkey.tsx";
+
+export function Passkeys() {
+  const { data, error, isPending, refetch } = useRead<PasskeyList>(passkeysPath);
+  const [adding, setAdding] = useState(false);
+  const [renaming, setRenaming] = useState<Passkey>();
+  const [removing, setRemoving] = useState<Passkey>();
+  const removed = useLast(removing);
+  const support = passkeySupport();
+  const remove = useChange(({ id }: Passkey) => call("DELETE", `${passkeysPath}/${encodeURIComponent(id)}`), {
+    stale: [passkeysPath],
+    done(_answer, { name }) {
+      setRemoving(undefined);
+      notifications.show({ message: `The passkey “${name}” is removed.` });
+    },
+  });
+  const passkeys = data?.data ?? [];
+  return (
+    <Section
+      title="Passkeys"
+      about="With a passkey you sign in by fingerprint, face or the code of your device; nothing can be guessed or typed into the wrong page."
+      actions={
+        support.kind === "here" && (
+          <Button variant="default" leftSection={<PlusIcon />} onClick={() => setAdding(true)}>
+            Add a passkey
+          </Button>
+        )
+      }
+    >
+      {isPending && <Skeleton height={44} aria-label="Loading the passkeys" />}
+      {error && <Failure error={error} retry={refetch} />}
+      {data && passkeys.length === 0 && <Text size="sm">You have none yet.</Text>}
+      {passkeys.length > 0 && (
+        <Stack component="ul" gap="sm" m={0} p={0} style={{ listStyle: "none" }}>
+          {passkeys.map((passkey, index) => (
+            <Fragment key={passkey.id}>
+              {index > 0 && <Divider component="li" aria-hidden />}
+              <PasskeyLine
+                passkey={passkey}
+                rename={() => setRenaming(passkey)}
+                remove={() => {
+                  remove.reset();
+                  setRemoving(passkey);
+                }}
+              />
+            </Fragment>
+          ))}
+        </Stack>
+      )}
+      {support.kind === "none" && (
+        <Text size="sm" c="dimmed">
+          {support.why}{" "}
+          {support.elsewhere !== undefined && (
+            <Anchor href={support.elsewhere} inherit>
+              Open this page by name
+            </Anchor>
+          )}
+          {support.elsewhere !== undefined && ", and sign in there."}
+        </Text>
+      )}
+      <AddPasskey opened={adding} known={passkeys} close={() => setAdding(false)} />
+      <RenamePasskey passkey={renaming} close={() => setRenaming(undefined)} />
+      <Confirm
+        opened={removing !== undefined}
+        title={`Remove “${removed?.name ?? ""}”?`}
+        action="Remove the passkey"
+        busy={remove.isPending}
+        error={remove.error}
+        confirm={() => removing && remove.mutate(removing)}
+        close={() => setRemoving(undefined)}
+      >
+        It signs nobody in here any more. Browsers that are signed in stay so: where the device was lost, sign out
+        everywhere else as well. Without another passkey, you sign in by password or single sign-on.
+      </Confirm>
+    </Section>
+  );
+}
+
+interface PasskeyLineProps {
+  passkey: Passkey;
+  rename(): void;
+  remove(): void;
+}
+
+function PasskeyLine({ passkey, rename, remove }: PasskeyLineProps) {
+  const { name, backed_up: isBackedUp, created_at: created, last_used_at: used } = passkey;
+  return (
+    <li>
+      <Group justify="space-between" gap="sm">
+        <Group gap="sm" wrap="nowrap" align="start" miw={0} flex={1}>
+          <Text c="dimmed" component="span" aria-hidden>
+            <PasskeyFillIcon size={20} />
+          </Text>
+          <div>
+            <Text size="sm" fw={600}>
+              {name}
+            </Text>
+            <Text size="xs" c="dimmed">
+              {isBackedUp ? "Kept by a password manager" : "On one device only"} · added {day(created)} ·{" "}
+              {used === null ? (
+                "not used yet"
+              ) : (
+                <>
+                  used <Ago seconds={used} />
+                </>
+              )}
+            </Text>
+          </div>
+        </Group>
+        <Group gap="xs">
+          <Button size="xs" variant="default" onClick={rename} aria-label={`Rename ${name}`}>
+            Rename
+          </Button>
+          <Button size="xs" variant="default" onClick={remove} aria-label={`Remove ${name}`}>
+            Remove
+          </Button>
+        </Group>
+      </Group>
+    </li>
+  );
+}

@@ -1,0 +1,118 @@
+// Sets another password; its rules are said before they are broken.
+import { Button, Group, List, PasswordInput, Stack, Text } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { type FormEvent, useRef, useState } from "react";
+import { call } from "../../api/client.ts";
+import { useChange, useList } from "../../api/queries.ts";
+import { useSession } from "../../api/session.tsx";
+import type { BrowserSession, ChangedPassword, ChangePasswordRequest } from "../../api/types.ts";
+import { Failure } from "../../parts/failure.tsx";
+import { problemBeside, problemOf } from "../../parts/field-problem.ts";
+import { Section } from "../../parts/section.tsx";
+import { sessionsQuery } from "./sessions.tsx";
+
+const shortest = 12;
+const longest = 256;
+
+export function Password() {
+  const { session } = useSession();
+  const browsers = useList<BrowserSession>("/v1/sessions", sessionsQuery);
+  // Whoever came in by a password has one; of others only the server knows.
+  const surelyHasOne = browsers.items.find(({ current }) => current)?.method === "password";
+  const [current, setCurrent] = useState("");
+  const [next, setNext] = useState("");
+  const [missing, setMissing] = useState<{ current?: string; next?: string }>({});
+  const form = useRef<HTMLFormElement>(null);
+  const focusOnWrong = () => setTimeout(() => form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus());
+  const change = useChange(
+    (body: ChangePasswordRequest) => call<ChangedPassword>("POST", "/v1/session/password", { body }),
+    {
+      stale: ["/v1/sessions", "/v1/authorizations"],
+      done() {
+        setCurrent("");
+        setNext("");
+        notifications.show({ message: "Your password is changed. Other browsers and command lines are signed out." });
+      },
+    },
+  );
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    const found = {
+      ...(surelyHasOne && current === "" ? { current: "Type the password that you sign in with now." } : {}),
+      ...lengthProblem(next),
+    };
+    setMissing(found);
+    change.reset();
+    if (Object.keys(found).length > 0) focusOnWrong();
+    else {
+      change.mutate(
+        { new_password: next, ...(current === "" ? {} : { current_password: current }) },
+        { onError: focusOnWrong },
+      );
+    }
+  };
+  const typed = (set: (text: string) => void) => (event: { currentTarget: { value: string } }) => {
+    setMissing({});
+    change.reset();
+    set(event.currentTarget.value);
+  };
+  const problem = problemBeside(change.error, ["current_password", "new_password"]);
+  return (
+    <Section
+      title="Password"
+      about="A new one signs out all other browsers and command line logins. Keys and apps go on."
+    >
+      <form ref={form} onSubmit={submit} noValidate>
+        {/* Password managers keep a new password for whom this names. */}
+        <input type="email" name="email" value={session.person.email} autoComplete="username" readOnly hidden />
+        <Stack maw="22rem">
+          <PasswordInput
+            label="Current password"
+            {...(surelyHasOne ? {} : { description: "Leave it empty if you have none yet" })}
+            value={current}
+            onChange={typed(setCurrent)}
+            error={missing.current ?? currentProblem(problemOf(change.error, "current_password"))}
+            autoComplete="current-password"
+          />
+          <PasswordInput
+            label="New password"
+            description={`${shortest} to ${longest} characters`}
+            value={next}
+            onChange={typed(setNext)}
+            error={missing.next ?? problemOf(change.error, "new_password")}
+            autoComplete="new-password"
+            maxLength={longest}
+          />
+        </Stack>
+        <List size="sm" c="dimmed" mt="xs" mb="md">
+          <List.Item>A few words in a row are easy to remember and hard to guess; blanks are fine.</List.Item>
+          <List.Item>Not your e-mail address, not the same few characters again and again.</List.Item>
+          <List.Item>Not one that many people use.</List.Item>
+        </List>
+        {problem && <Failure error={problem} />}
+        <Group mt="xs" gap="sm">
+          <Button type="submit" variant="default" loading={change.isPending}>
+            Change password
+          </Button>
+          <Text size="sm" c="dimmed" aria-live="polite">
+            {next === "" ? "" : count(next)}
+          </Text>
+        </Group>
+      </form>
+    </Section>
+  );
+}
+
+function lengthProblem(password: string): { next?: string } {
+  const length = [...password].length;
+  return length >= shortest && length <= longest ? {} : { next: `It must have ${shortest} to ${longest} characters.` };
+}
+
+function count(password: string): string {
+  const short = shortest - [...password].length;
+  return short > 0 ? `${short} more ${short === 1 ? "character" : "characters"}` : "Long enough";
+}
+
+function currentProblem(told: string | undefined): string | undefined {
+  return told === "Is not your password." ? "This is not your password." : told;
+}

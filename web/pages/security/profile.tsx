@@ -1,0 +1,68 @@
+// One's own name and address, and what one is in the account.
+import { Button, Group, Stack, TextInput } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useState } from "react";
+import { call } from "../../api/client.ts";
+import { useChange } from "../../api/queries.ts";
+import { useSession } from "../../api/session.tsx";
+import type { Session } from "../../api/types.ts";
+import { Facts } from "../../parts/facts.tsx";
+import { Failure } from "../../parts/failure.tsx";
+import { problemBeside, problemOf } from "../../parts/field-problem.ts";
+import { roleNames } from "../../parts/roles.ts";
+import { Section } from "../../parts/section.tsx";
+
+export function Profile() {
+  const { session, isOperator, refresh } = useSession();
+  const { person, account, role } = session;
+  const [name, setName] = useState(person.name);
+  const rename = useChange((wanted: string) => call<Session>("PATCH", "/v1/session", { body: { name: wanted } }), {
+    stale: ["/v1/members"],
+    done(changed) {
+      // As it is kept: without blanks around it.
+      setName(changed.person.name);
+      notifications.show({ message: "Your name is changed." });
+      void refresh();
+    },
+  });
+  const isSame = name.trim() === person.name;
+  const problem = problemBeside(rename.error, ["name"]);
+  return (
+    <Section title="Profile">
+      <Facts
+        facts={[
+          ["E-mail address", person.email],
+          ["Account", `${account.name} (${roleNames[role]})`],
+          ...(isOperator ? [["Installation", "Operator"] as const] : []),
+        ]}
+      />
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          rename.mutate(name);
+        }}
+      >
+        <Stack gap="xs">
+          <Group align="end" gap="sm">
+            <TextInput
+              label="Your name"
+              value={name}
+              onChange={(event) => {
+                rename.reset();
+                setName(event.currentTarget.value);
+              }}
+              error={problemOf(rename.error, "name")}
+              maxLength={100}
+              autoComplete="name"
+              w={{ base: "100%", xs: "22rem" }}
+            />
+            <Button type="submit" variant="default" loading={rename.isPending} disabled={isSame || name.trim() === ""}>
+              Save name
+            </Button>
+          </Group>
+          {problem && <Failure error={problem} />}
+        </Stack>
+      </form>
+    </Section>
+  );
+}

@@ -1,0 +1,138 @@
+// The browsers in which one is signed in, this one first, and the way to sign the others out.
+import { Badge, Button, Divider, Group, Skeleton, Stack, Text } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { DeviceDesktopIcon, DeviceMobileIcon } from "@primer/octicons-react";
+import { Fragment, useState } from "react";
+import { Link } from "wouter";
+import { call } from "../../api/client.ts";
+import { useChange, useList } from "../../api/queries.ts";
+import type { BrowserSession, EndedBrowserSessions } from "../../api/types.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Confirm } from "../../parts/confirm.tsx";
+import { Failure } from "../../parts/failure.tsx";
+import { at } from "../../parts/figures.ts";
+import { Section } from "../../parts/section.tsx";
+import { browserWords } from "./browser-words.ts";
+
+export const sessionsQuery = { limit: 100 };
+
+const methods: Record<BrowserSession["method"], string> = {
+  password: "by password",
+  passkey: "by passkey",
+  sso: "by single sign-on",
+  link: "by a link",
+};
+
+export function Sessions() {
+  const listing = useList<BrowserSession>("/v1/sessions", sessionsQuery);
+  const { items, error, isPending, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = listing;
+  const [leaving, setLeaving] = useState(false);
+  const endOthers = useChange(() => call<EndedBrowserSessions>("DELETE", "/v1/sessions"), {
+    stale: ["/v1/sessions", "/v1/authorizations"],
+    done() {
+      setLeaving(false);
+      notifications.show({ message: "You are signed out everywhere else." });
+    },
+  });
+  const thisFirst = items.toSorted((one, other) => Number(other.current) - Number(one.current));
+  return (
+    <Section
+      title="Where you are signed in"
+      about={
+        <>
+          Browsers. What you do not know, sign out, and change your password. Logins of the command line are among the{" "}
+          <Link href="/apps?tab=allowed">apps you allowed</Link>.
+        </>
+      }
+      actions={
+        <Button
+          variant="default"
+          onClick={() => {
+            endOthers.reset();
+            setLeaving(true);
+          }}
+        >
+          Sign out everywhere else
+        </Button>
+      }
+    >
+      {isPending && <Skeleton height={60} aria-label="Loading the browsers" />}
+      {error && <Failure error={error} retry={refetch} />}
+      <Stack component="ul" gap="sm" m={0} p={0} style={{ listStyle: "none" }}>
+        {thisFirst.map((session, index) => (
+          <Fragment key={session.id}>
+            {index > 0 && <Divider component="li" aria-hidden />}
+            <SessionLine session={session} />
+          </Fragment>
+        ))}
+      </Stack>
+      {hasNextPage && (
+        <Button variant="default" onClick={() => void fetchNextPage()} loading={isFetchingNextPage}>
+          Show more
+        </Button>
+      )}
+      <Confirm
+        opened={leaving}
+        title="Sign out everywhere else?"
+        action="Sign out"
+        stay="Stay signed in"
+        busy={endOthers.isPending}
+        error={endOthers.error}
+        confirm={() => endOthers.mutate(undefined)}
+        close={() => setLeaving(false)}
+      >
+        All other browsers and all command line logins of yours have to sign in again. Keys go on, and so do apps that
+        you allowed.
+      </Confirm>
+    </Section>
+  );
+}
+
+function SessionLine({ session }: { session: BrowserSession }) {
+  const { id, current, method, user_agent: userAgent, client_address: address } = session;
+  const { name, isHeld } = browserWords(userAgent);
+  const Device = isHeld ? DeviceMobileIcon : DeviceDesktopIcon;
+  const end = useChange(() => call("DELETE", `/v1/sessions/${id}`), {
+    stale: ["/v1/sessions"],
+    done: () => notifications.show({ message: `${name} is signed out.` }),
+  });
+  return (
+    <li>
+      <Group justify="space-between" gap="sm">
+        <Group gap="sm" wrap="nowrap" align="start" miw={0} flex={1}>
+          <Text c="dimmed" component="span" aria-hidden>
+            <Device size={20} />
+          </Text>
+          <div>
+            <Group gap="xs">
+              <Text size="sm" fw={600} title={userAgent}>
+                {name}
+              </Text>
+              {current && (
+                <Badge variant="light" tt="none">
+                  This browser
+                </Badge>
+              )}
+            </Group>
+            <Text size="xs" c="dimmed">
+              {address} · seen <Ago seconds={session.last_seen_at} /> · signed in {methods[method]}{" "}
+              {at(session.created_at)}
+            </Text>
+          </div>
+        </Group>
+        {!current && (
+          <Button
+            size="xs"
+            variant="default"
+            onClick={() => end.mutate(undefined)}
+            loading={end.isPending}
+            aria-label={`Sign out ${name}, ${address}`}
+          >
+            Sign out
+          </Button>
+        )}
+      </Group>
+      {end.error && <Failure error={end.error} />}
+    </li>
+  );
+}

@@ -1,0 +1,36 @@
+// A titled part of a page, found by its heading.
+import { Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { type ReactNode, useId } from "react";
+
+interface SectionProps {
+  title: string;
+  /** What it is for, in a sentence. */
+  about?: ReactNode;
+  /** Buttons beside the heading. */
+  actions?: ReactNode;
+  children: ReactNode;
+}
+
+export function Section({ title, about, actions, children }: SectionProps) {
+  const heading = useId();
+  return (
+    <Paper withBorder p="lg" component="section" aria-labelledby={heading}>
+      <Stack>
+        <Group justify="space-between" align="start" gap="sm">
+          <div>
+            <Title order={2} id={heading}>
+              {title}
+            </Title>
+            {about && (
+              <Text c="dimmed" size="sm" mt={4} maw="44rem" component="div">
+                {about}
+              </Text>
+            )}
+          </div>
+          {actions && <Group gap="xs">{actions}</Group>}
+        </Group>
+        {children}
+      </Stack>
+    </Paper>
+  );
+}
