@@ -1,0 +1,111 @@
+// The dialog that invites somebody into the account; where no mail goes out, it shows the link, once.
+import { Button, Group, Modal, Stack, TextInput } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useState } from "react";
+import { call } from "../../api/client.ts";
+import { useChange } from "../../api/queries.ts";
+import { useSession } from "../../api/session.tsx";
+import type { CreatedInvitation, CreateInvitationRequest } from "../../api/types.ts";
+import { Failure } from "../../parts/failure.tsx";
+import { problemBeside, problemOf } from "../../parts/field-problem.ts";
+import { at } from "../../parts/figures.ts";
+import type { Role } from "../../parts/roles.ts";
+import { ShownOnce } from "../../parts/shown-once.tsx";
+import { useLast } from "../../parts/use-last.ts";
+import { invitableRoles, type Standing } from "./rights.ts";
+import { RoleChoice } from "./role-choice.tsx";
+
+interface InviteProps {
+  opened: boolean;
+  standing: Standing;
+  close(): void;
+}
+
+export function Invite({ opened, standing, close }: InviteProps) {
+  const { session } = useSession();
+  const [made, setMade] = useState<CreatedInvitation>();
+  const shown = useLast(made);
+  const done = (invitation: CreatedInvitation) => {
+    close();
+    if (invitation.link !== null) setMade(invitation);
+    else notifications.show({ message: `An invitation was mailed to ${invitation.email}.` });
+  };
+  return (
+    <>
+      <Modal
+        opened={opened}
+        onClose={close}
+        title={`Invite into ${session.account.name}`}
+        closeButtonProps={{ "aria-label": "Close" }}
+      >
+        <Form standing={standing} close={close} done={done} />
+      </Modal>
+      <ShownOnce
+        title={`The link for ${shown?.email ?? ""}`}
+        secret={made?.link ?? undefined}
+        label="Copy the link"
+        close={() => setMade(undefined)}
+      >
+        No mail was sent: give the link to {shown?.email} yourself, as you would a password. It works once, until{" "}
+        {shown ? at(shown.expires_at) : ""}.
+      </ShownOnce>
+    </>
+  );
+}
+
+interface FormProps extends Omit<InviteProps, "opened"> {
+  done(invitation: CreatedInvitation): void;
+}
+
+function Form({ standing, close, done }: FormProps) {
+  const [email, setEmail] = useState("");
+  const [role, setRole] = useState<Role>("member");
+  const allowed = invitableRoles(standing);
+  const invite = useChange(
+    (body: CreateInvitationRequest) => call<CreatedInvitation>("POST", "/v1/invitations", { body }),
+    { stale: ["/v1/invitations"], done },
+  );
+  const problem = problemBeside(invite.error, ["email", "role"]);
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        invite.mutate({ email: email.trim(), role });
+      }}
+    >
+      <Stack>
+        <TextInput
+          label="E-mail address"
+          description="They get a link with which they set up their sign-in. It works once, for a week."
+          type="email"
+          value={email}
+          onChange={(event) => {
+            invite.reset();
+            setEmail(event.currentTarget.value);
+          }}
+          error={problemOf(invite.error, "email")}
+          autoComplete="off"
+          required
+          withAsterisk={false}
+          data-autofocus
+        />
+        <RoleChoice
+          value={role}
+          change={setRole}
+          allowed={allowed}
+          {...(allowed.length < 3 ? { why: "Only owners invite owners and admins." } : {})}
+          error={problemOf(invite.error, "role")}
+        />
+        {problem && <Failure error={problem} />}
+        <Group justify="end">
+          <Button variant="default" onClick={close}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={invite.isPending}>
+            Invite
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}

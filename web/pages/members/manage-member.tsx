@@ -1,0 +1,91 @@
+// The dialog of one member: another role, or their removal; what may not be done says why.
+import { Button, Divider, Group, Modal, Stack, Text } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useState } from "react";
+import { call } from "../../api/client.ts";
+import { useChange } from "../../api/queries.ts";
+import type { Member } from "../../api/types.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Facts } from "../../parts/facts.tsx";
+import { Failure } from "../../parts/failure.tsx";
+import { day } from "../../parts/figures.ts";
+import { type Role, roleNames } from "../../parts/roles.ts";
+import { RoleChoice } from "./role-choice.tsx";
+
+interface ManageMemberProps {
+  opened: boolean;
+  member: Member;
+  isSelf: boolean;
+  /** Undefined: it may be done. */
+  whyNoRole: string | undefined;
+  whyNoRemoval: string | undefined;
+  remove(): void;
+  close(): void;
+}
+
+export function ManageMember({ opened, member, close, ...props }: ManageMemberProps) {
+  return (
+    <Modal opened={opened} onClose={close} title={member.name} closeButtonProps={{ "aria-label": "Close" }}>
+      <Content {...props} member={member} close={close} />
+    </Modal>
+  );
+}
+
+function Content({ member, isSelf, whyNoRole, whyNoRemoval, remove, close }: Omit<ManageMemberProps, "opened">) {
+  const [role, setRole] = useState<Role>(member.role);
+  const change = useChange(
+    (wanted: Role) => call<Member>("PATCH", `/v1/members/${member.id}`, { body: { role: wanted } }),
+    {
+      stale: ["/v1/members"],
+      done(changed) {
+        notifications.show({ message: `${changed.name} is ${roleNames[changed.role].toLowerCase()} now.` });
+        close();
+      },
+    },
+  );
+  return (
+    <Stack>
+      <Facts
+        facts={[
+          ["E-mail address", member.email],
+          ["Member since", day(member.created_at)],
+          ["Last seen", <Ago key="seen" seconds={member.last_seen_at} never="not lately" />],
+        ]}
+      />
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          change.mutate(role);
+        }}
+      >
+        <Stack>
+          <RoleChoice
+            value={role}
+            change={setRole}
+            {...(whyNoRole === undefined ? {} : { why: whyNoRole, allowed: [] })}
+          />
+          {change.error && <Failure error={change.error} />}
+          {whyNoRole === undefined && (
+            <Group justify="space-between">
+              <Text size="xs" c="dimmed">
+                It holds at once.
+              </Text>
+              <Button type="submit" loading={change.isPending} disabled={role === member.role}>
+                Change role
+              </Button>
+            </Group>
+          )}
+        </Stack>
+      </form>
+      <Divider />
+      <Group justify="space-between" gap="sm">
+        <Text size="sm" c="dimmed" flex={1} miw="12rem">
+          {whyNoRemoval ?? (isSelf ? "Others of the account go on without you." : "What they have here ends with it.")}
+        </Text>
+        <Button variant="default" onClick={remove} disabled={whyNoRemoval !== undefined}>
+          {isSelf ? "Leave the account…" : "Remove from the account…"}
+        </Button>
+      </Group>
+    </Stack>
+  );
+}

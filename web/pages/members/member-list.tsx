@@ -1,0 +1,111 @@
+// All members of the account with their roles; each opens what can be done with them.
+import { Badge, Button, Group, Text } from "@mantine/core";
+import { useState } from "react";
+import { useList } from "../../api/queries.ts";
+import { useSession } from "../../api/session.tsx";
+import type { Member } from "../../api/types.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Empty } from "../../parts/empty.tsx";
+import { day } from "../../parts/figures.ts";
+import { type Column, LongTable } from "../../parts/long-table.tsx";
+import { roleNames } from "../../parts/roles.ts";
+import { useLast } from "../../parts/use-last.ts";
+import { ManageMember } from "./manage-member.tsx";
+import { RemoveMember } from "./remove-member.tsx";
+import { type Standing, whyNoOtherRole, whyNoRemoval } from "./rights.ts";
+
+export function MemberList({ standing }: { standing: Standing }) {
+  const { session } = useSession();
+  const listing = useList<Member>("/v1/members", { limit: 100 });
+  const [managed, setManaged] = useState<Member>();
+  const [removed, setRemoved] = useState<Member>();
+  const shown = useLast(managed);
+  const isSelf = ({ person_id: personId }: Member) => personId === session.person.id;
+  const owners = listing.items.filter(({ role }) => role === "owner").length;
+  const questionOf = (member: Member) => ({
+    ...{ member, standing, isSelf: isSelf(member) },
+    isLastOwner: member.role === "owner" && owners === 1 && !listing.hasNextPage,
+  });
+  const columns: Column<Member>[] = [
+    {
+      name: "name",
+      head: "Name",
+      cell: (member) => (
+        <>
+          <Group gap="xs">
+            <Text size="sm" fw={600} style={{ overflowWrap: "anywhere" }}>
+              {member.name}
+            </Text>
+            {isSelf(member) && (
+              <Badge variant="light" tt="none">
+                You
+              </Badge>
+            )}
+          </Group>
+          <Text size="xs" c="dimmed" style={{ overflowWrap: "anywhere" }}>
+            {member.email}
+          </Text>
+        </>
+      ),
+    },
+    { name: "role", head: "Role", cell: ({ role }) => roleNames[role], width: "7rem" },
+    { name: "since", head: "Member since", cell: (member) => day(member.created_at), wideOnly: true, width: "10rem" },
+    {
+      name: "seen",
+      head: "Last seen",
+      cell: (member) => <Ago seconds={member.last_seen_at} never="not lately" />,
+      wideOnly: true,
+      width: "10rem",
+    },
+    {
+      name: "manage",
+      head: "Action",
+      numeric: true,
+      width: "7rem",
+      cell: (member) => (
+        <Button
+          size="xs"
+          variant="default"
+          onClick={() => setManaged(member)}
+          aria-label={`Manage ${member.name}, ${member.email}`}
+        >
+          Manage
+        </Button>
+      ),
+    },
+  ];
+  return (
+    <>
+      <LongTable
+        label="Members"
+        listing={listing}
+        columns={columns}
+        keyOf={({ id }) => id}
+        rowHeight={58}
+        height="36rem"
+        choose={setManaged}
+        empty={<Empty title="No members">Invite somebody: they get a link to set up their sign-in.</Empty>}
+      />
+      {shown && (
+        <ManageMember
+          key={shown.id}
+          opened={managed !== undefined}
+          member={shown}
+          isSelf={isSelf(shown)}
+          whyNoRole={whyNoOtherRole(questionOf(shown))}
+          whyNoRemoval={whyNoRemoval(questionOf(shown))}
+          remove={() => {
+            setManaged(undefined);
+            setRemoved(shown);
+          }}
+          close={() => setManaged(undefined)}
+        />
+      )}
+      <RemoveMember
+        member={removed}
+        isSelf={removed !== undefined && isSelf(removed)}
+        close={() => setRemoved(undefined)}
+      />
+    </>
+  );
+}

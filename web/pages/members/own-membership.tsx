@@ -1,0 +1,34 @@
+// What somebody who does not manage the account sees in place of its members: their own role, and the way out.
+import { Button, Group, Text } from "@mantine/core";
+import { useState } from "react";
+import { useSession } from "../../api/session.tsx";
+import { Page } from "../../parts/page.tsx";
+import { roleMeanings, roleNames } from "../../parts/roles.ts";
+import { Section } from "../../parts/section.tsx";
+import { RemoveMember } from "./remove-member.tsx";
+
+export function OwnMembership() {
+  const { session } = useSession();
+  const [leaving, setLeaving] = useState(false);
+  const { account, accounts, person, role } = session;
+  const membership = accounts.find(({ id }) => id === account.id);
+  return (
+    <Page title="Members" about={`Who belongs to ${account.name} is for its owners and admins to see.`}>
+      <Section title={`You are ${roleNames[role].toLowerCase()} of ${account.name}`} about={roleMeanings[role]}>
+        <Text size="sm">
+          To invite somebody, or to get another role, ask an owner of the account: most likely whoever invited you.
+        </Text>
+        <Group>
+          <Button variant="default" onClick={() => setLeaving(true)}>
+            Leave the account…
+          </Button>
+        </Group>
+      </Section>
+      <RemoveMember
+        member={leaving && membership ? { id: membership.membership_id, name: person.name } : undefined}
+        isSelf
+        close={() => setLeaving(false)}
+      />
+    </Page>
+  );
+}

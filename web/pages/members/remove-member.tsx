@@ -1,0 +1,73 @@
+// Asks before somebody is removed from the account, or leaves it, and says what ends with that.
+import { List, Text } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { call } from "../../api/client.ts";
+import { useChange } from "../../api/queries.ts";
+import { useSession } from "../../api/session.tsx";
+import { Confirm } from "../../parts/confirm.tsx";
+import { useLast } from "../../parts/use-last.ts";
+
+interface RemoveMemberProps {
+  /** Undefined: closed. */
+  member: { id: string; name: string } | undefined;
+  isSelf: boolean;
+  close(): void;
+}
+
+export function RemoveMember({ member, isSelf, close }: RemoveMemberProps) {
+  const { session } = useSession();
+  const shown = useLast(member);
+  const { name: account } = session.account;
+  const removal = useChange((id: string) => call("DELETE", `/v1/members/${id}`), {
+    // Whoever left may ask nothing of this account any more.
+    stale: isSelf ? [] : ["/v1/members", "/v1/invitations"],
+    done() {
+      if (isSelf) return leaveAccount(session.accounts.filter(({ id }) => id !== session.account.id));
+      notifications.show({ message: `${shown?.name ?? ""} is no member of ${account} any more.` });
+      return close();
+    },
+  });
+  const whose = isSelf ? "your" : "their";
+  const who = isSelf ? "you" : "they";
+  return (
+    <Confirm
+      opened={member !== undefined}
+      title={isSelf ? `Leave ${account}?` : `Remove ${shown?.name ?? ""} from ${account}?`}
+      action={isSelf ? "Leave the account" : "Remove from the account"}
+      stay={isSelf ? "Stay" : "Keep them"}
+      busy={removal.isPending}
+      error={removal.error}
+      confirm={() => member && removal.mutate(member.id)}
+      close={() => {
+        removal.reset();
+        close();
+      }}
+    >
+      <Text size="sm" mb={4}>
+        For this account end at once:
+      </Text>
+      <List size="sm" mb="xs">
+        <List.Item>API keys that {who} made as a member</List.Item>
+        <List.Item>{whose} command line logins</List.Item>
+        <List.Item>what {who} allowed apps to do</List.Item>
+        <List.Item>invitations that {who} sent</List.Item>
+      </List>
+      <Text size="sm">
+        Keys that owners and admins made are the account's, and stay. So does what was used, in the reports.{" "}
+        {isSelf ? "Only an invitation brings you back." : "Other accounts of theirs go on."}
+      </Text>
+    </Confirm>
+  );
+}
+
+/** To another account; without one, the server says at its own page what is left to do. */
+async function leaveAccount(others: readonly { id: string; status: string }[]): Promise<void> {
+  const next = others.find(({ status }) => status === "active");
+  if (next) {
+    await call("PATCH", "/v1/session", {
+      body: { account_id: next.id },
+      headers: { "headrace-account": next.id },
+    }).catch(() => undefined);
+  }
+  window.location.assign(next ? "/" : "/settings");
+}
