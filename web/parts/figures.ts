@@ -89,3 +89,10 @@ export function ago(seconds: number, nowSeconds = Date.now() / 1000): string {
   if (size < 548 * 86_400) return relative.format(Math.round(distance / (30.44 * 86_400)), "month");
   return relative.format(Math.round(distance / (365.25 * 86_400)), "year");
 }
+
+const daySeconds = 86_400;
+
+/** Start of the UTC day with which a number of days begins, of which today is the last; Unix seconds. */
+export function firstDay(days: number): number {
+  return (Math.floor(Date.now() / 1000 / daySeconds) - days + 1) * daySeconds;
+}

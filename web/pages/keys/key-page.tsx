@@ -7,8 +7,8 @@ import { useRead } from "../../api/queries.ts";
 import type { ApiKey } from "../../api/types.ts";
 import { Failure } from "../../parts/failure.tsx";
 import { Page } from "../../parts/page.tsx";
+import { UsageHistory } from "../../parts/usage-history.tsx";
 import { EditKey } from "./edit-key.tsx";
-import { KeyHistory } from "./key-history.tsx";
 import { KeySettings } from "./key-settings.tsx";
 import { RevokeKey } from "./revoke-key.tsx";
 import { RotateKey } from "./rotate-key.tsx";
@@ -54,7 +54,7 @@ export function KeyPage({ id }: { id: string }) {
     >
       <Stack gap="lg">
         <KeySettings record={record} />
-        <KeyHistory id={id} />
+        <UsageHistory path={`/v1/keys/${id}/usage`} />
       </Stack>
       <EditKey record={record} opened={opened === "edit"} close={close} />
       <RotateKey record={record} opened={opened === "rotate"} close={close} />

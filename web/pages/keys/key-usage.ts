@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { type ApiFailure, call } from "../../api/client.ts";
 import type { UsageReport } from "../../api/types.ts";
+import { firstDay } from "../../parts/figures.ts";
 
 export const usageDays = 14;
 const daySeconds = 86_400;
@@ -18,11 +19,6 @@ export function useUsageByKey() {
     queryFn: ({ signal }) => readUsage(firstDay(usageDays), signal),
     staleTime: 60_000,
   });
-}
-
-/** Start of the UTC day with which a number of days begins, of which today is the last. */
-export function firstDay(days: number): number {
-  return (Math.floor(Date.now() / 1000 / daySeconds) - days + 1) * daySeconds;
 }
 
 async function readUsage(start: number, signal: AbortSignal): Promise<UsageByKey | null> {

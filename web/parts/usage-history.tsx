@@ -1,28 +1,34 @@
-// What a key was used for, day by day.
+// What a key or an app was used for, day by day.
 import { Group, Paper, SegmentedControl, SimpleGrid, Skeleton, Stack, Text, Title } from "@mantine/core";
 import { useMemo } from "react";
 import { useSearchParams } from "wouter";
-import { useRead } from "../../api/queries.ts";
-import type { UsageReport, UsageRow } from "../../api/types.ts";
-import { Failure } from "../../parts/failure.tsx";
-import { count, money, short } from "../../parts/figures.ts";
-import { TimeChart } from "../../parts/time-chart.tsx";
-import { firstDay } from "./key-usage.ts";
+import { useRead } from "../api/queries.ts";
+import type { UsageReport, UsageRow } from "../api/types.ts";
+import { Failure } from "./failure.tsx";
+import { count, firstDay, money, short } from "./figures.ts";
+import { TimeChart } from "./time-chart.tsx";
 
 const ranges = ["7", "30", "90"];
 const daySeconds = 86_400;
 
-export function KeyHistory({ id }: { id: string }) {
+interface UsageHistoryProps {
+  /** Of the usage report. */
+  path: string;
+  /** What is counted. */
+  about?: string;
+}
+
+export function UsageHistory({ path, about }: UsageHistoryProps) {
   const [parameters, setParameters] = useSearchParams();
   const asked = parameters.get("days") ?? "";
   const range = ranges.includes(asked) ? asked : "30";
   const start = firstDay(Number(range));
   const query = { bucket: "day", start };
-  const { data, error, refetch } = useRead<UsageReport>(`/v1/keys/${id}/usage`, query, { keep: true, everyMs: 60_000 });
+  const { data, error, refetch } = useRead<UsageReport>(path, query, { keep: true, everyMs: 60_000 });
   return (
-    <section aria-labelledby="key-usage">
+    <section aria-labelledby="usage-history">
       <Group justify="space-between" mb="sm">
-        <Title order={2} id="key-usage">
+        <Title order={2} id="usage-history">
           Usage
         </Title>
         <SegmentedControl
@@ -33,6 +39,11 @@ export function KeyHistory({ id }: { id: string }) {
           data={ranges.map((days) => ({ value: days, label: `${days} days` }))}
         />
       </Group>
+      {about && (
+        <Text size="sm" c="dimmed" mb="sm">
+          {about}
+        </Text>
+      )}
       {error && !data && <Failure error={error} retry={refetch} />}
       {!data && !error && <Skeleton height={260} aria-label="Loading the usage" />}
       {data && <Figures rows={data.data} start={start} days={Number(range)} />}
