@@ -46,7 +46,7 @@ export function FirstSteps({ done }: { done(): void }) {
           number={1}
           title="Create an API key"
           action={
-            <Button component={Link} href="/settings/api-keys?new=1">
+            <Button component={Link} href="/settings/api-keys?create=1">
               Create a key
             </Button>
           }
