@@ -1,6 +1,6 @@
 // What stands around every page: the menu, the account and environment, and whoever is signed in.
 import { AppShell, Burger, Button, Group, NavLink, ScrollArea, Text } from "@mantine/core";
-import { useDisclosure } from "@mantine/hooks";
+import { useDisclosure, useMediaQuery } from "@mantine/hooks";
 import { Suspense, useEffect } from "react";
 import { Link, Route, Switch, useLocation } from "wouter";
 import { useSession } from "../api/session.tsx";
@@ -14,6 +14,7 @@ import { PersonMenu } from "./person-menu.tsx";
 export function Shell() {
   const [opened, { toggle, close }] = useDisclosure();
   const [location] = useLocation();
+  const isNarrow = useMediaQuery("(max-width: 61.99em)", undefined, { getInitialValueInEffect: false });
   // biome-ignore lint/correctness/useExhaustiveDependencies: a page that was chosen shows itself, not the menu
   useEffect(close, [location]);
   return (
@@ -49,7 +50,8 @@ export function Shell() {
           </Group>
         </Group>
       </AppShell.Header>
-      <AppShell.Navbar p="xs" aria-label="Pages">
+      {/* Out of sight it is out of the keyboard's way, too. */}
+      <AppShell.Navbar p="xs" aria-label="Pages" inert={isNarrow && !opened}>
         <AppShell.Section grow component={ScrollArea} scrollbarSize={6}>
           <Menu location={location} />
         </AppShell.Section>

@@ -1,0 +1,169 @@
+// In a real browser: what stands around every page of the dashboard, how much is loaded for the first, and how fast.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
+import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
+import { until } from "../support/headrace.ts";
+import { long } from "../support/long.ts";
+import { expectVisibleFocus, look } from "../support/page-look.ts";
+
+let world: DashboardWorld;
+
+beforeAll(async () => {
+  world = await openDashboardWorld();
+  await world.fill();
+}, 30_000);
+
+afterAll(async () => {
+  leaveBrowser();
+  await world[Symbol.asyncDispose]();
+});
+
+async function arrive(path: string, email?: string, size = desktop): Promise<Visitor> {
+  const visitor = await openVisitor({ at: world.server.url, size });
+  await world.signIn(visitor.context, email);
+  await visitor.go(path);
+  return visitor;
+}
+
+test("the first page takes less than 250 kB of compressed script, none of it inline or from elsewhere", async () => {
+  const visitor = await openVisitor({ at: world.server.url });
+  await using _ = visitor;
+  await world.signIn(visitor.context);
+  const sizes = new Map<string, Promise<number>>();
+  visitor.page.on("response", (response) => {
+    if (response.request().resourceType() !== "script") return;
+    expect(response.headers()["content-encoding"]).toMatch(/^(br|gzip)$/);
+    sizes.set(
+      response.url(),
+      response
+        .request()
+        .sizes()
+        .then(({ responseBodySize }) => responseBodySize),
+    );
+  });
+  await visitor.go("/");
+  await visitor.page.getByRole("heading", { name: "Overview" }).waitFor();
+  await visitor.page.waitForLoadState("networkidle");
+  const bytes = (await Promise.all(sizes.values())).reduce((sum, size) => sum + size, 0);
+  expect(sizes.size).toBeGreaterThan(1);
+  expect(bytes).toBeGreaterThan(50_000);
+  expect(bytes).toBeLessThan(250_000);
+  const policy = visitor.answer().headers()["content-security-policy"] ?? "";
+  expect(policy).toContain("script-src 'self';");
+  expect(policy).not.toContain("unsafe");
+  expect(await visitor.page.locator("script:not([src])").count()).toBe(0);
+  expect(visitor.trouble).toEqual([]);
+});
+
+test.if(long)("the first page can be used within a second", async () => {
+  const times: number[] = [];
+  for (let round = 0; round < 7; round++) {
+    await using visitor = await openVisitor({ at: world.server.url });
+    await world.signIn(visitor.context);
+    const started = performance.now();
+    await visitor.go("/");
+    await visitor.page.getByRole("link", { name: "Playground" }).click();
+    await visitor.page.getByRole("heading", { level: 1, name: "Playground" }).waitFor();
+    times.push(performance.now() - started);
+  }
+  const median = times.sort((one, two) => one - two)[3] ?? Number.NaN;
+  console.info(`first page to another one: ${times.map(Math.round).join(", ")} ms, median ${Math.round(median)} ms`);
+  expect(median).toBeLessThan(1_000);
+});
+
+test("who is not signed in is asked to, and comes back to the page and its filters", async () => {
+  await using visitor = await openVisitor({ at: world.server.url });
+  await visitor.go("/settings/api-keys?status=active");
+  expect(visitor.path()).toBe(`/sign-in?next=${encodeURIComponent("/settings/api-keys?status=active")}`);
+});
+
+test("a session that ended elsewhere leads to the sign-in, and back", async () => {
+  await using visitor = await arrive("/catalog");
+  await visitor.page.getByRole("heading", { level: 1, name: "Models" }).waitFor();
+  await visitor.context.clearCookies();
+  await visitor.page.getByRole("link", { name: "Usage", exact: true }).click();
+  await visitor.page.waitForURL("**/sign-in?next=**");
+  expect(new URL(visitor.page.url()).searchParams.get("next")).toStartWith("/usage");
+});
+
+test("the keyboard alone gets past the menu, through it, and to the account's menu", async () => {
+  await using visitor = await arrive("/catalog");
+  const { page } = visitor;
+  await page.getByRole("heading", { level: 1, name: "Models" }).waitFor();
+  await page.keyboard.press("Tab");
+  expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("Skip to the content");
+  await page.keyboard.press("Enter");
+  expect(await page.evaluate(() => document.activeElement?.id)).toBe("content");
+  await page.getByRole("link", { name: "Usage", exact: true }).focus();
+  await expectVisibleFocus(page);
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { level: 1, name: "Usage" }).waitFor();
+  await page.getByRole("button", { name: /menu/ }).last().focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("menuitem", { name: "Sign out" }).waitFor();
+  await page.keyboard.press("Escape");
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("on a phone the menu opens and closes, and leaves the page to itself", async () => {
+  await using visitor = await arrive("/catalog", undefined, phone);
+  const { page } = visitor;
+  const usage = page.getByRole("link", { name: "Usage", exact: true });
+  await page.getByRole("heading", { level: 1, name: "Models" }).waitFor();
+  const isOut = () =>
+    usage.evaluate((link) => link.closest("[inert]") !== null && link.getBoundingClientRect().right <= 0);
+  expect(await isOut()).toBe(true);
+  await visitor.press("Menu");
+  await usage.click();
+  await page.getByRole("heading", { level: 1, name: "Usage" }).waitFor();
+  await until(isOut, "the menu is out of sight");
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("colours follow the device until somebody chooses, and the choice stays", async () => {
+  await using visitor = await arrive("/catalog");
+  const { page } = visitor;
+  const becomes = (scheme: string) => page.locator(`html[data-mantine-color-scheme=${scheme}]`).waitFor();
+  await page.getByRole("heading", { level: 1, name: "Models" }).waitFor();
+  await page.emulateMedia({ colorScheme: "dark" });
+  await becomes("dark");
+  await page.getByRole("button", { name: /menu/ }).last().click();
+  await page.getByRole("menuitem", { name: "Light" }).click();
+  await becomes("light");
+  await visitor.go("/catalog");
+  await page.getByRole("heading", { level: 1, name: "Models" }).waitFor();
+  await becomes("light");
+});
+
+test("each environment is a world of its own, and the choice of one stays", async () => {
+  await using visitor = await arrive("/settings/api-keys");
+  const { page } = visitor;
+  const firstKey = page.getByRole("link", { name: "First key", exact: true });
+  await firstKey.waitFor();
+  await page
+    .getByRole("textbox", { name: "Environment" })
+    .or(page.getByRole("combobox", { name: "Environment" }))
+    .click();
+  await page.getByRole("option", { name: "Test" }).click();
+  await firstKey.waitFor({ state: "detached" });
+  await visitor.go("/settings/api-keys");
+  await page.getByRole("heading", { level: 1 }).waitFor();
+  await page.waitForLoadState("networkidle");
+  expect(await firstKey.count()).toBe(0);
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("a member's menu has neither the account's audit log nor the operators' pages", async () => {
+  await using visitor = await arrive("/catalog", colleagues.member.email);
+  await visitor.page.getByRole("heading", { level: 1, name: "Models" }).waitFor();
+  expect(await visitor.page.getByRole("link", { name: "API Keys" }).count()).toBe(1);
+  for (const name of ["Audit log", "Upstreams", "Accounts", "System"]) {
+    expect(await visitor.page.getByRole("link", { name, exact: true }).count()).toBe(0);
+  }
+});
+
+test("an address without a page says so, and shows the way", async () => {
+  await using visitor = await arrive("/settings/nothing-here");
+  await visitor.page.getByRole("link", { name: "To the overview" }).waitFor();
+  await look(visitor, "dashboard-no-page");
+});
