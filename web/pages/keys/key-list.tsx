@@ -56,20 +56,22 @@ export function KeyList() {
       about={`Programs use a key in place of a person's sign-in. ${isManager ? "These are the account's" : "These are yours"} in ${environmentNames[environment]}.`}
       actions={create}
     >
-      <Group gap="sm" align="end">
-        <Search key={cleared} value={search} change={(text) => set("search", text)} />
-        <NativeSelect
-          aria-label="State"
-          value={status}
-          onChange={(event) => set("status", event.currentTarget.value)}
-          data={[
-            { value: "", label: "All states" },
-            { value: "active", label: "Active" },
-            { value: "expired", label: "Expired" },
-            { value: "revoked", label: "Revoked" },
-          ]}
-        />
-      </Group>
+      {(isFiltered || listing.isPending || listing.items.length > 0) && (
+        <Group gap="sm" align="end">
+          <Search key={cleared} value={search} change={(text) => set("search", text)} />
+          <NativeSelect
+            aria-label="State"
+            value={status}
+            onChange={(event) => set("status", event.currentTarget.value)}
+            data={[
+              { value: "", label: "All states" },
+              { value: "active", label: "Active" },
+              { value: "expired", label: "Expired" },
+              { value: "revoked", label: "Revoked" },
+            ]}
+          />
+        </Group>
+      )}
       <LongTable
         label="API keys"
         listing={listing}
