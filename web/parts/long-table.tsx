@@ -1,9 +1,11 @@
 // A table of any length: only the rows in view are drawn, and further ones are asked for as the end comes near.
 import { Loader, Paper, Skeleton, Stack, Table, Text } from "@mantine/core";
+import { useCallbackRef } from "@mantine/hooks";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type ReactNode, useEffect, useRef } from "react";
 import type { Listing } from "../api/queries.ts";
 import { Failure } from "./failure.tsx";
+import { TableRow } from "./table-row.tsx";
 
 export interface Column<Row> {
   name: string;
@@ -51,6 +53,8 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
     overscan: 10,
     useFlushSync: false,
   });
+  const latest = useCallbackRef(choose);
+  const chosen = choose && latest;
   const inView = rows.getVirtualItems();
   const last = inView.at(-1)?.index ?? 0;
   useEffect(() => {
@@ -90,25 +94,7 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
               {before > 0 && <Space height={before} />}
               {inView.map(({ index }) => {
                 const row = items[index] as Row;
-                return (
-                  <Table.Tr
-                    key={keyOf(row)}
-                    aria-rowindex={index + 2}
-                    style={{ height: rowHeight, ...(choose ? { cursor: "pointer" } : {}) }}
-                    {...(choose ? { onClick: (event) => isPlain(event.target) && choose(row) } : {})}
-                  >
-                    {columns.map(({ name, cell, numeric, wideOnly }) => (
-                      <Table.Td
-                        key={name}
-                        ta={numeric ? "right" : "left"}
-                        className={numeric ? "numeric" : undefined}
-                        {...(wideOnly ? { visibleFrom: "sm" } : {})}
-                      >
-                        {cell(row)}
-                      </Table.Td>
-                    ))}
-                  </Table.Tr>
-                );
+                return <TableRow key={keyOf(row)} {...{ row, index, columns, height: rowHeight, choose: chosen }} />;
               })}
               {behind > 0 && <Space height={behind} />}
             </Table.Tbody>
@@ -122,11 +108,6 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
       </Text>
     </Stack>
   );
-}
-
-/** Not within something that does what it says itself. */
-function isPlain(target: EventTarget): boolean {
-  return target instanceof Element && !target.closest("a, button, input, label, [role=dialog]");
 }
 
 function Space({ height }: { height: number }) {
