@@ -59,10 +59,17 @@ export function useList<Item>(path: string, query: Query = {}, { everyMs, enable
       return page.has_more && page.last_id ? { after: page.last_id } : undefined;
     },
     enabled,
-    ...(everyMs === undefined ? {} : { refetchInterval: everyMs }),
+    // All pages so far are asked for again, one after the other: of a long list not for each look at it.
+    refetchOnWindowFocus: ({ state }) => isShort(state),
+    refetchOnMount: ({ state }) => state.isInvalidated || isShort(state),
+    ...(everyMs === undefined ? {} : { refetchInterval: ({ state }) => isShort(state) && everyMs }),
   });
   const error = result.error as ApiFailure | null;
   return { ...result, error, items: result.data?.pages.flatMap((page) => page.data) ?? [] };
+}
+
+function isShort({ data }: { data: { pages: readonly unknown[] } | undefined }): boolean {
+  return (data?.pages.length ?? 0) <= 5;
 }
 
 export type Listing<Item> = ReturnType<typeof useList<Item>>;
