@@ -18,7 +18,7 @@ export function CodeDialog({ opened, model, messages, parameters, close }: CodeD
       <Stack gap="sm">
         <Text size="sm" c="dimmed">
           This conversation with its parameters, for your own program. It needs an API key of yours:{" "}
-          <Anchor component={Link} href="/settings/api-keys" size="sm">
+          <Anchor component={Link} href="/settings/api-keys" size="sm" underline="always">
             create one
           </Anchor>
           .

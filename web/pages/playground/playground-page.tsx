@@ -1,5 +1,6 @@
 // The page Playground: tries a model, in the way that it can be used.
 import { Skeleton, Stack } from "@mantine/core";
+import { useState } from "react";
 import { useSearchParams } from "wouter";
 import { useSession } from "../../api/session.tsx";
 import type { ModelStatus } from "../../api/types.ts";
@@ -28,7 +29,9 @@ function Bench({ models }: { models: readonly ModelStatus[] }) {
   const { session, environment } = useSession();
   const [parameters, setParameters] = useSearchParams();
   const place = `${session.account.id} ${environment}`;
-  const chosen = parameters.get("model") ?? lastIn(place, models) ?? firstOf(models);
+  // Once: it must not change under somebody who writes, because another does better by now.
+  const [first] = useState(() => lastIn(place, models) ?? firstOf(models));
+  const chosen = parameters.get("model") ?? first;
   const model = models.find(({ id }) => id === chosen);
   return (
     <Page
