@@ -1,0 +1,314 @@
+// In a real browser: a person talks with models in the playground, and sees what it took and what went wrong.
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import type { Locator } from "playwright-core";
+import { pagesOf } from "../support/browser-world.ts";
+import { leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
+import { type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
+import { until } from "../support/headrace.ts";
+import { look } from "../support/page-look.ts";
+import { chatScript, chunk, json, type Script, usage } from "../support/scripted-upstream.ts";
+
+let world: DashboardWorld;
+/** How both model servers answer unless a test says otherwise. */
+const plain = chatScript(["Water", " turns", " the wheel."]);
+
+beforeAll(async () => {
+  world = await openDashboardWorld();
+});
+
+beforeEach(() => {
+  answers(plain);
+  world.models.north.requests.length = 0;
+});
+
+afterAll(async () => {
+  leaveBrowser();
+  await world[Symbol.asyncDispose]();
+});
+
+function answers(script: Script): void {
+  world.models.north.script(script);
+}
+
+async function ada(path = "/playground?model=aurora-large"): Promise<Visitor> {
+  const visitor = await openVisitor({ at: pagesOf(world.server) });
+  await world.signIn(visitor.context);
+  await visitor.go(path);
+  return visitor;
+}
+
+const message = ({ page }: Visitor): Locator => page.getByRole("textbox", { name: /^Message to / });
+const conversation = ({ page }: Visitor): Locator => page.getByRole("region", { name: "Conversation" });
+
+async function ask(visitor: Visitor, question: string): Promise<void> {
+  await message(visitor).fill(question);
+  await message(visitor).press("Enter");
+}
+
+/** Messages of the request that reached the model server last. */
+function lastRequest() {
+  return world.models.north.requests.at(-1)?.body ?? {};
+}
+
+/** Sends the pieces one by one, the next whenever `next` is called. */
+function stepped(...pieces: string[]) {
+  const steps = pieces.map(() => Promise.withResolvers<void>());
+  let done = 0;
+  const script: Script = async (_request, res) => {
+    res.writeHead(200, { "content-type": "text/event-stream" });
+    res.flushHeaders();
+    for (const [index, piece] of pieces.entries()) {
+      await steps[index]?.promise;
+      res.write(piece);
+    }
+    res.end();
+  };
+  return { script, next: () => steps[done++]?.resolve() };
+}
+
+const end = [chunk({}, "stop"), chunk({}, null, { choices: [], usage }), "data: [DONE]\n\n"].join("");
+
+test("an answer comes with what it took and where it is in the log, and the next question knows of it", async () => {
+  await using visitor = await ada();
+  await ask(visitor, "What turns\nthe wheel?");
+  await conversation(visitor).getByText("Water turns the wheel.").waitFor();
+  const facts = conversation(visitor);
+  await facts.getByText("Finished").waitFor();
+  for (const fact of ["7 tokens in", "2 out", /^first token in \d/, /in all$/, "$0.000038"]) {
+    expect(await facts.getByText(fact, { exact: true }).count(), String(fact)).toBe(1);
+  }
+  const href = await facts.getByRole("link", { name: /^Request req_/ }).getAttribute("href");
+  expect(href).toMatch(/^\/requests\/req_[-0-9a-f]+$/);
+  await ask(visitor, "And why?");
+  await facts.getByText("Finished").nth(1).waitFor();
+  expect(lastRequest()["messages"]).toEqual([
+    { role: "user", content: "What turns\nthe wheel?" },
+    { role: "assistant", content: "Water turns the wheel." },
+    { role: "user", content: "And why?" },
+  ]);
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("what nobody touched is not sent, and what was set is", async () => {
+  await using visitor = await ada();
+  await ask(visitor, "One");
+  await conversation(visitor).getByText("Finished").waitFor();
+  expect(Object.keys(lastRequest()).toSorted()).toEqual(["messages", "model", "stream", "stream_options"]);
+  await visitor.fill({ "System prompt": "Be brief.", Temperature: "0.3", "Max tokens": "64", Seed: "7" });
+  await visitor.page.getByRole("combobox", { name: "Stop at" }).fill("\\n");
+  await visitor.page.getByRole("combobox", { name: "Stop at" }).press("Enter");
+  await visitor.press("Clear");
+  await ask(visitor, "Two");
+  await conversation(visitor).getByText("Finished").waitFor();
+  expect(lastRequest()).toMatchObject({ temperature: 0.3, max_tokens: 64, seed: 7, stop: ["\n"] });
+  expect(lastRequest()["messages"]).toEqual([
+    { role: "system", content: "Be brief." },
+    { role: "user", content: "Two" },
+  ]);
+  await visitor.press("Code");
+  const dialog = visitor.page.getByRole("dialog", { name: "Copy as code" });
+  await dialog.getByText('"temperature": 0.3', { exact: false }).waitFor();
+  expect(await dialog.getByRole("tab").allTextContents()).toEqual(["curl", "Python", "TypeScript", "Command line"]);
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("an answer that was asked to be kept is among the chats", async () => {
+  await using visitor = await ada();
+  await visitor.page.getByLabel("Keep it under Chats").check({ force: true });
+  await ask(visitor, "Keep this one");
+  await conversation(visitor).getByText("Finished").waitFor();
+  const kept = await until(async () => {
+    const { data } = await world.browser.ask("/v1/chat/completions");
+    return (data as { id: string }[]).length === 1;
+  }, "the chat is stored");
+  expect(kept).toBe(true);
+});
+
+test("an answer is text, whatever it looks like; code stands apart; who listens hears it once it is whole", async () => {
+  const html = '<img src="x" onerror="alert(1)"> & <b>bold</b>';
+  const { script, next } = stepped(
+    chunk({ content: `${html}\n\n\`\`\`ts\nconst a = 1;` }),
+    chunk({ content: "\n```" }) + end,
+  );
+  answers(script);
+  await using visitor = await ada();
+  const heard = visitor.page.locator(".transcript [aria-live=polite]");
+  await ask(visitor, "Write code");
+  next();
+  await conversation(visitor).getByText(html, { exact: true }).waitFor();
+  await conversation(visitor).getByRole("region", { name: "ts in the answer" }).getByText("const a = 1;").waitFor();
+  expect(await heard.textContent()).toBe("");
+  next();
+  await conversation(visitor).getByText("Finished").waitFor();
+  expect(await heard.textContent()).toStartWith("aurora-large answered: <img");
+  expect(await conversation(visitor).locator("img, b").count()).toBe(0);
+  expect(await conversation(visitor).getByRole("button", { name: "Copy the code" }).count()).toBe(1);
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("an answer can be stopped: what came stays, and the model server stops", async () => {
+  const { script, next } = stepped(chunk({ content: "So far" }), chunk({ content: " never" }));
+  answers(script);
+  await using visitor = await ada();
+  await ask(visitor, "Tell me all");
+  next();
+  await conversation(visitor).getByText("So far").waitFor();
+  await visitor.press("Stop");
+  await conversation(visitor).getByText("Stopped by you").waitFor();
+  expect(await conversation(visitor).getByText("So far").count()).toBe(1);
+  await until(() => world.models.north.requests.at(-1)?.abandoned, "the model server was told");
+  expect(await message(visitor).evaluate((field) => field === document.activeElement)).toBe(true);
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("a question is asked again as it was or written anew, and what came after it is gone", async () => {
+  await using visitor = await ada();
+  await ask(visitor, "First");
+  await conversation(visitor).getByText("Finished").waitFor();
+  await ask(visitor, "Second");
+  await conversation(visitor).getByText("Finished").nth(1).waitFor();
+  answers(chatScript(["Another answer."]));
+  await visitor.press("Answer again");
+  await conversation(visitor).getByText("Another answer.").waitFor();
+  expect(lastRequest()["messages"]).toHaveLength(3);
+  await conversation(visitor).getByText("Finished").nth(1).waitFor();
+  await visitor.page.getByRole("button", { name: "Edit and send again" }).first().click();
+  await visitor.page.getByLabel("Edit the message").fill("First, better");
+  await visitor.press("Send again");
+  await until(() => JSON.stringify(lastRequest()).includes("better"), "it was asked");
+  expect(lastRequest()["messages"]).toEqual([{ role: "user", content: "First, better" }]);
+  await conversation(visitor).getByText("Second").waitFor({ state: "detached" });
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("a stream that breaks off says why, keeps what came, and can be asked again", async () => {
+  const { script, next } = stepped(
+    chunk({ content: "Half of it" }),
+    'data: {"error":{"message":"Out of memory."}}\n\n',
+  );
+  answers(script);
+  await using visitor = await ada();
+  await ask(visitor, "Go on");
+  next();
+  await conversation(visitor).getByText("Half of it").waitFor();
+  next();
+  const alert = conversation(visitor).getByRole("alert", { name: "The answer broke off" });
+  await alert.waitFor();
+  expect(await conversation(visitor).getByText("Half of it").count()).toBe(1);
+  answers(plain);
+  await visitor.press("Try again");
+  await conversation(visitor).getByText("Water turns the wheel.").waitFor();
+  expect(await alert.count()).toBe(0);
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("where nobody is free it says for how long, counts down, and asks again when told to", async () => {
+  answers((_request, res) => json(res, 429, { error: { message: "Slow down." } }, { "retry-after": "30" }));
+  await using visitor = await ada();
+  await visitor.page.clock.install();
+  await ask(visitor, "Hurry");
+  const said = conversation(visitor).getByText(/^The server asks to wait \d+ s\.$/);
+  await said.waitFor();
+  const before = Number.parseInt((await said.textContent())?.replace(/\D/g, "") ?? "", 10);
+  expect(before).toBeWithin(2, 61);
+  await visitor.page.clock.fastForward(2_000);
+  await conversation(visitor)
+    .getByText(`The server asks to wait ${before - 2} s.`)
+    .waitFor();
+  await visitor.page.clock.fastForward(60_000);
+  await conversation(visitor).getByText("The wait is over.").waitFor();
+  expect(visitor.trouble.join()).toMatch(/^(429|503) for \S+\/v1\/chat\/completions,console error: [^,]*$/);
+});
+
+test("a look at another page leaves the conversation as it is, and its model", async () => {
+  await using visitor = await ada("/playground");
+  await visitor.page.getByRole("combobox", { name: "Model" }).click();
+  await visitor.page.getByRole("option", { name: "ember-code" }).click();
+  await visitor.page.waitForURL("**/playground?model=ember-code");
+  answers(plain);
+  world.models.south.script(plain);
+  await ask(visitor, "Stay");
+  await conversation(visitor).getByText("Finished").waitFor();
+  await message(visitor).fill("A draft");
+  await visitor.page.getByRole("link", { name: "Models" }).click();
+  await visitor.page.getByRole("heading", { name: "Models", level: 1 }).waitFor();
+  await visitor.page.getByRole("link", { name: "Playground" }).click();
+  await conversation(visitor).getByText("Water turns the wheel.").waitFor();
+  expect(await message(visitor).inputValue()).toBe("A draft");
+  expect(await message(visitor).getAttribute("aria-label")).toBe("Message to ember-code");
+  await visitor.press("Clear");
+  await visitor.press("Bring the cleared conversation back");
+  await conversation(visitor).getByText("Water turns the wheel.").waitFor();
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("a long answer is followed only while somebody looks at its end", async () => {
+  const line = `${"A line of a long answer. ".repeat(20)}\n\n`;
+  const { script, next } = stepped(
+    ...[
+      chunk({ content: line.repeat(20) }),
+      chunk({ content: line.repeat(5) }),
+      chunk({ content: `${line}last` }) + end,
+    ],
+  );
+  answers(script);
+  await using visitor = await ada();
+  await ask(visitor, "Tell a long one");
+  const behind = () => conversation(visitor).evaluate((it) => it.scrollHeight - it.scrollTop - it.clientHeight);
+  next();
+  await until(
+    async () => await conversation(visitor).evaluate((it) => it.scrollHeight > 2 * it.clientHeight),
+    "it is long",
+  );
+  expect(await behind()).toBeLessThan(2);
+  await conversation(visitor).evaluate((it) => it.scrollTo(0, 100));
+  await visitor.page.getByRole("button", { name: "To the end" }).waitFor();
+  next();
+  next();
+  await conversation(visitor).getByText("last", { exact: false }).last().waitFor();
+  expect(await conversation(visitor).evaluate((it) => it.scrollTop)).toBe(100);
+  await visitor.press("To the end");
+  await until(async () => (await behind()) < 2, "the end is in view");
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("a model that makes embeddings is tried by how alike texts are to it", async () => {
+  const vectors: Record<string, number[]> = { river: [1, 0], stream: [0.8, 0.6], invoice: [0, 1] };
+  answers(({ body }, res) => {
+    const input = body["input"] as string[];
+    const data = input.map((text, index) => ({ object: "embedding", index, embedding: vectors[text] ?? [0, 0] }));
+    json(res, 200, { object: "list", data, model: "m", usage: { prompt_tokens: 3, total_tokens: 3 } });
+  });
+  await using visitor = await ada("/playground?model=atlas-embed");
+  await visitor.fill({ Texts: "river\ninvoice\nstream\n" });
+  await visitor.press("Compare");
+  await visitor.page.getByRole("heading", { name: "Likeness to “river”" }).waitFor();
+  expect(await visitor.page.locator("tbody tr").allTextContents()).toEqual(["stream0.800", "invoice0.000"]);
+  await look(visitor, "playground-embeddings");
+});
+
+test("the playground can be seen, read and used by everybody", async () => {
+  await using visitor = await ada();
+  await visitor.page.getByRole("heading", { name: "Ask aurora-large something" }).waitFor();
+  await look(visitor, "playground-empty");
+  answers(
+    chatScript([
+      "Some text.\n\n```py\nprint('a line of code that is much longer than a phone is wide, as code often is')\n```\n",
+    ]),
+  );
+  await visitor.press("Explain in three sentences what a headrace is.");
+  await conversation(visitor).getByText("Finished").waitFor();
+  await look(visitor, "playground-answer");
+  await visitor.press("Edit and send again");
+  await look(visitor, "playground-edit");
+  await visitor.press("Cancel");
+  await visitor.press("Code");
+  await visitor.page.getByRole("dialog").getByRole("tab").first().waitFor();
+  await look(visitor, "playground-code");
+  await visitor.page.keyboard.press("Escape");
+  await visitor.page.getByRole("dialog").waitFor({ state: "detached" });
+  await visitor.page.setViewportSize(phone);
+  await visitor.press("Settings");
+  await visitor.page.getByLabel("Temperature").fill("1.2");
+  await look(visitor, "playground-settings");
+});
