@@ -12,7 +12,7 @@ export interface Metric {
   format(value: number): string;
 }
 
-const speed = (value: number) => `${value < 10 ? value.toFixed(1) : Math.round(value)}/s`;
+const speed = (value: number) => (value === 0 ? "0/s" : `${value < 10 ? value.toFixed(1) : Math.round(value)}/s`);
 /** As short as an axis needs it. */
 const wait = (ms: number) => (ms < 1_000 ? `${Math.round(ms)} ms` : `${Number((ms / 1000).toFixed(2))} s`);
 
@@ -89,7 +89,9 @@ export function seriesOf({ times, totals, groups, nameOf }: Shown, name: MetricN
       color: color < mostSeries ? color : -1,
     };
   });
-  if (groups.length > first.length && metric.kind === "stack") {
+  // What is not measured of a group at all, such as the speed of an embedding, has no line.
+  if (metric.kind === "line") return series.filter(({ values }) => values.some((value) => value !== null));
+  if (groups.length > first.length) {
     // What all have together is known whole, so that what the others have is so, too.
     const rest = all.map((value, at) =>
       Math.max(

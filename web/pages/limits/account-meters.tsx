@@ -1,7 +1,7 @@
 // How much of each limit is left now, as bars: of rates by the minute, and of the quota by the month.
 import { Group, Progress, Stack, Text } from "@mantine/core";
 import type { AccountOverview } from "../../api/types.ts";
-import { at, count, money, percent, short, span } from "../../parts/figures.ts";
+import { at, money, percent, short, span } from "../../parts/figures.ts";
 
 type Rate = AccountOverview["rate"]["requests"];
 
@@ -31,7 +31,7 @@ export function QuotaMeters({ quota }: { quota: AccountOverview["quota"] }) {
   const { tokens, spend } = quota;
   return (
     <Stack gap="sm">
-      <QuotaMeter title="Tokens this month" {...tokens} format={tokens.limit === null ? count : short} />
+      <QuotaMeter title="Tokens this month" {...tokens} format={short} />
       <QuotaMeter title="Spend this month" {...spend} format={money} />
       <Text size="xs" c="dimmed">
         Starts anew {at(quota.period_end)}

@@ -1,5 +1,5 @@
 // What limits refused in the last days: by hour as a chart, and by reason with what to do about it.
-import { Alert, Anchor, Paper, Stack, Table, Text, Title } from "@mantine/core";
+import { Alert, Anchor, Badge, Group, Paper, Stack, Table, Text, Title } from "@mantine/core";
 import { useMemo } from "react";
 import { Link } from "wouter";
 import type { ApiFailure } from "../../api/client.ts";
@@ -19,11 +19,11 @@ interface RefusalHistoryProps {
 }
 
 /** Where many keys meet many limits, those that did it most. */
-const mostLines = 12;
+const mostLines = 4;
 
 export function RefusalHistory({ refusals = [], error, names, days }: RefusalHistoryProps) {
   const { times, series, now } = useMemo(() => chartOf(refusals, days), [refusals, days]);
-  const lines = useMemo(() => linesOf(refusals), [refusals]);
+  const reasons = useMemo(() => reasonsOf(refusals), [refusals]);
   if (error && refusals.length === 0) return <Failure error={error} />;
   return (
     <Stack gap="sm">
@@ -36,7 +36,7 @@ export function RefusalHistory({ refusals = [], error, names, days }: RefusalHis
         format={short}
         until={now}
         height={180}
-        aside={count(refusals.reduce((sum, { requests }) => sum + requests, 0))}
+        aside={count(sumOf(refusals))}
         empty="No limit refused a request in this time."
       />
       {refusals.length >= mostRefusals && (
@@ -45,59 +45,16 @@ export function RefusalHistory({ refusals = [], error, names, days }: RefusalHis
           not whole.
         </Alert>
       )}
-      {lines.length > 0 && (
+      {reasons.length > 0 && (
         <Paper withBorder p="md" component="section" aria-label="What was refused and why">
-          <Title order={2} fz="md" mb="xs">
+          <Title order={2} fz="md" mb="sm">
             What was refused and why
           </Title>
-          <Table.ScrollContainer minWidth={560} type="native">
-            <Table verticalSpacing="xs">
-              <Table.Thead>
-                <Table.Tr>
-                  <Table.Th>Limit</Table.Th>
-                  <Table.Th>Key</Table.Th>
-                  <Table.Th>Model</Table.Th>
-                  <Table.Th ta="right">Refused</Table.Th>
-                  <Table.Th ta="right">Last</Table.Th>
-                </Table.Tr>
-              </Table.Thead>
-              <Table.Tbody>
-                {lines.slice(0, mostLines).map(({ id, first, requests, lastAt }) => {
-                  const { title, todo, place } = refusalWords[first.reason];
-                  return (
-                    <Table.Tr key={id}>
-                      <Table.Td miw={240}>
-                        <Text size="sm" fw={500}>
-                          {title}
-                        </Text>
-                        <Text size="xs" c="dimmed">
-                          {todo}{" "}
-                          {place.path !== "/settings/limits" && (
-                            <Anchor component={Link} href={place.path} inherit>
-                              {place.title}
-                            </Anchor>
-                          )}
-                        </Text>
-                      </Table.Td>
-                      <Table.Td>{first.key === null ? "many at once" : names.key(first.key)}</Table.Td>
-                      <Table.Td>{first.model ?? "several"}</Table.Td>
-                      <Table.Td ta="right" className="numeric">
-                        {count(requests)}
-                      </Table.Td>
-                      <Table.Td ta="right" className="numeric">
-                        <Ago seconds={lastAt} />
-                      </Table.Td>
-                    </Table.Tr>
-                  );
-                })}
-              </Table.Tbody>
-            </Table>
-          </Table.ScrollContainer>
-          {lines.length > mostLines && (
-            <Text size="xs" c="dimmed" mt="xs">
-              And {count(lines.length - mostLines)} more lines with fewer requests.
-            </Text>
-          )}
+          <div className="meanings">
+            {reasons.map((reason) => (
+              <Reason key={reason.reason} {...reason} names={names} />
+            ))}
+          </div>
         </Paper>
       )}
     </Stack>
@@ -124,13 +81,69 @@ function chartOf(refusals: readonly Refusal[], days: number) {
   return { times, series, now };
 }
 
+function Reason({ reason, requests, lastAt, lines, names }: ReturnType<typeof reasonsOf>[number] & { names: Names }) {
+  const { title, why, todo, place } = refusalWords[reason];
+  return (
+    <section aria-label={title}>
+      <Group gap="xs">
+        <Text size="sm" fw={600}>
+          {title}
+        </Text>
+        <Badge color="orange" variant="light" tt="none" className="numeric">
+          {count(requests)} refused
+        </Badge>
+      </Group>
+      <Text size="sm" c="dimmed">
+        {why} Last <Ago seconds={lastAt} />.
+      </Text>
+      <Text size="sm">
+        {todo}{" "}
+        {place.path !== "/settings/limits" && (
+          <Anchor component={Link} href={place.path} inherit>
+            {place.title}
+          </Anchor>
+        )}
+      </Text>
+      <Table verticalSpacing={4} fz="xs" mt={6} aria-label={`${title}: by key and model`}>
+        <Table.Tbody>
+          {lines.slice(0, mostLines).map(({ id, first, requests: part }) => (
+            <Table.Tr key={id}>
+              <Table.Td pl={0}>{first.key === null ? "many keys at once" : names.key(first.key)}</Table.Td>
+              <Table.Td>{first.model ?? "several models"}</Table.Td>
+              <Table.Td ta="right" pr={0} className="numeric">
+                {count(part)}
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+      {lines.length > mostLines && (
+        <Text size="xs" c="dimmed">
+          and {count(lines.length - mostLines)} more
+        </Text>
+      )}
+    </section>
+  );
+}
+
+function reasonsOf(refusals: readonly Refusal[]) {
+  return [...Map.groupBy(refusals, ({ reason }) => reason)]
+    .map(([reason, all]) => ({
+      ...{ reason, requests: sumOf(all), lastAt: Math.max(...all.map(({ last_at }) => last_at)) },
+      lines: linesOf(all),
+    }))
+    .sort((a, b) => b.requests - a.requests);
+}
+
 function linesOf(refusals: readonly Refusal[]) {
-  return [...Map.groupBy(refusals, ({ reason, key, model }) => `${reason} ${key} ${model}`)]
+  return [...Map.groupBy(refusals, ({ key, model }) => `${key} ${model}`)]
     .flatMap(([id, same]) => {
       const [first] = same;
-      if (!first) return [];
-      const requests = same.reduce((sum, one) => sum + one.requests, 0);
-      return [{ id, first, requests, lastAt: Math.max(...same.map(({ last_at }) => last_at)) }];
+      return first ? [{ id, first, requests: sumOf(same) }] : [];
     })
     .sort((a, b) => b.requests - a.requests);
+}
+
+function sumOf(refusals: readonly Refusal[]): number {
+  return refusals.reduce((sum, { requests }) => sum + requests, 0);
 }

@@ -111,8 +111,8 @@ function Content({ overview, range, by, title, everyMs, choose }: ContentProps) 
       ) : (
         <Charts overview={overview} by={group} rows={rows.data} nameOf={nameOf} />
       )}
-      <SimpleGrid cols={{ base: 1, md: 2, lg: 3 }} spacing="sm">
-        <Throttled refusals={refusals.data?.data} error={refusals.error} names={names} />
+      <Throttled refusals={refusals.data?.data} error={refusals.error} names={names} />
+      <SimpleGrid cols={{ base: 1, md: 2 }} spacing="sm">
         <LimitsCard everyMs={everyMs} />
         <RecentErrors names={names} everyMs={everyMs} />
       </SimpleGrid>

@@ -1,5 +1,5 @@
 // What was refused for want of room, and why, in words that lead to what to do.
-import { Anchor, Badge, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { Anchor, Badge, Group, Paper, Text, Title } from "@mantine/core";
 import { Link } from "wouter";
 import type { ApiFailure } from "../../api/client.ts";
 import type { Names } from "../../api/names.ts";
@@ -37,16 +37,16 @@ export function Throttled({ refusals, error, names }: ThrottledProps) {
           {refusals ? "No limit refused a request in this time." : "Loading…"}
         </Text>
       ) : (
-        <Stack gap="md">
+        <div className="meanings">
           {groups.slice(0, mostLines).map(({ reason, requests, lastAt, of }) => {
             const { title, why, todo, place } = refusalWords[reason];
             return (
               <div key={reason}>
-                <Group gap="xs" wrap="nowrap" justify="space-between">
+                <Group gap="xs">
                   <Text size="sm" fw={600}>
                     {title}
                   </Text>
-                  <Badge color="orange" variant="light" className="numeric" tt="none">
+                  <Badge color="orange" variant="light" className="numeric" tt="none" flex="none">
                     {count(requests)} refused
                   </Badge>
                 </Group>
@@ -67,7 +67,7 @@ export function Throttled({ refusals, error, names }: ThrottledProps) {
               {groups.length - mostLines} more reasons
             </Anchor>
           )}
-        </Stack>
+        </div>
       )}
     </Paper>
   );

@@ -8,7 +8,7 @@ import { KeyFilter } from "./key-filter.tsx";
 import { type Asked, bucketNames, dateText, groupText, rangeNames, ranges } from "./usage-ask.ts";
 
 const groupTitles = { model: "Model", key: "Key", app: "App", environment: "Environment" } as const;
-const bucketTitles = { auto: "Fitting", hour: "Hour", day: "Day", month: "Month" } as const;
+const bucketTitles = { auto: "Automatic", hour: "Hour", day: "Day", month: "Month" } as const;
 
 interface UsageFiltersProps {
   asked: Asked;

@@ -7,7 +7,7 @@ import { sumOf, type UsageGroup } from "../../api/usage.ts";
 import { useAddress } from "../../parts/address.ts";
 import { nameOfTime } from "../../parts/chart/chart-time.ts";
 import { Failure } from "../../parts/failure.tsx";
-import { count, money, percent } from "../../parts/figures.ts";
+import { count, money, percent, short } from "../../parts/figures.ts";
 import { Page } from "../../parts/page.tsx";
 import { TimeChart } from "../../parts/time-chart.tsx";
 import { groupsOf, type Metric, type MetricName, metrics, seriesOf } from "../../parts/usage-metrics.ts";
@@ -85,7 +85,10 @@ function Results({ data, said, asked, change, nameOf }: ResultsProps) {
   const byTime = said.rows === "times" || groupBy.length === 0;
   return (
     <Stack gap="md">
-      <Totals sum={sum} />
+      <Totals
+        sum={sum}
+        mean={`${short(sum.requests / Math.max(1, times.length))} ${bucket === "hour" ? "an" : "a"} ${bucket} on average`}
+      />
       {cut && (
         <Alert color="orange" title="There is more than a page can show">
           {count(rows.length)} rows were read, and there are more: the sums above are of all, but those of single groups
@@ -140,10 +143,10 @@ function Results({ data, said, asked, change, nameOf }: ResultsProps) {
   );
 }
 
-function Totals({ sum }: { sum: ReturnType<typeof sumOf> }) {
+function Totals({ sum, mean }: { sum: ReturnType<typeof sumOf>; mean: string }) {
   const { requests, prompt_tokens: prompt, completion_tokens: completion, cost, errors } = sum;
   const shown: [string, string, string][] = [
-    ["Requests", count(requests), ""],
+    ["Requests", count(requests), mean],
     ["Tokens", count(sum.total_tokens), `${count(prompt)} prompt, ${count(completion)} completion`],
     ["Spend", money(cost), requests === 0 ? "" : `${money(cost / requests)} a request`],
     ["Errors", count(errors), requests === 0 ? "" : `${percent(errors / requests)} of requests`],

@@ -132,9 +132,13 @@ function optionsOf(now: { readonly current: PictureProps }, scheme: "light" | "d
     },
     axes: [
       {
-        ...{ stroke: text, font, grid: { show: false }, ticks: { stroke: line, size: 5 }, size: 40, gap: 4, space: 64 },
+        ...{ stroke: text, font, grid: { show: false }, ticks: { stroke: line, size: 5 }, size: 40, gap: 4, space: 76 },
         incrs: stepsOf(bucket),
-        values: (_plot, splits, _axis, _space, step) => axisLabels(splits, step, bucket),
+        // One at the very end would be cut off.
+        values: (plot, splits, _axis, _space, step) =>
+          axisLabels(splits, step, bucket).map((label, at) =>
+            (splits[at] ?? 0) >= (plot.scales["x"]?.max ?? 0) ? "" : label,
+          ),
       },
       {
         ...{ stroke: text, font, grid: { stroke: line, width: 1 }, ticks: { show: false }, gap: 6, space: 34 },
