@@ -56,6 +56,13 @@ export const colorsOf: CSSVariablesResolver = () => ({
     "--on-filled": "#ffffff",
     "--good": "#1f6b3d",
     "--mantine-color-anchor": "#0b5a75",
+    // Mantine's grounds of alerts are loud.
+    "--mantine-color-red-light": "#fdeceb",
+    "--mantine-color-yellow-light": "#fdf4d9",
+    "--mantine-color-green-light": "#e7f6eb",
+    "--mantine-color-red-light-color": "#a8261c",
+    "--mantine-color-yellow-light-color": "#6a4a00",
+    "--mantine-color-green-light-color": "#1a5c2b",
   },
   dark: {
     "--mantine-color-dimmed": "#a4b2be",
@@ -65,6 +72,14 @@ export const colorsOf: CSSVariablesResolver = () => ({
     "--on-filled": "#0b1318",
     "--good": "#7fd39b",
     "--mantine-color-anchor": "#7cc8e2",
+    "--mantine-color-red-light": "#3a2321",
+    "--mantine-color-red-light-color": "#ffb4ab",
+    "--mantine-color-yellow-light": "#352c17",
+    "--mantine-color-yellow-light-color": "#f3cf7a",
+    "--mantine-color-green-light": "#1b3225",
+    "--mantine-color-green-light-color": "#8fdca6",
+    "--mantine-color-gray-light": "#2a333b",
+    "--mantine-color-gray-light-color": "#c3ced8",
   },
 });
 

@@ -16,13 +16,12 @@ interface AmountFieldProps {
   inherits?: string;
   amount: Amount;
   decimals?: boolean;
-  disabled?: boolean;
   error?: string | undefined;
   change(amount: Amount): void;
 }
 
 export function AmountField(props: AmountFieldProps) {
-  const { label, unit, inherits, amount, decimals = false, disabled = false, error, change } = props;
+  const { label, unit, inherits, amount, decimals = false, error, change } = props;
   const hows = [
     ...(inherits === undefined ? [] : [{ value: "inherit", label: inherits }]),
     { value: "unlimited", label: "No limit" },
@@ -37,7 +36,6 @@ export function AmountField(props: AmountFieldProps) {
           inherits === undefined ? hows.map((how) => (how.value === "own" ? { ...how, label: "Limit" } : how)) : hows
         }
         value={amount.how}
-        disabled={disabled}
         error={isOwn ? undefined : error}
         onChange={(event) => change({ ...amount, how: event.currentTarget.value as Amount["how"] })}
         miw={170}
@@ -53,7 +51,6 @@ export function AmountField(props: AmountFieldProps) {
           thousandSeparator=","
           hideControls
           required
-          disabled={disabled}
           error={error}
           onChange={(value) => change({ ...amount, value: value === "" ? "" : Number(value) })}
           miw={140}

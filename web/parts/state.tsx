@@ -19,6 +19,7 @@ export function State({ kind, children }: { kind: StateKind; children: string })
       variant="default"
       tt="none"
       fw={500}
+      miw="max-content"
       leftSection={<Shape size={12} fill={`var(--mantine-color-${color}-filled)`} />}
     >
       {children}
