@@ -1,6 +1,98 @@
-// The page Upstreams.
+// The page Upstreams: the model servers, how each does, and one of them in a drawer, named by the address.
+import { Anchor, Button, Text } from "@mantine/core";
+import { PlusIcon } from "@primer/octicons-react";
+import { useSearchParams } from "wouter";
+import { useList } from "../../api/queries.ts";
+import type { Upstream } from "../../api/types.ts";
+import { Empty } from "../../parts/empty.tsx";
+import { count } from "../../parts/figures.ts";
+import { type Column, LongTable } from "../../parts/long-table.tsx";
+import { OperatorsOnly } from "../../parts/operators-only.tsx";
 import { Page } from "../../parts/page.tsx";
+import { UpstreamDrawer } from "./upstream-drawer.tsx";
+import { sourceNames, UpstreamState } from "./upstream-state.tsx";
 
 export function UpstreamsPage() {
-  return <Page title="Upstreams">{null}</Page>;
+  return (
+    <OperatorsOnly title="Upstreams">
+      <Upstreams />
+    </OperatorsOnly>
+  );
+}
+
+function Upstreams() {
+  const [search, setSearch] = useSearchParams();
+  const listing = useList<Upstream>("/v1/admin/upstreams", {}, { everyMs: 5_000 });
+  const name = search.get("upstream");
+  const chosen = listing.items.find((upstream) => upstream.name === name);
+  const choose = (upstream: Upstream) => setSearch({ upstream: upstream.name });
+  const columns: Column<Upstream>[] = [
+    {
+      name: "name",
+      head: "Name",
+      cell: (upstream) => (
+        <>
+          <Anchor component="button" type="button" size="sm" fw={500} onClick={() => choose(upstream)}>
+            {upstream.name}
+          </Anchor>
+          <Text size="xs" c="dimmed" lineClamp={1} style={{ overflowWrap: "anywhere" }}>
+            {upstream.url ?? "in this server"}
+          </Text>
+        </>
+      ),
+    },
+    { name: "state", head: "State", cell: (upstream) => <UpstreamState upstream={upstream} /> },
+    { name: "source", head: "Comes from", wideOnly: true, cell: ({ source }) => sourceNames[source] },
+    { name: "models", head: "Models", numeric: true, wideOnly: true, cell: ({ models }) => count(models) },
+    {
+      name: "running",
+      head: "Running",
+      numeric: true,
+      cell: ({ running, concurrency }) => (
+        <>
+          {count(running)}
+          {concurrency !== null && (
+            <Text span size="sm" c="dimmed">
+              {" "}
+              of {count(concurrency)}
+            </Text>
+          )}
+        </>
+      ),
+    },
+    { name: "waiting", head: "Waiting", numeric: true, wideOnly: true, cell: ({ waiting }) => count(waiting) },
+  ];
+  const add = (
+    <Button leftSection={<PlusIcon />} onClick={() => setSearch({ new: "" })}>
+      Add upstream
+    </Button>
+  );
+  return (
+    <Page
+      title="Upstreams"
+      about="The model servers that requests go to. Where several have a model, a request goes to the one that has room and answers soonest."
+      actions={add}
+    >
+      <LongTable
+        label="Upstreams"
+        listing={listing}
+        columns={columns}
+        keyOf={(upstream) => upstream.name}
+        rowHeight={60}
+        choose={choose}
+        empty={
+          <Empty title="No upstreams yet" action={add}>
+            Add a server with an OpenAI-compatible API, such as vLLM, llama.cpp, Ollama or a provider, and its models
+            can be called here.
+          </Empty>
+        }
+      />
+      <UpstreamDrawer
+        upstream={search.has("new") ? "new" : chosen}
+        taken={listing.items.map((upstream) => upstream.name)}
+        close={() => setSearch({})}
+        show={(shown) => setSearch({ upstream: shown })}
+      />
+    </Page>
+  );
 }

@@ -1,0 +1,31 @@
+// What came of a test: the models that the server has, or what went wrong.
+import { Alert, Code, Group, ScrollArea, Text } from "@mantine/core";
+import { AlertIcon, CheckCircleIcon } from "@primer/octicons-react";
+import type { UpstreamTest } from "../../api/types.ts";
+import { count, duration } from "../../parts/figures.ts";
+
+export function TestResult({ result: { ok, error, models, duration_ms } }: { result: UpstreamTest }) {
+  if (!ok) {
+    return (
+      <Alert icon={<AlertIcon />} color="red" title="The test failed" role="alert">
+        {error}
+      </Alert>
+    );
+  }
+  const found = models.length === 1 ? "1 model" : `${count(models.length)} models`;
+  return (
+    <Alert icon={<CheckCircleIcon />} color="green" title={`It works: ${found}`} role="status">
+      <Text size="sm" mb="xs">
+        It answered in {duration(duration_ms)}.
+        {models.length === 0 && " It lists no models, so there is nothing to call yet."}
+      </Text>
+      <ScrollArea.Autosize mah={180} viewportProps={{ tabIndex: 0, "aria-label": "Models found" }}>
+        <Group gap={6}>
+          {models.map((model) => (
+            <Code key={model}>{model}</Code>
+          ))}
+        </Group>
+      </ScrollArea.Autosize>
+    </Alert>
+  );
+}

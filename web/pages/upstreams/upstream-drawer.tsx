@@ -1,0 +1,32 @@
+// One model server in a drawer: how it does, what may be done about it; or a new one to be added.
+import { Drawer } from "@mantine/core";
+import type { Upstream } from "../../api/types.ts";
+import { useLast } from "../../parts/use-last.ts";
+import { AddUpstream } from "./add-upstream.tsx";
+import { UpstreamView } from "./upstream-view.tsx";
+
+interface UpstreamDrawerProps {
+  /** Undefined: closed. */
+  upstream: Upstream | "new" | undefined;
+  /** Names that there are. */
+  taken: readonly string[];
+  close(): void;
+  show(name: string): void;
+}
+
+export function UpstreamDrawer({ upstream, taken, close, show }: UpstreamDrawerProps) {
+  const shown = useLast(upstream);
+  return (
+    <Drawer
+      opened={upstream !== undefined}
+      onClose={close}
+      position="right"
+      size="lg"
+      title={shown === "new" ? "Add upstream" : "Upstream"}
+      closeButtonProps={{ "aria-label": "Close" }}
+    >
+      {shown === "new" && <AddUpstream taken={taken} close={close} done={({ name }) => show(name)} />}
+      {shown !== undefined && shown !== "new" && <UpstreamView key={shown.name} upstream={shown} close={close} />}
+    </Drawer>
+  );
+}

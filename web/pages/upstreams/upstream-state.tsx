@@ -1,0 +1,30 @@
+// How a model server does, and where its entry comes from, in words.
+import type { Upstream } from "../../api/types.ts";
+import { State, type StateKind } from "../../parts/state.tsx";
+
+const states: Record<Upstream["state"], readonly [StateKind, string]> = {
+  ok: ["good", "Works"],
+  unreachable: ["bad", "Unreachable"],
+  draining: ["warning", "Draining"],
+  starting: ["waiting", "Starting"],
+};
+
+export function UpstreamState({ upstream: { state, running } }: { upstream: Upstream }) {
+  const [kind, word] = states[state];
+  return <State kind={kind}>{state === "draining" && running === 0 ? "Drained" : word}</State>;
+}
+
+export const sourceNames: Record<Upstream["source"], string> = {
+  "built-in": "Built in",
+  file: "headrace.yaml",
+  database: "Added here",
+  found: "Found on this machine",
+};
+
+/** Why it cannot be changed here; of those that can, nothing. */
+export const readOnlyText: Record<Upstream["source"], string | undefined> = {
+  "built-in": "This engine is part of the server. It can be drained here, and nothing else.",
+  file: "This upstream is defined in headrace.yaml and is read-only here, but for draining: change it under upstreams in that file.",
+  found: "This server was found on this machine by itself. It can be drained here; add it under a name to change more.",
+  database: undefined,
+};

@@ -1,0 +1,89 @@
+// How one model server does, its settings, a test, and what may be done about it.
+import { Alert, Button, Group, Stack, Text, Title } from "@mantine/core";
+import { AlertIcon, BeakerIcon, InfoIcon, PencilIcon } from "@primer/octicons-react";
+import { useState } from "react";
+import { call } from "../../api/client.ts";
+import { useChange } from "../../api/queries.ts";
+import type { Upstream, UpstreamTest } from "../../api/types.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Facts } from "../../parts/facts.tsx";
+import { Failure } from "../../parts/failure.tsx";
+import { count, span } from "../../parts/figures.ts";
+import { Draining } from "./draining.tsx";
+import { EditUpstream } from "./edit-upstream.tsx";
+import { RemoveUpstream } from "./remove-upstream.tsx";
+import { TestResult } from "./test-result.tsx";
+import { readOnlyText, sourceNames, UpstreamState } from "./upstream-state.tsx";
+
+export function UpstreamView({ upstream, close }: { upstream: Upstream; close(): void }) {
+  const [editing, setEditing] = useState(false);
+  const { name, url, source, state, error, overrides_database: hidesOne } = upstream;
+  const test = useChange(() => call<UpstreamTest>("POST", "/v1/admin/upstream-tests", { body: { name } }), {
+    stale: ["/v1/admin/upstreams"],
+  });
+  if (editing) return <EditUpstream upstream={upstream} done={() => setEditing(false)} />;
+  const told = readOnlyText[source];
+  return (
+    <Stack gap="lg">
+      <Group justify="space-between">
+        <div style={{ overflowWrap: "anywhere" }}>
+          <Title order={2}>{name}</Title>
+          <Text size="sm" c="dimmed">
+            {url ?? "In this server"}
+          </Text>
+        </div>
+        <UpstreamState upstream={upstream} />
+      </Group>
+      {error !== null && state !== "draining" && (
+        <Alert icon={<AlertIcon />} color="red" title="It cannot be reached">
+          {error} Requests go to other upstreams with the same model meanwhile. It is asked again every 30 seconds.
+        </Alert>
+      )}
+      {told && (
+        <Alert icon={<InfoIcon />} color="gray">
+          {told}
+          {hidesOne && " One of this name was added here, too; it does not count while the file has the name."}
+        </Alert>
+      )}
+      <Facts facts={factsOf(upstream)} />
+      <Group gap="xs">
+        <Button
+          variant="default"
+          leftSection={<BeakerIcon />}
+          loading={test.isPending}
+          onClick={() => test.mutate(undefined)}
+        >
+          Test
+        </Button>
+        <Draining upstream={upstream} />
+        {source === "database" && (
+          <Button variant="default" leftSection={<PencilIcon />} onClick={() => setEditing(true)}>
+            Edit
+          </Button>
+        )}
+        {(source === "database" || hidesOne) && <RemoveUpstream upstream={upstream} close={close} />}
+      </Group>
+      {test.data && <TestResult result={test.data} />}
+      {test.error && <Failure error={test.error} />}
+    </Stack>
+  );
+}
+
+function factsOf(upstream: Upstream) {
+  const { url, source, models, running, waiting, concurrency, max_concurrency: most } = upstream;
+  const { has_api_key: hasKey, discover, environments, created_at: createdAt } = upstream;
+  const { timeout_seconds: timeout, idle_seconds: idle } = upstream;
+  const places = concurrency === null ? "" : ` of ${count(concurrency)}`;
+  return [
+    ["Running now", `${count(running)}${places}`],
+    ["Waiting", count(waiting)],
+    ["Models", discover ? count(models) : `${count(models)}, those that it lists are not served`],
+    ["Most at once", most === null ? "measured" : count(most)],
+    ["Comes from", sourceNames[source]],
+    ["Environments", environments.join(", ")],
+    ...(url === null ? [] : [["API key", hasKey ? "kept sealed" : "none"] as const]),
+    ...(timeout === null ? [] : [["Waits for an answer", span(timeout)] as const]),
+    ...(idle === null ? [] : [["May be silent for", span(idle)] as const]),
+    ...(createdAt === null ? [] : [["Added", <Ago key="added" seconds={createdAt} />] as const]),
+  ] as const;
+}
