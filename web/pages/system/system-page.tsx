@@ -1,6 +1,110 @@
-// The page System.
+// The page System: how the server does at this moment, calm while all is well.
+import { Paper, SimpleGrid, Skeleton, Stack, Text, Title } from "@mantine/core";
+import type { ReactNode } from "react";
+import { useRead } from "../../api/queries.ts";
+import type { System } from "../../api/types.ts";
+import { Facts } from "../../parts/facts.tsx";
+import { Failure } from "../../parts/failure.tsx";
+import { atSecond, bytes, count, duration, span } from "../../parts/figures.ts";
+import { OperatorsOnly } from "../../parts/operators-only.tsx";
 import { Page } from "../../parts/page.tsx";
+import { Checks } from "./checks.tsx";
+import { Verdict } from "./verdict.tsx";
 
 export function SystemPage() {
-  return <Page title="System">{null}</Page>;
+  return (
+    <OperatorsOnly title="System">
+      <Page title="System" about="How this server does. It is asked again every 5 seconds while you look.">
+        <Health />
+      </Page>
+    </OperatorsOnly>
+  );
+}
+
+function Health() {
+  const { data: system, error, refetch, dataUpdatedAt } = useRead<System>("/v1/admin/system", {}, { everyMs: 5_000 });
+  if (!system) return error ? <Failure error={error} retry={refetch} /> : <Skeleton height={320} aria-busy="true" />;
+  return (
+    <Stack gap="lg">
+      {error && <Failure error={error} retry={refetch} title="The figures below are old" />}
+      <Verdict system={system} />
+      <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }}>
+        <Part title="Requests">
+          <Facts
+            facts={[
+              ["Open", <Figure key="open">{count(system.requests.open)}</Figure>],
+              ["Waiting for a place", <Figure key="waiting">{count(system.requests.waiting)}</Figure>],
+            ]}
+          />
+        </Part>
+        <Part
+          title="Delay in the last minute"
+          about="How late the server was at its own work. A request waits as long."
+        >
+          <Facts
+            facts={[
+              ["Mean", <Figure key="mean">{duration(system.event_loop.mean_delay_ms)}</Figure>],
+              ["Longest", <Figure key="max">{duration(system.event_loop.max_delay_ms)}</Figure>],
+            ]}
+          />
+        </Part>
+        <Part title="Memory">
+          <Facts facts={[["Of the gateway", <Figure key="rss">{bytes(system.memory.rss_bytes)}</Figure>]]} />
+        </Part>
+        <Part title="Server">
+          <Facts
+            facts={[
+              ["Version", system.version],
+              ["Mode", system.mode],
+              ["Up for", span(Math.max(0, dataUpdatedAt / 1000 - system.started_at))],
+              ["Since", atSecond(system.started_at)],
+            ]}
+          />
+        </Part>
+        <Part title="Database">
+          <Facts
+            facts={[
+              ["Kind", "SQLite"],
+              ["Size", bytes(system.database.size_bytes)],
+              ["Write-ahead log", bytes(system.database.wal_bytes)],
+              ["Usage to be written", `${count(system.spool.pending)} requests, ${bytes(system.spool.bytes)}`],
+            ]}
+          />
+        </Part>
+        <Part title="Keys in memory">
+          <Facts
+            facts={[
+              ["Known", count(system.credentials.cached)],
+              ["Confirmed", `${duration(system.credentials.unconfirmed_ms)} ago`],
+            ]}
+          />
+        </Part>
+      </SimpleGrid>
+      <Checks checks={system.checks} />
+    </Stack>
+  );
+}
+
+function Part({ title, about, children }: { title: string; about?: string; children: ReactNode }) {
+  return (
+    <Paper withBorder p="md">
+      <Title order={2} size="h5" mb="sm">
+        {title}
+      </Title>
+      {children}
+      {about && (
+        <Text size="xs" c="dimmed" mt="sm">
+          {about}
+        </Text>
+      )}
+    </Paper>
+  );
+}
+
+function Figure({ children }: { children: string }) {
+  return (
+    <Text span size="xl" fw={600} className="numeric">
+      {children}
+    </Text>
+  );
 }

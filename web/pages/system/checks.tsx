@@ -1,0 +1,45 @@
+// The checks that decide whether the server takes requests, each with what it means.
+import { Group, Paper, Stack, Text, Title } from "@mantine/core";
+import type { System } from "../../api/types.ts";
+import { State, type StateKind } from "../../parts/state.tsx";
+
+type CheckState = System["checks"][string];
+
+const states: Record<CheckState, readonly [StateKind, string]> = {
+  ok: ["good", "Ok"],
+  starting: ["waiting", "Starting"],
+  failed: ["bad", "Failed"],
+  draining: ["warning", "Stopping"],
+};
+
+const meanings: Record<string, string> = {
+  server: "Takes requests; while it stops, it ends those that run.",
+  database: "Can be read and written.",
+  models: "Every model server was asked for its models once.",
+};
+
+export function Checks({ checks }: Pick<System, "checks">) {
+  return (
+    <Paper withBorder p="md">
+      <Title order={2} size="h5" mb="sm">
+        Checks
+      </Title>
+      <Stack gap="sm">
+        {Object.entries(checks).map(([name, state]) => (
+          <Group key={name} gap="sm">
+            <State kind={states[state][0]}>{states[state][1]}</State>
+            <Text size="sm" fw={500}>
+              {name}
+            </Text>
+            <Text size="sm" c="dimmed">
+              {meanings[name]}
+            </Text>
+          </Group>
+        ))}
+      </Stack>
+      <Text size="xs" c="dimmed" mt="sm">
+        A monitor reads them without signing in at /readyz, which answers 503 while one that matters is not ok.
+      </Text>
+    </Paper>
+  );
+}

@@ -1,0 +1,54 @@
+// Reads from the figures of the server what is not well, and says what to do about it.
+import type { System } from "../../api/types.ts";
+import { count, duration } from "../../parts/figures.ts";
+
+export interface Trouble {
+  text: string;
+  /** Requests are refused or lost; otherwise it is only worth a look. */
+  isFailure: boolean;
+}
+
+/** So late a person notices. */
+const longDelayMs = 1_000;
+/** Usage is written within seconds: so much waits only if the database does not keep up. */
+const muchPending = 10_000;
+/** The database is asked every second or so. */
+const longUnconfirmedMs = 10_000;
+
+export function troublesOf(system: System): Trouble[] {
+  const { checks, event_loop: loop, spool, credentials, requests } = system;
+  const failed = Object.entries(checks)
+    .filter(([, state]) => state !== "ok")
+    .map(([name, state]) => ({ text: checkText(name, state), isFailure: state === "failed" }));
+  return [
+    ...failed,
+    ...some(
+      loop.max_delay_ms >= longDelayMs,
+      `For ${duration(loop.max_delay_ms)} in the last minute nothing could be answered. If it stays so, the machine has too little processor for its load.`,
+    ),
+    ...some(
+      spool.pending >= muchPending,
+      `The usage of ${count(spool.pending)} requests is not in the database yet. None of it is lost; look at the disk if the number grows.`,
+    ),
+    ...some(
+      credentials.unconfirmed_ms >= longUnconfirmedMs,
+      `The database last said ${duration(credentials.unconfirmed_ms)} ago which keys hold: a key that is revoked now may work a little longer.`,
+    ),
+    ...some(
+      requests.waiting > 0 && requests.waiting >= requests.open / 2,
+      `${count(requests.waiting)} of ${count(requests.open)} requests wait for a place at a model server. More upstreams, or larger ones, shorten the wait.`,
+    ),
+  ];
+}
+
+function some(isSo: boolean, text: string): Trouble[] {
+  return isSo ? [{ text, isFailure: false }] : [];
+}
+
+function checkText(name: string, state: System["checks"][string]): string {
+  if (state === "starting")
+    return "Model servers are still being asked for their models, for a moment after the start.";
+  if (state === "draining") return "The server is stopping: it ends what runs, and takes nothing new.";
+  if (name === "database") return "The database cannot be used. Look at the log of the server, and at the disk.";
+  return `The check ${name} fails. Look at the log of the server.`;
+}

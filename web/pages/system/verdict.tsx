@@ -1,0 +1,27 @@
+// One sentence while all is well; otherwise what is not, and what to do.
+import { Alert, List } from "@mantine/core";
+import { AlertIcon, CheckCircleIcon } from "@primer/octicons-react";
+import type { System } from "../../api/types.ts";
+import { troublesOf } from "./troubles.ts";
+
+export function Verdict({ system }: { system: System }) {
+  const troubles = troublesOf(system);
+  const isBad = troubles.some(({ isFailure }) => isFailure);
+  return (
+    <div role="status">
+      {troubles.length === 0 ? (
+        <Alert icon={<CheckCircleIcon />} color="green" title="All is well">
+          The server takes requests, and every check is ok.
+        </Alert>
+      ) : (
+        <Alert icon={<AlertIcon />} color={isBad ? "red" : "yellow"} title={isBad ? "Something fails" : "Worth a look"}>
+          <List size="sm" spacing={4}>
+            {troubles.map(({ text }) => (
+              <List.Item key={text}>{text}</List.Item>
+            ))}
+          </List>
+        </Alert>
+      )}
+    </div>
+  );
+}
