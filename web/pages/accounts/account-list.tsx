@@ -25,7 +25,7 @@ export function AccountList() {
       head: "Name",
       cell: ({ id, name }) => (
         <>
-          <Anchor component={Link} href={`/admin/accounts/${id}`} fw={500}>
+          <Anchor component={Link} href={`/admin/accounts/${id}`} size="sm" fw={500}>
             {name}
           </Anchor>
           {id === own.id && (

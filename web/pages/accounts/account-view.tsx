@@ -39,7 +39,7 @@ export function AccountView({ id }: { id: string }) {
         <Text size="sm" c="dimmed">
           Created {day(account.created_at)}
         </Text>
-        <Group gap={2}>
+        <Group gap={2} wrap="nowrap">
           <Text size="sm" c="dimmed" style={{ overflowWrap: "anywhere" }}>
             {account.id}
           </Text>

@@ -17,10 +17,15 @@ interface InviteProps {
 }
 
 const roles = [
-  { value: "owner", label: "Owner: manages everything, owners and admins included" },
-  { value: "admin", label: "Admin: manages keys, apps and members" },
-  { value: "member", label: "Member: has keys, apps and chats of their own" },
+  { value: "owner", label: "Owner" },
+  { value: "admin", label: "Admin" },
+  { value: "member", label: "Member" },
 ];
+const meanings: Record<Invitation["role"], string> = {
+  owner: "Manages everything, owners and admins included.",
+  admin: "Manages keys, apps and members.",
+  member: "Has keys, apps and chats of their own.",
+};
 
 export function Invite({ opened, account, close }: InviteProps) {
   const [made, setMade] = useState<CreatedInvitation>();
@@ -84,6 +89,8 @@ function Form({ account, close, done }: FormProps) {
         />
         <NativeSelect
           label="Role"
+          description={meanings[role]}
+          inputWrapperOrder={["label", "input", "description", "error"]}
           data={roles}
           value={role}
           onChange={(event) => setRole(event.currentTarget.value as Invitation["role"])}

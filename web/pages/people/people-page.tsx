@@ -53,9 +53,15 @@ function People() {
     },
     {
       name: "operator",
-      head: "May",
+      head: "Operator",
       cell: ({ is_operator }) =>
-        is_operator ? <State kind="good">Operator</State> : <Text size="sm">use accounts</Text>,
+        is_operator ? (
+          <State kind="good">Operator</State>
+        ) : (
+          <Text size="sm" c="dimmed">
+            no
+          </Text>
+        ),
     },
     { name: "created", head: "Since", wideOnly: true, cell: ({ created_at }) => day(created_at) },
   ];

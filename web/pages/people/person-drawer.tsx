@@ -1,5 +1,5 @@
 // One person: the accounts they belong to, and what an operator may do about them.
-import { Anchor, Drawer, Skeleton, Stack, Text, Title } from "@mantine/core";
+import { Anchor, Drawer, Group, Skeleton, Stack, Text, Title } from "@mantine/core";
 import { Link } from "wouter";
 import { useRead } from "../../api/queries.ts";
 import type { PersonDetails } from "../../api/types.ts";
@@ -53,9 +53,10 @@ function Details({ id, close }: { id: string; close(): void }) {
           ["Since", day(person.created_at)],
           [
             "Id",
-            <>
-              {person.id} <CopyAction value={person.id} label="Copy the id of the person" />
-            </>,
+            <Group key="id" gap={2} wrap="nowrap">
+              {person.id}
+              <CopyAction value={person.id} label="Copy the id of the person" />
+            </Group>,
           ],
         ]}
       />

@@ -2,6 +2,8 @@
 import { Alert, Drawer, Stack, Title } from "@mantine/core";
 import { InfoIcon } from "@primer/octicons-react";
 import type { Tier } from "../../api/types.ts";
+import { Facts } from "../../parts/facts.tsx";
+import { count, money } from "../../parts/figures.ts";
 import { useLast } from "../../parts/use-last.ts";
 import { DeleteTier } from "./delete-tier.tsx";
 import { TierForm } from "./tier-form.tsx";
@@ -47,8 +49,24 @@ function Known({ tier, names, close }: { tier: Tier; names: readonly string[]; c
           {told}
         </Alert>
       )}
-      <TierForm tier={tier} names={names} close={close} />
+      {tier.source === "file" ? (
+        <Facts facts={figuresOf(tier)} />
+      ) : (
+        <TierForm tier={tier} names={names} close={close} />
+      )}
       {tier.source === "database" && <DeleteTier tier={tier} close={close} />}
     </Stack>
   );
+}
+
+function figuresOf(tier: Tier) {
+  const shown = (value: number | null, format = count) => (value === null ? "no limit" : format(value));
+  return [
+    ["Requests per minute", shown(tier.requests_per_minute)],
+    ["Tokens per minute", shown(tier.tokens_per_minute)],
+    ["Tokens per month", shown(tier.monthly_tokens)],
+    ["Spend per month", shown(tier.monthly_spend, money)],
+    ["Holds in", tier.environments.join(", ")],
+    ["Accounts", count(tier.accounts)],
+  ] as const;
 }

@@ -1,4 +1,4 @@
-// The figures of a tier, new or known; read-only where the configuration file gives them.
+// The figures of a tier, new or known.
 import { Button, Checkbox, Group, Stack, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { type FormEvent, useState } from "react";
@@ -45,7 +45,6 @@ export function TierForm({ tier, names, close }: TierFormProps) {
     },
   );
   const isTaken = !tier && names.includes(name);
-  const readOnly = tier?.source === "file";
   const submit = (event: FormEvent) => {
     event.preventDefault();
     save.mutate({
@@ -54,7 +53,7 @@ export function TierForm({ tier, names, close }: TierFormProps) {
       environments: where as Tier["environments"],
     });
   };
-  const amount = (field: string) => ({ disabled: readOnly, error: problemOf(save.error, field) });
+  const amount = (field: string) => ({ error: problemOf(save.error, field) });
   const problem = problemBeside(save.error, fields);
   return (
     <form onSubmit={submit}>
@@ -109,20 +108,18 @@ export function TierForm({ tier, names, close }: TierFormProps) {
         >
           <Group mt="xs">
             {environments.map(([value, title]) => (
-              <Checkbox key={value} value={value} label={title} disabled={readOnly} />
+              <Checkbox key={value} value={value} label={title} />
             ))}
           </Group>
         </Checkbox.Group>
         {problem && <Failure error={problem} />}
         <Group justify="end">
           <Button variant="default" onClick={close}>
-            {readOnly ? "Close" : "Cancel"}
+            Cancel
           </Button>
-          {!readOnly && (
-            <Button type="submit" loading={save.isPending} disabled={isTaken}>
-              {tier ? "Save" : "Create tier"}
-            </Button>
-          )}
+          <Button type="submit" loading={save.isPending} disabled={isTaken}>
+            {tier ? "Save" : "Create tier"}
+          </Button>
         </Group>
       </Stack>
     </form>
