@@ -1,6 +1,57 @@
-// The page Apps.
+// The page Apps: those that the account registered, those that somebody allowed, or one of the former.
+import { Button, Tabs } from "@mantine/core";
+import { PlusIcon } from "@primer/octicons-react";
+import { useRoute, useSearchParams } from "wouter";
+import { useSession } from "../../api/session.tsx";
 import { Page } from "../../parts/page.tsx";
+import { AllowedApps } from "./allowed-apps.tsx";
+import { AppPage } from "./app-page.tsx";
+import { CreateApp } from "./create-app.tsx";
+import { MyApps } from "./my-apps.tsx";
 
 export function AppsPage() {
-  return <Page title="Apps">{null}</Page>;
+  const [isOne, parameters] = useRoute("/apps/:id");
+  return isOne ? <AppPage id={parameters.id} /> : <BothTabs />;
+}
+
+function BothTabs() {
+  const { environment, isManager } = useSession();
+  const [parameters, setParameters] = useSearchParams();
+  const tab = parameters.get("tab") === "allowed" ? "allowed" : "mine";
+  const create = () => setParameters({ create: "1" }, { replace: true });
+  return (
+    <Page
+      title="Apps"
+      about={
+        tab === "mine"
+          ? `Programs that sign people in with their account here. ${isManager ? "These are the account's" : "These are yours"} in the environment ${environment}.`
+          : "What may act in your name, in all of your accounts. What it uses counts against the account that you allowed it for."
+      }
+      actions={
+        tab === "mine" && (
+          <Button leftSection={<PlusIcon />} onClick={create}>
+            Register an app
+          </Button>
+        )
+      }
+    >
+      <Tabs
+        value={tab}
+        onChange={(value) => setParameters(value === "allowed" ? { tab: "allowed" } : {}, { replace: true })}
+        keepMounted={false}
+      >
+        <Tabs.List>
+          <Tabs.Tab value="mine">My apps</Tabs.Tab>
+          <Tabs.Tab value="allowed">Apps I allowed</Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="mine" pt="lg">
+          <MyApps create={create} />
+        </Tabs.Panel>
+        <Tabs.Panel value="allowed" pt="lg">
+          <AllowedApps />
+        </Tabs.Panel>
+      </Tabs>
+      <CreateApp opened={parameters.has("create")} close={() => setParameters({}, { replace: true })} />
+    </Page>
+  );
 }

@@ -1,0 +1,83 @@
+// One app that somebody allowed: whose it is, what it may do, for which account, since when.
+import { Anchor, Button, Group, List, Paper, Stack, Text } from "@mantine/core";
+import { TerminalIcon } from "@primer/octicons-react";
+import { Ago } from "../../parts/ago.tsx";
+import { Facts } from "../../parts/facts.tsx";
+import { day } from "../../parts/figures.ts";
+import { type Allowed, commandLineId } from "./allowed.ts";
+import { allowedWords } from "./app-scopes.ts";
+
+interface AllowedAppProps {
+  allowed: Allowed;
+  takeBack(): void;
+}
+
+export function AllowedApp({ allowed, takeBack }: AllowedAppProps) {
+  const { app, account, environments, scopes } = allowed;
+  const isTool = app.id === commandLineId;
+  return (
+    <Paper withBorder p="lg" component="li">
+      <Stack gap="sm">
+        <Group justify="space-between" align="start" gap="sm">
+          <div style={{ minWidth: 0 }}>
+            <Text fw={600} component="h2" size="md" style={{ overflowWrap: "anywhere" }}>
+              {isTool && <TerminalIcon />} <bdi>{app.name}</bdi>
+            </Text>
+            <Text size="xs" c="dimmed">
+              {isTool ? (
+                "It comes with this server; each login is one of headrace login."
+              ) : (
+                <>
+                  By <bdi>{app.publisher}</bdi>
+                  <HomePage url={app.homepage_url} />
+                </>
+              )}
+            </Text>
+          </div>
+          <Button
+            size="xs"
+            variant="default"
+            onClick={takeBack}
+            aria-label={isTool ? `Sign out the command line for ${account.name}` : `Take back ${app.name}`}
+          >
+            {isTool ? "Sign out" : "Take back"}
+          </Button>
+        </Group>
+        <div>
+          <Text size="xs" c="dimmed" mb={2}>
+            It may
+          </Text>
+          <List size="sm">
+            {scopes.map((scope) => (
+              <List.Item key={scope}>{allowedWords[scope]}</List.Item>
+            ))}
+          </List>
+        </div>
+        <Facts
+          facts={[
+            ["For the account", <bdi key="account">{account.name}</bdi>],
+            ["In", environments.join(", ")],
+            ["Since", day(allowed.allowed_at)],
+            ["Last used", <Ago key="used" seconds={allowed.last_used_at} never="not yet" />],
+          ]}
+        />
+      </Stack>
+    </Paper>
+  );
+}
+
+/** Somebody else wrote it: nothing but an address of the web is followed. */
+function HomePage({ url }: { url: string | null }) {
+  const parsed = url === null ? null : URL.parse(url);
+  if (!parsed || (parsed.protocol !== "https:" && parsed.protocol !== "http:")) return null;
+  return (
+    <>
+      {" "}
+      (
+      <Anchor href={parsed.href} target="_blank" rel="noopener noreferrer" inherit>
+        {parsed.host}
+      </Anchor>
+      )
+    </>
+  );
+}

@@ -1,0 +1,83 @@
+// The apps and command line logins that somebody allowed to act in their name, and taking that back.
+import { Button, Skeleton, Stack } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useState } from "react";
+import { call } from "../../api/client.ts";
+import { useChange, useList } from "../../api/queries.ts";
+import type { Authorization } from "../../api/types.ts";
+import { Confirm } from "../../parts/confirm.tsx";
+import { Empty } from "../../parts/empty.tsx";
+import { Failure } from "../../parts/failure.tsx";
+import { useLast } from "../../parts/use-last.ts";
+import { type Allowed, commandLineId, joined } from "./allowed.ts";
+import { AllowedApp } from "./allowed-app.tsx";
+
+const path = "/v1/authorizations";
+
+export function AllowedApps() {
+  const listing = useList<Authorization>(path, { limit: 100 });
+  const { items, error, isPending, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = listing;
+  const [leaving, setLeaving] = useState<Allowed>();
+  const asked = useLast(leaving);
+  const revocation = useChange(({ id }: Allowed) => call("DELETE", `${path}/${encodeURIComponent(id)}`), {
+    stale: [path],
+    done(_answer, { app }) {
+      setLeaving(undefined);
+      notifications.show({ message: `${app.name} has no access any more.` });
+    },
+  });
+  if (isPending) {
+    return (
+      <Stack aria-busy="true">
+        <Skeleton height={110} />
+        <Skeleton height={110} />
+      </Stack>
+    );
+  }
+  if (error && items.length === 0) return <Failure error={error} retry={refetch} />;
+  if (items.length === 0) {
+    return (
+      <Empty title="You allowed no app yet">
+        An app that wants to use models in your name sends you here first, and you see what it asks for. So does the
+        command line with <code>npx headrace login</code>. What you allow is listed on this page until you take it back.
+      </Empty>
+    );
+  }
+  const isTool = asked?.app.id === commandLineId;
+  return (
+    <Stack>
+      <Stack component="ul" m={0} p={0} style={{ listStyle: "none" }} aria-label="Apps I allowed">
+        {joined(items).map((allowed) => (
+          <AllowedApp
+            key={allowed.id}
+            allowed={allowed}
+            takeBack={() => {
+              revocation.reset();
+              setLeaving(allowed);
+            }}
+          />
+        ))}
+      </Stack>
+      {error && <Failure error={error} retry={fetchNextPage} />}
+      {hasNextPage && (
+        <Button variant="default" onClick={() => void fetchNextPage()} loading={isFetchingNextPage}>
+          Show more
+        </Button>
+      )}
+      <Confirm
+        opened={leaving !== undefined}
+        title={isTool ? "Sign out the command line?" : `Take back what ${asked?.app.name ?? ""} may do?`}
+        action={isTool ? "Sign it out" : "Take it back"}
+        stay={isTool ? "Keep it" : "Keep it allowed"}
+        busy={revocation.isPending}
+        error={revocation.error}
+        confirm={() => leaving && revocation.mutate(leaving)}
+        close={() => setLeaving(undefined)}
+      >
+        {isTool
+          ? `All logins of the command line for ${asked?.account.name} end at once, on every computer. To go on, log in there again.`
+          : `Its access to ${asked?.account.name} ends at once: its next request is refused. It may ask you again.`}
+      </Confirm>
+    </Stack>
+  );
+}

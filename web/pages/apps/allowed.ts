@@ -1,0 +1,29 @@
+// What somebody allowed apps, one entry for each app and account: taking it back ends it in all environments.
+import type { Authorization } from "../../api/types.ts";
+
+export interface Allowed extends Omit<Authorization, "environment"> {
+  environments: string[];
+}
+
+/** The id of the server's own command line tool, which every installation knows. */
+export const commandLineId = "headrace-cli";
+
+export function joined(authorizations: readonly Authorization[]): Allowed[] {
+  const byId = new Map<string, Allowed>();
+  for (const { environment, ...one } of authorizations) {
+    const known = byId.get(one.id);
+    byId.set(one.id, {
+      ...one,
+      environments: [...(known?.environments ?? []), environment],
+      scopes: [...new Set([...(known?.scopes ?? []), ...one.scopes])],
+      allowed_at: Math.min(known?.allowed_at ?? one.allowed_at, one.allowed_at),
+      last_used_at: latest(known?.last_used_at ?? null, one.last_used_at),
+    });
+  }
+  return [...byId.values()];
+}
+
+function latest(one: number | null, other: number | null): number | null {
+  if (one === null || other === null) return one ?? other;
+  return Math.max(one, other);
+}

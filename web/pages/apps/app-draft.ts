@@ -1,0 +1,87 @@
+// An app's settings while somebody writes them: as fields hold them, what is wrong with them, and what is sent.
+import type { ApiFailure } from "../../api/client.ts";
+import type { App, CreateAppRequest, UpdateAppRequest } from "../../api/types.ts";
+import { problemOf } from "../../parts/field-problem.ts";
+import { type AppScope, appScopes, usualScopes } from "./app-scopes.ts";
+
+export interface AppDraft {
+  name: string;
+  type: App["type"];
+  /** Empty: none. */
+  homepage: string;
+  redirectUris: string[];
+  scopes: readonly AppScope[];
+  requirePkce: boolean;
+}
+
+/** As the API names them. */
+export const fields = ["name", "homepage_url", "redirect_uris", "scopes", "require_pkce"] as const;
+export type Field = (typeof fields)[number];
+export type DraftErrors = Partial<Record<Field, string>>;
+
+export const newDraft: AppDraft = {
+  name: "",
+  type: "confidential",
+  homepage: "",
+  redirectUris: [],
+  scopes: usualScopes,
+  requirePkce: true,
+};
+
+export function draftOf(app: App): AppDraft {
+  return {
+    name: app.name,
+    type: app.type,
+    homepage: app.homepage_url ?? "",
+    redirectUris: app.redirect_uris,
+    scopes: appScopes.flatMap(({ scope }) => (app.scopes.includes(scope) ? [scope] : [])),
+    requirePkce: app.require_pkce,
+  };
+}
+
+/** The server says the rest, in words for people. */
+export function errorsOf(draft: AppDraft): DraftErrors {
+  const errors: DraftErrors = {};
+  if (draft.name.trim() === "") errors.name = "Say what the app is called: people who are asked to allow it see this.";
+  if (draft.scopes.length === 0) errors.scopes = "Choose at least one.";
+  return errors;
+}
+
+export function createRequestOf(draft: AppDraft): CreateAppRequest {
+  return {
+    name: draft.name.trim(),
+    type: draft.type,
+    homepage_url: homepageOf(draft),
+    redirect_uris: draft.redirectUris,
+    scopes: [...draft.scopes],
+    require_pkce: draft.type === "public" || draft.requirePkce,
+  };
+}
+
+/** Only what is different from `before`: others may have changed the rest meanwhile. */
+export function changesOf(draft: AppDraft, before: AppDraft): UpdateAppRequest {
+  const changes: UpdateAppRequest = {};
+  if (draft.name.trim() !== before.name) changes.name = draft.name.trim();
+  if (draft.homepage.trim() !== before.homepage) changes.homepage_url = homepageOf(draft);
+  if (!isSame(draft.redirectUris, before.redirectUris)) changes.redirect_uris = draft.redirectUris;
+  if (!isSame(draft.scopes.toSorted(), before.scopes.toSorted())) changes.scopes = [...draft.scopes];
+  if (draft.requirePkce !== before.requirePkce) changes.require_pkce = draft.requirePkce;
+  return changes;
+}
+
+/** `redirect_uris[1]: must have no fragment.`, with the address in place of its number. */
+export function serverProblem(error: ApiFailure | null, field: Field, { redirectUris }: AppDraft): string | undefined {
+  const problem = problemOf(error, field);
+  const [, index] = /^redirect_uris\[(\d+)\]/.exec(error?.message ?? "") ?? [];
+  const uri = index === undefined ? undefined : redirectUris[Number(index)];
+  if (problem === undefined || uri === undefined) return problem;
+  return `${uri} ${problem.charAt(0).toLowerCase()}${problem.slice(1)}`;
+}
+
+function homepageOf({ homepage }: AppDraft): string | null {
+  return homepage.trim() === "" ? null : homepage.trim();
+}
+
+function isSame(some: readonly string[], others: readonly string[]): boolean {
+  return some.length === others.length && some.every((item, index) => item === others[index]);
+}

@@ -1,0 +1,133 @@
+// The fields of an app's settings, for registering one and for changing one.
+import { Checkbox, Code, Input, List, Radio, SimpleGrid, Stack, TagsInput, TextInput } from "@mantine/core";
+import type { App } from "../../api/types.ts";
+import type { AppDraft, Field } from "./app-draft.ts";
+import { appScopes } from "./app-scopes.ts";
+
+interface AppFormProps {
+  draft: AppDraft;
+  change(part: Partial<AppDraft>): void;
+  errorOf(field: Field): string | undefined;
+  /** What it is stays as it is once it is registered. */
+  isNew: boolean;
+}
+
+export function AppForm({ draft, change, errorOf, isNew }: AppFormProps) {
+  return (
+    <Stack gap="lg">
+      <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md">
+        <TextInput
+          label="Name"
+          description="Shown to people who are asked to allow it"
+          placeholder="Meeting notes"
+          value={draft.name}
+          onChange={(event) => change({ name: event.currentTarget.value })}
+          error={errorOf("name")}
+          maxLength={100}
+          autoComplete="off"
+          required
+          withAsterisk={false}
+          data-autofocus
+        />
+        <TextInput
+          label="Home page"
+          description="Where people learn about it, if anywhere"
+          placeholder="https://notes.example/"
+          type="url"
+          value={draft.homepage}
+          onChange={(event) => change({ homepage: event.currentTarget.value })}
+          error={errorOf("homepage_url")}
+          maxLength={2048}
+          autoComplete="off"
+        />
+      </SimpleGrid>
+      {isNew && (
+        <Radio.Group
+          label="Where it runs"
+          description="It stays as it is"
+          value={draft.type}
+          onChange={(type) => change({ type: type as App["type"] })}
+        >
+          <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md" verticalSpacing="xs" mt="xs">
+            <Radio
+              value="confidential"
+              label="On a server"
+              description="Confidential: it gets a secret, and keeps it from everybody."
+            />
+            <Radio
+              value="public"
+              label="With people"
+              description="Public: on their devices or in their browser, where no secret stays one."
+            />
+          </SimpleGrid>
+        </Radio.Group>
+      )}
+      <RedirectUris draft={draft} change={change} error={errorOf("redirect_uris")} />
+      <Checkbox.Group
+        label="The most it may ask for"
+        description="As little as it needs: people read the list. No app manages keys."
+        value={[...draft.scopes]}
+        onChange={(chosen) =>
+          change({ scopes: appScopes.flatMap(({ scope }) => (chosen.includes(scope) ? [scope] : [])) })
+        }
+        error={errorOf("scopes")}
+      >
+        <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md" verticalSpacing="xs" mt="xs">
+          {appScopes.map(({ scope, title, meaning }) => (
+            <Checkbox key={scope} value={scope} label={title} description={`${meaning} ${scope}`} />
+          ))}
+        </SimpleGrid>
+      </Checkbox.Group>
+      <Checkbox
+        label="Refuse requests without PKCE"
+        description={
+          draft.type === "public"
+            ? "Always so for a public app: nothing else tells it from one that stole its code."
+            : "A code that somebody else gets hold of is of no use to them. All current OAuth libraries can do it."
+        }
+        checked={draft.type === "public" || draft.requirePkce}
+        disabled={draft.type === "public"}
+        onChange={(event) => change({ requirePkce: event.currentTarget.checked })}
+        error={errorOf("require_pkce")}
+      />
+    </Stack>
+  );
+}
+
+interface RedirectUrisProps extends Pick<AppFormProps, "draft" | "change"> {
+  error: string | undefined;
+}
+
+function RedirectUris({ draft, change, error }: RedirectUrisProps) {
+  return (
+    <Stack gap={6}>
+      <TagsInput
+        label="Redirect URIs"
+        description="Where people are sent back to. Write one, press Enter; none for an app that only uses the device flow."
+        placeholder={draft.redirectUris.length === 0 ? "https://notes.example/callback" : ""}
+        value={draft.redirectUris}
+        onChange={(uris) => change({ redirectUris: uris.map((uri) => uri.trim()) })}
+        // A comma may be part of an address.
+        splitChars={[" ", "\n"]}
+        maxTags={20}
+        error={error}
+        styles={{ pill: { maxWidth: "100%" } }}
+      />
+      <Input.Description component="div">
+        <List size="xs" spacing={2}>
+          <List.Item>
+            <Code>https://</Code> with a host; no wildcard, no <Code>#</Code>
+          </List.Item>
+          <List.Item>
+            <Code>http://</Code> on <Code>127.0.0.1</Code>, <Code>[::1]</Code> or <Code>localhost</Code> alone; without
+            a port, any port is taken
+          </List.Item>
+          <List.Item>
+            an app's own scheme, a domain name backwards: <Code>com.example.notes:/callback</Code>
+          </List.Item>
+          <List.Item>compared letter by letter: a slash more is another address</List.Item>
+        </List>
+      </Input.Description>
+    </Stack>
+  );
+}

@@ -1,0 +1,64 @@
+// One app: its settings, how to begin with it, what was used through it, and what can be done with it.
+import { Anchor, Button, Skeleton } from "@mantine/core";
+import { PencilIcon, SyncIcon, TrashIcon } from "@primer/octicons-react";
+import { useState } from "react";
+import { Link } from "wouter";
+import { useRead } from "../../api/queries.ts";
+import type { App } from "../../api/types.ts";
+import { Failure } from "../../parts/failure.tsx";
+import { Page } from "../../parts/page.tsx";
+import { Section } from "../../parts/section.tsx";
+import { UsageHistory } from "../../parts/usage-history.tsx";
+import { AppSettings } from "./app-settings.tsx";
+import { AppSnippets } from "./app-snippets.tsx";
+import { DeleteApp } from "./delete-app.tsx";
+import { EditApp } from "./edit-app.tsx";
+import { RotateSecret } from "./rotate-secret.tsx";
+
+export function AppPage({ id }: { id: string }) {
+  const { data: app, error, refetch } = useRead<App>(`/v1/apps/${id}`, {}, { everyMs: 60_000 });
+  const [opened, setOpened] = useState<"edit" | "rotate" | "delete">();
+  const close = () => setOpened(undefined);
+  const back = (
+    <Anchor component={Link} href="/apps" size="sm">
+      All apps
+    </Anchor>
+  );
+  if (!app) {
+    return (
+      <Page title="App" about={back}>
+        {error ? <Failure error={error} retry={refetch} /> : <Skeleton height={320} aria-label="Loading the app" />}
+      </Page>
+    );
+  }
+  return (
+    <Page
+      title={app.name}
+      about={back}
+      actions={
+        <>
+          <Button variant="default" leftSection={<PencilIcon />} onClick={() => setOpened("edit")}>
+            Edit
+          </Button>
+          {app.type === "confidential" && (
+            <Button variant="default" leftSection={<SyncIcon />} onClick={() => setOpened("rotate")}>
+              Rotate secret
+            </Button>
+          )}
+          <Button variant="default" leftSection={<TrashIcon />} onClick={() => setOpened("delete")}>
+            Delete
+          </Button>
+        </>
+      }
+    >
+      <AppSettings app={app} />
+      <Section title="Sign somebody in" about="Any OAuth 2.0 library works. This is what it begins with.">
+        <AppSnippets app={app} />
+      </Section>
+      <UsageHistory path={`/v1/apps/${app.id}/usage`} about="Through this app, in all accounts that allowed it." />
+      <EditApp app={app} opened={opened === "edit"} close={close} />
+      <RotateSecret app={app} opened={opened === "rotate"} close={close} />
+      <DeleteApp app={app} opened={opened === "delete"} close={close} />
+    </Page>
+  );
+}

@@ -1,0 +1,26 @@
+// What an app may be allowed, in the words of whoever registers it or allows it.
+import type { Authorization } from "../../api/types.ts";
+
+export type Scope = Authorization["scopes"][number];
+export type AppScope = (typeof appScopes)[number]["scope"];
+
+/** Never more: no app manages keys, nor the installation. */
+export const appScopes = [
+  { scope: "chat:write", title: "Use models", meaning: "Put questions to models; this is what costs." },
+  { scope: "models:read", title: "See models", meaning: "List the models that the person can use." },
+  { scope: "chat:read", title: "Read its stored chats", meaning: "Chats that this app had stored, and no others." },
+  { scope: "usage:read", title: "See its usage", meaning: "Limits, quota, and what was used through this app." },
+] as const satisfies readonly { scope: Scope; title: string; meaning: string }[];
+
+/** Of an app that says nothing else. */
+export const usualScopes: readonly AppScope[] = ["chat:write", "models:read"];
+
+/** To whoever allowed it. */
+export const allowedWords: Record<Scope, string> = {
+  "chat:write": "Use models in your name",
+  "models:read": "See which models you can use",
+  "chat:read": "Read the chats that it stored for you",
+  "usage:read": "See limits, quota and what it used",
+  "keys:manage": "Make, change and revoke keys and apps",
+  "admin:manage": "Operate the installation",
+};

@@ -1,0 +1,98 @@
+// All that is set for an app, as it holds now.
+import { Anchor, Code, Group, List, Paper, SimpleGrid, Stack, Text } from "@mantine/core";
+import type { ReactElement } from "react";
+import type { App } from "../../api/types.ts";
+import { CopyAction } from "../../parts/copy.tsx";
+import { Facts } from "../../parts/facts.tsx";
+import { at, day } from "../../parts/figures.ts";
+import { appScopes } from "./app-scopes.ts";
+
+export const kinds: Record<App["type"], string> = {
+  confidential: "Confidential",
+  public: "Public",
+};
+
+export function AppSettings({ app }: { app: App }) {
+  const { client_id: id, homepage_url: homepage, redirect_uris: uris, scopes } = app;
+  return (
+    <Paper withBorder p="lg">
+      <Stack gap="lg">
+        <Facts
+          facts={[
+            [
+              "Client id",
+              <Group key="id" gap={4} wrap="nowrap">
+                <Code>{id}</Code>
+                <CopyAction value={id} label="Copy the client id" />
+              </Group>,
+            ],
+            ["Kind", app.type === "public" ? "Public: runs with people" : "Confidential: runs on a server"],
+            ["Publisher", app.publisher],
+            ["Environment", app.environment],
+            ["Registered", at(app.created_at)],
+            [
+              "Home page",
+              homepage === null ? (
+                "none"
+              ) : (
+                <Anchor key="home" href={homepage} target="_blank" rel="noopener noreferrer" inherit>
+                  {homepage}
+                </Anchor>
+              ),
+            ],
+            ["PKCE", app.require_pkce ? "required" : "not required"],
+          ]}
+        />
+        <SimpleGrid cols={{ base: 1, sm: 3 }}>
+          <Entries title="Redirect URIs">
+            {uris.length === 0
+              ? "None: it uses the device flow alone."
+              : uris.map((uri) => <Code key={uri}>{uri}</Code>)}
+          </Entries>
+          <Entries title="The most it may ask for">
+            {appScopes.flatMap(({ scope, title }) =>
+              scopes.includes(scope)
+                ? [
+                    <span key={scope}>
+                      {title} <Code>{scope}</Code>
+                    </span>,
+                  ]
+                : [],
+            )}
+          </Entries>
+          <Entries title="Secrets that work">
+            {app.secrets.length === 0
+              ? "None: a public app keeps none."
+              : app.secrets.map((secret) => (
+                  <span key={secret.id}>
+                    <Code>…{secret.last4}</Code> of {day(secret.created_at)}
+                    {secret.expires_at !== null && `, until ${at(secret.expires_at)}`}
+                  </span>
+                ))}
+          </Entries>
+        </SimpleGrid>
+      </Stack>
+    </Paper>
+  );
+}
+
+function Entries({ title, children }: { title: string; children: string | ReactElement[] }) {
+  return (
+    <div>
+      <Text size="xs" c="dimmed" component="h3" fw="normal" mb={4}>
+        {title}
+      </Text>
+      {typeof children === "string" ? (
+        <Text size="sm">{children}</Text>
+      ) : (
+        <List listStyleType="none" size="sm" spacing={4}>
+          {children.map((child) => (
+            <List.Item key={child.key} style={{ overflowWrap: "anywhere" }}>
+              {child}
+            </List.Item>
+          ))}
+        </List>
+      )}
+    </div>
+  );
+}

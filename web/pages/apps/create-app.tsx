@@ -1,0 +1,84 @@
+// The dialog that registers an app and then shows its id and secret, once.
+import { Button, Group, Modal, Stack, Text } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { useLocation } from "wouter";
+import { call } from "../../api/client.ts";
+import { useChange } from "../../api/queries.ts";
+import { useSession } from "../../api/session.tsx";
+import type { CreateAppRequest, CreatedApp } from "../../api/types.ts";
+import { Failure } from "../../parts/failure.tsx";
+import { createRequestOf, newDraft } from "./app-draft.ts";
+import { AppForm } from "./app-form.tsx";
+import { NewApp } from "./new-app.tsx";
+import { useAppDraft } from "./use-app-draft.ts";
+
+interface CreateAppProps {
+  opened: boolean;
+  close(): void;
+}
+
+export function CreateApp({ opened, close }: CreateAppProps) {
+  const [, navigate] = useLocation();
+  const isNarrow = useMediaQuery("(max-width: 36em)");
+  const [created, setCreated] = useState<CreatedApp>();
+  return (
+    <Modal
+      opened={opened}
+      onClose={close}
+      title={created ? `The app “${created.name}”` : "Register an app"}
+      size="44rem"
+      fullScreen={isNarrow ?? false}
+      // What was written, and a secret that nobody can show again, are not lost by a click beside them.
+      closeOnClickOutside={false}
+      closeOnEscape={created === undefined}
+      withCloseButton={created === undefined}
+      closeButtonProps={{ "aria-label": "Close" }}
+    >
+      {created ? (
+        <NewApp app={created} done={() => navigate(`/apps/${created.id}`)} />
+      ) : (
+        <Form created={setCreated} close={close} />
+      )}
+    </Modal>
+  );
+}
+
+interface FormProps {
+  created(app: CreatedApp): void;
+  close(): void;
+}
+
+function Form({ created, close }: FormProps) {
+  const client = useQueryClient();
+  const { environment, session } = useSession();
+  const creation = useChange((body: CreateAppRequest) => call<CreatedApp>("POST", "/v1/apps", { body }), {
+    done(app) {
+      // The new one comes first: of a long list only the beginning is asked for again.
+      void client.resetQueries({ queryKey: ["/v1/apps"] });
+      created(app);
+    },
+  });
+  const { draft, errorOf, general, form, change, submit } = useAppDraft(newDraft, creation);
+  return (
+    <form ref={form} onSubmit={submit((wanted) => creation.mutate(createRequestOf(wanted)))} noValidate>
+      <Stack gap="lg">
+        <AppForm draft={draft} change={change} errorOf={errorOf} isNew />
+        <Text size="sm" c="dimmed">
+          People see {session.account.name} as its publisher. Its access works in the environment {environment}, which
+          is chosen at the top of the page.
+        </Text>
+        {general && <Failure error={general} />}
+        <Group justify="end">
+          <Button variant="default" onClick={close}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={creation.isPending}>
+            Register app
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}

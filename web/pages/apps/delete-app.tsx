@@ -1,0 +1,54 @@
+// Asks before an app ends, by its name, and says what ends with it.
+import { List, Text } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useQueryClient } from "@tanstack/react-query";
+import { useLocation } from "wouter";
+import { call } from "../../api/client.ts";
+import { useChange } from "../../api/queries.ts";
+import type { App } from "../../api/types.ts";
+import { Confirm } from "../../parts/confirm.tsx";
+
+interface DeleteAppProps {
+  app: App;
+  opened: boolean;
+  close(): void;
+}
+
+export function DeleteApp({ app, opened, close }: DeleteAppProps) {
+  const client = useQueryClient();
+  const [, navigate] = useLocation();
+  const deletion = useChange(() => call("DELETE", `/v1/apps/${app.id}`), {
+    stale: ["/v1/authorizations"],
+    done() {
+      void client.resetQueries({ queryKey: ["/v1/apps"] });
+      notifications.show({ message: `The app “${app.name}” is deleted.` });
+      navigate("/apps");
+    },
+  });
+  return (
+    <Confirm
+      opened={opened}
+      title={`Delete “${app.name}”?`}
+      action="Delete the app"
+      typed={app.name}
+      busy={deletion.isPending}
+      error={deletion.error}
+      confirm={() => deletion.mutate(undefined)}
+      close={() => {
+        deletion.reset();
+        close();
+      }}
+    >
+      <Text size="sm" mb={4}>
+        At once and for good end:
+      </Text>
+      <List size="sm" mb="xs">
+        <List.Item>
+          its client id{app.secrets.length > 0 && " and secrets"}: nobody can sign in to it any more
+        </List.Item>
+        <List.Item>all that people allowed it, in every account: its access tokens are refused</List.Item>
+      </List>
+      <Text size="sm">What it used stays in the reports. The same settings registered anew are another app.</Text>
+    </Confirm>
+  );
+}

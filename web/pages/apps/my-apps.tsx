@@ -1,0 +1,74 @@
+// The apps that the account registered in an environment.
+import { Anchor, Button, Code, Stack, Text } from "@mantine/core";
+import { PlusIcon } from "@primer/octicons-react";
+import { Link, useLocation } from "wouter";
+import { useList } from "../../api/queries.ts";
+import type { App } from "../../api/types.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Empty } from "../../parts/empty.tsx";
+import { type Column, LongTable } from "../../parts/long-table.tsx";
+import { appScopes } from "./app-scopes.ts";
+import { kinds } from "./app-settings.tsx";
+
+const columns: Column<App>[] = [
+  {
+    name: "name",
+    head: "App",
+    cell: (app) => (
+      <Stack gap={0}>
+        <Anchor component={Link} href={`/apps/${app.id}`} size="sm" fw={600} lineClamp={1}>
+          {app.name}
+        </Anchor>
+        <Text size="xs" c="dimmed" ff="monospace" truncate>
+          {app.client_id}
+        </Text>
+      </Stack>
+    ),
+  },
+  { name: "type", head: "Kind", cell: ({ type }) => kinds[type], width: "8rem" },
+  {
+    name: "scopes",
+    head: "May ask to",
+    cell: ({ scopes }) => (
+      <Text size="xs" lineClamp={2}>
+        {appScopes.flatMap(({ scope, title }) => (scopes.includes(scope) ? [title] : [])).join(", ")}
+      </Text>
+    ),
+    wideOnly: true,
+  },
+  {
+    name: "created",
+    head: "Registered",
+    cell: ({ created_at: created }) => <Ago seconds={created} />,
+    wideOnly: true,
+    width: "10rem",
+  },
+];
+
+export function MyApps({ create }: { create(): void }) {
+  const [, navigate] = useLocation();
+  const listing = useList<App>("/v1/apps", { limit: 100 });
+  return (
+    <LongTable
+      label="My apps"
+      listing={listing}
+      columns={columns}
+      keyOf={({ id }) => id}
+      rowHeight={60}
+      choose={({ id }) => navigate(`/apps/${id}`)}
+      empty={
+        <Empty
+          title="Register the first app"
+          action={
+            <Button leftSection={<PlusIcon />} onClick={create}>
+              Register an app
+            </Button>
+          }
+        >
+          An app signs people in with their account here and uses models for them, within what they allow. It is an
+          OAuth 2.0 client, so any OAuth library works. From a terminal: <Code>npx headrace apps create my-app</Code>
+        </Empty>
+      }
+    />
+  );
+}

@@ -1,0 +1,101 @@
+// The dialog that gives an app a new secret, while the one before goes on for a while.
+import { Alert, Button, Group, Modal, NativeSelect, Stack, Text } from "@mantine/core";
+import { AlertIcon } from "@primer/octicons-react";
+import { useState } from "react";
+import { call } from "../../api/client.ts";
+import { useChange } from "../../api/queries.ts";
+import type { App, RotatedApp } from "../../api/types.ts";
+import { CopyBlock } from "../../parts/copy.tsx";
+import { Failure } from "../../parts/failure.tsx";
+import { at } from "../../parts/figures.ts";
+
+interface RotateSecretProps {
+  app: App;
+  opened: boolean;
+  close(): void;
+}
+
+const overlaps = [
+  { value: "0", label: "not at all" },
+  { value: "3600", label: "for 1 hour" },
+  { value: "86400", label: "for 24 hours" },
+  { value: "604800", label: "for 7 days" },
+  { value: "2592000", label: "for 30 days" },
+];
+
+export function RotateSecret({ app, opened, close }: RotateSecretProps) {
+  const path = `/v1/apps/${app.id}`;
+  const [overlap, setOverlap] = useState("86400");
+  const rotation = useChange(
+    () => call<RotatedApp>("POST", `${path}/rotate-secret`, { body: { overlap_seconds: Number(overlap) } }),
+    { stale: [path] },
+  );
+  const rotated = rotation.data;
+  const leave = () => {
+    close();
+    rotation.reset();
+  };
+  return (
+    <Modal
+      opened={opened}
+      onClose={leave}
+      title={rotated ? "The new secret" : "Rotate the secret"}
+      closeOnClickOutside={rotated === undefined}
+      closeOnEscape={rotated === undefined}
+      withCloseButton={rotated === undefined}
+      closeButtonProps={{ "aria-label": "Close" }}
+    >
+      {rotated ? (
+        <Stack>
+          <Alert color="yellow" icon={<AlertIcon />} title="Copy the secret now">
+            It is shown only this once. Store it like a password, on the server where the app runs.
+          </Alert>
+          <CopyBlock value={rotated.client_secret} label="Copy the client secret" />
+          <Text size="sm">{oldEnds(rotated)}</Text>
+          <Group justify="end">
+            <Button onClick={leave} data-autofocus>
+              Done
+            </Button>
+          </Group>
+        </Stack>
+      ) : (
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            rotation.mutate(undefined);
+          }}
+        >
+          <Stack>
+            <Text size="sm">
+              The app gets a new secret. Whoever is signed in to it stays so.
+              {app.secrets.length > 1 && " Two secrets work at most: the older of those that work now ends at once."}
+            </Text>
+            <NativeSelect
+              label="The old secret goes on working"
+              description="Long enough to put the new one in its place"
+              value={overlap}
+              onChange={(event) => setOverlap(event.currentTarget.value)}
+              data={overlaps}
+              data-autofocus
+            />
+            {rotation.error && <Failure error={rotation.error} />}
+            <Group justify="end">
+              <Button variant="default" onClick={leave}>
+                Cancel
+              </Button>
+              <Button type="submit" loading={rotation.isPending}>
+                Rotate the secret
+              </Button>
+            </Group>
+          </Stack>
+        </form>
+      )}
+    </Modal>
+  );
+}
+
+function oldEnds({ secrets }: RotatedApp): string {
+  const old = secrets.find(({ expires_at: expires }) => expires !== null);
+  if (!old || old.expires_at === null) return "The old secret works no more.";
+  return `The old secret, …${old.last4}, works until ${at(old.expires_at)}: put the new one in its place by then.`;
+}
