@@ -60,16 +60,20 @@ export function useList<Item>(path: string, query: Query = {}, { everyMs, enable
     },
     enabled,
     // All pages so far are asked for again, one after the other: of a long list not for each look at it.
-    refetchOnWindowFocus: ({ state }) => isShort(state),
-    refetchOnMount: ({ state }) => state.isInvalidated || isShort(state),
-    ...(everyMs === undefined ? {} : { refetchInterval: ({ state }) => isShort(state) && everyMs }),
+    refetchOnWindowFocus: isShort,
+    refetchOnMount: (query: ListQuery) => query.state.isInvalidated || isShort(query),
+    ...(everyMs === undefined ? {} : { refetchInterval: (query: ListQuery) => isShort(query) && everyMs }),
   });
   const error = result.error as ApiFailure | null;
   return { ...result, error, items: result.data?.pages.flatMap((page) => page.data) ?? [] };
 }
 
-function isShort({ data }: { data: { pages: readonly unknown[] } | undefined }): boolean {
-  return (data?.pages.length ?? 0) <= 5;
+interface ListQuery {
+  state: { data: { pages: readonly unknown[] } | undefined; isInvalidated: boolean };
+}
+
+function isShort({ state }: ListQuery): boolean {
+  return (state.data?.pages.length ?? 0) <= 5;
 }
 
 export type Listing<Item> = ReturnType<typeof useList<Item>>;
