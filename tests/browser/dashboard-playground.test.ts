@@ -13,7 +13,11 @@ let world: DashboardWorld;
 const plain = chatScript(["Water", " turns", " the wheel."]);
 
 beforeAll(async () => {
-  world = await openDashboardWorld();
+  const deployments = "[{ upstream: north, model: quill-base }]";
+  const capabilities = "{ chat: false, completion: true, embeddings: false }";
+  world = await openDashboardWorld({
+    yaml: `  - { id: quill-base, capabilities: ${capabilities}, deployments: ${deployments} }\n`,
+  });
 });
 
 beforeEach(() => {
@@ -285,6 +289,33 @@ test("a model that makes embeddings is tried by how alike texts are to it", asyn
   await visitor.page.getByRole("heading", { name: "Likeness to “river”" }).waitFor();
   expect(await visitor.page.locator("tbody tr").allTextContents()).toEqual(["stream0.800", "invoice0.000"]);
   await look(visitor, "playground-embeddings");
+});
+
+test("a model that does not chat goes on from a text, and from that alone", async () => {
+  const piece = (text: string, finish_reason: string | null) => {
+    return `data: ${JSON.stringify({ object: "text_completion", choices: [{ index: 0, text, finish_reason }] })}\n\n`;
+  };
+  answers((_request, res) => {
+    res.writeHead(200, { "content-type": "text/event-stream" });
+    res.end(`${piece(" there was", null)}${piece(" a mill.", "stop")}data: [DONE]\n\n`);
+  });
+  await using visitor = await ada("/playground?model=quill-base");
+  await visitor.press("Once upon a time");
+  await conversation(visitor).getByText("there was a mill.").waitFor();
+  expect(lastRequest()["prompt"]).toBe("Once upon a time");
+  await conversation(visitor).getByText("Finished").waitFor();
+  await visitor.page.getByRole("textbox", { name: "Beginning of a text for quill-base" }).fill("Again");
+  await visitor.press("Send");
+  await until(() => lastRequest()["prompt"] === "Again", "it was asked");
+  expect(await visitor.page.getByRole("button", { name: "Code" }).count()).toBe(0);
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("a model that is not there any more is told apart from none", async () => {
+  await using visitor = await ada("/playground?model=gone-7b");
+  await visitor.page.getByRole("heading", { name: "There is no model gone-7b" }).waitFor();
+  expect(await visitor.page.getByRole("combobox", { name: "Model" }).inputValue()).toBe("");
+  await look(visitor, "playground-gone");
 });
 
 test("the playground can be seen, read and used by everybody", async () => {
