@@ -113,9 +113,11 @@ function Speed({ place: { tokens_per_second, first_token_ms } }: { place: Deploy
   }
   return (
     <div>
-      <Text size="sm" className="numeric">
-        {tokens_per_second === null ? "Speed unknown" : `${speed(tokens_per_second)} tokens/s`}
-      </Text>
+      {tokens_per_second !== null && (
+        <Text size="sm" className="numeric">
+          {speed(tokens_per_second)} tokens/s
+        </Text>
+      )}
       {first_token_ms !== null && (
         <Text size="xs" c="dimmed" className="numeric">
           first token in {duration(first_token_ms)}

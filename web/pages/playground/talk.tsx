@@ -2,7 +2,7 @@
 import { Button, Drawer, Paper } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { CodeIcon, SlidersIcon, TrashIcon } from "@primer/octicons-react";
-import { useCallback, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { useCallback, useMemo, useRef, useState } from "react";
 import type { ModelStatus } from "../../api/types.ts";
 import { CodeDialog } from "./code-dialog.tsx";
 import { Composer } from "./composer.tsx";
@@ -11,6 +11,7 @@ import { FirstQuestion } from "./first-question.tsx";
 import { parametersOf } from "./settings.ts";
 import { SettingsPanel } from "./settings-panel.tsx";
 import { Transcript } from "./transcript.tsx";
+import { useConversation } from "./use-conversation.ts";
 
 interface TalkProps {
   conversation: Conversation;
@@ -21,10 +22,12 @@ interface TalkProps {
 }
 
 export function Talk({ conversation, models, model, isChat }: TalkProps) {
-  const { exchanges, cleared, settings, draft, running } = useSyncExternalStore(
-    conversation.subscribe,
-    conversation.state,
-  );
+  // Not the exchanges: an answer that comes in is drawn once a frame, and all of this would be with it.
+  const cleared = useConversation(conversation, (state) => state.cleared);
+  const settings = useConversation(conversation, (state) => state.settings);
+  const draft = useConversation(conversation, (state) => state.draft);
+  const running = useConversation(conversation, (state) => state.running);
+  const hasBegun = useConversation(conversation, (state) => state.exchanges.length > 0);
   const [open, setOpen] = useState<"code" | "settings">();
   const isWide = useMediaQuery("(min-width: 75em)", undefined, { getInitialValueInEffect: false });
   const field = useRef<HTMLTextAreaElement>(null);
@@ -41,7 +44,7 @@ export function Talk({ conversation, models, model, isChat }: TalkProps) {
     [conversation, model],
   );
   const priceOf = (id: string) => models.find((one) => one.id === id)?.price ?? null;
-  // An answer that comes in draws this page often; the panel is none of it.
+  // Each letter that is typed draws this page; the panel is none of it.
   const panel = useMemo(
     () => (
       <SettingsPanel
@@ -56,7 +59,7 @@ export function Talk({ conversation, models, model, isChat }: TalkProps) {
     <div className="playground">
       <Paper withBorder p="md" className="playground-talk">
         <Transcript
-          {...{ exchanges, running, priceOf, askAgain }}
+          {...{ conversation, running, priceOf, askAgain }}
           empty={
             <FirstQuestion
               {...{ model, isChat, ask }}
@@ -93,7 +96,7 @@ export function Talk({ conversation, models, model, isChat }: TalkProps) {
             variant="default"
             size="xs"
             leftSection={<TrashIcon />}
-            disabled={exchanges.length === 0}
+            disabled={!hasBegun}
             onClick={() => {
               conversation.clear();
               field.current?.focus();

@@ -4,11 +4,12 @@ import { ArrowDownIcon } from "@primer/octicons-react";
 import { memo, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { ModelStatus } from "../../api/types.ts";
 import { AnswerView } from "./answer-view.tsx";
-import type { Answer, Exchange } from "./conversation.ts";
+import type { Answer, Conversation, Exchange } from "./conversation.ts";
 import { QuestionView } from "./question-view.tsx";
+import { useConversation } from "./use-conversation.ts";
 
 interface TranscriptProps {
-  exchanges: readonly Exchange[];
+  conversation: Conversation;
   running: boolean;
   priceOf(model: string): ModelStatus["price"];
   /** Undefined: no model is chosen that could. */
@@ -20,7 +21,8 @@ interface TranscriptProps {
 /** Pixels from the end within which somebody counts as being there. */
 const nearEnd = 48;
 
-export function Transcript({ exchanges, running, priceOf, askAgain, empty }: TranscriptProps) {
+export function Transcript({ conversation, running, priceOf, askAgain, empty }: TranscriptProps) {
+  const exchanges = useConversation(conversation, (state) => state.exchanges);
   const scrolling = useRef<HTMLElement>(null);
   const follows = useRef(true);
   const [isAway, setIsAway] = useState(false);
