@@ -8,6 +8,8 @@ interface CopyProps {
   label: string;
 }
 
+const wrapped = { whiteSpace: "pre-wrap", overflowWrap: "anywhere" } as const;
+
 export function CopyAction({ value, label }: CopyProps) {
   return (
     <CopyButton value={value} timeout={2000}>
@@ -39,11 +41,16 @@ export function CopyText({ value, label }: CopyProps) {
   );
 }
 
+interface CopyBlockProps extends CopyProps {
+  /** Shows a long line whole, over several; otherwise it is scrolled, as code is. */
+  wrap?: boolean;
+}
+
 /** A block of code or a secret, and the button that copies it. */
-export function CopyBlock({ value, label }: CopyProps) {
+export function CopyBlock({ value, label, wrap = false }: CopyBlockProps) {
   return (
     <div>
-      <Code block tabIndex={0} aria-label={label} mah="24rem">
+      <Code block tabIndex={0} aria-label={label} mah="24rem" style={wrap ? wrapped : {}}>
         {value}
       </Code>
       <Group justify="end" mt={6}>

@@ -10,6 +10,6 @@ export const roleNames: Record<Role, string> = { owner: "Owner", admin: "Admin",
 
 export const roleMeanings: Record<Role, string> = {
   owner: "Manages everything of the account, its owners and admins included.",
-  admin: "Manages all keys, apps and limits of the account, and its members.",
+  admin: "Manages all keys and apps of the account, and its members.",
   member: "Has keys, apps and chats of their own, and sees nobody else's.",
 };

@@ -1,5 +1,5 @@
 // A titled part of a page, found by its heading.
-import { Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { Box, Group, Paper, Stack, Text, Title } from "@mantine/core";
 import { type ReactNode, useId } from "react";
 
 interface SectionProps {
@@ -17,7 +17,7 @@ export function Section({ title, about, actions, children }: SectionProps) {
     <Paper withBorder p="lg" component="section" aria-labelledby={heading}>
       <Stack>
         <Group justify="space-between" align="start" gap="sm">
-          <div>
+          <Box flex="1 1 16rem">
             <Title order={2} id={heading}>
               {title}
             </Title>
@@ -26,7 +26,7 @@ export function Section({ title, about, actions, children }: SectionProps) {
                 {about}
               </Text>
             )}
-          </div>
+          </Box>
           {actions && <Group gap="xs">{actions}</Group>}
         </Group>
         {children}

@@ -2,7 +2,6 @@
 import { Anchor, Button, Group, List, Paper, Stack, Text } from "@mantine/core";
 import { TerminalIcon } from "@primer/octicons-react";
 import { Ago } from "../../parts/ago.tsx";
-import { Facts } from "../../parts/facts.tsx";
 import { day } from "../../parts/figures.ts";
 import { type Allowed, commandLineId } from "./allowed.ts";
 import { allowedWords } from "./app-scopes.ts";
@@ -53,14 +52,16 @@ export function AllowedApp({ allowed, takeBack }: AllowedAppProps) {
             ))}
           </List>
         </div>
-        <Facts
-          facts={[
-            ["For the account", <bdi key="account">{account.name}</bdi>],
-            ["In", environments.join(", ")],
-            ["Since", day(allowed.allowed_at)],
-            ["Last used", <Ago key="used" seconds={allowed.last_used_at} never="not yet" />],
-          ]}
-        />
+        <Text size="sm" c="dimmed">
+          For the account <bdi>{account.name}</bdi>, in {environments.join(" and ")} · since {day(allowed.allowed_at)} ·{" "}
+          {allowed.last_used_at === null ? (
+            "not used yet"
+          ) : (
+            <>
+              used <Ago seconds={allowed.last_used_at} />
+            </>
+          )}
+        </Text>
       </Stack>
     </Paper>
   );

@@ -44,7 +44,7 @@ export function AppForm({ draft, change, errorOf, isNew }: AppFormProps) {
       {isNew && (
         <Radio.Group
           label="Where it runs"
-          description="It stays as it is"
+          description="This cannot be changed later"
           value={draft.type}
           onChange={(type) => change({ type: type as App["type"] })}
         >

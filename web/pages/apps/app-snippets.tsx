@@ -2,7 +2,7 @@
 import { Tabs, Text } from "@mantine/core";
 import type { App } from "../../api/types.ts";
 import { CopyBlock } from "../../parts/copy.tsx";
-import { oauthSnippetsOf } from "./oauth-snippets.ts";
+import { authorizeUrlName, oauthSnippetsOf } from "./oauth-snippets.ts";
 
 /** `secret`: where it is shown just now. */
 export function AppSnippets({ app, secret }: { app: App; secret?: string | undefined }) {
@@ -19,7 +19,7 @@ export function AppSnippets({ app, secret }: { app: App; secret?: string | undef
         </Tabs.List>
         {snippets.map(({ name, code }) => (
           <Tabs.Panel key={name} value={name} tabIndex={-1}>
-            <CopyBlock value={code} label={`Copy: ${name}`} />
+            <CopyBlock value={code} label={`Copy: ${name}`} wrap={name === authorizeUrlName} />
           </Tabs.Panel>
         ))}
       </Tabs>

@@ -19,13 +19,16 @@ const columns: Column<App>[] = [
         <Anchor component={Link} href={`/apps/${app.id}`} size="sm" fw={600} lineClamp={1}>
           {app.name}
         </Anchor>
-        <Text size="xs" c="dimmed" ff="monospace" truncate>
+        <Text size="xs" c="dimmed" hiddenFrom="sm">
+          {kinds[app.type]}
+        </Text>
+        <Text size="xs" c="dimmed" ff="monospace" truncate visibleFrom="sm">
           {app.client_id}
         </Text>
       </Stack>
     ),
   },
-  { name: "type", head: "Kind", cell: ({ type }) => kinds[type], width: "8rem" },
+  { name: "type", head: "Kind", cell: ({ type }) => kinds[type], wideOnly: true, width: "8rem" },
   {
     name: "scopes",
     head: "May ask to",

@@ -27,7 +27,7 @@ export function NewApp({ app, children, done }: NewAppProps) {
         <Text size="sm" fw={600} mb={4}>
           Client id
         </Text>
-        <CopyBlock value={id} label="Copy the client id" />
+        <CopyBlock value={id} label="Copy the client id" wrap />
       </div>
       {secret === undefined ? (
         <Text size="sm">It is public, and has no secret: PKCE takes its place.</Text>
@@ -36,7 +36,7 @@ export function NewApp({ app, children, done }: NewAppProps) {
           <Text size="sm" fw={600} mb={4}>
             Client secret
           </Text>
-          <CopyBlock value={secret} label="Copy the client secret" />
+          <CopyBlock value={secret} label="Copy the client secret" wrap />
         </div>
       )}
       {children}

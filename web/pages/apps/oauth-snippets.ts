@@ -7,6 +7,8 @@ export interface OAuthSnippet {
   code: string;
 }
 
+export const authorizeUrlName = "Authorize URL";
+
 type Described = Pick<App, "client_id" | "type" | "redirect_uris" | "scopes">;
 
 /** `issuer`: the server's address, without a path. `secret`: where it is known, else a place for it. */
@@ -15,7 +17,10 @@ export function oauthSnippetsOf(app: Described, issuer: string, secret = "hrs_â€
   const device = { name: "Device", code: deviceFlow(app, issuer, secret) };
   if (redirectUri === undefined) return [device];
   return [
-    { name: "Authorize URL", code: authorizeUrl(app, issuer, redirectUri, { state: "STATE", challenge: "CHALLENGE" }) },
+    {
+      name: authorizeUrlName,
+      code: authorizeUrl(app, issuer, redirectUri, { state: "STATE", challenge: "CHALLENGE" }),
+    },
     { name: "Shell", code: shell(app, issuer, redirectUri, secret) },
     ...(app.type === "public" ? [device] : []),
   ];

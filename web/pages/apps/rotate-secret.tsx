@@ -50,7 +50,7 @@ export function RotateSecret({ app, opened, close }: RotateSecretProps) {
           <Alert color="yellow" icon={<AlertIcon />} title="Copy the secret now">
             It is shown only this once. Store it like a password, on the server where the app runs.
           </Alert>
-          <CopyBlock value={rotated.client_secret} label="Copy the client secret" />
+          <CopyBlock value={rotated.client_secret} label="Copy the client secret" wrap />
           <Text size="sm">{oldEnds(rotated)}</Text>
           <Group justify="end">
             <Button onClick={leave} data-autofocus>

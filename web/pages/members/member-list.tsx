@@ -45,10 +45,13 @@ export function MemberList({ standing }: { standing: Standing }) {
           <Text size="xs" c="dimmed" style={{ overflowWrap: "anywhere" }}>
             {member.email}
           </Text>
+          <Text size="xs" hiddenFrom="sm">
+            {roleNames[member.role]}
+          </Text>
         </>
       ),
     },
-    { name: "role", head: "Role", cell: ({ role }) => roleNames[role], width: "7rem" },
+    { name: "role", head: "Role", cell: ({ role }) => roleNames[role], wideOnly: true, width: "7rem" },
     { name: "since", head: "Member since", cell: (member) => day(member.created_at), wideOnly: true, width: "10rem" },
     {
       name: "seen",

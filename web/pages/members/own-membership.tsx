@@ -14,7 +14,7 @@ export function OwnMembership() {
   const membership = accounts.find(({ id }) => id === account.id);
   return (
     <Page title="Members" about={`Who belongs to ${account.name} is for its owners and admins to see.`}>
-      <Section title={`You are ${roleNames[role].toLowerCase()} of ${account.name}`} about={roleMeanings[role]}>
+      <Section title={`Your role: ${roleNames[role]}`} about={roleMeanings[role]}>
         <Text size="sm">
           To invite somebody, or to get another role, ask an owner of the account: most likely whoever invited you.
         </Text>

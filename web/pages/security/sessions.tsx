@@ -1,5 +1,5 @@
 // The browsers in which one is signed in, this one first, and the way to sign the others out.
-import { Badge, Button, Divider, Group, Skeleton, Stack, Text } from "@mantine/core";
+import { Anchor, Badge, Button, Divider, Group, Skeleton, Stack, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { DeviceDesktopIcon, DeviceMobileIcon } from "@primer/octicons-react";
 import { Fragment, useState } from "react";
@@ -41,7 +41,10 @@ export function Sessions() {
       about={
         <>
           Browsers. What you do not know, sign out, and change your password. Logins of the command line are among the{" "}
-          <Link href="/apps?tab=allowed">apps you allowed</Link>.
+          <Anchor component={Link} href="/apps?tab=allowed" inherit underline="always">
+            apps you allowed
+          </Anchor>
+          .
         </>
       }
       actions={
