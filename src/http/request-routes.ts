@@ -65,6 +65,9 @@ const requestList = z
       .string()
       .nullable()
       .describe("Give it as `cursor` to get the next page; null on the last one. A page may be empty before that."),
+    searched_to: unixSeconds
+      .nullable()
+      .describe("All that began later than this, Unix seconds, was looked through; null on the last page."),
   })
   .meta({ id: "RequestList" });
 
@@ -113,10 +116,16 @@ async function list({ req }: Exchange, principal: Principal, deps: RequestRouteD
   const asked = readQuery(requestParameters, req.target);
   const filter = requestFilter(asked, principal);
   const after = asked.cursor === undefined ? undefined : decodePosition(asked.cursor);
-  if (!filter) return Response.json({ object: "list", data: [], next: null });
+  if (!filter) return Response.json({ object: "list", data: [], next: null, searched_to: null });
   await writtenSoon(deps.ledger);
   const { records, next } = await deps.requestLog.list(filter, { after, limit: asked.limit });
-  return Response.json({ object: "list", data: records.map(toWire), next: next && encodePosition(next) });
+  const answer: z.infer<typeof requestList> = {
+    object: "list",
+    data: records.map(toWire),
+    next: next && encodePosition(next),
+    searched_to: next?.at ?? null,
+  };
+  return Response.json(answer);
 }
 
 async function retrieve(exchange: Exchange, principal: Principal, deps: RequestRouteDeps): Promise<Response> {

@@ -137,7 +137,7 @@ describe("GET /v1/requests", () => {
   test("has every figure of a request, newest first, and null for what is not known", async () => {
     const { status, body } = await get("/v1/requests");
     expect(status).toBe(200);
-    expect(body).toMatchObject({ object: "list", next: null });
+    expect(body).toMatchObject({ object: "list", next: null, searched_to: null });
     expect(ids({ body })).toEqual(["streamed", "failed", "of_app", "embedding", "mine"]);
     expect(body.data[0]).toEqual({
       object: "request",
@@ -171,14 +171,17 @@ describe("GET /v1/requests", () => {
     });
   });
 
-  test("leads through its pages with `next`, from the newest to the oldest", async () => {
+  test("leads through its pages with `next`, from the newest to the oldest, and says how far back it has looked", async () => {
     const seen: string[] = [];
+    const searched: (number | null)[] = [];
     let next: string | null = "";
     while (next !== null) {
       const answer = await get(`/v1/requests?limit=2${next === "" ? "" : `&cursor=${next}`}`);
       seen.push(...ids(answer));
+      searched.push(answer.body.searched_to);
       next = answer.body.next;
     }
+    expect(searched).toEqual([start + 4, start + 2, null]);
     expect(seen).toEqual(["streamed", "failed", "of_app", "embedding", "mine"]);
   });
 

@@ -100,6 +100,11 @@ test("needs usage:read; another environment's key finds nothing", async () => {
   const [request] = (await list()).data;
   for (const path of ["/v1/requests", `/v1/requests/${request?.id}`])
     expect((await read(path, writer)).status).toBe(403);
-  expect(JSON.parse((await read("/v1/requests", elsewhere)).text)).toEqual({ object: "list", data: [], next: null });
+  expect(JSON.parse((await read("/v1/requests", elsewhere)).text)).toEqual({
+    object: "list",
+    data: [],
+    next: null,
+    searched_to: null,
+  });
   expect((await read(`/v1/requests/${request?.id}`, elsewhere)).status).toBe(404);
 });

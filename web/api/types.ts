@@ -1080,6 +1080,10 @@ export interface RequestList {
    * Give it as `cursor` to get the next page; null on the last one. A page may be empty before that.
    */
   next: string | null;
+  /**
+   * All that began later than this, Unix seconds, was looked through; null on the last page.
+   */
+  searched_to: number | null;
 }
 export interface Request {
   object: "request";
