@@ -87,10 +87,7 @@ function People() {
         rowHeight={60}
         choose={({ id }) => choose(id)}
         empty={
-          <Empty
-            title="Nobody has this e-mail address"
-            action={<Button onClick={() => setSearch({})}>Show all</Button>}
-          >
+          <Empty title="Nobody has this e-mail address">
             It has to be the whole address. Somebody who was invited and has not followed the link yet is listed at the
             account.
           </Empty>

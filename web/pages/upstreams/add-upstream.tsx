@@ -2,6 +2,7 @@
 import { Button, Group, PasswordInput, Stack, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { type FormEvent, useState } from "react";
+import { useSearchParams } from "wouter";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { CreateUpstreamRequest, Upstream, UpstreamTest } from "../../api/types.ts";
@@ -20,7 +21,8 @@ interface AddUpstreamProps {
 }
 
 export function AddUpstream({ taken, close, done }: AddUpstreamProps) {
-  const [url, setUrl] = useState("");
+  const [search] = useSearchParams();
+  const [url, setUrl] = useState(search.get("url") ?? "");
   const [apiKey, setApiKey] = useState("");
   const [name, setName] = useState("");
   const [settings, setSettings] = useState(usualSettings);

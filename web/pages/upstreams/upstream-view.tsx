@@ -1,7 +1,8 @@
 // How one model server does, its settings, a test, and what may be done about it.
 import { Alert, Button, Group, Stack, Text, Title } from "@mantine/core";
-import { AlertIcon, BeakerIcon, InfoIcon, PencilIcon } from "@primer/octicons-react";
+import { AlertIcon, BeakerIcon, InfoIcon, PencilIcon, PlusIcon } from "@primer/octicons-react";
 import { useState } from "react";
+import { Link } from "wouter";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { Upstream, UpstreamTest } from "../../api/types.ts";
@@ -56,6 +57,16 @@ export function UpstreamView({ upstream, close }: { upstream: Upstream; close():
           Test
         </Button>
         <Draining upstream={upstream} />
+        {source === "found" && url !== null && (
+          <Button
+            component={Link}
+            href={`/admin/upstreams?new=&url=${encodeURIComponent(url)}`}
+            variant="default"
+            leftSection={<PlusIcon />}
+          >
+            Add under a name
+          </Button>
+        )}
         {source === "database" && (
           <Button variant="default" leftSection={<PencilIcon />} onClick={() => setEditing(true)}>
             Edit

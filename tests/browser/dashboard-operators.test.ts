@@ -1,0 +1,256 @@
+// In a real browser: operators manage accounts, people, tiers and signing keys, and nobody else does.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { invite, type Person } from "../support/browser.ts";
+import { operator } from "../support/browser-world.ts";
+import { desktop, leaveBrowser, openVisitor, type Visitor } from "../support/chromium.ts";
+import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
+import { look } from "../support/page-look.ts";
+
+const leaver: Person = { ...operator, email: "joan@example.test", name: "Joan Clarke" };
+let world: DashboardWorld;
+let url: string;
+
+beforeAll(async () => {
+  const yaml = "tiers:\n  - { name: campus, requests_per_minute: 500, tokens_per_minute: 200000 }\n";
+  world = await openDashboardWorld({ yaml });
+  await world.fill({ keys: 4, requests: 100, chats: 0, events: 0 });
+  await invite(world.browser, { role: "member", person: leaver });
+  url = world.server.url;
+}, 30_000);
+
+afterAll(async () => {
+  leaveBrowser();
+  await world[Symbol.asyncDispose]();
+});
+
+async function arrive(path: string, email?: string): Promise<Visitor> {
+  const visitor = await openVisitor({ at: url, size: desktop });
+  await visitor.context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  await visitor.page.emulateMedia({ reducedMotion: "reduce" });
+  await world.signIn(visitor.context, email);
+  await visitor.go(path);
+  return visitor;
+}
+
+const dialog = (page: Page) => page.getByRole("dialog").last();
+const copied = (page: Page) => page.evaluate(() => navigator.clipboard.readText());
+const press = (page: Page, name: string) => dialog(page).getByRole("button", { name, exact: true }).click();
+/** Of the question with this title. */
+const answer = (page: Page, title: string | RegExp, action: string) =>
+  page.getByRole("dialog", { name: title }).getByRole("button", { name: action, exact: true }).click();
+const told = (page: Page, text: string | RegExp) => page.getByRole("alert").filter({ hasText: text }).waitFor();
+
+async function accountOf(name: string): Promise<Record<string, unknown>> {
+  const accounts = (await world.browser.ask("/v1/admin/accounts?limit=100"))["data"] as Record<string, unknown>[];
+  const account = accounts.find((one) => one["name"] === name);
+  if (!account) throw new Error(`There is no account ${name}.`);
+  return account;
+}
+
+test("a new account gets its owner by a link that is shown once, and its first key works", async () => {
+  await using visitor = await arrive("/admin/accounts");
+  const { page } = visitor;
+  await page.getByRole("link", { name: "Blue Harbour Ltd" }).waitFor();
+  await look(visitor, "accounts");
+  await visitor.press("Create account");
+  await dialog(page).getByRole("textbox", { name: "Name" }).fill("Otter Books");
+  await dialog(page).getByRole("combobox", { name: "Tier" }).selectOption("campus");
+  await look(visitor, "accounts-new");
+  await press(page, "Create account");
+  await page.getByRole("heading", { level: 1, name: "Otter Books" }).waitFor();
+
+  await visitor.press("Invite");
+  await dialog(page).getByRole("textbox", { name: "E-mail address" }).fill("otto@example.test");
+  await press(page, "Invite");
+  await press(page, "Copy the link");
+  expect(await copied(page)).toStartWith(`${url}/invitations/`);
+  await look(visitor, "accounts-invited");
+  await press(page, "Done");
+  await page.getByRole("cell", { name: "otto@example.test", exact: true }).waitFor();
+  await page.getByRole("button", { name: "Take back the invitation of otto@example.test" }).click();
+  await answer(page, "Take the invitation back?", "Take it back");
+  await page.getByText("Invite its owner").waitFor();
+  await look(visitor, "accounts-members-empty");
+
+  await page.getByRole("tab", { name: "API keys" }).click();
+  await page.getByRole("button", { name: "Create API key" }).first().click();
+  await dialog(page).getByRole("textbox", { name: "Name" }).fill("First");
+  await press(page, "Create API key");
+  await press(page, "Copy the key");
+  const key = await copied(page);
+  const status = async () => (await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${key}` } })).status;
+  expect(await status()).toBe(200);
+  await press(page, "Done");
+  await page.getByRole("button", { name: "Revoke First" }).click();
+  await look(visitor, "accounts-key-revoke");
+  await answer(page, "Revoke First?", "Revoke the key");
+  await page.getByText("Revoked", { exact: true }).waitFor();
+  expect(await status()).toBe(401);
+  expect(visitor.trouble).toEqual([]);
+}, 30_000);
+
+test("what is set for one account holds in place of the tier's, and a suspended one is refused until it is resumed", async () => {
+  const account = await accountOf("Blue Harbour Ltd");
+  const path = `/v1/admin/accounts/${account["id"]}`;
+  const created = await world.browser.ask(`${path}/keys`, {
+    method: "POST",
+    body: { name: "Shop", environment: "dev" },
+  });
+  const status = async () =>
+    (await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${created["key"]}` } })).status;
+  await using visitor = await arrive(`/admin/accounts/${account["id"]}`);
+  const { page } = visitor;
+  await page.getByRole("combobox", { name: "Tier" }).selectOption("enterprise");
+  await page.getByRole("combobox", { name: "Tokens per month" }).selectOption({ label: "A limit of its own" });
+  await page.getByRole("textbox", { name: "Tokens" }).fill("5000000");
+  await page.getByRole("combobox", { name: "Spend per month" }).selectOption({ label: "No limit" });
+  await page.getByRole("switch", { name: "Store chats" }).check();
+  await visitor.press("Save");
+  await told(page, "Saved.");
+  expect(await world.browser.ask(path)).toMatchObject({
+    ...{ tier: "enterprise", monthly_tokens: 5_000_000, monthly_spend: "unlimited", store_chats: true },
+  });
+  await page.getByText("0 of 5,000,000").first().waitFor();
+  await look(visitor, "account");
+  await page.getByRole("combobox", { name: "Spend per month" }).selectOption({ label: "As the tier says" });
+  await visitor.press("Save");
+  await page.getByRole("button", { name: "Save", disabled: true }).waitFor();
+  expect(await world.browser.ask(path)).toMatchObject({ monthly_tokens: 5_000_000, monthly_spend: null });
+
+  await visitor.press("Suspend");
+  await look(visitor, "account-suspend");
+  await answer(page, "Suspend Blue Harbour Ltd?", "Suspend the account");
+  await page.getByText("Suspended", { exact: true }).waitFor();
+  expect(await status()).toBe(401);
+  await visitor.press("Resume");
+  await answer(page, "Resume Blue Harbour Ltd?", "Resume the account");
+  await page.getByText("Active", { exact: true }).waitFor();
+  expect(await status()).toBe(200);
+  expect(visitor.trouble).toEqual([]);
+}, 30_000);
+
+test("an account that is not there says so, and nobody is offered to suspend their own", async () => {
+  await using visitor = await arrive("/admin/accounts/acct_none");
+  const { page } = visitor;
+  await told(page, "There is no account acct_none");
+  visitor.trouble.length = 0;
+  await page.getByRole("link", { name: "All accounts" }).click();
+  await page.getByRole("link", { name: "First account" }).click();
+  await page.getByRole("textbox", { name: "Name" }).waitFor();
+  expect(await page.getByRole("button", { name: "Suspend" }).count()).toBe(0);
+  expect(visitor.trouble).toEqual([]);
+}, 20_000);
+
+test("a person is found, made an operator and none again, given a way back in, and deleted after their address is typed", async () => {
+  await using visitor = await arrive("/admin/people");
+  const { page } = visitor;
+  await page.getByRole("button", { name: "Grace Hopper" }).waitFor();
+  await look(visitor, "people");
+  await page.getByRole("searchbox", { name: "Find by e-mail address" }).fill("JOAN@example.test");
+  await visitor.press("Find");
+  await page.getByRole("button", { name: leaver.name }).click();
+  expect(visitor.path()).toContain("person=usr_");
+  await page.getByRole("link", { name: "First account" }).waitFor();
+  await look(visitor, "person");
+  await press(page, "Make an operator");
+  await answer(page, "Make Joan Clarke an operator?", "Make an operator");
+  await told(page, "is an operator now");
+  await press(page, "Make no operator any more");
+  await answer(page, "Take the operator's role from Joan Clarke?", "Take it away");
+  await told(page, "is no operator any more");
+
+  await press(page, "Make a reset link");
+  await answer(page, "Make a reset link for Joan Clarke?", "Make the link");
+  await press(page, "Copy the link");
+  expect(await copied(page)).toStartWith(`${url}/reset/`);
+  await press(page, "Done");
+
+  await press(page, "Delete the person");
+  const question = page.getByRole("dialog", { name: "Delete Joan Clarke?" });
+  const remove = question.getByRole("button", { name: "Delete the person" });
+  expect(await remove.isDisabled()).toBe(true);
+  await question.getByRole("textbox").fill(leaver.email);
+  await look(visitor, "person-delete");
+  await remove.click();
+  await page.getByText("Nobody has this e-mail address").waitFor();
+  await look(visitor, "people-none");
+  await visitor.press("Show all");
+  await page.getByRole("button", { name: "Grace Hopper" }).waitFor();
+  expect(await page.getByText(leaver.email).count()).toBe(0);
+  expect(visitor.trouble).toEqual([]);
+}, 30_000);
+
+test("a tier is made, changed and deleted; one of the file is only shown, and one that is built in gets its figures back", async () => {
+  await using visitor = await arrive("/admin/tiers");
+  const { page } = visitor;
+  const tiers = async () => (await world.browser.ask("/v1/admin/tiers"))["data"] as Record<string, unknown>[];
+  const named = async (name: string) => (await tiers()).find((tier) => tier["name"] === name);
+  await page.getByRole("button", { name: "enterprise" }).waitFor();
+  await look(visitor, "tiers");
+  await visitor.press("Create tier");
+  const name = dialog(page).getByRole("textbox", { name: "Name" });
+  await name.fill("pro");
+  await dialog(page).getByText("There is a tier of this name").waitFor();
+  await name.fill("start-up");
+  await dialog(page).getByRole("textbox", { name: "Requests" }).fill("300");
+  await dialog(page).getByRole("combobox", { name: "Spend per month" }).selectOption({ label: "Limit" });
+  await dialog(page).getByRole("textbox", { name: "USD" }).fill("250.5");
+  await look(visitor, "tiers-new");
+  await press(page, "Create tier");
+  await told(page, "The tier start-up is saved");
+  expect(await named("start-up")).toMatchObject({ requests_per_minute: 300, monthly_spend: 250.5, source: "database" });
+
+  await page.getByRole("button", { name: "start-up" }).click();
+  await dialog(page).getByRole("combobox", { name: "Requests per minute" }).selectOption({ label: "No limit" });
+  await press(page, "Save");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  expect(await named("start-up")).toMatchObject({ requests_per_minute: null });
+  await page.getByRole("button", { name: "start-up" }).click();
+  await press(page, "Delete the tier");
+  await answer(page, /^Delete the tier/, "Delete the tier");
+  await page.getByRole("button", { name: "start-up" }).waitFor({ state: "detached" });
+
+  await page.getByRole("button", { name: "campus" }).click();
+  await dialog(page).getByText("read-only here").waitFor();
+  expect(await dialog(page).getByRole("textbox").count()).toBe(0);
+  await look(visitor, "tiers-file");
+  await press(page, "Close");
+
+  await page.getByRole("button", { name: "pro", exact: true }).click();
+  await dialog(page).getByRole("textbox", { name: "Requests" }).fill("150");
+  await press(page, "Save");
+  await page.getByRole("cell", { name: "Made here" }).waitFor();
+  expect(await named("pro")).toMatchObject({ requests_per_minute: 150, source: "database" });
+  await page.getByRole("button", { name: "pro", exact: true }).click();
+  await press(page, "Delete the tier");
+  await answer(page, /^Delete the tier/, "Delete the tier");
+  await page.getByRole("cell", { name: "Made here" }).waitFor({ state: "detached" });
+  expect(await named("pro")).toMatchObject({ requests_per_minute: 100, source: "built-in" });
+  expect(visitor.trouble).toEqual([]);
+}, 30_000);
+
+test("before the signing key is replaced it is said that no token ends; the next key is shown, and not replaced again", async () => {
+  await using visitor = await arrive("/admin/signing-keys");
+  const { page } = visitor;
+  await visitor.press("Rotate");
+  await dialog(page).getByText("No token ends").waitFor();
+  await look(visitor, "signing-keys-rotate");
+  await answer(page, "Rotate the signing key?", "Rotate the key");
+  await page.getByText("Upcoming", { exact: true }).waitFor();
+  await page.getByText("Signing", { exact: true }).waitFor();
+  expect(await page.getByRole("button", { name: "Rotate" }).isDisabled()).toBe(true);
+  await look(visitor, "signing-keys");
+}, 20_000);
+
+test("whoever is no operator finds a page that says whom it is for, and no answer of the server's is an error", async () => {
+  await using visitor = await arrive("/admin/accounts", colleagues.admin.email);
+  const { page } = visitor;
+  for (const place of ["accounts", "people", "tiers", "signing-keys", "upstreams", "system"]) {
+    await visitor.go(`/admin/${place}`);
+    await page.getByRole("heading", { name: "For operators of this server" }).waitFor();
+  }
+  await look(visitor, "operators-only");
+  expect(await page.getByRole("navigation", { name: "Administration" }).count()).toBe(0);
+  expect(visitor.trouble).toEqual([]);
+}, 20_000);

@@ -1,0 +1,137 @@
+// In a real browser: operators test, add, drain, change and remove model servers, and see how the server does.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { desktop, leaveBrowser, openVisitor, type Visitor } from "../support/chromium.ts";
+import { type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
+import { until } from "../support/headrace.ts";
+import { look } from "../support/page-look.ts";
+import { type ScriptedUpstream, startUpstream } from "../support/scripted-upstream.ts";
+
+let world: DashboardWorld;
+let lab: ScriptedUpstream;
+
+beforeAll(async () => {
+  world = await openDashboardWorld();
+  lab = await startUpstream((_asked, res) => void res.writeHead(500).end());
+  lab.serves(["lab-large", "lab-mini"].map((id) => ({ id, object: "model", created: 1_700_000_000, owned_by: "lab" })));
+}, 30_000);
+
+afterAll(async () => {
+  leaveBrowser();
+  await world[Symbol.asyncDispose]();
+  await lab[Symbol.asyncDispose]();
+});
+
+async function arrive(path: string): Promise<Visitor> {
+  const visitor = await openVisitor({ at: world.server.url, size: desktop });
+  await visitor.page.emulateMedia({ reducedMotion: "reduce" });
+  await world.signIn(visitor.context);
+  await visitor.go(path);
+  return visitor;
+}
+
+const dialog = (page: Page) => page.getByRole("dialog").last();
+const press = (page: Page, name: string) => dialog(page).getByRole("button", { name, exact: true }).click();
+const answer = (page: Page, title: string, action: string) =>
+  page.getByRole("dialog", { name: title }).getByRole("button", { name: action, exact: true }).click();
+const upstream = async (name: string) => await world.browser.ask(`/v1/admin/upstreams/${name}`);
+const models = async () =>
+  ((await world.browser.ask("/v1/models"))["data"] as Record<string, unknown>[]).map(({ id }) => id);
+
+test("a model server is tested before it is added, and its models can then be called", async () => {
+  await using visitor = await arrive("/admin/upstreams");
+  const { page } = visitor;
+  await page.getByRole("button", { name: "north" }).waitFor();
+  await look(visitor, "upstreams");
+  await visitor.press("Add upstream");
+  const address = dialog(page).getByRole("textbox", { name: "Address" });
+  await address.fill("http://127.0.0.1:9/v1");
+  await press(page, "Test the connection");
+  await dialog(page).getByText("The test failed").waitFor();
+  await dialog(page).getByRole("button", { name: "Add all the same" }).waitFor();
+  await look(visitor, "upstreams-test-failed");
+  // Another address is another server: what was found of the first says nothing of it.
+  await address.fill(lab.url);
+  await dialog(page).getByText("The test failed").waitFor({ state: "detached" });
+  await press(page, "Test the connection");
+  await dialog(page).getByText("It works: 2 models").waitFor();
+  await dialog(page).getByText("lab-mini").waitFor();
+  const name = dialog(page).getByRole("textbox", { name: "Name" });
+  await name.fill("north");
+  await press(page, "More settings");
+  await dialog(page).getByRole("textbox", { name: "Most requests at once" }).fill("4");
+  await look(visitor, "upstreams-new");
+  const refused = page.waitForResponse((response) => response.status() === 400);
+  await press(page, "Add upstream");
+  await refused;
+  await dialog(page).getByText("headrace.yaml has an upstream north").waitFor();
+  expect(visitor.trouble.splice(0)).toHaveLength(2);
+  await name.fill("lab");
+  await press(page, "Add upstream");
+  await dialog(page).getByRole("heading", { name: "lab" }).waitFor();
+  expect(await upstream("lab")).toMatchObject({ source: "database", models: 2, max_concurrency: 4, state: "ok" });
+  expect(await models()).toContain("lab-large");
+  await look(visitor, "upstream");
+  expect(visitor.path()).toBe("/admin/upstreams?upstream=lab");
+  expect(visitor.trouble).toEqual([]);
+}, 30_000);
+
+test("it is said what draining means; a drained server gets nothing until it is sent requests again", async () => {
+  await using visitor = await arrive("/admin/upstreams?upstream=south");
+  const { page } = visitor;
+  await dialog(page).getByText("read-only here, but for draining").waitFor();
+  await press(page, "Drain");
+  await page.getByText("gets nothing new").waitFor();
+  await look(visitor, "upstream-drain");
+  await answer(page, "Drain south?", "Drain it");
+  await dialog(page).getByText("Drained", { exact: true }).waitFor();
+  expect(await upstream("south")).toMatchObject({ state: "draining" });
+  await press(page, "Send requests again");
+  await dialog(page).getByText("Works", { exact: true }).waitFor();
+  expect(await upstream("south")).toMatchObject({ state: "ok" });
+  await press(page, "Test");
+  await dialog(page).getByText("It works: 2 models").waitFor();
+  expect(await dialog(page).getByRole("button", { name: "Edit" }).count()).toBe(0);
+  expect(visitor.trouble).toEqual([]);
+}, 20_000);
+
+test("one that was added here is changed and removed; where it is unreachable the page says why", async () => {
+  await world.browser.ask("/v1/admin/upstreams", {
+    ...{ method: "POST", body: { name: "old", url: lab.url, api_key: "sk-old-0123456789" } },
+  });
+  await using visitor = await arrive("/admin/upstreams?upstream=old");
+  const { page } = visitor;
+  await press(page, "Edit");
+  const address = dialog(page).getByRole("textbox", { name: "Address" });
+  await address.fill("http://127.0.0.1:9/v1");
+  await press(page, "Save");
+  await dialog(page).getByText("Is required where url moves").waitFor();
+  expect(visitor.trouble.splice(0)).toHaveLength(2);
+  await dialog(page).getByRole("checkbox", { name: "Remove the stored API key" }).check();
+  await look(visitor, "upstream-edit");
+  await press(page, "Save");
+  await dialog(page).getByText("It cannot be reached").first().waitFor();
+  expect(await upstream("old")).toMatchObject({ state: "unreachable", has_api_key: false });
+  await look(visitor, "upstream-unreachable");
+  await press(page, "Remove");
+  await answer(page, "Remove old?", "Remove the upstream");
+  await page.getByRole("button", { name: "old", exact: true }).waitFor({ state: "detached" });
+  expect(visitor.path()).toBe("/admin/upstreams");
+  expect(visitor.trouble).toEqual([]);
+}, 20_000);
+
+test("the state of the server is calm while all is well, and says what is not", async () => {
+  await using visitor = await arrive("/admin/system");
+  const { page } = visitor;
+  // A busy machine answers late, which the page rightly says.
+  await page.getByText(/All is well|Worth a look/).waitFor();
+  await page.getByText("database", { exact: true }).waitFor();
+  await look(visitor, "system");
+  const figures = await world.browser.ask("/v1/admin/system");
+  await page.route("**/v1/admin/system", (route) =>
+    route.fulfill({ json: { ...figures, checks: { database: "failed", models: "starting", server: "ok" } } }),
+  );
+  await until(() => page.getByText("Something fails").isVisible(), "the page asked again");
+  await page.getByText("The database cannot be used").waitFor();
+  await look(visitor, "system-failing");
+}, 20_000);
