@@ -44,6 +44,7 @@ export function banner(
     `  Base URL   ${style.bold(baseUrl)}`,
     `  API key    ${key}`,
     `  Models     ${shown.length > 0 ? shown.join("\n             ") : "none yet"}`,
+    `  Dashboard  ${url}/`,
     `  Reference  ${url}/docs`,
     ...localServerLines(config, found),
   ];
