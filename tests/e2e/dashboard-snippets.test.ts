@@ -1,6 +1,7 @@
 // What is copied from a page must run as it is and say exactly what was meant, whatever text is in it.
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type SnippetRequest, shellWord, snippetsOf } from "../../web/parts/snippet-text.ts";
 
@@ -23,8 +24,9 @@ let server: Bun.Server<undefined>;
 let directory = "";
 
 beforeAll(() => {
-  // Beside the dependencies, so that the code in it finds them.
-  directory = mkdtempSync(join(root, "node_modules", ".snippets-"));
+  directory = mkdtempSync(join(tmpdir(), "headrace-snippets-"));
+  // So that the code in it finds the packages.
+  symlinkSync(join(root, "node_modules"), join(directory, "node_modules"));
   server = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
