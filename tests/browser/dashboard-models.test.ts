@@ -1,10 +1,10 @@
 // In a real browser: which models there are, where they run and how they do there, and what to do where there is none.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { setUp } from "../support/browser.ts";
+import { type Browser, invite, setUp } from "../support/browser.ts";
 import { operator, pagesOf } from "../support/browser-world.ts";
 import { leaveBrowser, openVisitor, type Visitor } from "../support/chromium.ts";
-import { type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
-import { startHeadrace, until } from "../support/headrace.ts";
+import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
+import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { look } from "../support/page-look.ts";
 import { chatScript, chunk } from "../support/scripted-upstream.ts";
 
@@ -101,13 +101,19 @@ test("a place that is drained, or out of reach, says so in words", async () => {
   await world.browser.ask("/v1/admin/upstreams/south", { method: "PATCH", body: { draining: false } });
 });
 
-test("where there is no model an operator is led to the upstreams", async () => {
+/** A visitor with the cookies of somebody who signed in without a screen. */
+async function visitorAs(browser: Browser, server: TestServer): Promise<Visitor> {
+  const at = pagesOf(server);
+  const visitor = await openVisitor({ at });
+  const cookies = [...browser.cookies].map(([name, value]) => ({ name, value, url: at, httpOnly: true }));
+  await visitor.context.addCookies(cookies.map((cookie) => ({ ...cookie, sameSite: "Lax" as const })));
+  return visitor;
+}
+
+test("where there is no model an operator is led to the upstreams, and a member told whom to ask", async () => {
   await using server = await startHeadrace();
   const desk = await setUp(server, { person: operator });
-  const at = pagesOf(server);
-  await using visitor = await openVisitor({ at });
-  const cookies = [...desk.cookies].map(([name, value]) => ({ name, value, url: at, httpOnly: true }));
-  await visitor.context.addCookies(cookies.map((cookie) => ({ ...cookie, sameSite: "Lax" as const })));
+  await using visitor = await visitorAs(desk, server);
   await visitor.go("/catalog");
   const next = visitor.page.getByRole("link", { name: "Add an upstream" });
   await next.waitFor();
@@ -115,5 +121,9 @@ test("where there is no model an operator is led to the upstreams", async () => 
   await look(visitor, "models-none");
   await visitor.go("/playground");
   await next.waitFor();
-  expect(visitor.trouble).toEqual([]);
+  await using member = await visitorAs(await invite(desk, { person: colleagues.member }), server);
+  await member.go("/catalog");
+  await member.page.getByText("ask whoever operates this server", { exact: false }).waitFor();
+  expect(await member.page.getByRole("link", { name: "Add an upstream" }).count()).toBe(0);
+  expect([...visitor.trouble, ...member.trouble]).toEqual([]);
 });

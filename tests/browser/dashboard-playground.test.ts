@@ -221,6 +221,9 @@ test("where nobody is free it says for how long, counts down, and asks again whe
     .waitFor();
   await visitor.page.clock.fastForward(60_000);
   await conversation(visitor).getByText("The wait is over.").waitFor();
+  answers(plain);
+  await visitor.press("Try again");
+  await conversation(visitor).getByText("Water turns the wheel.").waitFor();
   expect(visitor.trouble.join()).toMatch(/^(429|503) for \S+\/v1\/chat\/completions,console error: [^,]*$/);
 });
 

@@ -7,17 +7,20 @@ export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenera
   const reader = body.getReader();
   const decoder = new TextDecoder();
   let rest = "";
+  let endedInReturn = false;
   let data: string[] = [];
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      rest += decoder.decode(value, { stream: true });
+      const text = decoder.decode(value, { stream: true });
+      if (text === "") continue;
+      // The second half of a line's end whose first half was the last of what came before.
+      rest += endedInReturn && text.startsWith("\n") ? text.slice(1) : text;
+      endedInReturn = text.endsWith("\r");
       if (rest.length > longestEvent) throw new Error("an event is longer than 4 MiB");
-      // A carriage return at the end may be the first half of a line's end.
-      const held = rest.endsWith("\r") ? 1 : 0;
-      const lines = rest.slice(0, rest.length - held).split(/\r\n|\n|\r/);
-      rest = (lines.pop() ?? "") + rest.slice(rest.length - held);
+      const lines = rest.split(/\r\n|\n|\r/);
+      rest = lines.pop() ?? "";
       for (const line of lines) {
         if (line === "") {
           if (data.length > 0) yield data.join("\n");
