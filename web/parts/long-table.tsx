@@ -5,6 +5,7 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { type ReactNode, useEffect, useRef } from "react";
 import type { Listing } from "../api/queries.ts";
 import { Failure } from "./failure.tsx";
+import { count } from "./figures.ts";
 import { TableRow } from "./table-row.tsx";
 
 export interface Column<Row> {
@@ -104,7 +105,7 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
       {isFetchingNextPage && <Loader size="sm" aria-label="Loading more" />}
       {error && <Failure error={error} retry={fetchNextPage} />}
       <Text size="xs" c="dimmed" aria-live="polite">
-        {hasNextPage ? `${items.length} so far; more as you scroll` : `${items.length} in all`}
+        {hasNextPage ? `${count(items.length)} so far; more as you scroll` : `${count(items.length)} in all`}
       </Text>
     </Stack>
   );
