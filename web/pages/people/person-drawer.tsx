@@ -4,7 +4,6 @@ import { Link } from "wouter";
 import { useRead } from "../../api/queries.ts";
 import type { PersonDetails } from "../../api/types.ts";
 import { CopyAction } from "../../parts/copy.tsx";
-import { Facts } from "../../parts/facts.tsx";
 import { Failure } from "../../parts/failure.tsx";
 import { day } from "../../parts/figures.ts";
 import { useLast } from "../../parts/use-last.ts";
@@ -48,18 +47,13 @@ function Details({ id, close }: { id: string; close(): void }) {
           {person.email}
         </Text>
       </div>
-      <Facts
-        facts={[
-          ["Since", day(person.created_at)],
-          [
-            "Id",
-            <Group key="id" gap={2} wrap="nowrap">
-              {person.id}
-              <CopyAction value={person.id} label="Copy the id of the person" />
-            </Group>,
-          ],
-        ]}
-      />
+      <Text size="sm" c="dimmed" component="div">
+        Here since {day(person.created_at)}
+        <Group gap={2} wrap="nowrap" style={{ overflowWrap: "anywhere" }}>
+          {person.id}
+          <CopyAction value={person.id} label="Copy the id of the person" />
+        </Group>
+      </Text>
       <Stack gap="xs">
         <Title order={3} size="h5">
           Member of
