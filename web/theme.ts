@@ -19,11 +19,25 @@ const water: MantineColorsTuple = [
   "#08465b",
 ];
 
+/** From text to ground, with the tint of the plain pages in dark. */
+const dark: MantineColorsTuple = [
+  "#d5dde4",
+  "#bcc6ce",
+  "#8795a1",
+  "#6a7884",
+  "#3f4b55",
+  "#35414b",
+  "#27323b",
+  "#1a232b",
+  "#151d24",
+  "#0e151b",
+];
+
 export const theme = createTheme({
   primaryColor: "water",
   primaryShade: { light: 8, dark: 3 },
   autoContrast: true,
-  colors: { water },
+  colors: { water, dark },
   fontFamily: "system-ui, sans-serif",
   fontFamilyMonospace: "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace",
   headings: { fontWeight: "650", sizes: { h1: { fontSize: "1.5rem" }, h2: { fontSize: "1.15rem" } } },
@@ -68,7 +82,7 @@ export const colorsOf: CSSVariablesResolver = () => ({
     "--mantine-color-dimmed": "#a4b2be",
     "--mantine-color-placeholder": "#97a5b1",
     "--mantine-color-error": "#ff9d92",
-    "--ground": "#14191e",
+    "--ground": "#0e151b",
     "--on-filled": "#0b1318",
     "--good": "#7fd39b",
     "--mantine-color-anchor": "#7cc8e2",
