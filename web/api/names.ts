@@ -32,10 +32,10 @@ const nothing: Known = { keys: new Map(), members: new Map(), apps: new Map() };
 
 /** Asked for once, and again where keys or apps changed. `wanted`: whether anything of it is shown now. */
 export function useNames(wanted: boolean): Names {
-  const { environment } = useSession();
+  const { environment, isManager } = useSession();
   const { data = nothing } = useQuery({
     queryKey: ["/v1/keys", "names", environment],
-    queryFn: ({ signal }) => loadNames(signal),
+    queryFn: ({ signal }) => loadNames(isManager, signal),
     enabled: wanted,
     staleTime: 60_000,
   });
@@ -47,12 +47,12 @@ export function useNames(wanted: boolean): Names {
   };
 }
 
-async function loadNames(signal: AbortSignal): Promise<Known> {
+async function loadNames(isManager: boolean, signal: AbortSignal): Promise<Known> {
   const [keys, apps, allowed, members] = await Promise.all([
     all<ApiKeyList["data"][number]>("/v1/keys", signal),
     all<AppList["data"][number]>("/v1/apps", signal),
     all<AuthorizationList["data"][number]>("/v1/authorizations", signal),
-    all<MemberList["data"][number]>("/v1/members", signal),
+    isManager ? all<MemberList["data"][number]>("/v1/members", signal) : [],
   ]);
   return {
     keys: new Map(keys.map(({ id, name, last4 }) => [id, name === "" ? `Key …${last4}` : name])),

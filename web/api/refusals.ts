@@ -1,5 +1,6 @@
 // What limits refused, and the words that people understand for why, with what to do about it.
 import { useRead } from "./queries.ts";
+import type { Refusal, RefusalList } from "./types.ts";
 
 export const refusalReasons = [
   "key_requests",
@@ -9,19 +10,8 @@ export const refusalReasons = [
   "account_tokens",
   "account_quota",
   "capacity",
-] as const;
-export type RefusalReason = (typeof refusalReasons)[number];
-
-export interface Refusal {
-  object: "refusal";
-  start: number;
-  key: string | null;
-  app: string | null;
-  model: string | null;
-  reason: RefusalReason;
-  requests: number;
-  last_at: number;
-}
+] as const satisfies Refusal["reason"][];
+export type RefusalReason = Refusal["reason"];
 
 /** The server gives no more of them at once. */
 export const mostRefusals = 1000;
@@ -87,5 +77,5 @@ export const refusalWords: Readonly<Record<RefusalReason, Words>> = {
 export function useRefusals(days: number, everyMs: number | undefined) {
   // To whole hours: what is asked stays the same for a while, and is found again.
   const start = Math.floor(Date.now() / 3_600_000) * 3_600 - days * 86_400 + 3_600;
-  return useRead<{ data: Refusal[] }>("/v1/refusals", { start }, { keep: true, ...(everyMs ? { everyMs } : {}) });
+  return useRead<RefusalList>("/v1/refusals", { start }, { keep: true, ...(everyMs ? { everyMs } : {}) });
 }

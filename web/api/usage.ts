@@ -1,23 +1,24 @@
 // Reads usage reports: whole, whatever number of pages they have, several at once, and no more than a page can show.
 import { call, type Environment } from "./client.ts";
-import type { UsageRow as ReportedRow, UsageReport } from "./types.ts";
+import type { UsageReport, UsageRow } from "./types.ts";
+
+export type { UsageRow } from "./types.ts";
 
 export type UsageBucket = "hour" | "day" | "month";
 export const usageGroups = ["model", "key", "app", "environment"] as const;
 export type UsageGroup = (typeof usageGroups)[number];
 
-/** Means of what was streamed; null where nothing was. */
-interface Timing {
-  first_token_ms: number | null;
-  tokens_per_second: number | null;
-}
-
-export type UsageRow = ReportedRow & Timing;
-
 /** What a row counts, and what several together do. */
 export type Figures = Pick<
   UsageRow,
-  "requests" | "prompt_tokens" | "completion_tokens" | "total_tokens" | "cost" | "errors" | keyof Timing
+  | "requests"
+  | "prompt_tokens"
+  | "completion_tokens"
+  | "total_tokens"
+  | "cost"
+  | "errors"
+  | "first_token_ms"
+  | "tokens_per_second"
 >;
 
 export interface UsageAsk {
@@ -64,7 +65,7 @@ export async function loadUsage(
   const results: UsageResult[] = [];
   for (const environment of ask.environments ?? [undefined]) {
     const read = async (part: UsageAsk, cursor?: string) => {
-      const page = await call<Omit<UsageReport, "data"> & { data: UsageRow[] }>("GET", "/v1/usage", {
+      const page = await call<UsageReport>("GET", "/v1/usage", {
         query: { ...usageQuery(part), limit: pageRows, cursor },
         ...(environment === undefined ? {} : { headers: { "headrace-environment": environment } }),
         signal,

@@ -11,6 +11,7 @@ import { type ChartBucket, isReaderElsewhere, isUtc } from "./chart/chart-time.t
 import { useReading } from "./chart/chart-together.tsx";
 
 export type { Series } from "./chart/chart-data.ts";
+export type { ChartBucket } from "./chart/chart-time.ts";
 export { ChartsTogether } from "./chart/chart-together.tsx";
 
 interface TimeChartProps {

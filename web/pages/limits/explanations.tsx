@@ -23,7 +23,7 @@ const kinds: readonly (readonly [string, ReactNode])[] = [
     "Limits of a key",
     <>
       A key may have a rate and quotas of its own, set under{" "}
-      <Anchor component={Link} href="/settings/api-keys" inherit>
+      <Anchor component={Link} href="/settings/api-keys" inherit underline="always">
         API keys
       </Anchor>
       . They hold beside those of the account: whichever is reached first refuses.

@@ -1,14 +1,16 @@
 // What limits refused in the last days: by hour as a chart, and by reason with what to do about it.
-import { Alert, Anchor, Badge, Group, Paper, Stack, Table, Text, Title } from "@mantine/core";
+import { Alert, Anchor, Group, Paper, Stack, Table, Text, Title } from "@mantine/core";
 import { useMemo } from "react";
 import { Link } from "wouter";
 import type { ApiFailure } from "../../api/client.ts";
 import type { Names } from "../../api/names.ts";
-import { mostRefusals, type Refusal, refusalReasons, refusalWords } from "../../api/refusals.ts";
+import { mostRefusals, refusalReasons, refusalWords } from "../../api/refusals.ts";
+import type { Refusal } from "../../api/types.ts";
 import { bucketStarts } from "../../api/usage.ts";
 import { Ago } from "../../parts/ago.tsx";
 import { Failure } from "../../parts/failure.tsx";
 import { count, short } from "../../parts/figures.ts";
+import { State } from "../../parts/state.tsx";
 import { type Series, TimeChart } from "../../parts/time-chart.tsx";
 
 interface RefusalHistoryProps {
@@ -89,9 +91,7 @@ function Reason({ reason, requests, lastAt, lines, names }: ReturnType<typeof re
         <Text size="sm" fw={600}>
           {title}
         </Text>
-        <Badge color="orange" variant="light" tt="none" className="numeric">
-          {count(requests)} refused
-        </Badge>
+        <State kind="warning">{`${count(requests)} refused`}</State>
       </Group>
       <Text size="sm" c="dimmed">
         {why} Last <Ago seconds={lastAt} />.
@@ -99,7 +99,7 @@ function Reason({ reason, requests, lastAt, lines, names }: ReturnType<typeof re
       <Text size="sm">
         {todo}{" "}
         {place.path !== "/settings/limits" && (
-          <Anchor component={Link} href={place.path} inherit>
+          <Anchor component={Link} href={place.path} inherit underline="always">
             {place.title}
           </Anchor>
         )}

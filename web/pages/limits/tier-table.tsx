@@ -7,15 +7,16 @@ export function TierTable({ tiers }: { tiers: readonly TierOverview[] }) {
   const amount = (value: number | null, format: (value: number) => string) =>
     value === null ? "no limit" : format(value);
   return (
-    <Paper withBorder p="md" component="section" aria-label="Tiers">
+    <Paper withBorder p="md" component="div">
       <Title order={2} fz="md">
         Tiers
       </Title>
       <Text size="sm" c="dimmed" mb="xs">
         An operator of this server moves an account to another tier.
       </Text>
-      <Table.ScrollContainer minWidth={600} type="native">
-        <Table verticalSpacing="xs">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard (WCAG 2.1.1) */}
+      <section className="long-table" tabIndex={0} aria-label="All tiers">
+        <Table verticalSpacing="xs" miw={600}>
           <Table.Thead>
             <Table.Tr>
               <Table.Th>Tier</Table.Th>
@@ -48,7 +49,7 @@ export function TierTable({ tiers }: { tiers: readonly TierOverview[] }) {
             ))}
           </Table.Tbody>
         </Table>
-      </Table.ScrollContainer>
+      </section>
     </Paper>
   );
 }

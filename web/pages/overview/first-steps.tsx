@@ -5,7 +5,7 @@ import { type ReactNode, useEffect, useRef } from "react";
 import { Link } from "wouter";
 import { useRead } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
-import type { ApiKeyList, ModelList } from "../../api/types.ts";
+import type { ApiKeyList, ModelList, RequestList } from "../../api/types.ts";
 import { Ago } from "../../parts/ago.tsx";
 import { count } from "../../parts/figures.ts";
 import { Page } from "../../parts/page.tsx";
@@ -27,12 +27,22 @@ export function FirstSteps({ done }: { done(): void }) {
   return (
     <Page title="Overview" about="Three steps to the first answer. This page notices it by itself.">
       <Stack gap="md" maw="52rem">
+        <Paper withBorder p="md" role="status">
+          {hasFailed ? (
+            <FailedCall />
+          ) : (
+            <Group gap="sm" wrap="nowrap">
+              <Loader size="sm" />
+              <Text size="sm">Waiting for the first call. It shows here within seconds.</Text>
+            </Group>
+          )}
+        </Paper>
         {hasNoModel && (
           <Alert color="orange" title="There is no model yet">
             {isOperator ? (
               <>
                 Start a model server on this machine, which is found by itself, or{" "}
-                <Anchor component={Link} href="/admin/upstreams" inherit>
+                <Anchor component={Link} href="/admin/upstreams" inherit underline="always">
                   add an upstream
                 </Anchor>
                 .
@@ -76,16 +86,6 @@ export function FirstSteps({ done }: { done(): void }) {
         >
           Chat with {model ?? "a model"} in the browser, without a key, and copy what you did as code.
         </Step>
-        <Paper withBorder p="md" role="status">
-          {hasFailed ? (
-            <FailedCall />
-          ) : (
-            <Group gap="sm" wrap="nowrap">
-              <Loader size="sm" />
-              <Text size="sm">Waiting for the first call. It shows here within seconds.</Text>
-            </Group>
-          )}
-        </Paper>
       </Stack>
     </Page>
   );
@@ -100,7 +100,7 @@ interface StepProps {
 
 function Step({ number, title, children, action }: StepProps) {
   return (
-    <Paper withBorder p="md" component="section" aria-label={`Step ${number}: ${title}`}>
+    <Paper withBorder p="md" component="article" aria-label={`Step ${number}: ${title}`}>
       <Group align="start" wrap="nowrap" gap="md">
         <ThemeIcon radius="xl" variant="light" size={30} aria-hidden="true">
           <Text fw={700} size="sm">
@@ -121,18 +121,8 @@ function Step({ number, title, children, action }: StepProps) {
   );
 }
 
-interface LastRequest {
-  id: string;
-  at: number;
-  model: string;
-  outcome: string;
-  error_code: string | null;
-  total_tokens: number;
-  duration_ms: number;
-}
-
 function useLastRequest() {
-  return useRead<{ data: LastRequest[] }>("/v1/requests", { limit: 1 }, { everyMs }).data?.data[0];
+  return useRead<RequestList>("/v1/requests", { limit: 1 }, { everyMs }).data?.data[0];
 }
 
 function FailedCall() {
@@ -140,7 +130,7 @@ function FailedCall() {
   return (
     <Text size="sm">
       A call came in, but it failed{last?.error_code ? ` (${last.error_code})` : ""}.{" "}
-      <Anchor component={Link} href={last ? `/requests/${last.id}` : "/requests"} size="sm">
+      <Anchor component={Link} href={last ? `/requests/${last.id}` : "/requests"} size="sm" underline="always">
         See what happened
       </Anchor>
       , then try again: this page goes on waiting.

@@ -2,45 +2,55 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import type { ApiFailure } from "../../api/client.ts";
 import { useSession } from "../../api/session.tsx";
-import {
-  bucketStart,
-  bucketStarts,
-  type Figures,
-  loadUsage,
-  sumOf,
-  type UsageBucket,
-  type UsageGroup,
-  type UsageRow,
-} from "../../api/usage.ts";
+import { type Figures, loadUsage, sumOf, type UsageBucket, type UsageGroup, type UsageRow } from "../../api/usage.ts";
+import type { ChartBucket } from "../../parts/time-chart.tsx";
 
 export const rangeNames = ["24h", "7d", "30d"] as const;
 export type RangeName = (typeof rangeNames)[number];
 
 /** The last bucket is the one that is not over yet. */
-export const ranges: Readonly<Record<RangeName, { title: string; bucket: UsageBucket; seconds: number }>> = {
-  "24h": { title: "24 hours", bucket: "hour", seconds: 86_400 },
-  "7d": { title: "7 days", bucket: "hour", seconds: 7 * 86_400 },
-  "30d": { title: "30 days", bucket: "day", seconds: 30 * 86_400 },
+export const ranges: Readonly<Record<RangeName, Range>> = {
+  "24h": { title: "24 hours", bucket: "hour", shown: "hour", step: 3_600, seconds: 86_400 },
+  "7d": { title: "7 days", bucket: "hour", shown: 21_600, step: 21_600, seconds: 7 * 86_400 },
+  "30d": { title: "30 days", bucket: "day", shown: "day", step: 86_400, seconds: 30 * 86_400 },
 };
 
-const bucketSeconds = { hour: 3_600, day: 86_400 } as const;
+interface Range {
+  title: string;
+  /** As the server counts. */
+  bucket: UsageBucket;
+  /** As it is shown: several together where single hours would be a thicket. */
+  shown: ChartBucket;
+  /** Seconds of one that is shown. */
+  step: number;
+  seconds: number;
+}
 
 export interface Overview {
-  bucket: UsageBucket;
+  bucket: ChartBucket;
   times: number[];
   /** When it was asked for, Unix seconds: the last bucket is known so far. */
   now: number;
   /** By bucket. */
-  totals: UsageRow[];
+  totals: readonly UsageRow[];
   sum: Figures;
   /** Of the time before, as long as this one is by now. */
   before: Figures;
 }
 
-function startOf(range: RangeName, now: number): number {
-  const { bucket, seconds } = ranges[range];
-  const size = bucketSeconds[bucket === "hour" ? "hour" : "day"];
-  return bucketStart(bucket, now) + size - seconds;
+function startOf({ step, seconds }: Range, now: number): number {
+  return now - (now % step) + step - seconds;
+}
+
+/** Rows of the steps that are shown. */
+function together(rows: readonly UsageRow[], { shown, step }: Range, by: UsageGroup | undefined): readonly UsageRow[] {
+  if (typeof shown !== "number") return rows;
+  const startOfRow = ({ start }: UsageRow) => start - (start % step);
+  const groups = Map.groupBy(rows, (row) => `${startOfRow(row)} ${by ? row[by] : ""}`);
+  return [...groups.values()].flatMap((same) => {
+    const [row] = same;
+    return row ? [{ ...row, ...sumOf(same), start: startOfRow(row), end: startOfRow(row) + step }] : [];
+  });
 }
 
 export function useOverview(range: RangeName, everyMs: number | false) {
@@ -49,13 +59,17 @@ export function useOverview(range: RangeName, everyMs: number | false) {
     queryKey: ["/v1/usage", "overview", range, environment],
     async queryFn({ signal }) {
       const now = Math.floor(Date.now() / 1000);
-      const { bucket, seconds } = ranges[range];
-      const start = startOf(range, now);
+      const { bucket, shown, step, seconds } = ranges[range];
+      const start = startOf(ranges[range], now);
       const { rows } = await loadUsage({ start: start - seconds, end: now + 1, bucket, groupBy: [] }, { signal });
-      const totals = rows.filter((row) => row.start >= start);
+      const totals = together(
+        rows.filter((row) => row.start >= start),
+        ranges[range],
+        undefined,
+      );
       const before = rows.filter((row) => row.start < start).map((row) => untilAsLate(row, now - seconds));
       return {
-        ...{ bucket, now, totals, times: bucketStarts(bucket, start, now + 1) },
+        ...{ bucket: shown, now, totals, times: Array.from({ length: seconds / step }, (_, at) => start + at * step) },
         ...{ sum: sumOf(totals), before: sumOf(before) },
       };
     },
@@ -76,13 +90,13 @@ function untilAsLate(row: UsageRow, end: number): UsageRow {
 
 export function useOverviewGroups(range: RangeName, by: UsageGroup | undefined, everyMs: number | false) {
   const { environment } = useSession();
-  return useQuery<UsageRow[], ApiFailure>({
+  return useQuery<readonly UsageRow[], ApiFailure>({
     queryKey: ["/v1/usage", "overview", range, environment, by],
     async queryFn({ signal }) {
       const now = Math.floor(Date.now() / 1000);
       const { bucket } = ranges[range];
-      const ask = { start: startOf(range, now), end: now + 1, bucket, groupBy: by ? [by] : [] };
-      return (await loadUsage(ask, { signal })).rows;
+      const ask = { start: startOf(ranges[range], now), end: now + 1, bucket, groupBy: by ? [by] : [] };
+      return together((await loadUsage(ask, { signal })).rows, ranges[range], by);
     },
     enabled: by !== undefined,
     // Many rows take the server a while: it is asked for them less often.

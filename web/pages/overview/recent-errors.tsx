@@ -3,20 +3,13 @@ import { Anchor, Group, Paper, Stack, Text, Title } from "@mantine/core";
 import { Link } from "wouter";
 import type { Names } from "../../api/names.ts";
 import { useRead } from "../../api/queries.ts";
+import type { RequestList } from "../../api/types.ts";
 import { Ago } from "../../parts/ago.tsx";
 import { Failure } from "../../parts/failure.tsx";
 
-interface FailedRequest {
-  id: string;
-  at: number;
-  model: string;
-  key: string;
-  error_code: string | null;
-}
-
 export function RecentErrors({ names, everyMs }: { names: Names; everyMs: number | undefined }) {
   const query = { outcome: "failed", limit: 6 };
-  const { data, error } = useRead<{ data: FailedRequest[] }>("/v1/requests", query, everyMs ? { everyMs } : {});
+  const { data, error } = useRead<RequestList>("/v1/requests", query, everyMs ? { everyMs } : {});
   return (
     <Paper withBorder p="md" component="section" aria-label="Recent errors">
       <Group justify="space-between" mb="xs">

@@ -1,12 +1,14 @@
 // What was refused for want of room, and why, in words that lead to what to do.
-import { Anchor, Badge, Group, Paper, Text, Title } from "@mantine/core";
+import { Anchor, Group, Paper, Text, Title } from "@mantine/core";
 import { Link } from "wouter";
 import type { ApiFailure } from "../../api/client.ts";
 import type { Names } from "../../api/names.ts";
-import { type Refusal, refusalWords } from "../../api/refusals.ts";
+import { refusalWords } from "../../api/refusals.ts";
+import type { Refusal } from "../../api/types.ts";
 import { Ago } from "../../parts/ago.tsx";
 import { Failure } from "../../parts/failure.tsx";
 import { count } from "../../parts/figures.ts";
+import { State } from "../../parts/state.tsx";
 
 interface ThrottledProps {
   refusals: readonly Refusal[] | undefined;
@@ -46,16 +48,14 @@ export function Throttled({ refusals, error, names }: ThrottledProps) {
                   <Text size="sm" fw={600}>
                     {title}
                   </Text>
-                  <Badge color="orange" variant="light" className="numeric" tt="none" flex="none">
-                    {count(requests)} refused
-                  </Badge>
+                  <State kind="warning">{`${count(requests)} refused`}</State>
                 </Group>
                 <Text size="sm" c="dimmed">
                   {why} Most of all {said(of, names)}; last <Ago seconds={lastAt} />.
                 </Text>
                 <Text size="sm">
                   {todo}{" "}
-                  <Anchor component={Link} href={place.path} size="sm">
+                  <Anchor component={Link} href={place.path} size="sm" underline="always">
                     {place.title}
                   </Anchor>
                 </Text>

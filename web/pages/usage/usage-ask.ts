@@ -19,7 +19,7 @@ export const ranges: Readonly<Record<RangeName, { title: string; seconds: number
   "30d": { title: "Last 30 days", seconds: 30 * day },
   "90d": { title: "Last 90 days", seconds: 90 * day },
   "12m": { title: "Last 12 months", seconds: 365 * day },
-  custom: { title: "From a date to another", seconds: 30 * day },
+  custom: { title: "Custom dates", seconds: 30 * day },
 };
 
 export const bucketNames = ["auto", "hour", "day", "month"] as const;
@@ -51,7 +51,7 @@ export function askOf(said: Said, nowSeconds: number, environments: readonly Env
   const groupBy = usageGroups.filter((group) => groups.includes(group));
   return {
     ...{ range, start, end, bucket, groupBy, hoursFit, problem: dates?.problem },
-    days: { from: dateText(start), to: dateText(end - 1) },
+    days: { from: (dates && said.from) || dateText(start), to: (dates && said.to) || dateText(end - 1) },
     metric: (Object.keys(metrics) as MetricName[]).find((name) => name === said.metric) ?? "requests",
     ...{ model: said.model || undefined, key: said.key || undefined, app: said.app || undefined },
     ...(groupBy.includes("environment") ? { environments } : {}),

@@ -88,7 +88,7 @@ export function UsageFilters({ asked, bucket, change, keyName, appName }: UsageF
             label="First day"
             type="date"
             size="xs"
-            value={problem ? undefined : days.from}
+            value={days.from}
             max={today}
             error={problem}
             onChange={(event) => event.currentTarget.value && change({ from: event.currentTarget.value })}
@@ -97,7 +97,7 @@ export function UsageFilters({ asked, bucket, change, keyName, appName }: UsageF
             label="Last day"
             type="date"
             size="xs"
-            value={problem ? undefined : days.to}
+            value={days.to}
             max={today}
             onChange={(event) => event.currentTarget.value && change({ to: event.currentTarget.value })}
           />
@@ -118,7 +118,7 @@ export function UsageFilters({ asked, bucket, change, keyName, appName }: UsageF
           onChange={(chosen) => change({ group: groupText(usageGroups.filter((group) => chosen.includes(group))) })}
         >
           {usageGroups.map((group) => (
-            <Chip key={group} value={group} size="xs">
+            <Chip key={group} value={group} size="xs" variant="outline">
               {groupTitles[group]}
             </Chip>
           ))}

@@ -45,7 +45,7 @@ export function UsagePage() {
         <UsageFilters {...{ asked, bucket, change }} keyName={names.key} appName={names.app} />
         {error && !data ? (
           <Failure error={error} retry={refetch} />
-        ) : !data ? (
+        ) : asked.problem !== undefined ? null : !data ? (
           <Waiting />
         ) : (
           <div className={isPlaceholderData ? "stale" : undefined} aria-busy={isPlaceholderData}>

@@ -4,7 +4,7 @@ import { ChevronDownIcon, ChevronUpIcon } from "@primer/octicons-react";
 import { useMemo } from "react";
 import { type Figures, sumOf, type UsageBucket, type UsageGroup, type UsageRow } from "../../api/usage.ts";
 import { nameOfTime } from "../../parts/chart/chart-time.ts";
-import { count, duration, money, percent } from "../../parts/figures.ts";
+import { at, count, duration, money, percent } from "../../parts/figures.ts";
 import { type Column, LongTable } from "../../parts/long-table.tsx";
 import { groupOf } from "../../parts/usage-metrics.ts";
 
@@ -101,7 +101,9 @@ export function UsageTable({ rows, groupBy, bucket, byTime, sort, nameOf, change
             name: "time",
             head: head("time", "Time"),
             sort: sortOf("time"),
-            cell: ({ start }: TableRow) => nameOfTime(start, bucket),
+            cell: ({ start }: TableRow) => (
+              <span className="numeric">{bucket === "hour" ? at(start) : nameOfTime(start, bucket)}</span>
+            ),
           } as const,
         ]
       : []),

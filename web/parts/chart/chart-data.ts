@@ -1,7 +1,6 @@
 // Figures of a chart as the library that draws it takes them.
 import type UPlot from "uplot";
-import { bucketEnd } from "../../api/usage.ts";
-import type { ChartBucket } from "./chart-time.ts";
+import { type ChartBucket, endOf } from "./chart-time.ts";
 
 export interface Series {
   label: string;
@@ -24,7 +23,7 @@ export interface Plotted {
 
 /** A bucket is drawn in its middle, between the marks of its start and end. */
 export function places({ times, bucket }: Pick<Plotted, "times" | "bucket">): number[] {
-  return bucket === undefined ? [...times] : times.map((time) => (time + bucketEnd(bucket, time)) / 2);
+  return bucket === undefined ? [...times] : times.map((time) => (time + endOf(bucket, time)) / 2);
 }
 
 /** Stacked: each series is drawn as the sum of those behind it, the tallest first. Hidden ones have no part in it. */
@@ -48,7 +47,7 @@ export function drawn(plotted: Plotted): UPlot.AlignedData {
 export function edges({ times, bucket }: Pick<Plotted, "times" | "bucket">): [number, number] {
   const first = times[0] ?? 0;
   const last = times.at(-1) ?? first;
-  return bucket === undefined ? [first, Math.max(last, first + 1)] : [first, bucketEnd(bucket, last)];
+  return bucket === undefined ? [first, Math.max(last, first + 1)] : [first, endOf(bucket, last)];
 }
 
 /** Points that no line leads to or from, and which would not be seen. */

@@ -1,8 +1,13 @@
 // Times of a chart as its axis and its reading have them: hours in the reader's zone, days and months in UTC, as they are counted.
 import UPlot from "uplot";
-import type { UsageBucket } from "../../api/usage.ts";
+import { bucketEnd, type UsageBucket } from "../../api/usage.ts";
 
-export type ChartBucket = UsageBucket;
+/** As the server counts, or so many seconds where a page put several together. */
+export type ChartBucket = UsageBucket | number;
+
+export function endOf(bucket: ChartBucket, start: number): number {
+  return typeof bucket === "number" ? start + bucket : bucketEnd(bucket, start);
+}
 
 const utc = { timeZone: "UTC" } as const;
 const clock = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });
@@ -42,8 +47,8 @@ export function nameOfTime(seconds: number, bucket: ChartBucket | undefined): st
   const ms = seconds * 1000;
   if (bucket === "month") return wholeMonth.format(ms);
   if (bucket === "day") return `${wholeDay.format(ms)}${isReaderElsewhere() ? " (UTC)" : ""}`;
-  if (bucket === "hour") return `${instant.format(ms)} – ${clock.format(ms + 3_600_000)}`;
-  return instant.format(ms);
+  if (bucket === undefined) return instant.format(ms);
+  return `${instant.format(ms)} – ${clock.format(endOf(bucket, seconds) * 1000)}`;
 }
 
 /** Labels of the marks of an axis: a line of times or days, and below it where a day or year begins. */
@@ -78,5 +83,6 @@ export function stepsOf(bucket: ChartBucket | undefined): number[] {
   const months = [30 * day, 61 * day, 91 * day, 182 * day, 365 * day, 730 * day];
   if (bucket === "month") return months;
   if (bucket === "day") return [...days, ...months];
+  if (typeof bucket === "number") return [...hours.filter((step) => step % bucket === 0), ...days, ...months];
   return bucket === "hour" ? [...hours, ...days, ...months] : [60, 300, 900, 1_800, ...hours, ...days, ...months];
 }

@@ -1,0 +1,130 @@
+// In a real browser: the overview of a new account leads to its first call and notices it; later it shows how the account does.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
+import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
+import { until } from "../support/headrace.ts";
+import { look } from "../support/page-look.ts";
+
+let world: DashboardWorld;
+
+beforeAll(async () => {
+  world = await openDashboardWorld();
+}, 30_000);
+
+afterAll(async () => {
+  leaveBrowser();
+  await world[Symbol.asyncDispose]();
+});
+
+async function arrive(path: string, email?: string, size = desktop): Promise<Visitor> {
+  const visitor = await openVisitor({ at: world.server.url, size });
+  await world.signIn(visitor.context, email);
+  await visitor.go(path);
+  return visitor;
+}
+
+const ask = (model: string) =>
+  world.server.request("/v1/chat/completions", { body: { model, messages: [{ role: "user", content: "Hello" }] } });
+const tile = ({ page }: Visitor, name: string) => page.getByRole("region", { name, exact: true });
+const chart = ({ page }: Visitor, title: string) => page.getByRole("slider", { name: new RegExp(`^${title}:`) });
+const reading = (visitor: Visitor, title: string) => chart(visitor, title).getAttribute("aria-valuetext");
+
+test("an account without requests sees three steps; a call that fails is told of, and the first that works is noticed", async () => {
+  await using visitor = await arrive("/");
+  const { page } = visitor;
+  await page.getByText("Waiting for the first call.").waitFor();
+  expect(await page.getByRole("link", { name: "Create a key" }).getAttribute("href")).toBe(
+    "/settings/api-keys?create=1",
+  );
+  await page.getByText('"model": "aurora-large"').first().waitFor();
+  await look(visitor, "overview-first-steps");
+  expect((await ask("gale-preview")).status).toBe(502);
+  await page.getByText("A call came in, but it failed (upstream_error).").waitFor();
+  expect((await ask("aurora-mini")).status).toBe(200);
+  await page.getByRole("heading", { name: "The first call worked" }).waitFor();
+  expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("The first call worked");
+  await page.getByText("aurora-mini answered with").waitFor();
+  await look(visitor, "overview-first-call");
+  await visitor.press("To the overview");
+  await tile(visitor, "Requests").getByText("2", { exact: true }).waitFor();
+});
+
+test("the figures of a day are there with their change, and grow while somebody looks", async () => {
+  await world.fill({ keys: 12, requests: 2_000, chats: 0, events: 0 });
+  await using visitor = await arrive("/");
+  const { page } = visitor;
+  await chart(visitor, "Requests").waitFor();
+  for (const name of ["Tokens", "Spend", "Error rate", "Time to first token", "Tokens per second"]) {
+    expect(await tile(visitor, name).textContent()).toMatch(/in the 24 hours before/);
+  }
+  await page.getByRole("region", { name: "Throttled" }).getByText("refused").first().waitFor();
+  await page.getByRole("region", { name: "Limits and quota" }).getByText("Tokens this month").waitFor();
+  const error = page
+    .getByRole("region", { name: "Recent errors" })
+    .getByRole("link", { name: "upstream_error" })
+    .first();
+  expect(await error.getAttribute("href")).toMatch(/^\/requests\/req_/);
+  const before = await tile(visitor, "Requests").textContent();
+  await ask("aurora-mini");
+  await until(async () => (await tile(visitor, "Requests").textContent()) !== before, "one request more");
+  await look(visitor, "overview");
+}, 20_000);
+
+test("arrow keys read a chart, all charts of the page at the same time, and Escape ends it", async () => {
+  await using visitor = await arrive("/");
+  const { page } = visitor;
+  await chart(visitor, "Requests").focus();
+  expect(await reading(visitor, "Requests")).toBe("Nothing read yet");
+  await page.keyboard.press("ArrowLeft");
+  const last = await reading(visitor, "Requests");
+  expect(last).toMatch(/, so far: .*aurora-mini [\d,]+.*, total [\d,]+$/);
+  expect(await reading(visitor, "Spend")).toContain(last?.slice(0, last.indexOf(": ")) ?? "-");
+  await page.keyboard.press("ArrowLeft");
+  expect(await reading(visitor, "Requests")).not.toContain("so far");
+  await page.keyboard.press("Home");
+  expect(await chart(visitor, "Requests").getAttribute("aria-valuenow")).toBe("1");
+  await page.keyboard.press("Escape");
+  expect(await reading(visitor, "Requests")).toBe("Nothing read yet");
+});
+
+test("a series that is switched off is no part of what is read, nor of its total", async () => {
+  await using visitor = await arrive("/");
+  const { page } = visitor;
+  await chart(visitor, "Requests").focus();
+  await page.keyboard.press("End");
+  const whole = await reading(visitor, "Requests");
+  const own = Number(/aurora-mini (\d+)/.exec(whole ?? "")?.[1]);
+  const total = Number(/total (\d+)/.exec(whole ?? "")?.[1]);
+  expect(own).toBeGreaterThan(0);
+  const legend = page.getByRole("group", { name: "Requests: what is shown" });
+  await legend.getByRole("button", { name: "aurora-mini" }).click();
+  expect(await legend.getByRole("button", { name: "aurora-mini" }).getAttribute("aria-pressed")).toBe("false");
+  await chart(visitor, "Requests").focus();
+  await page.keyboard.press("End");
+  const rest = await reading(visitor, "Requests");
+  expect(rest).not.toContain("aurora-mini");
+  expect(rest).toContain(`total ${total - own}`);
+});
+
+test("range, grouping and whether it is live are in the address; keys and apps have their names", async () => {
+  await using visitor = await arrive("/?range=30d&by=key", undefined, phone);
+  const { page } = visitor;
+  await page.getByRole("button", { name: "Production website" }).first().waitFor();
+  await page.getByText("App", { exact: true }).click();
+  await page.getByRole("button", { name: "Meeting Notes" }).first().waitFor();
+  await page.getByText("7 days", { exact: true }).click();
+  await page.getByRole("switch", { name: "Live" }).click({ force: true });
+  await until(() => visitor.path() === "/?range=7d&by=app&live=off", "the address has it");
+  await page.getByRole("button", { name: "Requests: show as table" }).click();
+  await page.getByRole("region", { name: "Requests, figures" }).getByRole("columnheader", { name: "No app" }).waitFor();
+  await page.mouse.move(0, 0);
+  await page.getByRole("tooltip").waitFor({ state: "detached" });
+  await look(visitor, "overview-table");
+});
+
+test("a member without keys sees the account's figures, too", async () => {
+  await using visitor = await arrive("/", colleagues.member.email);
+  await chart(visitor, "Requests").waitFor();
+  await visitor.page.getByRole("region", { name: "Limits and quota" }).getByText("Tier enterprise").waitFor();
+  expect(visitor.trouble).toEqual([]);
+});

@@ -1,0 +1,168 @@
+// In a real browser: usage is explored by group, time and filter, exported as files, and limits are shown with what they refused.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
+import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
+import { until } from "../support/headrace.ts";
+import { look } from "../support/page-look.ts";
+
+let world: DashboardWorld;
+
+beforeAll(async () => {
+  world = await openDashboardWorld();
+  await world.fill({ keys: 40, requests: 3_000, chats: 0, events: 0 });
+}, 30_000);
+
+afterAll(async () => {
+  leaveBrowser();
+  await world[Symbol.asyncDispose]();
+});
+
+async function arrive(path: string, email?: string, size = desktop): Promise<Visitor> {
+  const visitor = await openVisitor({ at: world.server.url, size });
+  await world.signIn(visitor.context, email);
+  await visitor.go(path);
+  return visitor;
+}
+
+const table = ({ page }: Visitor) => page.getByRole("region", { name: "Usage", exact: true });
+const total = ({ page }: Visitor, name: string) => page.getByRole("region", { name, exact: true }).textContent();
+/** Cells of a column, from the top. */
+async function column(visitor: Visitor, at: number): Promise<string[]> {
+  return table(visitor).locator(`tbody tr td:nth-child(${at})`).allTextContents();
+}
+const figure = (text: string | undefined) => Number(text?.replaceAll(/[^\d.]/g, ""));
+
+async function save(visitor: Visitor, kind: string): Promise<{ name: string; text: string }> {
+  await visitor.press("Export");
+  const [file] = await Promise.all([
+    visitor.page.waitForEvent("download"),
+    visitor.page.getByRole("menuitem", { name: kind }).click(),
+  ]);
+  return { name: file.suggestedFilename(), text: readFileSync(await file.path(), "utf8") };
+}
+
+test("a month is grouped by model, sorted by any column, and narrowed by a click on a name", async () => {
+  await using visitor = await arrive("/usage");
+  const { page } = visitor;
+  await table(visitor).getByText("aurora-mini").waitFor();
+  const requests = (await column(visitor, 2)).map(figure);
+  expect(requests).toEqual(requests.toSorted((a, b) => b - a));
+  expect(await total(visitor, "Requests")).toContain(requests.reduce((sum, one) => sum + one, 0).toLocaleString("en"));
+  await look(visitor, "usage");
+  await table(visitor).getByRole("button", { name: "Spend" }).click();
+  expect(visitor.path()).toBe("/usage?sort=-cost");
+  expect(await table(visitor).getByRole("columnheader", { name: "Spend" }).getAttribute("aria-sort")).toBe(
+    "descending",
+  );
+  expect((await column(visitor, 1))[0]).toBe("aurora-large");
+  await table(visitor).getByRole("button", { name: "ember-code" }).click();
+  await until(async () => (await column(visitor, 1)).join() === "ember-code", "only one model is shown");
+  expect(await total(visitor, "Requests")).toContain((await column(visitor, 2))[0] ?? "-");
+  expect(visitor.path()).toBe("/usage?sort=-cost&model=ember-code");
+  await page.reload();
+  await until(async () => (await column(visitor, 1)).join() === "ember-code", "the address shows the same");
+});
+
+test("several groups, steps and dates are chosen by hand, and the sums stay those of the whole", async () => {
+  await using visitor = await arrive("/usage?range=7d");
+  const { page } = visitor;
+  await table(visitor).getByText("aurora-mini").waitFor();
+  const before = await total(visitor, "Tokens");
+  await page.getByText("Key", { exact: true }).last().click();
+  await table(visitor).getByText("Production website").first().waitFor();
+  expect(await total(visitor, "Tokens")).toBe(before);
+  await page.getByText("And each day").click();
+  await table(visitor).getByRole("columnheader", { name: "Time" }).waitFor();
+  expect(visitor.path()).toBe("/usage?range=7d&group=model%2Ckey&rows=times");
+  await page.getByRole("combobox", { name: "Time" }).click();
+  await page.getByRole("option", { name: "Custom dates" }).click();
+  await page.getByLabel("First day").fill("2020-02-01");
+  await page.getByLabel("Last day").fill("2020-02-29");
+  await page.getByText("Nothing was used in this time.").first().waitFor();
+  await page.getByLabel("First day").fill("2020-03-01");
+  await page.getByText("The first day must not be after the last.").waitFor();
+  await look(visitor, "usage-dates");
+});
+
+test("one key among many is found by typing, and by its name the chart and table say whose usage it is", async () => {
+  await using visitor = await arrive("/usage?group=key");
+  const { page } = visitor;
+  await table(visitor).getByText("Nightly batch").waitFor();
+  await page.getByRole("combobox", { name: "Key", exact: true }).fill("nightly");
+  await page.getByRole("option", { name: /^Nightly batch/ }).click();
+  await until(async () => (await column(visitor, 1)).join() === "Nightly batch", "only one key is shown");
+  expect(visitor.path()).toMatch(/^\/usage\?group=key&key=key_/);
+});
+
+test("what is shown is exported as CSV and JSON with the same sums, in files whose names say what they are", async () => {
+  await using visitor = await arrive("/usage?range=90d&group=model,key,environment");
+  await table(visitor).getByText("Production website").first().waitFor();
+  const shown = figure((await total(visitor, "Requests"))?.match(/Requests([\d,]+?)(?=\d* an? |[\d,]+ an? |$)/)?.[1]);
+  const csv = await save(visitor, "CSV, all rows");
+  expect(csv.name).toMatch(/^headrace-usage-by-model-key-environment-\d{4}-\d\d-\d\d-to-\d{4}-\d\d-\d\d\.csv$/);
+  const [head, ...lines] = csv.text.trimEnd().split("\r\n");
+  expect(head).toStartWith("start,end,model,key,environment,requests,");
+  const json = await save(visitor, "JSON");
+  expect(json.name).toBe(csv.name.replace(/csv$/, "json"));
+  const { data } = JSON.parse(json.text) as { data: { requests: number }[] };
+  const sum = data.reduce((all, { requests }) => all + requests, 0);
+  expect(data).toHaveLength(lines.length);
+  expect(lines.reduce((all, line) => all + Number(line.split(",")[5]), 0)).toBe(sum);
+  expect(sum).toBe(3_000);
+  expect(shown).toBeGreaterThan(0);
+  await visitor.page
+    .getByText(`has ${lines.length.toLocaleString("en")} rows.`)
+    .first()
+    .waitFor();
+});
+
+test("a result that is too large to show says so, and its sums are still whole", async () => {
+  await using visitor = await arrive("/");
+  await visitor.page.route("**/v1/usage?*group_by*", (route) => {
+    const { searchParams } = new URL(route.request().url());
+    const start = Number(searchParams.get("start"));
+    const day = start - (start % 86_400);
+    const figures = { requests: 1, prompt_tokens: 1, completion_tokens: 1, total_tokens: 2, cost: 0, errors: 0 };
+    const from = Number(searchParams.get("cursor") ?? 0);
+    const data = Array.from({ length: 1_000 }, (_, at) => ({
+      ...{ start: day, end: day + 86_400, key: `key_${start}_${from + at}` },
+      ...{ ...figures, first_token_ms: null, tokens_per_second: null },
+    }));
+    return route.fulfill({ json: { object: "list", data, next: String(from + 1_000) } });
+  });
+  await visitor.go("/usage?group=key&range=90d");
+  await visitor.page.getByText("There is more than a page can show").waitFor();
+  expect(await total(visitor, "Requests")).toContain("3,000");
+  await visitor.page.getByText(/^\d\d,\d{3} in all$/).waitFor();
+  // Only the rows in view are drawn.
+  expect(await table(visitor).locator("tbody tr").count()).toBeLessThan(80);
+});
+
+test("limits show tier, rate and quota, and what was refused in words with what to do", async () => {
+  await using visitor = await arrive("/settings/limits");
+  const { page } = visitor;
+  await page.getByRole("region", { name: "Request rate of a key" }).getByText("A key sent more requests").waitFor();
+  await page.getByRole("region", { name: "Rate now" }).getByText("no limit").first().waitFor();
+  await page.getByRole("row", { name: /enterprise\s*yours/ }).waitFor();
+  await look(visitor, "limits");
+});
+
+test("a rate that is used up and a quota that is near its end are shown as bars and words", async () => {
+  await using visitor = await arrive("/settings/limits", colleagues.member.email, phone);
+  await visitor.page.route("**/v1/account", async (route) => {
+    const account = (await (await route.fetch()).json()) as object;
+    const rate = {
+      requests: { limit: 60, remaining: 0, reset_seconds: 42 },
+      tokens: { limit: 10_000, remaining: 10_000, reset_seconds: 0 },
+    };
+    const period = { period_start: 1_793_491_200, period_end: 1_796_083_200 };
+    const quota = { ...period, tokens: { limit: 1_000_000, used: 850_000 }, spend: { limit: 10, used: 12 } };
+    await route.fulfill({ json: { ...account, rate, quota } });
+  });
+  await visitor.page.reload();
+  await visitor.page.getByText("All of it is there again in 42 s: used up").waitFor();
+  await visitor.page.getByText("85% used: nearly used up").waitFor();
+  await visitor.page.getByText("100% used: used up").waitFor();
+  await look(visitor, "limits-used-up");
+});
