@@ -34,7 +34,7 @@ export function TierTable({ tiers }: { tiers: readonly TierOverview[] }) {
                   <Group gap="xs" wrap="nowrap">
                     {tier.name}
                     {tier.current && (
-                      <Badge size="sm" variant="light" tt="none">
+                      <Badge size="sm" variant="light" tt="none" flex="none">
                         yours
                       </Badge>
                     )}

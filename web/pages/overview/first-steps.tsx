@@ -149,7 +149,7 @@ function Succeeded({ done }: { done(): void }) {
           <ThemeIcon size={56} radius="xl" color="green" variant="light" aria-hidden="true">
             <CheckIcon size={28} />
           </ThemeIcon>
-          <Title order={2} ref={heading} tabIndex={-1}>
+          <Title order={2} ref={heading} tabIndex={-1} style={{ outline: "none" }}>
             The first call worked
           </Title>
           <Text c="dimmed" size="sm">
