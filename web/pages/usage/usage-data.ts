@@ -5,7 +5,7 @@ import { useSession } from "../../api/session.tsx";
 import { bucketStarts, loadUsage, sumOf, type UsageAsk, type UsageRow } from "../../api/usage.ts";
 
 /** What a page shows and sorts without delay. */
-const mostRows = 20_000;
+const mostRows = 10_000;
 
 export interface Explored {
   ask: UsageAsk;
