@@ -86,7 +86,8 @@ function FirstRequest({ created: { key, scopes, environment, allowed_ips: addres
         baseUrl={baseUrlHere()}
         apiKey={key}
         model={model}
-        messages={[{ role: "user", content: "Say hello in three languages." }]}
+        messages={[{ role: "user", content: "Who are you?" }]}
+        parameters={{ temperature: 0 }}
         stream
       />
     </>

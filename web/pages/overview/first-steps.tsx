@@ -72,7 +72,8 @@ export function FirstSteps({ done }: { done(): void }) {
           <Snippets
             baseUrl={baseUrlHere()}
             model={model ?? "MODEL"}
-            messages={[{ role: "user", content: "Say hello in one sentence." }]}
+            messages={[{ role: "user", content: "Who are you?" }]}
+            parameters={{ temperature: 0 }}
           />
         </Step>
         <Step
