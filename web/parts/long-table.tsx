@@ -1,6 +1,7 @@
 // A table of any length: only the rows in view are drawn, and further ones are asked for as the end comes near.
-import { Loader, Paper, Skeleton, Stack, Table, Text } from "@mantine/core";
+import { Button, Loader, Paper, Skeleton, Stack, Table, Text } from "@mantine/core";
 import { useCallbackRef } from "@mantine/hooks";
+import { ArrowUpIcon } from "@primer/octicons-react";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type ReactNode, useEffect, useRef } from "react";
 import type { Listing } from "../api/queries.ts";
@@ -28,6 +29,12 @@ export type Rows<Row> = Pick<
   "items" | "error" | "isPending" | "hasNextPage" | "isFetchingNextPage" | "fetchNextPage" | "refetch"
 >;
 
+/** What arrived at the top meanwhile, held back until somebody asks for it or is at the top. */
+export interface Newer {
+  count: number;
+  show(): void;
+}
+
 interface LongTableProps<Row> {
   /** What the rows are, for who hears it: "API keys". */
   label: string;
@@ -41,10 +48,17 @@ interface LongTableProps<Row> {
   rowHeight?: number;
   /** Called when somebody chooses a row; a cell should hold a link or button of its own for the keyboard. */
   choose?: (row: Row) => void;
+  /** Columns are as wide as they say, whatever is in the rows in view; one without a width has the rest. */
+  fixed?: boolean;
+  /** Of a list that grows at its top while it is looked at. */
+  newer?: Newer;
+  /** How far it goes, in place of how many there are. */
+  status?: ReactNode;
 }
 
 export function LongTable<Row>(props: LongTableProps<Row>) {
   const { label, listing, columns, keyOf, empty, height = "min(70vh, 48rem)", rowHeight = 45, choose } = props;
+  const { fixed = false, newer, status } = props;
   const { items, error, isPending, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = listing;
   const scrolling = useRef<HTMLDivElement>(null);
   const rows = useVirtualizer({
@@ -61,17 +75,52 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
   useEffect(() => {
     if (hasNextPage && !isFetchingNextPage && !error && last >= items.length - 20) void fetchNextPage();
   }, [hasNextPage, isFetchingNextPage, error, last, items.length, fetchNextPage]);
+  const showNewerAtTop = () => {
+    if (newer && newer.count > 0 && isAtTop(scrolling.current)) newer.show();
+  };
+  useEffect(showNewerAtTop);
   if (isPending) return <Waiting />;
   if (error && items.length === 0) return <Failure error={error} retry={refetch} />;
   if (items.length === 0 && !hasNextPage) return empty;
+  if (items.length === 0) {
+    return (
+      <Stack gap="xs">
+        <Waiting />
+        <Status>{status ?? "Searching…"}</Status>
+      </Stack>
+    );
+  }
   const before = inView[0]?.start ?? 0;
   const behind = rows.getTotalSize() - (inView.at(-1)?.end ?? 0);
   return (
     <Stack gap="xs">
-      <Paper withBorder>
-        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard (WCAG 2.1.1) */}
-        <section ref={scrolling} className="long-table" style={{ maxHeight: height }} tabIndex={0} aria-label={label}>
+      <Paper withBorder pos="relative">
+        {newer && newer.count > 0 && (
+          <Button
+            className="newer"
+            size="compact-sm"
+            leftSection={<ArrowUpIcon />}
+            onClick={() => {
+              newer.show();
+              scrolling.current?.scrollTo({ top: 0 });
+              // The button ends, and the keyboard must be somewhere.
+              scrolling.current?.focus({ preventScroll: true });
+            }}
+          >
+            {newer.count} new
+          </Button>
+        )}
+        <section
+          ref={scrolling}
+          className="long-table"
+          style={{ maxHeight: height }}
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard (WCAG 2.1.1)
+          tabIndex={0}
+          aria-label={label}
+          onScroll={showNewerAtTop}
+        >
           <Table
+            layout={fixed ? "fixed" : "auto"}
             aria-rowcount={hasNextPage ? -1 : items.length + 1}
             highlightOnHover={choose !== undefined}
             stickyHeader
@@ -104,11 +153,26 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
       </Paper>
       {isFetchingNextPage && <Loader size="sm" aria-label="Loading more" />}
       {error && <Failure error={error} retry={fetchNextPage} />}
-      <Text size="xs" c="dimmed" aria-live="polite">
-        {hasNextPage ? `${count(items.length)} so far; more as you scroll` : `${count(items.length)} in all`}
-      </Text>
+      <Status>
+        {status ??
+          (hasNextPage ? `${count(items.length)} so far; more as you scroll` : `${count(items.length)} in all`)}
+      </Status>
     </Stack>
   );
+}
+
+function Status({ children }: { children: ReactNode }) {
+  return (
+    <Text size="xs" c="dimmed" aria-live="polite" component="div">
+      {children}
+    </Text>
+  );
+}
+
+/** And nobody is at one of its rows by keyboard, which would move on under them. */
+function isAtTop(element: HTMLElement | null): boolean {
+  if (!element) return true;
+  return element.scrollTop <= 4 && !element.querySelector("tbody :focus-visible");
 }
 
 function Space({ height }: { height: number }) {

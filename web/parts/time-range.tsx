@@ -1,0 +1,126 @@
+// The choice of a time: the last hours or days, or from one moment to another, kept in the address.
+import { NativeSelect, TextInput } from "@mantine/core";
+import { useMemo } from "react";
+
+const hour = 3_600;
+const day = 24 * hour;
+
+const ranges = {
+  "1h": { title: "Last hour", seconds: hour },
+  "24h": { title: "Last 24 hours", seconds: day },
+  "7d": { title: "Last 7 days", seconds: 7 * day },
+  "30d": { title: "Last 30 days", seconds: 30 * day },
+} as const;
+
+type RangeName = keyof typeof ranges;
+
+/** In an address: the name of a range, or Unix seconds. All empty: any time. */
+export interface TimeAddress {
+  range: string;
+  start: string;
+  end: string;
+}
+
+export const anyTime: TimeAddress = { range: "", start: "", end: "" };
+
+/** Unix seconds; from `start`, before `end`. */
+export interface Span {
+  start?: number;
+  end?: number;
+}
+
+/** Of a range counted from now, to the minute, for as long as the page is open: what is asked for stays the same. */
+export function useSpan({ range, start, end }: TimeAddress): Span {
+  return useMemo(() => {
+    const named = isRange(range) ? ranges[range].seconds : undefined;
+    if (named !== undefined) return { start: Math.floor(Date.now() / 60_000) * 60 - named };
+    const [from, until] = [secondsOf(start), secondsOf(end)];
+    return { ...(from === undefined ? {} : { start: from }), ...(until === undefined ? {} : { end: until }) };
+  }, [range, start, end]);
+}
+
+interface TimeRangeProps {
+  value: TimeAddress;
+  change(value: TimeAddress): void;
+}
+
+export function TimeRange({ value, change }: TimeRangeProps) {
+  const { range, start, end } = value;
+  const isCustom = !isRange(range) && (range === "custom" || start !== "" || end !== "");
+  const isEmptySpan = start !== "" && end !== "" && Number(start) >= Number(end);
+  return (
+    <>
+      <NativeSelect
+        label="Time"
+        size="xs"
+        value={isCustom ? "custom" : range}
+        onChange={({ currentTarget: { value: chosen } }) =>
+          change(chosen === "custom" ? { range: "custom", start: aDayAgo(), end: "" } : { ...anyTime, range: chosen })
+        }
+        data={[
+          { value: "", label: "Any time" },
+          ...Object.entries(ranges).map(([name, { title }]) => ({ value: name, label: title })),
+          { value: "custom", label: "From, to" },
+        ]}
+      />
+      {isCustom && (
+        <>
+          <MomentField label="From" value={start} change={(text) => change({ range: "custom", start: text, end })} />
+          <MomentField
+            label="Before"
+            value={end}
+            error={isEmptySpan ? "Must be later than From" : undefined}
+            change={(text) => change({ range: "custom", start, end: text })}
+          />
+        </>
+      )}
+    </>
+  );
+}
+
+interface MomentFieldProps {
+  label: string;
+  /** Unix seconds as text. */
+  value: string;
+  error?: string | undefined;
+  change(text: string): void;
+}
+
+/** Uncontrolled: half of a date is none, and would be taken away from under who types it. */
+function MomentField({ label, value, error, change }: MomentFieldProps) {
+  const seconds = secondsOf(value);
+  return (
+    <TextInput
+      label={label}
+      type="datetime-local"
+      size="xs"
+      error={error}
+      defaultValue={seconds === undefined ? "" : localText(seconds)}
+      onChange={({ currentTarget: { value: text } }) => {
+        const moment = new Date(text).getTime() / 1000;
+        change(Number.isFinite(moment) ? String(moment) : "");
+      }}
+    />
+  );
+}
+
+function isRange(text: string): text is RangeName {
+  return Object.hasOwn(ranges, text);
+}
+
+/** Undefined for what is no moment of these centuries, which the server would refuse. */
+function secondsOf(text: string): number | undefined {
+  const seconds = text === "" ? Number.NaN : Number(text);
+  return Number.isInteger(seconds) && seconds >= 0 && seconds < 253_402_300_800 ? seconds : undefined;
+}
+
+function aDayAgo(): string {
+  return String(Math.floor(Date.now() / 60_000) * 60 - day);
+}
+
+/** As the field has it: in the reader's zone, without naming it. */
+function localText(seconds: number): string {
+  const shifted = new Date(seconds * 1000);
+  shifted.setMinutes(shifted.getMinutes() - shifted.getTimezoneOffset());
+  return shifted.toISOString().slice(0, 16);
+}
