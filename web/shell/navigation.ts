@@ -29,6 +29,8 @@ export interface Place {
   page: LazyExoticComponent<ComponentType>;
   /** Who finds it in the menu; the server decides who may. */
   who?: "manager" | "operator";
+  /** It shows one of its list beside the list, which stays as it was scrolled and filtered. */
+  keepsList?: boolean;
 }
 
 export interface Section {
@@ -69,12 +71,14 @@ export const sections: readonly Section[] = [
       {
         path: "/requests",
         title: "Logs",
+        keepsList: true,
         icon: LogIcon,
         page: page(async () => (await import("../pages/requests/requests-page.tsx")).RequestsPage),
       },
       {
         path: "/chats",
         title: "Chats",
+        keepsList: true,
         icon: CommentDiscussionIcon,
         page: page(async () => (await import("../pages/chats/chats-page.tsx")).ChatsPage),
       },

@@ -103,9 +103,15 @@ function isAt({ path }: Place, location: string): boolean {
   return path === "/" ? location === "/" : location === path || location.startsWith(`${path}/`);
 }
 
+/** What begins anew with each of its values. */
+function frameOf(location: string): string {
+  const kept = sections.flatMap(({ places }) => places).find((place) => place.keepsList && isAt(place, location));
+  return kept?.path ?? location;
+}
+
 function Pages({ location }: { location: string }) {
   return (
-    <Crash key={location}>
+    <Crash key={frameOf(location)}>
       <Suspense fallback={null}>
         <Switch>
           {sections.flatMap(({ places }) =>
