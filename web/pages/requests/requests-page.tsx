@@ -1,6 +1,14 @@
-// The page Requests.
-import { Page } from "../../parts/page.tsx";
+// The page Logs: the requests of an environment as they end, and one of them in full beside the list.
+import { useRoute } from "wouter";
+import { RequestDrawer } from "./request-drawer.tsx";
+import { RequestList } from "./request-list.tsx";
 
 export function RequestsPage() {
-  return <Page title="Requests">{null}</Page>;
+  const [isOne, parameters] = useRoute("/requests/:id");
+  return (
+    <>
+      <RequestList />
+      <RequestDrawer id={isOne ? parameters.id : null} />
+    </>
+  );
 }

@@ -1,0 +1,167 @@
+// What a row of the log shows, in full where there is room and in two lines on a narrow screen.
+import { Anchor, Stack, Text, VisuallyHidden } from "@mantine/core";
+import { Link } from "wouter";
+import type { Names } from "../../api/names.ts";
+import type { Request } from "../../api/types.ts";
+import { count, duration, money } from "../../parts/figures.ts";
+import type { Column } from "../../parts/long-table.tsx";
+import { isToday, Moment, shortDay } from "../../parts/moment.tsx";
+import { Outcome } from "./outcome.tsx";
+
+export const operations: Record<Request["operation"], string> = {
+  chat: "Chat",
+  completion: "Completion",
+  embedding: "Embedding",
+};
+
+interface ColumnOptions {
+  names: Names;
+  isNarrow: boolean;
+  hrefOf(id: string): string;
+}
+
+export function columnsOf({ names, isNarrow, hrefOf }: ColumnOptions): Column<Request>[] {
+  if (isNarrow) return narrowColumns(names, hrefOf);
+  return [
+    {
+      name: "time",
+      head: "Time",
+      width: "6.75rem",
+      cell: ({ id, at }) => (
+        <Stack gap={0}>
+          <Anchor component={Link} href={hrefOf(id)} size="sm" fw={500}>
+            <Moment seconds={at} only="time" />
+          </Anchor>
+          {!isToday(at) && (
+            <Text size="xs" c="dimmed">
+              {shortDay(at)}
+            </Text>
+          )}
+        </Stack>
+      ),
+    },
+    {
+      name: "outcome",
+      head: "Outcome",
+      width: "8.25rem",
+      cell: (request) => <Ending request={request} />,
+    },
+    {
+      name: "model",
+      head: "Model",
+      cell: ({ model, operation, stream }) => (
+        <TwoLines first={model} second={`${operations[operation]}${stream ? ", streamed" : ""}`} />
+      ),
+    },
+    {
+      name: "key",
+      head: "Key, app",
+      cell: ({ key, app }) => <TwoLines first={names.key(key)} second={app === null ? "" : names.app(app)} />,
+    },
+    {
+      name: "tokens",
+      head: "Tokens",
+      width: "5.75rem",
+      numeric: true,
+      cell: (request) => (
+        <TwoLines first={count(request.total_tokens)} second={`${count(request.prompt_tokens)} in`} isNumeric />
+      ),
+    },
+    {
+      name: "cost",
+      head: "Cost",
+      width: "6rem",
+      numeric: true,
+      cell: ({ cost }) => (cost === null ? <None what="No price" /> : money(cost)),
+    },
+    {
+      name: "first",
+      head: "First token",
+      width: "6.75rem",
+      numeric: true,
+      cell: ({ first_token_ms }) => (first_token_ms === null ? <None what="Not timed" /> : duration(first_token_ms)),
+    },
+    { name: "duration", head: "Duration", width: "5.75rem", numeric: true, cell: (row) => duration(row.duration_ms) },
+    {
+      name: "speed",
+      head: "Tokens/s",
+      width: "5.75rem",
+      numeric: true,
+      cell: ({ tokens_per_second }) =>
+        tokens_per_second === null ? <None what="Not timed" /> : speedText(tokens_per_second),
+    },
+  ];
+}
+
+function narrowColumns(names: Names, hrefOf: ColumnOptions["hrefOf"]): Column<Request>[] {
+  return [
+    {
+      name: "request",
+      head: "Request",
+      cell: ({ id, at, model, key }) => (
+        <Stack gap={0}>
+          <Anchor component={Link} href={hrefOf(id)} size="sm" fw={500} truncate>
+            {model}
+          </Anchor>
+          <Text size="xs" c="dimmed" truncate>
+            <Moment seconds={at} /> · {names.key(key)}
+          </Text>
+        </Stack>
+      ),
+    },
+    {
+      name: "outcome",
+      head: "Outcome",
+      width: "9rem",
+      cell: (request) => (
+        <Stack gap={0} align="start">
+          <Outcome outcome={request.outcome} />
+          <Text size="xs" c="dimmed" className="numeric">
+            {duration(request.duration_ms)} · {count(request.total_tokens)} tok.
+          </Text>
+        </Stack>
+      ),
+    },
+  ];
+}
+
+function Ending({ request: { outcome, error_code } }: { request: Request }) {
+  return (
+    <Stack gap={0} align="start">
+      <Outcome outcome={outcome} />
+      {error_code !== null && (
+        <Text size="xs" c="dimmed" truncate maw="100%" title={error_code}>
+          {error_code}
+        </Text>
+      )}
+    </Stack>
+  );
+}
+
+function TwoLines({ first, second, isNumeric = false }: { first: string; second: string; isNumeric?: boolean }) {
+  return (
+    <Stack gap={0}>
+      <Text size="sm" truncate {...(isNumeric ? {} : { title: first })}>
+        {first}
+      </Text>
+      {second !== "" && (
+        <Text size="xs" c="dimmed" truncate>
+          {second}
+        </Text>
+      )}
+    </Stack>
+  );
+}
+
+function None({ what }: { what: string }) {
+  return (
+    <Text span size="sm" c="dimmed" title={what}>
+      <span aria-hidden="true">–</span>
+      <VisuallyHidden>{what}</VisuallyHidden>
+    </Text>
+  );
+}
+
+export function speedText(tokensPerSecond: number): string {
+  return tokensPerSecond < 10 ? tokensPerSecond.toFixed(1) : count(tokensPerSecond);
+}

@@ -1,0 +1,81 @@
+// One request in full: beside the list on a wide screen, in its place on a narrow one.
+import { Button, Drawer, Group, Skeleton, Stack, Text } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
+import { useLocation, useSearch } from "wouter";
+import type { ApiFailure } from "../../api/client.ts";
+import { useRead } from "../../api/queries.ts";
+import { useSession } from "../../api/session.tsx";
+import type { RequestDetail } from "../../api/types.ts";
+import { CopyAction } from "../../parts/copy.tsx";
+import { Empty } from "../../parts/empty.tsx";
+import { Failure } from "../../parts/failure.tsx";
+import { useLast } from "../../parts/use-last.ts";
+import { environmentNames } from "../../shell/environment-menu.tsx";
+import { RequestView } from "./request-view.tsx";
+
+/** `id`: null: closed. */
+export function RequestDrawer({ id }: { id: string | null }) {
+  const shown = useLast(id);
+  const [, navigate] = useLocation();
+  const search = useSearch();
+  const isNarrow = useMediaQuery("(max-width: 48em)", false, { getInitialValueInEffect: false });
+  return (
+    <Drawer
+      opened={id !== null}
+      onClose={() => navigate(`/requests${search === "" ? "" : `?${search}`}`)}
+      position="right"
+      size={isNarrow ? "100%" : "38rem"}
+      title="Request"
+      closeButtonProps={{ "aria-label": "Close" }}
+    >
+      {shown !== undefined && <Details key={shown} id={shown} />}
+    </Drawer>
+  );
+}
+
+function Details({ id }: { id: string }) {
+  const { data, error, refetch, isFetching } = useRead<RequestDetail>(`/v1/requests/${encodeURIComponent(id)}`);
+  return (
+    <Stack gap="lg">
+      <Group gap={4} wrap="nowrap">
+        <Text size="sm" ff="monospace" style={{ overflowWrap: "anywhere" }}>
+          {id}
+        </Text>
+        <CopyAction value={id} label="Copy the id of the request" />
+      </Group>
+      {data ? (
+        <RequestView request={data} />
+      ) : error ? (
+        <NotShown error={error} retry={refetch} busy={isFetching} />
+      ) : (
+        <Skeleton height={320} aria-label="Loading the request" />
+      )}
+    </Stack>
+  );
+}
+
+function NotShown({ error, retry, busy }: { error: ApiFailure; retry(): unknown; busy: boolean }) {
+  const { environment, environments, session } = useSession();
+  if (error.status !== 404) return <Failure error={error} retry={retry} />;
+  const others = environments.filter((one) => one !== environment).map((one) => environmentNames[one]);
+  return (
+    <Empty
+      title="There is no such request here"
+      action={
+        <Button variant="default" onClick={() => retry()} loading={busy} mt="xs">
+          Look again
+        </Button>
+      }
+    >
+      <Text size="sm" ta="left" component="ul" pl="md" my="xs">
+        <li>It may be running still: requests are listed as soon as they have ended.</li>
+        <li>
+          It may be of another environment. Shown is {environmentNames[environment]}; above can be chosen{" "}
+          {others.join(" or ")}.
+        </li>
+        <li>It may be of another account. Shown is {session.account.name}.</li>
+        <li>It may have been refused before it began, as with a wrong key or a limit that was reached.</li>
+      </Text>
+    </Empty>
+  );
+}

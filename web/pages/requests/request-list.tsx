@@ -1,0 +1,163 @@
+// The list of requests, newest first: filtered, and growing by itself while it is live.
+import { Anchor, Button, Switch, Text } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
+import { useMemo, useState } from "react";
+import { Link, useLocation, useSearch } from "wouter";
+import type { Query } from "../../api/client.ts";
+import { useNames } from "../../api/names.ts";
+import { useSession } from "../../api/session.tsx";
+import { useAddress } from "../../parts/address.ts";
+import { Empty } from "../../parts/empty.tsx";
+import { count } from "../../parts/figures.ts";
+import { LongTable } from "../../parts/long-table.tsx";
+import { momentText } from "../../parts/moment.tsx";
+import { Page } from "../../parts/page.tsx";
+import { useSpan } from "../../parts/time-range.tsx";
+import { environmentNames } from "../../shell/environment-menu.tsx";
+import { columnsOf } from "./request-columns.tsx";
+import { noFilter, queryOf, RequestFilters } from "./request-filters.tsx";
+import { type RequestLog, useRequestLog } from "./request-log.ts";
+
+const remembered = "headrace-logs-live";
+
+export function RequestList() {
+  const { environment } = useSession();
+  const [filter, change] = useAddress(noFilter);
+  const names = useNames(true);
+  const span = useSpan(filter);
+  const query = useMemo(() => queryOf(filter, span), [filter, span]);
+  const [isLive, setLive] = useState(() => localStorage.getItem(remembered) !== "off");
+  const hasEnded = span.end !== undefined && span.end * 1000 < Date.now();
+  return (
+    <Page
+      title="Logs"
+      about={`Requests of the account in ${environmentNames[environment]}, newest first, as soon as they have ended: figures and times, never what was asked or answered.`}
+      actions={
+        <Switch
+          label="Live"
+          checked={isLive && !hasEnded}
+          disabled={hasEnded}
+          onChange={({ currentTarget: { checked } }) => {
+            localStorage.setItem(remembered, checked ? "on" : "off");
+            setLive(checked);
+          }}
+        />
+      }
+    >
+      <RequestFilters filter={filter} change={change} names={names} />
+      <Log
+        key={JSON.stringify(query)}
+        {...{ query, names }}
+        isLive={isLive && !hasEnded}
+        showAll={Object.values(query).some((value) => value !== "") ? () => change(noFilter) : undefined}
+      />
+    </Page>
+  );
+}
+
+interface LogProps {
+  query: Query;
+  names: ReturnType<typeof useNames>;
+  isLive: boolean;
+  /** Undefined: nothing is left out. */
+  showAll: (() => void) | undefined;
+}
+
+function Log({ query, names, isLive, showAll }: LogProps) {
+  const log = useRequestLog(query, isLive);
+  const [, navigate] = useLocation();
+  const search = useSearch();
+  const isNarrow = useMediaQuery("(max-width: 62em)", false, { getInitialValueInEffect: false });
+  const columns = useMemo(() => {
+    const hrefOf = (id: string) => hrefWith(id, search);
+    return columnsOf({ names, isNarrow, hrefOf });
+  }, [names, isNarrow, search]);
+  return (
+    <LongTable
+      label="Requests"
+      listing={log}
+      columns={columns}
+      keyOf={({ id }) => id}
+      choose={({ id }) => navigate(hrefWith(id, search))}
+      rowHeight={53}
+      fixed
+      newer={log.newer}
+      status={<Progress log={log} isLive={isLive} />}
+      empty={<Nothing log={log} showAll={showAll} />}
+    />
+  );
+}
+
+/** What is filtered stays so behind the one that is opened. */
+function hrefWith(id: string, search: string): string {
+  return `/requests/${encodeURIComponent(id)}${search === "" ? "" : `?${search}`}`;
+}
+
+function Progress({ log, isLive }: { log: RequestLog; isLive: boolean }) {
+  const { items, hasNextPage, isPaused, searchedTo, liveError } = log;
+  const rows = `${count(items.length)} ${items.length === 1 ? "request" : "requests"}`;
+  const back = searchedTo === null ? "" : `, searched back to ${momentText(searchedTo)}`;
+  if (isPaused) {
+    return (
+      <>
+        {rows}
+        {back}.{" "}
+        <Anchor component="button" type="button" size="xs" onClick={log.goOn}>
+          Search further back
+        </Anchor>
+      </>
+    );
+  }
+  return (
+    <>
+      {hasNextPage ? `${rows} so far${back}; more as you scroll` : `${rows} in all`}
+      {isLive && (liveError ? ". Newer ones cannot be asked for at the moment" : ". New ones appear by themselves")}
+    </>
+  );
+}
+
+function Nothing({ log, showAll }: { log: RequestLog; showAll: (() => void) | undefined }) {
+  if (log.isPaused && log.searchedTo !== null) {
+    return (
+      <Empty
+        title={`Nothing found back to ${momentText(log.searchedTo)}`}
+        action={<Button onClick={log.goOn}>Search further back</Button>}
+      >
+        What is asked for is rare. A range of time that is known makes the search shorter.
+      </Empty>
+    );
+  }
+  if (showAll) {
+    return (
+      <Empty
+        title="No such request"
+        action={
+          <Button variant="default" onClick={showAll}>
+            Show all requests
+          </Button>
+        }
+      >
+        Nothing in this environment is as the filters say. Requests appear here when they have ended.
+      </Empty>
+    );
+  }
+  return (
+    <Empty
+      title="No requests yet"
+      action={
+        <Button component={Link} href="/playground">
+          Try a model in the playground
+        </Button>
+      }
+    >
+      <Text size="sm" c="dimmed">
+        Each request of a program, an app or the playground is listed here as soon as it has ended, with its tokens,
+        cost and times. The{" "}
+        <Anchor component={Link} href="/" size="sm">
+          overview
+        </Anchor>{" "}
+        shows how to make the first call.
+      </Text>
+    </Empty>
+  );
+}

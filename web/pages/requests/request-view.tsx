@@ -1,0 +1,145 @@
+// What is known of a request: how it ended, where its time went, its figures, and where its content is.
+import { Alert, Anchor, Button, Code, Group, Stack, Text, Title } from "@mantine/core";
+import { CommentDiscussionIcon } from "@primer/octicons-react";
+import type { ReactNode } from "react";
+import { Link } from "wouter";
+import { useNames } from "../../api/names.ts";
+import type { RequestDetail } from "../../api/types.ts";
+import { Facts } from "../../parts/facts.tsx";
+import { atSecond, count, money } from "../../parts/figures.ts";
+import { errorMeaning, Outcome, outcomeMeanings } from "./outcome.tsx";
+import { operations, speedText } from "./request-columns.tsx";
+import { RequestTimeline } from "./request-timeline.tsx";
+
+export function RequestView({ request }: { request: RequestDetail }) {
+  const { outcome, error_code, at } = request;
+  return (
+    <Stack gap="lg">
+      <div>
+        <Group gap="xs">
+          <Outcome outcome={outcome} />
+          <Text size="sm">{atSecond(at)}</Text>
+        </Group>
+        {outcome !== "completed" && error_code === null && (
+          <Text size="sm" c="dimmed" mt="xs">
+            {outcomeMeanings[outcome]}
+          </Text>
+        )}
+        {error_code !== null && (
+          <Alert color="red" mt="sm" title={error_code}>
+            {errorMeaning(error_code) ?? outcomeMeanings[outcome]}
+          </Alert>
+        )}
+      </div>
+      <Part title="Where the time went">
+        <RequestTimeline request={request} />
+      </Part>
+      <Part title="Figures">
+        <Figures request={request} />
+      </Part>
+      <Part title="Content">
+        <Content request={request} />
+      </Part>
+    </Stack>
+  );
+}
+
+function Part({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <section>
+      <Title order={2} size="h5" mb="xs">
+        {title}
+      </Title>
+      {children}
+    </section>
+  );
+}
+
+function Figures({ request }: { request: RequestDetail }) {
+  const names = useNames(true);
+  const { model, key, app, operation, stream, upstream, cost, tokens_per_second, estimated, capped } = request;
+  const about = estimated ? "about " : "";
+  return (
+    <>
+      <Facts
+        facts={[
+          ["Model", <Only key="model" name="model" value={model} label={model} />],
+          ["Key", <Only key="key" name="key" value={key} label={names.key(key)} />],
+          ["App", app === null ? "None" : <Only key="app" name="app" value={app} label={names.app(app)} />],
+          ["Operation", `${operations[operation]}, ${stream ? "streamed" : "answered at once"}`],
+          ["Answered by", upstream ?? "Nobody"],
+          ["Prompt tokens", about + count(request.prompt_tokens)],
+          ["Completion tokens", about + count(request.completion_tokens)],
+          ["Tokens in all", about + count(request.total_tokens)],
+          ["Cost", cost === null ? "The model has no price" : money(cost)],
+          ["Tokens per second", tokens_per_second === null ? "Not timed" : speedText(tokens_per_second)],
+        ]}
+      />
+      {estimated && (
+        <Note>The model server did not tell how many tokens there were: they are estimated by the text.</Note>
+      )}
+      {capped && (
+        <Note>The model server told of more tokens than there can have been. Counted are the most there can be.</Note>
+      )}
+    </>
+  );
+}
+
+function Note({ children }: { children: ReactNode }) {
+  return (
+    <Text size="xs" c="dimmed" mt="xs">
+      {children}
+    </Text>
+  );
+}
+
+/** Leads to the requests that have this in common. */
+function Only({ name, value, label }: { name: "model" | "key" | "app"; value: string; label: string }) {
+  return (
+    <Anchor
+      component={Link}
+      href={`/requests?${new URLSearchParams({ [name]: value })}`}
+      size="sm"
+      title={`Only requests with this ${name}`}
+    >
+      {label}
+    </Anchor>
+  );
+}
+
+function Content({ request: { chat, operation } }: { request: RequestDetail }) {
+  if (chat !== null) {
+    return (
+      <Group gap="sm">
+        <Button
+          component={Link}
+          href={`/chats/${encodeURIComponent(chat)}`}
+          variant="default"
+          leftSection={<CommentDiscussionIcon />}
+        >
+          Open the stored chat
+        </Button>
+        <Text size="sm" c="dimmed">
+          Its messages and answer were kept, as was asked for.
+        </Text>
+      </Group>
+    );
+  }
+  if (operation !== "chat") {
+    return (
+      <Text size="sm" c="dimmed">
+        Only chats can be stored. Of other requests nothing but these figures is kept.
+      </Text>
+    );
+  }
+  return (
+    <Text size="sm" c="dimmed">
+      What was asked and answered is not kept, or you may not see it. Content is there only where storing is on: send{" "}
+      <Code>"store": true</Code> with a chat, and it appears under{" "}
+      <Anchor component={Link} href="/chats" size="sm">
+        Chats
+      </Anchor>
+      . An operator can make that the account's default. Chats that fail are never stored.
+    </Text>
+  );
+}
