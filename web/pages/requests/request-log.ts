@@ -1,28 +1,22 @@
 // The list of requests: pages that go back in time, and in front of them what has ended since.
 import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useEffect, useMemo, useReducer, useState } from "react";
+import { useEffect, useMemo, useReducer } from "react";
 import { type ApiFailure, call, type Query } from "../../api/client.ts";
 import type { Request, RequestList } from "../../api/types.ts";
 import type { Newer, Rows } from "../../parts/long-table.tsx";
+import { type Patience, usePatience } from "../../parts/patience.ts";
 
 const path = "/v1/requests";
 const everyMs = 5_000;
 const pageRows = 100;
 const newestRows = 50;
-/** About what a screen shows: fewer are not worth an end of the search. */
-const screenRows = 20;
-/** Pages in which the server found next to nothing, before somebody is asked whether to go on. */
-const pagesInVain = 40;
 /** Beyond it the list begins anew, as a page that is left open for days must not grow for ever. */
 const mostArrived = 5_000;
 
-export interface RequestLog extends Rows<Request> {
+export interface RequestLog extends Rows<Request>, Patience {
   newer: Newer;
   /** Unix seconds; null: to the very beginning. */
   searchedTo: number | null;
-  /** The search has found little for long and waits to be told. */
-  isPaused: boolean;
-  goOn(): void;
   /** Of the last look for newer ones. */
   liveError: ApiFailure | null;
 }
@@ -56,9 +50,7 @@ export function useRequestLog(filter: Query, isLive: boolean): RequestLog {
     void client.resetQueries({ queryKey: backKey, exact: true });
   };
   const { shown, waiting, hasGap } = arrived;
-  const [allowed, allow] = useState(pagesInVain);
-  const inVain = useMemo(() => pagesSinceScreen(back.data?.pages ?? []), [back.data]);
-  const isPaused = back.hasNextPage && inVain >= allowed;
+  const { isPaused, goOn } = usePatience(back.data?.pages, back.hasNextPage);
   return {
     items: useMemo(() => merged(shown, items, known), [shown, items, known]),
     error: back.error as ApiFailure | null,
@@ -70,8 +62,7 @@ export function useRequestLog(filter: Query, isLive: boolean): RequestLog {
       show: () => (hasGap || shown.length > mostArrived ? anew() : tell("show")),
     },
     searchedTo: back.data?.pages.at(-1)?.searched_to ?? null,
-    isPaused,
-    goOn: () => allow(inVain + pagesInVain),
+    ...{ isPaused, goOn },
     liveError: newest.error,
   };
 }
@@ -114,15 +105,4 @@ function unique(pages: readonly RequestList[]) {
 function merged(shown: readonly Request[], items: Request[], known: ReadonlySet<string>): Request[] {
   const before = shown.filter(({ id }) => !known.has(id));
   return before.length === 0 ? items : [...before, ...items].sort(newestFirst);
-}
-
-/** The last pages that together would not fill a screen. */
-function pagesSinceScreen(pages: readonly RequestList[]): number {
-  let [rows, count] = [0, 0];
-  for (const { data } of pages.toReversed()) {
-    rows += data.length;
-    if (rows >= screenRows) break;
-    count++;
-  }
-  return count;
 }

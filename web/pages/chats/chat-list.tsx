@@ -1,0 +1,131 @@
+// The stored chats, newest first: searched, and deleted one by one or many together.
+import { Anchor, Button, Group, Paper, Text } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
+import { TrashIcon } from "@primer/octicons-react";
+import { useMemo, useState } from "react";
+import { useLocation, useSearch } from "wouter";
+import type { Query } from "../../api/client.ts";
+import { useList } from "../../api/queries.ts";
+import { useSession } from "../../api/session.tsx";
+import type { StoredChatCompletion } from "../../api/types.ts";
+import { useAddress } from "../../parts/address.ts";
+import { count } from "../../parts/figures.ts";
+import { LongTable } from "../../parts/long-table.tsx";
+import { Page } from "../../parts/page.tsx";
+import { type Patience, usePatience } from "../../parts/patience.ts";
+import { environmentNames } from "../../shell/environment-menu.tsx";
+import { columnsOf, type Selection } from "./chat-columns.tsx";
+import { noFilter, queryOf } from "./chat-filter.ts";
+import { ChatFilters } from "./chat-filters.tsx";
+import { DeleteChats } from "./delete-chats.tsx";
+import { NoChats } from "./no-chats.tsx";
+
+export function ChatList() {
+  const { environment, isManager } = useSession();
+  const [filter, change] = useAddress(noFilter);
+  const query = useMemo(() => queryOf(filter), [filter]);
+  const isFiltered = Object.values(filter).some((value) => value !== "");
+  return (
+    <Page
+      title="Chats"
+      about={`${isManager ? "Chats of the account" : "Your chats"} in ${environmentNames[environment]} that were stored because somebody asked for it, until they expire.`}
+    >
+      <ChatFilters filter={filter} change={change} />
+      <Chats key={JSON.stringify(query)} query={query} showAll={isFiltered ? () => change(noFilter) : undefined} />
+    </Page>
+  );
+}
+
+interface ChatsProps {
+  query: Query;
+  /** Undefined: nothing is left out. */
+  showAll: (() => void) | undefined;
+}
+
+function Chats({ query, showAll }: ChatsProps) {
+  const listing = useList<StoredChatCompletion>("/v1/chat/completions", query);
+  const patience = usePatience(listing.data?.pages, listing.hasNextPage);
+  const selection = useSelection(listing.items);
+  const [isDeleting, setDeleting] = useState(false);
+  const [, navigate] = useLocation();
+  const search = useSearch();
+  const isNarrow = useMediaQuery("(max-width: 48em)", false, { getInitialValueInEffect: false });
+  const hrefOf = (id: string) => `/chats/${encodeURIComponent(id)}${search === "" ? "" : `?${search}`}`;
+  const { size } = selection.ids;
+  return (
+    <>
+      {size > 0 && (
+        <Paper withBorder px="md" py="xs" component="section" aria-label="Selected">
+          <Group justify="space-between">
+            <Text size="sm" role="status">
+              {count(size)} selected
+            </Text>
+            <Group gap="xs">
+              <Button size="xs" variant="default" onClick={() => selection.setAll(false)}>
+                Select none
+              </Button>
+              <Button
+                {...{ size: "xs", variant: "light", color: "red" }}
+                leftSection={<TrashIcon size={14} />}
+                onClick={() => setDeleting(true)}
+              >
+                Delete {count(size)}
+              </Button>
+            </Group>
+          </Group>
+        </Paper>
+      )}
+      <LongTable
+        label="Stored chats"
+        listing={{ ...listing, hasNextPage: listing.hasNextPage && !patience.isPaused }}
+        columns={columnsOf({ selection, isNarrow, hrefOf })}
+        keyOf={({ id }) => id}
+        choose={({ id }) => navigate(hrefOf(id))}
+        rowHeight={53}
+        fixed
+        status={<Progress {...{ listing, patience }} isSearch={Boolean(query["search"])} />}
+        empty={<NoChats isPaused={patience.isPaused} goOn={patience.goOn} showAll={showAll} />}
+      />
+      <DeleteChats ids={[...selection.ids]} opened={isDeleting} close={() => setDeleting(false)} />
+    </>
+  );
+}
+
+/** Of what is listed: what is gone is not selected any more. */
+function useSelection(items: readonly StoredChatCompletion[]): Selection {
+  const [chosen, choose] = useState<ReadonlySet<string>>(new Set());
+  const ids = new Set(items.map(({ id }) => id).filter((id) => chosen.has(id)));
+  return {
+    ids,
+    all: ids.size === 0 ? "none" : ids.size === items.length ? "all" : "some",
+    set(id, isSelected) {
+      const next = new Set(ids);
+      if (isSelected) next.add(id);
+      else next.delete(id);
+      choose(next);
+    },
+    setAll: (isSelected) => choose(new Set(isSelected ? items.map(({ id }) => id) : [])),
+  };
+}
+
+interface ProgressProps {
+  listing: { items: readonly unknown[]; hasNextPage: boolean };
+  patience: Patience;
+  isSearch: boolean;
+}
+
+function Progress({ listing: { items, hasNextPage }, patience, isSearch }: ProgressProps) {
+  const rows = `${count(items.length)} ${items.length === 1 ? "chat" : "chats"}`;
+  if (patience.isPaused) {
+    return (
+      <>
+        {rows} found so far.{" "}
+        <Anchor component="button" type="button" size="xs" onClick={patience.goOn}>
+          Search further back
+        </Anchor>
+      </>
+    );
+  }
+  if (!hasNextPage) return <>{rows} in all</>;
+  return <>{isSearch ? `${rows} found so far; older ones are searched` : `${rows} so far; more as you scroll`}</>;
+}

@@ -1,0 +1,107 @@
+// A stored chat: its conversation, how it was asked for, what it used, its labels, and what can be done with it.
+import { Button, Code, Group, Stack, Text, Title } from "@mantine/core";
+import { BeakerIcon, LogIcon, TrashIcon } from "@primer/octicons-react";
+import { type ReactNode, useState } from "react";
+import { Link } from "wouter";
+import type { StoredChatCompletion } from "../../api/types.ts";
+import { Facts } from "../../parts/facts.tsx";
+import { atSecond, count } from "../../parts/figures.ts";
+import { parametersOf } from "./chat-text.ts";
+import { Conversation } from "./conversation-view.tsx";
+import { DeleteChats } from "./delete-chats.tsx";
+import { LabelEditor } from "./label-editor.tsx";
+
+interface ChatViewProps {
+  chat: StoredChatCompletion;
+  close(): void;
+}
+
+export function ChatView({ chat, close }: ChatViewProps) {
+  const { id, model, created, usage, request_id } = chat;
+  const [isDeleting, setDeleting] = useState(false);
+  const parameters = parametersOf(chat);
+  return (
+    <Stack gap="lg">
+      <Group gap="xs">
+        <Button
+          {...{ size: "xs", variant: "default" }}
+          component={Link}
+          href={`/playground?model=${encodeURIComponent(model)}`}
+          leftSection={<BeakerIcon size={14} />}
+        >
+          Model in playground
+        </Button>
+        <Button
+          {...{ size: "xs", variant: "default" }}
+          component={Link}
+          href={`/requests/${encodeURIComponent(request_id)}`}
+          leftSection={<LogIcon size={14} />}
+        >
+          Its request in Logs
+        </Button>
+        <Button
+          {...{ size: "xs", variant: "light", color: "red" }}
+          leftSection={<TrashIcon size={14} />}
+          onClick={() => setDeleting(true)}
+        >
+          Delete
+        </Button>
+      </Group>
+      <Facts
+        facts={[
+          ["Stored", atSecond(created)],
+          ["Model", model],
+          ["Prompt tokens", count(usage.prompt_tokens)],
+          ["Completion tokens", count(usage.completion_tokens)],
+        ]}
+      />
+      <Part title="Conversation">
+        <Conversation chat={chat} />
+      </Part>
+      <Part title="Labels">
+        <LabelEditor key={JSON.stringify(chat.metadata)} id={id} metadata={chat.metadata} />
+      </Part>
+      <Part title="Parameters">
+        {parameters.length === 0 ? (
+          <Text size="sm" c="dimmed">
+            None were given: the model's defaults held.
+          </Text>
+        ) : (
+          <Parameters parameters={parameters} />
+        )}
+      </Part>
+      <DeleteChats ids={[id]} opened={isDeleting} close={() => setDeleting(false)} done={close} />
+    </Stack>
+  );
+}
+
+function Part({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <section>
+      <Title order={2} size="h5" mb="xs">
+        {title}
+      </Title>
+      {children}
+    </section>
+  );
+}
+
+function Parameters({ parameters }: { parameters: ReturnType<typeof parametersOf> }) {
+  return (
+    <Stack gap="sm">
+      <Facts facts={parameters.filter(({ isLong }) => !isLong).map(({ name, text }) => [name, text] as const)} />
+      {parameters
+        .filter(({ isLong }) => isLong)
+        .map(({ name, text }) => (
+          <div key={name}>
+            <Text size="xs" c="dimmed">
+              {name}
+            </Text>
+            <Code block tabIndex={0} role="region" aria-label={name} mah="20rem">
+              {text}
+            </Code>
+          </div>
+        ))}
+    </Stack>
+  );
+}

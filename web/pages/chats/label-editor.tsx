@@ -1,0 +1,121 @@
+// Changes the labels of a stored chat, which replace those before.
+import { ActionIcon, Button, Group, Stack, Text, TextInput } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { PlusIcon, XIcon } from "@primer/octicons-react";
+import { useRef, useState } from "react";
+import { call } from "../../api/client.ts";
+import { useChange } from "../../api/queries.ts";
+import { Failure } from "../../parts/failure.tsx";
+
+/** As the API allows. */
+const mostLabels = 16;
+const mostNameLength = 64;
+const mostValueLength = 512;
+
+interface Line {
+  key: number;
+  name: string;
+  value: string;
+}
+
+interface LabelEditorProps {
+  id: string;
+  metadata: Readonly<Record<string, string>>;
+}
+
+export function LabelEditor({ id, metadata }: LabelEditorProps) {
+  const [lines, setLines] = useState<readonly Line[]>(() =>
+    Object.entries(metadata).map(([name, value], key) => ({ key, name, value })),
+  );
+  const nextKey = useRef(lines.length);
+  const adding = useRef<HTMLButtonElement>(null);
+  const wanted = lines.filter(({ name, value }) => name.trim() !== "" || value !== "");
+  const labels = Object.fromEntries(wanted.map(({ name, value }) => [name.trim(), value]));
+  const isChanged = JSON.stringify(labels) !== JSON.stringify(metadata);
+  const problemOf = ({ key, name, value }: Line) => {
+    if (name.trim() === "") return value === "" ? undefined : "Needs a name";
+    return wanted.some((other) => other.key !== key && other.name.trim() === name.trim())
+      ? "Is there twice"
+      : undefined;
+  };
+  const save = useChange(
+    () => call("POST", `/v1/chat/completions/${encodeURIComponent(id)}`, { body: { metadata: labels } }),
+    {
+      stale: ["/v1/chat/completions"],
+      done: () => notifications.show({ message: "The labels are saved." }),
+    },
+  );
+  const set = (key: number, change: Partial<Line>) =>
+    setLines(lines.map((line) => (line.key === key ? { ...line, ...change } : line)));
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        save.mutate(undefined);
+      }}
+    >
+      <Stack gap="xs" align="start">
+        {lines.length === 0 && (
+          <Text size="sm" c="dimmed">
+            None. A label has a name and a text, and chats are found by it.
+          </Text>
+        )}
+        {lines.map((line, index) => (
+          <Group key={line.key} gap="xs" wrap="nowrap" align="start" w="100%">
+            <TextInput
+              size="xs"
+              aria-label={`Name of label ${index + 1}`}
+              placeholder="Name"
+              value={line.name}
+              maxLength={mostNameLength}
+              error={problemOf(line)}
+              onChange={(event) => set(line.key, { name: event.currentTarget.value })}
+              style={{ flex: 1 }}
+            />
+            <TextInput
+              size="xs"
+              aria-label={`Text of label ${index + 1}`}
+              placeholder="Text"
+              value={line.value}
+              maxLength={mostValueLength}
+              onChange={(event) => set(line.key, { value: event.currentTarget.value })}
+              style={{ flex: 2 }}
+            />
+            <ActionIcon
+              {...{ size: 30, variant: "subtle", color: "gray" }}
+              aria-label={`Remove label ${index + 1}`}
+              onClick={() => {
+                setLines(lines.filter(({ key }) => key !== line.key));
+                adding.current?.focus();
+              }}
+            >
+              <XIcon />
+            </ActionIcon>
+          </Group>
+        ))}
+        {save.error && <Failure error={save.error} />}
+        <Group gap="xs">
+          <Button
+            ref={adding}
+            {...{ size: "xs", variant: "default" }}
+            leftSection={<PlusIcon />}
+            disabled={lines.length >= mostLabels}
+            onClick={() => setLines([...lines, { key: nextKey.current++, name: "", value: "" }])}
+          >
+            Add a label
+          </Button>
+          {isChanged && (
+            <Button
+              type="submit"
+              size="xs"
+              loading={save.isPending}
+              disabled={lines.some((line) => problemOf(line) !== undefined)}
+            >
+              Save labels
+            </Button>
+          )}
+        </Group>
+      </Stack>
+    </form>
+  );
+}
