@@ -1,5 +1,6 @@
 // Names of what usage tells the ids of: keys, members who were signed in, apps. Bounded: an id without one is shown short.
 import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
 import { call } from "./client.ts";
 import { useSession } from "./session.tsx";
 import type { ApiKeyList, AppList, AuthorizationList, MemberList } from "./types.ts";
@@ -17,6 +18,8 @@ export interface Names {
   key(id: string): string;
   /** Null: no app. */
   app(id: string | null): string;
+  /** Of a person who is a member now. */
+  person(id: string): string;
   /** By name, for a choice of one. */
   keys: readonly { value: string; label: string }[];
   apps: readonly { value: string; label: string }[];
@@ -25,10 +28,11 @@ export interface Names {
 interface Known {
   keys: ReadonlyMap<string, string>;
   members: ReadonlyMap<string, string>;
+  people: ReadonlyMap<string, string>;
   apps: ReadonlyMap<string, string>;
 }
 
-const nothing: Known = { keys: new Map(), members: new Map(), apps: new Map() };
+const nothing: Known = { keys: new Map(), members: new Map(), people: new Map(), apps: new Map() };
 
 /** Asked for once, and again where keys or apps changed. `wanted`: whether anything of it is shown now. */
 export function useNames(wanted: boolean): Names {
@@ -39,20 +43,24 @@ export function useNames(wanted: boolean): Names {
     enabled: wanted,
     staleTime: 60_000,
   });
-  return {
-    key: (id) => keyName(data, id),
-    app: (id) => (id === null || id === "" ? "No app" : (data.apps.get(id) ?? shortened(id))),
-    keys: choices(data.keys),
-    apps: choices(data.apps),
-  };
+  return useMemo(
+    () => ({
+      key: (id) => keyName(data, id),
+      app: (id) => (id === null || id === "" ? "No app" : (data.apps.get(id) ?? shortened(id))),
+      person: (id) => data.people.get(id) ?? shortened(id),
+      keys: choices(data.keys),
+      apps: choices(data.apps),
+    }),
+    [data],
+  );
 }
 
 async function loadNames(isManager: boolean, signal: AbortSignal): Promise<Known> {
   const [keys, apps, allowed, members] = await Promise.all([
-    all<ApiKeyList["data"][number]>("/v1/keys", signal),
-    all<AppList["data"][number]>("/v1/apps", signal),
-    all<AuthorizationList["data"][number]>("/v1/authorizations", signal),
-    isManager ? all<MemberList["data"][number]>("/v1/members", signal) : [],
+    listAll<ApiKeyList["data"][number]>("/v1/keys", signal),
+    listAll<AppList["data"][number]>("/v1/apps", signal),
+    listAll<AuthorizationList["data"][number]>("/v1/authorizations", signal),
+    isManager ? listAll<MemberList["data"][number]>("/v1/members", signal) : [],
   ]);
   return {
     keys: new Map(keys.map(({ id, name, last4 }) => [id, name === "" ? `Key …${last4}` : name])),
@@ -61,11 +69,12 @@ async function loadNames(isManager: boolean, signal: AbortSignal): Promise<Known
       ...apps.map((app) => [app.id, app.name] as const),
     ]),
     members: new Map(members.map(({ id, name, email }) => [id, name || email])),
+    people: new Map(members.map(({ person_id, name, email }) => [person_id, name || email])),
   };
 }
 
-/** What one may not list has no names, which is no reason to show nothing. */
-async function all<Item>(path: string, signal: AbortSignal): Promise<Item[]> {
+/** Up to a thousand. What one may not list has no names, which is no reason to show nothing. */
+export async function listAll<Item>(path: string, signal: AbortSignal): Promise<Item[]> {
   const items: Item[] = [];
   let after: string | null = null;
   try {
@@ -91,7 +100,8 @@ function keyName({ keys, members }: Known, id: string): string {
   return shortened(id);
 }
 
-function shortened(id: string): string {
+/** An id without a name, as short as it can be told from others. */
+export function shortened(id: string): string {
   return id.length > 16 ? `${id.slice(0, id.indexOf("_") + 1)}…${id.slice(-6)}` : id;
 }
 
