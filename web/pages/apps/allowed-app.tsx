@@ -75,7 +75,7 @@ function HomePage({ url }: { url: string | null }) {
     <>
       {" "}
       (
-      <Anchor href={parsed.href} target="_blank" rel="noopener noreferrer" inherit>
+      <Anchor href={parsed.href} target="_blank" rel="noopener noreferrer" inherit underline="always">
         {parsed.host}
       </Anchor>
       )

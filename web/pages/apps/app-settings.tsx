@@ -79,7 +79,7 @@ export function AppSettings({ app }: { app: App }) {
 function Entries({ title, children }: { title: string; children: string | ReactElement[] }) {
   return (
     <div>
-      <Text size="xs" c="dimmed" component="h3" fw="normal" mb={4}>
+      <Text size="xs" c="dimmed" component="h2" fw="normal" mb={4}>
         {title}
       </Text>
       {typeof children === "string" ? (

@@ -9,16 +9,17 @@ export function AppSnippets({ app, secret }: { app: App; secret?: string | undef
   const snippets = oauthSnippetsOf(app, window.location.origin, secret);
   return (
     <>
-      <Tabs defaultValue={snippets[0]?.name ?? null} keepMounted={false}>
+      {/* By number: a value is part of an id, which takes no blank. */}
+      <Tabs defaultValue="0" keepMounted={false}>
         <Tabs.List mb="xs" aria-label="Ways to begin">
-          {snippets.map(({ name }) => (
-            <Tabs.Tab key={name} value={name}>
+          {snippets.map(({ name }, index) => (
+            <Tabs.Tab key={name} value={String(index)}>
               {name}
             </Tabs.Tab>
           ))}
         </Tabs.List>
-        {snippets.map(({ name, code }) => (
-          <Tabs.Panel key={name} value={name} tabIndex={-1}>
+        {snippets.map(({ name, code }, index) => (
+          <Tabs.Panel key={name} value={String(index)} tabIndex={-1}>
             <CopyBlock value={code} label={`Copy: ${name}`} wrap={name === authorizeUrlName} />
           </Tabs.Panel>
         ))}

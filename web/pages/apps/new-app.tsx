@@ -1,10 +1,11 @@
 // An app that was just registered, or its new secret, the only time that it is shown, and what comes next.
-import { Alert, Button, Group, Stack, Text, Title } from "@mantine/core";
-import { AlertIcon } from "@primer/octicons-react";
+import { Button, Group, Stack, Text, Title } from "@mantine/core";
 import type { ReactNode } from "react";
 import type { CreatedApp } from "../../api/types.ts";
 import { CopyBlock } from "../../parts/copy.tsx";
+import { useFirstButton } from "../../parts/use-first-button.ts";
 import { AppSnippets } from "./app-snippets.tsx";
+import { CopyNow } from "./copy-now.tsx";
 
 interface NewAppProps {
   app: CreatedApp;
@@ -15,14 +16,11 @@ interface NewAppProps {
 
 export function NewApp({ app, children, done }: NewAppProps) {
   const { client_id: id, client_secret: secret } = app;
+  // What copies comes first; nobody ends this by one Enter too many.
+  const place = useFirstButton();
   return (
-    <Stack>
-      {secret !== undefined && (
-        <Alert color="yellow" icon={<AlertIcon />} title="Copy the secret now">
-          It is shown only this once: the server keeps no copy that anybody could read. Store it like a password, on the
-          server where the app runs.
-        </Alert>
-      )}
+    <Stack ref={place}>
+      {secret !== undefined && <CopyNow />}
       <div>
         <Text size="sm" fw={600} mb={4}>
           Client id
@@ -45,9 +43,7 @@ export function NewApp({ app, children, done }: NewAppProps) {
       </Title>
       <AppSnippets app={app} secret={secret} />
       <Group justify="end">
-        <Button onClick={done} data-autofocus>
-          Done
-        </Button>
+        <Button onClick={done}>Done</Button>
       </Group>
     </Stack>
   );

@@ -1,6 +1,5 @@
 // The dialog that gives an app a new secret, while the one before goes on for a while.
-import { Alert, Button, Group, Modal, NativeSelect, Stack, Text } from "@mantine/core";
-import { AlertIcon } from "@primer/octicons-react";
+import { Button, Group, Modal, NativeSelect, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
@@ -8,6 +7,8 @@ import type { App, RotatedApp } from "../../api/types.ts";
 import { CopyBlock } from "../../parts/copy.tsx";
 import { Failure } from "../../parts/failure.tsx";
 import { at } from "../../parts/figures.ts";
+import { useFirstButton } from "../../parts/use-first-button.ts";
+import { CopyNow } from "./copy-now.tsx";
 
 interface RotateSecretProps {
   app: App;
@@ -46,18 +47,7 @@ export function RotateSecret({ app, opened, close }: RotateSecretProps) {
       closeButtonProps={{ "aria-label": "Close" }}
     >
       {rotated ? (
-        <Stack>
-          <Alert color="yellow" icon={<AlertIcon />} title="Copy the secret now">
-            It is shown only this once. Store it like a password, on the server where the app runs.
-          </Alert>
-          <CopyBlock value={rotated.client_secret} label="Copy the client secret" wrap />
-          <Text size="sm">{oldEnds(rotated)}</Text>
-          <Group justify="end">
-            <Button onClick={leave} data-autofocus>
-              Done
-            </Button>
-          </Group>
-        </Stack>
+        <NewSecret app={rotated} done={leave} />
       ) : (
         <form
           onSubmit={(event) => {
@@ -91,6 +81,20 @@ export function RotateSecret({ app, opened, close }: RotateSecretProps) {
         </form>
       )}
     </Modal>
+  );
+}
+
+function NewSecret({ app, done }: { app: RotatedApp; done(): void }) {
+  const place = useFirstButton();
+  return (
+    <Stack ref={place}>
+      <CopyNow />
+      <CopyBlock value={app.client_secret} label="Copy the client secret" wrap />
+      <Text size="sm">{oldEnds(app)}</Text>
+      <Group justify="end">
+        <Button onClick={done}>Done</Button>
+      </Group>
+    </Stack>
   );
 }
 

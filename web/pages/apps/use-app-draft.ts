@@ -1,7 +1,8 @@
 // A form for an app's settings: what is in it, what is wrong with it, and the field to which the keyboard goes then.
-import { type FormEvent, useEffect, useRef, useState } from "react";
+import { type FormEvent, useState } from "react";
 import type { ApiFailure } from "../../api/client.ts";
 import { problemBeside } from "../../parts/field-problem.ts";
+import { useFirstProblem } from "../../parts/use-first-problem.ts";
 import { type AppDraft, type DraftErrors, errorsOf, type Field, fields, serverProblem } from "./app-draft.ts";
 
 interface Sending {
@@ -13,12 +14,8 @@ interface Sending {
 export function useAppDraft(initial: AppDraft, sending: Sending) {
   const [draft, setDraft] = useState(initial);
   const [found, setFound] = useState<DraftErrors>({});
-  const form = useRef<HTMLFormElement>(null);
   const errorOf = (field: Field) => found[field] ?? serverProblem(sending.error, field, draft);
-  const wrong = fields.map(errorOf).filter(Boolean).join("\n");
-  useEffect(() => {
-    if (wrong !== "") form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
-  }, [wrong]);
+  const form = useFirstProblem(...fields.map(errorOf));
   return {
     draft,
     form,

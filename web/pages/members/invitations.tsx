@@ -1,5 +1,5 @@
 // Invitations that nobody has followed yet, and taking them back.
-import { Button, Group, Stack, Text, Title } from "@mantine/core";
+import { Button, Stack, Text, Title } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
@@ -79,12 +79,8 @@ export function Invitations({ standing }: { standing: Standing }) {
     },
   ];
   return (
-    <Stack gap="sm" component="section" aria-labelledby="invitations">
-      <Group>
-        <Title order={2} id="invitations">
-          Open invitations
-        </Title>
-      </Group>
+    <Stack gap="sm">
+      <Title order={2}>Open invitations</Title>
       <LongTable
         label="Open invitations"
         listing={listing}

@@ -11,6 +11,7 @@ import { problemBeside, problemOf } from "../../parts/field-problem.ts";
 import { at } from "../../parts/figures.ts";
 import type { Role } from "../../parts/roles.ts";
 import { ShownOnce } from "../../parts/shown-once.tsx";
+import { useFirstProblem } from "../../parts/use-first-problem.ts";
 import { useLast } from "../../parts/use-last.ts";
 import { invitableRoles, type Standing } from "./rights.ts";
 import { RoleChoice } from "./role-choice.tsx";
@@ -65,9 +66,12 @@ function Form({ standing, close, done }: FormProps) {
     (body: CreateInvitationRequest) => call<CreatedInvitation>("POST", "/v1/invitations", { body }),
     { stale: ["/v1/invitations"], done },
   );
+  const form = useFirstProblem(problemOf(invite.error, "email"), problemOf(invite.error, "role"));
   const problem = problemBeside(invite.error, ["email", "role"]);
   return (
     <form
+      ref={form}
+      noValidate
       onSubmit={(event) => {
         event.preventDefault();
         invite.mutate({ email: email.trim(), role });

@@ -8,6 +8,7 @@ import { useChange } from "../../api/queries.ts";
 import type { Passkey, PasskeyCreationOptions } from "../../api/types.ts";
 import { Failure } from "../../parts/failure.tsx";
 import { problemBeside, problemOf } from "../../parts/field-problem.ts";
+import { useFirstProblem } from "../../parts/use-first-problem.ts";
 import { browserWords } from "./browser-words.ts";
 import { longestPasskeyName, passkeyFailure, passkeysPath } from "./passkey-support.ts";
 
@@ -34,9 +35,11 @@ function Form({ known, close }: Omit<AddPasskeyProps, "opened">) {
       close();
     },
   });
+  const form = useFirstProblem(problemOf(addition.error, "name"));
   const problem = problemBeside(addition.error, ["name"]);
   return (
     <form
+      ref={form}
       onSubmit={(event) => {
         event.preventDefault();
         addition.mutate(name.trim());

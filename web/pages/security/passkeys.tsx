@@ -67,7 +67,7 @@ export function Passkeys() {
         <Text size="sm" c="dimmed">
           {support.why}{" "}
           {support.elsewhere !== undefined && (
-            <Anchor href={support.elsewhere} inherit>
+            <Anchor href={support.elsewhere} inherit underline="always">
               Open this page by name
             </Anchor>
           )}

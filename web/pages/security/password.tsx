@@ -1,7 +1,7 @@
 // Sets another password; its rules are said before they are broken.
 import { Button, Group, List, PasswordInput, Stack, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
-import { type FormEvent, useRef, useState } from "react";
+import { type FormEvent, useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange, useList } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
@@ -9,6 +9,7 @@ import type { BrowserSession, ChangedPassword, ChangePasswordRequest } from "../
 import { Failure } from "../../parts/failure.tsx";
 import { problemBeside, problemOf } from "../../parts/field-problem.ts";
 import { Section } from "../../parts/section.tsx";
+import { useFirstProblem } from "../../parts/use-first-problem.ts";
 import { sessionsQuery } from "./sessions.tsx";
 
 const shortest = 12;
@@ -22,8 +23,6 @@ export function Password() {
   const [current, setCurrent] = useState("");
   const [next, setNext] = useState("");
   const [missing, setMissing] = useState<{ current?: string; next?: string }>({});
-  const form = useRef<HTMLFormElement>(null);
-  const focusOnWrong = () => setTimeout(() => form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus());
   const change = useChange(
     (body: ChangePasswordRequest) => call<ChangedPassword>("POST", "/v1/session/password", { body }),
     {
@@ -43,12 +42,8 @@ export function Password() {
     };
     setMissing(found);
     change.reset();
-    if (Object.keys(found).length > 0) focusOnWrong();
-    else {
-      change.mutate(
-        { new_password: next, ...(current === "" ? {} : { current_password: current }) },
-        { onError: focusOnWrong },
-      );
+    if (Object.keys(found).length === 0) {
+      change.mutate({ new_password: next, ...(current === "" ? {} : { current_password: current }) });
     }
   };
   const typed = (set: (text: string) => void) => (event: { currentTarget: { value: string } }) => {
@@ -56,6 +51,9 @@ export function Password() {
     change.reset();
     set(event.currentTarget.value);
   };
+  const currentProblem = missing.current ?? inWords(problemOf(change.error, "current_password"));
+  const nextProblem = missing.next ?? problemOf(change.error, "new_password");
+  const form = useFirstProblem(currentProblem, nextProblem);
   const problem = problemBeside(change.error, ["current_password", "new_password"]);
   return (
     <Section
@@ -71,7 +69,8 @@ export function Password() {
             {...(surelyHasOne ? {} : { description: "Leave it empty if you have none yet" })}
             value={current}
             onChange={typed(setCurrent)}
-            error={missing.current ?? currentProblem(problemOf(change.error, "current_password"))}
+            error={currentProblem}
+            aria-invalid={currentProblem !== undefined}
             autoComplete="current-password"
           />
           <PasswordInput
@@ -79,7 +78,8 @@ export function Password() {
             description={`${shortest} to ${longest} characters`}
             value={next}
             onChange={typed(setNext)}
-            error={missing.next ?? problemOf(change.error, "new_password")}
+            error={nextProblem}
+            aria-invalid={nextProblem !== undefined}
             autoComplete="new-password"
             maxLength={longest}
           />
@@ -113,6 +113,6 @@ function count(password: string): string {
   return short > 0 ? `${short} more ${short === 1 ? "character" : "characters"}` : "Long enough";
 }
 
-function currentProblem(told: string | undefined): string | undefined {
+function inWords(told: string | undefined): string | undefined {
   return told === "Is not your password." ? "This is not your password." : told;
 }

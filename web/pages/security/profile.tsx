@@ -11,6 +11,7 @@ import { Failure } from "../../parts/failure.tsx";
 import { problemBeside, problemOf } from "../../parts/field-problem.ts";
 import { roleNames } from "../../parts/roles.ts";
 import { Section } from "../../parts/section.tsx";
+import { useFirstProblem } from "../../parts/use-first-problem.ts";
 
 export function Profile() {
   const { session, isOperator, refresh } = useSession();
@@ -26,6 +27,7 @@ export function Profile() {
     },
   });
   const isSame = name.trim() === person.name;
+  const form = useFirstProblem(problemOf(rename.error, "name"));
   const problem = problemBeside(rename.error, ["name"]);
   return (
     <Section title="Profile">
@@ -37,6 +39,7 @@ export function Profile() {
         ]}
       />
       <form
+        ref={form}
         onSubmit={(event) => {
           event.preventDefault();
           rename.mutate(name);

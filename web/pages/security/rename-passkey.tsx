@@ -7,6 +7,7 @@ import { useChange } from "../../api/queries.ts";
 import type { Passkey } from "../../api/types.ts";
 import { Failure } from "../../parts/failure.tsx";
 import { problemBeside, problemOf } from "../../parts/field-problem.ts";
+import { useFirstProblem } from "../../parts/use-first-problem.ts";
 import { useLast } from "../../parts/use-last.ts";
 import { longestPasskeyName, passkeysPath } from "./passkey-support.ts";
 
@@ -43,9 +44,11 @@ function Form({ passkey, close }: { passkey: Passkey; close(): void }) {
       },
     },
   );
+  const form = useFirstProblem(problemOf(rename.error, "name"));
   const problem = problemBeside(rename.error, ["name"]);
   return (
     <form
+      ref={form}
       onSubmit={(event) => {
         event.preventDefault();
         rename.mutate(name.trim());

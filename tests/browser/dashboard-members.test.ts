@@ -1,0 +1,162 @@
+// In a real browser: owners and admins manage who belongs to the account, within their rights; members see their own place.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Role } from "../../src/domain/person.ts";
+import { Browser, invite, type Person } from "../support/browser.ts";
+import { operator, pagesOf } from "../support/browser-world.ts";
+import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
+import { type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
+import { look } from "../support/page-look.ts";
+
+const place = "/settings/members";
+let world: DashboardWorld;
+let at: string;
+let grace: Person;
+
+beforeAll(async () => {
+  world = await openDashboardWorld();
+  at = pagesOf(world.server);
+  grace = await somebody("Grace Hopper", "admin");
+}, 30_000);
+
+afterAll(async () => {
+  leaveBrowser();
+  await world[Symbol.asyncDispose]();
+});
+
+/** Somebody new in the account. */
+async function somebody(name: string, role: Role = "member"): Promise<Person> {
+  const person = { ...operator, email: `${Bun.randomUUIDv7()}@example.test`, name };
+  await invite(world.browser, { person, role });
+  return person;
+}
+
+async function arrive(person: Person = operator, path = place, size = desktop): Promise<Visitor> {
+  const visitor = await openVisitor({ at, size });
+  await visitor.context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  await world.signIn(visitor.context, person.email);
+  await visitor.go(path);
+  return visitor;
+}
+
+const told = ({ page }: Visitor, text: string) => page.getByText(text).waitFor();
+const manage = ({ page }: Visitor, { name, email }: Person) =>
+  page.getByRole("button", { name: `Manage ${name}, ${email}` }).click();
+const button = ({ page }: Visitor, name: string) => page.getByRole("button", { name, exact: true });
+const role = ({ page }: Visitor, name: string) => page.getByRole("dialog").getByRole("radio", { name });
+const roles = ["Owner", "Admin", "Member"];
+const enabledRoles = async (visitor: Visitor) => {
+  const enabled = await Promise.all(roles.map(async (name) => (await role(visitor, name).isEnabled()) && name));
+  return enabled.filter(Boolean);
+};
+
+test("an owner gives another role, which holds at once; the own one says why it stays", async () => {
+  const alan = await somebody("Alan Turing");
+  await using ada = await arrive();
+  await manage(ada, operator);
+  await told(ada, "Nobody changes their own role.");
+  expect(await enabledRoles(ada)).toEqual([]);
+  await told(ada, "An account keeps at least one owner.");
+  expect(await button(ada, "Leave the account…").isDisabled()).toBe(true);
+  await look(ada, "members-oneself");
+  await ada.press("Close");
+
+  await manage(ada, alan);
+  expect(await enabledRoles(ada)).toEqual(roles);
+  await role(ada, "Admin").check();
+  await look(ada, "members-role");
+  await ada.press("Change role");
+  await told(ada, "Alan Turing is admin now.");
+  await using visitor = await arrive(alan, place, phone);
+  await visitor.page.getByRole("button", { name: "Invite", exact: true }).waitFor();
+  expect([...ada.trouble, ...visitor.trouble]).toEqual([]);
+}, 30_000);
+
+test("an admin manages members alone, and is told who may do the rest", async () => {
+  const ruth = await somebody("Ruth Teitelbaum");
+  await using visitor = await arrive(grace);
+  await manage(visitor, operator);
+  await told(visitor, "Only owners change roles.");
+  await told(visitor, "An account keeps at least one owner.");
+  expect(await button(visitor, "Remove from the account…").isDisabled()).toBe(true);
+  await visitor.press("Close");
+  await manage(visitor, ruth);
+  expect(await button(visitor, "Remove from the account…").isEnabled()).toBe(true);
+  await look(visitor, "members-as-admin");
+  await visitor.press("Close");
+  await visitor.press("Invite");
+  await told(visitor, "Only owners invite owners and admins.");
+  expect(await enabledRoles(visitor)).toEqual(["Member"]);
+  expect(visitor.trouble).toEqual([]);
+}, 30_000);
+
+test("who is removed loses their keys; the dialog names what ends", async () => {
+  const jean = await somebody("Jean Bartik");
+  const browser = new Browser(world.server.url);
+  await browser.open("/sign-in");
+  await browser.press("Sign in", { email: jean.email, password: jean.password });
+  const { key } = await browser.ask("/v1/keys", { method: "POST", body: { name: "of Jean" } });
+  const status = async () =>
+    (await fetch(`${world.server.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } })).status;
+  expect(await status()).toBe(200);
+  await using ada = await arrive();
+  await manage(ada, jean);
+  await ada.press("Remove from the account…");
+  await told(ada, "API keys that they made as a member");
+  await look(ada, "members-remove");
+  await ada.press("Remove from the account");
+  await told(ada, "Jean Bartik is no member of First account any more.");
+  await ada.page.getByRole("button", { name: `Manage ${jean.name}, ${jean.email}` }).waitFor({ state: "detached" });
+  expect(await status()).toBe(401);
+  expect(ada.trouble).toEqual([]);
+}, 30_000);
+
+test("an invitation's link is shown once and works; one that is taken back does not", async () => {
+  await using ada = await arrive(operator, place, phone);
+  const link = async (email: string, wanted = "Member") => {
+    await ada.press("Invite");
+    await ada.page.getByRole("dialog").getByLabel("E-mail address").fill(email);
+    await role(ada, wanted).check();
+    await ada.page.getByRole("dialog").getByRole("button", { name: "Invite", exact: true }).click();
+    await told(ada, "No mail was sent");
+    await ada.press("Copy the link");
+    const copied = await ada.page.evaluate(() => navigator.clipboard.readText());
+    if (wanted === "Owner") await look(ada, "members-link");
+    await ada.press("Done");
+    await ada.page.getByText(email).first().waitFor();
+    return new URL(copied).pathname;
+  };
+  const [first, second] = [await link("betty@example.test", "Owner"), await link("marlyn@example.test")];
+  await look(ada, "members");
+  await ada.press("Take back the invitation of marlyn@example.test");
+  await ada.press("Take it back");
+  await told(ada, "The invitation of marlyn@example.test is taken back.");
+  await using guest = await openVisitor({ at });
+  await guest.go(first);
+  expect(guest.answer().status()).toBe(200);
+  expect(await guest.text()).toContain("betty@example.test");
+  await guest.go(second);
+  expect(guest.answer().status()).toBe(404);
+  expect(ada.trouble).toEqual([]);
+}, 30_000);
+
+test("a wrong address is refused beside its field", async () => {
+  await using ada = await arrive(operator, `${place}?invite=1`);
+  const dialog = ada.page.getByRole("dialog");
+  await dialog.getByLabel("E-mail address").fill("ada@");
+  await dialog.getByRole("button", { name: "Invite", exact: true }).click();
+  await dialog.locator("[aria-invalid=true]:focus").waitFor();
+  expect(await dialog.getByRole("alert").count()).toBe(0);
+}, 30_000);
+
+test("a member sees their own role and a hint, asks the server nothing that it refuses, and can leave", async () => {
+  const kay = await somebody("Kay McNulty");
+  await using visitor = await arrive(kay, place, phone);
+  await told(visitor, "Your role: Member");
+  await look(visitor, "members-as-member");
+  await visitor.press("Leave the account…");
+  await told(visitor, "API keys that you made as a member");
+  await visitor.press("Leave the account");
+  await visitor.page.waitForURL("**/settings");
+  expect(await visitor.text()).toContain("You are a member of no account.");
+  expect(visitor.trouble).toEqual([]);
+}, 30_000);

@@ -1,0 +1,193 @@
+// In a real browser: what people see and change of themselves in the dashboard; name, password, passkeys, browsers.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Locator } from "playwright-core";
+import { invite, type Person } from "../support/browser.ts";
+import { operator, pagesOf } from "../support/browser-world.ts";
+import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
+import { type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
+import { look } from "../support/page-look.ts";
+
+const place = "/settings/security";
+let world: DashboardWorld;
+let at: string;
+
+beforeAll(async () => {
+  world = await openDashboardWorld();
+  at = pagesOf(world.server);
+}, 30_000);
+
+afterAll(async () => {
+  leaveBrowser();
+  await world[Symbol.asyncDispose]();
+});
+
+/** Somebody new in the account. */
+async function somebody(): Promise<Person> {
+  const person = { ...operator, email: `${Bun.randomUUIDv7()}@example.test` };
+  await invite(world.browser, { person });
+  return person;
+}
+
+async function signedIn({ email, password }: Person, size = desktop): Promise<Visitor> {
+  const visitor = await openVisitor({ at, size });
+  await visitor.go(`/sign-in?next=${encodeURIComponent(place)}`);
+  await visitor.fill({ "E-mail address": email, Password: password });
+  await visitor.press("Sign in");
+  await visitor.page.waitForURL(`**${place}`);
+  return visitor;
+}
+
+const section = ({ page }: Visitor, name: string) => page.getByRole("region", { name });
+const told = ({ page }: Visitor, text: string) => page.getByText(text).waitFor();
+/** Waits for it: the keyboard goes there once the page is drawn. */
+const focusIsIn = (field: Locator) => field.and(field.page().locator(":focus")).waitFor();
+/** Of a refusal that the test asked for: the browser notes its status and nothing else is wrong. */
+function forget(visitor: Visitor, status: number): void {
+  expect(visitor.trouble.every((one) => one.includes(String(status)))).toBe(true);
+  visitor.trouble.length = 0;
+}
+
+test("a name is changed and shown at once, and cannot be emptied", async () => {
+  await using ada = await signedIn(await somebody());
+  const save = section(ada, "Profile").getByRole("button", { name: "Save name" });
+  expect(await save.isDisabled()).toBe(true);
+  await ada.fill({ "Your name": "   " });
+  expect(await save.isDisabled()).toBe(true);
+  await ada.fill({ "Your name": "  Augusta Ada King  " });
+  await save.click();
+  await told(ada, "Your name is changed.");
+  await ada.page.getByRole("button", { name: "Augusta Ada King, menu" }).waitFor();
+  expect(await ada.page.getByLabel("Your name").inputValue()).toBe("Augusta Ada King");
+  expect(ada.trouble).toEqual([]);
+}, 30_000);
+
+test("a password's rules are said beforehand and beside the field; a new one signs out every other browser", async () => {
+  const person = await somebody();
+  await using here = await signedIn(person, phone);
+  await using there = await signedIn(person);
+  const password = section(here, "Password");
+  await told(here, "12 to 256 characters");
+  const [current, next] = [password.getByLabel("Current password"), password.getByLabel("New password")];
+  await next.fill("too short");
+  await told(here, "3 more characters");
+  await here.press("Change password");
+  await told(here, "Type the password that you sign in with now.");
+  await focusIsIn(current);
+  await look(here, "security-password");
+
+  await current.fill("not the right one");
+  await next.fill("a wholly new password");
+  await here.press("Change password");
+  await told(here, "This is not your password.");
+  await current.fill(person.password);
+  await next.fill("aaaaaaaaaaaa");
+  await here.press("Change password");
+  await told(here, "Repeats the same few characters");
+  forget(here, 400);
+
+  await next.fill("a wholly new password");
+  await here.press("Change password");
+  await told(here, "Your password is changed.");
+  expect(await next.inputValue()).toBe("");
+  await there.page.reload();
+  await there.page.waitForURL("**/sign-in?**");
+  await using anew = await signedIn({ ...person, password: "a wholly new password" });
+  expect([...here.trouble, ...anew.trouble]).toEqual([]);
+}, 30_000);
+
+test("a passkey is added, renamed, signs in, and is removed; one device has no second", async () => {
+  await using ada = await signedIn(await somebody());
+  const devTools = await ada.context.newCDPSession(ada.page);
+  await devTools.send("WebAuthn.enable");
+  await devTools.send("WebAuthn.addVirtualAuthenticator", {
+    options: {
+      ...{ protocol: "ctap2", transport: "internal", hasResidentKey: true, hasUserVerification: true },
+      ...{ isUserVerified: true, automaticPresenceSimulation: true },
+    },
+  });
+  const passkeys = section(ada, "Passkeys");
+  await told(ada, "You have none yet.");
+  await ada.press("Add a passkey");
+  const name = ada.page.getByRole("dialog").getByLabel("Name");
+  expect(await name.inputValue()).toBe("Chrome on Linux");
+  await look(ada, "security-passkey-add");
+  await name.press("Enter");
+  await told(ada, "The passkey “Chrome on Linux” is added.");
+
+  await ada.press("Add a passkey");
+  expect(await name.inputValue()).toBe("Chrome on Linux 2");
+  await ada.press("Go on");
+  await told(ada, "This device already has a passkey for you here.");
+  await ada.press("Cancel");
+
+  await ada.press("Rename Chrome on Linux");
+  await name.fill("Ada’s laptop");
+  await name.press("Enter");
+  await passkeys.getByText("Ada’s laptop").waitFor();
+  await look(ada, "security-passkey");
+
+  await ada.context.clearCookies();
+  await ada.go(`/sign-in?next=${encodeURIComponent(place)}`);
+  await ada.page.waitForURL(`**${place}`);
+  await section(ada, "Where you are signed in").getByText("signed in by passkey").waitFor();
+  await ada.press("Remove Ada’s laptop");
+  await told(ada, "It signs nobody in here any more.");
+  await look(ada, "security-passkey-remove");
+  await ada.press("Remove the passkey");
+  await told(ada, "You have none yet.");
+  expect(ada.trouble).toEqual([]);
+}, 30_000);
+
+test("at an IP address, where browsers have no passkeys, the page says so and leads to the name", async () => {
+  await using visitor = await openVisitor({ at: world.server.url, size: phone });
+  await world.signIn(visitor.context);
+  await visitor.go(place);
+  const passkeys = section(visitor, "Passkeys");
+  await passkeys.getByText("not by an IP address").waitFor();
+  expect(await passkeys.getByRole("button").count()).toBe(0);
+  const link = passkeys.getByRole("link", { name: "Open this page by name" });
+  expect(await link.getAttribute("href")).toBe(`${at}${place}`);
+  await look(visitor, "security-no-passkeys");
+}, 30_000);
+
+test("without a secure connection the page says that passkeys need https", async () => {
+  await using visitor = await openVisitor({ at });
+  await world.signIn(visitor.context);
+  // As at `http://` and a name that is not of this machine.
+  await visitor.page.addInitScript(() => Object.defineProperty(window, "isSecureContext", { value: false }));
+  await visitor.go(place);
+  const passkeys = section(visitor, "Passkeys");
+  await passkeys.getByText("only at a name with https, and this page was opened over plain http").waitFor();
+  expect(await passkeys.getByRole("button").count()).toBe(0);
+  expect(visitor.trouble).toEqual([]);
+}, 30_000);
+
+test("this browser comes first and is marked; another one is signed out alone, or all others at once", async () => {
+  const person = await somebody();
+  await using here = await signedIn(person);
+  await using there = await signedIn(person, phone);
+  await here.page.reload();
+  const browsers = section(here, "Where you are signed in");
+  const lines = browsers.locator("li:not([aria-hidden])");
+  await lines.first().waitFor();
+  expect(await lines.first().textContent()).toStartWith("Chrome on LinuxThis browser127.0.0.1");
+  expect(await lines.first().getByRole("button").count()).toBe(0);
+  await look(here, "security-sessions");
+  const before = await lines.count();
+  await lines.nth(1).getByRole("button", { name: "Sign out Chrome on Linux, 127.0.0.1" }).click();
+  await told(here, "Chrome on Linux is signed out.");
+  expect(await lines.count()).toBe(before - 1);
+  await there.page.reload();
+  await there.page.waitForURL("**/sign-in?**");
+
+  await using again = await signedIn(person);
+  await here.press("Sign out everywhere else");
+  await told(here, "all command line logins of yours have to sign in again");
+  await look(here, "security-sign-out-others");
+  await here.press("Sign out");
+  await told(here, "You are signed out everywhere else.");
+  expect(await lines.count()).toBe(1);
+  await again.page.reload();
+  await again.page.waitForURL("**/sign-in?**");
+  expect(here.trouble).toEqual([]);
+}, 30_000);
