@@ -204,19 +204,23 @@ export class SqlChatStore implements ChatStore {
     nowSeconds: number,
   ): Promise<Place[]> {
     const db = this.#db;
-    const { accountId, environment } = owner;
+    const { accountId, environment, appId, personId } = owner;
     const [rarest, ...others] = await this.#byRarity(owner, Object.entries(metadata).map(tagOf));
+    // However much others have beside it. Of a person first, who stands behind the large columns of a row.
+    let indexed = model === undefined ? db`` : db`AND c.model = ${model}`;
+    if (appId !== null) indexed = db`AND c.app_id = ${appId}`;
+    if (personId !== null) indexed = db`AND c.person_id = ${personId}`;
     const source = rarest
       ? db`stored_chat_tags AS p JOIN stored_chats AS c ON c.id = p.chat_id
           WHERE p.account_id = ${accountId} AND p.environment = ${environment} AND p.tag = ${rarest}`
-      : db`stored_chats AS c WHERE c.account_id = ${accountId} AND c.environment = ${environment}`;
+      : db`stored_chats AS c WHERE c.account_id = ${accountId} AND c.environment = ${environment} ${indexed}`;
     const [at, id] = rarest ? [db`p.created_at`, db`p.chat_id`] : [db`c.created_at`, db`c.id`];
     const ascending = page.order === "asc";
     const direction = ascending ? db`ASC` : db`DESC`;
     const beyond = page.after
       ? db`AND (${at}, ${id}) ${ascending ? db`>` : db`<`} (${Number(page.after.created_at)}, ${page.after.id})`
       : db``;
-    const ofModel = model === undefined ? db`` : db`AND c.model = ${model}`;
+    const ofModel = model === undefined ? db`` : db`AND c.model || '' = ${model}`;
     let tagged = db``;
     for (const tag of others) {
       tagged = db`${tagged} AND EXISTS (SELECT 1 FROM stored_chat_tags AS t WHERE t.account_id = ${accountId}
@@ -255,10 +259,11 @@ export class SqlChatStore implements ChatStore {
       metadata, parameters, completion`;
   }
 
+  /** Written so that no index serves it: SQLite would look through all that the account has rather than take some by id. */
   #ownedBy({ accountId, environment, appId, personId }: ChatOwner) {
-    const ofApp = appId === null ? this.#db`` : this.#db`AND c.app_id = ${appId}`;
-    const ofPerson = personId === null ? this.#db`` : this.#db`AND c.person_id = ${personId}`;
-    return this.#db`c.account_id = ${accountId} AND c.environment = ${environment} ${ofApp} ${ofPerson}`;
+    const ofApp = appId === null ? this.#db`` : this.#db`AND c.app_id || '' = ${appId}`;
+    const ofPerson = personId === null ? this.#db`` : this.#db`AND c.person_id || '' = ${personId}`;
+    return this.#db`c.account_id || '' = ${accountId} AND c.environment || '' = ${environment} ${ofApp} ${ofPerson}`;
   }
 
   #visible(owner: ChatOwner, nowSeconds: number) {

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { explained } from "../../tests/support/query-plans.ts";
 import type { AuditActor, AuditEvent } from "../domain/audit.ts";
 import { type ApiKeyRecord, keyStatus } from "../domain/principal.ts";
 import { SqlAccountStore } from "./account-store.ts";
@@ -176,6 +177,17 @@ describe("keys", () => {
     expect(
       await keys.listKeys({ accountId: "acct_other", environment: "dev" }, { after: undefined, limit: 9 }),
     ).toEqual([]);
+  });
+
+  test("those of one member are read by an index of their own, in its order, however many the account has", async () => {
+    await add({ id: "key_1", personId: "usr_1" });
+    const plans = new Set<string>();
+    const of = { accountId, environment: "dev", personId: "usr_1" } as const;
+    const found = await new SqlKeyStore(explained(db, plans)).listKeys(of, { after: "key_9", limit: 20 });
+    expect(found.map(({ id }) => id)).toEqual(["key_1"]);
+    expect([...plans]).toEqual([
+      "SEARCH api_keys USING INDEX api_keys_of_person (account_id=? AND environment=? AND person_id=? AND id<?)",
+    ]);
   });
 
   test("the time of the last use never goes back", async () => {

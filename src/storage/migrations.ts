@@ -366,4 +366,10 @@ export const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE usage_rollups ADD COLUMN first_at BIGINT NOT NULL DEFAULT 0`,
     `ALTER TABLE usage_rollups ADD COLUMN last_at BIGINT NOT NULL DEFAULT 253402300799`,
   ],
+  [
+    // A member sees chats and keys of one's own alone, however many the others of the account have.
+    `CREATE INDEX api_keys_of_person ON api_keys (account_id, environment, person_id, id) WHERE person_id IS NOT NULL`,
+    `CREATE INDEX stored_chats_by_person ON stored_chats (account_id, environment, person_id, created_at, id)
+      WHERE person_id IS NOT NULL`,
+  ],
 ];
