@@ -11,6 +11,8 @@ import { readQuery } from "./query.ts";
 /** Keys of one query, and those that one page looks at for what is asked for. SQLite works in the thread that serves requests. */
 const batch = 250;
 const mostLookedAt = 5_000;
+/** Keys that made others, each read with those above it, between which other work has room. */
+const makersAtOnce = 20;
 /** Shorter beginnings of ids are those of all keys. */
 const shortestIdStart = "key_".length + 1;
 
@@ -87,6 +89,7 @@ function wireOf(keys: Keys, nowSeconds: number): (record: ApiKeyRecord) => Promi
   return async (record) => {
     const { parentId } = record;
     if (parentId !== null && !makers.has(parentId)) {
+      if (makers.size % makersAtOnce === makersAtOnce - 1) await new Promise(setImmediate);
       makers.set(parentId, (await keys.findChainById(parentId))?.keys ?? []);
     }
     return toWire(record, makers.get(parentId ?? "") ?? [], nowSeconds);

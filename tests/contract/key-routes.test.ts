@@ -1,5 +1,5 @@
 // The key endpoints over a real database: what is answered, what is stored, what the audit log is told.
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -317,6 +317,25 @@ describe("GET /v1/keys", () => {
       const { body } = await call("GET", "/v1/keys?search=shop");
       expect(body).toEqual({ object: "list", data: [], first_id: null, last_id: "key_c0010", has_more: true });
       expect(await listed("search=shop&after=key_c0010")).toEqual(["key_b1"]);
+    });
+
+    test("lets other work in between the keys that made those which it looks at", async () => {
+      for (let i = 100; i < 200; i++) await add({ id: `key_d${i}`, parentId: i === 100 ? "key_b1" : `key_d${i - 1}` });
+      let [reads, most] = [0, 0];
+      const findChainById = keys.findChainById.bind(keys);
+      const read = spyOn(keys, "findChainById").mockImplementation((id) => {
+        most = Math.max(most, ++reads);
+        return findChainById(id === "key_admin" ? id : "key_b1");
+      });
+      let turn = setImmediate(function tick() {
+        reads = 0;
+        turn = setImmediate(tick);
+      });
+      await listed("status=revoked&limit=100");
+      clearImmediate(turn);
+      expect(read.mock.calls.length).toBeGreaterThan(100);
+      expect(most).toBeLessThan(50);
+      read.mockRestore();
     });
 
     test("names what is wrong with a query", async () => {
