@@ -70,7 +70,7 @@ test("an app is registered; its secret is shown once, and the snippets sign some
   const { id, secret } = await register(ada, "Notes of Ada");
   expect(await clientIs(id, secret)).toBe("invalid_grant");
   await look(ada, "apps-made");
-  await ada.press("Copy: Authorize URL");
+  await ada.press("Copy the URL");
   const url = new URL(await copied(page));
   expect(url.origin + url.pathname).toBe(`${at}/oauth/authorize`);
   expect(Object.fromEntries(url.searchParams)).toEqual({
@@ -79,7 +79,7 @@ test("an app is registered; its secret is shown once, and the snippets sign some
   });
 
   await page.getByRole("tab", { name: "Shell" }).click();
-  await ada.press("Copy: Shell");
+  await ada.press("Copy the commands");
   const script = (await copied(page)).replace("CODE='the code'", "read CODE");
   const shell = Bun.spawn(["sh", "-c", script.replace("curl ", "curl --silent --max-time 10 ")], {
     ...{ stdin: "pipe", stdout: "pipe", stderr: "ignore" },
@@ -122,7 +122,7 @@ test("a public app has no secret, always uses PKCE, and may do without redirect 
   expect([await pkce.isChecked(), await pkce.isDisabled()]).toEqual([true, true]);
   await ada.press("Register app");
   await told(ada, "It is public, and has no secret");
-  await ada.press("Copy: Device");
+  await ada.press("Copy the commands");
   const asked = (await copied(page)).split("\n# Then")[0] ?? "";
   const shell = Bun.spawn(["sh", "-c", asked.replace("curl ", "curl --silent --max-time 10 ")], { stderr: "ignore" });
   expect(await new Response(shell.stdout).text()).toContain('"user_code"');

@@ -78,7 +78,7 @@ function Figures({ rows, start, days }: { rows: readonly UsageRow[]; start: numb
     return (
       <Paper withBorder p="lg">
         <Text size="sm" c="dimmed">
-          No request with this key in the last {days} days.
+          No request in the last {days} days.
         </Text>
       </Paper>
     );

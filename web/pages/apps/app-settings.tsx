@@ -17,30 +17,32 @@ export function AppSettings({ app }: { app: App }) {
   return (
     <Paper withBorder p="lg">
       <Stack gap="lg">
-        <Facts
-          facts={[
-            [
-              "Client id",
+        <SimpleGrid cols={{ base: 1, sm: 2 }}>
+          <Entries title="Client id">
+            {[
               <Group key="id" gap={4} wrap="nowrap">
                 <Code>{id}</Code>
                 <CopyAction value={id} label="Copy the client id" />
               </Group>,
-            ],
+            ]}
+          </Entries>
+          <Entries title="Home page">
+            {homepage === null
+              ? "None"
+              : [
+                  <Anchor key="home" href={homepage} target="_blank" rel="noopener noreferrer" inherit>
+                    {homepage}
+                  </Anchor>,
+                ]}
+          </Entries>
+        </SimpleGrid>
+        <Facts
+          facts={[
             ["Kind", app.type === "public" ? "Public: runs with people" : "Confidential: runs on a server"],
             ["Publisher", app.publisher],
             ["Environment", app.environment],
             ["Registered", at(app.created_at)],
-            [
-              "Home page",
-              homepage === null ? (
-                "none"
-              ) : (
-                <Anchor key="home" href={homepage} target="_blank" rel="noopener noreferrer" inherit>
-                  {homepage}
-                </Anchor>
-              ),
-            ],
-            ["PKCE", app.require_pkce ? "required" : "not required"],
+            ["PKCE", app.require_pkce ? "Required" : "Not required"],
           ]}
         />
         <SimpleGrid cols={{ base: 1, sm: 3 }}>

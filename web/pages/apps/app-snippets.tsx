@@ -20,7 +20,11 @@ export function AppSnippets({ app, secret }: { app: App; secret?: string | undef
         </Tabs.List>
         {snippets.map(({ name, code }, index) => (
           <Tabs.Panel key={name} value={String(index)} tabIndex={-1}>
-            <CopyBlock value={code} label={`Copy: ${name}`} wrap={name === authorizeUrlName} />
+            <CopyBlock
+              value={code}
+              label={name === authorizeUrlName ? "Copy the URL" : "Copy the commands"}
+              wrap={name === authorizeUrlName}
+            />
           </Tabs.Panel>
         ))}
       </Tabs>

@@ -45,9 +45,11 @@ function Content({ member, isSelf, whyNoRole, whyNoRemoval, remove, close }: Omi
   );
   return (
     <Stack>
+      <Text size="sm" c="dimmed" style={{ overflowWrap: "anywhere" }}>
+        {member.email}
+      </Text>
       <Facts
         facts={[
-          ["E-mail address", member.email],
           ["Member since", day(member.created_at)],
           ["Last seen", <Ago key="seen" seconds={member.last_seen_at} never="not lately" />],
         ]}

@@ -103,7 +103,7 @@ function PasskeyLine({ passkey, rename, remove }: PasskeyLineProps) {
   return (
     <li>
       <Group justify="space-between" gap="sm">
-        <Group gap="sm" wrap="nowrap" align="start" miw={0} flex={1}>
+        <Group gap="sm" wrap="nowrap" align="start" miw={0} flex="1 1 14rem">
           <Text c="dimmed" component="span" aria-hidden>
             <PasskeyFillIcon size={20} />
           </Text>

@@ -30,10 +30,9 @@ export function Profile() {
   const form = useFirstProblem(problemOf(rename.error, "name"));
   const problem = problemBeside(rename.error, ["name"]);
   return (
-    <Section title="Profile">
+    <Section title="Profile" about={person.email}>
       <Facts
         facts={[
-          ["E-mail address", person.email],
           ["Account", `${account.name} (${roleNames[role]})`],
           ...(isOperator ? [["Installation", "Operator"] as const] : []),
         ]}

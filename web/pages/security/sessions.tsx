@@ -101,7 +101,7 @@ function SessionLine({ session }: { session: BrowserSession }) {
   });
   return (
     <li>
-      <Group justify="space-between" gap="sm">
+      <Group justify="space-between" gap="sm" wrap="nowrap">
         <Group gap="sm" wrap="nowrap" align="start" miw={0} flex={1}>
           <Text c="dimmed" component="span" aria-hidden>
             <Device size={20} />
