@@ -1,6 +1,19 @@
-// The page FullAudit.
+// The page Audit of all: what concerns any account or the installation, for operators.
+import { OperatorsOnly } from "../../parts/operators-only.tsx";
 import { Page } from "../../parts/page.tsx";
+import { AuditList } from "./audit-list.tsx";
+
+const title = "Audit of all";
 
 export function FullAuditPage() {
-  return <Page title="FullAudit">{null}</Page>;
+  return (
+    <OperatorsOnly title={title}>
+      <Page
+        title={title}
+        about="Who changed what in any account or in the installation, who signed in, and which credentials were refused. Newest first."
+      >
+        <AuditList path="/v1/admin/audit" isOfAll />
+      </Page>
+    </OperatorsOnly>
+  );
 }

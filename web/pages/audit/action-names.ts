@@ -1,0 +1,85 @@
+// The actions that events are of, in words and in groups, for a choice of one.
+import type { AuditEvent } from "../../api/types.ts";
+
+export type AuditAction = AuditEvent["action"];
+
+const groups: Readonly<Record<string, Partial<Record<AuditAction, string>>>> = {
+  "API keys and tokens": {
+    "key.created": "Key created",
+    "key.updated": "Key changed",
+    "key.rotated": "Key rotated",
+    "key.revoked": "Key revoked",
+    "token.issued": "Token issued",
+    "credential.refused": "Credential refused",
+  },
+  Members: {
+    "invitation.created": "Invitation made",
+    "invitation.deleted": "Invitation withdrawn",
+    "member.added": "Member joined",
+    "member.updated": "Role changed",
+    "member.removed": "Member removed",
+  },
+  Apps: {
+    "app.created": "App created",
+    "app.updated": "App changed",
+    "app.secret_rotated": "App secret rotated",
+    "app.deleted": "App deleted",
+    "grant.created": "App allowed",
+    "grant.refreshed": "App access renewed",
+    "grant.revoked": "App access removed",
+    "grant.replayed": "Used app token came again",
+    "device.approved": "Device approved",
+    "device.denied": "Device denied",
+  },
+  Account: {
+    "account.created": "Account created",
+    "account.updated": "Account changed",
+  },
+};
+
+const groupsOfAll: typeof groups = {
+  "Sign-in": {
+    "session.started": "Signed in",
+    "session.ended": "Signed out",
+    "sign_in.failed": "Sign-in failed",
+    "password.changed": "Password changed",
+    "password_reset.created": "Password reset asked for",
+    "passkey.added": "Passkey added",
+    "passkey.removed": "Passkey removed",
+    "identity.linked": "Single sign-on linked",
+    "setup_link.created": "Setup link made",
+  },
+  People: {
+    "person.created": "Person created",
+    "person.updated": "Person changed",
+    "person.deleted": "Person deleted",
+  },
+  Installation: {
+    "tier.changed": "Tier changed",
+    "tier.deleted": "Tier deleted",
+    "upstream.created": "Upstream added",
+    "upstream.updated": "Upstream changed",
+    "upstream.deleted": "Upstream removed",
+    "signing_key.created": "Signing key made",
+    "signing_key.retired": "Signing key retired",
+  },
+};
+
+/** Those that can be of one account, or all. */
+export function actionGroups(isOfAll: boolean): { group: string; items: { value: string; label: string }[] }[] {
+  return Object.entries(isOfAll ? { ...groups, ...groupsOfAll } : groups).map(([group, names]) => ({
+    group,
+    items: Object.entries(names).map(([value, label]) => ({ value, label })),
+  }));
+}
+
+const all = new Map([...Object.values(groups), ...Object.values(groupsOfAll)].flatMap(Object.entries<string>));
+
+export function isAction(text: string): boolean {
+  return all.has(text);
+}
+
+/** One that this dashboard does not know yet is shown as it is. */
+export function actionName(action: string): string {
+  return all.get(action) ?? action;
+}

@@ -1,0 +1,156 @@
+// The list of events, newest first, filtered by what the address says.
+import { Anchor, Button, Stack, Text } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
+import { useMemo, useState } from "react";
+import type { Query } from "../../api/client.ts";
+import { useList } from "../../api/queries.ts";
+import type { AuditEvent } from "../../api/types.ts";
+import { useAddress } from "../../parts/address.ts";
+import { Empty } from "../../parts/empty.tsx";
+import { type Column, LongTable } from "../../parts/long-table.tsx";
+import { Moment } from "../../parts/moment.tsx";
+import { useSpan } from "../../parts/time-range.tsx";
+import { isAction } from "./action-names.ts";
+import { AuditFilters, noFilter } from "./audit-filters.tsx";
+import { type AuditNames, useAuditNames } from "./audit-names.ts";
+import { textOf } from "./audit-text.ts";
+import { EventDrawer } from "./event-drawer.tsx";
+
+interface AuditListProps {
+  path: "/v1/audit" | "/v1/admin/audit";
+  isOfAll?: boolean;
+}
+
+export function AuditList({ path, isOfAll = false }: AuditListProps) {
+  const [filter, change] = useAddress(noFilter);
+  const span = useSpan(filter);
+  const names = useAuditNames(isOfAll);
+  const { action, target, account } = filter;
+  const query: Query = {
+    ...{ limit: 100, target, ...span },
+    action: isAction(action) ? action : "",
+    ...(isOfAll ? { account } : {}),
+  };
+  const isFiltered = Object.values(filter).some((value) => value !== "");
+  return (
+    <>
+      <AuditFilters {...{ filter, change, names, isOfAll }} />
+      <Events
+        key={JSON.stringify(query)}
+        {...{ path, query, names, isOfAll, change }}
+        showAll={isFiltered ? () => change(noFilter) : undefined}
+      />
+    </>
+  );
+}
+
+interface EventsProps {
+  path: string;
+  query: Query;
+  names: AuditNames;
+  isOfAll: boolean;
+  change(changes: Partial<typeof noFilter>): void;
+  /** Undefined: nothing is left out. */
+  showAll: (() => void) | undefined;
+}
+
+function Events({ path, query, names, isOfAll, change, showAll }: EventsProps) {
+  const listing = useList<AuditEvent>(path, query);
+  const [opened, open] = useState<AuditEvent>();
+  const isNarrow = useMediaQuery("(max-width: 48em)", false, { getInitialValueInEffect: false });
+  const columns = useMemo(() => columnsOf({ names, isOfAll, isNarrow, open }), [names, isOfAll, isNarrow]);
+  return (
+    <>
+      <LongTable
+        label="Events"
+        listing={listing}
+        columns={columns}
+        keyOf={({ id }) => id}
+        choose={open}
+        rowHeight={isNarrow ? 80 : 53}
+        fixed
+        empty={
+          <Empty
+            title={showAll ? "No such event" : "Nothing has happened yet"}
+            action={
+              showAll && (
+                <Button variant="default" onClick={showAll}>
+                  Show all events
+                </Button>
+              )
+            }
+          >
+            {showAll
+              ? "Nothing that is kept is as the filters say. Of what takes the whole id."
+              : "Changes of keys, members and apps appear here as they are made."}
+          </Empty>
+        }
+      />
+      <EventDrawer
+        event={opened}
+        names={names}
+        only={(target) => {
+          open(undefined);
+          change({ target });
+        }}
+        close={() => open(undefined)}
+      />
+    </>
+  );
+}
+
+interface ColumnOptions {
+  names: AuditNames;
+  isOfAll: boolean;
+  isNarrow: boolean;
+  open(event: AuditEvent): void;
+}
+
+function columnsOf({ names, isOfAll, isNarrow, open }: ColumnOptions): Column<AuditEvent>[] {
+  const what: Column<AuditEvent> = {
+    name: "event",
+    head: "What happened",
+    cell: (event) => {
+      const { who, did, more } = textOf(event, names);
+      return (
+        <Stack gap={0}>
+          <Anchor
+            {...{ component: "button", type: "button", size: "sm", ta: "left" }}
+            onClick={() => open(event)}
+            lineClamp={isNarrow ? 2 : 1}
+          >
+            <b>{who}</b> {did}
+          </Anchor>
+          <Text size="xs" c="dimmed" truncate title={more}>
+            {isNarrow ? <Moment seconds={event.at} /> : more}
+          </Text>
+        </Stack>
+      );
+    },
+  };
+  if (isNarrow) return [what];
+  return [
+    { name: "time", head: "Time", width: "11.5rem", cell: ({ at }) => <Moment seconds={at} /> },
+    what,
+    ...(isOfAll
+      ? [
+          {
+            ...{ name: "account", head: "Account", width: "11rem" },
+            cell: ({ account_id }: AuditEvent) => (
+              <Text size="sm" truncate>
+                {account_id === null ? "" : names.account(account_id)}
+              </Text>
+            ),
+          },
+        ]
+      : []),
+    {
+      ...{ name: "address", head: "From", width: "9.5rem" },
+      cell: ({ client_address }) => (
+        <Text size="sm" c="dimmed" truncate className="numeric">
+          {client_address ?? ""}
+        </Text>
+      ),
+    },
+  ];
+}

@@ -1,0 +1,52 @@
+// Names of those whose ids events tell: of the account, and for operators of all accounts and people.
+import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { listAll, shortened, useNames } from "../../api/names.ts";
+import type { Account, Person } from "../../api/types.ts";
+
+export interface AuditNames {
+  key(id: string): string;
+  app(id: string): string;
+  person(id: string): string;
+  account(id: string): string;
+  /** By name, for a choice of one. */
+  accounts: readonly { value: string; label: string }[];
+}
+
+interface OfAll {
+  people: ReadonlyMap<string, string>;
+  accounts: ReadonlyMap<string, string>;
+}
+
+const nothing: OfAll = { people: new Map(), accounts: new Map() };
+
+export function useAuditNames(isOfAll: boolean): AuditNames {
+  const names = useNames(true);
+  const { data = nothing } = useQuery({
+    queryKey: ["/v1/admin/accounts", "names"],
+    queryFn: ({ signal }) => loadNames(signal),
+    enabled: isOfAll,
+    staleTime: 60_000,
+  });
+  return useMemo(() => {
+    const { people, accounts } = data;
+    return {
+      key: names.key,
+      app: names.app,
+      person: (id) => people.get(id) ?? names.person(id),
+      account: (id) => accounts.get(id) ?? shortened(id),
+      accounts: [...accounts].map(([value, label]) => ({ value, label })),
+    };
+  }, [names, data]);
+}
+
+async function loadNames(signal: AbortSignal): Promise<OfAll> {
+  const [people, accounts] = await Promise.all([
+    listAll<Person>("/v1/admin/people", signal),
+    listAll<Account>("/v1/admin/accounts", signal),
+  ]);
+  return {
+    people: new Map(people.map(({ id, name, email }) => [id, name || email])),
+    accounts: new Map(accounts.map(({ id, name }) => [id, name])),
+  };
+}

@@ -1,0 +1,225 @@
+// Events as sentences: who did what to what, and what changed.
+import type { AuditEvent } from "../../api/types.ts";
+import { at, count } from "../../parts/figures.ts";
+import { actionName } from "./action-names.ts";
+import type { AuditNames } from "./audit-names.ts";
+
+export interface EventText {
+  /** Begins the sentence. */
+  who: string;
+  /** Goes on with a verb. */
+  did: string;
+  /** What changed, or why; may be empty. */
+  more: string;
+}
+
+type Detail = AuditEvent["detail"];
+
+interface Told {
+  names: AuditNames;
+  /** Empty where unknown. */
+  target: string;
+  detail: Detail;
+  event: AuditEvent;
+}
+
+export function textOf(event: AuditEvent, names: AuditNames): EventText {
+  const told: Told = { names, target: event.target_id ?? "", detail: event.detail, event };
+  const phrase = phrases[event.action];
+  const who = actorName(event.actor, names);
+  if (!phrase) return { who, did: `did this: ${actionName(event.action)}`, more: "" };
+  return { who, more: "", ...phrase(told) };
+}
+
+function actorName({ type, id = "" }: AuditEvent["actor"], names: AuditNames): string {
+  if (type === "person") return names.person(id);
+  if (type === "key") return `The key ${names.key(id)}`;
+  if (type === "app") return `The app ${names.app(id)}`;
+  if (type === "operator") return "An operator at the console";
+  return type === "system" ? "The server" : "Somebody unknown";
+}
+
+type Phrase = (told: Told) => Omit<EventText, "who" | "more"> & Partial<EventText>;
+
+const text = (value: unknown) => (typeof value === "string" ? value : "");
+const listed = (value: unknown) => (Array.isArray(value) ? value.map(String).join(", ") : "");
+
+/** By the name that it had then, or has now. */
+const keyOf = ({ names, target, detail }: Told) =>
+  target === "" ? "a key" : `the key ${text(detail["name"]) || names.key(target)}`;
+const appOf = ({ names, target, detail }: Told) =>
+  `the app ${text(detail["app_name"]) || text(detail["name"]) || names.app(text(detail["app_id"]) || target)}`;
+const memberOf = ({ names, detail }: Told) => text(detail["email"]) || names.person(text(detail["person_id"]));
+const inEnvironment = ({ detail }: Told) => {
+  const environment = text(detail["environment"]);
+  return environment === "" ? "" : ` in ${environment}`;
+};
+const scopesOf = ({ detail }: Told) => {
+  const scopes = listed(detail["scopes"]);
+  return scopes === "" ? "" : `May: ${scopes}`;
+};
+const reasonOf = ({ detail }: Told) => reasons[text(detail["reason"])] ?? text(detail["reason"]).replaceAll("_", " ");
+/** Many at once are counted instead of listed. */
+const unlisted = ({ detail }: Told) => {
+  const byReason = Object.entries((detail["reasons"] ?? {}) as Record<string, unknown>);
+  return byReason
+    .map(([reason, times]) => `${reasons[reason] ?? reason.replaceAll("_", " ")}: ${String(times)}`)
+    .join("; ");
+};
+
+const phrases: Partial<Record<string, Phrase>> = {
+  "key.created": (told) => ({ did: `created ${keyOf(told)}${inEnvironment(told)}`, more: scopesOf(told) }),
+  "key.updated": (told) => ({ did: `changed ${keyOf({ ...told, detail: {} })}`, more: changesOf(told.detail) }),
+  "key.revoked": (told) => ({ did: `revoked ${keyOf(told)}` }),
+  "key.rotated": (told) => ({
+    did: `rotated ${keyOf(told)}`,
+    more: typeof told.detail["revoked_at"] === "number" ? `The old one ends ${at(told.detail["revoked_at"])}` : "",
+  }),
+  "token.issued": (told) => ({ did: `got an access token made from ${keyOf(told)}`, more: scopesOf(told) }),
+  "credential.refused": refusal,
+  "account.created": ({ names, target, detail }) => ({
+    did: `created the account ${text(detail["name"]) || names.account(target)}`,
+    more: text(detail["tier"]) === "" ? "" : `Tier ${text(detail["tier"])}`,
+  }),
+  "account.updated": ({ names, target, detail }) => ({
+    did: `changed the account ${names.account(target)}`,
+    more: changesOf(detail),
+  }),
+  "tier.changed": ({ target, detail }) => ({ did: `changed the tier ${target}`, more: changesOf(detail) }),
+  "tier.deleted": ({ target }) => ({ did: `deleted the tier ${target}` }),
+  "upstream.created": ({ target, detail }) => ({ did: `added the upstream ${target}`, more: text(detail["url"]) }),
+  "upstream.updated": ({ target, detail }) => ({ did: `changed the upstream ${target}`, more: changesOf(detail) }),
+  "upstream.deleted": ({ target, detail }) => ({ did: `removed the upstream ${target}`, more: text(detail["url"]) }),
+  "signing_key.created": () => ({ did: "made a new signing key" }),
+  "signing_key.retired": () => ({ did: "retired a signing key" }),
+  "person.created": (told) => ({ did: `set up the sign-in of ${memberOf(told)}` }),
+  "person.updated": ({ names, target, detail }) => ({
+    did: `changed the person ${names.person(target)}`,
+    more: changesOf(detail),
+  }),
+  "person.deleted": (told) => ({ did: `deleted the person ${memberOf(told)}` }),
+  "member.added": (told) => ({
+    who: memberOf(told),
+    did: `joined ${told.names.account(told.event.account_id ?? "")} as ${text(told.detail["role"])}`,
+    more: text(told.detail["invited_by"]) === "" ? "" : `Invited by ${inviter(told)}`,
+  }),
+  "member.updated": (told) => ({ did: `changed the role of ${memberOf(told)}`, more: changesOf(told.detail) }),
+  "member.removed": (told) =>
+    told.detail["left"] === true
+      ? { did: "left the account" }
+      : { did: `removed ${memberOf(told)} from the account`, more: `Was ${text(told.detail["role"])}` },
+  "invitation.created": (told) => ({ did: `invited ${memberOf(told)} as ${text(told.detail["role"])}` }),
+  "invitation.deleted": (told) => ({ did: `withdrew the invitation of ${memberOf(told)}` }),
+  "setup_link.created": () => ({ did: "made a link with which an operator signs up" }),
+  "password_reset.created": ({ names, target }) => ({ did: `asked for a new password for ${names.person(target)}` }),
+  "password.changed": (told) => ({
+    did: "changed the password",
+    more: text(told.detail["by"]) === "link" ? `Of ${told.names.person(told.target)}, by a link` : "",
+  }),
+  "session.started": ({ detail }) => ({ did: "signed in", more: method(detail) }),
+  "session.ended": (told) => ({
+    did: told.detail["all_but"] === undefined ? "ended a sign-in" : "signed out everywhere else",
+    more: reasonOf(told),
+  }),
+  "sign_in.failed": failedSignIn,
+  "passkey.added": ({ detail }) => ({ did: `added the passkey ${text(detail["name"])}` }),
+  "passkey.removed": ({ detail }) => ({ did: `removed the passkey ${text(detail["name"])}` }),
+  "identity.linked": ({ detail }) => ({ did: "linked a single sign-on", more: text(detail["issuer"]) }),
+  "app.created": (told) => ({ did: `created ${appOf(told)}${inEnvironment(told)}` }),
+  "app.updated": (told) => ({ did: `changed ${appOf({ ...told, detail: {} })}`, more: changesOf(told.detail) }),
+  "app.secret_rotated": (told) => ({ did: `rotated the secret of ${appOf(told)}` }),
+  "app.deleted": (told) => ({ did: `deleted ${appOf(told)}` }),
+  "grant.created": (told) => ({
+    who: allower(told),
+    did: `allowed ${appOf(told)}${inEnvironment(told)}`,
+    more: scopesOf(told),
+  }),
+  "grant.refreshed": () => ({ did: "renewed its access" }),
+  "grant.replayed": (told) => ({
+    did: "sent a token that was used before; its access was ended",
+    more: reasonOf(told),
+  }),
+  "grant.revoked": (told) => ({ did: `ended the access of ${appOf(told)}`, more: reasonOf(told) }),
+  "device.approved": (told) => ({ did: `approved a device for ${appOf(told)}${inEnvironment(told)}` }),
+  "device.denied": (told) => ({ did: `denied a device for ${appOf(told)}${inEnvironment(told)}` }),
+};
+
+function refusal(told: Told) {
+  const { target, detail, names } = told;
+  if (detail["reason"] === "suppressed") {
+    return {
+      did: `refused ${count(Number(detail["suppressed"]))} more credentials, not listed one by one`,
+      more: unlisted(told),
+    };
+  }
+  const who =
+    target === "" ? "A credential" : target.startsWith("key_") ? `The key ${names.key(target)}` : names.key(target);
+  return { who, did: "was refused", more: reasonOf(told) };
+}
+
+function failedSignIn(told: Told) {
+  const { target, detail, names } = told;
+  if (detail["reason"] === "suppressed") {
+    return {
+      did: `counted ${count(Number(detail["suppressed"]))} more failed sign-ins, not listed one by one`,
+      more: unlisted(told),
+    };
+  }
+  return { did: `failed to sign in${target === "" ? "" : ` as ${names.person(target)}`}`, more: reasonOf(told) };
+}
+
+function inviter({ names, detail }: Told): string {
+  const id = text(detail["invited_by"]);
+  return id.startsWith("key_") ? `the key ${names.key(id)}` : names.person(id);
+}
+
+function allower({ names, detail }: Told): string {
+  const id = text(detail["person_id"]);
+  return id === "" ? "Somebody" : names.person(id);
+}
+
+function method(detail: Detail): string {
+  const names: Record<string, string> = { password: "By password", passkey: "By passkey", sso: "By single sign-on" };
+  const said = text(detail["method"]);
+  return names[said] ?? said.replaceAll("_", " ");
+}
+
+const reasons: Record<string, string> = {
+  unknown: "Nobody has such a key",
+  malformed: "It was no key and no token",
+  missing: "None was sent",
+  revoked: "It was revoked",
+  expired: "It has expired",
+  ancestor_revoked: "The key that it depends on was revoked",
+  ancestor_expired: "The key that it depends on has expired",
+  address: "Its address is not among the allowed ones",
+  environment: "It is of another environment",
+  dev_key_in_production: "A development key does not work in production",
+  dev_key_not_local: "A development key works only on this machine",
+  two_credentials: "Two different ones were sent",
+  no_member: "The person is no member any more",
+  unknown_email: "Nobody has this address",
+  wrong_password: "Wrong password",
+  no_password: "The person has no password",
+  throttled: "Too many attempts",
+  ended_by_person: "",
+  by_app: "The app gave it back",
+};
+
+/** `name: before → after`, for members that were changed; others are told as they are. */
+export function changesOf(detail: Detail): string {
+  return Object.entries(detail)
+    .flatMap(([name, value]) => {
+      if (typeof value !== "object" || value === null || !("before" in value && "after" in value)) return [];
+      return [`${name.replaceAll("_", " ")}: ${shown(name, value.before)} → ${shown(name, value.after)}`];
+    })
+    .join("; ");
+}
+
+function shown(name: string, value: unknown): string {
+  if (value === null || value === undefined) return "none";
+  if (Array.isArray(value)) return value.length === 0 ? "none" : value.map(String).join(", ");
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "number") return name.endsWith("_at") ? at(value) : count(value);
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}

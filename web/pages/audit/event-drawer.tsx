@@ -1,0 +1,101 @@
+// One event in full, and as the API has it.
+import { Anchor, Button, Code, Drawer, Stack, Text, UnstyledButton } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { ChevronDownIcon, ChevronRightIcon, FilterIcon } from "@primer/octicons-react";
+import { Link } from "wouter";
+import type { AuditEvent } from "../../api/types.ts";
+import { CopyBlock } from "../../parts/copy.tsx";
+import { Facts } from "../../parts/facts.tsx";
+import { atSecond } from "../../parts/figures.ts";
+import { useLast } from "../../parts/use-last.ts";
+import { actionName } from "./action-names.ts";
+import type { AuditNames } from "./audit-names.ts";
+import { textOf } from "./audit-text.ts";
+
+interface EventDrawerProps {
+  /** Undefined: closed. */
+  event: AuditEvent | undefined;
+  names: AuditNames;
+  /** Lists only what happened to this. */
+  only(target: string): void;
+  close(): void;
+}
+
+export function EventDrawer({ event, close, ...props }: EventDrawerProps) {
+  const shown = useLast(event);
+  return (
+    <Drawer
+      opened={event !== undefined}
+      onClose={close}
+      position="right"
+      size="32rem"
+      title={shown ? actionName(shown.action) : ""}
+      closeButtonProps={{ "aria-label": "Close" }}
+    >
+      {shown && <Details key={shown.id} event={shown} {...props} />}
+    </Drawer>
+  );
+}
+
+function Details({ event, names, only }: Omit<EventDrawerProps, "event" | "close"> & { event: AuditEvent }) {
+  const { at, action, account_id, target_id, client_address, request_id } = event;
+  const { who, did, more } = textOf(event, names);
+  return (
+    <Stack gap="lg">
+      <div>
+        <Text>
+          <b>{who}</b> {did}
+        </Text>
+        {more !== "" && (
+          <Text size="sm" c="dimmed" mt={4} style={{ overflowWrap: "anywhere" }}>
+            {more}
+          </Text>
+        )}
+      </div>
+      <Facts
+        facts={[
+          ["When", atSecond(at)],
+          ["From the address", client_address ?? "None: no client asked for it"],
+          ["Account", account_id === null ? "None" : names.account(account_id)],
+          ["Of what", target_id === null ? "Unknown" : <Code key="target">{target_id}</Code>],
+          ["Action", <Code key="action">{action}</Code>],
+        ]}
+      />
+      {target_id !== null && (
+        <div>
+          <Button
+            {...{ size: "xs", variant: "default" }}
+            leftSection={<FilterIcon size={14} />}
+            onClick={() => only(target_id)}
+          >
+            Only what happened to this
+          </Button>
+          {target_id.startsWith("key_") && (
+            <Anchor component={Link} href={`/settings/api-keys/${encodeURIComponent(target_id)}`} size="sm" ml="sm">
+              Open the key
+            </Anchor>
+          )}
+        </div>
+      )}
+      {request_id !== null && (
+        <Text size="xs" c="dimmed" style={{ overflowWrap: "anywhere" }}>
+          In the server's log: {request_id}
+        </Text>
+      )}
+      <Raw event={event} />
+    </Stack>
+  );
+}
+
+function Raw({ event }: { event: AuditEvent }) {
+  const [opened, { toggle }] = useDisclosure();
+  const Mark = opened ? ChevronDownIcon : ChevronRightIcon;
+  return (
+    <div>
+      <UnstyledButton onClick={toggle} aria-expanded={opened} fz="sm" py={4} mb="xs">
+        <Mark /> The event as the API has it
+      </UnstyledButton>
+      {opened && <CopyBlock value={JSON.stringify(event, null, 2)} label="Copy the event" />}
+    </div>
+  );
+}
