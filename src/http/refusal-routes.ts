@@ -10,6 +10,7 @@ import type { RefusalCounts } from "../policy/refusal-counts.ts";
 import { readQuery } from "./query.ts";
 import type { ScopedRoute } from "./route.ts";
 import { shown, time, timeText } from "./usage-query.ts";
+import { writtenSoon } from "./written-soon.ts";
 
 export interface RefusalRouteDeps {
   refusalStore: Pick<RefusalStore, "list">;
@@ -72,7 +73,7 @@ export function refusalRoutes({ refusalStore, refusalCounts, clock }: RefusalRou
       },
       async handle({ req }, principal) {
         const query = queryOf(readQuery(refusalQuery, req.target), principal, clock.nowSeconds());
-        await refusalCounts.flush();
+        await writtenSoon(refusalCounts);
         const data = (await refusalStore.list(query, maxRows)).map(toWire);
         return Response.json({ object: "list", data });
       },

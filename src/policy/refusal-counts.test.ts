@@ -158,3 +158,17 @@ describe("a database that fails", () => {
     expect(total()).toBe(150);
   });
 });
+
+test("of many flushes at once one writes what the others would", async () => {
+  failFrom = 1;
+  refuse(5);
+  await Promise.all(Array.from({ length: 100 }, () => counts.flush()));
+  expect(batches).toBe(1);
+  failFrom = Number.POSITIVE_INFINITY;
+  const first = counts.flush();
+  await new Promise(setImmediate);
+  refuse(2);
+  await Promise.all([first, counts.flush(), counts.flush()]);
+  expect([total(), counts.pending]).toEqual([7, 0]);
+  expect(batches).toBe(3);
+});

@@ -26,6 +26,8 @@ export class RefusalCounts {
   #pending = new Map<string, RefusalCount>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #writing: Promise<void> = Promise.resolve();
+  /** Has not begun yet. */
+  #nextWrite: Promise<void> | undefined;
   #failing = false;
   #givenUp = 0;
 
@@ -62,7 +64,12 @@ export class RefusalCounts {
   flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    this.#writing = this.#writing.then(() => this.#write());
+    // However many wait for it: where the database fails, each write of its own would try, and wait, once more.
+    this.#nextWrite ??= this.#writing.then(() => {
+      this.#nextWrite = undefined;
+      return this.#write();
+    });
+    this.#writing = this.#nextWrite;
     return this.#writing;
   }
 
