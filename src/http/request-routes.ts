@@ -73,7 +73,10 @@ const requestList = z
 
 const oneRequest = requestShape
   .extend({
-    chat: z.string().nullable().describe("Id of the stored chat completion that it made; null where none is kept."),
+    chat: z
+      .string()
+      .nullable()
+      .describe("Id of the stored chat completion that it made; null where none is kept, or for who may not read it."),
   })
   .meta({ id: "RequestDetail" });
 
@@ -143,9 +146,9 @@ async function retrieve(exchange: Exchange, principal: Principal, deps: RequestR
   return Response.json({ ...toWire(record), chat: await chatOf(record, principal, deps) });
 }
 
-/** Only one that the caller could read as well: a member sees no chat of another. */
+/** Only one that the caller could read as well: a member sees no chat of another, a key for usage alone none at all. */
 async function chatOf(record: UsageRecord, principal: Principal, deps: RequestRouteDeps): Promise<string | null> {
-  if (record.operation !== "chat" || record.outcome !== "completed") return null;
+  if (!principal.scopes.has("chat:read") || record.operation !== "chat" || record.outcome !== "completed") return null;
   const id = chatIdOf(record.requestId);
   await writtenSoon(deps.chatWriter);
   return (await deps.chats.has(chatOwnerOf(principal), id, deps.clock.nowSeconds())) ? id : null;

@@ -84,6 +84,8 @@ test("a stream has its times, and the chat that it was stored as", async () => {
   expect(found.first_token_ms).toBeWithin(0, found.duration_ms + 1);
   const stored = await openaiClient(server).chat.completions.retrieve(found.chat ?? "");
   expect(stored.id).toBe(found.chat ?? "");
+  const forUsage = await mintKey(server.dataDir, { scopes: ["usage:read"] });
+  expect(JSON.parse((await read(`/v1/requests/${request_id}`, forUsage)).text)).toEqual({ ...found, chat: null });
 });
 
 test("a failure has the code of its error, and `outcome` finds it", async () => {

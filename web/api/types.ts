@@ -1215,7 +1215,7 @@ export interface RequestDetail {
    */
   tokens_per_second: number | null;
   /**
-   * Id of the stored chat completion that it made; null where none is kept.
+   * Id of the stored chat completion that it made; null where none is kept, or for who may not read it.
    */
   chat: string | null;
 }
