@@ -1,9 +1,11 @@
 // Where the dashboard is served: its page under every address that it has a view for, for who is signed in, and its files.
 import { fileURLToPath } from "node:url";
 import { GatewayError } from "../../domain/errors.ts";
+import { errorAnswer } from "../errors.ts";
 import { signInPath } from "../pages/local-path.ts";
 import { type PageDeps, redirectTo, signedInAt } from "../pages/page.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
+import { pathOf } from "../route-table.ts";
 import { DashboardFiles } from "./dashboard-files.ts";
 import { dashboardPage } from "./dashboard-page.ts";
 
@@ -26,12 +28,29 @@ export function dashboardRoutes(deps: PageDeps): PageRoute[] {
 }
 
 async function view(exchange: Exchange, deps: PageDeps, files: DashboardFiles): Promise<PlainAnswer> {
-  if (!(await signedInAt(exchange, deps))) return redirectTo(signInPath(exchange.req.target));
+  if (!(await signedInAt(exchange, deps))) {
+    const { headers, target } = exchange.req;
+    if (isProgram(headers)) return noEndpoint(pathOf(target));
+    return redirectTo(signInPath(target));
+  }
   const entries = await files.entries();
   if (entries) return dashboardPage(entries);
   throw new GatewayError(
     "not_found",
     "The dashboard was not built. `npm start` builds it; beside a server that runs, `npm run build` does.",
+  );
+}
+
+/** No browser has a key on its way to a page; what a proxy in front may ask of it is no bearer token. */
+function isProgram(headers: Exchange["req"]["headers"]): boolean {
+  return headers.has("x-api-key") || /^bearer /i.test(headers.get("authorization") ?? "");
+}
+
+/** A sign-in page with a status of success would be taken for an answer of the API. */
+function noEndpoint(path: string): PlainAnswer {
+  const shown = path.length > 100 ? `${path.slice(0, 100)}…` : path;
+  return errorAnswer(
+    new GatewayError("not_found", `${shown} is a page for browsers, no endpoint. The base URL of the API ends in /v1.`),
   );
 }
 
