@@ -3,6 +3,8 @@ import type { Database } from "../src/storage/database.ts";
 
 export interface UsageRows {
   accountId: string;
+  /** `live` unless it says otherwise. */
+  environment?: string;
   /** Other accounts, each of which has one of so many of the requests. */
   sparse?: readonly { accountId: string; oneOf: number }[];
   requests: number;
@@ -22,7 +24,7 @@ const spans = { hour: 3_600, day: 86_400 } as const;
  */
 export async function addUsageRows(
   db: Database,
-  { accountId, sparse = [], requests, start, end, keys, models }: UsageRows,
+  { accountId, environment = "live", sparse = [], requests, start, end, keys, models }: UsageRows,
   onProgress: (written: number) => void = () => {},
 ): Promise<void> {
   const uneven = (count: number) =>
@@ -37,7 +39,7 @@ export async function addUsageRows(
       WITH RECURSIVE n (i) AS (SELECT ${from} UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ${until})
       SELECT printf('req_01990000-0000-7000-8000-%012d', i), ${start} + CAST(i * ${(end - start) / requests} AS INTEGER),
         ${account}, printf('key_01990000-0000-7000-8000-%012d', ${uneven(keys)}),
-        'live', 'chat', printf('vendor/model-%d-instruct', ${uneven(models)}),
+        '${environment}', 'chat', printf('vendor/model-%d-instruct', ${uneven(models)}),
         CASE WHEN random() & 63 = 0 THEN 'failed' ELSE 'completed' END,
         random() & 4095, random() & 1023, 0, 2048 + (random() & 8191), NULL, random() & 1048575, i & 1,
         CASE WHEN i & 1 THEN random() & 2047 END, 'vendor'

@@ -81,7 +81,11 @@ export async function openDashboardWorld(options: DashboardWorldOptions = {}): P
 }
 
 /** A session of their own: one that two browsers share ends for the one as the other renews it. */
-async function signIn({ people, url }: TestServer, context: CookieJar, email: string): Promise<void> {
+export async function signIn(
+  { people, url }: Pick<TestServer, "people" | "url">,
+  context: CookieJar,
+  email: string,
+): Promise<void> {
   const person = await people.people.findByEmail(email);
   if (!person) throw new Error(`There is nobody with the address ${email}.`);
   const [membership] = await people.people.membershipsOf(person.id);

@@ -19,14 +19,17 @@ import {
   StackIcon,
   VerifiedIcon,
 } from "@primer/octicons-react";
-import { type ComponentType, type LazyExoticComponent, lazy } from "react";
+import { type ComponentType, lazy } from "react";
+import { OverviewPage } from "../pages/overview/overview-page.tsx";
 
 export interface Place {
   /** What is behind it in the path belongs to the same page. */
   path: string;
   title: string;
   icon: Icon;
-  page: LazyExoticComponent<ComponentType>;
+  page: ComponentType;
+  /** Fetches the file of the page ahead of its being opened. */
+  load?: () => unknown;
   /** Who finds it in the menu; the server decides who may. */
   who?: "manager" | "operator";
   /** It shows one of its list beside the list, which stays as it was scrolled and filtered. */
@@ -38,7 +41,17 @@ export interface Section {
   places: readonly Place[];
 }
 
-const page = (load: () => Promise<ComponentType>) => lazy(async () => ({ default: await load() }));
+const daily = () => import("../pages/daily-pages.ts");
+const settings = () => import("../pages/settings-pages.ts");
+const administration = () => import("../pages/administration-pages.ts");
+
+/** A page of one of these files. */
+function later<Pages>(
+  load: () => Promise<Pages>,
+  choose: (pages: Pages) => ComponentType,
+): Pick<Place, "page" | "load"> {
+  return { page: lazy(async () => ({ default: choose(await load()) })), load };
+}
 
 export const sections: readonly Section[] = [
   {
@@ -48,45 +61,45 @@ export const sections: readonly Section[] = [
         path: "/",
         title: "Overview",
         icon: HomeIcon,
-        page: page(async () => (await import("../pages/overview/overview-page.tsx")).OverviewPage),
+        page: OverviewPage,
       },
       {
         path: "/playground",
         title: "Playground",
         icon: BeakerIcon,
-        page: page(async () => (await import("../pages/playground/playground-page.tsx")).PlaygroundPage),
+        ...later(daily, (pages) => pages.PlaygroundPage),
       },
       {
         path: "/catalog",
         title: "Models",
         icon: CpuIcon,
-        page: page(async () => (await import("../pages/models/models-page.tsx")).ModelsPage),
+        ...later(daily, (pages) => pages.ModelsPage),
       },
       {
         path: "/usage",
         title: "Usage",
         icon: GraphIcon,
-        page: page(async () => (await import("../pages/usage/usage-page.tsx")).UsagePage),
+        ...later(daily, (pages) => pages.UsagePage),
       },
       {
         path: "/requests",
         title: "Logs",
         keepsList: true,
         icon: LogIcon,
-        page: page(async () => (await import("../pages/requests/requests-page.tsx")).RequestsPage),
+        ...later(daily, (pages) => pages.RequestsPage),
       },
       {
         path: "/chats",
         title: "Chats",
         keepsList: true,
         icon: CommentDiscussionIcon,
-        page: page(async () => (await import("../pages/chats/chats-page.tsx")).ChatsPage),
+        ...later(daily, (pages) => pages.ChatsPage),
       },
       {
         path: "/apps",
         title: "Apps",
         icon: AppsIcon,
-        page: page(async () => (await import("../pages/apps/apps-page.tsx")).AppsPage),
+        ...later(daily, (pages) => pages.AppsPage),
       },
     ],
   },
@@ -97,32 +110,32 @@ export const sections: readonly Section[] = [
         path: "/settings/api-keys",
         title: "API Keys",
         icon: KeyIcon,
-        page: page(async () => (await import("../pages/keys/keys-page.tsx")).KeysPage),
+        ...later(settings, (pages) => pages.KeysPage),
       },
       {
         path: "/settings/limits",
         title: "Limits",
         icon: MeterIcon,
-        page: page(async () => (await import("../pages/limits/limits-page.tsx")).LimitsPage),
+        ...later(settings, (pages) => pages.LimitsPage),
       },
       {
         path: "/settings/members",
         title: "Members",
         icon: PeopleIcon,
-        page: page(async () => (await import("../pages/members/members-page.tsx")).MembersPage),
+        ...later(settings, (pages) => pages.MembersPage),
       },
       {
         path: "/settings/security",
         title: "Profile and sign-in",
         icon: ShieldLockIcon,
-        page: page(async () => (await import("../pages/security/security-page.tsx")).SecurityPage),
+        ...later(settings, (pages) => pages.SecurityPage),
       },
       {
         path: "/settings/audit-log",
         title: "Audit log",
         icon: HistoryIcon,
         who: "manager",
-        page: page(async () => (await import("../pages/audit/account-audit-page.tsx")).AccountAuditPage),
+        ...later(settings, (pages) => pages.AccountAuditPage),
       },
     ],
   },
@@ -134,49 +147,49 @@ export const sections: readonly Section[] = [
         title: "Upstreams",
         icon: ServerIcon,
         who: "operator",
-        page: page(async () => (await import("../pages/upstreams/upstreams-page.tsx")).UpstreamsPage),
+        ...later(administration, (pages) => pages.UpstreamsPage),
       },
       {
         path: "/admin/accounts",
         title: "Accounts",
         icon: OrganizationIcon,
         who: "operator",
-        page: page(async () => (await import("../pages/accounts/accounts-page.tsx")).AccountsPage),
+        ...later(administration, (pages) => pages.AccountsPage),
       },
       {
         path: "/admin/people",
         title: "People",
         icon: PeopleIcon,
         who: "operator",
-        page: page(async () => (await import("../pages/people/people-page.tsx")).PeoplePage),
+        ...later(administration, (pages) => pages.PeoplePage),
       },
       {
         path: "/admin/tiers",
         title: "Tiers",
         icon: StackIcon,
         who: "operator",
-        page: page(async () => (await import("../pages/tiers/tiers-page.tsx")).TiersPage),
+        ...later(administration, (pages) => pages.TiersPage),
       },
       {
         path: "/admin/signing-keys",
         title: "Signing keys",
         icon: VerifiedIcon,
         who: "operator",
-        page: page(async () => (await import("../pages/signing-keys/signing-keys-page.tsx")).SigningKeysPage),
+        ...later(administration, (pages) => pages.SigningKeysPage),
       },
       {
         path: "/admin/audit-log",
         title: "Audit of all",
         icon: HistoryIcon,
         who: "operator",
-        page: page(async () => (await import("../pages/audit/full-audit-page.tsx")).FullAuditPage),
+        ...later(administration, (pages) => pages.FullAuditPage),
       },
       {
         path: "/admin/system",
         title: "System",
         icon: PulseIcon,
         who: "operator",
-        page: page(async () => (await import("../pages/system/system-page.tsx")).SystemPage),
+        ...later(administration, (pages) => pages.SystemPage),
       },
     ],
   },

@@ -90,6 +90,8 @@ function Menu({ location }: { location: string }) {
               leftSection={<Icon size={16} />}
               py={5}
               className="menu-link"
+              onPointerEnter={place.load}
+              onFocus={place.load}
               active={active}
               {...(active ? { "aria-current": "page" as const } : {})}
             />

@@ -1,0 +1,9 @@
+// What only operators open, loaded together: a chunk for each page would share dozens of small ones with the others.
+
+export { AccountsPage } from "./accounts/accounts-page.tsx";
+export { FullAuditPage } from "./audit/full-audit-page.tsx";
+export { PeoplePage } from "./people/people-page.tsx";
+export { SigningKeysPage } from "./signing-keys/signing-keys-page.tsx";
+export { SystemPage } from "./system/system-page.tsx";
+export { TiersPage } from "./tiers/tiers-page.tsx";
+export { UpstreamsPage } from "./upstreams/upstreams-page.tsx";

@@ -1,0 +1,7 @@
+// The settings, loaded together: a chunk for each page would share dozens of small ones with the others.
+
+export { AccountAuditPage } from "./audit/account-audit-page.tsx";
+export { KeysPage } from "./keys/keys-page.tsx";
+export { LimitsPage } from "./limits/limits-page.tsx";
+export { MembersPage } from "./members/members-page.tsx";
+export { SecurityPage } from "./security/security-page.tsx";
