@@ -69,6 +69,7 @@ function Events({ path, query, names, isOfAll, change, showAll }: EventsProps) {
         choose={open}
         rowHeight={isNarrow ? 80 : 53}
         fixed
+        height="max(22rem, calc(100dvh - 22.5rem))"
         empty={
           <Empty
             title={showAll ? "No such event" : "Nothing has happened yet"}

@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { listAll, shortened, useNames } from "../../api/names.ts";
+import { useSession } from "../../api/session.tsx";
 import type { Account, Person } from "../../api/types.ts";
 
 export interface AuditNames {
@@ -22,6 +23,7 @@ const nothing: OfAll = { people: new Map(), accounts: new Map() };
 
 export function useAuditNames(isOfAll: boolean): AuditNames {
   const names = useNames(true);
+  const own = useSession().session.accounts;
   const { data = nothing } = useQuery({
     queryKey: ["/v1/admin/accounts", "names"],
     queryFn: ({ signal }) => loadNames(signal),
@@ -34,10 +36,10 @@ export function useAuditNames(isOfAll: boolean): AuditNames {
       key: names.key,
       app: names.app,
       person: (id) => people.get(id) ?? names.person(id),
-      account: (id) => accounts.get(id) ?? shortened(id),
+      account: (id) => accounts.get(id) ?? own.find((account) => account.id === id)?.name ?? shortened(id),
       accounts: [...accounts].map(([value, label]) => ({ value, label })),
     };
-  }, [names, data]);
+  }, [names, data, own]);
 }
 
 async function loadNames(signal: AbortSignal): Promise<OfAll> {

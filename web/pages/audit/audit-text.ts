@@ -1,6 +1,8 @@
 // Events as sentences: who did what to what, and what changed.
+import { shortened } from "../../api/names.ts";
 import type { AuditEvent } from "../../api/types.ts";
 import { at, count } from "../../parts/figures.ts";
+import { environmentNames } from "../../shell/environment-menu.tsx";
 import { actionName } from "./action-names.ts";
 import type { AuditNames } from "./audit-names.ts";
 
@@ -49,10 +51,16 @@ const keyOf = ({ names, target, detail }: Told) =>
   target === "" ? "a key" : `the key ${text(detail["name"]) || names.key(target)}`;
 const appOf = ({ names, target, detail }: Told) =>
   `the app ${text(detail["app_name"]) || text(detail["name"]) || names.app(text(detail["app_id"]) || target)}`;
-const memberOf = ({ names, detail }: Told) => text(detail["email"]) || names.person(text(detail["person_id"]));
+/** By name where they are known now, else by the address of then. */
+const memberOf = ({ names, detail }: Told) => {
+  const id = text(detail["person_id"]);
+  const name = names.person(id);
+  return id !== "" && name !== shortened(id) ? name : text(detail["email"]) || name;
+};
 const inEnvironment = ({ detail }: Told) => {
   const environment = text(detail["environment"]);
-  return environment === "" ? "" : ` in ${environment}`;
+  const names: Record<string, string> = environmentNames;
+  return environment === "" ? "" : ` in ${names[environment] ?? environment}`;
 };
 const scopesOf = ({ detail }: Told) => {
   const scopes = listed(detail["scopes"]);
@@ -92,7 +100,11 @@ const phrases: Partial<Record<string, Phrase>> = {
   "upstream.deleted": ({ target, detail }) => ({ did: `removed the upstream ${target}`, more: text(detail["url"]) }),
   "signing_key.created": () => ({ did: "made a new signing key" }),
   "signing_key.retired": () => ({ did: "retired a signing key" }),
-  "person.created": (told) => ({ did: `set up the sign-in of ${memberOf(told)}` }),
+  "person.created": (told) => ({
+    who: memberOf(told),
+    did: "signed up",
+    more: text(told.detail["by"]) === "setup_link" ? "By the setup link, as an operator" : "",
+  }),
   "person.updated": ({ names, target, detail }) => ({
     did: `changed the person ${names.person(target)}`,
     more: changesOf(detail),

@@ -83,6 +83,7 @@ function Chats({ query, showAll }: ChatsProps) {
         choose={({ id }) => navigate(hrefOf(id))}
         rowHeight={53}
         fixed
+        height="max(22rem, calc(100dvh - 22.5rem))"
         status={<Progress {...{ listing, patience }} isSearch={Boolean(query["search"])} />}
         empty={<NoChats isPaused={patience.isPaused} goOn={patience.goOn} showAll={showAll} />}
       />
@@ -120,7 +121,7 @@ function Progress({ listing: { items, hasNextPage }, patience, isSearch }: Progr
     return (
       <>
         {rows} found so far.{" "}
-        <Anchor component="button" type="button" size="xs" onClick={patience.goOn}>
+        <Anchor component="button" type="button" inherit underline="always" onClick={patience.goOn}>
           Search further back
         </Anchor>
       </>

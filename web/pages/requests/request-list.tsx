@@ -81,6 +81,7 @@ function Log({ query, names, isLive, showAll }: LogProps) {
       choose={({ id }) => navigate(hrefWith(id, search))}
       rowHeight={53}
       fixed
+      height="max(22rem, calc(100dvh - 22.5rem))"
       newer={log.newer}
       status={<Progress log={log} isLive={isLive} />}
       empty={<Nothing log={log} showAll={showAll} />}
@@ -102,7 +103,7 @@ function Progress({ log, isLive }: { log: RequestLog; isLive: boolean }) {
       <>
         {rows}
         {back}.{" "}
-        <Anchor component="button" type="button" size="xs" onClick={log.goOn}>
+        <Anchor component="button" type="button" inherit underline="always" onClick={log.goOn}>
           Search further back
         </Anchor>
       </>
@@ -153,7 +154,7 @@ function Nothing({ log, showAll }: { log: RequestLog; showAll: (() => void) | un
       <Text size="sm" c="dimmed">
         Each request of a program, an app or the playground is listed here as soon as it has ended, with its tokens,
         cost and times. The{" "}
-        <Anchor component={Link} href="/" size="sm">
+        <Anchor component={Link} href="/" inherit underline="always">
           overview
         </Anchor>{" "}
         shows how to make the first call.

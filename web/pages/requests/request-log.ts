@@ -8,7 +8,9 @@ import { type Patience, usePatience } from "../../parts/patience.ts";
 
 const path = "/v1/requests";
 const everyMs = 5_000;
-const pageRows = 100;
+/** The first page is there soon, the others are loaded while one scrolls. */
+const firstRows = 60;
+const pageRows = 200;
 const newestRows = 50;
 /** Beyond it the list begins anew, as a page that is left open for days must not grow for ever. */
 const mostArrived = 5_000;
@@ -28,7 +30,10 @@ export function useRequestLog(filter: Query, isLive: boolean): RequestLog {
   const back = useInfiniteQuery({
     queryKey: backKey,
     queryFn: ({ pageParam: cursor, signal }) =>
-      call<RequestList>("GET", path, { query: { ...filter, limit: pageRows, cursor }, signal }),
+      call<RequestList>("GET", path, {
+        query: { ...filter, cursor, limit: cursor === null ? firstRows : pageRows },
+        signal,
+      }),
     initialPageParam: null as string | null,
     getNextPageParam: ({ next }) => next,
     // What has ended does not change: newer ones are looked for by themselves.

@@ -136,7 +136,7 @@ function Content({ request: { chat, operation } }: { request: RequestDetail }) {
     <Text size="sm" c="dimmed">
       What was asked and answered is not kept, or you may not see it. Content is there only where storing is on: send{" "}
       <Code>"store": true</Code> with a chat, and it appears under{" "}
-      <Anchor component={Link} href="/chats" size="sm">
+      <Anchor component={Link} href="/chats" inherit underline="always">
         Chats
       </Anchor>
       . An operator can make that the account's default. Chats that fail are never stored.

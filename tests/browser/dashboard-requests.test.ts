@@ -1,0 +1,225 @@
+// In a real browser: the log of requests is filtered, scrolled through, grows by itself, and shows each of them in full.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
+import { type DashboardWorld, openDashboardWorld, plenty } from "../support/dashboard-world.ts";
+import { until } from "../support/headrace.ts";
+import { look } from "../support/page-look.ts";
+
+let world: DashboardWorld;
+let url: string;
+
+beforeAll(async () => {
+  world = await openDashboardWorld();
+  await world.fill({ keys: 12, requests: plenty.requests, chats: 0, events: 0 });
+  url = world.server.url;
+}, 60_000);
+
+afterAll(async () => {
+  leaveBrowser();
+  await world[Symbol.asyncDispose]();
+});
+
+async function arrive(path: string, size = desktop): Promise<Visitor> {
+  const visitor = await openVisitor({ at: url, size });
+  await visitor.context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  await world.signIn(visitor.context);
+  // So that nobody has to wait until the page looks for newer ones.
+  await visitor.page.clock.install();
+  await visitor.go(path);
+  return visitor;
+}
+
+const rows = (page: Page) => page.locator("tbody tr:has(a)");
+const table = (page: Page) => page.getByRole("region", { name: "Requests" });
+const drawer = (page: Page) => page.getByRole("dialog", { name: "Request" });
+const focused = (page: Page) => page.evaluate(() => document.activeElement?.getAttribute("href") ?? "");
+
+/** Makes one, and gives its id. */
+async function request(body: Record<string, unknown> = {}): Promise<string> {
+  const answer = await fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${world.server.key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: "ember-code", messages: [{ role: "user", content: "Say hello." }], ...body }),
+  });
+  await answer.text();
+  return answer.headers.get("x-request-id") ?? "";
+}
+
+test("what is filtered is in the address, and there again after a reload", async () => {
+  await using visitor = await arrive("/requests");
+  const { page } = visitor;
+  await rows(page).first().waitFor();
+  await look(visitor, "logs");
+  await page.getByLabel("Outcome").selectOption({ label: "Failed" });
+  await page.getByLabel("Streamed").selectOption({ label: "Streamed" });
+  await page.getByRole("combobox", { name: "Model" }).click();
+  await page.getByRole("option", { name: "gale-preview" }).click();
+  await page.getByLabel("Time").selectOption({ label: "Last 30 days" });
+  await until(
+    () => visitor.path() === "/requests?outcome=failed&stream=true&model=gale-preview&range=30d",
+    "the address",
+  );
+  for (const visit of ["first", "reloaded"]) {
+    await rows(page).first().waitFor();
+    await until(
+      async () => (await rows(page).filter({ hasNotText: "gale-preview" }).count()) === 0,
+      `only those, ${visit}`,
+    );
+    expect(await rows(page).filter({ hasNotText: "upstream_error" }).count()).toBe(0);
+    expect(await rows(page).filter({ hasNotText: "Chat, streamed" }).count()).toBe(0);
+    await page.reload();
+  }
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("a time from one moment to another is asked for in the reader's zone; where nothing is, all are shown again", async () => {
+  await using visitor = await arrive("/requests?start=1000000000&end=1000003600", phone);
+  const { page } = visitor;
+  await page.getByRole("heading", { name: "No such request" }).waitFor();
+  expect(await page.getByLabel("From", { exact: true }).inputValue()).toBe("2001-09-09T01:46");
+  expect(await page.getByRole("switch", { name: "Live" }).isDisabled()).toBe(true);
+  await look(visitor, "logs-none");
+  await visitor.press("Show all requests");
+  await rows(page).first().waitFor();
+  expect(visitor.path()).toBe("/requests");
+});
+
+test("ten thousand requests are scrolled through to the end, with a few dozen rows drawn at any time", async () => {
+  await using visitor = await arrive("/requests");
+  const { page } = visitor;
+  await rows(page).first().waitFor();
+  const whole = page.getByText(/^10,\d\d\d requests in all/);
+  let most = 0;
+  await until(
+    async () => {
+      const drawn = await table(page).evaluate((element) => {
+        element.scrollTop = element.scrollHeight;
+        return element.querySelectorAll("tbody tr").length;
+      });
+      most = Math.max(most, drawn);
+      return (await whole.count()) > 0;
+    },
+    "the end",
+    60_000,
+  );
+  expect(most).toBeLessThan(60);
+  // In one frame after the other, not in leaps that nobody could follow.
+  const slowest = await table(page).evaluate(async (element) => {
+    let [worst, before] = [0, performance.now()];
+    for (let step = 0; step < 60; step++) {
+      element.scrollTop -= 400;
+      await new Promise(requestAnimationFrame);
+      worst = Math.max(worst, performance.now() - before);
+      before = performance.now();
+    }
+    return worst;
+  });
+  expect(slowest).toBeLessThan(500);
+  expect(visitor.trouble).toEqual([]);
+}, 90_000);
+
+test("a request that ends appears by itself; who reads further down is told, and not moved", async () => {
+  await using visitor = await arrive("/requests?model=ember-code");
+  const { page } = visitor;
+  await rows(page).first().waitFor();
+  const id = await request();
+  await page.clock.fastForward(5_000);
+  await rows(page).first().locator(`a[href*="${id}"]`).waitFor();
+
+  await table(page).evaluate((element) => {
+    element.scrollTop = 1_000;
+  });
+  await page.waitForTimeout(100);
+  const above = await rows(page).nth(12).textContent();
+  const later = await request();
+  await page.clock.fastForward(5_000);
+  const news = page.getByRole("button", { name: "1 new" });
+  await news.waitFor();
+  expect(await table(page).evaluate((element) => element.scrollTop)).toBe(1_000);
+  expect(await rows(page).nth(12).textContent()).toBe(above);
+  await look(visitor, "logs-newer");
+  await news.click();
+  await rows(page).first().locator(`a[href*="${later}"]`).waitFor();
+
+  await page.getByRole("switch", { name: "Live" }).click({ force: true });
+  const unseen = await request();
+  await page.clock.fastForward(20_000);
+  await page.waitForTimeout(200);
+  expect(await page.locator(`a[href*="${unseen}"]`).count()).toBe(0);
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("one request is opened by keyboard, has its times in words, and leads back to where one was", async () => {
+  await using visitor = await arrive("/requests?outcome=completed&stream=true");
+  const { page } = visitor;
+  const link = rows(page).nth(3).locator("a");
+  const href = (await link.getAttribute("href")) ?? "";
+  await link.focus();
+  await page.keyboard.press("Enter");
+  await drawer(page).getByText("Settled").waitFor();
+  expect(visitor.path()).toBe(href);
+  const said = (await drawer(page).textContent()) ?? "";
+  expect(said).toMatch(
+    /Queue.*To first token.*The first token came [\d.]+ m?s after the start.*Stream.*Settled.*tokens were booked/s,
+  );
+  expect(said).toContain("Content is there only where storing is on");
+  await drawer(page).getByRole("button", { name: "Copy the id of the request" }).click();
+  expect(href).toContain(await page.evaluate(() => navigator.clipboard.readText()));
+  await page.keyboard.press("Escape");
+  await drawer(page).waitFor({ state: "detached" });
+  expect(visitor.path()).toBe("/requests?outcome=completed&stream=true");
+  await until(async () => (await focused(page)) === href, "focus is where it was");
+
+  await rows(page).nth(3).locator("a").click();
+  await drawer(page).getByText("Settled").waitFor();
+  await look(visitor, "logs-one");
+  await drawer(page).getByRole("link", { name: "aurora" }).first().click();
+  await until(() => /^\/requests\?model=aurora-(mini|large)$/.test(visitor.path()), "only those of its model");
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("a request that was stored leads to its chat, one that failed says what to do, one that is not here why", async () => {
+  const stored = await request({ store: true });
+  const failed = await request({ model: "gale-preview" });
+  await using visitor = await arrive(`/requests/${stored}`, phone);
+  const { page } = visitor;
+  await drawer(page).getByRole("link", { name: "Open the stored chat" }).click();
+  await page.getByRole("dialog", { name: "Stored chat" }).getByText("Say hello.", { exact: true }).waitFor();
+
+  await visitor.go(`/requests/${failed}`);
+  await drawer(page).getByText("Every model server that could answer failed.").waitFor();
+  await look(visitor, "logs-failed");
+
+  await visitor.go("/requests/req_nothing");
+  await drawer(page).getByText("It may be running still").waitFor();
+  expect(visitor.trouble.every((one) => one.includes("404"))).toBe(true);
+  await page.keyboard.press("Escape");
+  await rows(page).first().waitFor();
+});
+
+test("a search that finds nothing for long says how far it is, stops, and goes on when told", async () => {
+  await using visitor = await openVisitor({ at: url });
+  const { page } = visitor;
+  await world.signIn(visitor.context);
+  let pages = 0;
+  const start = Date.UTC(2026, 10, 20) / 1000;
+  // Hundreds of millions of records, as far as a browser can tell.
+  await page.route("**/v1/requests?**", (route) => {
+    const query = new URL(route.request().url()).searchParams;
+    const isNewest = pages > 0 && !query.has("cursor");
+    if (isNewest) return route.fulfill({ json: { object: "list", data: [], next: null, searched_to: null } });
+    pages++;
+    return route.fulfill({
+      json: { object: "list", data: [], next: `page-${pages}`, searched_to: start - pages * 3_600 },
+    });
+  });
+  await visitor.go("/requests?outcome=interrupted");
+  await page.getByRole("heading", { name: /^Nothing found back to Nov 18, 8:00:00 AM/ }).waitFor();
+  expect(pages).toBe(40);
+  await look(visitor, "logs-search");
+  await visitor.press("Search further back");
+  await page.getByRole("heading", { name: /^Nothing found back to Nov 16, 4:00:00 PM/ }).waitFor();
+  expect(pages).toBe(80);
+  expect(visitor.trouble).toEqual([]);
+});
