@@ -46,19 +46,24 @@ export class EngineSources implements UpstreamSources {
   /** Works out anew what there is. */
   list(): CatalogSource[] {
     const kept = new Map<string, UpstreamEngine>();
+    const replaced = new Map<Engine, Engine>();
     const upstreams = this.#wanted().map((wanted): KnownUpstream => {
       const identity = identityOf(wanted);
-      const engine = this.#engines.get(identity) ?? createUpstream(wanted);
+      const known = this.#engines.get(identity);
+      const engine = known ?? createUpstream(wanted);
       kept.set(identity, engine);
+      const before = this.#known.find(({ name, url }) => name === wanted.name && url === wanted.url);
+      if (!known && before) replaced.set(engine, before.engine);
       const { apiKey, httpClient: _, ...shown } = wanted;
       return { ...shown, engine, hasApiKey: apiKey !== undefined };
     });
-    const replaced = [...this.#engines].filter(([identity]) => !kept.has(identity)).map(([, engine]) => engine);
-    if (replaced.length > 0) this.#former = [...this.#former, ...replaced].slice(-maxFormer);
+    const former = [...this.#engines].filter(([identity]) => !kept.has(identity)).map(([, engine]) => engine);
+    if (former.length > 0) this.#former = [...this.#former, ...former].slice(-maxFormer);
     this.#engines = kept;
     this.#known = [this.#builtIn, ...upstreams];
     return this.#known.map(({ engine, source, discover, environments }) => {
-      return { engine, discover, environments, configured: source === "file" || source === "database" };
+      const configured = source === "file" || source === "database";
+      return { engine, discover, environments, configured, replaces: replaced.get(engine) };
     });
   }
 

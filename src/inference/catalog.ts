@@ -15,6 +15,8 @@ export interface CatalogSource {
   environments: readonly Environment[];
   /** Named in the configuration, so worth a warning while it cannot be reached; others are found or built in. */
   configured: boolean;
+  /** Asked for the same server with other settings until now: what it listed holds until this one was asked. */
+  replaces?: Engine | undefined;
 }
 
 /** A model as the configuration declares it. */
@@ -60,6 +62,10 @@ export class Catalog {
   configure(sources: readonly CatalogSource[], declared: readonly DeclaredModel[]): void {
     this.#sources = sources;
     this.#declared = declared;
+    for (const { engine, replaces } of sources) {
+      const models = replaces && this.#reported.get(replaces);
+      if (models && !this.#reported.has(engine)) this.#reported.set(engine, models);
+    }
     const kept = new Set(sources.map((source) => source.engine));
     for (const known of [this.#reported, this.#faults]) {
       for (const engine of known.keys()) if (!kept.has(engine)) known.delete(engine);

@@ -48,7 +48,7 @@ export interface Sender {
   readonly recording: boolean;
   /** Stops it until the response is here. */
   readonly cancellation: Cancellation;
-  /** Undefined where the model is no longer offered: then as it was. */
+  /** Undefined where the model is no longer offered. */
   modelNow(): Model | undefined;
   waited(ms: number): void;
   sending(): void;
@@ -98,8 +98,8 @@ export async function dispatch(
       });
     }
     if (!seat) {
-      // The configuration changed while it waited: it keeps its turn, and goes where the model runs now.
-      offered = sender.modelNow() ?? offered;
+      // What there is changed while it waited: it keeps its turn, and goes where the model runs now, never where it ran.
+      offered = sender.modelNow() ?? { ...offered, deployments: [] };
       attempts = undefined;
       continue;
     }

@@ -86,7 +86,7 @@ export class Upstreams {
       if (!(await this.#options.store.insertUpstream(upstream, event))) throw nameTaken(name);
       this.#use([...this.#stored, upstream]);
       this.#drain(name, false);
-      this.#apply();
+      this.#options.configure();
     });
     return await this.#lookedAt(name);
   }
@@ -107,7 +107,9 @@ export class Upstreams {
       if (!(await this.#options.store.changeUpstream(name, plan.change, event))) throw unknownUpstream(name);
       if (upstream) this.#use(this.#stored.map((stored) => (stored.name === name ? upstream : stored)));
       if (draining !== undefined) this.#drain(name, draining);
-      this.#apply();
+      this.#options.configure();
+      // Who waits for one that moved looks again once its models are known.
+      if (draining !== undefined) this.#options.capacity.regroup();
       return plan.change;
     });
     return changed?.upstream ? await this.#lookedAt(name) : this.get(name);
@@ -126,7 +128,9 @@ export class Upstreams {
       if (!(await this.#options.store.deleteUpstream(name, { draining }, event))) throw unknownUpstream(name);
       this.#use(this.#stored.filter((upstream) => upstream !== stored));
       this.#drain(name, draining);
-      this.#apply();
+      this.#options.configure();
+      // Who waits there looks again for where it may go.
+      this.#options.capacity.regroup();
     });
   }
 
@@ -221,12 +225,6 @@ export class Upstreams {
     if (draining) drained.add(name);
     else drained.delete(name);
     this.#options.router.drained = drained;
-  }
-
-  /** Whoever waits for a place looks again for where it may go. */
-  #apply(): void {
-    this.#options.configure();
-    this.#options.capacity.regroup();
   }
 
   async #lookedAt(name: string): Promise<UpstreamWire> {

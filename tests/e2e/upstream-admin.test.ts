@@ -232,6 +232,67 @@ test("one that is deleted is gone with its models, what it works on ends, and it
   expect((await admin("POST", "/upstreams", request)).body).toMatchObject({ name: "gone", state: "ok" });
 });
 
+test("a request that waits at one that is deleted is not sent there any more", async () => {
+  const { script, end } = heldStream();
+  const upstream = await modelServer(script);
+  const { server, admin } = await operated();
+  await admin("POST", "/upstreams", { name: "gone", url: upstream.url, max_concurrency: 1 });
+  const stream = await ask(server, { stream: true });
+  const waiting = ask(server);
+  const waits = async () => (await admin("GET", "/upstreams/gone")).body.waiting === 1;
+  await until(waits, "a request waits for a place");
+  await admin("DELETE", "/upstreams/gone");
+  const refused = await waiting;
+  expect([refused.status, (await refused.json()).error.message]).toEqual([
+    503,
+    "The model `upstream-model` has no deployment that is configured now.",
+  ]);
+  end();
+  expect(await stream.text()).toContain("data: [DONE]");
+  expect(upstream.requests).toHaveLength(1);
+});
+
+test("while one with other settings is asked for its models, those that it had are served, and who waits goes there", async () => {
+  const { script, end } = heldStream();
+  const upstream = await modelServer(script);
+  let [open, asked] = [Promise.resolve(), 0];
+  // In front of it, as its own list of models never takes long.
+  const slow = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch(request) {
+      if (request.method === "GET") {
+        asked++;
+        await open;
+      }
+      const { pathname } = new URL(request.url);
+      const body = request.method === "GET" ? {} : { body: await request.text() };
+      return await fetch(new URL(pathname, upstream.url), {
+        method: request.method,
+        headers: request.headers,
+        ...body,
+      });
+    },
+  });
+  stack.push({ [Symbol.asyncDispose]: () => slow.stop(true) });
+  const { server, admin } = await operated();
+  await admin("POST", "/upstreams", { name: "slow", url: `${slow.url}v1`, max_concurrency: 1 });
+  const stream = await ask(server, { stream: true });
+  const waiting = ask(server);
+  await until(async () => (await admin("GET", "/upstreams/slow")).body.waiting === 1, "a request waits for a place");
+  const held = Promise.withResolvers<void>();
+  [open, asked] = [held.promise, 0];
+  const patched = admin("PATCH", "/upstreams/slow", { max_concurrency: 4, timeout_seconds: 30 });
+  await until(async () => asked > 0, "it is asked for its models");
+  expect(await modelIds(server)).toEqual(["upstream-model"]);
+  expect((await ask(server)).status).toBe(200);
+  held.resolve();
+  expect((await patched).body).toMatchObject({ state: "ok", models: 1, max_concurrency: 4 });
+  expect((await waiting).status).toBe(200);
+  end();
+  expect(await stream.text()).toContain("data: [DONE]");
+});
+
 test("what the file names is read-only but for draining, and wins over one that was added", async () => {
   const [ofFile, added] = [await modelServer(), await modelServer()];
   const named = (name: string) => `upstreams: [{ name: ${name}, url: "${ofFile.url}", api_key: ${upstreamKey} }]\n`;
