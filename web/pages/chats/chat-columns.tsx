@@ -52,20 +52,25 @@ export function columnsOf({ selection, isNarrow, hrefOf }: ColumnOptions): Colum
           <Anchor component={Link} href={hrefOf(chat.id)} size="sm" truncate>
             {firstWords(chat)}
           </Anchor>
-          {isNarrow ? (
+          {isNarrow && (
             <Text size="xs" c="dimmed" truncate>
               {chat.model} · <Moment seconds={chat.created} />
             </Text>
-          ) : (
-            <ChatLabels metadata={chat.metadata} />
           )}
         </Stack>
       ),
     },
     {
+      name: "labels",
+      head: "Labels",
+      width: "15rem",
+      wideOnly: true,
+      cell: ({ metadata }) => <ChatLabels metadata={metadata} />,
+    },
+    {
       name: "model",
       head: "Model",
-      width: "11rem",
+      width: "9rem",
       wideOnly: true,
       cell: ({ model }) => (
         <Text size="sm" truncate title={model}>
@@ -76,7 +81,7 @@ export function columnsOf({ selection, isNarrow, hrefOf }: ColumnOptions): Colum
     {
       name: "tokens",
       head: "Tokens",
-      width: "6rem",
+      width: "5.5rem",
       numeric: true,
       wideOnly: true,
       cell: ({ usage }) => count(usage.total_tokens),
@@ -84,7 +89,7 @@ export function columnsOf({ selection, isNarrow, hrefOf }: ColumnOptions): Colum
     {
       name: "created",
       head: "Stored",
-      width: "11rem",
+      width: "12rem",
       wideOnly: true,
       cell: ({ created }) => (
         <Group gap={0}>

@@ -2,23 +2,25 @@
 import { Anchor, Group } from "@mantine/core";
 import { Link } from "wouter";
 
+/** More would not be seen in a row. */
+const mostShown = 3;
+
 export function ChatLabels({ metadata }: { metadata: Readonly<Record<string, string>> }) {
-  const labels = Object.entries(metadata);
-  if (labels.length === 0) return null;
   return (
-    <Group gap="2px 10px" wrap="nowrap" style={{ overflow: "hidden" }}>
-      {labels.slice(0, 4).map(([name, value]) => (
-        <Anchor
-          key={name}
-          component={Link}
-          href={`/chats?${new URLSearchParams({ labels: `${name}=${value}` })}`}
-          size="xs"
-          truncate
-          title={`Only chats with ${name}=${value}`}
-        >
-          {name}={value}
-        </Anchor>
-      ))}
+    <Group gap="sm" wrap="nowrap" style={{ overflow: "hidden" }}>
+      {Object.entries(metadata)
+        .slice(0, mostShown)
+        .map(([name, value]) => (
+          <Anchor
+            key={name}
+            component={Link}
+            href={`/chats?${new URLSearchParams({ labels: `${name}=${value}` })}`}
+            {...{ size: "xs", lh: "24px", miw: 24, truncate: true }}
+            title={`Only chats with ${name}=${value}`}
+          >
+            {name}={value}
+          </Anchor>
+        ))}
     </Group>
   );
 }

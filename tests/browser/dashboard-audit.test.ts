@@ -1,0 +1,141 @@
+// In a real browser: the audit log says who did what in sentences, is filtered by its address, and has each event as the API does.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
+import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
+import { until } from "../support/headrace.ts";
+import { look } from "../support/page-look.ts";
+
+let world: DashboardWorld;
+let url: string;
+
+beforeAll(async () => {
+  world = await openDashboardWorld();
+  await world.fill({ keys: 12, requests: 100, chats: 0, events: 2_000 });
+  url = world.server.url;
+}, 60_000);
+
+afterAll(async () => {
+  leaveBrowser();
+  await world[Symbol.asyncDispose]();
+});
+
+async function arrive(path: string, email?: string, size = desktop): Promise<Visitor> {
+  const visitor = await openVisitor({ at: url, size });
+  await visitor.context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  await world.signIn(visitor.context, email);
+  await visitor.go(path);
+  return visitor;
+}
+
+const rows = (page: Page) => page.locator("tbody tr:has(button)");
+const sentences = (page: Page) => rows(page).locator("button").allTextContents();
+
+test("an admin reads who did what to what, in words, and all of the words are of what the filter says", async () => {
+  await using visitor = await arrive("/settings/audit-log", colleagues.admin.email);
+  const { page } = visitor;
+  await rows(page).first().waitFor();
+  await until(
+    async () => (await sentences(page)).includes("Ada Lovelace created the app Invoice Reader in Development"),
+    "names",
+  );
+  expect(await sentences(page)).toContain("Katherine Johnson joined First account as member");
+  await look(visitor, "audit");
+
+  await page.getByRole("combobox", { name: "What happened" }).click();
+  await page.getByRole("option", { name: "Credential refused" }).click();
+  await until(() => visitor.path() === "/settings/audit-log?action=credential.refused", "the address");
+  await until(
+    async () => (await sentences(page)).every((sentence) => /^The key .+ was refused$/.test(sentence)),
+    "those",
+  );
+  await page.reload();
+  await rows(page).first().waitFor();
+  expect(new Set(await rows(page).locator("p").allTextContents())).toContain("It has expired");
+
+  await visitor.go("/settings/audit-log?action=key.updated");
+  await rows(page).first().waitFor();
+  expect((await sentences(page))[0]).toMatch(/^Ada Lovelace changed the key .+$/);
+  expect(await rows(page).first().textContent()).toContain("rate limit: none → 600");
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("an event is opened by keyboard, shown as the API has it, and leads to all that happened to the same", async () => {
+  await using visitor = await arrive("/settings/audit-log?action=key.created");
+  const { page } = visitor;
+  // The newest is the server's own first key.
+  const second = rows(page).nth(1).locator("button");
+  await second.focus();
+  await page.keyboard.press("Enter");
+  const drawer = page.getByRole("dialog", { name: "Key created" });
+  await drawer.getByRole("button", { name: "The event as the API has it" }).click();
+  await drawer.getByRole("button", { name: "Copy the event" }).click();
+  const event = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
+  expect(event).toMatchObject({ object: "audit_event", action: "key.created", actor: { type: "person" } });
+  await page.keyboard.press("Escape");
+  await drawer.waitFor({ state: "detached" });
+  expect(await second.evaluate((element) => element === document.activeElement)).toBe(true);
+
+  await second.click();
+  await look(visitor, "audit-event");
+  await drawer.getByRole("button", { name: "Only what happened to this" }).click();
+  await until(
+    () => visitor.path() === `/settings/audit-log?action=key.created&target=${event.target_id}`,
+    "the address",
+  );
+  // Once more, and it is chosen no more.
+  await page.getByRole("combobox", { name: "What happened" }).click();
+  await page.getByRole("option", { name: "Key created" }).click();
+  await until(() => visitor.path() === `/settings/audit-log?target=${event.target_id}`, "whatever happened to it");
+  await until(async () => (await sentences(page)).some((sentence) => sentence.includes("revoked")), "other events");
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("thousands of events are scrolled through to the first, with a few dozen drawn at any time", async () => {
+  await using visitor = await arrive("/settings/audit-log");
+  const { page } = visitor;
+  await rows(page).first().waitFor();
+  const whole = page.getByText(/^2,\d\d\d in all/);
+  let most = 0;
+  await until(
+    async () => {
+      const drawn = await page.getByRole("region", { name: "Events" }).evaluate((element) => {
+        element.scrollTop = element.scrollHeight;
+        return element.querySelectorAll("tbody tr").length;
+      });
+      most = Math.max(most, drawn);
+      return (await whole.count()) > 0;
+    },
+    "the first event",
+    30_000,
+  );
+  expect(most).toBeLessThan(60);
+  expect(visitor.trouble).toEqual([]);
+}, 40_000);
+
+test("an operator sees all accounts, and one of them alone", async () => {
+  await using visitor = await arrive("/admin/audit-log");
+  const { page } = visitor;
+  await rows(page).first().waitFor();
+  await until(async () => (await sentences(page)).includes("Ada Lovelace signed in"), "sign-ins");
+  await look(visitor, "audit-all");
+  await page.getByRole("combobox", { name: "Account" }).click();
+  await page.getByRole("option", { name: "Trial of Max" }).click();
+  await until(async () => (await rows(page).count()) === 1, "that account");
+  expect(await sentences(page)).toEqual(["Ada Lovelace created the account Trial of Max"]);
+  expect(visitor.path()).toMatch(/^\/admin\/audit-log\?account=acct_/);
+  await visitor.go("/admin/audit-log?target=nothing-has-this");
+  await page.getByRole("heading", { name: "No such event" }).waitFor();
+  await visitor.press("Show all events");
+  await rows(page).first().waitFor();
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("a member is told whose page it is, and the server is not asked", async () => {
+  await using visitor = await arrive("/settings/audit-log", colleagues.member.email, phone);
+  await visitor.page.getByRole("heading", { name: "For owners and admins of the account" }).waitFor();
+  await look(visitor, "audit-member");
+  await visitor.go("/admin/audit-log");
+  await visitor.page.getByRole("heading", { name: "For operators of this server" }).waitFor();
+  expect(visitor.trouble).toEqual([]);
+});
