@@ -13,6 +13,8 @@ test.each([
   "http://h?a",
   "http://h/#",
   "http:// h",
+  // Read by some as a path of h, by others as the user of another server.
+  "http://h\\@other/v1",
   "http://",
   "file:///x",
 ])("refuses %p as a base URL", (text) => {

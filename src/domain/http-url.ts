@@ -1,8 +1,8 @@
 // Base URLs of servers that an operator names, in the configuration file or over the API.
 
-/** An http or https URL; undefined for anything else, or where it has credentials, a query or a fragment. */
+/** An http or https URL; undefined for anything else, or where it has credentials, a query, a fragment or a backslash. */
 export function parseHttpUrl(text: string): URL | undefined {
-  if (!/^https?:\/\//i.test(text) || /[\s?#]/.test(text) || !URL.canParse(text)) return undefined;
+  if (!/^https?:\/\//i.test(text) || /[\s?#\\]/.test(text) || !URL.canParse(text)) return undefined;
   const url = new URL(text);
   return url.username === "" && url.password === "" ? url : undefined;
 }
