@@ -19,8 +19,9 @@ import {
   StackIcon,
   VerifiedIcon,
 } from "@primer/octicons-react";
-import { type ComponentType, lazy } from "react";
+import type { ComponentType } from "react";
 import { OverviewPage } from "../pages/overview/overview-page.tsx";
+import { laterPage } from "./later-page.ts";
 
 export interface Place {
   /** What is behind it in the path belongs to the same page. */
@@ -50,7 +51,8 @@ function later<Pages>(
   load: () => Promise<Pages>,
   choose: (pages: Pages) => ComponentType,
 ): Pick<Place, "page" | "load"> {
-  return { page: lazy(async () => ({ default: choose(await load()) })), load };
+  const page = laterPage(async () => choose(await load()));
+  return { page, load };
 }
 
 export const sections: readonly Section[] = [

@@ -1,7 +1,7 @@
 // What stands around every page: the menu, the account and environment, and whoever is signed in.
 import { AppShell, Burger, Button, Group, NavLink, ScrollArea, Text } from "@mantine/core";
 import { useDisclosure, useMediaQuery } from "@mantine/hooks";
-import { Suspense, useEffect } from "react";
+import { useEffect } from "react";
 import { Link, Route, Switch, useLocation } from "wouter";
 import { useSession } from "../api/session.tsx";
 import { Crash } from "../parts/crash.tsx";
@@ -114,31 +114,29 @@ function frameOf(location: string): string {
 function Pages({ location }: { location: string }) {
   return (
     <Crash key={frameOf(location)}>
-      <Suspense fallback={null}>
-        <Switch>
-          {sections.flatMap(({ places }) =>
-            places.map(({ path, page: PlacePage }) => (
-              <Route key={path} path={path === "/" ? path : `${path}/*?`}>
-                <PlacePage />
-              </Route>
-            )),
-          )}
-          <Route>
-            <Page title="No such page">
-              <Empty
-                title="There is no page here"
-                action={
-                  <Button component={Link} href="/">
-                    To the overview
-                  </Button>
-                }
-              >
-                It may have moved, or the address is incomplete.
-              </Empty>
-            </Page>
-          </Route>
-        </Switch>
-      </Suspense>
+      <Switch>
+        {sections.flatMap(({ places }) =>
+          places.map(({ path, page: PlacePage }) => (
+            <Route key={path} path={path === "/" ? path : `${path}/*?`}>
+              <PlacePage />
+            </Route>
+          )),
+        )}
+        <Route>
+          <Page title="No such page">
+            <Empty
+              title="There is no page here"
+              action={
+                <Button component={Link} href="/">
+                  To the overview
+                </Button>
+              }
+            >
+              It may have moved, or the address is incomplete.
+            </Empty>
+          </Page>
+        </Route>
+      </Switch>
     </Crash>
   );
 }

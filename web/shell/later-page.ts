@@ -1,0 +1,26 @@
+// A page whose file is loaded when it is first opened.
+import { type ComponentType, createElement, useEffect, useState } from "react";
+
+/**
+ * Shows the page as soon as it is there, at once if it was loaded before. `React.lazy` does not: what replaces a fallback of
+ * Suspense is held back for 300 ms. A file that cannot be loaded is an error of the page.
+ */
+export function laterPage(load: () => Promise<ComponentType>): ComponentType {
+  let loaded: ComponentType | undefined;
+  return function LaterPage() {
+    const [page, setPage] = useState(() => loaded);
+    const [failure, setFailure] = useState<{ error: unknown }>();
+    useEffect(() => {
+      if (loaded) return;
+      load().then(
+        (found) => {
+          loaded = found;
+          setPage(() => found);
+        },
+        (error: unknown) => setFailure({ error }),
+      );
+    }, []);
+    if (failure) throw failure.error;
+    return page ? createElement(page) : null;
+  };
+}
