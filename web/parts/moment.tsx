@@ -1,4 +1,5 @@
 // A moment in a log: to the second, with its date unless that is today.
+import { Stack, Text } from "@mantine/core";
 import { atSecond } from "./figures.ts";
 
 const time = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
@@ -17,6 +18,22 @@ export function Moment({ seconds, only }: MomentProps) {
     <time className="numeric" dateTime={new Date(seconds * 1000).toISOString()} title={atSecond(seconds)}>
       {only === "time" ? time.format(seconds * 1000) : momentText(seconds)}
     </time>
+  );
+}
+
+/** Time and date below each other, for a narrow column. */
+export function MomentLines({ seconds }: { seconds: number }) {
+  return (
+    <Stack gap={0}>
+      <Text size="sm">
+        <Moment seconds={seconds} only="time" />
+      </Text>
+      {!isToday(seconds) && (
+        <Text size="xs" c="dimmed">
+          {shortDay(seconds)}
+        </Text>
+      )}
+    </Stack>
   );
 }
 

@@ -1,6 +1,5 @@
 // The list of events, newest first, filtered by what the address says.
 import { Anchor, Button, Stack, Text } from "@mantine/core";
-import { useMediaQuery } from "@mantine/hooks";
 import { useMemo, useState } from "react";
 import type { Query } from "../../api/client.ts";
 import { useList } from "../../api/queries.ts";
@@ -8,7 +7,8 @@ import type { AuditEvent } from "../../api/types.ts";
 import { useAddress } from "../../parts/address.ts";
 import { Empty } from "../../parts/empty.tsx";
 import { type Column, LongTable } from "../../parts/long-table.tsx";
-import { Moment } from "../../parts/moment.tsx";
+import { Moment, MomentLines } from "../../parts/moment.tsx";
+import { type Room, useRoom } from "../../parts/room.ts";
 import { useSpan } from "../../parts/time-range.tsx";
 import { isAction } from "./action-names.ts";
 import { AuditFilters, noFilter } from "./audit-filters.tsx";
@@ -57,8 +57,9 @@ interface EventsProps {
 function Events({ path, query, names, isOfAll, change, showAll }: EventsProps) {
   const listing = useList<AuditEvent>(path, query);
   const [opened, open] = useState<AuditEvent>();
-  const isNarrow = useMediaQuery("(max-width: 48em)", false, { getInitialValueInEffect: false });
-  const columns = useMemo(() => columnsOf({ names, isOfAll, isNarrow, open }), [names, isOfAll, isNarrow]);
+  const room = useRoom();
+  const isNarrow = room === "narrow";
+  const columns = useMemo(() => columnsOf({ names, isOfAll, room, open }), [names, isOfAll, room]);
   return (
     <>
       <LongTable
@@ -103,11 +104,12 @@ function Events({ path, query, names, isOfAll, change, showAll }: EventsProps) {
 interface ColumnOptions {
   names: AuditNames;
   isOfAll: boolean;
-  isNarrow: boolean;
+  room: Room;
   open(event: AuditEvent): void;
 }
 
-function columnsOf({ names, isOfAll, isNarrow, open }: ColumnOptions): Column<AuditEvent>[] {
+function columnsOf({ names, isOfAll, room, open }: ColumnOptions): Column<AuditEvent>[] {
+  const isNarrow = room === "narrow";
   const what: Column<AuditEvent> = {
     name: "event",
     head: "What happened",
@@ -131,7 +133,7 @@ function columnsOf({ names, isOfAll, isNarrow, open }: ColumnOptions): Column<Au
   };
   if (isNarrow) return [what];
   return [
-    { name: "time", head: "Time", width: "11.5rem", cell: ({ at }) => <Moment seconds={at} /> },
+    { name: "time", head: "Time", width: "6.75rem", cell: ({ at }) => <MomentLines seconds={at} /> },
     what,
     ...(isOfAll
       ? [
@@ -145,13 +147,17 @@ function columnsOf({ names, isOfAll, isNarrow, open }: ColumnOptions): Column<Au
           },
         ]
       : []),
-    {
-      ...{ name: "address", head: "From", width: "9.5rem" },
-      cell: ({ client_address }) => (
-        <Text size="sm" c="dimmed" truncate className="numeric">
-          {client_address ?? ""}
-        </Text>
-      ),
-    },
+    ...(room === "wide" || !isOfAll
+      ? [
+          {
+            ...{ name: "address", head: "From", width: "9.5rem" },
+            cell: ({ client_address }: AuditEvent) => (
+              <Text size="sm" c="dimmed" truncate className="numeric">
+                {client_address ?? ""}
+              </Text>
+            ),
+          },
+        ]
+      : []),
   ];
 }

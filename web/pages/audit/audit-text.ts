@@ -3,7 +3,7 @@ import { shortened } from "../../api/names.ts";
 import type { AuditEvent } from "../../api/types.ts";
 import { at, count } from "../../parts/figures.ts";
 import { environmentNames } from "../../shell/environment-menu.tsx";
-import { actionName } from "./action-names.ts";
+import { type AuditAction, actionName } from "./action-names.ts";
 import type { AuditNames } from "./audit-names.ts";
 
 export interface EventText {
@@ -27,7 +27,8 @@ interface Told {
 
 export function textOf(event: AuditEvent, names: AuditNames): EventText {
   const told: Told = { names, target: event.target_id ?? "", detail: event.detail, event };
-  const phrase = phrases[event.action];
+  // A server that is newer than this page may know others.
+  const phrase = (phrases as Partial<Record<string, Phrase>>)[event.action];
   const who = actorName(event.actor, names);
   if (!phrase) return { who, did: `did this: ${actionName(event.action)}`, more: "" };
   return { who, more: "", ...phrase(told) };
@@ -75,7 +76,7 @@ const unlisted = ({ detail }: Told) => {
     .join("; ");
 };
 
-const phrases: Partial<Record<string, Phrase>> = {
+const phrases: Record<AuditAction, Phrase> = {
   "key.created": (told) => ({ did: `created ${keyOf(told)}${inEnvironment(told)}`, more: scopesOf(told) }),
   "key.updated": (told) => ({ did: `changed ${keyOf({ ...told, detail: {} })}`, more: changesOf(told.detail) }),
   "key.revoked": (told) => ({ did: `revoked ${keyOf(told)}` }),
@@ -83,7 +84,10 @@ const phrases: Partial<Record<string, Phrase>> = {
     did: `rotated ${keyOf(told)}`,
     more: typeof told.detail["revoked_at"] === "number" ? `The old one ends ${at(told.detail["revoked_at"])}` : "",
   }),
-  "token.issued": (told) => ({ did: `got an access token made from ${keyOf(told)}`, more: scopesOf(told) }),
+  "token.issued": (told) => ({
+    did: told.event.actor.id === told.target ? "got an access token" : `got an access token made from ${keyOf(told)}`,
+    more: scopesOf(told),
+  }),
   "credential.refused": refusal,
   "account.created": ({ names, target, detail }) => ({
     did: `created the account ${text(detail["name"]) || names.account(target)}`,

@@ -1,10 +1,11 @@
 // What a row of the stored chats shows.
-import { Anchor, Checkbox, Group, Stack, Text } from "@mantine/core";
+import { Anchor, Checkbox, Stack, Text } from "@mantine/core";
 import { Link } from "wouter";
 import type { StoredChatCompletion } from "../../api/types.ts";
 import { count } from "../../parts/figures.ts";
 import type { Column } from "../../parts/long-table.tsx";
-import { Moment } from "../../parts/moment.tsx";
+import { Moment, MomentLines } from "../../parts/moment.tsx";
+import type { Room } from "../../parts/room.ts";
 import { ChatLabels } from "./chat-labels.tsx";
 import { firstWords } from "./chat-text.ts";
 
@@ -17,12 +18,12 @@ export interface Selection {
 
 interface ColumnOptions {
   selection: Selection;
-  isNarrow: boolean;
+  room: Room;
   hrefOf(id: string): string;
 }
 
-export function columnsOf({ selection, isNarrow, hrefOf }: ColumnOptions): Column<StoredChatCompletion>[] {
-  return [
+export function columnsOf({ selection, room, hrefOf }: ColumnOptions): Column<StoredChatCompletion>[] {
+  const columns: Column<StoredChatCompletion>[] = [
     {
       name: "select",
       width: "2.75rem",
@@ -52,7 +53,7 @@ export function columnsOf({ selection, isNarrow, hrefOf }: ColumnOptions): Colum
           <Anchor component={Link} href={hrefOf(chat.id)} size="sm" truncate>
             {firstWords(chat)}
           </Anchor>
-          {isNarrow && (
+          {room === "narrow" && (
             <Text size="xs" c="dimmed" truncate>
               {chat.model} · <Moment seconds={chat.created} />
             </Text>
@@ -63,15 +64,13 @@ export function columnsOf({ selection, isNarrow, hrefOf }: ColumnOptions): Colum
     {
       name: "labels",
       head: "Labels",
-      width: "15rem",
-      wideOnly: true,
+      width: "14.5rem",
       cell: ({ metadata }) => <ChatLabels metadata={metadata} />,
     },
     {
       name: "model",
       head: "Model",
-      width: "9rem",
-      wideOnly: true,
+      width: "8.5rem",
       cell: ({ model }) => (
         <Text size="sm" truncate title={model}>
           {model}
@@ -83,19 +82,19 @@ export function columnsOf({ selection, isNarrow, hrefOf }: ColumnOptions): Colum
       head: "Tokens",
       width: "5.5rem",
       numeric: true,
-      wideOnly: true,
       cell: ({ usage }) => count(usage.total_tokens),
     },
     {
       name: "created",
       head: "Stored",
-      width: "12rem",
-      wideOnly: true,
-      cell: ({ created }) => (
-        <Group gap={0}>
-          <Moment seconds={created} />
-        </Group>
-      ),
+      width: "6.75rem",
+      cell: ({ created }) => <MomentLines seconds={created} />,
     },
   ];
+  const shown: Record<Room, readonly string[]> = {
+    narrow: ["select", "answer"],
+    middle: ["select", "answer", "model", "created"],
+    wide: columns.map(({ name }) => name),
+  };
+  return columns.filter(({ name }) => shown[room].includes(name));
 }

@@ -1,6 +1,5 @@
 // One stored chat in full: beside the list on a wide screen, in its place on a narrow one.
 import { Drawer, Group, Skeleton, Stack, Text } from "@mantine/core";
-import { useMediaQuery } from "@mantine/hooks";
 import { useLocation, useSearch } from "wouter";
 import { useRead } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
@@ -8,6 +7,7 @@ import type { StoredChatCompletion } from "../../api/types.ts";
 import { CopyAction } from "../../parts/copy.tsx";
 import { Empty } from "../../parts/empty.tsx";
 import { Failure } from "../../parts/failure.tsx";
+import { useRoom } from "../../parts/room.ts";
 import { useLast } from "../../parts/use-last.ts";
 import { environmentNames } from "../../shell/environment-menu.tsx";
 import { ChatView } from "./chat-view.tsx";
@@ -17,7 +17,7 @@ export function ChatDrawer({ id }: { id: string | null }) {
   const shown = useLast(id);
   const [, navigate] = useLocation();
   const search = useSearch();
-  const isNarrow = useMediaQuery("(max-width: 48em)", false, { getInitialValueInEffect: false });
+  const isNarrow = useRoom() === "narrow";
   const close = () => navigate(`/chats${search === "" ? "" : `?${search}`}`);
   return (
     <Drawer

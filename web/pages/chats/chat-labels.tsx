@@ -7,7 +7,7 @@ const mostShown = 3;
 
 export function ChatLabels({ metadata }: { metadata: Readonly<Record<string, string>> }) {
   return (
-    <Group gap="sm" wrap="nowrap" style={{ overflow: "hidden" }}>
+    <Group gap={10} wrap="nowrap" style={{ overflow: "hidden" }}>
       {Object.entries(metadata)
         .slice(0, mostShown)
         .map(([name, value]) => (

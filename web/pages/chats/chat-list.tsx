@@ -1,6 +1,5 @@
 // The stored chats, newest first: searched, and deleted one by one or many together.
 import { Anchor, Button, Group, Paper, Text } from "@mantine/core";
-import { useMediaQuery } from "@mantine/hooks";
 import { TrashIcon } from "@primer/octicons-react";
 import { useMemo, useState } from "react";
 import { useLocation, useSearch } from "wouter";
@@ -13,6 +12,7 @@ import { count } from "../../parts/figures.ts";
 import { LongTable } from "../../parts/long-table.tsx";
 import { Page } from "../../parts/page.tsx";
 import { type Patience, usePatience } from "../../parts/patience.ts";
+import { useRoom } from "../../parts/room.ts";
 import { environmentNames } from "../../shell/environment-menu.tsx";
 import { columnsOf, type Selection } from "./chat-columns.tsx";
 import { noFilter, queryOf } from "./chat-filter.ts";
@@ -49,7 +49,7 @@ function Chats({ query, showAll }: ChatsProps) {
   const [isDeleting, setDeleting] = useState(false);
   const [, navigate] = useLocation();
   const search = useSearch();
-  const isNarrow = useMediaQuery("(max-width: 48em)", false, { getInitialValueInEffect: false });
+  const room = useRoom();
   const hrefOf = (id: string) => `/chats/${encodeURIComponent(id)}${search === "" ? "" : `?${search}`}`;
   const { size } = selection.ids;
   return (
@@ -78,7 +78,7 @@ function Chats({ query, showAll }: ChatsProps) {
       <LongTable
         label="Stored chats"
         listing={{ ...listing, hasNextPage: listing.hasNextPage && !patience.isPaused }}
-        columns={columnsOf({ selection, isNarrow, hrefOf })}
+        columns={columnsOf({ selection, room, hrefOf })}
         keyOf={({ id }) => id}
         choose={({ id }) => navigate(hrefOf(id))}
         rowHeight={53}

@@ -6,6 +6,7 @@ import type { Request } from "../../api/types.ts";
 import { count, duration, money } from "../../parts/figures.ts";
 import type { Column } from "../../parts/long-table.tsx";
 import { isToday, Moment, shortDay } from "../../parts/moment.tsx";
+import type { Room } from "../../parts/room.ts";
 import { Outcome } from "./outcome.tsx";
 
 export const operations: Record<Request["operation"], string> = {
@@ -16,12 +17,17 @@ export const operations: Record<Request["operation"], string> = {
 
 interface ColumnOptions {
   names: Names;
-  isNarrow: boolean;
+  room: Room;
   hrefOf(id: string): string;
 }
 
-export function columnsOf({ names, isNarrow, hrefOf }: ColumnOptions): Column<Request>[] {
-  if (isNarrow) return narrowColumns(names, hrefOf);
+export function columnsOf({ names, room, hrefOf }: ColumnOptions): Column<Request>[] {
+  if (room === "narrow") return narrowColumns(names, hrefOf);
+  const columns = wideColumns(names, hrefOf);
+  return room === "wide" ? columns : columns.filter(({ name }) => !["cost", "first", "speed"].includes(name));
+}
+
+function wideColumns(names: Names, hrefOf: ColumnOptions["hrefOf"]): Column<Request>[] {
   return [
     {
       name: "time",

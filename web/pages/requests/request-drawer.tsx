@@ -1,6 +1,5 @@
 // One request in full: beside the list on a wide screen, in its place on a narrow one.
 import { Button, Drawer, Group, Skeleton, Stack, Text } from "@mantine/core";
-import { useMediaQuery } from "@mantine/hooks";
 import { useLocation, useSearch } from "wouter";
 import type { ApiFailure } from "../../api/client.ts";
 import { useRead } from "../../api/queries.ts";
@@ -9,6 +8,7 @@ import type { RequestDetail } from "../../api/types.ts";
 import { CopyAction } from "../../parts/copy.tsx";
 import { Empty } from "../../parts/empty.tsx";
 import { Failure } from "../../parts/failure.tsx";
+import { useRoom } from "../../parts/room.ts";
 import { useLast } from "../../parts/use-last.ts";
 import { environmentNames } from "../../shell/environment-menu.tsx";
 import { RequestView } from "./request-view.tsx";
@@ -18,7 +18,7 @@ export function RequestDrawer({ id }: { id: string | null }) {
   const shown = useLast(id);
   const [, navigate] = useLocation();
   const search = useSearch();
-  const isNarrow = useMediaQuery("(max-width: 48em)", false, { getInitialValueInEffect: false });
+  const isNarrow = useRoom() === "narrow";
   return (
     <Drawer
       opened={id !== null}

@@ -1,6 +1,5 @@
 // The list of requests, newest first: filtered, and growing by itself while it is live.
 import { Anchor, Button, Switch, Text } from "@mantine/core";
-import { useMediaQuery } from "@mantine/hooks";
 import { useMemo, useState } from "react";
 import { Link, useLocation, useSearch } from "wouter";
 import type { Query } from "../../api/client.ts";
@@ -12,6 +11,7 @@ import { count } from "../../parts/figures.ts";
 import { LongTable } from "../../parts/long-table.tsx";
 import { momentText } from "../../parts/moment.tsx";
 import { Page } from "../../parts/page.tsx";
+import { useRoom } from "../../parts/room.ts";
 import { useSpan } from "../../parts/time-range.tsx";
 import { environmentNames } from "../../shell/environment-menu.tsx";
 import { columnsOf } from "./request-columns.tsx";
@@ -67,11 +67,11 @@ function Log({ query, names, isLive, showAll }: LogProps) {
   const log = useRequestLog(query, isLive);
   const [, navigate] = useLocation();
   const search = useSearch();
-  const isNarrow = useMediaQuery("(max-width: 62em)", false, { getInitialValueInEffect: false });
+  const room = useRoom();
   const columns = useMemo(() => {
     const hrefOf = (id: string) => hrefWith(id, search);
-    return columnsOf({ names, isNarrow, hrefOf });
-  }, [names, isNarrow, search]);
+    return columnsOf({ names, room, hrefOf });
+  }, [names, room, search]);
   return (
     <LongTable
       label="Requests"
