@@ -71,7 +71,13 @@ function requestWith(more: Record<string, unknown> = {}): DecodedRequest {
 
 function send(
   model: Model,
-  options: { accountId?: string; recording?: boolean; cancellation?: Cancellation; request?: DecodedRequest } = {},
+  options: {
+    accountId?: string;
+    recording?: boolean;
+    cancellation?: Cancellation;
+    request?: DecodedRequest;
+    modelNow?: () => Model | undefined;
+  } = {},
 ): Promise<Dispatched> {
   const { accountId = "a", recording = false, cancellation = new Cancellation() } = options;
   const sender: Sender = {
@@ -79,7 +85,7 @@ function send(
     accountId,
     recording,
     cancellation,
-    modelNow: () => undefined,
+    modelNow: options.modelNow ?? (() => model),
     waited: (ms) => void waits.push(ms),
     sending() {
       sent++;
@@ -197,6 +203,19 @@ describe("waiting", () => {
     expect(bad.requests).toHaveLength(1);
     dispatched.done(false);
   });
+});
+
+test("an engine that was deleted while another one failed is asked no more", async () => {
+  const others = [(failing: Engine) => modelOn(failing), () => undefined];
+  for (const modelNow of others) {
+    const failing = engineThat(() => status(500));
+    const other = { ...engineThat(() => status(200)), name: "other" };
+    const model = modelOn(failing, other);
+    await expect(send(model, { modelNow: () => modelNow(failing) })).rejects.toMatchObject({ code: "upstream_error" });
+    expect([failing.requests.length, other.requests.length]).toEqual([1, 0]);
+    (await send(model)).done(false);
+    expect(other.requests).toHaveLength(1);
+  }
 });
 
 describe("an engine that has too much to do", () => {

@@ -87,7 +87,7 @@ export async function dispatch(
     // Before an engine is asked, or counted as asked: who has left by then pays nothing.
     cancellation.throwIfCancelled();
     const ranked = router.order(offered);
-    const candidates = attempts ? ranked.filter((one) => (attempts?.get(one) ?? 0) < maxAttempts) : ranked;
+    const candidates = attempts ? untried(ranked, attempts, sender.modelNow()) : ranked;
     if (candidates.length === 0) throw failure ?? notDeployed(request, offered);
     let seat = capacity.take(candidates, wanted);
     if (!seat) {
@@ -116,6 +116,16 @@ export async function dispatch(
     attempts ??= new Map();
     attempts.set(seat.deployment, refused.again ? (attempts.get(seat.deployment) ?? 0) + 1 : maxAttempts);
   }
+}
+
+/** A failure can take minutes: what was deleted meanwhile is asked no more. */
+function untried(
+  ranked: readonly Deployment[],
+  attempts: ReadonlyMap<Deployment, number>,
+  now: Model | undefined,
+): readonly Deployment[] {
+  const names = new Set(now?.deployments.map(({ engine }) => engine.name));
+  return ranked.filter((one) => (attempts.get(one) ?? 0) < maxAttempts && names.has(one.engine.name));
 }
 
 interface Refused {
