@@ -1,5 +1,7 @@
 // Speaks to the server's public HTTP API, as any script could: by the session's cookie, for one account and environment.
 
+import { noteServerTime } from "./server-time.ts";
+
 export type Environment = "live" | "test" | "dev";
 export type Query = Readonly<Record<string, string | number | boolean | readonly string[] | null | undefined>>;
 
@@ -9,6 +11,8 @@ export interface CallOptions {
   body?: unknown;
   headers?: Readonly<Record<string, string>>;
   signal?: AbortSignal | undefined;
+  /** Where the session has ended the page is not left, as something on it would be lost. */
+  stays?: boolean;
 }
 
 /** What the server said instead of an answer, or why there was none (`status` 0). */
@@ -28,10 +32,17 @@ export class ApiFailure extends Error {
   }
 }
 
-/** Set once the session is known; every call bears them. */
-const bearing: { csrfToken: string | null; environment: Environment | null } = { csrfToken: null, environment: null };
+interface Bearing {
+  csrfToken: string | null;
+  environment: Environment | null;
+  /** Said with each call: another tab may have chosen another account for the session since. */
+  accountId: string | null;
+}
 
-export function bear(values: Partial<typeof bearing>): void {
+/** Set once the session is known; every call bears them. */
+const bearing: Bearing = { csrfToken: null, environment: null, accountId: null };
+
+export function bear(values: Partial<Bearing>): void {
   Object.assign(bearing, values);
 }
 
@@ -43,13 +54,14 @@ export async function call<Answer>(method: string, path: string, options: CallOp
 
 /** The answer as it comes, for streams and files. */
 export async function send(method: string, path: string, options: CallOptions = {}): Promise<Response> {
-  const { query = {}, body, headers, signal } = options;
+  const { query = {}, body, headers, signal, stays = false } = options;
   const response = await fetch(withQuery(path, query), {
     method,
     headers: {
       accept: "application/json",
       ...(body === undefined ? {} : { "content-type": "application/json" }),
       ...(bearing.environment === null ? {} : { "headrace-environment": bearing.environment }),
+      ...(bearing.accountId === null ? {} : { "headrace-account": bearing.accountId }),
       ...(method === "GET" || bearing.csrfToken === null ? {} : { "x-csrf-token": bearing.csrfToken }),
       ...headers,
     },
@@ -65,9 +77,10 @@ export async function send(method: string, path: string, options: CallOptions = 
         "The server cannot be reached. Look whether it runs and whether this device has a network, then try again.",
     });
   });
+  noteServerTime(response.headers.get("date"));
   if (response.ok) return response;
   const failure = await failureOf(response);
-  if (failure.code === "invalid_api_key") leaveForSignIn();
+  if (isSessionOver(failure) && !stays) leaveForSignIn();
   throw failure;
 }
 
@@ -83,6 +96,10 @@ async function failureOf(response: Response): Promise<ApiFailure> {
     requestId: response.headers.get("x-request-id"),
     ...(Number.isFinite(retryAfter) ? { retryAfter } : {}),
   });
+}
+
+export function isSessionOver({ code }: ApiFailure): boolean {
+  return code === "invalid_api_key";
 }
 
 export function leaveForSignIn(): void {

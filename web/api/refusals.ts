@@ -1,5 +1,7 @@
 // What limits refused, and the words that people understand for why, with what to do about it.
+
 import { useRead } from "./queries.ts";
+import { nowSeconds } from "./server-time.ts";
 import type { Refusal, RefusalList } from "./types.ts";
 
 export const refusalReasons = [
@@ -69,13 +71,13 @@ export const refusalWords: Readonly<Record<RefusalReason, Words>> = {
     title: "No free model server",
     why: "Every server of the model was busy, and none had a place in time.",
     todo: "Try again a little later or with another model; an operator can add upstreams or let them run more at once.",
-    place: { title: "Models", path: "/models" },
+    place: { title: "Models", path: "/catalog" },
   },
 };
 
 /** Of the last `days` days; the newest first. */
 export function useRefusals(days: number, everyMs: number | undefined) {
   // To whole hours: what is asked stays the same for a while, and is found again.
-  const start = Math.floor(Date.now() / 3_600_000) * 3_600 - days * 86_400 + 3_600;
+  const start = Math.floor(nowSeconds() / 3_600) * 3_600 - days * 86_400 + 3_600;
   return useRead<RefusalList>("/v1/refusals", { start }, { keep: true, ...(everyMs ? { everyMs } : {}) });
 }

@@ -48,6 +48,28 @@ export function SessionProvider({ children, waiting, failed }: SessionProviderPr
     loadSession().then(setState, (error: unknown) => setFailure(asFailure(error)));
   };
   useEffect(load, []);
+  // While this tab was out of sight somebody may have signed out and in again in another one.
+  const known = state?.session;
+  useEffect(() => {
+    if (!known) return;
+    let askedMs = Date.now();
+    const look = () => {
+      if (document.visibilityState !== "visible" || Date.now() - askedMs < 5_000) return;
+      askedMs = Date.now();
+      call<Session>("GET", "/v1/session").then(
+        (now) => {
+          if (now.person.id !== known.person.id) return window.location.reload();
+          if (JSON.stringify(now) === JSON.stringify(known)) return;
+          bear({ csrfToken: now.csrf_token });
+          setState((before) => before && { ...before, session: now });
+          // What cannot be asked now is said by what else is asked.
+        },
+        () => undefined,
+      );
+    };
+    document.addEventListener("visibilitychange", look);
+    return () => document.removeEventListener("visibilitychange", look);
+  }, [known]);
   if (failure) return failed(failure, load);
   if (!state) return waiting;
   const { session, environment, home } = state;
@@ -61,15 +83,22 @@ export function SessionProvider({ children, waiting, failed }: SessionProviderPr
       localStorage.setItem(remembered, chosen);
       bear({ environment: chosen });
       queryClient.clear();
-      setState({ ...state, environment: chosen });
+      setState((before) => before && { ...before, environment: chosen });
     },
     async chooseAccount(accountId) {
-      const changed = await call<Session>("PATCH", "/v1/session", { body: { account_id: accountId } });
+      // For the one that is chosen: what somebody may do is told as it is there.
+      const changed = await call<Session>("PATCH", "/v1/session", {
+        body: { account_id: accountId },
+        headers: { "headrace-account": accountId },
+      });
+      bear({ accountId });
       queryClient.clear();
-      setState({ ...state, session: changed });
+      setState((before) => before && { ...before, session: changed });
     },
     async refresh() {
-      setState({ ...state, session: await call<Session>("GET", "/v1/session") });
+      // What it was for has been done; where this fails, only the old name is shown for a while.
+      const now = await call<Session>("GET", "/v1/session").catch(() => undefined);
+      if (now) setState((before) => before && { ...before, session: now });
     },
   };
   return (
@@ -85,7 +114,7 @@ async function loadSession(): Promise<State> {
   const wanted = localStorage.getItem(remembered);
   const isHere = wanted === "live" || wanted === "test" || (wanted === "dev" && home === "dev");
   const environment = isHere ? wanted : home;
-  bear({ csrfToken: session.csrf_token, environment });
+  bear({ csrfToken: session.csrf_token, environment, accountId: session.account.id });
   return { session, environment, home };
 }
 

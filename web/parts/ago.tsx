@@ -1,13 +1,35 @@
-// A moment as people say it, with its exact time for who asks.
+// A moment as people say it, which goes on with the time, with its exact time for who asks.
 import { Tooltip } from "@mantine/core";
+import { useSyncExternalStore } from "react";
 import { ago, atSecond } from "./figures.ts";
+
+const everyMs = 30_000;
+const listeners = new Set<() => void>();
+let timer: ReturnType<typeof setInterval> | undefined;
+let passed = 0;
 
 /** `seconds`: Unix; null shows `never`. */
 export function Ago({ seconds, never = "never" }: { seconds: number | null; never?: string }) {
+  useSyncExternalStore(subscribe, () => passed);
   if (seconds === null) return <>{never}</>;
   return (
     <Tooltip label={atSecond(seconds)}>
       <time dateTime={new Date(seconds * 1000).toISOString()}>{ago(seconds)}</time>
     </Tooltip>
   );
+}
+
+/** One timer for all that are shown. */
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  timer ??= setInterval(() => {
+    passed += 1;
+    for (const tell of listeners) tell();
+  }, everyMs);
+  return () => {
+    listeners.delete(listener);
+    if (listeners.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  };
 }

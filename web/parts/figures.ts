@@ -1,4 +1,5 @@
 // Numbers, sums, times and durations as people read them.
+import { nowSeconds } from "../api/server-time.ts";
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
@@ -79,8 +80,8 @@ export function day(seconds: number): string {
 }
 
 /** How long ago, or in how long: "5 minutes ago". */
-export function ago(seconds: number, nowSeconds = Date.now() / 1000): string {
-  const distance = seconds - nowSeconds;
+export function ago(seconds: number, now = nowSeconds()): string {
+  const distance = seconds - now;
   const size = Math.abs(distance);
   if (size < 45) return distance <= 0 ? "just now" : "in a moment";
   if (size < 45 * 60) return relative.format(Math.round(distance / 60), "minute");
@@ -94,5 +95,5 @@ const daySeconds = 86_400;
 
 /** Start of the UTC day with which a number of days begins, of which today is the last; Unix seconds. */
 export function firstDay(days: number): number {
-  return (Math.floor(Date.now() / 1000 / daySeconds) - days + 1) * daySeconds;
+  return (Math.floor(nowSeconds() / daySeconds) - days + 1) * daySeconds;
 }

@@ -1,5 +1,6 @@
 // Who is signed in, for which account; colours; and the way out.
 import { Avatar, Group, Menu, Text, UnstyledButton, useMantineColorScheme, VisuallyHidden } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
 import { CheckIcon, DeviceDesktopIcon, MoonIcon, SignOutIcon, SunIcon } from "@primer/octicons-react";
 import { useState } from "react";
 import { Link } from "wouter";
@@ -16,6 +17,14 @@ export function PersonMenu() {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   const [leaving, setLeaving] = useState(false);
   const { person, account, accounts } = session;
+  const choose = (id: string) =>
+    chooseAccount(id).catch((error: unknown) => {
+      notifications.show({
+        title: "The account is still the same",
+        message: error instanceof Error ? error.message : String(error),
+        color: "red",
+      });
+    });
   return (
     <Menu position="bottom-end" width={260}>
       <Menu.Target>
@@ -45,7 +54,7 @@ export function PersonMenu() {
           <Menu.Item
             key={id}
             disabled={status !== "active"}
-            onClick={() => void chooseAccount(id)}
+            onClick={() => id !== account.id && void choose(id)}
             rightSection={id === account.id ? <CheckIcon aria-label="chosen" /> : null}
           >
             {name}

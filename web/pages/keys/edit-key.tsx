@@ -1,8 +1,10 @@
 // The dialog that changes a key's settings.
+
 import { Button, Group, Modal, Stack } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { notifications } from "@mantine/notifications";
 import { useState } from "react";
+import { nowSeconds } from "../../api/server-time.ts";
 import { useSession } from "../../api/session.tsx";
 import type { ApiKey } from "../../api/types.ts";
 import { Failure } from "../../parts/failure.tsx";
@@ -48,7 +50,7 @@ function Form({ record, close }: Omit<EditKeyProps, "opened">) {
     <form
       ref={form}
       onSubmit={submit((wanted) => {
-        const changes = changesOf(wanted, before, Date.now() / 1000);
+        const changes = changesOf(wanted, before, nowSeconds());
         if (Object.keys(changes).length === 0) close();
         else edit.mutate(changes);
       })}

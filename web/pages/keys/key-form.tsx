@@ -1,4 +1,5 @@
 // The fields of a key's settings, for making one and for changing one.
+
 import {
   Checkbox,
   Grid,
@@ -14,6 +15,7 @@ import {
   TextInput,
 } from "@mantine/core";
 import type { ReactNode } from "react";
+import { nowSeconds } from "../../api/server-time.ts";
 import { at, span } from "../../parts/figures.ts";
 import { type Expiry, expiresAt, type Field, type KeyDraft } from "./key-draft.ts";
 import { type Scope, scopes } from "./scopes.ts";
@@ -107,7 +109,7 @@ interface ExpiryFieldProps extends Pick<KeyFormProps, "draft" | "change"> {
 }
 
 function ExpiryField({ draft, change, error }: ExpiryFieldProps) {
-  const ends = draft.expiry === "never" ? null : expiresAt(draft, Date.now() / 1000);
+  const ends = draft.expiry === "never" ? null : expiresAt(draft, nowSeconds());
   return (
     <Input.Wrapper label="Expiration" labelElement="div" error={draft.expiry === "date" ? undefined : error}>
       <SegmentedControl

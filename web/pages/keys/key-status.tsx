@@ -1,5 +1,7 @@
 // Whether a key works, and until when.
+
 import { Group, Text } from "@mantine/core";
+import { nowSeconds } from "../../api/server-time.ts";
 import type { ApiKey } from "../../api/types.ts";
 import { ago } from "../../parts/figures.ts";
 import { State } from "../../parts/state.tsx";
@@ -16,7 +18,7 @@ export function KeyStatus({ record }: { record: ApiKey }) {
   const end = endOf(record);
   if (record.status === "revoked") return <State kind="warning">Revoked</State>;
   if (record.status === "expired") return <State kind="plain">Expired</State>;
-  if (end === null || end - Date.now() / 1000 > soonSeconds) return <State kind="good">Active</State>;
+  if (end === null || end - nowSeconds() > soonSeconds) return <State kind="good">Active</State>;
   return (
     <Group gap={6} wrap="nowrap">
       <State kind="waiting">Ending</State>

@@ -1,6 +1,8 @@
 // A form for a key's settings: what is in it, what is wrong with it, and the field to which the keyboard goes then.
+
 import { type FormEvent, useRef, useState } from "react";
 import type { ApiFailure } from "../../api/client.ts";
+import { nowSeconds } from "../../api/server-time.ts";
 import { problemBeside, problemOf } from "../../parts/field-problem.ts";
 import { type DraftErrors, errorsOf, type Field, fields, type KeyDraft } from "./key-draft.ts";
 
@@ -20,7 +22,7 @@ export function useKeyDraft(initial: KeyDraft, failure: ApiFailure | null) {
     },
     submit: (send: (draft: KeyDraft) => void) => (event: FormEvent) => {
       event.preventDefault();
-      const wrong = errorsOf(draft, Date.now() / 1000);
+      const wrong = errorsOf(draft, nowSeconds());
       setFound(wrong);
       if (Object.keys(wrong).length === 0) send(draft);
       // Once the errors are drawn.

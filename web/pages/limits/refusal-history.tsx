@@ -1,10 +1,12 @@
 // What limits refused in the last days: by hour as a chart, and by reason with what to do about it.
+
 import { Alert, Anchor, Group, Paper, Stack, Table, Text, Title } from "@mantine/core";
 import { useMemo } from "react";
 import { Link } from "wouter";
 import type { ApiFailure } from "../../api/client.ts";
 import type { Names } from "../../api/names.ts";
 import { mostRefusals, refusalReasons, refusalWords } from "../../api/refusals.ts";
+import { nowSeconds } from "../../api/server-time.ts";
 import type { Refusal } from "../../api/types.ts";
 import { bucketStarts } from "../../api/usage.ts";
 import { Ago } from "../../parts/ago.tsx";
@@ -64,7 +66,7 @@ export function RefusalHistory({ refusals = [], error, names, days }: RefusalHis
 }
 
 function chartOf(refusals: readonly Refusal[], days: number) {
-  const now = Math.floor(Date.now() / 1000);
+  const now = Math.floor(nowSeconds());
   const times = bucketStarts("hour", now - days * 86_400 + 3_600, now + 1);
   const place = new Map(times.map((time, index) => [time, index]));
   const series: Series[] = [];

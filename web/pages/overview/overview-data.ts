@@ -1,6 +1,8 @@
 // What the overview shows: the usage of a range and of the time before it, asked for again and again.
+
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import type { ApiFailure } from "../../api/client.ts";
+import { nowSeconds } from "../../api/server-time.ts";
 import { useSession } from "../../api/session.tsx";
 import { type Figures, loadUsage, sumOf, type UsageBucket, type UsageGroup, type UsageRow } from "../../api/usage.ts";
 import type { ChartBucket } from "../../parts/time-chart.tsx";
@@ -58,7 +60,7 @@ export function useOverview(range: RangeName, everyMs: number | false) {
   return useQuery<Overview, ApiFailure>({
     queryKey: ["/v1/usage", "overview", range, environment],
     async queryFn({ signal }) {
-      const now = Math.floor(Date.now() / 1000);
+      const now = Math.floor(nowSeconds());
       const { bucket, shown, step, seconds } = ranges[range];
       const start = startOf(ranges[range], now);
       const { rows } = await loadUsage({ start: start - seconds, end: now + 1, bucket, groupBy: [] }, { signal });
@@ -93,7 +95,7 @@ export function useOverviewGroups(range: RangeName, by: UsageGroup | undefined, 
   return useQuery<readonly UsageRow[], ApiFailure>({
     queryKey: ["/v1/usage", "overview", range, environment, by],
     async queryFn({ signal }) {
-      const now = Math.floor(Date.now() / 1000);
+      const now = Math.floor(nowSeconds());
       const { bucket } = ranges[range];
       const ask = { start: startOf(ranges[range], now), end: now + 1, bucket, groupBy: by ? [by] : [] };
       return together((await loadUsage(ask, { signal })).rows, ranges[range], by);
@@ -110,7 +112,7 @@ export function useEverUsed(wanted: boolean, everyMs: number | false) {
   return useQuery<Figures, ApiFailure>({
     queryKey: ["/v1/usage", "ever", environment],
     async queryFn({ signal }) {
-      const now = Math.floor(Date.now() / 1000);
+      const now = Math.floor(nowSeconds());
       const ask = { start: now - 365 * 86_400, end: now + 1, bucket: "month", groupBy: [] } as const;
       return sumOf((await loadUsage(ask, { signal })).rows);
     },

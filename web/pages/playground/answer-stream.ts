@@ -27,7 +27,12 @@ export async function streamAnswer(
   signal: AbortSignal,
 ): Promise<AnswerEnd> {
   const asked = { ...body, stream: true, stream_options: { include_usage: true } };
-  const response = await send("POST", path, { body: asked, headers: { accept: "text/event-stream" }, signal });
+  const response = await send("POST", path, {
+    body: asked,
+    headers: { accept: "text/event-stream" },
+    signal,
+    stays: true,
+  });
   const requestId = response.headers.get("x-request-id");
   const broken = (what: string, code = "upstream_error") =>
     new ApiFailure({ status: response.status, code, message: what, requestId });

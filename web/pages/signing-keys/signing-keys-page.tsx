@@ -1,10 +1,12 @@
 // The page Signing keys: what signs access tokens now, before and next, and the change to a new key.
+
 import { Button, Code, Group, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { notifications } from "@mantine/notifications";
 import { SyncIcon } from "@primer/octicons-react";
 import { call } from "../../api/client.ts";
 import { useChange, useList } from "../../api/queries.ts";
+import { nowSeconds } from "../../api/server-time.ts";
 import type { SigningKey } from "../../api/types.ts";
 import { Ago } from "../../parts/ago.tsx";
 import { Confirm } from "../../parts/confirm.tsx";
@@ -54,7 +56,7 @@ const columns: Column<SigningKey>[] = [
 function Begin({ at }: { at: number }) {
   return (
     <>
-      {at <= Date.now() / 1000 ? "since " : "begins "}
+      {at <= nowSeconds() ? "since " : "begins "}
       <Ago seconds={at} />
     </>
   );

@@ -1,6 +1,8 @@
 // Reads what the explorer asks for: the sums of all by bucket, which are always whole, and the groups, as many as there is room for.
+
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import type { ApiFailure } from "../../api/client.ts";
+import { nowSeconds } from "../../api/server-time.ts";
 import { useSession } from "../../api/session.tsx";
 import { bucketStarts, loadUsage, sumOf, type UsageAsk, type UsageRow } from "../../api/usage.ts";
 
@@ -24,7 +26,7 @@ export function useExplored(text: string, askAt: (nowSeconds: number) => UsageAs
   return useQuery<Explored, ApiFailure>({
     queryKey: ["/v1/usage", "explorer", environment, text],
     async queryFn({ signal }) {
-      const now = Math.floor(Date.now() / 1000);
+      const now = Math.floor(nowSeconds());
       const ask = askAt(now);
       const [whole, groups] = await Promise.all([
         loadUsage({ ...ask, groupBy: [] }, { signal }),

@@ -1,6 +1,8 @@
 // What the explorer shows: time, groups, and one model, key or app alone.
+
 import { Chip, Group, Paper, Select, SimpleGrid, Text, TextInput } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
+import { nowSeconds } from "../../api/server-time.ts";
 import type { AppList, ModelList } from "../../api/types.ts";
 import { usageGroups } from "../../api/usage.ts";
 import { isReaderElsewhere } from "../../parts/chart/chart-time.ts";
@@ -28,7 +30,7 @@ export function UsageFilters({ asked, bucket, change, keyName, appName }: UsageF
     ...(app ? [[app, appName(app)] as const] : []),
     ...(apps.data?.data.map(({ id, name }) => [id, name] as const) ?? []),
   ]);
-  const today = dateText(Date.now() / 1000);
+  const today = dateText(nowSeconds());
   return (
     <Paper withBorder p="md" component="section" aria-label="What is shown">
       <SimpleGrid cols={{ base: 2, sm: 3, lg: 5 }} spacing="sm">

@@ -1,7 +1,9 @@
 // The page Usage: an explorer of what was used, by time, model, key, app and environment.
+
 import { Alert, Group, Paper, SegmentedControl, Select, SimpleGrid, Skeleton, Stack, Text } from "@mantine/core";
 import { useCallback, useMemo, useState } from "react";
 import { useNames } from "../../api/names.ts";
+import { nowSeconds } from "../../api/server-time.ts";
 import { useSession } from "../../api/session.tsx";
 import { sumOf, type UsageGroup } from "../../api/usage.ts";
 import { useAddress } from "../../parts/address.ts";
@@ -20,7 +22,7 @@ import { UsageTable } from "./usage-table.tsx";
 export function UsagePage() {
   const { environments } = useSession();
   const [said, change] = useAddress(defaults);
-  const [opened] = useState(() => Math.floor(Date.now() / 1000));
+  const [opened] = useState(() => Math.floor(nowSeconds()));
   const asked = askOf(said, opened, environments);
   const { range, from, to, bucket, group, model, key, app } = said;
   const text = JSON.stringify({ range, from, to, bucket, group, model, key, app });
