@@ -12,10 +12,17 @@ import { ApiFailure, call, type Query } from "./client.ts";
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
+      // Asked whatever the browser thinks of its network: a server on this machine needs none, and one that is not
+      // reached says so, instead of an empty page that waits.
+      networkMode: "always",
+      refetchOnReconnect: true,
       staleTime: 5_000,
       gcTime: 60_000,
       retry: (count, error) => count < 2 && error instanceof ApiFailure && (error.status === 0 || error.status >= 502),
     },
+    // Nothing is kept to be sent later, when nobody expects it any more; and what was sent or answered, such as a
+    // password or a new key, is forgotten with the dialog that it was for.
+    mutations: { networkMode: "always", gcTime: 0 },
   },
 });
 
@@ -78,6 +85,9 @@ function isShort({ state }: ListQuery): boolean {
 
 export type Listing<Item> = ReturnType<typeof useList<Item>>;
 
+/** For what a change made stale to be there anew, so that a dialog closes over a list that has it. */
+const longestWaitMs = 1_500;
+
 /** Something that changes the server. `stale`: paths whose data are asked for again afterwards. */
 export function useChange<Given, Answer = unknown>(
   change: (given: Given) => Promise<Answer>,
@@ -88,7 +98,9 @@ export function useChange<Given, Answer = unknown>(
     mutationFn: change,
     async onSuccess(answer, given) {
       const isStale = (key: unknown) => stale.some((path) => typeof key === "string" && key.startsWith(path));
-      await client.invalidateQueries({ predicate: ({ queryKey }) => isStale(queryKey[0]) });
+      const shown = client.invalidateQueries({ predicate: ({ queryKey }) => isStale(queryKey[0]) });
+      // What was answered may be a secret that is told once: it does not wait for a server that went away meanwhile.
+      await Promise.race([shown, new Promise((resolve) => setTimeout(resolve, longestWaitMs))]);
       done?.(answer, given);
     },
   });

@@ -1,9 +1,8 @@
 // A secret that the server shows once: to be copied before the dialog is left.
 import { Alert, Button, Group, Modal, Stack } from "@mantine/core";
 import { AlertIcon } from "@primer/octicons-react";
-import type { ReactNode } from "react";
+import { type ReactNode, useState } from "react";
 import { CopyBlock } from "./copy.tsx";
-import { useLast } from "./use-last.ts";
 
 interface ShownOnceProps {
   title: string;
@@ -17,7 +16,9 @@ interface ShownOnceProps {
 }
 
 export function ShownOnce({ title, secret, label, children, close }: ShownOnceProps) {
-  const shown = useLast(secret);
+  // For as long as the dialog is to be seen, and no longer.
+  const [shown, setShown] = useState(secret);
+  if (secret !== undefined && secret !== shown) setShown(secret);
   return (
     <Modal
       opened={secret !== undefined}
@@ -25,6 +26,8 @@ export function ShownOnce({ title, secret, label, children, close }: ShownOncePr
       title={title}
       size="lg"
       closeOnClickOutside={false}
+      closeOnEscape={false}
+      onExitTransitionEnd={() => setShown(undefined)}
       closeButtonProps={{ "aria-label": "Close" }}
     >
       <Stack>

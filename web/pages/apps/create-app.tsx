@@ -1,10 +1,9 @@
 // The dialog that registers an app and then shows its id and secret, once.
 import { Button, Group, Modal, Stack, Text } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
-import { useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { type UseMutationResult, useQueryClient } from "@tanstack/react-query";
 import { useLocation } from "wouter";
-import { call } from "../../api/client.ts";
+import { type ApiFailure, call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { CreateAppRequest, CreatedApp } from "../../api/types.ts";
@@ -20,13 +19,24 @@ interface CreateAppProps {
 }
 
 export function CreateApp({ opened, close }: CreateAppProps) {
+  const client = useQueryClient();
   const [, navigate] = useLocation();
   const isNarrow = useMediaQuery("(max-width: 36em)");
-  const [created, setCreated] = useState<CreatedApp>();
+  const creation = useChange((body: CreateAppRequest) => call<CreatedApp>("POST", "/v1/apps", { body }), {
+    // The new one comes first: of a long list only the beginning is asked for again.
+    done: () => void client.resetQueries({ queryKey: ["/v1/apps"] }),
+  });
+  const created = creation.data;
+  const leave = () => {
+    // Whoever left while it is registered would never see its secret.
+    if (creation.isPending) return;
+    creation.reset();
+    close();
+  };
   return (
     <Modal
       opened={opened}
-      onClose={close}
+      onClose={leave}
       title={created ? `The app “${created.name}”` : "Register an app"}
       size="44rem"
       fullScreen={isNarrow ?? false}
@@ -39,27 +49,19 @@ export function CreateApp({ opened, close }: CreateAppProps) {
       {created ? (
         <NewApp app={created} done={() => navigate(`/apps/${created.id}`)} />
       ) : (
-        <Form created={setCreated} close={close} />
+        <Form creation={creation} close={leave} />
       )}
     </Modal>
   );
 }
 
 interface FormProps {
-  created(app: CreatedApp): void;
+  creation: UseMutationResult<CreatedApp, ApiFailure, CreateAppRequest>;
   close(): void;
 }
 
-function Form({ created, close }: FormProps) {
-  const client = useQueryClient();
+function Form({ creation, close }: FormProps) {
   const { environment, session } = useSession();
-  const creation = useChange((body: CreateAppRequest) => call<CreatedApp>("POST", "/v1/apps", { body }), {
-    done(app) {
-      // The new one comes first: of a long list only the beginning is asked for again.
-      void client.resetQueries({ queryKey: ["/v1/apps"] });
-      created(app);
-    },
-  });
   const { draft, errorOf, general, form, change, submit } = useAppDraft(newDraft, creation);
   return (
     <form ref={form} onSubmit={submit((wanted) => creation.mutate(createRequestOf(wanted)))} noValidate>
@@ -71,7 +73,7 @@ function Form({ created, close }: FormProps) {
         </Text>
         {general && <Failure error={general} />}
         <Group justify="end">
-          <Button variant="default" onClick={close}>
+          <Button variant="default" onClick={close} disabled={creation.isPending}>
             Cancel
           </Button>
           <Button type="submit" loading={creation.isPending}>

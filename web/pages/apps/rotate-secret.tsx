@@ -33,6 +33,8 @@ export function RotateSecret({ app, opened, close }: RotateSecretProps) {
   );
   const rotated = rotation.data;
   const leave = () => {
+    // Whoever left while it is made would never see the new secret.
+    if (rotation.isPending) return;
     close();
     rotation.reset();
   };
@@ -70,7 +72,7 @@ export function RotateSecret({ app, opened, close }: RotateSecretProps) {
             />
             {rotation.error && <Failure error={rotation.error} />}
             <Group justify="end">
-              <Button variant="default" onClick={leave}>
+              <Button variant="default" onClick={leave} disabled={rotation.isPending}>
                 Cancel
               </Button>
               <Button type="submit" loading={rotation.isPending}>

@@ -1,10 +1,12 @@
 // The dialog that makes a key and then shows it, once.
+
 import { Button, Group, Modal, NativeSelect, Stack, Text } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
-import { useQueryClient } from "@tanstack/react-query";
+import { type UseMutationResult, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { call, type Environment } from "../../api/client.ts";
+import { type ApiFailure, call, type Environment } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
+import { nowSeconds } from "../../api/server-time.ts";
 import { useSession } from "../../api/session.tsx";
 import type { CreatedApiKey, CreateKeyRequest } from "../../api/types.ts";
 import { Failure } from "../../parts/failure.tsx";
@@ -21,11 +23,20 @@ interface CreateKeyProps {
 }
 
 export function CreateKey({ opened, close }: CreateKeyProps) {
+  const client = useQueryClient();
   const { environment } = useSession();
   const isNarrow = useMediaQuery("(max-width: 36em)");
-  const [created, setCreated] = useState<CreatedApiKey>();
+  const creation = useChange(
+    ({ body, where }: Wanted) =>
+      call<CreatedApiKey>("POST", "/v1/keys", { body, headers: { "headrace-environment": where } }),
+    // The new one comes first: of a long list only the beginning is asked for again.
+    { done: () => void client.resetQueries({ queryKey: ["/v1/keys"] }) },
+  );
+  const created = creation.data;
   const leave = () => {
-    setCreated(undefined);
+    // Whoever left while it is made would never see the key.
+    if (creation.isPending) return;
+    creation.reset();
     close();
   };
   return (
@@ -51,38 +62,33 @@ export function CreateKey({ opened, close }: CreateKeyProps) {
           )}
         </NewKey>
       ) : (
-        <Form created={setCreated} close={leave} />
+        <Form creation={creation} close={leave} />
       )}
     </Modal>
   );
 }
 
+interface Wanted {
+  body: CreateKeyRequest;
+  where: Environment;
+}
+
 interface FormProps {
-  created(key: CreatedApiKey): void;
+  creation: Pick<UseMutationResult<CreatedApiKey, ApiFailure, Wanted>, "mutate" | "error" | "isPending">;
   close(): void;
 }
 
-function Form({ created, close }: FormProps) {
-  const client = useQueryClient();
+function Form({ creation, close }: FormProps) {
   const { session, environment: here, environments, isManager } = useSession();
   const [environment, setEnvironment] = useState<Environment>(here);
   const grantable = grantableScopes(session.scopes, isManager);
-  const creation = useChange(
-    (body: CreateKeyRequest) =>
-      call<CreatedApiKey>("POST", "/v1/keys", { body, headers: { "headrace-environment": environment } }),
-    {
-      done(key) {
-        // The new one comes first: of a long list only the beginning is asked for again.
-        void client.resetQueries({ queryKey: ["/v1/keys"] });
-        created(key);
-      },
-    },
-  );
   const { draft, errorOf, general, form, change, submit } = useKeyDraft(newDraft(grantable), creation.error);
   return (
     <form
       ref={form}
-      onSubmit={submit((wanted) => creation.mutate(createRequestOf(wanted, Date.now() / 1000)))}
+      onSubmit={submit((wanted) =>
+        creation.mutate({ body: createRequestOf(wanted, nowSeconds()), where: environment }),
+      )}
       noValidate
     >
       <Stack gap="lg">
@@ -97,7 +103,7 @@ function Form({ created, close }: FormProps) {
         </KeyForm>
         {general && <Failure error={general} />}
         <Group justify="end">
-          <Button variant="default" onClick={close}>
+          <Button variant="default" onClick={close} disabled={creation.isPending}>
             Cancel
           </Button>
           <Button type="submit" loading={creation.isPending}>

@@ -37,11 +37,17 @@ export function RotateKey({ record, opened, close }: RotateKeyProps) {
     { stale: [path], done: () => void client.resetQueries({ queryKey: ["/v1/keys"] }) },
   );
   const made = rotation.data;
+  const leave = () => {
+    // Whoever left while it is made would never see the new key.
+    if (rotation.isPending) return;
+    rotation.reset();
+    close();
+  };
   const endsAt = made && made.created_at + Number(overlap);
   return (
     <Modal
       opened={opened}
-      onClose={close}
+      onClose={leave}
       title={made ? `The new key “${made.name}”` : `Rotate “${record.name}”`}
       size="44rem"
       fullScreen={(isNarrow && made !== undefined) ?? false}
@@ -79,7 +85,7 @@ export function RotateKey({ record, opened, close }: RotateKeyProps) {
             />
             {rotation.error && <Failure error={rotation.error} />}
             <Group justify="end">
-              <Button variant="default" onClick={close}>
+              <Button variant="default" onClick={leave} disabled={rotation.isPending}>
                 Cancel
               </Button>
               <Button type="submit" loading={rotation.isPending}>

@@ -128,7 +128,10 @@ export function PersonActions({ person, close }: { person: PersonDetails; close(
         title={`A new password for ${name}`}
         secret={made?.link}
         label="Copy the link"
-        close={() => setMade(undefined)}
+        close={() => {
+          reset.reset();
+          setMade(undefined);
+        }}
       >
         Give it to {email} by a way that you trust. It works once, until {made ? at(made.expires_at) : ""}.
       </ShownOnce>
