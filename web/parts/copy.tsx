@@ -1,6 +1,8 @@
 // Text to take along: a button that copies it and says so, alone or with the text as a block of code.
-import { ActionIcon, Button, Code, CopyButton, Group, Tooltip } from "@mantine/core";
+import { ActionIcon, Button, Code, Group, Text, Tooltip } from "@mantine/core";
 import { CheckIcon, CopyIcon } from "@primer/octicons-react";
+import { useRef } from "react";
+import { useCopying } from "./clipboard.ts";
 
 interface CopyProps {
   value: string;
@@ -11,33 +13,19 @@ interface CopyProps {
 const wrapped = { whiteSpace: "pre-wrap", overflowWrap: "anywhere" } as const;
 
 export function CopyAction({ value, label }: CopyProps) {
+  const { state, copy } = useCopying(value);
+  const said = { ready: label, copied: "Copied", failed: "Not copied: select the text instead" }[state];
   return (
-    <CopyButton value={value} timeout={2000}>
-      {({ copied, copy }) => (
-        <Tooltip label={copied ? "Copied" : label}>
-          <ActionIcon variant="subtle" color={copied ? "green" : "gray"} onClick={copy} aria-label={label}>
-            {copied ? <CheckIcon /> : <CopyIcon />}
-          </ActionIcon>
-        </Tooltip>
-      )}
-    </CopyButton>
-  );
-}
-
-export function CopyText({ value, label }: CopyProps) {
-  return (
-    <CopyButton value={value} timeout={2000}>
-      {({ copied, copy }) => (
-        <Button
-          variant={copied ? "light" : "default"}
-          size="xs"
-          leftSection={copied ? <CheckIcon /> : <CopyIcon />}
-          onClick={copy}
-        >
-          {copied ? "Copied" : label}
-        </Button>
-      )}
-    </CopyButton>
+    <Tooltip label={said}>
+      <ActionIcon
+        variant="subtle"
+        color={state === "copied" ? "green" : "gray"}
+        onClick={(event) => void copy(event.currentTarget)}
+        aria-label={label}
+      >
+        {state === "copied" ? <CheckIcon /> : <CopyIcon />}
+      </ActionIcon>
+    </Tooltip>
   );
 }
 
@@ -46,15 +34,35 @@ interface CopyBlockProps extends CopyProps {
   wrap?: boolean;
 }
 
-/** A block of code or a secret, and the button that copies it. */
+/** A block of code or a secret, and the button that copies it; where that fails, the text is selected. */
 export function CopyBlock({ value, label, wrap = false }: CopyBlockProps) {
+  const { state, copy } = useCopying(value);
+  const text = useRef<HTMLElement>(null);
+  const copyOrSelect = async (near: HTMLElement) => {
+    if ((await copy(near)) || !text.current) return;
+    text.current.focus();
+    window.getSelection()?.selectAllChildren(text.current);
+  };
+  const isCopied = state === "copied";
   return (
     <div>
-      <Code block tabIndex={0} aria-label={label} mah="24rem" style={wrap ? wrapped : {}}>
+      <Code ref={text} block tabIndex={0} aria-label={label} mah="24rem" style={wrap ? wrapped : {}}>
         {value}
       </Code>
-      <Group justify="end" mt={6}>
-        <CopyText value={value} label={label} />
+      <Group justify="end" mt={6} gap="xs">
+        {state === "failed" && (
+          <Text size="xs" c="dimmed">
+            The browser does not let this page copy. The text is selected: press Ctrl+C, or ⌘C on a Mac.
+          </Text>
+        )}
+        <Button
+          variant={isCopied ? "light" : "default"}
+          size="xs"
+          leftSection={isCopied ? <CheckIcon /> : <CopyIcon />}
+          onClick={(event) => void copyOrSelect(event.currentTarget)}
+        >
+          {isCopied ? "Copied" : label}
+        </Button>
       </Group>
     </div>
   );

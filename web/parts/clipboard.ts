@@ -1,0 +1,52 @@
+// Puts text on the clipboard, also where the browser gives pages none: over plain http, or where somebody refused it.
+import { useEffect, useRef, useState } from "react";
+import { announce } from "./announce.tsx";
+
+const shownMs = 2_000;
+
+export interface Copying {
+  state: "ready" | "copied" | "failed";
+  /** Whether it was. `near`: an element of the same dialog, which keeps the focus within itself. */
+  copy(near: HTMLElement): Promise<boolean>;
+}
+
+export function useCopying(text: string): Copying {
+  const [state, setState] = useState<Copying["state"]>("ready");
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  return {
+    state,
+    async copy(near) {
+      const isCopied = await copyText(text, near);
+      clearTimeout(timer.current);
+      setState(isCopied ? "copied" : "failed");
+      announce(isCopied ? "Copied" : "Not copied: the browser allows it to nobody here.");
+      if (isCopied) timer.current = setTimeout(() => setState("ready"), shownMs);
+      return isCopied;
+    },
+  };
+}
+
+async function copyText(text: string, near: HTMLElement): Promise<boolean> {
+  try {
+    // Outside of secure contexts there is none.
+    if ("clipboard" in navigator) {
+      await navigator.clipboard.writeText(text);
+      return true;
+    }
+  } catch {
+    // Refused: the old way may do.
+  }
+  const focused = document.activeElement;
+  const field = document.createElement("textarea");
+  field.value = text;
+  field.setAttribute("aria-hidden", "true");
+  field.style.position = "fixed";
+  field.style.opacity = "0";
+  (near.parentElement ?? document.body).append(field);
+  field.select();
+  const isCopied = document.execCommand("copy");
+  field.remove();
+  if (focused instanceof HTMLElement) focused.focus();
+  return isCopied;
+}
