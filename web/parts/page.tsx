@@ -1,7 +1,13 @@
 // The frame of a page: its title for the tab and the heading, what it is for, and what one can do.
 import { Group, Stack, Text, Title } from "@mantine/core";
 import { useDocumentTitle } from "@mantine/hooks";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect } from "react";
+import { announce } from "./announce.tsx";
+
+/** The first page is told by the browser itself. */
+let told: string | undefined;
+/** Titles of what is still being read are passed over. */
+const settledMs = 150;
 
 interface PageProps {
   title: string;
@@ -14,6 +20,13 @@ interface PageProps {
 
 export function Page({ title, about, actions, children }: PageProps) {
   useDocumentTitle(`${title} · Headrace`);
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      if (told !== undefined && told !== title) announce(title);
+      told = title;
+    }, settledMs);
+    return () => clearTimeout(timer);
+  }, [title]);
   return (
     <Stack gap="lg" className="page">
       <Group justify="space-between" align="start" gap="sm">

@@ -21,7 +21,7 @@ import {
 } from "@primer/octicons-react";
 import type { ComponentType } from "react";
 import { OverviewPage } from "../pages/overview/overview-page.tsx";
-import { laterPage } from "./later-page.ts";
+import { laterPage } from "./later-page.tsx";
 
 export interface Place {
   /** What is behind it in the path belongs to the same page. */

@@ -4,11 +4,14 @@ import { useDisclosure, useMediaQuery } from "@mantine/hooks";
 import { useEffect } from "react";
 import { Link, Route, Switch, useLocation } from "wouter";
 import { useSession } from "../api/session.tsx";
+import { Announcer } from "../parts/announce.tsx";
 import { Crash } from "../parts/crash.tsx";
 import { Empty } from "../parts/empty.tsx";
 import { Page } from "../parts/page.tsx";
+import { Connection } from "./connection.tsx";
 import { EnvironmentMenu } from "./environment-menu.tsx";
 import { type Place, sections } from "./navigation.ts";
+import { usePageChange } from "./page-change.ts";
 import { PersonMenu } from "./person-menu.tsx";
 
 export function Shell() {
@@ -17,6 +20,7 @@ export function Shell() {
   const isNarrow = useMediaQuery("(max-width: 61.99em)", undefined, { getInitialValueInEffect: false });
   // biome-ignore lint/correctness/useExhaustiveDependencies: a page that was chosen shows itself, not the menu
   useEffect(close, [location]);
+  usePageChange(location);
   return (
     <AppShell
       header={{ height: 56 }}
@@ -53,20 +57,23 @@ export function Shell() {
       {/* Out of sight it is out of the keyboard's way, too. */}
       <AppShell.Navbar p="xs" aria-label="Pages" inert={isNarrow && !opened}>
         <AppShell.Section grow component={ScrollArea} scrollbarSize={6}>
-          <Menu location={location} />
+          <Menu location={location} chosen={close} />
         </AppShell.Section>
         <AppShell.Section>
           <NavLink href="/docs" label="API reference" component="a" />
         </AppShell.Section>
       </AppShell.Navbar>
       <AppShell.Main id="content" tabIndex={-1}>
+        <Connection />
         <Pages location={location} />
       </AppShell.Main>
+      <Announcer />
     </AppShell>
   );
 }
 
-function Menu({ location }: { location: string }) {
+/** `chosen`: also the page that is open already. */
+function Menu({ location, chosen }: { location: string; chosen(): void }) {
   const { isManager, isOperator } = useSession();
   const isShown = ({ who }: Place) => who === undefined || (who === "manager" ? isManager : isOperator);
   return sections
@@ -92,6 +99,7 @@ function Menu({ location }: { location: string }) {
               className="menu-link"
               onPointerEnter={place.load}
               onFocus={place.load}
+              onClick={chosen}
               active={active}
               {...(active ? { "aria-current": "page" as const } : {})}
             />

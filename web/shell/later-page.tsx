@@ -1,5 +1,6 @@
 // A page whose file is loaded when it is first opened.
-import { type ComponentType, createElement, useEffect, useState } from "react";
+import { Loader } from "@mantine/core";
+import { type ComponentType, useEffect, useState } from "react";
 
 /**
  * Shows the page as soon as it is there, at once if it was loaded before. `React.lazy` does not: what replaces a fallback of
@@ -8,7 +9,7 @@ import { type ComponentType, createElement, useEffect, useState } from "react";
 export function laterPage(load: () => Promise<ComponentType>): ComponentType {
   let loaded: ComponentType | undefined;
   return function LaterPage() {
-    const [page, setPage] = useState(() => loaded);
+    const [Page, setPage] = useState(() => loaded);
     const [failure, setFailure] = useState<{ error: unknown }>();
     useEffect(() => {
       if (loaded) return;
@@ -21,6 +22,6 @@ export function laterPage(load: () => Promise<ComponentType>): ComponentType {
       );
     }, []);
     if (failure) throw failure.error;
-    return page ? createElement(page) : null;
+    return Page ? <Page /> : <Loader className="late" aria-label="Loading the page" />;
   };
 }

@@ -1,0 +1,38 @@
+// Says above a page that what it shows may be old, for as long as the server does not answer.
+import { Alert, Button, Group, Text } from "@mantine/core";
+import type { Query } from "@tanstack/react-query";
+import { useCallback, useSyncExternalStore } from "react";
+import { ApiFailure } from "../api/client.ts";
+import { queryClient } from "../api/queries.ts";
+
+const cache = queryClient.getQueryCache();
+
+/** What has never come says so itself, in its own place. */
+function isOld(query: Query): boolean {
+  const { data, error } = query.state;
+  const isAbsent = error instanceof ApiFailure && (error.status === 0 || error.status >= 500);
+  return isAbsent && data !== undefined && query.isActive();
+}
+
+export function Connection() {
+  const subscribe = useCallback((listener: () => void) => cache.subscribe(listener), []);
+  const isCutOff = useSyncExternalStore(subscribe, () => cache.getAll().some(isOld));
+  return (
+    <div role="status">
+      {isCutOff && (
+        <Alert color="yellow" mb="md" title="The server does not answer">
+          <Group justify="space-between" gap="xs">
+            <Text size="sm">What you see may be old. It is asked again by itself where a page is live.</Text>
+            <Button
+              size="xs"
+              variant="default"
+              onClick={() => void queryClient.refetchQueries({ type: "active", predicate: isOld })}
+            >
+              Try again
+            </Button>
+          </Group>
+        </Alert>
+      )}
+    </div>
+  );
+}
