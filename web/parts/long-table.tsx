@@ -152,7 +152,7 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
         </section>
       </Paper>
       {isFetchingNextPage && <Loader size="sm" aria-label="Loading more" />}
-      {error && <Failure error={error} retry={fetchNextPage} />}
+      {error && <Failure error={error} retry={hasNextPage ? fetchNextPage : refetch} />}
       <Status>
         {status ??
           (hasNextPage ? `${count(items.length)} so far; more as you scroll` : `${count(items.length)} in all`)}

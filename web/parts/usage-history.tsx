@@ -16,9 +16,11 @@ interface UsageHistoryProps {
   path: string;
   /** What is counted. */
   about?: string;
+  /** "this key" */
+  of: string;
 }
 
-export function UsageHistory({ path, about }: UsageHistoryProps) {
+export function UsageHistory({ path, about, of }: UsageHistoryProps) {
   const [parameters, setParameters] = useSearchParams();
   const asked = parameters.get("days") ?? "";
   const range = ranges.includes(asked) ? asked : "30";
@@ -46,12 +48,18 @@ export function UsageHistory({ path, about }: UsageHistoryProps) {
       )}
       {error && !data && <Failure error={error} retry={refetch} />}
       {!data && !error && <Skeleton height={260} aria-label="Loading the usage" />}
-      {data && <Figures rows={data.data} start={start} days={Number(range)} />}
+      {data && <Figures rows={data.data} start={start} days={Number(range)} of={of} />}
     </section>
   );
 }
 
-function Figures({ rows, start, days }: { rows: readonly UsageRow[]; start: number; days: number }) {
+interface FiguresProps extends Pick<UsageHistoryProps, "of"> {
+  rows: readonly UsageRow[];
+  start: number;
+  days: number;
+}
+
+function Figures({ rows, start, days, of: what }: FiguresProps) {
   const { times, requests, tokens } = useMemo(() => {
     const times = Array.from({ length: days }, (_day, index) => start + index * daySeconds);
     const byDay = new Map(rows.map((row) => [row.start, row]));
@@ -78,7 +86,7 @@ function Figures({ rows, start, days }: { rows: readonly UsageRow[]; start: numb
     return (
       <Paper withBorder p="lg">
         <Text size="sm" c="dimmed">
-          No request in the last {days} days.
+          No request with {what} in the last {days} days.
         </Text>
       </Paper>
     );
@@ -90,8 +98,16 @@ function Figures({ rows, start, days }: { rows: readonly UsageRow[]; start: numb
         {count(sum((row) => row.total_tokens))} tokens; {money(sum((row) => row.cost))}.
       </Text>
       <SimpleGrid cols={{ base: 1, lg: 2 }}>
-        <TimeChart title="Requests a day" times={times} series={requests} kind="stack" format={short} />
-        <TimeChart title="Tokens a day" times={times} series={tokens} kind="stack" format={short} />
+        <TimeChart
+          title="Requests a day"
+          times={times}
+          bucket="day"
+          series={requests}
+          kind="stack"
+          whole
+          format={short}
+        />
+        <TimeChart title="Tokens a day" times={times} bucket="day" series={tokens} kind="stack" whole format={short} />
       </SimpleGrid>
     </Stack>
   );

@@ -21,16 +21,15 @@ import {
 } from "@primer/octicons-react";
 import type { ComponentType } from "react";
 import { OverviewPage } from "../pages/overview/overview-page.tsx";
-import { laterPage } from "./later-page.tsx";
+import type { LoadPage } from "./later-page.tsx";
 
 export interface Place {
   /** What is behind it in the path belongs to the same page. */
   path: string;
   title: string;
   icon: Icon;
-  page: ComponentType;
-  /** Fetches the file of the page ahead of its being opened. */
-  load?: () => unknown;
+  /** Itself, or how its file is loaded. */
+  page: ComponentType | { load: LoadPage };
   /** Who finds it in the menu; the server decides who may. */
   who?: "manager" | "operator";
   /** It shows one of its list beside the list, which stays as it was scrolled and filtered. */
@@ -47,12 +46,8 @@ const settings = () => import("../pages/settings-pages.ts");
 const administration = () => import("../pages/administration-pages.ts");
 
 /** A page of one of these files. */
-function later<Pages>(
-  load: () => Promise<Pages>,
-  choose: (pages: Pages) => ComponentType,
-): Pick<Place, "page" | "load"> {
-  const page = laterPage(async () => choose(await load()));
-  return { page, load };
+function later<Pages>(file: () => Promise<Pages>, choose: (pages: Pages) => ComponentType): Pick<Place, "page"> {
+  return { page: { load: async () => choose(await file()) } };
 }
 
 export const sections: readonly Section[] = [

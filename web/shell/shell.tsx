@@ -10,6 +10,7 @@ import { Empty } from "../parts/empty.tsx";
 import { Page } from "../parts/page.tsx";
 import { Connection } from "./connection.tsx";
 import { EnvironmentMenu } from "./environment-menu.tsx";
+import { LaterPage } from "./later-page.tsx";
 import { type Place, sections } from "./navigation.ts";
 import { usePageChange } from "./page-change.ts";
 import { PersonMenu } from "./person-menu.tsx";
@@ -88,6 +89,9 @@ function Menu({ location, chosen }: { location: string; chosen(): void }) {
         {places.filter(isShown).map((place) => {
           const active = isAt(place, location);
           const Icon = place.icon;
+          // Fetched as one points at it, so that it is there when one opens it.
+          const { page } = place;
+          const fetchAhead = () => (typeof page === "function" ? undefined : page.load().catch(() => {}));
           return (
             <NavLink
               key={place.path}
@@ -97,8 +101,8 @@ function Menu({ location, chosen }: { location: string; chosen(): void }) {
               leftSection={<Icon size={16} />}
               py={5}
               className="menu-link"
-              onPointerEnter={place.load}
-              onFocus={place.load}
+              onPointerEnter={fetchAhead}
+              onFocus={fetchAhead}
               onClick={chosen}
               active={active}
               {...(active ? { "aria-current": "page" as const } : {})}
@@ -124,9 +128,9 @@ function Pages({ location }: { location: string }) {
     <Crash key={frameOf(location)}>
       <Switch>
         {sections.flatMap(({ places }) =>
-          places.map(({ path, page: PlacePage }) => (
+          places.map(({ path, page: Opened }) => (
             <Route key={path} path={path === "/" ? path : `${path}/*?`}>
-              <PlacePage />
+              {typeof Opened === "function" ? <Opened /> : <LaterPage load={Opened.load} />}
             </Route>
           )),
         )}

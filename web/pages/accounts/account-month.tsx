@@ -3,7 +3,7 @@ import { Group, Paper, Progress, Stack, Text, Title } from "@mantine/core";
 import { useSession } from "../../api/session.tsx";
 import type { AccountDetails } from "../../api/types.ts";
 import { Ago } from "../../parts/ago.tsx";
-import { count, day, money, percent } from "../../parts/figures.ts";
+import { at, count, money, percent } from "../../parts/figures.ts";
 
 type Quota = AccountDetails["quota"]["environments"][number];
 const names = { live: "Live", test: "Test", dev: "Development" } as const;
@@ -19,7 +19,7 @@ export function AccountMonth({ account: { quota } }: { account: AccountDetails }
         <div>
           <Title order={2}>This month</Title>
           <Text size="sm" c="dimmed">
-            Since {day(quota.period_start)}; begins anew <Ago seconds={quota.period_end} />.
+            Since {at(quota.period_start)}; begins anew <Ago seconds={quota.period_end} />.
           </Text>
         </div>
         {shown.map((one) => (

@@ -55,7 +55,11 @@ export function AppPage({ id }: { id: string }) {
       <Section title="Sign somebody in" about="Any OAuth 2.0 library works. This is what it begins with.">
         <AppSnippets app={app} />
       </Section>
-      <UsageHistory path={`/v1/apps/${app.id}/usage`} about="Through this app, in all accounts that allowed it." />
+      <UsageHistory
+        path={`/v1/apps/${app.id}/usage`}
+        about="Through this app, in all accounts that allowed it."
+        of="this app"
+      />
       <EditApp app={app} opened={opened === "edit"} close={close} />
       <RotateSecret app={app} opened={opened === "rotate"} close={close} />
       <DeleteApp app={app} opened={opened === "delete"} close={close} />

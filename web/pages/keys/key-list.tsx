@@ -2,7 +2,7 @@
 import { Anchor, Button, Code, Group, NativeSelect, Stack, Text, TextInput } from "@mantine/core";
 import { useDebouncedCallback } from "@mantine/hooks";
 import { PlusIcon, SearchIcon } from "@primer/octicons-react";
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 import { useList } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
@@ -24,8 +24,6 @@ export function KeyList() {
   const { environment, isManager } = useSession();
   const [, navigate] = useLocation();
   const [parameters, setParameters] = useSearchParams();
-  /** How often the search was emptied from elsewhere than its field. */
-  const [cleared, setCleared] = useState(0);
   const set = (name: string, value: string) =>
     setParameters(
       (now) => {
@@ -45,10 +43,7 @@ export function KeyList() {
       Create New Key
     </Button>
   );
-  const clear = () => {
-    setParameters({}, { replace: true });
-    setCleared(cleared + 1);
-  };
+  const clear = () => setParameters({}, { replace: true });
   const isFiltered = search !== "" || status !== "";
   return (
     <Page
@@ -58,7 +53,7 @@ export function KeyList() {
     >
       {(isFiltered || listing.isPending || listing.items.length > 0) && (
         <Group gap="sm" align="end">
-          <Search key={cleared} value={search} change={(text) => set("search", text)} />
+          <Search value={search} change={(text) => set("search", text)} />
           <NativeSelect
             aria-label="State"
             value={status}
@@ -106,7 +101,17 @@ export function KeyList() {
 
 function Search({ value, change }: { value: string; change(text: string): void }) {
   const [text, setText] = useState(value);
-  const tell = useDebouncedCallback(change, 250);
+  // What was told last: another value came from elsewhere, such as the menu.
+  const told = useRef(value);
+  const tell = useDebouncedCallback((wanted: string) => {
+    told.current = wanted;
+    change(wanted);
+  }, 250);
+  useEffect(() => {
+    if (value === told.current) return;
+    told.current = value;
+    setText(value);
+  }, [value]);
   return (
     <TextInput
       type="search"

@@ -54,7 +54,7 @@ export function KeyPage({ id }: { id: string }) {
     >
       <Stack gap="lg">
         <KeySettings record={record} />
-        <UsageHistory path={`/v1/keys/${id}/usage`} />
+        <UsageHistory path={`/v1/keys/${id}/usage`} of="this key" />
       </Stack>
       <EditKey record={record} opened={opened === "edit"} close={close} />
       <RotateKey record={record} opened={opened === "rotate"} close={close} />
