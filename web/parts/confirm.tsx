@@ -42,7 +42,7 @@ function Question(props: Omit<ConfirmProps, "opened" | "title">) {
         confirm();
       }}
     >
-      <Stack>
+      <Stack style={{ overflowWrap: "anywhere" }}>
         <Text size="sm" component="div">
           {children}
         </Text>

@@ -30,13 +30,13 @@ export function CreateApp({ opened, close }: CreateAppProps) {
   const leave = () => {
     // Whoever left while it is registered would never see its secret.
     if (creation.isPending) return;
-    creation.reset();
     close();
   };
   return (
     <Modal
       opened={opened}
       onClose={leave}
+      onExitTransitionEnd={creation.reset}
       title={created ? `The app “${created.name}”` : "Register an app"}
       size="44rem"
       fullScreen={isNarrow ?? false}

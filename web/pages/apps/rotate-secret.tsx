@@ -36,12 +36,12 @@ export function RotateSecret({ app, opened, close }: RotateSecretProps) {
     // Whoever left while it is made would never see the new secret.
     if (rotation.isPending) return;
     close();
-    rotation.reset();
   };
   return (
     <Modal
       opened={opened}
       onClose={leave}
+      onExitTransitionEnd={rotation.reset}
       title={rotated ? "The new secret" : "Rotate the secret"}
       closeOnClickOutside={rotated === undefined}
       closeOnEscape={rotated === undefined}

@@ -36,13 +36,13 @@ export function CreateKey({ opened, close }: CreateKeyProps) {
   const leave = () => {
     // Whoever left while it is made would never see the key.
     if (creation.isPending) return;
-    creation.reset();
     close();
   };
   return (
     <Modal
       opened={opened}
       onClose={leave}
+      onExitTransitionEnd={creation.reset}
       title={created ? `The key “${created.name}”` : "Create New Key"}
       size="44rem"
       fullScreen={isNarrow ?? false}

@@ -121,12 +121,18 @@ function Search({ value, change }: { value: string; change(text: string): void }
       value={text}
       maxLength={100}
       onChange={(event) => {
-        setText(event.currentTarget.value);
-        tell(event.currentTarget.value.trim());
+        const written = withoutSecret(event.currentTarget.value);
+        setText(written);
+        tell(written.trim());
       }}
       w={{ base: "100%", xs: "18rem" }}
     />
   );
+}
+
+/** Of a whole key its ending is enough to find it; the rest has no place in an address and its history. */
+function withoutSecret(text: string): string {
+  return text.replace(/sk_[a-z]+_\w{12,}/g, (key) => key.slice(-4));
 }
 
 function columnsOf(usage: UsageByKey | null | undefined, isWaiting: boolean): Column<ApiKey>[] {

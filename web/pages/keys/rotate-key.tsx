@@ -40,7 +40,6 @@ export function RotateKey({ record, opened, close }: RotateKeyProps) {
   const leave = () => {
     // Whoever left while it is made would never see the new key.
     if (rotation.isPending) return;
-    rotation.reset();
     close();
   };
   const endsAt = made && made.created_at + Number(overlap);
@@ -48,6 +47,7 @@ export function RotateKey({ record, opened, close }: RotateKeyProps) {
     <Modal
       opened={opened}
       onClose={leave}
+      onExitTransitionEnd={rotation.reset}
       title={made ? `The new key “${made.name}”` : `Rotate “${record.name}”`}
       size="44rem"
       fullScreen={(isNarrow && made !== undefined) ?? false}
