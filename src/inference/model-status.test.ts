@@ -163,3 +163,24 @@ test("only the models that may be shown are", async () => {
   await catalog.refresh();
   expect((await makeStatus().list(({ id }) => id === "m")).map(({ model }) => model.id)).toEqual(["m"]);
 });
+
+test("thousands of models with a speed each are told without a look at each speed for each model", async () => {
+  const engine = new ListedEngine("up");
+  const ids = Array.from({ length: 1_000 }, (_, i) => `m${i}`);
+  engine.list = ids.map((id) => ({ id }));
+  catalog.configure([source(engine)], []);
+  await catalog.refresh();
+  let looks = 0;
+  speeds = ids.map((id, i) => ({
+    get model() {
+      looks++;
+      return id;
+    },
+    upstream: "up",
+    firstTokenMs: i,
+    tokensPerSecond: null,
+  }));
+  const found = await makeStatus().list(() => true);
+  expect(found.map(({ deployments: [one] }) => one?.speed?.firstTokenMs)).toEqual(ids.map((_, i) => i));
+  expect(looks).toBeLessThan(10_000);
+});

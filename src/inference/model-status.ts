@@ -51,17 +51,17 @@ export class ModelStatus {
   async list(isShown: (model: Model) => boolean): Promise<{ model: Model; deployments: DeploymentStatus[] }[]> {
     const { catalog } = this.#options;
     await catalog.whenComplete();
-    const speeds = await this.#recentSpeeds();
+    const speeds = Map.groupBy(await this.#recentSpeeds(), ({ model }) => model);
     return catalog
       .list()
       .filter(isShown)
       .map((model) => ({
         model,
-        deployments: model.deployments.map((deployment) => this.#statusOf(model, deployment, speeds)),
+        deployments: model.deployments.map((deployment) => this.#statusOf(deployment, speeds.get(model.id))),
       }));
   }
 
-  #statusOf({ id }: Model, deployment: Deployment, speeds: readonly Speed[]): DeploymentStatus {
+  #statusOf(deployment: Deployment, speeds: readonly Speed[] | undefined): DeploymentStatus {
     const { engine, model } = deployment;
     return {
       upstream: engine.name,
@@ -69,7 +69,7 @@ export class ModelStatus {
       model,
       state: this.#stateOf(engine),
       ...this.#loadOf(deployment),
-      speed: speeds.find((speed) => speed.model === id && speed.upstream === engine.name),
+      speed: speeds?.find((speed) => speed.upstream === engine.name),
     };
   }
 
