@@ -104,18 +104,18 @@ test("ten thousand requests are scrolled through to the end, with a few dozen ro
     60_000,
   );
   expect(most).toBeLessThan(60);
-  // In one frame after the other, not in leaps that nobody could follow.
-  const slowest = await table(page).evaluate(async (element) => {
-    let [worst, before] = [0, performance.now()];
+  // In one frame after the other, not in leaps that nobody could follow; half of them may be late on a busy machine.
+  const middling = await table(page).evaluate(async (element) => {
+    const times: number[] = [];
     for (let step = 0; step < 60; step++) {
+      const before = performance.now();
       element.scrollTop -= 400;
       await new Promise(requestAnimationFrame);
-      worst = Math.max(worst, performance.now() - before);
-      before = performance.now();
+      times.push(performance.now() - before);
     }
-    return worst;
+    return times.sort((a, b) => a - b)[30];
   });
-  expect(slowest).toBeLessThan(500);
+  expect(middling).toBeLessThan(100);
   expect(visitor.trouble).toEqual([]);
 }, 90_000);
 
