@@ -1,5 +1,6 @@
 // In a real browser: what stands around every page of the dashboard, how much is loaded for the first, and how fast.
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { operator } from "../support/browser-world.ts";
 import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
 import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
 import { until } from "../support/headrace.ts";
@@ -175,4 +176,97 @@ test("an address without a page says so, and shows the way", async () => {
   await using visitor = await arrive("/settings/nothing-here");
   await visitor.page.getByRole("link", { name: "To the overview" }).waitFor();
   await look(visitor, "dashboard-no-page");
+});
+
+test("each tab speaks for the account that it shows, whatever another one chose since", async () => {
+  const { browser } = world;
+  const made = await browser.ask("/v1/admin/accounts", {
+    method: "POST",
+    body: { name: "Second House", tier: "free" },
+  });
+  const invited = await browser.ask(`/v1/admin/accounts/${made["id"]}/invitations`, {
+    method: "POST",
+    body: { email: operator.email, role: "member" },
+  });
+  await using visitor = await arrive(new URL(String(invited["link"])).pathname);
+  const { page, context } = visitor;
+  await visitor.press("Join");
+  await page.waitForURL((url) => !url.pathname.startsWith("/invitations"));
+  const choose = async (tab: typeof page, name: string) => {
+    await tab.getByRole("button", { name: /menu/ }).last().click();
+    await tab.getByRole("menuitem", { name }).click();
+    await tab.getByRole("banner").getByText(name).waitFor();
+  };
+  await visitor.go("/settings/api-keys");
+  await choose(page, "First account");
+  await page.getByRole("link", { name: "First key", exact: true }).waitFor();
+
+  const other = await context.newPage();
+  await other.goto(page.url());
+  await choose(other, "Second House");
+  await other.getByRole("heading", { name: "Make the first key" }).waitFor();
+  // What somebody may do is told as it is there.
+  expect(await other.getByRole("link", { name: "Audit log", exact: true }).count()).toBe(0);
+
+  await page.getByRole("combobox", { name: "State" }).selectOption("active");
+  await page.getByRole("link", { name: "First key", exact: true }).waitFor();
+  expect(visitor.trouble).toEqual([]);
+
+  await other.route("**/v1/session", (route) =>
+    route.request().method() === "PATCH" ? route.abort() : route.continue(),
+  );
+  await other.getByRole("button", { name: /menu/ }).last().click();
+  await other.getByRole("menuitem", { name: "First account" }).click();
+  await other.getByRole("alert").getByText("The account is still the same").waitFor();
+}, 20_000);
+
+test("while the server does not answer a live page says that it is old, and goes on once it does", async () => {
+  await using visitor = await arrive("/settings/limits");
+  const { page } = visitor;
+  await page.getByRole("heading", { name: "Rate now" }).waitFor();
+  await page.route("**/v1/**", (route) => route.abort());
+  const notice = page.getByText("The server does not answer");
+  await notice.waitFor({ timeout: 20_000 });
+  expect(await page.getByRole("heading", { name: "Rate now" }).isVisible()).toBe(true);
+  await page.unroute("**/v1/**");
+  await visitor.press("Try again");
+  await notice.waitFor({ state: "detached" });
+}, 30_000);
+
+test("a page whose script an older build had, and this one has not, offers to be loaded again", async () => {
+  await using visitor = await arrive("/catalog");
+  const { page } = visitor;
+  await page.getByRole("heading", { level: 1, name: "Models" }).waitFor();
+  await page.route("**/assets/app/*.js", (route) => route.fulfill({ status: 404, body: "" }));
+  await page.getByRole("link", { name: "Members", exact: true }).click();
+  await page.getByRole("heading", { level: 1, name: "This page failed" }).waitFor();
+  await page.unroute("**/assets/app/*.js");
+  await visitor.press("Load it again");
+  await page.getByRole("heading", { level: 1, name: "Members" }).waitFor();
+});
+
+test("a page that was opened is told to who listens, and has the keyboard where it would be nowhere", async () => {
+  await using visitor = await arrive("/settings/api-keys");
+  const { page } = visitor;
+  await page.getByRole("link", { name: "First key", exact: true }).press("Enter");
+  await page.getByRole("status").getByText("First key", { exact: true }).waitFor({ state: "attached" });
+  await until(() => page.evaluate(() => document.activeElement?.id === "content"), "the page has the keyboard");
+  expect(await page.title()).toBe("First key · Headrace");
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("times are those of the server, where the reader's clock is hours behind it", async () => {
+  await using visitor = await arrive("/settings/api-keys");
+  const { page } = visitor;
+  const lateMs = 5 * 3_600_000;
+  await page.clock.install({ time: Date.now() - lateMs });
+  await visitor.go("/settings/members?invite=1");
+  await page.getByLabel("E-mail address", { exact: true }).fill("late@example.test");
+  await page.getByRole("dialog").getByRole("button", { name: "Invite", exact: true }).click();
+  await visitor.press("Done");
+  await page
+    .getByRole("row", { name: /late@example.test/ })
+    .getByText("just now")
+    .waitFor();
+  expect(visitor.trouble).toEqual([]);
 });

@@ -251,3 +251,75 @@ test("a member makes and sees their own keys alone, and is not offered what they
   await page.getByText("1 in all").waitFor();
   expect(visitor.trouble).toEqual([]);
 });
+
+test("nobody leaves while a key is made, and none of it stays behind the dialog, nor what is pasted in the address", async () => {
+  await using visitor = await arrive(place);
+  const { page } = visitor;
+  const answer = Promise.withResolvers<void>();
+  await page.route("**/v1/keys", async (route) => {
+    if (route.request().method() === "POST") await answer.promise;
+    await route.continue();
+  });
+  await visitor.press("Create New Key");
+  await field(page, "Name").fill("W".repeat(100));
+  await visitor.press("Create key");
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Close" }).click();
+  expect(await dialog(page).getByRole("button", { name: "Cancel" }).isDisabled()).toBe(true);
+  answer.resolve();
+  await visitor.press("Copy the key");
+  const key = await copied(page);
+  await visitor.press("Done");
+  await dialog(page).waitFor({ state: "detached" });
+  await visitor.press("Create New Key");
+  expect(await field(page, "Name").inputValue()).toBe("");
+  await page.keyboard.press("Escape");
+  await dialog(page).waitFor({ state: "detached" });
+  const kept = await page.evaluate(() =>
+    JSON.stringify([localStorage, sessionStorage, history.state, document.documentElement.outerHTML]),
+  );
+  expect(kept).not.toContain(key);
+
+  await page.getByRole("searchbox", { name: "Search keys" }).fill(` ${key} `);
+  const found = page.getByRole("link", { name: "W".repeat(100) });
+  await page.waitForURL(`**?search=${key.slice(-4)}`);
+  await found.waitFor();
+  // A long name pushes no other column out of sight.
+  const head = await page.getByRole("columnheader", { name: "Last used" }).boundingBox();
+  expect((head?.x ?? desktop.width) + (head?.width ?? 0)).toBeLessThan(desktop.width);
+  await found.click();
+  await page.getByRole("heading", { level: 1, name: "W".repeat(100) }).waitFor();
+  await look(visitor, "keys-long-name");
+  await page.getByRole("link", { name: "API Keys", exact: true }).click();
+  expect(await page.getByRole("searchbox", { name: "Search keys" }).inputValue()).toBe("");
+}, 20_000);
+
+test("copying works where the browser gives a page no clipboard, as over plain http; at worst the text is selected", async () => {
+  await using visitor = await arrive(place);
+  const { page } = visitor;
+  await page.addInitScript(() => void Reflect.deleteProperty(Navigator.prototype, "clipboard"));
+  await visitor.go(place);
+  await visitor.press("Create New Key");
+  await field(page, "Name").fill("Plain http");
+  await visitor.press("Create key");
+  await visitor.press("Copy the key");
+  const button = dialog(page).getByRole("button", { name: "Copied" });
+  await button.waitFor();
+  expect(await focused(page)).toBe("Copied");
+  const key = (await dialog(page).textContent())?.match(/sk_dev_hr_\w{36}/)?.[0] ?? "none";
+  await visitor.press("Done");
+  await dialog(page).waitFor({ state: "detached" });
+  await page.getByRole("searchbox", { name: "Search keys" }).press("Control+V");
+  await page.waitForURL(`**?search=${key.slice(-4)}`);
+
+  await page.evaluate(() => {
+    document.execCommand = () => false;
+  });
+  await visitor.press("Create New Key");
+  await field(page, "Name").fill("Nothing copies");
+  await visitor.press("Create key");
+  await visitor.press("Copy the key");
+  await dialog(page).getByText("press Ctrl+C").waitFor();
+  expect(await page.evaluate(() => String(getSelection()))).toMatch(/^sk_dev_hr_\w{36}$/);
+  expect(visitor.trouble).toEqual([]);
+}, 20_000);

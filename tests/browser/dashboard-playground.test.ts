@@ -346,3 +346,21 @@ test("the playground can be seen, read and used by everybody", async () => {
   await visitor.page.getByLabel("Temperature").fill("1.2");
   await look(visitor, "playground-settings");
 });
+
+test("a session that ended in the middle takes neither the conversation nor the message, and the next sign-in goes on", async () => {
+  await using visitor = await ada();
+  const { page, context } = visitor;
+  await ask(visitor, "What is a headrace?");
+  await conversation(visitor).getByText("Water turns the wheel.").waitFor();
+  await context.clearCookies();
+  await ask(visitor, "A long and precious message");
+  await conversation(visitor).getByText("Your session has ended").waitFor();
+  await conversation(visitor).getByText("What is a headrace?").waitFor();
+  await world.signIn(context);
+  await page.clock.install({ time: Date.now() + 10_000 });
+  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+  await page.waitForResponse("**/v1/session");
+  await visitor.press("Try again");
+  await conversation(visitor).getByText("Water turns the wheel.").nth(1).waitFor();
+  expect(JSON.stringify(lastRequest())).toContain("A long and precious message");
+});
