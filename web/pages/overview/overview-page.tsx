@@ -26,6 +26,8 @@ export function OverviewPage() {
   const isLive = said.live !== "off";
   const everyMs = isLive ? liveMs : undefined;
   const overview = useOverview(range, everyMs ?? false);
+  // Asked for at the same time, though shown only once it is known that there is something to show.
+  useOverviewGroups(range, by === "all" ? undefined : by, false);
   const isQuiet = overview.data?.sum.requests === 0 && overview.data.before.requests === 0;
   const ever = useEverUsed(isQuiet, false);
   // Once they were begun they stay until the reader has seen the first call come in.
