@@ -2,8 +2,7 @@
 import { Select } from "@mantine/core";
 import type { Environment } from "../api/client.ts";
 import { useSession } from "../api/session.tsx";
-
-export const environmentNames: Record<Environment, string> = { live: "Live", test: "Test", dev: "Development" };
+import { environmentNames } from "../parts/environments.ts";
 
 export function EnvironmentMenu() {
   const { environment, environments, chooseEnvironment } = useSession();

@@ -11,17 +11,13 @@ import type { Account, ApiKey } from "../../api/types.ts";
 import { Ago } from "../../parts/ago.tsx";
 import { Confirm } from "../../parts/confirm.tsx";
 import { Empty } from "../../parts/empty.tsx";
+import { environmentChoices, environmentNames } from "../../parts/environments.ts";
 import { type Column, LongTable } from "../../parts/long-table.tsx";
-import { State } from "../../parts/state.tsx";
 import { useLast } from "../../parts/use-last.ts";
+import { KeyStatus, shownKey } from "../keys/key-status.tsx";
 import { NewKey } from "./new-key.tsx";
 
-const environments = [
-  { value: "", label: "All environments" },
-  { value: "live", label: "Live" },
-  { value: "test", label: "Test" },
-  { value: "dev", label: "Development" },
-];
+const environments = [{ value: "", label: "All environments" }, ...environmentChoices];
 
 export function AccountKeys({ account }: { account: Account }) {
   const path = `/v1/admin/accounts/${account.id}/keys`;
@@ -42,17 +38,15 @@ export function AccountKeys({ account }: { account: Account }) {
     {
       name: "name",
       head: "Name",
-      cell: ({ name, prefix, last4 }) => (
+      cell: (key) => (
         <>
-          <Text size="sm">{name}</Text>
-          <Code>
-            {prefix}…{last4}
-          </Code>
+          <Text size="sm">{key.name}</Text>
+          <Code>{shownKey(key)}</Code>
         </>
       ),
     },
-    { name: "environment", head: "Environment", wideOnly: true, cell: (key) => key.environment },
-    { name: "status", head: "State", cell: ({ status }) => <KeyState status={status} /> },
+    { name: "environment", head: "Environment", wideOnly: true, cell: (key) => environmentNames[key.environment] },
+    { name: "status", head: "State", cell: (key) => <KeyStatus record={key} /> },
     { name: "used", head: "Last used", wideOnly: true, cell: ({ last_used_at }) => <Ago seconds={last_used_at} /> },
     { name: "ends", head: "Expires", wideOnly: true, cell: ({ expires_at }) => <Ago seconds={expires_at} /> },
     {
@@ -130,9 +124,4 @@ export function AccountKeys({ account }: { account: Account }) {
       </Confirm>
     </Stack>
   );
-}
-
-function KeyState({ status }: Pick<ApiKey, "status">) {
-  if (status === "active") return <State kind="good">Active</State>;
-  return status === "expired" ? <State kind="waiting">Expired</State> : <State kind="warning">Revoked</State>;
 }

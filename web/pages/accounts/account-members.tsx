@@ -11,6 +11,7 @@ import { Ago } from "../../parts/ago.tsx";
 import { Confirm } from "../../parts/confirm.tsx";
 import { Empty } from "../../parts/empty.tsx";
 import { type Column, LongTable } from "../../parts/long-table.tsx";
+import { roleNames } from "../../parts/roles.ts";
 import { useLast } from "../../parts/use-last.ts";
 import { Invite } from "./invite.tsx";
 
@@ -35,8 +36,6 @@ const members: Column<Member>[] = [
     cell: ({ last_seen_at }) => <Ago seconds={last_seen_at} never="not lately" />,
   },
 ];
-
-export const roleNames = { owner: "Owner", admin: "Admin", member: "Member" } as const;
 
 export function AccountMembers({ account }: { account: Account }) {
   const base = `/v1/admin/accounts/${account.id}`;

@@ -3,10 +3,10 @@ import { Group, Paper, Progress, Stack, Text, Title } from "@mantine/core";
 import { useSession } from "../../api/session.tsx";
 import type { AccountDetails } from "../../api/types.ts";
 import { Ago } from "../../parts/ago.tsx";
+import { environmentNames } from "../../parts/environments.ts";
 import { at, count, money, percent } from "../../parts/figures.ts";
 
 type Quota = AccountDetails["quota"]["environments"][number];
-const names = { live: "Live", test: "Test", dev: "Development" } as const;
 
 export function AccountMonth({ account: { quota } }: { account: AccountDetails }) {
   const { environments: here } = useSession();
@@ -34,10 +34,10 @@ function Environment({ quota: { environment, tokens, spend } }: { quota: Quota }
   return (
     <Stack gap="xs">
       <Text fw={600} size="sm" component="h3">
-        {names[environment]}
+        {environmentNames[environment]}
       </Text>
-      <Part what="Tokens" of={names[environment]} {...tokens} format={count} />
-      <Part what="Spend" of={names[environment]} {...spend} format={money} />
+      <Part what="Tokens" of={environmentNames[environment]} {...tokens} format={count} />
+      <Part what="Spend" of={environmentNames[environment]} {...spend} format={money} />
     </Stack>
   );
 }

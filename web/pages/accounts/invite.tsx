@@ -4,10 +4,11 @@ import { notifications } from "@mantine/notifications";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
-import type { Account, CreatedInvitation, CreateInvitationRequest, Invitation } from "../../api/types.ts";
+import type { Account, CreatedInvitation, CreateInvitationRequest } from "../../api/types.ts";
 import { Failure } from "../../parts/failure.tsx";
 import { problemBeside, problemOf } from "../../parts/field-problem.ts";
 import { at } from "../../parts/figures.ts";
+import { type Role, roleMeanings, roleNames, roles } from "../../parts/roles.ts";
 import { ShownOnce } from "../../parts/shown-once.tsx";
 
 interface InviteProps {
@@ -15,17 +16,6 @@ interface InviteProps {
   account: Account;
   close(): void;
 }
-
-const roles = [
-  { value: "owner", label: "Owner" },
-  { value: "admin", label: "Admin" },
-  { value: "member", label: "Member" },
-];
-const meanings: Record<Invitation["role"], string> = {
-  owner: "Manages everything, owners and admins included.",
-  admin: "Manages keys, apps and members.",
-  member: "Has keys, apps and chats of their own.",
-};
 
 export function Invite({ opened, account, close }: InviteProps) {
   const [made, setMade] = useState<CreatedInvitation>();
@@ -64,7 +54,7 @@ interface FormProps extends Omit<InviteProps, "opened"> {
 function Form({ account, close, done }: FormProps) {
   const path = `/v1/admin/accounts/${account.id}/invitations`;
   const [email, setEmail] = useState("");
-  const [role, setRole] = useState<Invitation["role"]>("owner");
+  const [role, setRole] = useState<Role>("owner");
   const invite = useChange((body: CreateInvitationRequest) => call<CreatedInvitation>("POST", path, { body }), {
     stale: [path],
     done,
@@ -89,11 +79,11 @@ function Form({ account, close, done }: FormProps) {
         />
         <NativeSelect
           label="Role"
-          description={meanings[role]}
+          description={roleMeanings[role]}
           inputWrapperOrder={["label", "input", "description", "error"]}
-          data={roles}
+          data={roles.map((value) => ({ value, label: roleNames[value] }))}
           value={role}
-          onChange={(event) => setRole(event.currentTarget.value as Invitation["role"])}
+          onChange={(event) => setRole(event.currentTarget.value as Role)}
           error={problemOf(invite.error, "role")}
         />
         {problem && <Failure error={problem} />}

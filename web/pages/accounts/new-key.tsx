@@ -4,21 +4,13 @@ import { useState } from "react";
 import { call, type Environment } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
-import type { Account, ApiKey, CreateAccountKeyRequest, CreatedApiKey } from "../../api/types.ts";
+import type { Account, CreateAccountKeyRequest, CreatedApiKey } from "../../api/types.ts";
+import { environmentNames } from "../../parts/environments.ts";
 import { Failure } from "../../parts/failure.tsx";
 import { problemBeside, problemOf } from "../../parts/field-problem.ts";
 import { ShownOnce } from "../../parts/shown-once.tsx";
+import { scopes as allScopes, type Scope, usualScopes } from "../keys/scopes.ts";
 
-type Scope = ApiKey["scopes"][number];
-
-const permissions: readonly (readonly [Scope, string])[] = [
-  ["chat:write", "Call models"],
-  ["models:read", "List the models"],
-  ["chat:read", "Read stored chats"],
-  ["usage:read", "Read usage"],
-  ["keys:manage", "Make and revoke keys of the account"],
-  ["admin:manage", "Operate this server: everything in Administration"],
-];
 const day = 86_400;
 const lives = [
   { value: "", label: "Never" },
@@ -71,7 +63,7 @@ function Form({ account, close, done }: FormProps) {
   const path = `/v1/admin/accounts/${account.id}/keys`;
   const [name, setName] = useState("");
   const [environment, setEnvironment] = useState<Environment>(environments[0] ?? "live");
-  const [scopes, setScopes] = useState<string[]>(["chat:write", "models:read", "chat:read"]);
+  const [scopes, setScopes] = useState<string[]>([...usualScopes]);
   const [life, setLife] = useState("");
   const create = useChange((body: CreateAccountKeyRequest) => call<CreatedApiKey>("POST", path, { body }), {
     stale: [path],
@@ -101,7 +93,7 @@ function Form({ account, close, done }: FormProps) {
         />
         <NativeSelect
           label="Environment"
-          data={[...environments]}
+          data={environments.map((value) => ({ value, label: environmentNames[value] }))}
           value={environment}
           onChange={(event) => setEnvironment(event.currentTarget.value as Environment)}
           error={problemOf(create.error, "environment")}
@@ -113,8 +105,8 @@ function Form({ account, close, done }: FormProps) {
           error={scopes.length === 0 ? "Choose at least one." : problemOf(create.error, "scopes")}
         >
           <Stack gap={6} mt={6}>
-            {permissions.map(([scope, meaning]) => (
-              <Checkbox key={scope} value={scope} label={meaning} />
+            {allScopes.map(({ scope, title, meaning }) => (
+              <Checkbox key={scope} value={scope} label={title} description={meaning} />
             ))}
           </Stack>
         </Checkbox.Group>

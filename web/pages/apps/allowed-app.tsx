@@ -1,7 +1,9 @@
 // One app that somebody allowed: whose it is, what it may do, for which account, since when.
+
 import { Anchor, Button, Group, List, Paper, Stack, Text } from "@mantine/core";
 import { TerminalIcon } from "@primer/octicons-react";
 import { Ago } from "../../parts/ago.tsx";
+import { environmentNames } from "../../parts/environments.ts";
 import { day } from "../../parts/figures.ts";
 import { type Allowed, commandLineId } from "./allowed.ts";
 import { allowedWords } from "./app-scopes.ts";
@@ -53,7 +55,8 @@ export function AllowedApp({ allowed, takeBack }: AllowedAppProps) {
           </List>
         </div>
         <Text size="sm" c="dimmed">
-          For the account <bdi>{account.name}</bdi>, in {environments.join(" and ")} · since {day(allowed.allowed_at)} ·{" "}
+          For the account <bdi>{account.name}</bdi>, in {environments.map((one) => environmentNames[one]).join(" and ")}{" "}
+          · since {day(allowed.allowed_at)} ·{" "}
           {allowed.last_used_at === null ? (
             "not used yet"
           ) : (

@@ -2,7 +2,7 @@
 import type { Authorization } from "../../api/types.ts";
 
 export interface Allowed extends Omit<Authorization, "environment"> {
-  environments: string[];
+  environments: Authorization["environment"][];
 }
 
 /** The id of the server's own command line tool, which every installation knows. */

@@ -1,8 +1,10 @@
 // All that is set for an app, as it holds now.
+
 import { Anchor, Code, Group, List, Paper, SimpleGrid, Stack, Text } from "@mantine/core";
 import type { ReactElement } from "react";
 import type { App } from "../../api/types.ts";
 import { CopyAction } from "../../parts/copy.tsx";
+import { environmentNames } from "../../parts/environments.ts";
 import { Facts } from "../../parts/facts.tsx";
 import { at, day } from "../../parts/figures.ts";
 import { appScopes } from "./app-scopes.ts";
@@ -40,7 +42,7 @@ export function AppSettings({ app }: { app: App }) {
           facts={[
             ["Kind", app.type === "public" ? "Public: runs with people" : "Confidential: runs on a server"],
             ["Publisher", app.publisher],
-            ["Environment", app.environment],
+            ["Environment", environmentNames[app.environment]],
             ["Registered", at(app.created_at)],
             ["PKCE", app.require_pkce ? "Required" : "Not required"],
           ]}

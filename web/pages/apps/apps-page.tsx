@@ -1,8 +1,10 @@
 // The page Apps: those that the account registered, those that somebody allowed, or one of the former.
+
 import { Button, Tabs } from "@mantine/core";
 import { PlusIcon } from "@primer/octicons-react";
 import { useRoute, useSearchParams } from "wouter";
 import { useSession } from "../../api/session.tsx";
+import { environmentNames } from "../../parts/environments.ts";
 import { Page } from "../../parts/page.tsx";
 import { AllowedApps } from "./allowed-apps.tsx";
 import { AppPage } from "./app-page.tsx";
@@ -24,7 +26,7 @@ function BothTabs() {
       title="Apps"
       about={
         tab === "mine"
-          ? `Programs that sign people in with their account here. ${isManager ? "These are the account's" : "These are yours"} in the environment ${environment}.`
+          ? `Programs that sign people in with their account here. ${isManager ? "These are the account's" : "These are yours"} in ${environmentNames[environment]}.`
           : "What may act in your name, in all of your accounts. What it uses counts against the account that you allowed it for."
       }
       actions={

@@ -1,4 +1,5 @@
 // The dialog that registers an app and then shows its id and secret, once.
+
 import { Button, Group, Modal, Stack, Text } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { type UseMutationResult, useQueryClient } from "@tanstack/react-query";
@@ -7,6 +8,7 @@ import { type ApiFailure, call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { CreateAppRequest, CreatedApp } from "../../api/types.ts";
+import { environmentNames } from "../../parts/environments.ts";
 import { Failure } from "../../parts/failure.tsx";
 import { createRequestOf, newDraft } from "./app-draft.ts";
 import { AppForm } from "./app-form.tsx";
@@ -68,7 +70,7 @@ function Form({ creation, close }: FormProps) {
       <Stack gap="lg">
         <AppForm draft={draft} change={change} errorOf={errorOf} isNew />
         <Text size="sm" c="dimmed">
-          People see {session.account.name} as its publisher. Its access works in the environment {environment}, which
+          People see {session.account.name} as its publisher. Its access works in {environmentNames[environment]}, which
           is chosen at the top of the page.
         </Text>
         {general && <Failure error={general} />}

@@ -7,6 +7,7 @@ import type { App, RotatedApp } from "../../api/types.ts";
 import { CopyBlock } from "../../parts/copy.tsx";
 import { Failure } from "../../parts/failure.tsx";
 import { at } from "../../parts/figures.ts";
+import { overlaps } from "../../parts/overlaps.ts";
 import { useFirstButton } from "../../parts/use-first-button.ts";
 import { CopyNow } from "./copy-now.tsx";
 
@@ -15,14 +16,6 @@ interface RotateSecretProps {
   opened: boolean;
   close(): void;
 }
-
-const overlaps = [
-  { value: "0", label: "not at all" },
-  { value: "3600", label: "for 1 hour" },
-  { value: "86400", label: "for 24 hours" },
-  { value: "604800", label: "for 7 days" },
-  { value: "2592000", label: "for 30 days" },
-];
 
 export function RotateSecret({ app, opened, close }: RotateSecretProps) {
   const path = `/v1/apps/${app.id}`;

@@ -7,8 +7,8 @@ import { useSession } from "../../api/session.tsx";
 import type { ApiKey, MemberList } from "../../api/types.ts";
 import { Ago } from "../../parts/ago.tsx";
 import { CopyAction } from "../../parts/copy.tsx";
+import { environmentNames } from "../../parts/environments.ts";
 import { ago, at, count, money, span } from "../../parts/figures.ts";
-import { environmentNames } from "../../shell/environment-menu.tsx";
 import { KeyStatus, shownKey } from "./key-status.tsx";
 import { scopes as allScopes } from "./scopes.ts";
 

@@ -6,9 +6,9 @@ import { type ReactNode, useEffect, useRef } from "react";
 import { type ApiFailure, call } from "../../api/client.ts";
 import type { CreatedApiKey, ModelList } from "../../api/types.ts";
 import { CopyBlock } from "../../parts/copy.tsx";
+import { environmentNames } from "../../parts/environments.ts";
 import { Failure } from "../../parts/failure.tsx";
 import { baseUrlHere, Snippets } from "../../parts/snippets.tsx";
-import { environmentNames } from "../../shell/environment-menu.tsx";
 import type { Scope } from "./scopes.ts";
 
 interface NewKeyProps {

@@ -9,6 +9,7 @@ import { useChange } from "../../api/queries.ts";
 import type { ApiKey, RotatedApiKey } from "../../api/types.ts";
 import { Failure } from "../../parts/failure.tsx";
 import { at } from "../../parts/figures.ts";
+import { overlaps } from "../../parts/overlaps.ts";
 import { shownKey } from "./key-status.tsx";
 import { NewKey } from "./new-key.tsx";
 
@@ -17,14 +18,6 @@ interface RotateKeyProps {
   opened: boolean;
   close(): void;
 }
-
-const overlaps = [
-  { value: "0", label: "not at all" },
-  { value: "3600", label: "for 1 hour" },
-  { value: "86400", label: "for 24 hours" },
-  { value: "604800", label: "for 7 days" },
-  { value: "2592000", label: "for 30 days" },
-];
 
 export function RotateKey({ record, opened, close }: RotateKeyProps) {
   const client = useQueryClient();

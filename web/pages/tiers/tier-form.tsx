@@ -6,6 +6,7 @@ import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { Tier, TierRequest } from "../../api/types.ts";
 import { AmountField, amountOf, limitOf } from "../../parts/amount-field.tsx";
+import { environmentChoices } from "../../parts/environments.ts";
 import { Failure } from "../../parts/failure.tsx";
 import { problemBeside, problemOf } from "../../parts/field-problem.ts";
 import { count } from "../../parts/figures.ts";
@@ -18,11 +19,6 @@ interface TierFormProps {
   close(): void;
 }
 
-const environments = [
-  ["live", "Live"],
-  ["test", "Test"],
-  ["dev", "Development"],
-] as const;
 const fields = ["name", "requests_per_minute", "tokens_per_minute", "monthly_tokens", "monthly_spend", "environments"];
 
 export function TierForm({ tier, names, close }: TierFormProps) {
@@ -107,8 +103,8 @@ export function TierForm({ tier, names, close }: TierFormProps) {
           error={problemOf(save.error, "environments")}
         >
           <Group mt="xs">
-            {environments.map(([value, title]) => (
-              <Checkbox key={value} value={value} label={title} />
+            {environmentChoices.map(({ value, label }) => (
+              <Checkbox key={value} value={value} label={label} />
             ))}
           </Group>
         </Checkbox.Group>

@@ -4,6 +4,7 @@ import { useDisclosure } from "@mantine/hooks";
 import { ChevronDownIcon, ChevronUpIcon } from "@primer/octicons-react";
 import type { ApiFailure } from "../../api/client.ts";
 import type { Upstream } from "../../api/types.ts";
+import { environmentChoices } from "../../parts/environments.ts";
 import { problemOf } from "../../parts/field-problem.ts";
 
 export interface MoreSettings {
@@ -47,12 +48,6 @@ export const fieldNames = [
   ...["timeout_seconds", "idle_seconds", "max_concurrency"],
 ];
 
-const environments = [
-  ["live", "Live"],
-  ["test", "Test"],
-  ["dev", "Development"],
-] as const;
-
 interface MoreFieldsProps {
   settings: MoreSettings;
   error: ApiFailure | null;
@@ -92,8 +87,8 @@ export function MoreFields({ settings, error, shown = false, change }: MoreField
             error={settings.environments.length === 0 ? "Choose at least one." : problemOf(error, "environments")}
           >
             <Group mt="xs">
-              {environments.map(([value, title]) => (
-                <Checkbox key={value} value={value} label={title} />
+              {environmentChoices.map(({ value, label }) => (
+                <Checkbox key={value} value={value} label={label} />
               ))}
             </Group>
           </Checkbox.Group>
