@@ -6,10 +6,10 @@ import { useSession } from "../../api/session.tsx";
 import type { StoredChatCompletion } from "../../api/types.ts";
 import { CopyAction } from "../../parts/copy.tsx";
 import { Empty } from "../../parts/empty.tsx";
+import { environmentNames } from "../../parts/environments.ts";
 import { Failure } from "../../parts/failure.tsx";
 import { useRoom } from "../../parts/room.ts";
 import { useLast } from "../../parts/use-last.ts";
-import { environmentNames } from "../../shell/environment-menu.tsx";
 import { ChatView } from "./chat-view.tsx";
 
 /** `id`: null: closed. */
