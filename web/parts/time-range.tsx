@@ -1,6 +1,8 @@
 // The choice of a time: the last hours or days, or from one moment to another, kept in the address.
+
 import { NativeSelect, TextInput } from "@mantine/core";
 import { useMemo } from "react";
+import { nowSeconds } from "../api/server-time.ts";
 
 const hour = 3_600;
 const day = 24 * hour;
@@ -33,7 +35,7 @@ export interface Span {
 export function useSpan({ range, start, end }: TimeAddress): Span {
   return useMemo(() => {
     const named = isRange(range) ? ranges[range].seconds : undefined;
-    if (named !== undefined) return { start: Math.floor(Date.now() / 60_000) * 60 - named };
+    if (named !== undefined) return { start: Math.floor(nowSeconds() / 60) * 60 - named };
     const [from, until] = [secondsOf(start), secondsOf(end)];
     return { ...(from === undefined ? {} : { start: from }), ...(until === undefined ? {} : { end: until }) };
   }, [range, start, end]);
@@ -115,7 +117,7 @@ function secondsOf(text: string): number | undefined {
 }
 
 function aDayAgo(): string {
-  return String(Math.floor(Date.now() / 60_000) * 60 - day);
+  return String(Math.floor(nowSeconds() / 60) * 60 - day);
 }
 
 /** As the field has it: in the reader's zone, without naming it. */

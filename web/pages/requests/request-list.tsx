@@ -1,9 +1,11 @@
 // The list of requests, newest first: filtered, and growing by itself while it is live.
+
 import { Anchor, Button, Switch, Text } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { Link, useLocation, useSearch } from "wouter";
 import type { Query } from "../../api/client.ts";
 import { useNames } from "../../api/names.ts";
+import { nowSeconds } from "../../api/server-time.ts";
 import { useSession } from "../../api/session.tsx";
 import { useAddress } from "../../parts/address.ts";
 import { Empty } from "../../parts/empty.tsx";
@@ -27,7 +29,7 @@ export function RequestList() {
   const span = useSpan(filter);
   const query = useMemo(() => queryOf(filter, span), [filter, span]);
   const [isLive, setLive] = useState(() => localStorage.getItem(remembered) !== "off");
-  const hasEnded = span.end !== undefined && span.end * 1000 < Date.now();
+  const hasEnded = span.end !== undefined && span.end < nowSeconds();
   return (
     <Page
       title="Logs"
