@@ -159,6 +159,7 @@ test("an app is changed, its secret rotated with an overlap, and it is deleted b
   await ada.press("Done");
   expect([await clientIs(id, secret), await clientIs(id, next)]).toEqual(["invalid_grant", "invalid_grant"]);
   await page.getByText(`…${next.slice(-4)}`).waitFor();
+  await page.getByRole("dialog").waitFor({ state: "detached" });
   expect(await page.content()).not.toContain(next);
 
   await ada.press("Delete");

@@ -256,7 +256,8 @@ test("a page that was opened is told to who listens, and has the keyboard where 
 });
 
 test("times are those of the server, where the reader's clock is hours behind it", async () => {
-  await using visitor = await arrive("/settings/api-keys");
+  await using visitor = await openVisitor({ at: world.server.url });
+  await world.signIn(visitor.context);
   const { page } = visitor;
   const lateMs = 5 * 3_600_000;
   await page.clock.install({ time: Date.now() - lateMs });

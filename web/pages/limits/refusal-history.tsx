@@ -44,7 +44,7 @@ export function RefusalHistory({ refusals = [], error, names, days }: RefusalHis
         empty="No limit refused a request in this time."
       />
       {refusals.length >= mostRefusals && (
-        <Alert color="orange" title="Only the latest are shown">
+        <Alert color="yellow" title="Only the latest are shown">
           There were so many that the server told of the newest {count(mostRefusals)} lines alone: the oldest days are
           not whole.
         </Alert>

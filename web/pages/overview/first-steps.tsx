@@ -38,7 +38,7 @@ export function FirstSteps({ done }: { done(): void }) {
           )}
         </Paper>
         {hasNoModel && (
-          <Alert color="orange" title="There is no model yet">
+          <Alert color="yellow" title="There is no model yet">
             {isOperator ? (
               <>
                 Start a model server on this machine, which is found by itself, or{" "}

@@ -92,7 +92,7 @@ function Results({ data, said, asked, change, nameOf }: ResultsProps) {
         mean={`${short(sum.requests / Math.max(1, times.length))} ${bucket === "hour" ? "an" : "a"} ${bucket} on average`}
       />
       {cut && (
-        <Alert color="orange" title="There is more than a page can show">
+        <Alert color="yellow" title="There is more than a page can show">
           {count(rows.length)} rows were read, and there are more: the sums above are of all, but those of single groups
           are not whole. Choose larger steps, a shorter time, fewer groups or one model, key or app; or export CSV,
           which has all rows.
