@@ -25,7 +25,7 @@ interface ConfirmProps {
 
 export function Confirm({ opened, title, close, ...props }: ConfirmProps) {
   return (
-    <Modal opened={opened} onClose={close} title={title} closeButtonProps={{ "aria-label": "Close" }}>
+    <Modal opened={opened} onClose={close} title={title}>
       <Question {...props} close={close} />
     </Modal>
   );

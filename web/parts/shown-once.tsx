@@ -28,7 +28,6 @@ export function ShownOnce({ title, secret, label, children, close }: ShownOncePr
       closeOnClickOutside={false}
       closeOnEscape={false}
       onExitTransitionEnd={() => setShown(undefined)}
-      closeButtonProps={{ "aria-label": "Close" }}
     >
       <Stack>
         <Alert icon={<AlertIcon />} color="yellow" variant="light">

@@ -26,12 +26,7 @@ export function Invite({ opened, account, close }: InviteProps) {
   };
   return (
     <>
-      <Modal
-        opened={opened}
-        onClose={close}
-        title={`Invite into ${account.name}`}
-        closeButtonProps={{ "aria-label": "Close" }}
-      >
+      <Modal opened={opened} onClose={close} title={`Invite into ${account.name}`}>
         <Form account={account} close={close} done={done} />
       </Modal>
       <ShownOnce

@@ -16,7 +16,7 @@ interface NewAccountProps {
 
 export function NewAccount({ opened, close, done }: NewAccountProps) {
   return (
-    <Modal opened={opened} onClose={close} title="Create account" closeButtonProps={{ "aria-label": "Close" }}>
+    <Modal opened={opened} onClose={close} title="Create account">
       <Form close={close} done={done} />
     </Modal>
   );

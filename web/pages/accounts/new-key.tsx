@@ -34,12 +34,7 @@ export function NewKey({ opened, account, close }: NewKeyProps) {
   };
   return (
     <>
-      <Modal
-        opened={opened}
-        onClose={close}
-        title={`Create an API key for ${account.name}`}
-        closeButtonProps={{ "aria-label": "Close" }}
-      >
+      <Modal opened={opened} onClose={close} title={`Create an API key for ${account.name}`}>
         <Form account={account} close={close} done={done} />
       </Modal>
       <ShownOnce

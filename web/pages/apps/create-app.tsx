@@ -46,7 +46,6 @@ export function CreateApp({ opened, close }: CreateAppProps) {
       closeOnClickOutside={false}
       closeOnEscape={created === undefined}
       withCloseButton={created === undefined}
-      closeButtonProps={{ "aria-label": "Close" }}
     >
       {created ? (
         <NewApp app={created} done={() => navigate(`/apps/${created.id}`)} />

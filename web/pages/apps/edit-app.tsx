@@ -28,7 +28,6 @@ export function EditApp({ app, opened, close }: EditAppProps) {
       size="44rem"
       fullScreen={isNarrow ?? false}
       closeOnClickOutside={false}
-      closeButtonProps={{ "aria-label": "Close" }}
     >
       <Form app={app} close={close} />
     </Modal>

@@ -39,7 +39,6 @@ export function RotateSecret({ app, opened, close }: RotateSecretProps) {
       closeOnClickOutside={rotated === undefined}
       closeOnEscape={rotated === undefined}
       withCloseButton={rotated === undefined}
-      closeButtonProps={{ "aria-label": "Close" }}
     >
       {rotated ? (
         <NewSecret app={rotated} done={leave} />

@@ -30,7 +30,6 @@ export function EventDrawer({ event, close, ...props }: EventDrawerProps) {
       position="right"
       size="32rem"
       title={shown ? actionName(shown.action) : ""}
-      closeButtonProps={{ "aria-label": "Close" }}
     >
       {shown && <Details key={shown.id} event={shown} {...props} />}
     </Drawer>

@@ -26,7 +26,6 @@ export function ChatDrawer({ id }: { id: string | null }) {
       position="right"
       size={isNarrow ? "100%" : "48rem"}
       title="Stored chat"
-      closeButtonProps={{ "aria-label": "Close" }}
     >
       {shown !== undefined && <Details key={shown} id={shown} close={close} />}
     </Drawer>

@@ -50,7 +50,6 @@ export function CreateKey({ opened, close }: CreateKeyProps) {
       closeOnClickOutside={false}
       closeOnEscape={created === undefined}
       withCloseButton={created === undefined}
-      closeButtonProps={{ "aria-label": "Close" }}
     >
       {created ? (
         <NewKey created={created} done={leave}>

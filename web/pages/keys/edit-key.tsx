@@ -30,7 +30,6 @@ export function EditKey({ record, opened, close }: EditKeyProps) {
       size="44rem"
       fullScreen={isNarrow ?? false}
       closeOnClickOutside={false}
-      closeButtonProps={{ "aria-label": "Close" }}
     >
       <Form record={record} close={close} />
     </Modal>

@@ -47,7 +47,6 @@ export function RotateKey({ record, opened, close }: RotateKeyProps) {
       closeOnClickOutside={made === undefined}
       closeOnEscape={made === undefined}
       withCloseButton={made === undefined}
-      closeButtonProps={{ "aria-label": "Close" }}
     >
       {made && endsAt !== undefined ? (
         <NewKey created={made} done={() => navigate(`/settings/api-keys/${made.id}`)}>

@@ -33,12 +33,7 @@ export function Invite({ opened, standing, close }: InviteProps) {
   };
   return (
     <>
-      <Modal
-        opened={opened}
-        onClose={close}
-        title={`Invite into ${session.account.name}`}
-        closeButtonProps={{ "aria-label": "Close" }}
-      >
+      <Modal opened={opened} onClose={close} title={`Invite into ${session.account.name}`}>
         <Form standing={standing} close={close} done={done} />
       </Modal>
       <ShownOnce

@@ -25,7 +25,7 @@ interface ManageMemberProps {
 
 export function ManageMember({ opened, member, close, ...props }: ManageMemberProps) {
   return (
-    <Modal opened={opened} onClose={close} title={member.name} closeButtonProps={{ "aria-label": "Close" }}>
+    <Modal opened={opened} onClose={close} title={member.name}>
       <Content {...props} member={member} close={close} />
     </Modal>
   );

@@ -18,13 +18,7 @@ interface PersonDrawerProps {
 export function PersonDrawer({ id, close }: PersonDrawerProps) {
   const shown = useLast(id);
   return (
-    <Drawer
-      opened={id !== null}
-      onClose={close}
-      position="right"
-      title="Person"
-      closeButtonProps={{ "aria-label": "Close" }}
-    >
+    <Drawer opened={id !== null} onClose={close} position="right" title="Person">
       {shown !== undefined && <Details key={shown} id={shown} close={close} />}
     </Drawer>
   );

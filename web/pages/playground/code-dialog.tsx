@@ -14,7 +14,7 @@ interface CodeDialogProps {
 
 export function CodeDialog({ opened, model, messages, parameters, close }: CodeDialogProps) {
   return (
-    <Modal opened={opened} onClose={close} title="Copy as code" size="xl" closeButtonProps={{ "aria-label": "Close" }}>
+    <Modal opened={opened} onClose={close} title="Copy as code" size="xl">
       <Stack gap="sm">
         <Text size="sm" c="dimmed">
           This conversation with its parameters, for your own program. It needs an API key of yours:{" "}

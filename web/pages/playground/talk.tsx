@@ -111,13 +111,7 @@ export function Talk({ conversation, models, model, isChat }: TalkProps) {
           {panel}
         </Paper>
       ) : (
-        <Drawer
-          opened={open === "settings"}
-          onClose={() => setOpen(undefined)}
-          title="Settings"
-          position="right"
-          closeButtonProps={{ "aria-label": "Close" }}
-        >
+        <Drawer opened={open === "settings"} onClose={() => setOpen(undefined)} title="Settings" position="right">
           {panel}
         </Drawer>
       )}

@@ -26,7 +26,6 @@ export function RequestDrawer({ id }: { id: string | null }) {
       position="right"
       size={isNarrow ? "100%" : "38rem"}
       title="Request"
-      closeButtonProps={{ "aria-label": "Close" }}
     >
       {shown !== undefined && <Details key={shown} id={shown} />}
     </Drawer>

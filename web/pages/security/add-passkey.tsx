@@ -20,7 +20,7 @@ interface AddPasskeyProps {
 
 export function AddPasskey({ opened, known, close }: AddPasskeyProps) {
   return (
-    <Modal opened={opened} onClose={close} title="Add a passkey" closeButtonProps={{ "aria-label": "Close" }}>
+    <Modal opened={opened} onClose={close} title="Add a passkey">
       <Form known={known} close={close} />
     </Modal>
   );

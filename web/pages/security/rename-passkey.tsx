@@ -20,12 +20,7 @@ interface RenamePasskeyProps {
 export function RenamePasskey({ passkey, close }: RenamePasskeyProps) {
   const shown = useLast(passkey);
   return (
-    <Modal
-      opened={passkey !== undefined}
-      onClose={close}
-      title="Rename the passkey"
-      closeButtonProps={{ "aria-label": "Close" }}
-    >
+    <Modal opened={passkey !== undefined} onClose={close} title="Rename the passkey">
       {shown && <Form passkey={shown} close={close} />}
     </Modal>
   );

@@ -31,7 +31,6 @@ export function TierDrawer({ tier, names, close }: TierDrawerProps) {
       onClose={close}
       position="right"
       title={shown === "new" ? "Create tier" : "Tier"}
-      closeButtonProps={{ "aria-label": "Close" }}
     >
       {shown === "new" && <TierForm names={names} close={close} />}
       {shown !== undefined && shown !== "new" && <Known key={shown.name} tier={shown} names={names} close={close} />}

@@ -23,7 +23,6 @@ export function UpstreamDrawer({ upstream, taken, close, show }: UpstreamDrawerP
       position="right"
       size="lg"
       title={shown === "new" ? "Add upstream" : "Upstream"}
-      closeButtonProps={{ "aria-label": "Close" }}
     >
       {shown === "new" && <AddUpstream taken={taken} close={close} done={({ name }) => show(name)} />}
       {shown !== undefined && shown !== "new" && <UpstreamView key={shown.name} upstream={shown} close={close} />}

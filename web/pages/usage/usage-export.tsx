@@ -23,14 +23,12 @@ export function UsageExport({ ask }: { ask: UsageAsk }) {
         title: "Exported",
         message: `${name} has ${count(rows)} rows.${cut ? ` There are more: a JSON file has at most ${count(mostRows)}. CSV has all.` : ""}`,
         color: cut ? "orange" : "green",
-        closeButtonProps: { "aria-label": "Close" },
       });
     } catch (error) {
       notifications.show({
         title: "The export failed",
         message: error instanceof ApiFailure ? error.message : String(error),
         color: "red",
-        closeButtonProps: { "aria-label": "Close" },
       });
     } finally {
       setProgress(undefined);
