@@ -1,8 +1,8 @@
 // Which events are listed.
-import { Paper, Select, SimpleGrid, TextInput } from "@mantine/core";
-import { useDebouncedCallback } from "@mantine/hooks";
-import { useState } from "react";
-import { anyTime, TimeRange } from "../../parts/time-range.tsx";
+import { Paper, SimpleGrid } from "@mantine/core";
+import { ChoiceFilter } from "../../parts/filters/choice-filter.tsx";
+import { SearchField } from "../../parts/filters/search-field.tsx";
+import { anyTime, TimeRange } from "../../parts/filters/time-range.tsx";
 import { actionGroups } from "./action-names.ts";
 import type { AuditNames } from "./audit-names.ts";
 
@@ -27,47 +27,29 @@ export function AuditFilters({ filter, change, names, isOfAll }: AuditFiltersPro
     <Paper withBorder p="sm" component="section" aria-label="Filters">
       <SimpleGrid cols={{ base: 1, xs: 2, lg: isOfAll ? 4 : 3 }} spacing="sm" verticalSpacing="xs">
         <TimeRange value={{ range, start, end }} change={change} />
-        <Select
-          label="What happened"
-          {...{ size: "xs", placeholder: "Anything", clearable: true, searchable: true }}
-          value={action || null}
-          data={actionGroups(isOfAll)}
-          onChange={(chosen) => change({ action: chosen ?? "" })}
-          clearButtonProps={{ "aria-label": "Whatever happened" }}
-          nothingFoundMessage="No such action"
+        <ChoiceFilter
+          {...{ label: "What happened", value: action, data: actionGroups(isOfAll) }}
+          all={{ short: "Anything", long: "Whatever happened" }}
+          nothing="No such action"
+          choose={(chosen) => change({ action: chosen })}
         />
-        <Target key={target} value={target} change={(text) => change({ target: text })} />
+        <SearchField
+          label="Of what"
+          size="xs"
+          placeholder="Id of a key, member, app …"
+          value={target}
+          maxLength={mostIdLength}
+          change={(text) => change({ target: text })}
+        />
         {isOfAll && (
-          <Select
-            label="Account"
-            {...{ size: "xs", placeholder: "All", clearable: true, searchable: true, limit: 100 }}
-            value={account || null}
-            data={[...accounts]}
-            onChange={(chosen) => change({ account: chosen ?? "" })}
-            clearButtonProps={{ "aria-label": "All accounts" }}
-            nothingFoundMessage="No such account"
+          <ChoiceFilter
+            {...{ label: "Account", value: account, data: [...accounts] }}
+            all={{ short: "All", long: "All accounts" }}
+            nothing="No such account"
+            choose={(chosen) => change({ account: chosen })}
           />
         )}
       </SimpleGrid>
     </Paper>
-  );
-}
-
-function Target({ value, change }: { value: string; change(text: string): void }) {
-  const [text, setText] = useState(value);
-  const tell = useDebouncedCallback((wanted: string) => change(wanted), { delay: 400, flushOnUnmount: false });
-  return (
-    <TextInput
-      label="Of what"
-      type="search"
-      size="xs"
-      placeholder="Id of a key, member, app …"
-      value={text}
-      maxLength={mostIdLength}
-      onChange={({ currentTarget: { value: typed } }) => {
-        setText(typed);
-        tell(typed.trim());
-      }}
-    />
   );
 }

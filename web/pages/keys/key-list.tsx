@@ -1,8 +1,7 @@
 // All keys of an environment, found by name or state, and where a new one is made.
-import { Anchor, Button, Code, Group, NativeSelect, Stack, Text, TextInput } from "@mantine/core";
-import { useDebouncedCallback } from "@mantine/hooks";
+import { Anchor, Button, Code, Group, NativeSelect, Stack, Text } from "@mantine/core";
 import { PlusIcon, SearchIcon } from "@primer/octicons-react";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { useMemo } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 import { useList } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
@@ -11,6 +10,7 @@ import { Ago } from "../../parts/ago.tsx";
 import { Empty } from "../../parts/empty.tsx";
 import { environmentNames } from "../../parts/environments.ts";
 import { short } from "../../parts/figures.ts";
+import { SearchField } from "../../parts/filters/search-field.tsx";
 import { type Column, LongTable } from "../../parts/long-table.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Sparkline } from "../../parts/sparkline.tsx";
@@ -53,7 +53,16 @@ export function KeyList() {
     >
       {(isFiltered || listing.isPending || listing.items.length > 0) && (
         <Group gap="sm" align="end">
-          <Search value={search} change={(text) => set("search", text)} />
+          <SearchField
+            aria-label="Search keys"
+            placeholder="Name, id or last four"
+            leftSection={<SearchIcon />}
+            value={search}
+            maxLength={100}
+            cleaned={withoutSecret}
+            change={(text) => set("search", text)}
+            w={{ base: "100%", xs: "18rem" }}
+          />
           <NativeSelect
             aria-label="State"
             value={status}
@@ -96,37 +105,6 @@ export function KeyList() {
       />
       <CreateKey opened={parameters.has("create")} close={() => set("create", "")} />
     </Page>
-  );
-}
-
-function Search({ value, change }: { value: string; change(text: string): void }) {
-  const [text, setText] = useState(value);
-  // What was told last: another value came from elsewhere, such as the menu.
-  const told = useRef(value);
-  const tell = useDebouncedCallback((wanted: string) => {
-    told.current = wanted;
-    change(wanted);
-  }, 250);
-  useEffect(() => {
-    if (value === told.current) return;
-    told.current = value;
-    setText(value);
-  }, [value]);
-  return (
-    <TextInput
-      type="search"
-      aria-label="Search keys"
-      placeholder="Name, id or last four"
-      leftSection={<SearchIcon />}
-      value={text}
-      maxLength={100}
-      onChange={(event) => {
-        const written = withoutSecret(event.currentTarget.value);
-        setText(written);
-        tell(written.trim());
-      }}
-      w={{ base: "100%", xs: "18rem" }}
-    />
   );
 }
 

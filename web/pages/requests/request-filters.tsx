@@ -1,12 +1,12 @@
 // Which requests are listed.
-import { NativeSelect, Paper, Select, SimpleGrid } from "@mantine/core";
+import { NativeSelect, Paper, SimpleGrid } from "@mantine/core";
 import type { Query } from "../../api/client.ts";
 import type { Names } from "../../api/names.ts";
-import { useRead } from "../../api/queries.ts";
-import type { ModelList } from "../../api/types.ts";
 import { oneOf } from "../../parts/address.ts";
-import { anyTime, type Span, TimeRange } from "../../parts/time-range.tsx";
-import { KeyFilter } from "../usage/key-filter.tsx";
+import { ChoiceFilter } from "../../parts/filters/choice-filter.tsx";
+import { KeyFilter } from "../../parts/filters/key-filter.tsx";
+import { ModelFilter } from "../../parts/filters/model-filter.tsx";
+import { anyTime, type Span, TimeRange } from "../../parts/filters/time-range.tsx";
 import { outcomeNames, outcomes } from "./outcome.tsx";
 
 /** In the address. */
@@ -29,33 +29,20 @@ interface RequestFiltersProps {
 }
 
 export function RequestFilters({ filter, change, names }: RequestFiltersProps) {
-  const models = useRead<ModelList>("/v1/models");
   const { model, key, app, outcome, stream, range, start, end } = filter;
-  const modelIds = new Set([...(model ? [model] : []), ...(models.data?.data.map(({ id }) => id) ?? [])]);
   const apps =
     names.apps.some(({ value }) => value === app) || app === "" ? names.apps : [known(app, names), ...names.apps];
   return (
     <Paper withBorder p="sm" component="section" aria-label="Filters">
       <SimpleGrid cols={{ base: 2, sm: 3, lg: 6 }} spacing="sm" verticalSpacing="xs">
         <TimeRange value={{ range, start, end }} change={change} />
-        <Select
-          label="Model"
-          {...{ size: "xs", placeholder: "All", clearable: true, searchable: true, limit: 100 }}
-          value={model || null}
-          data={[...modelIds]}
-          onChange={(chosen) => change({ model: chosen ?? "" })}
-          clearButtonProps={{ "aria-label": "All models" }}
-          nothingFoundMessage="No such model"
-        />
+        <ModelFilter value={model} choose={(chosen) => change({ model: chosen })} />
         <KeyFilter value={key || undefined} nameOf={names.key} choose={(chosen) => change({ key: chosen })} />
-        <Select
-          label="App"
-          {...{ size: "xs", placeholder: "All", clearable: true, searchable: true, limit: 100 }}
-          value={app || null}
-          data={[...apps]}
-          onChange={(chosen) => change({ app: chosen ?? "" })}
-          clearButtonProps={{ "aria-label": "All apps" }}
-          nothingFoundMessage="No such app"
+        <ChoiceFilter
+          {...{ label: "App", value: app, data: [...apps] }}
+          all={{ short: "All", long: "All apps" }}
+          nothing="No such app"
+          choose={(chosen) => change({ app: chosen })}
         />
         <NativeSelect
           label="Outcome"

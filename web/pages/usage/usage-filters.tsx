@@ -3,10 +3,12 @@
 import { Chip, Group, Paper, Select, SimpleGrid, Text, TextInput } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import { nowSeconds } from "../../api/server-time.ts";
-import type { AppList, ModelList } from "../../api/types.ts";
+import type { AppList } from "../../api/types.ts";
 import { usageGroups } from "../../api/usage.ts";
 import { isReaderElsewhere } from "../../parts/chart/chart-time.ts";
-import { KeyFilter } from "./key-filter.tsx";
+import { ChoiceFilter } from "../../parts/filters/choice-filter.tsx";
+import { KeyFilter } from "../../parts/filters/key-filter.tsx";
+import { ModelFilter } from "../../parts/filters/model-filter.tsx";
 import { type Asked, bucketNames, dateText, groupText, rangeNames, ranges } from "./usage-ask.ts";
 
 const groupTitles = { model: "Model", key: "Key", app: "App", environment: "Environment" } as const;
@@ -22,10 +24,8 @@ interface UsageFiltersProps {
 }
 
 export function UsageFilters({ asked, bucket, change, keyName, appName }: UsageFiltersProps) {
-  const models = useRead<ModelList>("/v1/models");
   const apps = useRead<AppList>("/v1/apps", { limit: 100 });
   const { range, days, groupBy, model, key, app, hoursFit, problem } = asked;
-  const modelIds = new Set([...(model ? [model] : []), ...(models.data?.data.map(({ id }) => id) ?? [])]);
   const appNames = new Map([
     ...(app ? [[app, appName(app)] as const] : []),
     ...(apps.data?.data.map(({ id, name }) => [id, name] as const) ?? []),
@@ -56,32 +56,14 @@ export function UsageFilters({ asked, bucket, change, keyName, appName }: UsageF
           }))}
           onChange={(chosen) => chosen && change({ bucket: chosen })}
         />
-        <Select
-          label="Model"
-          size="xs"
-          placeholder="All"
-          clearable
-          searchable
-          limit={100}
-          value={model ?? null}
-          data={[...modelIds]}
-          onChange={(chosen) => change({ model: chosen ?? "" })}
-          clearButtonProps={{ "aria-label": "All models" }}
-          nothingFoundMessage="No such model"
-        />
+        <ModelFilter value={model ?? ""} choose={(chosen) => change({ model: chosen })} />
         <KeyFilter value={key} nameOf={keyName} choose={(chosen) => change({ key: chosen })} />
-        <Select
-          label="App"
-          size="xs"
-          placeholder="All"
-          clearable
-          searchable
-          limit={100}
-          value={app ?? null}
+        <ChoiceFilter
+          {...{ label: "App", value: app ?? "" }}
           data={[...appNames].map(([value, label]) => ({ value, label }))}
-          onChange={(chosen) => change({ app: chosen ?? "" })}
-          clearButtonProps={{ "aria-label": "All apps" }}
-          nothingFoundMessage="No such app"
+          all={{ short: "All", long: "All apps" }}
+          nothing="No such app"
+          choose={(chosen) => change({ app: chosen })}
         />
       </SimpleGrid>
       {range === "custom" && (

@@ -2,7 +2,7 @@
 
 import { NativeSelect, TextInput } from "@mantine/core";
 import { useMemo } from "react";
-import { nowSeconds } from "../api/server-time.ts";
+import { nowSeconds } from "../../api/server-time.ts";
 
 const hour = 3_600;
 const day = 24 * hour;

@@ -1,0 +1,29 @@
+// The choice of one among many by its name, or of all.
+import { type ComboboxData, Select } from "@mantine/core";
+
+interface ChoiceFilterProps {
+  label: string;
+  /** Empty: all. */
+  value: string;
+  data: ComboboxData;
+  choose(value: string): void;
+  /** What is chosen where nothing is, and what the button is called that leads back to it. */
+  all: { short: string; long: string };
+  /** Where nothing has the name that was typed. */
+  nothing: string;
+}
+
+export function ChoiceFilter({ label, value, data, choose, all, nothing }: ChoiceFilterProps) {
+  return (
+    <Select
+      label={label}
+      {...{ size: "xs", clearable: true, searchable: true, limit: 100 }}
+      placeholder={all.short}
+      value={value || null}
+      data={data}
+      onChange={(chosen) => choose(chosen ?? "")}
+      clearButtonProps={{ "aria-label": all.long }}
+      nothingFoundMessage={nothing}
+    />
+  );
+}

@@ -1,0 +1,41 @@
+// A search that is told when somebody pauses, and keeps what they type meanwhile.
+import { TextInput, type TextInputProps } from "@mantine/core";
+import { useDebouncedCallback } from "@mantine/hooks";
+import { useEffect, useRef, useState } from "react";
+
+const pauseMs = 300;
+
+interface SearchFieldProps
+  extends Pick<TextInputProps, "label" | "aria-label" | "placeholder" | "leftSection" | "size" | "w" | "maxLength"> {
+  value: string;
+  change(text: string): void;
+  /** What is left out of what was typed. */
+  cleaned?: (text: string) => string;
+}
+
+export function SearchField({ value, change, cleaned, ...props }: SearchFieldProps) {
+  const [text, setText] = useState(value);
+  // What was told last: another value came from elsewhere, such as the menu.
+  const told = useRef(value);
+  const tell = useDebouncedCallback((wanted: string) => {
+    told.current = wanted;
+    change(wanted);
+  }, pauseMs);
+  useEffect(() => {
+    if (value === told.current) return;
+    told.current = value;
+    setText(value);
+  }, [value]);
+  return (
+    <TextInput
+      {...props}
+      type="search"
+      value={text}
+      onChange={({ currentTarget: { value: typed } }) => {
+        const written = cleaned ? cleaned(typed) : typed;
+        setText(written);
+        tell(written.trim());
+      }}
+    />
+  );
+}
