@@ -9,8 +9,8 @@ import { Ago } from "../../parts/ago.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { Failure } from "../../parts/failure.tsx";
 import { day } from "../../parts/figures.ts";
-import { type Role, roleNames } from "../../parts/roles.ts";
-import { RoleChoice } from "./role-choice.tsx";
+import { RoleChoice } from "../../parts/membership/role-choice.tsx";
+import { type Role, roleNames } from "../../parts/membership/roles.ts";
 
 interface ManageMemberProps {
   opened: boolean;

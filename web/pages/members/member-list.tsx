@@ -8,7 +8,7 @@ import { Ago } from "../../parts/ago.tsx";
 import { Empty } from "../../parts/empty.tsx";
 import { day } from "../../parts/figures.ts";
 import { type Column, LongTable } from "../../parts/long-table.tsx";
-import { roleNames } from "../../parts/roles.ts";
+import { roleNames } from "../../parts/membership/roles.ts";
 import { useLast } from "../../parts/use-last.ts";
 import { ManageMember } from "./manage-member.tsx";
 import { RemoveMember } from "./remove-member.tsx";

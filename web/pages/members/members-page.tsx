@@ -2,21 +2,27 @@
 import { Button } from "@mantine/core";
 import { PlusIcon } from "@primer/octicons-react";
 import { useSearchParams } from "wouter";
+import { useList } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
+import type { Invitation } from "../../api/types.ts";
+import { Invitations } from "../../parts/membership/invitations.tsx";
+import { Invite } from "../../parts/membership/invite.tsx";
 import { Page } from "../../parts/page.tsx";
-import { Invitations } from "./invitations.tsx";
-import { Invite } from "./invite.tsx";
 import { MemberList } from "./member-list.tsx";
 import { OwnMembership } from "./own-membership.tsx";
-import { standingOf } from "./rights.ts";
+import { invitableRoles, mayActOn, type Standing, standingOf } from "./rights.ts";
+
+const path = "/v1/invitations";
 
 export function MembersPage() {
-  const current = useSession();
-  const { account } = current.session;
-  const standing = standingOf(current);
+  const standing = standingOf(useSession());
+  return standing === "member" ? <OwnMembership /> : <AllMembers standing={standing} />;
+}
+
+function AllMembers({ standing }: { standing: Standing }) {
+  const { account } = useSession().session;
   const [parameters, setParameters] = useSearchParams();
-  if (standing === "member") return <OwnMembership />;
-  const close = () => setParameters({}, { replace: true });
+  const invitations = useList<Invitation>(path, { limit: 100 });
   return (
     <Page
       title="Members"
@@ -28,8 +34,12 @@ export function MembersPage() {
       }
     >
       <MemberList standing={standing} />
-      <Invitations standing={standing} />
-      <Invite opened={parameters.has("invite")} standing={standing} close={close} />
+      <Invitations path={path} listing={invitations} mayTakeBack={(role) => mayActOn(standing, role)} />
+      <Invite
+        {...{ path, into: account.name, usual: "member", allowed: invitableRoles(standing) }}
+        opened={parameters.has("invite")}
+        close={() => setParameters({}, { replace: true })}
+      />
     </Page>
   );
 }

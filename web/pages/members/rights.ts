@@ -1,7 +1,7 @@
 // Who may do what to whom among the members of an account, as the server judges it, so that a page can say it beforehand.
 import type { CurrentSession } from "../../api/session.tsx";
 import type { Member } from "../../api/types.ts";
-import { type Role, roles } from "../../parts/roles.ts";
+import { type Role, roles } from "../../parts/membership/roles.ts";
 
 /** Operators may do what owners may. */
 export type Standing = Role | "operator";

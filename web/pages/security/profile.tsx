@@ -9,7 +9,7 @@ import type { Session } from "../../api/types.ts";
 import { Facts } from "../../parts/facts.tsx";
 import { Failure } from "../../parts/failure.tsx";
 import { problemBeside, problemOf } from "../../parts/field-problem.ts";
-import { roleNames } from "../../parts/roles.ts";
+import { roleNames } from "../../parts/membership/roles.ts";
 import { Section } from "../../parts/section.tsx";
 import { useFirstProblem } from "../../parts/use-first-problem.ts";
 

@@ -1,29 +1,33 @@
-// The dialog that invites somebody into the account; where no mail goes out, it shows the link, once.
+// The dialog that invites somebody into an account; where no mail goes out, it shows the link, once.
 import { Button, Group, Modal, Stack, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
-import { useSession } from "../../api/session.tsx";
 import type { CreatedInvitation, CreateInvitationRequest } from "../../api/types.ts";
-import { Failure } from "../../parts/failure.tsx";
-import { problemBeside, problemOf } from "../../parts/field-problem.ts";
-import { at } from "../../parts/figures.ts";
-import type { Role } from "../../parts/roles.ts";
-import { ShownOnce } from "../../parts/shown-once.tsx";
-import { useFirstProblem } from "../../parts/use-first-problem.ts";
-import { useLast } from "../../parts/use-last.ts";
-import { invitableRoles, type Standing } from "./rights.ts";
+import { Failure } from "../failure.tsx";
+import { problemBeside, problemOf } from "../field-problem.ts";
+import { at } from "../figures.ts";
+import { ShownOnce } from "../shown-once.tsx";
+import { useFirstProblem } from "../use-first-problem.ts";
+import { useLast } from "../use-last.ts";
 import { RoleChoice } from "./role-choice.tsx";
+import { type Role, roles } from "./roles.ts";
 
 interface InviteProps {
   opened: boolean;
-  standing: Standing;
+  /** Of the account's invitations. */
+  path: string;
+  /** The name of the account. */
+  into: string;
+  /** The role that is chosen at first. */
+  usual: Role;
+  /** Roles that whoever invites may give. */
+  allowed?: readonly Role[];
   close(): void;
 }
 
-export function Invite({ opened, standing, close }: InviteProps) {
-  const { session } = useSession();
+export function Invite({ opened, into, close, ...props }: InviteProps) {
   const [made, setMade] = useState<CreatedInvitation>();
   const shown = useLast(made);
   const done = (invitation: CreatedInvitation) => {
@@ -33,8 +37,8 @@ export function Invite({ opened, standing, close }: InviteProps) {
   };
   return (
     <>
-      <Modal opened={opened} onClose={close} title={`Invite into ${session.account.name}`}>
-        <Form standing={standing} close={close} done={done} />
+      <Modal opened={opened} onClose={close} title={`Invite into ${into}`}>
+        <Form {...props} close={close} done={done} />
       </Modal>
       <ShownOnce
         title={`The link for ${shown?.email ?? ""}`}
@@ -49,18 +53,17 @@ export function Invite({ opened, standing, close }: InviteProps) {
   );
 }
 
-interface FormProps extends Omit<InviteProps, "opened"> {
+interface FormProps extends Omit<InviteProps, "opened" | "into"> {
   done(invitation: CreatedInvitation): void;
 }
 
-function Form({ standing, close, done }: FormProps) {
+function Form({ path, usual, allowed = roles, close, done }: FormProps) {
   const [email, setEmail] = useState("");
-  const [role, setRole] = useState<Role>("member");
-  const allowed = invitableRoles(standing);
-  const invite = useChange(
-    (body: CreateInvitationRequest) => call<CreatedInvitation>("POST", "/v1/invitations", { body }),
-    { stale: ["/v1/invitations"], done },
-  );
+  const [role, setRole] = useState<Role>(usual);
+  const invite = useChange((body: CreateInvitationRequest) => call<CreatedInvitation>("POST", path, { body }), {
+    stale: [path],
+    done,
+  });
   const form = useFirstProblem(problemOf(invite.error, "email"), problemOf(invite.error, "role"));
   const problem = problemBeside(invite.error, ["email", "role"]);
   return (
@@ -92,7 +95,7 @@ function Form({ standing, close, done }: FormProps) {
           value={role}
           change={setRole}
           allowed={allowed}
-          {...(allowed.length < 3 ? { why: "Only owners invite owners and admins." } : {})}
+          {...(allowed.length < roles.length ? { why: "Only owners invite owners and admins." } : {})}
           error={problemOf(invite.error, "role")}
         />
         {problem && <Failure error={problem} />}

@@ -1,6 +1,6 @@
 // The choice of a role, each with what it means.
 import { Radio, Stack } from "@mantine/core";
-import { type Role, roleMeanings, roleNames, roles } from "../../parts/roles.ts";
+import { type Role, roleMeanings, roleNames, roles } from "./roles.ts";
 
 interface RoleChoiceProps {
   value: Role;

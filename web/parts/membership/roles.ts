@@ -1,5 +1,5 @@
 // The roles that members of an account have, in words.
-import type { Member } from "../api/types.ts";
+import type { Member } from "../../api/types.ts";
 
 export type Role = Member["role"];
 
