@@ -97,6 +97,11 @@ export interface AuditFilter {
 
 export interface AuditLog {
   append(events: readonly AuditEvent[]): Promise<void>;
-  /** Newest first; those before the event `after`. */
-  list(filter: AuditFilter, page: { after: string | undefined; limit: number }): Promise<AuditEvent[]>;
+  /** Newest first; those before the event `after`, and none before `downTo`. */
+  list(
+    filter: AuditFilter,
+    page: { after: string | undefined; downTo?: string | undefined; limit: number },
+  ): Promise<AuditEvent[]>;
+  /** The id of the last event that one request looks at before `after`; undefined: as far as there are any. */
+  reach(filter: AuditFilter, after: string | undefined): Promise<string | undefined>;
 }

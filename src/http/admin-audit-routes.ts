@@ -3,12 +3,12 @@ import { z } from "zod";
 import type { AuditLog } from "../domain/audit.ts";
 import type { Principal } from "../domain/principal.ts";
 import { type AdminBaseDeps, type AdminDoc, adminRouter } from "./admin-route.ts";
-import { auditId, auditQuery, eventList, eventsPage } from "./audit-list.ts";
+import { auditId, auditQuery, eventList, eventsPage, shortPages } from "./audit-list.ts";
 import { readQuery } from "./query.ts";
 import type { Exchange, ScopedRoute } from "./route.ts";
 
 export interface AdminAuditDeps extends AdminBaseDeps {
-  audit: Pick<AuditLog, "list">;
+  audit: Pick<AuditLog, "list" | "reach">;
 }
 
 const adminAuditQuery = z.object({
@@ -23,8 +23,7 @@ export function adminAuditRoutes(deps: AdminAuditDeps): ScopedRoute[] {
 const listDoc: AdminDoc = {
   operationId: "listAuditEvents",
   summary: "List the audit log",
-  description:
-    "Who changed which key, account, tier or signing key, which tokens were issued, and which credentials were refused. Newest first.",
+  description: `Who changed which key, account, tier or signing key, which tokens were issued, and which credentials were refused. Newest first. ${shortPages}`,
   query: adminAuditQuery,
   response: { description: "One page of events.", json: eventList },
   errors: ["invalid_request"],

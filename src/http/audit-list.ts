@@ -56,9 +56,16 @@ interface AuditPageQuery {
   end?: number | undefined;
 }
 
-/** Of that account alone, or, where it is undefined, of all. Throws `invalid_request` for a span that is empty. */
+/** What an endpoint says of such a page, in its description. */
+export const shortPages =
+  "With several filters, or from `start` or to `end`, a page may hold fewer than `limit`, or none, where many were looked at in vain: `has_more` says whether there are others to look at, and `last_id` where to go on.";
+
+/**
+ * Of that account alone, or, where it is undefined, of all. A page of what is sought may be short, and `last_id` is then
+ * the last event that was looked at. Throws `invalid_request` for a span that is empty.
+ */
 export async function eventsPage(
-  audit: Pick<AuditLog, "list">,
+  audit: Pick<AuditLog, "list" | "reach">,
   accountId: string | undefined,
   { limit, after, action, target, start, end }: AuditPageQuery,
 ): Promise<z.infer<typeof eventList>> {
@@ -72,8 +79,10 @@ export async function eventsPage(
     ...(start === undefined ? {} : { start }),
     ...(end === undefined ? {} : { end }),
   };
-  const events = await audit.list(filter, { after, limit: limit + 1 });
-  return pageOf(events.map(eventToWire), limit);
+  const downTo = await audit.reach(filter, after);
+  const events = await audit.list(filter, { after, downTo, limit: limit + 1 });
+  const page = pageOf(events.map(eventToWire), limit);
+  return downTo === undefined || page.has_more ? page : { ...page, last_id: downTo, has_more: true };
 }
 
 function eventToWire(event: AuditEvent): z.infer<typeof eventShape> {

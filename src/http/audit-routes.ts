@@ -2,13 +2,13 @@
 import { z } from "zod";
 import { requireSeesAudit } from "../accounts/members.ts";
 import type { AuditLog } from "../domain/audit.ts";
-import { auditQuery, eventList, eventsPage } from "./audit-list.ts";
+import { auditQuery, eventList, eventsPage, shortPages } from "./audit-list.ts";
 import { managingRouter, type PeopleDoc } from "./people-route.ts";
 import { readQuery } from "./query.ts";
 import type { Exchange, PersonPrincipal, PersonRoute } from "./route.ts";
 
 export interface AuditRouteDeps {
-  audit: Pick<AuditLog, "list">;
+  audit: Pick<AuditLog, "list" | "reach">;
 }
 
 const accountAuditQuery = z.object(auditQuery);
@@ -20,8 +20,7 @@ export function auditRoutes(deps: AuditRouteDeps): PersonRoute[] {
 const listDoc: PeopleDoc = {
   operationId: "listAccountAuditEvents",
   summary: "List the audit log of the account",
-  description:
-    "For its owners and admins. Who changed which key, member or app of the account, or the account itself, which tokens were issued, and which of its credentials were refused. Newest first, in all environments.",
+  description: `For its owners and admins. Who changed which key, member or app of the account, or the account itself, which tokens were issued, and which of its credentials were refused. Newest first, in all environments. ${shortPages}`,
   query: accountAuditQuery,
   response: { description: "One page of events.", json: eventList },
   errors: ["invalid_request", "permission_denied"],

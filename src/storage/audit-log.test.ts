@@ -94,6 +94,34 @@ test("what is rare in a log that is many times longer than one query is found, a
   expect(await all({ targetId: "key_2", action: "key.created" })).toEqual([]);
 });
 
+test("one request looks at 20,000 events at most for what may be in none of them, and tells the last one for the next", async () => {
+  await audit.append(
+    Array.from({ length: 20_003 }, (_, i) => event(i + 1, i === 0 || i === 20_000 ? { action: "key.revoked" } : {})),
+  );
+  const filter: AuditFilter = { accountId: "acct_1", action: "key.revoked", targetId: "key_2" };
+  const downTo = await audit.reach(filter, undefined);
+  expect(downTo).toBe("audit_000004");
+  expect(await audit.list(filter, { after: undefined, downTo, limit: 10 })).toHaveLength(1);
+  expect(await audit.list({}, { after: "audit_000006", downTo, limit: 10 })).toHaveLength(2);
+  expect(await audit.reach(filter, downTo)).toBeUndefined();
+  expect(await all(filter, downTo)).toEqual([1]);
+  expect(await audit.reach({ end: 1_800_000_001 }, undefined)).toBe("audit_000004");
+  // What an index finds alone is all shown.
+  for (const one of [{}, { accountId: "acct_1" }, { action: "key.created" as const }]) {
+    expect(await audit.reach(one, undefined)).toBeUndefined();
+  }
+});
+
+test("what happens while somebody pages through leaves the end of each page where it was", async () => {
+  await audit.append(Array.from({ length: 20_000 }, (_, i) => event(i + 1)));
+  const filter: AuditFilter = { accountId: "acct_1", action: "key.revoked" };
+  const downTo = await audit.reach(filter, undefined);
+  expect(downTo).toBe("audit_000001");
+  await audit.append([event(20_001), event(0, { action: "key.revoked" })]);
+  expect(await audit.list(filter, { after: undefined, downTo, limit: 10 })).toEqual([]);
+  expect(await all(filter, downTo)).toEqual([0]);
+});
+
 test("a batch that is appended again is there once, and a large one is taken whole", async () => {
   const events = Array.from({ length: 1_201 }, (_, i) => event(i + 1));
   await audit.append(events);

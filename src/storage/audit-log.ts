@@ -22,10 +22,13 @@ const maxBatch = 500;
  * Rows that one query looks at. SQLite works in the thread that serves all requests: a log in which little is what is asked
  * for is read by several short queries with room for other work between them.
  */
-const mostLookedAt = 2_000;
+const lookedAtOnce = 2_000;
+/** Rows that one request looks at, for what may be in none of them. */
+const mostLookedAt = 20_000;
 
 interface Page {
   after: string | undefined;
+  downTo?: string | undefined;
   limit: number;
 }
 
@@ -48,22 +51,28 @@ export class SqlAuditLog implements AuditLog {
     await available(write);
   }
 
-  async list(filter: AuditFilter, { after, limit }: Page): Promise<AuditEvent[]> {
+  async list(filter: AuditFilter, { after, downTo, limit }: Page): Promise<AuditEvent[]> {
     const found: AuditRow[] = [];
     for (let before = after; ; ) {
-      const floor = isSought(filter) ? await this.#idBelow(filter, before) : undefined;
+      const next = isSought(filter) ? await this.#idBelow(filter, before, lookedAtOnce) : undefined;
+      const isLast = next === undefined || (downTo !== undefined && next <= downTo);
+      const floor = isLast ? downTo : next;
       found.push(...(await this.#read(filter, { before, floor, limit: limit - found.length })));
-      if (floor === undefined || found.length >= limit) return found.map(fromRow);
-      before = floor;
+      if (isLast || found.length >= limit) return found.map(fromRow);
+      before = next;
       await new Promise(setImmediate);
     }
   }
 
-  /** Up to where the next query looks; undefined: to the end. */
-  async #idBelow(filter: AuditFilter, before: string | undefined): Promise<string | undefined> {
+  async reach(filter: AuditFilter, after: string | undefined): Promise<string | undefined> {
+    return isSought(filter) ? await this.#idBelow(filter, after, mostLookedAt) : undefined;
+  }
+
+  /** Of the last one of so many rows; undefined: there are fewer. */
+  async #idBelow(filter: AuditFilter, before: string | undefined, rows: number): Promise<string | undefined> {
     const [row]: { id: string }[] = await available(this.#db`
       SELECT id FROM audit_log WHERE ${this.#indexed(filter)} ${this.#older(before)}
-      ORDER BY id DESC LIMIT 1 OFFSET ${mostLookedAt - 1}`);
+      ORDER BY id DESC LIMIT 1 OFFSET ${rows - 1}`);
     return row?.id;
   }
 

@@ -113,6 +113,33 @@ test("thousands of events are scrolled through to the first, with a few dozen dr
   expect(visitor.trouble).toEqual([]);
 }, 40_000);
 
+test("a search goes on through pages that are empty, and asks whether to, where it finds nothing for long", async () => {
+  await using visitor = await arrive("/settings/audit-log");
+  const { page } = visitor;
+  await rows(page).first().waitFor();
+  const read = await visitor.context.request.get(`${url}/v1/audit?action=key.created&limit=1`);
+  const [event] = (await read.json()).data;
+  const asked: (string | null)[] = [];
+  await page.route("**/v1/audit?*", (route) => {
+    const after = new URL(route.request().url()).searchParams.get("after");
+    asked.push(after);
+    const place = `audit_${asked.length}`;
+    const isFound = after === "audit_45";
+    const found = { data: isFound ? [event] : [], first_id: null, last_id: isFound ? event.id : place };
+    return route.fulfill({ json: { object: "list", ...found, has_more: !isFound } });
+  });
+  await page.getByRole("combobox", { name: "What happened" }).click();
+  await page.getByRole("option", { name: "Key created" }).click();
+  await page.getByRole("heading", { name: "Nothing found yet" }).waitFor();
+  expect(asked).toEqual([null, ...Array.from({ length: 39 }, (_, i) => `audit_${i + 1}`)]);
+  await look(visitor, "audit-paused");
+  await visitor.press("Search further back");
+  await rows(page).first().waitFor();
+  expect([asked.at(-1), await rows(page).count()]).toEqual(["audit_45", 1]);
+  await page.getByText("1 in all").waitFor();
+  expect(visitor.trouble).toEqual([]);
+});
+
 test("an operator sees all accounts, and one of them alone", async () => {
   await using visitor = await arrive("/admin/audit-log");
   const { page } = visitor;

@@ -1,6 +1,7 @@
 // The endpoints for members, invitations and operators, over a real database and socket: who may see and change whom.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Role } from "../../src/domain/person.ts";
+import { auditEvent } from "../../src/policy/audit.ts";
 import { operators } from "../support/people.ts";
 import { type ApiMember, openPeopleApi, type PeopleApi } from "../support/people-api.ts";
 
@@ -380,5 +381,21 @@ describe("the audit log of an account", () => {
     const { status, body: wrong } = await read(admin.headers, `?start=${now}&end=${now}`);
     expect(status).toBe(400);
     expect(wrong.error.message).toStartWith("start: must be before end");
+  });
+
+  test("ends a page early where many events were looked at in vain, and goes on from the last of them", async () => {
+    const origin = { nowSeconds: api.clock.nowSeconds(), clientAddress: null, requestId: null };
+    const about = { accountId: api.accountId, targetId: "key_any", detail: {} };
+    await api.audit.append(
+      Array.from({ length: 20_000 }, () => auditEvent("key.updated", { type: "system" }, origin, about)),
+    );
+    const query = `?action=member.updated&start=${origin.nowSeconds - 1_000}`;
+    const { body } = await read(admin.headers, query);
+    expect(body).toMatchObject({ data: [], first_id: null, has_more: true });
+    const rest = await read(admin.headers, `${query}&after=${body.last_id}`);
+    expect([told(rest).length, rest.body.has_more]).toEqual([2, false]);
+    // A page that is full ends as any other.
+    const { body: full } = await read(admin.headers, `?target=key_any&action=key.updated&limit=3`);
+    expect([full.data.length, full.has_more, full.last_id]).toEqual([3, true, full.data[2].id]);
   });
 });

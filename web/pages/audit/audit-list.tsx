@@ -1,20 +1,22 @@
 // The list of events, newest first, filtered by what the address says.
-import { Anchor, Button, Stack, Text } from "@mantine/core";
+import { Anchor, Stack, Text } from "@mantine/core";
 import { useMemo, useState } from "react";
 import type { Query } from "../../api/client.ts";
 import { useList } from "../../api/queries.ts";
 import type { AuditEvent } from "../../api/types.ts";
 import { useAddress } from "../../parts/address.ts";
-import { Empty } from "../../parts/empty.tsx";
+import { count } from "../../parts/figures.ts";
 import { useSpan } from "../../parts/filters/time-range.tsx";
 import { type Column, LongTable } from "../../parts/long-table.tsx";
 import { Moment, MomentLines } from "../../parts/moment.tsx";
+import { usePatience } from "../../parts/patience.ts";
 import { type Room, useRoom } from "../../parts/room.ts";
 import { isAction } from "./action-names.ts";
 import { AuditFilters, noFilter } from "./audit-filters.tsx";
 import { type AuditNames, useAuditNames } from "./audit-names.ts";
 import { textOf } from "./audit-text.ts";
 import { EventDrawer } from "./event-drawer.tsx";
+import { NoEvents } from "./no-events.tsx";
 
 interface AuditListProps {
   path: "/v1/audit" | "/v1/admin/audit";
@@ -56,6 +58,7 @@ interface EventsProps {
 
 function Events({ path, query, names, isOfAll, change, showAll }: EventsProps) {
   const listing = useList<AuditEvent>(path, query);
+  const patience = usePatience(listing.data?.pages, listing.hasNextPage);
   const [opened, open] = useState<AuditEvent>();
   const room = useRoom();
   const isNarrow = room === "narrow";
@@ -64,29 +67,15 @@ function Events({ path, query, names, isOfAll, change, showAll }: EventsProps) {
     <>
       <LongTable
         label="Events"
-        listing={listing}
+        listing={{ ...listing, hasNextPage: listing.hasNextPage && !patience.isPaused }}
         columns={columns}
         keyOf={({ id }) => id}
         choose={open}
         rowHeight={isNarrow ? 80 : 53}
         fixed
         height="max(22rem, calc(100dvh - 22.5rem))"
-        empty={
-          <Empty
-            title={showAll ? "No such event" : "Nothing has happened yet"}
-            action={
-              showAll && (
-                <Button variant="default" onClick={showAll}>
-                  Show all events
-                </Button>
-              )
-            }
-          >
-            {showAll
-              ? "Nothing that is kept is as the filters say. Of what takes the whole id."
-              : "Changes of keys, members and apps appear here as they are made."}
-          </Empty>
-        }
+        status={patience.isPaused ? <Paused found={listing.items.length} goOn={patience.goOn} /> : undefined}
+        empty={<NoEvents isPaused={patience.isPaused} goOn={patience.goOn} showAll={showAll} />}
       />
       <EventDrawer
         event={opened}
@@ -97,6 +86,18 @@ function Events({ path, query, names, isOfAll, change, showAll }: EventsProps) {
         }}
         close={() => open(undefined)}
       />
+    </>
+  );
+}
+
+/** Of a search that found next to nothing for long. */
+function Paused({ found, goOn }: { found: number; goOn(): void }) {
+  return (
+    <>
+      {count(found)} {found === 1 ? "event" : "events"} found so far.{" "}
+      <Anchor component="button" type="button" inherit underline="always" onClick={goOn}>
+        Search further back
+      </Anchor>
     </>
   );
 }
