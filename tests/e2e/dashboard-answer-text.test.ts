@@ -1,7 +1,7 @@
 // How the playground reads a stream of events, wherever it is cut, and divides an answer into text and code.
 import { expect, test } from "bun:test";
 import { readEvents } from "../../web/pages/playground/event-stream.ts";
-import { blocksOf } from "../../web/pages/playground/text-blocks.ts";
+import { blocksOf } from "../../web/parts/answer/text-blocks.ts";
 
 async function eventsOf(...pieces: (string | Uint8Array)[]): Promise<string[]> {
   const encoder = new TextEncoder();

@@ -13,7 +13,7 @@ export const refusalReasons = [
   "account_quota",
   "capacity",
 ] as const satisfies Refusal["reason"][];
-export type RefusalReason = Refusal["reason"];
+type RefusalReason = Refusal["reason"];
 
 /** The server gives no more of them at once. */
 export const mostRefusals = 1000;
@@ -74,6 +74,39 @@ export const refusalWords: Readonly<Record<RefusalReason, Words>> = {
     place: { title: "Models", path: "/catalog" },
   },
 };
+
+/** What was refused for one reason: `lines` by key and model, that of the most requests first, each with one of its kind. */
+export interface RefusalsOfReason {
+  reason: RefusalReason;
+  requests: number;
+  /** Unix seconds. */
+  lastAt: number;
+  lines: { id: string; first: Refusal; requests: number }[];
+}
+
+/** The reason for which most was refused first. */
+export function refusalsByReason(refusals: readonly Refusal[]): RefusalsOfReason[] {
+  return [...Map.groupBy(refusals, ({ reason }) => reason)]
+    .map(([reason, all]) => ({
+      ...{ reason, requests: refusedIn(all), lastAt: Math.max(...all.map(({ last_at }) => last_at)) },
+      lines: linesOf(all),
+    }))
+    .sort((a, b) => b.requests - a.requests);
+}
+
+function linesOf(refusals: readonly Refusal[]): RefusalsOfReason["lines"] {
+  return [...Map.groupBy(refusals, ({ key, model }) => `${key} ${model}`)]
+    .flatMap(([id, same]) => {
+      const [first] = same;
+      return first ? [{ id, first, requests: refusedIn(same) }] : [];
+    })
+    .sort((a, b) => b.requests - a.requests);
+}
+
+/** How many requests. */
+export function refusedIn(refusals: readonly Refusal[]): number {
+  return refusals.reduce((sum, { requests }) => sum + requests, 0);
+}
 
 /** Of the last `days` days; the newest first. */
 export function useRefusals(days: number, everyMs: number | undefined) {

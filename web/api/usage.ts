@@ -1,5 +1,6 @@
 // Reads usage reports: whole, whatever number of pages they have, several at once, and no more than a page can show.
 import { call, type Environment } from "./client.ts";
+import { nowSeconds } from "./server-time.ts";
 import type { UsageReport, UsageRow } from "./types.ts";
 
 export type { UsageRow } from "./types.ts";
@@ -48,6 +49,7 @@ interface Bounds {
   progress?: (rows: number) => void;
 }
 
+export const daySeconds = 86_400;
 const pageRows = 1000;
 /** The server works on one at a time: more would only stand in its queue, before what others ask. */
 const atOnce = 4;
@@ -116,13 +118,13 @@ function spansOf(bucket: UsageBucket, start: number, end: number): { start: numb
 
 /** Buckets are those of UTC, as the server's are. */
 export function bucketStart(bucket: UsageBucket, seconds: number): number {
-  if (bucket !== "month") return seconds - (seconds % (bucket === "hour" ? 3_600 : 86_400));
+  if (bucket !== "month") return seconds - (seconds % (bucket === "hour" ? 3_600 : daySeconds));
   const date = new Date(seconds * 1000);
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth()) / 1000;
 }
 
 export function bucketEnd(bucket: UsageBucket, start: number): number {
-  if (bucket !== "month") return start + (bucket === "hour" ? 3_600 : 86_400);
+  if (bucket !== "month") return start + (bucket === "hour" ? 3_600 : daySeconds);
   const date = new Date(start * 1000);
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1) / 1000;
 }
@@ -134,10 +136,24 @@ export function bucketStarts(bucket: UsageBucket, start: number, end: number): n
   return starts;
 }
 
+/** Start of the first of so many days, of which today is the last; Unix seconds. */
+export function firstDay(days: number): number {
+  return bucketStart("day", Math.floor(nowSeconds())) - (days - 1) * daySeconds;
+}
+
 export const noFigures: Figures = {
   ...{ requests: 0, prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost: 0, errors: 0 },
   ...{ first_token_ms: null, tokens_per_second: null },
 };
+
+/** One row for each bucket, where those of several environments are together. */
+export function byBucket(rows: readonly UsageRow[]): UsageRow[] {
+  return [...Map.groupBy(rows, ({ start }) => start).values()].flatMap((same) => {
+    const [row] = same;
+    if (!row) return [];
+    return [same.length === 1 ? row : { ...row, ...sumOf(same) }];
+  });
+}
 
 /**
  * Several rows as one. Reports do not tell how many answers a mean is of: that to the first token is weighed by the

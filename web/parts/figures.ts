@@ -29,6 +29,11 @@ export function money(usd: number): string {
   }).format(usd);
 }
 
+/** Of tokens and the like a second: 7.5, 124. */
+export function perSecond(value: number): string {
+  return value < 10 ? value.toFixed(1) : count(value);
+}
+
 /** A part of one, as percent. */
 export function percent(part: number): string {
   return new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: part < 0.1 ? 1 : 0 }).format(part);
@@ -89,11 +94,4 @@ export function ago(seconds: number, now = nowSeconds()): string {
   if (size < 45 * 86_400) return relative.format(Math.round(distance / 86_400), "day");
   if (size < 548 * 86_400) return relative.format(Math.round(distance / (30.44 * 86_400)), "month");
   return relative.format(Math.round(distance / (365.25 * 86_400)), "year");
-}
-
-const daySeconds = 86_400;
-
-/** Start of the UTC day with which a number of days begins, of which today is the last; Unix seconds. */
-export function firstDay(days: number): number {
-  return (Math.floor(nowSeconds() / daySeconds) - days + 1) * daySeconds;
 }

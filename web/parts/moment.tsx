@@ -1,10 +1,10 @@
 // A moment in a log: to the second, with its date unless that is today.
-import { Stack, Text } from "@mantine/core";
-import { atSecond } from "./figures.ts";
+import { Anchor, Stack, Text } from "@mantine/core";
+import { Link } from "wouter";
+import { atSecond, day } from "./figures.ts";
 
 const time = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
-const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
-const dayOfYear = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+const dayOfThisYear = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
 
 interface MomentProps {
   /** Unix. */
@@ -21,13 +21,18 @@ export function Moment({ seconds, only }: MomentProps) {
   );
 }
 
-/** Time and date below each other, for a narrow column. */
-export function MomentLines({ seconds }: { seconds: number }) {
+/** Time and date below each other, for a narrow column. `href`: where the time leads. */
+export function MomentLines({ seconds, href }: { seconds: number; href?: string }) {
+  const time = <Moment seconds={seconds} only="time" />;
   return (
     <Stack gap={0}>
-      <Text size="sm">
-        <Moment seconds={seconds} only="time" />
-      </Text>
+      {href === undefined ? (
+        <Text size="sm">{time}</Text>
+      ) : (
+        <Anchor component={Link} href={href} size="sm" fw={500}>
+          {time}
+        </Anchor>
+      )}
       {!isToday(seconds) && (
         <Text size="xs" c="dimmed">
           {shortDay(seconds)}
@@ -42,12 +47,12 @@ export function momentText(seconds: number): string {
   return isToday(seconds) ? text : `${shortDay(seconds)}, ${text}`;
 }
 
-export function isToday(seconds: number): boolean {
+function isToday(seconds: number): boolean {
   return new Date(seconds * 1000).toDateString() === new Date().toDateString();
 }
 
 /** Without the year, where it is this one. */
-export function shortDay(seconds: number): string {
+function shortDay(seconds: number): string {
   const date = new Date(seconds * 1000);
-  return (date.getFullYear() === new Date().getFullYear() ? day : dayOfYear).format(date);
+  return date.getFullYear() === new Date().getFullYear() ? dayOfThisYear.format(date) : day(seconds);
 }

@@ -2,6 +2,7 @@
 import { useComputedColorScheme } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import UPlot from "uplot";
+import { chartColor } from "../theme.ts";
 
 interface SparklineProps {
   values: readonly number[];
@@ -20,7 +21,7 @@ export function Sparkline({ values, width = 96, height = 24 }: SparklineProps) {
     let made: UPlot | undefined;
     // A row that only rushes by while somebody scrolls is not drawn.
     const waiting = setTimeout(() => {
-      made = draw(parent, { figures: figures.split(" ").map(Number), width, height, dark: scheme === "dark" });
+      made = draw(parent, { figures: figures.split(" ").map(Number), width, height, color: chartColor(scheme, 0) });
     }, 60);
     return () => {
       clearTimeout(waiting);
@@ -34,11 +35,10 @@ interface Drawing {
   figures: number[];
   width: number;
   height: number;
-  dark: boolean;
+  color: string;
 }
 
-function draw(parent: HTMLElement, { figures, width, height, dark }: Drawing): UPlot {
-  const color = dark ? "#55b3d3" : "#1d83a6";
+function draw(parent: HTMLElement, { figures, width, height, color }: Drawing): UPlot {
   const bars = UPlot.paths.bars?.({ size: [0.7, 12] });
   return new UPlot(
     {

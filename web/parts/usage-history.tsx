@@ -4,12 +4,12 @@ import { useMemo } from "react";
 import { useSearchParams } from "wouter";
 import { useRead } from "../api/queries.ts";
 import type { UsageReport, UsageRow } from "../api/types.ts";
+import { daySeconds, firstDay } from "../api/usage.ts";
 import { Failure } from "./failure.tsx";
-import { count, firstDay, money, short } from "./figures.ts";
+import { count, money, short } from "./figures.ts";
 import { TimeChart } from "./time-chart.tsx";
 
 const ranges = ["7", "30", "90"];
-const daySeconds = 86_400;
 
 interface UsageHistoryProps {
   /** Of the usage report. */

@@ -1,6 +1,6 @@
 // What charts show of usage: which figure, how it is drawn and written, and its series by group.
-import { type Figures, noFigures, sumOf, type UsageGroup, type UsageRow } from "../api/usage.ts";
-import { money, percent, short } from "./figures.ts";
+import { byBucket, type Figures, noFigures, sumOf, type UsageGroup, type UsageRow } from "../api/usage.ts";
+import { money, percent, perSecond, short } from "./figures.ts";
 import type { Series } from "./time-chart.tsx";
 
 export interface Metric {
@@ -12,7 +12,7 @@ export interface Metric {
   format(value: number): string;
 }
 
-const speed = (value: number) => (value === 0 ? "0/s" : `${value < 10 ? value.toFixed(1) : Math.round(value)}/s`);
+const speed = (value: number) => (value === 0 ? "0/s" : `${perSecond(value)}/s`);
 /** As short as an axis needs it. */
 const wait = (ms: number) => (ms < 1_000 ? `${Math.round(ms)} ms` : `${Number((ms / 1000).toFixed(2))} s`);
 
@@ -52,7 +52,7 @@ export function groupsOf(rows: readonly UsageRow[], groupBy: readonly UsageGroup
     .sort((a, b) => (of(b.sum) ?? -1) - (of(a.sum) ?? -1) || b.sum.requests - a.sum.requests);
 }
 
-export type Groups = ReturnType<typeof groupsOf>;
+type Groups = ReturnType<typeof groupsOf>;
 
 interface Shown {
   times: readonly number[];
@@ -69,7 +69,8 @@ export function seriesOf({ times, totals, groups, nameOf }: Shown, name: MetricN
   const place = new Map(times.map((time, index) => [time, index]));
   const valuesOf = (rows: readonly UsageRow[]) => {
     const values = times.map((): number | null => metric.of(noFigures));
-    for (const row of merged(rows)) {
+    // A group may have several rows of one bucket, where it is of several environments.
+    for (const row of byBucket(rows)) {
       const at = place.get(row.start);
       if (at !== undefined) values[at] = metric.of(row);
     }
@@ -106,15 +107,4 @@ export function seriesOf({ times, totals, groups, nameOf }: Shown, name: MetricN
     });
   }
   return series;
-}
-
-/** A group may have several rows of one bucket, where it is of several environments. */
-function merged(rows: readonly UsageRow[]): readonly UsageRow[] {
-  const starts = new Set(rows.map(({ start }) => start));
-  if (starts.size === rows.length) return rows;
-  const byStart = Map.groupBy(rows, ({ start }) => start);
-  return [...byStart.values()].flatMap((same) => {
-    const [row] = same;
-    return row ? [{ ...row, ...sumOf(same) }] : [];
-  });
 }

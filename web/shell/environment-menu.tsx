@@ -2,7 +2,7 @@
 import { Select } from "@mantine/core";
 import type { Environment } from "../api/client.ts";
 import { useSession } from "../api/session.tsx";
-import { environmentNames } from "../parts/environments.ts";
+import { environmentChoices } from "../parts/environments.ts";
 
 export function EnvironmentMenu() {
   const { environment, environments, chooseEnvironment } = useSession();
@@ -12,7 +12,7 @@ export function EnvironmentMenu() {
       size="xs"
       w={130}
       allowDeselect={false}
-      data={environments.map((value) => ({ value, label: environmentNames[value] }))}
+      data={environmentChoices(environments)}
       value={environment}
       onChange={(value) => value && chooseEnvironment(value as Environment)}
     />

@@ -11,13 +11,13 @@ import type { Account, ApiKey } from "../../api/types.ts";
 import { Ago } from "../../parts/ago.tsx";
 import { Confirm } from "../../parts/confirm.tsx";
 import { Empty } from "../../parts/empty.tsx";
-import { environmentChoices, environmentNames } from "../../parts/environments.ts";
+import { allEnvironments, environmentChoices, environmentNames } from "../../parts/environments.ts";
+import { KeyStatus, shownKey } from "../../parts/key-status.tsx";
 import { type Column, LongTable } from "../../parts/long-table.tsx";
 import { useLast } from "../../parts/use-last.ts";
-import { KeyStatus, shownKey } from "../keys/key-status.tsx";
-import { NewKey } from "./new-key.tsx";
+import { CreateAccountKey } from "./create-account-key.tsx";
 
-const environments = [{ value: "", label: "All environments" }, ...environmentChoices];
+const environments = [{ value: "", label: "All environments" }, ...environmentChoices(allEnvironments)];
 
 export function AccountKeys({ account }: { account: Account }) {
   const path = `/v1/admin/accounts/${account.id}/keys`;
@@ -109,7 +109,7 @@ export function AccountKeys({ account }: { account: Account }) {
           </Empty>
         }
       />
-      <NewKey opened={adding} close={close} account={account} />
+      <CreateAccountKey opened={adding} close={close} account={account} />
       <Confirm
         opened={ending !== undefined}
         title={`Revoke ${asked?.name ?? ""}?`}

@@ -11,7 +11,7 @@ import { day } from "../../parts/figures.ts";
 import { type Column, LongTable } from "../../parts/long-table.tsx";
 import { Page } from "../../parts/page.tsx";
 import { AccountState } from "./account-state.tsx";
-import { NewAccount } from "./new-account.tsx";
+import { CreateAccount } from "./create-account.tsx";
 import { overrideText } from "./override-text.ts";
 
 export function AccountList() {
@@ -74,7 +74,7 @@ export function AccountList() {
           </Empty>
         }
       />
-      <NewAccount opened={adding} close={close} done={({ id }) => navigate(`/admin/accounts/${id}?tab=members`)} />
+      <CreateAccount opened={adding} close={close} done={({ id }) => navigate(`/admin/accounts/${id}?tab=members`)} />
     </Page>
   );
 }

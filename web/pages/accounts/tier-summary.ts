@@ -1,5 +1,6 @@
 // The figures of a tier in one line.
 import type { Tier } from "../../api/types.ts";
+import { environmentList } from "../../parts/environments.ts";
 import { money, short } from "../../parts/figures.ts";
 
 export function tierSummary(tier: Tier): string {
@@ -11,5 +12,5 @@ export function tierSummary(tier: Tier): string {
     ...(monthlyTokens === null ? [] : [`${short(monthlyTokens)} tokens a month`]),
     ...(monthlySpend === null ? [] : [`${money(monthlySpend)} a month`]),
   ];
-  return parts.length === 0 ? "No limits." : `${parts.join(", ")}; in ${environments.join(", ")}.`;
+  return parts.length === 0 ? "No limits." : `${parts.join(", ")}; in ${environmentList(environments)}.`;
 }

@@ -3,8 +3,8 @@ import { Button, Code, Paper, Skeleton, Stack, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useList } from "../../api/queries.ts";
 import type { StoredChatCompletion, StoredChatMessage } from "../../api/types.ts";
+import { AnswerText } from "../../parts/answer/answer-text.tsx";
 import { Failure } from "../../parts/failure.tsx";
-import { AnswerText } from "../playground/answer-text.tsx";
 import { callsOf, type MessagePart, partsOf, type ToolCall, textOf } from "./chat-text.ts";
 
 const roleNames: Record<string, string> = {

@@ -9,12 +9,12 @@ import { useChange } from "../../api/queries.ts";
 import { nowSeconds } from "../../api/server-time.ts";
 import { useSession } from "../../api/session.tsx";
 import type { CreatedApiKey, CreateKeyRequest } from "../../api/types.ts";
-import { environmentNames } from "../../parts/environments.ts";
+import { environmentChoices, environmentNames } from "../../parts/environments.ts";
 import { Failure } from "../../parts/failure.tsx";
+import { grantableScopes } from "../../parts/scopes.ts";
 import { createRequestOf, newDraft } from "./key-draft.ts";
 import { KeyForm } from "./key-form.tsx";
 import { NewKey } from "./new-key.tsx";
-import { grantableScopes } from "./scopes.ts";
 import { useKeyDraft } from "./use-key-draft.ts";
 
 interface CreateKeyProps {
@@ -97,7 +97,7 @@ function Form({ creation, close }: FormProps) {
             description="Each is a world of its own"
             value={environment}
             onChange={(event) => setEnvironment(event.currentTarget.value as Environment)}
-            data={environments.map((value) => ({ value, label: environmentNames[value] }))}
+            data={environmentChoices(environments)}
           />
         </KeyForm>
         {general && <Failure error={general} />}

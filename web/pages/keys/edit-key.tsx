@@ -8,9 +8,9 @@ import { nowSeconds } from "../../api/server-time.ts";
 import { useSession } from "../../api/session.tsx";
 import type { ApiKey } from "../../api/types.ts";
 import { Failure } from "../../parts/failure.tsx";
+import { grantableScopes } from "../../parts/scopes.ts";
 import { changesOf, draftOf } from "./key-draft.ts";
 import { KeyForm } from "./key-form.tsx";
-import { grantableScopes } from "./scopes.ts";
 import { useKeyChange } from "./use-key-change.ts";
 import { useKeyDraft } from "./use-key-draft.ts";
 

@@ -17,8 +17,8 @@ import {
 import type { ReactNode } from "react";
 import { nowSeconds } from "../../api/server-time.ts";
 import { at, span } from "../../parts/figures.ts";
+import { type Scope, scopes } from "../../parts/scopes.ts";
 import { type Expiry, expiresAt, type Field, type KeyDraft } from "./key-draft.ts";
-import { type Scope, scopes } from "./scopes.ts";
 
 interface KeyFormProps {
   draft: KeyDraft;

@@ -11,11 +11,11 @@ import { Empty } from "../../parts/empty.tsx";
 import { environmentNames } from "../../parts/environments.ts";
 import { short } from "../../parts/figures.ts";
 import { SearchField } from "../../parts/filters/search-field.tsx";
+import { KeyStatus, shownKey } from "../../parts/key-status.tsx";
 import { type Column, LongTable } from "../../parts/long-table.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Sparkline } from "../../parts/sparkline.tsx";
 import { CreateKey } from "./create-key.tsx";
-import { KeyStatus, shownKey } from "./key-status.tsx";
 import { type UsageByKey, usageDays, useUsageByKey } from "./key-usage.ts";
 
 const place = "/settings/api-keys";

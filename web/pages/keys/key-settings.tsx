@@ -9,8 +9,8 @@ import { Ago } from "../../parts/ago.tsx";
 import { CopyAction } from "../../parts/copy.tsx";
 import { environmentNames } from "../../parts/environments.ts";
 import { ago, at, count, money, span } from "../../parts/figures.ts";
-import { KeyStatus, shownKey } from "./key-status.tsx";
-import { scopes as allScopes } from "./scopes.ts";
+import { KeyStatus, shownKey } from "../../parts/key-status.tsx";
+import { scopes as allScopes } from "../../parts/scopes.ts";
 
 export function KeySettings({ record }: { record: ApiKey }) {
   const { id, scopes, rate_limit: limit, rate_limit_window: windowSeconds } = record;

@@ -2,10 +2,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { type ApiFailure, call } from "../../api/client.ts";
 import type { UsageReport } from "../../api/types.ts";
-import { firstDay } from "../../parts/figures.ts";
+import { daySeconds, firstDay } from "../../api/usage.ts";
 
 export const usageDays = 14;
-const daySeconds = 86_400;
 const rowsAPage = 1_000;
 const mostPages = 10;
 

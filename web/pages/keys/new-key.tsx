@@ -8,8 +8,8 @@ import type { CreatedApiKey, ModelList } from "../../api/types.ts";
 import { CopyBlock } from "../../parts/copy.tsx";
 import { environmentNames } from "../../parts/environments.ts";
 import { Failure } from "../../parts/failure.tsx";
+import type { Scope } from "../../parts/scopes.ts";
 import { baseUrlHere, Snippets } from "../../parts/snippets.tsx";
-import type { Scope } from "./scopes.ts";
 
 interface NewKeyProps {
   created: CreatedApiKey;

@@ -7,7 +7,7 @@ import type { ApiKey, ApiKeyList } from "../../api/types.ts";
 import { Ago } from "../../parts/ago.tsx";
 import { Confirm } from "../../parts/confirm.tsx";
 import { count } from "../../parts/figures.ts";
-import { shownKey } from "./key-status.tsx";
+import { shownKey } from "../../parts/key-status.tsx";
 import { useKeyChange } from "./use-key-change.ts";
 
 interface RevokeKeyProps {

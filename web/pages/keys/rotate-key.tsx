@@ -9,8 +9,8 @@ import { useChange } from "../../api/queries.ts";
 import type { ApiKey, RotatedApiKey } from "../../api/types.ts";
 import { Failure } from "../../parts/failure.tsx";
 import { at } from "../../parts/figures.ts";
+import { shownKey } from "../../parts/key-status.tsx";
 import { overlaps } from "../../parts/overlaps.ts";
-import { shownKey } from "./key-status.tsx";
 import { NewKey } from "./new-key.tsx";
 
 interface RotateKeyProps {

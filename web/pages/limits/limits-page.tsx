@@ -5,9 +5,10 @@ import { useRead } from "../../api/queries.ts";
 import { useRefusals } from "../../api/refusals.ts";
 import { useSession } from "../../api/session.tsx";
 import type { AccountOverview, TierOverviewList } from "../../api/types.ts";
+import { QuotaMeters, RateMeters } from "../../parts/account-meters.tsx";
+import { environmentNames } from "../../parts/environments.ts";
 import { Failure } from "../../parts/failure.tsx";
 import { Page } from "../../parts/page.tsx";
-import { QuotaMeters, RateMeters } from "./account-meters.tsx";
 import { Explanations } from "./explanations.tsx";
 import { RefusalHistory } from "./refusal-history.tsx";
 import { TierTable } from "./tier-table.tsx";
@@ -61,7 +62,7 @@ function Now({ account }: { account: AccountOverview }) {
   return (
     <Stack gap="sm">
       {isUnlimited && (
-        <Alert title={`No rate limits in the environment ${environment}`} color="water">
+        <Alert title={`No rate limits in the environment ${environmentNames[environment]}`} color="water">
           The tier {account.tier} sets none here.{" "}
           {isOperator
             ? "Where tiers hold is set with each of them, under Tiers."

@@ -5,7 +5,14 @@ import { useMemo } from "react";
 import { Link } from "wouter";
 import type { ApiFailure } from "../../api/client.ts";
 import type { Names } from "../../api/names.ts";
-import { mostRefusals, refusalReasons, refusalWords } from "../../api/refusals.ts";
+import {
+  mostRefusals,
+  type RefusalsOfReason,
+  refusalReasons,
+  refusalsByReason,
+  refusalWords,
+  refusedIn,
+} from "../../api/refusals.ts";
 import { nowSeconds } from "../../api/server-time.ts";
 import type { Refusal } from "../../api/types.ts";
 import { bucketStarts } from "../../api/usage.ts";
@@ -27,7 +34,7 @@ const mostLines = 4;
 
 export function RefusalHistory({ refusals = [], error, names, days }: RefusalHistoryProps) {
   const { times, series, now } = useMemo(() => chartOf(refusals, days), [refusals, days]);
-  const reasons = useMemo(() => reasonsOf(refusals), [refusals]);
+  const reasons = useMemo(() => refusalsByReason(refusals), [refusals]);
   if (error && refusals.length === 0) return <Failure error={error} />;
   return (
     <Stack gap="sm">
@@ -40,7 +47,7 @@ export function RefusalHistory({ refusals = [], error, names, days }: RefusalHis
         format={short}
         until={now}
         height={180}
-        aside={count(sumOf(refusals))}
+        aside={count(refusedIn(refusals))}
         empty="No limit refused a request in this time."
       />
       {refusals.length >= mostRefusals && (
@@ -85,7 +92,7 @@ function chartOf(refusals: readonly Refusal[], days: number) {
   return { times, series, now };
 }
 
-function Reason({ reason, requests, lastAt, lines, names }: ReturnType<typeof reasonsOf>[number] & { names: Names }) {
+function Reason({ reason, requests, lastAt, lines, names }: RefusalsOfReason & { names: Names }) {
   const { title, why, todo, place } = refusalWords[reason];
   return (
     <section aria-label={title}>
@@ -126,26 +133,4 @@ function Reason({ reason, requests, lastAt, lines, names }: ReturnType<typeof re
       )}
     </section>
   );
-}
-
-function reasonsOf(refusals: readonly Refusal[]) {
-  return [...Map.groupBy(refusals, ({ reason }) => reason)]
-    .map(([reason, all]) => ({
-      ...{ reason, requests: sumOf(all), lastAt: Math.max(...all.map(({ last_at }) => last_at)) },
-      lines: linesOf(all),
-    }))
-    .sort((a, b) => b.requests - a.requests);
-}
-
-function linesOf(refusals: readonly Refusal[]) {
-  return [...Map.groupBy(refusals, ({ key, model }) => `${key} ${model}`)]
-    .flatMap(([id, same]) => {
-      const [first] = same;
-      return first ? [{ id, first, requests: sumOf(same) }] : [];
-    })
-    .sort((a, b) => b.requests - a.requests);
-}
-
-function sumOf(refusals: readonly Refusal[]): number {
-  return refusals.reduce((sum, { requests }) => sum + requests, 0);
 }

@@ -1,6 +1,7 @@
 // The tiers of this server beside each other, the account's own marked.
 import { Badge, Group, Paper, Table, Text, Title } from "@mantine/core";
 import type { TierOverview } from "../../api/types.ts";
+import { environmentList } from "../../parts/environments.ts";
 import { count, money } from "../../parts/figures.ts";
 
 export function TierTable({ tiers }: { tiers: readonly TierOverview[] }) {
@@ -44,7 +45,7 @@ export function TierTable({ tiers }: { tiers: readonly TierOverview[] }) {
                 <Table.Td ta="right">{amount(tier.tokens_per_minute, count)}</Table.Td>
                 <Table.Td ta="right">{amount(tier.monthly_tokens, count)}</Table.Td>
                 <Table.Td ta="right">{amount(tier.monthly_spend, money)}</Table.Td>
-                <Table.Td>{tier.environments.join(", ") || "no environment"}</Table.Td>
+                <Table.Td>{environmentList(tier.environments) || "no environment"}</Table.Td>
               </Table.Tr>
             ))}
           </Table.Tbody>

@@ -2,13 +2,13 @@
 import { Group, Select, TextInput } from "@mantine/core";
 import { SearchIcon } from "@primer/octicons-react";
 import { useSearchParams } from "wouter";
+import { abilities, abilitiesOf, abilityNames, healthOf } from "../../api/models.ts";
 import type { ModelStatus } from "../../api/types.ts";
-import { healthOf, useNames, uses, usesOf } from "./model-status.ts";
 
 export function useModelFilters() {
   const [parameters, setParameters] = useSearchParams();
   const search = parameters.get("search") ?? "";
-  const use = uses.find((one) => one === parameters.get("use")) ?? null;
+  const use = abilities.find((one) => one === parameters.get("use")) ?? null;
   const health = parameters.get("health") === "trouble" ? "trouble" : null;
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   return {
@@ -30,7 +30,7 @@ export function useModelFilters() {
       const text = [model.id, ...model.deployments.flatMap(({ upstream, model: id }) => [upstream, id])]
         .join(" ")
         .toLowerCase();
-      const isUsed = use === null || usesOf(model).includes(use);
+      const isUsed = use === null || abilitiesOf(model).includes(use);
       const isHealth = health === null || healthOf(model) !== "ok";
       return isUsed && isHealth && words.every((word) => text.includes(word));
     },
@@ -50,7 +50,7 @@ export function ModelFilters({ search, use, health, set }: ReturnType<typeof use
       />
       <Select
         label="Can do"
-        data={[{ value: "", label: "Anything" }, ...uses.map((value) => ({ value, label: useNames[value] }))]}
+        data={[{ value: "", label: "Anything" }, ...abilities.map((value) => ({ value, label: abilityNames[value] }))]}
         value={use ?? ""}
         onChange={(value) => set("use", value)}
         allowDeselect={false}

@@ -2,16 +2,16 @@
 import { Badge, Box, Button, Group, Progress, Stack, Text, Title } from "@mantine/core";
 import { memo } from "react";
 import { Link } from "wouter";
+import { abilitiesOf, abilityNames } from "../../api/models.ts";
 import type { DeploymentStatus, ModelStatus } from "../../api/types.ts";
 import { CopyAction } from "../../parts/copy.tsx";
-import { count, duration, money } from "../../parts/figures.ts";
-import { useNames, usesOf } from "./model-status.ts";
+import { count, duration, money, perSecond } from "../../parts/figures.ts";
 import { StateWord } from "./state-word.tsx";
 
 /** Drawn again only when the server tells something new of this model. */
 export const ModelRow = memo(function ModelRow({ model }: { model: ModelStatus }) {
   const { id, context_length, price, deployments } = model;
-  const known = usesOf(model);
+  const known = abilitiesOf(model);
   return (
     <Box component="li" className="model-row">
       <Stack gap={4} miw={0}>
@@ -24,7 +24,7 @@ export const ModelRow = memo(function ModelRow({ model }: { model: ModelStatus }
         <Group gap={6}>
           {known.map((use) => (
             <Badge key={use} variant="default" size="sm" tt="none" fw={500}>
-              {useNames[use]}
+              {abilityNames[use]}
             </Badge>
           ))}
           {known.length === 0 && (
@@ -115,7 +115,7 @@ function Speed({ place: { tokens_per_second, first_token_ms } }: { place: Deploy
     <div>
       {tokens_per_second !== null && (
         <Text size="sm" className="numeric">
-          {speed(tokens_per_second)} tokens/s
+          {perSecond(tokens_per_second)} tokens/s
         </Text>
       )}
       {first_token_ms !== null && (
@@ -125,8 +125,4 @@ function Speed({ place: { tokens_per_second, first_token_ms } }: { place: Deploy
       )}
     </div>
   );
-}
-
-function speed(tokensPerSecond: number): string {
-  return tokensPerSecond < 10 ? tokensPerSecond.toFixed(1) : count(tokensPerSecond);
 }

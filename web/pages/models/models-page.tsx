@@ -1,14 +1,14 @@
 // The page Models: what is available and where it runs, how busy and how fast it is, a few seconds old at most.
 import { Button, Paper, Skeleton, Stack, Text } from "@mantine/core";
+import { healthOf, useModels } from "../../api/models.ts";
 import type { ModelStatus } from "../../api/types.ts";
 import { Empty } from "../../parts/empty.tsx";
 import { Failure } from "../../parts/failure.tsx";
 import { count } from "../../parts/figures.ts";
+import { NoModels } from "../../parts/no-models.tsx";
 import { Page } from "../../parts/page.tsx";
 import { ModelFilters, useModelFilters } from "./model-filters.tsx";
 import { ModelRow } from "./model-row.tsx";
-import { healthOf, useModels } from "./model-status.ts";
-import { NoModels } from "./no-models.tsx";
 
 const everyMs = 5_000;
 

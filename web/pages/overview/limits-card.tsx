@@ -3,8 +3,9 @@ import { Anchor, Group, Paper, Skeleton, Stack, Text, Title } from "@mantine/cor
 import { Link } from "wouter";
 import { useRead } from "../../api/queries.ts";
 import type { AccountOverview } from "../../api/types.ts";
+import { QuotaMeters, RateMeters } from "../../parts/account-meters.tsx";
+import { environmentNames } from "../../parts/environments.ts";
 import { Failure } from "../../parts/failure.tsx";
-import { QuotaMeters, RateMeters } from "../limits/account-meters.tsx";
 
 export function LimitsCard({ everyMs }: { everyMs: number | undefined }) {
   const { data, error } = useRead<AccountOverview>("/v1/account", {}, everyMs ? { everyMs } : {});
@@ -26,7 +27,7 @@ export function LimitsCard({ everyMs }: { everyMs: number | undefined }) {
           <QuotaMeters quota={data.quota} />
           {data.rate.requests === null && data.rate.tokens === null && (
             <Text size="xs" c="dimmed">
-              In the environment {data.environment} the tier sets no rate limits.
+              In the environment {environmentNames[data.environment]} the tier sets no rate limits.
             </Text>
           )}
         </Stack>

@@ -3,7 +3,7 @@ import { Anchor, Group, Paper, Text, Title } from "@mantine/core";
 import { Link } from "wouter";
 import type { ApiFailure } from "../../api/client.ts";
 import type { Names } from "../../api/names.ts";
-import { refusalWords } from "../../api/refusals.ts";
+import { refusalsByReason, refusalWords } from "../../api/refusals.ts";
 import type { Refusal } from "../../api/types.ts";
 import { Ago } from "../../parts/ago.tsx";
 import { Failure } from "../../parts/failure.tsx";
@@ -19,7 +19,7 @@ interface ThrottledProps {
 const mostLines = 4;
 
 export function Throttled({ refusals, error, names }: ThrottledProps) {
-  const groups = grouped(refusals ?? []);
+  const groups = refusalsByReason(refusals ?? []);
   return (
     <Paper withBorder p="md" component="section" aria-label="Throttled">
       <Group justify="space-between" mb="xs">
@@ -40,7 +40,7 @@ export function Throttled({ refusals, error, names }: ThrottledProps) {
         </Text>
       ) : (
         <div className="meanings">
-          {groups.slice(0, mostLines).map(({ reason, requests, lastAt, of }) => {
+          {groups.slice(0, mostLines).map(({ reason, requests, lastAt, lines }) => {
             const { title, why, todo, place } = refusalWords[reason];
             return (
               <div key={reason}>
@@ -51,7 +51,7 @@ export function Throttled({ refusals, error, names }: ThrottledProps) {
                   <State kind="warning">{`${count(requests)} refused`}</State>
                 </Group>
                 <Text size="sm" c="dimmed">
-                  {why} Most of all {said(of, names)}; last <Ago seconds={lastAt} />.
+                  {why} Most of all {said(lines[0]?.first, names)}; last <Ago seconds={lastAt} />.
                 </Text>
                 <Text size="sm">
                   {todo}{" "}
@@ -73,28 +73,9 @@ export function Throttled({ refusals, error, names }: ThrottledProps) {
   );
 }
 
-function said({ key, model }: Pick<Refusal, "key" | "model">, names: Names): string {
+/** Whose most of the requests were. */
+function said(refusal: Refusal | undefined, names: Names): string {
+  const { key = null, model = null } = refusal ?? {};
   const parts = [key === null ? undefined : names.key(key), model === null ? undefined : `with ${model}`];
   return parts.filter((part) => part !== undefined).join(" ") || "many at once";
-}
-
-/** By reason, that of the most requests first, each with the key and model that met it most. */
-function grouped(refusals: readonly Refusal[]) {
-  const byReason = Map.groupBy(refusals, ({ reason }) => reason);
-  return [...byReason]
-    .map(([reason, list]) => ({
-      ...{ reason, requests: sum(list), lastAt: Math.max(...list.map(({ last_at }) => last_at)) },
-      of: most(list),
-    }))
-    .sort((a, b) => b.requests - a.requests);
-}
-
-function most(list: readonly Refusal[]): Pick<Refusal, "key" | "model"> {
-  const groups = [...Map.groupBy(list, ({ key, model }) => `${key} ${model}`).values()];
-  const [first] = groups.sort((a, b) => sum(b) - sum(a));
-  return first?.[0] ?? { key: null, model: null };
-}
-
-function sum(list: readonly Refusal[]): number {
-  return list.reduce((total, { requests }) => total + requests, 0);
 }

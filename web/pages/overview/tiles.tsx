@@ -2,7 +2,7 @@
 import { Group, Paper, SimpleGrid, Skeleton, Text, Tooltip, VisuallyHidden } from "@mantine/core";
 import { ArrowDownIcon, ArrowUpIcon, DashIcon } from "@primer/octicons-react";
 import type { Figures } from "../../api/usage.ts";
-import { count, duration, money, percent, short } from "../../parts/figures.ts";
+import { count, duration, money, percent, perSecond, short } from "../../parts/figures.ts";
 
 interface Tile {
   title: string;
@@ -31,9 +31,8 @@ const tiles: readonly Tile[] = [
   },
   { title: "Time to first token", of: (figures) => figures.first_token_ms, format: duration, more: "bad" },
   {
-    ...{ title: "Tokens per second", more: "good" },
+    ...{ title: "Tokens per second", more: "good", format: perSecond },
     of: (figures) => figures.tokens_per_second,
-    format: (speed) => speed.toFixed(speed < 10 ? 1 : 0),
   },
 ];
 

@@ -2,7 +2,7 @@
 import { Anchor, Group, Text } from "@mantine/core";
 import { Link } from "wouter";
 import type { ModelStatus } from "../../api/types.ts";
-import { count, duration, money } from "../../parts/figures.ts";
+import { count, duration, money, perSecond } from "../../parts/figures.ts";
 import type { Answer } from "./conversation.ts";
 
 const endings: Record<string, string> = {
@@ -42,7 +42,7 @@ function factsOf({ state, usage, firstTokenMs, durationMs, finishReason }: Answe
   if (firstTokenMs !== null) facts.push(`first token in ${duration(firstTokenMs)}`);
   if (durationMs !== null) facts.push(`${duration(durationMs)} in all`);
   const speed = speedOf(usage?.completion_tokens, firstTokenMs, durationMs);
-  if (speed !== undefined) facts.push(`${about}${speed < 10 ? speed.toFixed(1) : count(speed)} tokens/s`);
+  if (speed !== undefined) facts.push(`${about}${perSecond(speed)} tokens/s`);
   if (usage && price) {
     facts.push(money((usage.prompt_tokens * price.input + usage.completion_tokens * price.output) / 1e6));
   }

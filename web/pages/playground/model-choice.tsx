@@ -1,7 +1,7 @@
 // Chooses the model; those that cannot chat stand apart.
 import { Select } from "@mantine/core";
+import { abilities, abilityNames, mainAbilityOf } from "../../api/models.ts";
 import type { ModelStatus } from "../../api/types.ts";
-import { mainUseOf, useNames, uses } from "../models/model-status.ts";
 
 interface ModelChoiceProps {
   models: readonly ModelStatus[];
@@ -10,9 +10,9 @@ interface ModelChoiceProps {
 }
 
 export function ModelChoice({ models, value, choose }: ModelChoiceProps) {
-  const groups = [...uses, undefined].map((use) => ({
-    group: use ? useNames[use] : "Neither",
-    items: models.filter((model) => mainUseOf(model) === use).map(({ id }) => id),
+  const groups = [...abilities, undefined].map((use) => ({
+    group: use ? abilityNames[use] : "Neither",
+    items: models.filter((model) => mainAbilityOf(model) === use).map(({ id }) => id),
   }));
   return (
     <Select

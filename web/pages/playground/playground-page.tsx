@@ -2,13 +2,13 @@
 import { Skeleton, Stack } from "@mantine/core";
 import { useState } from "react";
 import { useSearchParams } from "wouter";
+import { mainAbilityOf, useModels } from "../../api/models.ts";
 import { useSession } from "../../api/session.tsx";
 import type { ModelStatus } from "../../api/types.ts";
 import { Empty } from "../../parts/empty.tsx";
 import { Failure } from "../../parts/failure.tsx";
+import { NoModels } from "../../parts/no-models.tsx";
 import { Page } from "../../parts/page.tsx";
-import { mainUseOf, useModels } from "../models/model-status.ts";
-import { NoModels } from "../models/no-models.tsx";
 import type { AnswerPath } from "./answer-stream.ts";
 import { conversationOf } from "./conversation.ts";
 import { EmbeddingsTry } from "./embeddings-try.tsx";
@@ -62,7 +62,7 @@ interface TrialProps {
 }
 
 function Trial({ model, models, place }: TrialProps) {
-  const use = mainUseOf(model);
+  const use = mainAbilityOf(model);
   if (use === "embeddings") return <EmbeddingsTry key={model.id} model={model.id} />;
   if (use === undefined) {
     return (
@@ -84,7 +84,7 @@ function lastIn(place: string, models: readonly ModelStatus[]): string | undefin
 
 /** One that chats and works, else whichever chats, else any. */
 function firstOf(models: readonly ModelStatus[]): string | null {
-  const chatting = models.filter((model) => mainUseOf(model) === "chat");
+  const chatting = models.filter((model) => mainAbilityOf(model) === "chat");
   const working = chatting.find(({ deployments }) => deployments.some(({ state }) => state === "ok"));
   return (working ?? chatting[0] ?? models[0])?.id ?? null;
 }

@@ -3,9 +3,9 @@ import { Anchor, Stack, Text, VisuallyHidden } from "@mantine/core";
 import { Link } from "wouter";
 import type { Names } from "../../api/names.ts";
 import type { Request } from "../../api/types.ts";
-import { count, duration, money } from "../../parts/figures.ts";
+import { count, duration, money, perSecond } from "../../parts/figures.ts";
 import type { Column } from "../../parts/long-table.tsx";
-import { isToday, Moment, shortDay } from "../../parts/moment.tsx";
+import { Moment, MomentLines } from "../../parts/moment.tsx";
 import type { Room } from "../../parts/room.ts";
 import { Outcome } from "./outcome.tsx";
 
@@ -33,18 +33,7 @@ function wideColumns(names: Names, hrefOf: ColumnOptions["hrefOf"]): Column<Requ
       name: "time",
       head: "Time",
       width: "6.75rem",
-      cell: ({ id, at }) => (
-        <Stack gap={0}>
-          <Anchor component={Link} href={hrefOf(id)} size="sm" fw={500}>
-            <Moment seconds={at} only="time" />
-          </Anchor>
-          {!isToday(at) && (
-            <Text size="xs" c="dimmed">
-              {shortDay(at)}
-            </Text>
-          )}
-        </Stack>
-      ),
+      cell: ({ id, at }) => <MomentLines seconds={at} href={hrefOf(id)} />,
     },
     {
       name: "outcome",
@@ -94,7 +83,7 @@ function wideColumns(names: Names, hrefOf: ColumnOptions["hrefOf"]): Column<Requ
       width: "5.75rem",
       numeric: true,
       cell: ({ tokens_per_second }) =>
-        tokens_per_second === null ? <None what="Not timed" /> : speedText(tokens_per_second),
+        tokens_per_second === null ? <None what="Not timed" /> : perSecond(tokens_per_second),
     },
   ];
 }
@@ -166,8 +155,4 @@ function None({ what }: { what: string }) {
       <VisuallyHidden>{what}</VisuallyHidden>
     </Text>
   );
-}
-
-export function speedText(tokensPerSecond: number): string {
-  return tokensPerSecond < 10 ? tokensPerSecond.toFixed(1) : count(tokensPerSecond);
 }

@@ -6,9 +6,9 @@ import { Link } from "wouter";
 import { useNames } from "../../api/names.ts";
 import type { RequestDetail } from "../../api/types.ts";
 import { Facts } from "../../parts/facts.tsx";
-import { atSecond, count, money } from "../../parts/figures.ts";
+import { atSecond, count, money, perSecond } from "../../parts/figures.ts";
 import { errorMeaning, Outcome, outcomeMeanings } from "./outcome.tsx";
-import { operations, speedText } from "./request-columns.tsx";
+import { operations } from "./request-columns.tsx";
 import { RequestTimeline } from "./request-timeline.tsx";
 
 export function RequestView({ request }: { request: RequestDetail }) {
@@ -72,7 +72,7 @@ function Figures({ request }: { request: RequestDetail }) {
           ["Completion tokens", about + count(request.completion_tokens)],
           ["Tokens in all", about + count(request.total_tokens)],
           ["Cost", cost === null ? "The model has no price" : money(cost)],
-          ["Tokens per second", tokens_per_second === null ? "Not timed" : speedText(tokens_per_second)],
+          ["Tokens per second", tokens_per_second === null ? "Not timed" : perSecond(tokens_per_second)],
         ]}
       />
       {estimated && (

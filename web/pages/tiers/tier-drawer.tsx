@@ -2,6 +2,7 @@
 import { Alert, Drawer, Stack, Title } from "@mantine/core";
 import { InfoIcon } from "@primer/octicons-react";
 import type { Tier } from "../../api/types.ts";
+import { environmentList } from "../../parts/environments.ts";
 import { Facts } from "../../parts/facts.tsx";
 import { count, money } from "../../parts/figures.ts";
 import { useLast } from "../../parts/use-last.ts";
@@ -65,7 +66,7 @@ function figuresOf(tier: Tier) {
     ["Tokens per minute", shown(tier.tokens_per_minute)],
     ["Tokens per month", shown(tier.monthly_tokens)],
     ["Spend per month", shown(tier.monthly_spend, money)],
-    ["Holds in", tier.environments.join(", ")],
+    ["Holds in", environmentList(tier.environments)],
     ["Accounts", count(tier.accounts)],
   ] as const;
 }

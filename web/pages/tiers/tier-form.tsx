@@ -6,7 +6,7 @@ import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { Tier, TierRequest } from "../../api/types.ts";
 import { AmountField, amountOf, limitOf } from "../../parts/amount-field.tsx";
-import { environmentChoices } from "../../parts/environments.ts";
+import { allEnvironments, environmentChoices } from "../../parts/environments.ts";
 import { Failure } from "../../parts/failure.tsx";
 import { problemBeside, problemOf } from "../../parts/field-problem.ts";
 import { count } from "../../parts/figures.ts";
@@ -103,7 +103,7 @@ export function TierForm({ tier, names, close }: TierFormProps) {
           error={problemOf(save.error, "environments")}
         >
           <Group mt="xs">
-            {environmentChoices.map(({ value, label }) => (
+            {environmentChoices(allEnvironments).map(({ value, label }) => (
               <Checkbox key={value} value={value} label={label} />
             ))}
           </Group>

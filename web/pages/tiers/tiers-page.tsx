@@ -5,13 +5,14 @@ import { useSearchParams } from "wouter";
 import { useList } from "../../api/queries.ts";
 import type { Tier } from "../../api/types.ts";
 import { Empty } from "../../parts/empty.tsx";
+import { environmentList } from "../../parts/environments.ts";
 import { count, money } from "../../parts/figures.ts";
 import { type Column, LongTable } from "../../parts/long-table.tsx";
 import { OperatorsOnly } from "../../parts/operators-only.tsx";
 import { Page } from "../../parts/page.tsx";
 import { TierDrawer } from "./tier-drawer.tsx";
 
-export const sourceNames: Record<Tier["source"], string> = {
+const sourceNames: Record<Tier["source"], string> = {
   "built-in": "Built in",
   file: "headrace.yaml",
   database: "Made here",
@@ -47,7 +48,7 @@ function Tiers() {
     figure("tpm", "Tokens per minute", (tier) => tier.tokens_per_minute),
     figure("tokens", "Tokens per month", (tier) => tier.monthly_tokens),
     figure("spend", "USD per month", (tier) => tier.monthly_spend, money),
-    { name: "where", head: "Holds in", wideOnly: true, cell: ({ environments }) => environments.join(", ") },
+    { name: "where", head: "Holds in", wideOnly: true, cell: ({ environments }) => environmentList(environments) },
     { name: "accounts", head: "Accounts", numeric: true, cell: ({ accounts }) => count(accounts) },
   ];
   return (

@@ -4,7 +4,7 @@ import { useDisclosure } from "@mantine/hooks";
 import { ChevronDownIcon, ChevronUpIcon } from "@primer/octicons-react";
 import type { ApiFailure } from "../../api/client.ts";
 import type { Upstream } from "../../api/types.ts";
-import { environmentChoices } from "../../parts/environments.ts";
+import { allEnvironments, environmentChoices } from "../../parts/environments.ts";
 import { problemOf } from "../../parts/field-problem.ts";
 
 export interface MoreSettings {
@@ -87,7 +87,7 @@ export function MoreFields({ settings, error, shown = false, change }: MoreField
             error={settings.environments.length === 0 ? "Choose at least one." : problemOf(error, "environments")}
           >
             <Group mt="xs">
-              {environmentChoices.map(({ value, label }) => (
+              {environmentChoices(allEnvironments).map(({ value, label }) => (
                 <Checkbox key={value} value={value} label={label} />
               ))}
             </Group>

@@ -7,6 +7,7 @@ import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { Upstream, UpstreamTest } from "../../api/types.ts";
 import { Ago } from "../../parts/ago.tsx";
+import { environmentList } from "../../parts/environments.ts";
 import { Facts } from "../../parts/facts.tsx";
 import { Failure } from "../../parts/failure.tsx";
 import { count, span } from "../../parts/figures.ts";
@@ -91,7 +92,7 @@ function factsOf(upstream: Upstream) {
     ["Models", discover ? count(models) : `${count(models)}, those that it lists are not served`],
     ["Most at once", most === null ? "measured" : count(most)],
     ["Comes from", sourceNames[source]],
-    ["Environments", environments.join(", ")],
+    ["Environments", environmentList(environments)],
     ...(url === null ? [] : [["API key", hasKey ? "kept sealed" : "none"] as const]),
     ...(timeout === null ? [] : [["Waits for an answer", span(timeout)] as const]),
     ...(idle === null ? [] : [["May be silent for", span(idle)] as const]),

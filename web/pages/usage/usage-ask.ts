@@ -22,6 +22,10 @@ export const ranges: Readonly<Record<RangeName, { title: string; seconds: number
   custom: { title: "Custom dates", seconds: 30 * day },
 };
 
+export const groupTitles: Readonly<Record<UsageGroup, string>> = {
+  ...{ model: "Model", key: "Key", app: "App", environment: "Environment" },
+};
+
 export const bucketNames = ["auto", "hour", "day", "month"] as const;
 /** More hours than these are more than a screen has dots. */
 const mostHours = 93 * day;

@@ -4,7 +4,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import type { ApiFailure } from "../../api/client.ts";
 import { nowSeconds } from "../../api/server-time.ts";
 import { useSession } from "../../api/session.tsx";
-import { bucketStarts, loadUsage, sumOf, type UsageAsk, type UsageRow } from "../../api/usage.ts";
+import { bucketStarts, byBucket, loadUsage, type UsageAsk, type UsageRow } from "../../api/usage.ts";
 
 /** What a page shows and sorts without delay. */
 const mostRows = 10_000;
@@ -32,7 +32,7 @@ export function useExplored(text: string, askAt: (nowSeconds: number) => UsageAs
         loadUsage({ ...ask, groupBy: [] }, { signal }),
         ask.groupBy.length === 0 ? undefined : loadUsage(ask, { signal, atMost: mostRows }),
       ]);
-      const totals = byTime(whole.rows);
+      const totals = byBucket(whole.rows);
       return {
         ...{ ask, now, totals, times: bucketStarts(ask.bucket, ask.start, ask.end) },
         ...{ rows: groups?.rows ?? totals, cut: groups?.cut ?? false },
@@ -41,14 +41,5 @@ export function useExplored(text: string, askAt: (nowSeconds: number) => UsageAs
     enabled,
     staleTime: 15_000,
     placeholderData: keepPreviousData,
-  });
-}
-
-/** One row for each bucket, where those of several environments are together. */
-function byTime(rows: readonly UsageRow[]): UsageRow[] {
-  return [...Map.groupBy(rows, ({ start }) => start).values()].flatMap((same) => {
-    const [row] = same;
-    if (!row) return [];
-    return [same.length === 1 ? row : { ...row, ...sumOf(same) }];
   });
 }

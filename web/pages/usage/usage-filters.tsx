@@ -9,9 +9,8 @@ import { isReaderElsewhere } from "../../parts/chart/chart-time.ts";
 import { ChoiceFilter } from "../../parts/filters/choice-filter.tsx";
 import { KeyFilter } from "../../parts/filters/key-filter.tsx";
 import { ModelFilter } from "../../parts/filters/model-filter.tsx";
-import { type Asked, bucketNames, dateText, groupText, rangeNames, ranges } from "./usage-ask.ts";
+import { type Asked, bucketNames, dateText, groupText, groupTitles, rangeNames, ranges } from "./usage-ask.ts";
 
-const groupTitles = { model: "Model", key: "Key", app: "App", environment: "Environment" } as const;
 const bucketTitles = { auto: "Automatic", hour: "Hour", day: "Day", month: "Month" } as const;
 
 interface UsageFiltersProps {

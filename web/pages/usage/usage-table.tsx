@@ -4,9 +4,10 @@ import { ChevronDownIcon, ChevronUpIcon } from "@primer/octicons-react";
 import { useMemo } from "react";
 import { type Figures, sumOf, type UsageBucket, type UsageGroup, type UsageRow } from "../../api/usage.ts";
 import { nameOfTime } from "../../parts/chart/chart-time.ts";
-import { at, count, duration, money, percent } from "../../parts/figures.ts";
+import { at, count, duration, money, percent, perSecond } from "../../parts/figures.ts";
 import { type Column, LongTable } from "../../parts/long-table.tsx";
 import { groupOf } from "../../parts/usage-metrics.ts";
+import { groupTitles } from "./usage-ask.ts";
 
 interface TableRow {
   id: string;
@@ -64,10 +65,9 @@ const figures: readonly Figure[] = [
   },
   {
     ...{ name: "speed", head: "Tokens/s", wideOnly: true, value: (sum) => sum.tokens_per_second },
-    text: (sum) => (sum.tokens_per_second === null ? "–" : sum.tokens_per_second.toFixed(1)),
+    text: (sum) => (sum.tokens_per_second === null ? "–" : perSecond(sum.tokens_per_second)),
   },
 ];
-const groupHeads = { model: "Model", key: "Key", app: "App", environment: "Environment" } as const;
 
 export function UsageTable({ rows, groupBy, bucket, byTime, sort, nameOf, changeSort, choose }: UsageTableProps) {
   const all = useMemo(() => tableRows(rows, groupBy, byTime), [rows, groupBy, byTime]);
@@ -109,7 +109,7 @@ export function UsageTable({ rows, groupBy, bucket, byTime, sort, nameOf, change
       : []),
     ...groupBy.map((group) => ({
       name: group,
-      head: head(group, groupHeads[group]),
+      head: head(group, groupTitles[group]),
       sort: sortOf(group),
       cell: ({ groups }: TableRow) => <GroupCell {...{ group, id: groups[group] ?? null, nameOf, choose }} />,
     })),

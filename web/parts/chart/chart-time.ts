@@ -1,6 +1,7 @@
 // Times of a chart as its axis and its reading have them: hours in the reader's zone, days and months in UTC, as they are counted.
 import UPlot from "uplot";
 import { bucketEnd, type UsageBucket } from "../../api/usage.ts";
+import { at } from "../figures.ts";
 
 /** As the server counts, or so many seconds where a page put several together. */
 export type ChartBucket = UsageBucket | number;
@@ -11,7 +12,6 @@ export function endOf(bucket: ChartBucket, start: number): number {
 
 const utc = { timeZone: "UTC" } as const;
 const clock = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });
-const instant = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const formats = {
   local: {
     day: new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" }),
@@ -47,8 +47,8 @@ export function nameOfTime(seconds: number, bucket: ChartBucket | undefined): st
   const ms = seconds * 1000;
   if (bucket === "month") return wholeMonth.format(ms);
   if (bucket === "day") return `${wholeDay.format(ms)}${isReaderElsewhere() ? " (UTC)" : ""}`;
-  if (bucket === undefined) return instant.format(ms);
-  return `${instant.format(ms)} – ${clock.format(endOf(bucket, seconds) * 1000)}`;
+  if (bucket === undefined) return at(seconds);
+  return `${at(seconds)} – ${clock.format(endOf(bucket, seconds) * 1000)}`;
 }
 
 /** Labels of the marks of an axis: a line of times or days, and below it where a day or year begins. */

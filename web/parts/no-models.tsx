@@ -1,10 +1,9 @@
 // What to do where there is no model: operators add one, others know whom to ask.
 import { Button } from "@mantine/core";
 import { Link } from "wouter";
-import { useSession } from "../../api/session.tsx";
-import { Empty } from "../../parts/empty.tsx";
-
-const environmentNames = { live: "live", test: "test", dev: "development" } as const;
+import { useSession } from "../api/session.tsx";
+import { Empty } from "./empty.tsx";
+import { environmentNames } from "./environments.ts";
 
 export function NoModels() {
   const { isOperator, environment, environments } = useSession();
@@ -21,13 +20,13 @@ export function NoModels() {
         }
       >
         Models come from upstreams: a model server in your network, or a provider with an API key. Add one, and all its
-        models are here. If there is one already, it may be out of reach, or not for the {here} environment.
+        models are here. If there is one already, it may be out of reach, or not for the environment {here}.
       </Empty>
     );
   }
   return (
     <Empty title="No model is open to you here">
-      This account may use none in the {here} environment. Choose another environment at the top ({others.join(" or ")}
+      This account may use none in the environment {here}. Choose another environment at the top ({others.join(" or ")}
       ), or ask whoever operates this server to add a model or to open one for you.
     </Empty>
   );

@@ -1,10 +1,10 @@
 // Whether a key works, and until when.
 
 import { Group, Text } from "@mantine/core";
-import { nowSeconds } from "../../api/server-time.ts";
-import type { ApiKey } from "../../api/types.ts";
-import { ago } from "../../parts/figures.ts";
-import { State } from "../../parts/state.tsx";
+import { nowSeconds } from "../api/server-time.ts";
+import type { ApiKey } from "../api/types.ts";
+import { ago } from "./figures.ts";
+import { State } from "./state.tsx";
 
 const soonSeconds = 7 * 86_400;
 

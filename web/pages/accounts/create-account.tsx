@@ -1,4 +1,4 @@
-// Creates an account: its name and tier.
+// The dialog that creates an account: its name and tier.
 import { Button, Group, Modal, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
@@ -8,13 +8,13 @@ import { Failure } from "../../parts/failure.tsx";
 import { problemBeside, problemOf } from "../../parts/field-problem.ts";
 import { TierSelect } from "./tier-select.tsx";
 
-interface NewAccountProps {
+interface CreateAccountProps {
   opened: boolean;
   close(): void;
   done(account: Account): void;
 }
 
-export function NewAccount({ opened, close, done }: NewAccountProps) {
+export function CreateAccount({ opened, close, done }: CreateAccountProps) {
   return (
     <Modal opened={opened} onClose={close} title="Create account">
       <Form close={close} done={done} />
@@ -22,7 +22,7 @@ export function NewAccount({ opened, close, done }: NewAccountProps) {
   );
 }
 
-function Form({ close, done }: Omit<NewAccountProps, "opened">) {
+function Form({ close, done }: Omit<CreateAccountProps, "opened">) {
   const [name, setName] = useState("");
   const [tier, setTier] = useState("free");
   const create = useChange((body: CreateAccountRequest) => call<Account>("POST", "/v1/admin/accounts", { body }), {

@@ -1,15 +1,15 @@
-// Makes an API key for an account; the key is shown once.
+// The dialog that makes an API key for an account; the key is shown once.
 import { Button, Checkbox, Group, Modal, NativeSelect, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { call, type Environment } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Account, CreateAccountKeyRequest, CreatedApiKey } from "../../api/types.ts";
-import { environmentNames } from "../../parts/environments.ts";
+import { environmentChoices } from "../../parts/environments.ts";
 import { Failure } from "../../parts/failure.tsx";
 import { problemBeside, problemOf } from "../../parts/field-problem.ts";
+import { scopes as allScopes, type Scope, usualScopes } from "../../parts/scopes.ts";
 import { ShownOnce } from "../../parts/shown-once.tsx";
-import { scopes as allScopes, type Scope, usualScopes } from "../keys/scopes.ts";
 
 const day = 86_400;
 const lives = [
@@ -20,13 +20,13 @@ const lives = [
   { value: `${365 * day}`, label: "In a year" },
 ];
 
-interface NewKeyProps {
+interface CreateAccountKeyProps {
   opened: boolean;
   account: Account;
   close(): void;
 }
 
-export function NewKey({ opened, account, close }: NewKeyProps) {
+export function CreateAccountKey({ opened, account, close }: CreateAccountKeyProps) {
   const [made, setMade] = useState<CreatedApiKey>();
   const done = (key: CreatedApiKey) => {
     close();
@@ -49,7 +49,7 @@ export function NewKey({ opened, account, close }: NewKeyProps) {
   );
 }
 
-interface FormProps extends Omit<NewKeyProps, "opened"> {
+interface FormProps extends Omit<CreateAccountKeyProps, "opened"> {
   done(key: CreatedApiKey): void;
 }
 
@@ -88,7 +88,7 @@ function Form({ account, close, done }: FormProps) {
         />
         <NativeSelect
           label="Environment"
-          data={environments.map((value) => ({ value, label: environmentNames[value] }))}
+          data={environmentChoices(environments)}
           value={environment}
           onChange={(event) => setEnvironment(event.currentTarget.value as Environment)}
           error={problemOf(create.error, "environment")}

@@ -1,7 +1,7 @@
 // The text of an answer, as text and never as HTML: paragraphs, and code set apart with a button that copies it.
 import { Code, Group, Stack, Text } from "@mantine/core";
 import { memo } from "react";
-import { CopyAction } from "../../parts/copy.tsx";
+import { CopyAction } from "../copy.tsx";
 import { type Block, blocksOf } from "./text-blocks.ts";
 
 export function AnswerText({ text }: { text: string }) {

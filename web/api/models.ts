@@ -1,7 +1,7 @@
 // Which models there are, what each can do, and how it does where it runs.
-import type { ApiFailure } from "../../api/client.ts";
-import { useRead } from "../../api/queries.ts";
-import type { ModelStatus, ModelStatusList } from "../../api/types.ts";
+import type { ApiFailure } from "./client.ts";
+import { useRead } from "./queries.ts";
+import type { ModelStatus, ModelStatusList } from "./types.ts";
 
 interface ModelsRead {
   /** Undefined while they are being asked for. */
@@ -15,17 +15,21 @@ export function useModels(everyMs?: number): ModelsRead {
   return { models: read.data?.data, error: read.error, refetch: read.refetch };
 }
 
-export type Use = "chat" | "completion" | "embeddings";
-export const uses: readonly Use[] = ["chat", "completion", "embeddings"];
-export const useNames: Record<Use, string> = { chat: "Chat", completion: "Text completion", embeddings: "Embeddings" };
+export type Ability = "chat" | "completion" | "embeddings";
+export const abilities: readonly Ability[] = ["chat", "completion", "embeddings"];
+export const abilityNames: Record<Ability, string> = {
+  chat: "Chat",
+  completion: "Text completion",
+  embeddings: "Embeddings",
+};
 
-export function usesOf({ capabilities }: ModelStatus): Use[] {
-  return uses.filter((use) => capabilities?.[use] === true);
+export function abilitiesOf({ capabilities }: ModelStatus): Ability[] {
+  return abilities.filter((use) => capabilities?.[use] === true);
 }
 
 /** What it is tried with: chat where it may be able to, as the model server decides where nobody says. */
-export function mainUseOf(model: ModelStatus): Use | undefined {
-  const known = usesOf(model);
+export function mainAbilityOf(model: ModelStatus): Ability | undefined {
+  const known = abilitiesOf(model);
   const isUnknown = known.length === 0 && model.capabilities?.chat !== false;
   return isUnknown || known.includes("chat") ? "chat" : (known.find((use) => use === "embeddings") ?? known[0]);
 }
