@@ -1,7 +1,7 @@
 // Which models there are, what each can do, and how it does where it runs.
 import type { ApiFailure } from "./client.ts";
 import { useRead } from "./queries.ts";
-import type { ModelStatus, ModelStatusList } from "./types.ts";
+import type { ModelList, ModelStatus, ModelStatusList } from "./types.ts";
 
 interface ModelsRead {
   /** Undefined while they are being asked for. */
@@ -32,6 +32,13 @@ export function mainAbilityOf(model: ModelStatus): Ability | undefined {
   const known = abilitiesOf(model);
   const isUnknown = known.length === 0 && model.capabilities?.chat !== false;
   return isUnknown || known.includes("chat") ? "chat" : (known.find((use) => use === "embeddings") ?? known[0]);
+}
+
+/** For an example, as the command line chooses: one that surely chats; the small demo model only where there is no other. */
+export function chatModel({ data }: ModelList): ModelList["data"][number] | undefined {
+  const able = data.filter(({ capabilities }) => capabilities?.chat !== false);
+  const sure = able.filter(({ capabilities }) => capabilities?.chat === true);
+  return [...sure.filter(({ id }) => id !== "tiny-demo"), ...sure, ...able][0];
 }
 
 export type Health = "ok" | "partly" | "down";

@@ -1,4 +1,4 @@
-// A titled part of a page, found by its heading.
+// A titled part of a page or drawer, found by its heading.
 import { Box, Group, Paper, Stack, Text, Title } from "@mantine/core";
 import { type ReactNode, useId } from "react";
 
@@ -32,5 +32,17 @@ export function Section({ title, about, actions, children }: SectionProps) {
         {children}
       </Stack>
     </Paper>
+  );
+}
+
+/** Without a frame, as a drawer is one. */
+export function DrawerPart({ title, children }: Pick<SectionProps, "title" | "children">) {
+  return (
+    <section>
+      <Title order={2} size="h5" mb="xs">
+        {title}
+      </Title>
+      {children}
+    </section>
   );
 }

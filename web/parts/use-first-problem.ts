@@ -6,7 +6,11 @@ export function useFirstProblem(...problems: readonly (string | undefined)[]) {
   const form = useRef<HTMLFormElement>(null);
   const all = problems.filter(Boolean).join("\n");
   useEffect(() => {
-    if (all !== "") form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
+    if (all !== "") focusFirstProblem(form.current);
   }, [all]);
   return form;
+}
+
+export function focusFirstProblem(form: HTMLFormElement | null): void {
+  form?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
 }

@@ -15,9 +15,9 @@ export interface AppDraft {
 }
 
 /** As the API names them. */
-export const fields = ["name", "homepage_url", "redirect_uris", "scopes", "require_pkce"] as const;
+const fields = ["name", "homepage_url", "redirect_uris", "scopes", "require_pkce"] as const;
 export type Field = (typeof fields)[number];
-export type DraftErrors = Partial<Record<Field, string>>;
+type DraftErrors = Partial<Record<Field, string>>;
 
 export const newDraft: AppDraft = {
   name: "",
@@ -40,7 +40,7 @@ export function draftOf(app: App): AppDraft {
 }
 
 /** The server says the rest, in words for people. */
-export function errorsOf(draft: AppDraft): DraftErrors {
+function errorsOf(draft: AppDraft): DraftErrors {
   const errors: DraftErrors = {};
   if (draft.name.trim() === "") errors.name = "Say what the app is called: people who are asked to allow it see this.";
   if (draft.scopes.length === 0) errors.scopes = "Choose at least one.";
@@ -70,13 +70,16 @@ export function changesOf(draft: AppDraft, before: AppDraft): UpdateAppRequest {
 }
 
 /** `redirect_uris[1]: must have no fragment.`, with the address in place of its number. */
-export function serverProblem(error: ApiFailure | null, field: Field, { redirectUris }: AppDraft): string | undefined {
+function serverProblem(error: ApiFailure | null, field: Field, { redirectUris }: AppDraft): string | undefined {
   const problem = problemOf(error, field);
   const [, index] = /^redirect_uris\[(\d+)\]/.exec(error?.message ?? "") ?? [];
   const uri = index === undefined ? undefined : redirectUris[Number(index)];
   if (problem === undefined || uri === undefined) return problem;
   return `${uri} ${problem.charAt(0).toLowerCase()}${problem.slice(1)}`;
 }
+
+/** For `useDraft`. */
+export const appKind = { fields, errorsOf, serverProblem };
 
 function homepageOf({ homepage }: AppDraft): string | null {
   return homepage.trim() === "" ? null : homepage.trim();

@@ -1,7 +1,6 @@
 // The dialog that registers an app and then shows its id and secret, once.
 
-import { Button, Group, Modal, Stack, Text } from "@mantine/core";
-import { useMediaQuery } from "@mantine/hooks";
+import { Button, Group, Stack, Text } from "@mantine/core";
 import { type UseMutationResult, useQueryClient } from "@tanstack/react-query";
 import { useLocation } from "wouter";
 import { type ApiFailure, call } from "../../api/client.ts";
@@ -10,10 +9,11 @@ import { useSession } from "../../api/session.tsx";
 import type { CreateAppRequest, CreatedApp } from "../../api/types.ts";
 import { environmentNames } from "../../parts/environments.ts";
 import { Failure } from "../../parts/failure.tsx";
-import { createRequestOf, newDraft } from "./app-draft.ts";
+import { FormDialog } from "../../parts/form-dialog.tsx";
+import { useDraft } from "../../parts/use-draft.ts";
+import { appKind, createRequestOf, newDraft } from "./app-draft.ts";
 import { AppForm } from "./app-form.tsx";
 import { NewApp } from "./new-app.tsx";
-import { useAppDraft } from "./use-app-draft.ts";
 
 interface CreateAppProps {
   opened: boolean;
@@ -23,7 +23,6 @@ interface CreateAppProps {
 export function CreateApp({ opened, close }: CreateAppProps) {
   const client = useQueryClient();
   const [, navigate] = useLocation();
-  const isNarrow = useMediaQuery("(max-width: 36em)");
   const creation = useChange((body: CreateAppRequest) => call<CreatedApp>("POST", "/v1/apps", { body }), {
     // The new one comes first: of a long list only the beginning is asked for again.
     done: () => void client.resetQueries({ queryKey: ["/v1/apps"] }),
@@ -35,24 +34,19 @@ export function CreateApp({ opened, close }: CreateAppProps) {
     close();
   };
   return (
-    <Modal
+    <FormDialog
       opened={opened}
-      onClose={leave}
-      onExitTransitionEnd={creation.reset}
+      close={leave}
+      closed={creation.reset}
       title={created ? `The app “${created.name}”` : "Register an app"}
-      size="44rem"
-      fullScreen={isNarrow ?? false}
-      // What was written, and a secret that nobody can show again, are not lost by a click beside them.
-      closeOnClickOutside={false}
-      closeOnEscape={created === undefined}
-      withCloseButton={created === undefined}
+      isLocked={created !== undefined}
     >
       {created ? (
         <NewApp app={created} done={() => navigate(`/apps/${created.id}`)} />
       ) : (
         <Form creation={creation} close={leave} />
       )}
-    </Modal>
+    </FormDialog>
   );
 }
 
@@ -63,7 +57,7 @@ interface FormProps {
 
 function Form({ creation, close }: FormProps) {
   const { environment, session } = useSession();
-  const { draft, errorOf, general, form, change, submit } = useAppDraft(newDraft, creation);
+  const { draft, errorOf, general, form, change, submit } = useDraft(appKind, newDraft, creation);
   return (
     <form ref={form} onSubmit={submit((wanted) => creation.mutate(createRequestOf(wanted)))} noValidate>
       <Stack gap="lg">

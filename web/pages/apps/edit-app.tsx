@@ -1,6 +1,5 @@
 // The dialog that changes an app's settings.
-import { Button, Group, Modal, Stack, Text } from "@mantine/core";
-import { useMediaQuery } from "@mantine/hooks";
+import { Button, Group, Stack, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -8,9 +7,10 @@ import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { App, UpdateAppRequest } from "../../api/types.ts";
 import { Failure } from "../../parts/failure.tsx";
-import { changesOf, draftOf } from "./app-draft.ts";
+import { FormDialog } from "../../parts/form-dialog.tsx";
+import { useDraft } from "../../parts/use-draft.ts";
+import { appKind, changesOf, draftOf } from "./app-draft.ts";
 import { AppForm } from "./app-form.tsx";
-import { useAppDraft } from "./use-app-draft.ts";
 
 interface EditAppProps {
   app: App;
@@ -19,18 +19,10 @@ interface EditAppProps {
 }
 
 export function EditApp({ app, opened, close }: EditAppProps) {
-  const isNarrow = useMediaQuery("(max-width: 36em)");
   return (
-    <Modal
-      opened={opened}
-      onClose={close}
-      title={`Edit “${app.name}”`}
-      size="44rem"
-      fullScreen={isNarrow ?? false}
-      closeOnClickOutside={false}
-    >
+    <FormDialog opened={opened} close={close} title={`Edit “${app.name}”`}>
       <Form app={app} close={close} />
-    </Modal>
+    </FormDialog>
   );
 }
 
@@ -48,7 +40,7 @@ function Form({ app, close }: Omit<EditAppProps, "opened">) {
       close();
     },
   });
-  const { draft, errorOf, general, form, change, submit } = useAppDraft(before, edit);
+  const { draft, errorOf, general, form, change, submit } = useDraft(appKind, before, edit);
   const isWider = draft.scopes.some((scope) => !before.scopes.includes(scope));
   return (
     <form

@@ -3,9 +3,9 @@ import { Button, Group, Stack, Text, Title } from "@mantine/core";
 import type { ReactNode } from "react";
 import type { CreatedApp } from "../../api/types.ts";
 import { CopyBlock } from "../../parts/copy.tsx";
+import { CopyNow } from "../../parts/copy-now.tsx";
 import { useFirstButton } from "../../parts/use-first-button.ts";
 import { AppSnippets } from "./app-snippets.tsx";
-import { CopyNow } from "./copy-now.tsx";
 
 interface NewAppProps {
   app: CreatedApp;
@@ -20,7 +20,7 @@ export function NewApp({ app, children, done }: NewAppProps) {
   const place = useFirstButton();
   return (
     <Stack ref={place}>
-      {secret !== undefined && <CopyNow />}
+      {secret !== undefined && <CopyNow what="the secret" where="on the server where the app runs" />}
       <div>
         <Text size="sm" fw={600} mb={4}>
           Client id

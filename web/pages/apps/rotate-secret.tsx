@@ -5,11 +5,11 @@ import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { App, RotatedApp } from "../../api/types.ts";
 import { CopyBlock } from "../../parts/copy.tsx";
+import { CopyNow } from "../../parts/copy-now.tsx";
 import { Failure } from "../../parts/failure.tsx";
 import { at } from "../../parts/figures.ts";
 import { overlaps } from "../../parts/overlaps.ts";
 import { useFirstButton } from "../../parts/use-first-button.ts";
-import { CopyNow } from "./copy-now.tsx";
 
 interface RotateSecretProps {
   app: App;
@@ -82,7 +82,7 @@ function NewSecret({ app, done }: { app: RotatedApp; done(): void }) {
   const place = useFirstButton();
   return (
     <Stack ref={place}>
-      <CopyNow />
+      <CopyNow what="the secret" where="on the server where the app runs" />
       <CopyBlock value={app.client_secret} label="Copy the client secret" wrap />
       <Text size="sm">{oldEnds(app)}</Text>
       <Group justify="end">

@@ -1,11 +1,12 @@
 // A stored chat: its conversation, how it was asked for, what it used, its labels, and what can be done with it.
-import { Button, Code, Group, Stack, Text, Title } from "@mantine/core";
+import { Button, Code, Group, Stack, Text } from "@mantine/core";
 import { BeakerIcon, LogIcon, TrashIcon } from "@primer/octicons-react";
-import { type ReactNode, useState } from "react";
+import { useState } from "react";
 import { Link } from "wouter";
 import type { StoredChatCompletion } from "../../api/types.ts";
 import { Facts } from "../../parts/facts.tsx";
 import { atSecond, count } from "../../parts/figures.ts";
+import { DrawerPart } from "../../parts/section.tsx";
 import { parametersOf } from "./chat-text.ts";
 import { Conversation } from "./conversation-view.tsx";
 import { DeleteChats } from "./delete-chats.tsx";
@@ -55,13 +56,13 @@ export function ChatView({ chat, close }: ChatViewProps) {
           ["Completion tokens", count(usage.completion_tokens)],
         ]}
       />
-      <Part title="Conversation">
+      <DrawerPart title="Conversation">
         <Conversation chat={chat} />
-      </Part>
-      <Part title="Labels">
+      </DrawerPart>
+      <DrawerPart title="Labels">
         <LabelEditor key={JSON.stringify(chat.metadata)} id={id} metadata={chat.metadata} />
-      </Part>
-      <Part title="Parameters">
+      </DrawerPart>
+      <DrawerPart title="Parameters">
         {parameters.length === 0 ? (
           <Text size="sm" c="dimmed">
             None were given: the model's defaults held.
@@ -69,20 +70,9 @@ export function ChatView({ chat, close }: ChatViewProps) {
         ) : (
           <Parameters parameters={parameters} />
         )}
-      </Part>
+      </DrawerPart>
       <DeleteChats ids={[id]} opened={isDeleting} close={() => setDeleting(false)} done={close} />
     </Stack>
-  );
-}
-
-function Part({ title, children }: { title: string; children: ReactNode }) {
-  return (
-    <section>
-      <Title order={2} size="h5" mb="xs">
-        {title}
-      </Title>
-      {children}
-    </section>
   );
 }
 

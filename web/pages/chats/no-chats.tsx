@@ -1,5 +1,6 @@
 // Where no stored chat is listed: why, and how to store one.
 import { Button, Code, Paper, Stack, Text, Title } from "@mantine/core";
+import { chatModel } from "../../api/models.ts";
 import { useRead } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { AccountOverview, ModelList } from "../../api/types.ts";
@@ -42,7 +43,7 @@ function HowToStore() {
   const { isOperator, session } = useSession();
   const account = useRead<AccountOverview>("/v1/account");
   const models = useRead<ModelList>("/v1/models");
-  const model = models.data?.data.find(({ capabilities }) => capabilities?.chat !== false)?.id ?? "MODEL";
+  const model = (models.data && chatModel(models.data)?.id) ?? "MODEL";
   return (
     <Paper withBorder p={{ base: "md", sm: "xl" }}>
       <Stack maw="52rem" mx="auto">

@@ -1,7 +1,6 @@
 // The dialog that makes a key and then shows it, once.
 
-import { Button, Group, Modal, NativeSelect, Stack, Text } from "@mantine/core";
-import { useMediaQuery } from "@mantine/hooks";
+import { Button, Group, NativeSelect, Stack, Text } from "@mantine/core";
 import { type UseMutationResult, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { type ApiFailure, call, type Environment } from "../../api/client.ts";
@@ -11,11 +10,12 @@ import { useSession } from "../../api/session.tsx";
 import type { CreatedApiKey, CreateKeyRequest } from "../../api/types.ts";
 import { environmentChoices, environmentNames } from "../../parts/environments.ts";
 import { Failure } from "../../parts/failure.tsx";
+import { FormDialog } from "../../parts/form-dialog.tsx";
 import { grantableScopes } from "../../parts/scopes.ts";
-import { createRequestOf, newDraft } from "./key-draft.ts";
+import { useDraft } from "../../parts/use-draft.ts";
+import { createRequestOf, keyKind, newDraft } from "./key-draft.ts";
 import { KeyForm } from "./key-form.tsx";
 import { NewKey } from "./new-key.tsx";
-import { useKeyDraft } from "./use-key-draft.ts";
 
 interface CreateKeyProps {
   opened: boolean;
@@ -25,7 +25,6 @@ interface CreateKeyProps {
 export function CreateKey({ opened, close }: CreateKeyProps) {
   const client = useQueryClient();
   const { environment } = useSession();
-  const isNarrow = useMediaQuery("(max-width: 36em)");
   const creation = useChange(
     ({ body, where }: Wanted) =>
       call<CreatedApiKey>("POST", "/v1/keys", { body, headers: { "headrace-environment": where } }),
@@ -39,17 +38,12 @@ export function CreateKey({ opened, close }: CreateKeyProps) {
     close();
   };
   return (
-    <Modal
+    <FormDialog
       opened={opened}
-      onClose={leave}
-      onExitTransitionEnd={creation.reset}
+      close={leave}
+      closed={creation.reset}
       title={created ? `The key “${created.name}”` : "Create New Key"}
-      size="44rem"
-      fullScreen={isNarrow ?? false}
-      // What was written, and a key that nobody can show again, are not lost by a click beside them.
-      closeOnClickOutside={false}
-      closeOnEscape={created === undefined}
-      withCloseButton={created === undefined}
+      isLocked={created !== undefined}
     >
       {created ? (
         <NewKey created={created} done={leave}>
@@ -63,7 +57,7 @@ export function CreateKey({ opened, close }: CreateKeyProps) {
       ) : (
         <Form creation={creation} close={leave} />
       )}
-    </Modal>
+    </FormDialog>
   );
 }
 
@@ -73,7 +67,7 @@ interface Wanted {
 }
 
 interface FormProps {
-  creation: Pick<UseMutationResult<CreatedApiKey, ApiFailure, Wanted>, "mutate" | "error" | "isPending">;
+  creation: Pick<UseMutationResult<CreatedApiKey, ApiFailure, Wanted>, "mutate" | "error" | "isPending" | "reset">;
   close(): void;
 }
 
@@ -81,7 +75,7 @@ function Form({ creation, close }: FormProps) {
   const { session, environment: here, environments, isManager } = useSession();
   const [environment, setEnvironment] = useState<Environment>(here);
   const grantable = grantableScopes(session.scopes, isManager);
-  const { draft, errorOf, general, form, change, submit } = useKeyDraft(newDraft(grantable), creation.error);
+  const { draft, errorOf, general, form, change, submit } = useDraft(keyKind, newDraft(grantable), creation);
   return (
     <form
       ref={form}

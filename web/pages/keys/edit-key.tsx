@@ -1,18 +1,18 @@
 // The dialog that changes a key's settings.
 
-import { Button, Group, Modal, Stack } from "@mantine/core";
-import { useMediaQuery } from "@mantine/hooks";
+import { Button, Group, Stack } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useState } from "react";
 import { nowSeconds } from "../../api/server-time.ts";
 import { useSession } from "../../api/session.tsx";
 import type { ApiKey } from "../../api/types.ts";
 import { Failure } from "../../parts/failure.tsx";
+import { FormDialog } from "../../parts/form-dialog.tsx";
 import { grantableScopes } from "../../parts/scopes.ts";
-import { changesOf, draftOf } from "./key-draft.ts";
+import { useDraft } from "../../parts/use-draft.ts";
+import { changesOf, draftOf, keyKind } from "./key-draft.ts";
 import { KeyForm } from "./key-form.tsx";
 import { useKeyChange } from "./use-key-change.ts";
-import { useKeyDraft } from "./use-key-draft.ts";
 
 interface EditKeyProps {
   record: ApiKey;
@@ -21,18 +21,10 @@ interface EditKeyProps {
 }
 
 export function EditKey({ record, opened, close }: EditKeyProps) {
-  const isNarrow = useMediaQuery("(max-width: 36em)");
   return (
-    <Modal
-      opened={opened}
-      onClose={close}
-      title={`Edit “${record.name}”`}
-      size="44rem"
-      fullScreen={isNarrow ?? false}
-      closeOnClickOutside={false}
-    >
+    <FormDialog opened={opened} close={close} title={`Edit “${record.name}”`}>
       <Form record={record} close={close} />
-    </Modal>
+    </FormDialog>
   );
 }
 
@@ -44,7 +36,7 @@ function Form({ record, close }: Omit<EditKeyProps, "opened">) {
     notifications.show({ message: `The key “${record.name}” is changed.` });
     close();
   });
-  const { draft, errorOf, general, form, change, submit } = useKeyDraft(before, edit.error);
+  const { draft, errorOf, general, form, change, submit } = useDraft(keyKind, before, edit);
   return (
     <form
       ref={form}

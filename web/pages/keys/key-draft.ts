@@ -1,4 +1,5 @@
 // A key's settings while somebody writes them: as fields hold them, what is wrong with them, and what is sent.
+import { nowSeconds } from "../../api/server-time.ts";
 import type { ApiKey, CreateKeyRequest, UpdateKeyRequest } from "../../api/types.ts";
 import { type Scope, usualScopes } from "../../parts/scopes.ts";
 import { isAddressOrRange } from "./addresses.ts";
@@ -20,10 +21,10 @@ export interface KeyDraft {
   monthlySpend: number | string;
 }
 
-export type DraftErrors = Partial<Record<Field, string>>;
+type DraftErrors = Partial<Record<Field, string>>;
 export type Field = (typeof fields)[number];
 /** As the API names them. */
-export const fields = [
+const fields = [
   "name",
   "scopes",
   "expires_at",
@@ -60,14 +61,14 @@ export function draftOf(key: ApiKey): KeyDraft {
   };
 }
 
-export function errorsOf(draft: KeyDraft, nowSeconds: number): DraftErrors {
+function errorsOf(draft: KeyDraft, now: number): DraftErrors {
   const errors: DraftErrors = {};
   if (draft.name.trim() === "") errors.name = "Say what the key is for, such as the program that will use it.";
   if (draft.scopes.length === 0) errors.scopes = "Choose at least one.";
-  const expires = expiresAt(draft, nowSeconds);
+  const expires = expiresAt(draft, now);
   if (draft.expiry === "date") {
     if (expires === null || Number.isNaN(expires)) errors.expires_at = "Choose the last day on which it works.";
-    else if (expires <= nowSeconds) errors.expires_at = "This day is over: choose today or a later one.";
+    else if (expires <= now) errors.expires_at = "This day is over: choose today or a later one.";
   }
   const strange = draft.addresses.find((text) => !isAddressOrRange(text));
   if (strange !== undefined) {
@@ -76,23 +77,26 @@ export function errorsOf(draft: KeyDraft, nowSeconds: number): DraftErrors {
   return errors;
 }
 
-export function createRequestOf(draft: KeyDraft, nowSeconds: number): CreateKeyRequest {
+/** For `useDraft`. */
+export const keyKind = { fields, errorsOf: (draft: KeyDraft) => errorsOf(draft, nowSeconds()) };
+
+export function createRequestOf(draft: KeyDraft, now: number): CreateKeyRequest {
   return {
     name: draft.name.trim(),
     scopes: [...draft.scopes],
-    expires_at: expiresAt(draft, nowSeconds),
+    expires_at: expiresAt(draft, now),
     allowed_ips: draft.addresses,
     ...limitsOf(draft),
   };
 }
 
 /** Only what is different from `before`: others may have changed the rest meanwhile. */
-export function changesOf(draft: KeyDraft, before: KeyDraft, nowSeconds: number): UpdateKeyRequest {
+export function changesOf(draft: KeyDraft, before: KeyDraft, now: number): UpdateKeyRequest {
   const changes: UpdateKeyRequest = {};
   const limits = limitsOf(draft);
   if (draft.name.trim() !== before.name) changes.name = draft.name.trim();
   if (!sameItems(draft.scopes, before.scopes)) changes.scopes = [...draft.scopes];
-  if (draft.expiry !== before.expiry || draft.date !== before.date) changes.expires_at = expiresAt(draft, nowSeconds);
+  if (draft.expiry !== before.expiry || draft.date !== before.date) changes.expires_at = expiresAt(draft, now);
   if (!sameItems(draft.addresses, before.addresses)) changes.allowed_ips = draft.addresses;
   const isSameRate = draft.rateLimit === before.rateLimit && draft.windowSeconds === before.windowSeconds;
   if (!isSameRate) {
@@ -105,9 +109,9 @@ export function changesOf(draft: KeyDraft, before: KeyDraft, nowSeconds: number)
 }
 
 /** Unix seconds: a number of days from now, or the end of the chosen day where the reader is; NaN for no date. */
-export function expiresAt({ expiry, date }: Pick<KeyDraft, "expiry" | "date">, nowSeconds: number): number | null {
+export function expiresAt({ expiry, date }: Pick<KeyDraft, "expiry" | "date">, now: number): number | null {
   if (expiry === "never") return null;
-  if (expiry !== "date") return Math.floor(nowSeconds) + Number(expiry) * daySeconds;
+  if (expiry !== "date") return Math.floor(now) + Number(expiry) * daySeconds;
   return Math.floor(new Date(`${date}T23:59:59`).getTime() / 1000);
 }
 

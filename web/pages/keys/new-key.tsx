@@ -1,15 +1,17 @@
 // A key that was just made, the only time that it is shown, and a first request with it.
-import { Alert, Button, Group, Loader, Stack, Text, Title } from "@mantine/core";
-import { AlertIcon } from "@primer/octicons-react";
+import { Button, Group, Loader, Stack, Text, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { type ReactNode, useEffect, useRef } from "react";
+import type { ReactNode } from "react";
 import { type ApiFailure, call } from "../../api/client.ts";
+import { chatModel } from "../../api/models.ts";
 import type { CreatedApiKey, ModelList } from "../../api/types.ts";
 import { CopyBlock } from "../../parts/copy.tsx";
+import { CopyNow } from "../../parts/copy-now.tsx";
 import { environmentNames } from "../../parts/environments.ts";
 import { Failure } from "../../parts/failure.tsx";
 import type { Scope } from "../../parts/scopes.ts";
 import { baseUrlHere, Snippets } from "../../parts/snippets.tsx";
+import { useFirstButton } from "../../parts/use-first-button.ts";
 
 interface NewKeyProps {
   created: CreatedApiKey;
@@ -19,17 +21,11 @@ interface NewKeyProps {
 }
 
 export function NewKey({ created, children, done }: NewKeyProps) {
-  const place = useRef<HTMLDivElement>(null);
-  // The form that had the focus is gone. What copies the key comes first; nobody ends this by one Enter too many.
-  useEffect(() => place.current?.querySelector("button")?.focus(), []);
+  // What copies comes first; nobody ends this by one Enter too many.
+  const place = useFirstButton();
   return (
     <Stack ref={place}>
-      <Alert color="yellow" icon={<AlertIcon />}>
-        <Text size="sm" fw={600}>
-          Copy the key now
-        </Text>
-        It is shown only this once: the server keeps no copy that anybody could read. Store it like a password.
-      </Alert>
+      <CopyNow what="the key" />
       <CopyBlock value={created.key} label="Copy the key" />
       {children}
       <Title order={2} size="h4">
@@ -66,7 +62,7 @@ function FirstRequest({ created: { key, scopes, environment, allowed_ips: addres
   }
   if (models.isPending) return <Loader size="sm" aria-label="Looking which models there are" />;
   if (models.error) return <Failure error={models.error} retry={models.refetch} />;
-  const model = chatModel(models.data);
+  const model = chatModel(models.data)?.id;
   if (model === undefined) {
     return (
       <Text size="sm">
@@ -92,11 +88,4 @@ function FirstRequest({ created: { key, scopes, environment, allowed_ips: addres
       />
     </>
   );
-}
-
-/** As the command line chooses: one that surely chats; the small demo model only where there is no other. */
-function chatModel({ data }: ModelList): string | undefined {
-  const able = data.filter(({ capabilities }) => capabilities?.chat !== false);
-  const sure = able.filter(({ capabilities }) => capabilities?.chat === true);
-  return [...sure.filter(({ id }) => id !== "tiny-demo"), ...sure, ...able][0]?.id;
 }

@@ -3,6 +3,7 @@ import { Alert, Anchor, Button, Group, Loader, Paper, Stack, Text, ThemeIcon, Ti
 import { CheckCircleIcon, CheckIcon } from "@primer/octicons-react";
 import { type ReactNode, useEffect, useRef } from "react";
 import { Link } from "wouter";
+import { chatModel } from "../../api/models.ts";
 import { useRead } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { ApiKeyList, ModelList, RequestList } from "../../api/types.ts";
@@ -21,7 +22,7 @@ export function FirstSteps({ done }: { done(): void }) {
   const used = useEverUsed(true, everyMs);
   const hasFailed = (used.data?.errors ?? 0) > 0;
   const hasSucceeded = used.data !== undefined && used.data.requests > used.data.errors;
-  const model = models.data?.data.find(({ capabilities }) => capabilities?.chat !== false)?.id;
+  const model = models.data && chatModel(models.data)?.id;
   const hasNoModel = models.data !== undefined && model === undefined;
   if (hasSucceeded) return <Succeeded done={done} />;
   return (

@@ -1,9 +1,9 @@
 // The small print of an answer: its tokens, times and speed, why it ended, what it cost, and where it is in the log.
-import { Anchor, Group, Text } from "@mantine/core";
-import { Link } from "wouter";
+import { Group, Text } from "@mantine/core";
 import type { ModelStatus } from "../../api/types.ts";
 import { count, duration, money, perSecond } from "../../parts/figures.ts";
 import type { Answer } from "./conversation.ts";
+import { RequestLink } from "./request-link.tsx";
 
 const endings: Record<string, string> = {
   stop: "Finished",
@@ -24,11 +24,7 @@ export function AnswerFacts({ answer, price }: { answer: Answer; price: ModelSta
           {fact}
         </Text>
       ))}
-      {requestId !== null && (
-        <Anchor component={Link} href={`/requests/${encodeURIComponent(requestId)}`} size="xs">
-          Request {requestId.length > 16 ? `${requestId.slice(0, 14)}…` : requestId}
-        </Anchor>
-      )}
+      {requestId !== null && <RequestLink id={requestId} />}
     </Group>
   );
 }

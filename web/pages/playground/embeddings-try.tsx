@@ -1,12 +1,12 @@
 // Tries a model that makes vectors of texts: how alike the texts are to it.
-import { Anchor, Button, Group, Paper, Stack, Table, Text, Textarea, Title } from "@mantine/core";
+import { Button, Group, Paper, Stack, Table, Text, Textarea, Title } from "@mantine/core";
 import { useState } from "react";
-import { Link } from "wouter";
 import { send } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { EmbeddingList } from "../../api/types.ts";
 import { Failure } from "../../parts/failure.tsx";
 import { count, duration } from "../../parts/figures.ts";
+import { RequestLink } from "./request-link.tsx";
 
 const most = 20;
 const examples = "The river drives the wheel.\nWater turns the mill.\nThe invoice is due in March.";
@@ -99,11 +99,7 @@ function ResultView({ result: { texts, vectors, tokens, durationMs, requestId } 
           <span>{count(first.vector.length)} dimensions</span>
           <span>{count(tokens)} tokens in</span>
           <span>{duration(durationMs)} in all</span>
-          {requestId !== null && (
-            <Anchor component={Link} href={`/requests/${encodeURIComponent(requestId)}`} size="xs">
-              Request {requestId.length > 16 ? `${requestId.slice(0, 14)}…` : requestId}
-            </Anchor>
-          )}
+          {requestId !== null && <RequestLink id={requestId} />}
         </Group>
       </Stack>
     </Paper>

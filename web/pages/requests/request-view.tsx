@@ -1,5 +1,5 @@
 // What is known of a request: how it ended, where its time went, its figures, and where its content is.
-import { Alert, Anchor, Button, Code, Group, Stack, Text, Title } from "@mantine/core";
+import { Alert, Anchor, Button, Code, Group, Stack, Text } from "@mantine/core";
 import { CommentDiscussionIcon } from "@primer/octicons-react";
 import type { ReactNode } from "react";
 import { Link } from "wouter";
@@ -7,6 +7,7 @@ import { useNames } from "../../api/names.ts";
 import type { RequestDetail } from "../../api/types.ts";
 import { Facts } from "../../parts/facts.tsx";
 import { atSecond, count, money, perSecond } from "../../parts/figures.ts";
+import { DrawerPart } from "../../parts/section.tsx";
 import { errorMeaning, Outcome, outcomeMeanings } from "./outcome.tsx";
 import { operations } from "./request-columns.tsx";
 import { RequestTimeline } from "./request-timeline.tsx";
@@ -31,27 +32,16 @@ export function RequestView({ request }: { request: RequestDetail }) {
           </Alert>
         )}
       </div>
-      <Part title="Where the time went">
+      <DrawerPart title="Where the time went">
         <RequestTimeline request={request} />
-      </Part>
-      <Part title="Figures">
+      </DrawerPart>
+      <DrawerPart title="Figures">
         <Figures request={request} />
-      </Part>
-      <Part title="Content">
+      </DrawerPart>
+      <DrawerPart title="Content">
         <Content request={request} />
-      </Part>
+      </DrawerPart>
     </Stack>
-  );
-}
-
-function Part({ title, children }: { title: string; children: ReactNode }) {
-  return (
-    <section>
-      <Title order={2} size="h5" mb="xs">
-        {title}
-      </Title>
-      {children}
-    </section>
   );
 }
 
