@@ -30,6 +30,10 @@ export const sessionShape = z
       .string()
       .nullable()
       .describe("To be sent as `X-CSRF-Token` with everything that changes something; only for a browser's session."),
+    has_password: z
+      .boolean()
+      .nullable()
+      .describe("Whether the person has one, which changing it asks for; null for a token of `headrace login`."),
     accounts: z
       .array(z.object({ ...accountName, role, status: z.enum(["active", "suspended"]), membership_id: z.string() }))
       .describe("All that the person is a member of."),

@@ -28,7 +28,7 @@ import { readStrictBody } from "./strict-body.ts";
 
 export interface SessionRouteDeps extends PeopleBaseDeps {
   people: Pick<PersonStore, "findPerson" | "membershipsOf">;
-  ownAccount: Pick<OwnAccount, "renameSelf" | "changeOwnPassword">;
+  ownAccount: Pick<OwnAccount, "hasPassword" | "renameSelf" | "changeOwnPassword">;
   sessionStore: Pick<SessionStore, "list" | "end" | "endAll" | "setAccount">;
   sessions: Pick<BrowserSessions, "csrfTokenOf">;
   throttle: Pick<Throttle, "require">;
@@ -121,6 +121,8 @@ async function toWire(principal: PersonPrincipal, accountId: string, deps: Sessi
     scopes: [...scopes],
     session_id: person.sessionId,
     csrf_token: person.sessionId === null ? null : deps.sessions.csrfTokenOf(person.sessionId),
+    // A token that somebody else got hold of tells nothing of how to sign in.
+    has_password: person.sessionId === null ? null : await deps.ownAccount.hasPassword(found),
     accounts: memberships.map(
       ({ id: membershipId, accountId: id, accountName: name, role, accountStatus: status }) => ({
         ...{ id, name, role, status, membership_id: membershipId },

@@ -1,6 +1,7 @@
 // In a real browser: what people see and change of themselves in the dashboard; name, password, passkeys, browsers.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Locator } from "playwright-core";
+import { auditEvent } from "../../src/policy/audit.ts";
 import { invite, type Person } from "../support/browser.ts";
 import { operator, pagesOf } from "../support/browser-world.ts";
 import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
@@ -93,6 +94,48 @@ test("a password's rules are said beforehand and beside the field; a new one sig
   await there.page.waitForURL("**/sign-in?**");
   await using anew = await signedIn({ ...person, password: "a wholly new password" });
   expect([...here.trouble, ...anew.trouble]).toEqual([]);
+}, 30_000);
+
+test("whoever has no password is not asked for it, until one is set, in whatever browser", async () => {
+  const { email } = await somebody();
+  const { people } = world.server.people;
+  const found = await people.findByEmail(email);
+  const origin = { nowSeconds: Math.floor(Date.now() / 1000), clientAddress: null, requestId: null };
+  const about = { accountId: null, targetId: found?.id ?? null, detail: {} };
+  const event = auditEvent("password.changed", { type: "system" }, origin, about);
+  await people.apply({ setPassword: { personId: found?.id ?? "", passwordHash: null } }, event);
+  const arrive = async () => {
+    const visitor = await openVisitor({ at: world.server.url });
+    await world.signIn(visitor.context, email);
+    await visitor.go(place);
+    await told(visitor, "You have no password yet.");
+    return visitor;
+  };
+  await using here = await arrive();
+  await using there = await arrive();
+  const current = (visitor: Visitor) => section(visitor, "Password").getByLabel("Current password");
+  expect(await current(here).count()).toBe(0);
+  await look(here, "security-no-password");
+  await here.fill({ "New password": "a wholly new password" });
+  await here.press("Set password");
+  await told(here, "Your password is set.");
+  await current(here).waitFor();
+  await here.page.getByRole("button", { name: "Change password" }).waitFor();
+  expect(here.trouble).toEqual([]);
+
+  // The other browser is signed out; signed in anew behind the page, it learns of the password as it is refused.
+  await world.signIn(there.context, email);
+  const { csrf_token: csrf } = await (await there.context.request.get(`${world.server.url}/v1/session`)).json();
+  await there.page.route("**/v1/session/password", (route) =>
+    route.continue({ headers: { ...route.request().headers(), "x-csrf-token": csrf } }),
+  );
+  await there.fill({ "New password": "another wholly new password" });
+  await there.press("Set password");
+  await told(there, "This is not your password.");
+  await current(there).fill("a wholly new password");
+  await there.press("Change password");
+  await told(there, "Your password is changed.");
+  forget(there, 400);
 }, 30_000);
 
 test("a passkey is added, renamed, signs in, and is removed; one device has no second", async () => {

@@ -30,6 +30,7 @@ describe("GET /v1/session", () => {
       scopes: ["chat:read", "chat:write", "models:read", "usage:read", "keys:manage"],
       session_id: member.sessionId,
       csrf_token: member.headers["x-csrf-token"],
+      has_password: false,
       accounts: [
         {
           ...{ id: api.accountId, name: expect.any(String), role: "member", status: "active" },
@@ -45,6 +46,19 @@ describe("GET /v1/session", () => {
     const login = await api.allow(owner, undefined, ["models:read"]);
     const { body } = await api.send(login, "/v1/session");
     expect(body).toMatchObject({ role: "owner", scopes: ["models:read"], session_id: null, csrf_token: null });
+    expect(body.has_password).toBeNull();
+  });
+
+  test("says whether the person has a password, from the first one on", async () => {
+    const withOne = await api.addSignedIn("member", { password: "correct horse battery" });
+    expect((await api.send(withOne.headers, "/v1/session")).body.has_password).toBe(true);
+    const hasPassword = async () => (await api.send(member.headers, "/v1/session")).body.has_password;
+    expect(await hasPassword()).toBe(false);
+    const first = { new_password: "a wholly new password" };
+    expect((await api.send(member.headers, "/v1/session/password", "POST", first)).status).toBe(200);
+    expect(await hasPassword()).toBe(true);
+    const { body } = await api.send(member.headers, "/v1/session", "PATCH", { name: "Ada" });
+    expect(body.has_password).toBe(true);
   });
 
   test("is for people: keys, their tokens and apps of others are refused, on every such endpoint", async () => {

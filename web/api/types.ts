@@ -1961,6 +1961,10 @@ export interface Session {
    */
   csrf_token: string | null;
   /**
+   * Whether the person has one, which changing it asks for; null for a token of `headrace login`.
+   */
+  has_password: boolean | null;
+  /**
    * All that the person is a member of.
    */
   accounts: {

@@ -3,23 +3,19 @@ import { Button, Group, List, PasswordInput, Stack, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { type FormEvent, useState } from "react";
 import { call } from "../../api/client.ts";
-import { useChange, useList } from "../../api/queries.ts";
+import { useChange } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
-import type { BrowserSession, ChangedPassword, ChangePasswordRequest } from "../../api/types.ts";
+import type { ChangedPassword, ChangePasswordRequest } from "../../api/types.ts";
 import { Failure } from "../../parts/failure.tsx";
 import { problemBeside, problemOf } from "../../parts/field-problem.ts";
 import { Section } from "../../parts/section.tsx";
 import { useFirstProblem } from "../../parts/use-first-problem.ts";
-import { sessionsQuery } from "./sessions.tsx";
 
 const shortest = 12;
 const longest = 256;
 
 export function Password() {
-  const { session } = useSession();
-  const browsers = useList<BrowserSession>("/v1/sessions", sessionsQuery);
-  // Whoever came in by a password has one; of others only the server knows.
-  const surelyHasOne = browsers.items.find(({ current }) => current)?.method === "password";
+  const { session, refresh } = useSession();
   const [current, setCurrent] = useState("");
   const [next, setNext] = useState("");
   const [missing, setMissing] = useState<{ current?: string; next?: string }>({});
@@ -30,20 +26,26 @@ export function Password() {
       done() {
         setCurrent("");
         setNext("");
-        notifications.show({ message: "Your password is changed. Other browsers and command lines are signed out." });
+        const did = hasOne ? "changed" : "set";
+        notifications.show({ message: `Your password is ${did}. Other browsers and command lines are signed out.` });
+        void refresh();
       },
     },
   );
+  const refused = inWords(problemOf(change.error, "current_password"));
+  // It may have been set in another browser meanwhile.
+  const hasOne = session.has_password !== false || refused !== undefined;
   const submit = (event: FormEvent) => {
     event.preventDefault();
     const found = {
-      ...(surelyHasOne && current === "" ? { current: "Type the password that you sign in with now." } : {}),
+      ...(hasOne && current === "" ? { current: "Type the password that you sign in with now." } : {}),
       ...lengthProblem(next),
     };
     setMissing(found);
     change.reset();
     if (Object.keys(found).length === 0) {
-      change.mutate({ new_password: next, ...(current === "" ? {} : { current_password: current }) });
+      const body = { new_password: next, ...(current === "" ? {} : { current_password: current }) };
+      change.mutate(body, { onError: () => void refresh() });
     }
   };
   const typed = (set: (text: string) => void) => (event: { currentTarget: { value: string } }) => {
@@ -51,28 +53,30 @@ export function Password() {
     change.reset();
     set(event.currentTarget.value);
   };
-  const currentProblem = missing.current ?? inWords(problemOf(change.error, "current_password"));
+  const currentProblem = missing.current ?? refused;
   const nextProblem = missing.next ?? problemOf(change.error, "new_password");
   const form = useFirstProblem(currentProblem, nextProblem);
   const problem = problemBeside(change.error, ["current_password", "new_password"]);
   return (
     <Section
       title="Password"
-      about="A new one signs out all other browsers and command line logins. Keys and apps go on."
+      about={`${hasOne ? "" : "You have no password yet. "}A new one signs out all other browsers and command line logins. Keys and apps go on.`}
     >
-      <form ref={form} onSubmit={submit} noValidate>
+      {/* Anew as a whole: to a password manager a field that comes later is a form of its own, which names nobody. */}
+      <form key={hasOne ? "change" : "set"} ref={form} onSubmit={submit} noValidate>
         {/* Password managers keep a new password for whom this names. */}
         <input type="email" name="email" value={session.person.email} autoComplete="username" readOnly hidden />
         <Stack maw="22rem">
-          <PasswordInput
-            label="Current password"
-            {...(surelyHasOne ? {} : { description: "Leave it empty if you have none yet" })}
-            value={current}
-            onChange={typed(setCurrent)}
-            error={currentProblem}
-            aria-invalid={currentProblem !== undefined}
-            autoComplete="current-password"
-          />
+          {hasOne && (
+            <PasswordInput
+              label="Current password"
+              value={current}
+              onChange={typed(setCurrent)}
+              error={currentProblem}
+              aria-invalid={currentProblem !== undefined}
+              autoComplete="current-password"
+            />
+          )}
           <PasswordInput
             label="New password"
             description={`${shortest} to ${longest} characters`}
@@ -92,7 +96,7 @@ export function Password() {
         {problem && <Failure error={problem} />}
         <Group mt="xs" gap="sm">
           <Button type="submit" variant="default" loading={change.isPending}>
-            Change password
+            {hasOne ? "Change password" : "Set password"}
           </Button>
           <Text size="sm" c="dimmed" aria-live="polite">
             {next === "" ? "" : count(next)}

@@ -14,7 +14,7 @@ import { at } from "../../parts/figures.ts";
 import { Section } from "../../parts/section.tsx";
 import { browserWords } from "./browser-words.ts";
 
-export const sessionsQuery = { limit: 100 };
+const sessionsQuery = { limit: 100 };
 
 const methods: Record<BrowserSession["method"], string> = {
   password: "by password",
