@@ -1,10 +1,9 @@
-// In a real browser: what stands around every page of the dashboard, how much is loaded for the first, and how fast.
+// In a real browser: what stands around every page of the dashboard, and how much is loaded for the first.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { operator } from "../support/browser-world.ts";
 import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
 import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
 import { until } from "../support/headrace.ts";
-import { long } from "../support/long.ts";
 import { expectVisibleFocus, look } from "../support/page-look.ts";
 
 let world: DashboardWorld;
@@ -63,22 +62,6 @@ test("the first page takes less than 250 kB of compressed script, none of it inl
   expect(policy).not.toContain("unsafe");
   expect(await visitor.page.locator("script:not([src])").count()).toBe(0);
   expect(visitor.trouble).toEqual([]);
-});
-
-test.if(long)("the first page can be used within a second", async () => {
-  const times: number[] = [];
-  for (let round = 0; round < 7; round++) {
-    await using visitor = await openVisitor({ at: world.server.url });
-    await world.signIn(visitor.context);
-    const started = performance.now();
-    await visitor.go("/");
-    await visitor.page.getByRole("link", { name: "Playground" }).click();
-    await visitor.page.getByRole("heading", { level: 1, name: "Playground" }).waitFor();
-    times.push(performance.now() - started);
-  }
-  const median = times.sort((one, two) => one - two)[3] ?? Number.NaN;
-  console.info(`first page to another one: ${times.map(Math.round).join(", ")} ms, median ${Math.round(median)} ms`);
-  expect(median).toBeLessThan(1_000);
 });
 
 test("who is not signed in is asked to, and comes back to the page and its filters", async () => {
