@@ -57,8 +57,8 @@ test("a new key has what was chosen, is shown this once, and its snippet makes a
   await page.getByRole("combobox", { name: "Allowed IP addresses" }).pressSequentially("127.0.0.1 2001:db8::/32,");
   await field(page, "Requests").fill("60");
   await page.getByRole("combobox", { name: "Requests in which time" }).selectOption({ label: "/ hour" });
-  await field(page, "Tokens a month").fill("1000000");
-  await field(page, "USD a month").fill("12.5");
+  await field(page, "Tokens per month").fill("1000000");
+  await field(page, "Spend per month").fill("12.5");
   await look(visitor, "keys-create");
   await visitor.press("Create key");
   await visitor.press("Copy the key");

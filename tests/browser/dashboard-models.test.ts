@@ -73,7 +73,7 @@ test("filters choose models and stay in the address; none that fits leads back t
   await visitor.page.getByRole("option", { name: "Embeddings" }).click();
   await visitor.page.getByRole("heading", { name: "No model matches" }).waitFor();
   await visitor.page.waitForURL("**/catalog?search=aurora+north&use=embeddings");
-  await visitor.press("Show all");
+  await visitor.press("Show all models");
   await until(async () => (await chosen(visitor)).length === 5, "all are there");
   await visitor.go("/catalog?use=embeddings");
   await row(visitor, "atlas-embed").waitFor();

@@ -84,7 +84,7 @@ test("a new account gets its owner by a link that is shown once, and its first k
   await press(page, "Done");
   await page.getByRole("button", { name: "Revoke First" }).click();
   await look(visitor, "accounts-key-revoke");
-  await answer(page, "Revoke First?", "Revoke the key");
+  await answer(page, "Revoke “First”?", "Revoke the key");
   await page.getByText("Revoked", { exact: true }).waitFor();
   expect(await status()).toBe(401);
   expect(visitor.trouble).toEqual([]);
@@ -175,7 +175,7 @@ test("a person is found, made an operator and none again, given a way back in, a
   await remove.click();
   await page.getByText("Nobody has this e-mail address").waitFor();
   await look(visitor, "people-none");
-  await visitor.press("Show all");
+  await visitor.press("Show all people");
   await page.getByRole("button", { name: "Grace Hopper" }).waitFor();
   expect(await page.getByText(leaver.email).count()).toBe(0);
   expect(visitor.trouble).toEqual([]);

@@ -87,7 +87,7 @@ test("it is said what draining means; a drained server gets nothing until it is 
   await dialog(page).getByText("Drained", { exact: true }).waitFor();
   expect(await upstream("south")).toMatchObject({ state: "draining" });
   await press(page, "Send requests again");
-  await dialog(page).getByText("Works", { exact: true }).waitFor();
+  await dialog(page).getByText("Working", { exact: true }).waitFor();
   expect(await upstream("south")).toMatchObject({ state: "ok" });
   await press(page, "Test");
   await dialog(page).getByText("It works: 2 models").waitFor();

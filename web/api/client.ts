@@ -5,7 +5,7 @@ import { noteServerTime } from "./server-time.ts";
 export type Environment = "live" | "test" | "dev";
 export type Query = Readonly<Record<string, string | number | boolean | readonly string[] | null | undefined>>;
 
-export interface CallOptions {
+interface CallOptions {
   query?: Query | undefined;
   /** Sent as JSON. */
   body?: unknown;
@@ -102,13 +102,13 @@ export function isSessionOver({ code }: ApiFailure): boolean {
   return code === "invalid_api_key";
 }
 
-export function leaveForSignIn(): void {
+function leaveForSignIn(): void {
   const { pathname, search } = window.location;
   window.location.assign(`/sign-in?next=${encodeURIComponent(pathname + search)}`);
 }
 
 /** Lists are joined by commas; what is null, undefined or empty is left out. */
-export function withQuery(path: string, query: Query): string {
+function withQuery(path: string, query: Query): string {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     if (value === null || value === undefined || value === "") continue;

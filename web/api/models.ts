@@ -15,7 +15,7 @@ export function useModels(everyMs?: number): ModelsRead {
   return { models: read.data?.data, error: read.error, refetch: read.refetch };
 }
 
-export type Ability = "chat" | "completion" | "embeddings";
+type Ability = "chat" | "completion" | "embeddings";
 export const abilities: readonly Ability[] = ["chat", "completion", "embeddings"];
 export const abilityNames: Record<Ability, string> = {
   chat: "Chat",

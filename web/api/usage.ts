@@ -35,7 +35,7 @@ export interface UsageAsk {
   environments?: readonly Environment[] | undefined;
 }
 
-export interface UsageResult {
+interface UsageResult {
   rows: UsageRow[];
   /** There was more than is here. */
   cut: boolean;

@@ -2,7 +2,7 @@
 import { Group, NativeSelect, NumberInput } from "@mantine/core";
 
 /** `inherit`: as something else says, such as the tier. */
-export interface Amount {
+interface Amount {
   how: "inherit" | "unlimited" | "own";
   /** Where `how` is `own`; empty while nothing is typed. */
   value: number | "";

@@ -4,7 +4,7 @@ import { announce } from "./announce.tsx";
 
 const shownMs = 2_000;
 
-export interface Copying {
+interface Copying {
   state: "ready" | "copied" | "failed";
   /** Whether it was. `near`: an element of the same dialog, which keeps the focus within itself. */
   copy(near: HTMLElement): Promise<boolean>;

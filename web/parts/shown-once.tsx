@@ -31,7 +31,7 @@ export function ShownOnce({ title, secret, label, children, close }: ShownOncePr
     >
       <Stack>
         <Alert icon={<AlertIcon />} color="yellow" variant="light">
-          It is shown this once and not kept. {children}
+          It is shown only this once and not kept. {children}
         </Alert>
         <CopyBlock value={shown ?? ""} label={label} />
         <Group justify="end">

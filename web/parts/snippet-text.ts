@@ -1,6 +1,6 @@
 // Writes a chat request as code that somebody can run: curl, Python, TypeScript, and the program's own command line.
 
-export interface SnippetMessage {
+interface SnippetMessage {
   role: string;
   /** Text, or parts as the API takes them. */
   content: unknown;
@@ -18,12 +18,12 @@ export interface SnippetRequest {
   apiKey?: string | undefined;
 }
 
-export interface Snippet {
+interface Snippet {
   name: "curl" | "Python" | "TypeScript" | "Command line";
   code: string;
 }
 
-export const keyVariable = "HEADRACE_API_KEY";
+const keyVariable = "HEADRACE_API_KEY";
 
 export function snippetsOf(request: SnippetRequest): Snippet[] {
   return [

@@ -31,7 +31,7 @@ export function AccountKeys({ account }: { account: Account }) {
     stale: [path],
     done(_answer, { name }) {
       setEnding(undefined);
-      notifications.show({ message: `The key ${name} is revoked.` });
+      notifications.show({ message: `The key “${name}” is revoked.` });
     },
   });
   const columns: Column<ApiKey>[] = [
@@ -112,7 +112,7 @@ export function AccountKeys({ account }: { account: Account }) {
       <CreateAccountKey opened={adding} close={close} account={account} />
       <Confirm
         opened={ending !== undefined}
-        title={`Revoke ${asked?.name ?? ""}?`}
+        title={`Revoke “${asked?.name ?? ""}”?`}
         action="Revoke the key"
         busy={revoke.isPending}
         error={revoke.error}

@@ -1,10 +1,10 @@
 // One account as an operator sees it: what holds for it, who belongs to it, and its keys.
-import { Anchor, Group, Skeleton, Stack, Tabs, Text } from "@mantine/core";
-import { ArrowLeftIcon } from "@primer/octicons-react";
+import { Group, Skeleton, Stack, Tabs, Text } from "@mantine/core";
 import type { ReactNode } from "react";
-import { Link, useSearchParams } from "wouter";
+import { useSearchParams } from "wouter";
 import { useRead } from "../../api/queries.ts";
 import type { AccountDetails } from "../../api/types.ts";
+import { BackLink } from "../../parts/back-link.tsx";
 import { CopyAction } from "../../parts/copy.tsx";
 import { Failure } from "../../parts/failure.tsx";
 import { day } from "../../parts/figures.ts";
@@ -19,11 +19,7 @@ export function AccountView({ id }: { id: string }) {
   const [search, setSearch] = useSearchParams();
   const { data: account, error, refetch } = useRead<AccountDetails>(`/v1/admin/accounts/${encodeURIComponent(id)}`);
   const tab = search.get("tab") ?? "settings";
-  const back = (
-    <Anchor component={Link} href="/admin/accounts" size="sm">
-      <ArrowLeftIcon /> All accounts
-    </Anchor>
-  );
+  const back = <BackLink href="/admin/accounts">All accounts</BackLink>;
   if (!account) {
     return (
       <Page title="Account" about={back}>

@@ -1,10 +1,10 @@
 // One app: its settings, how to begin with it, what was used through it, and what can be done with it.
-import { Anchor, Button, Skeleton } from "@mantine/core";
+import { Button, Skeleton } from "@mantine/core";
 import { PencilIcon, SyncIcon, TrashIcon } from "@primer/octicons-react";
 import { useState } from "react";
-import { Link } from "wouter";
 import { useRead } from "../../api/queries.ts";
 import type { App } from "../../api/types.ts";
+import { BackLink } from "../../parts/back-link.tsx";
 import { Failure } from "../../parts/failure.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Section } from "../../parts/section.tsx";
@@ -19,11 +19,7 @@ export function AppPage({ id }: { id: string }) {
   const { data: app, error, refetch } = useRead<App>(`/v1/apps/${id}`, {}, { everyMs: 60_000 });
   const [opened, setOpened] = useState<"edit" | "rotate" | "delete">();
   const close = () => setOpened(undefined);
-  const back = (
-    <Anchor component={Link} href="/apps" size="sm">
-      All apps
-    </Anchor>
-  );
+  const back = <BackLink href="/apps">All apps</BackLink>;
   if (!app) {
     return (
       <Page title="App" about={back}>

@@ -2,7 +2,7 @@
 import type { App } from "../../api/types.ts";
 import { shellWord } from "../../parts/snippet-text.ts";
 
-export interface OAuthSnippet {
+interface OAuthSnippet {
   name: string;
   code: string;
 }

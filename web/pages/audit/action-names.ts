@@ -14,7 +14,7 @@ const groups: Readonly<Record<string, Partial<Record<AuditAction, string>>>> = {
   },
   Members: {
     "invitation.created": "Invitation made",
-    "invitation.deleted": "Invitation withdrawn",
+    "invitation.deleted": "Invitation taken back",
     "member.added": "Member joined",
     "member.updated": "Role changed",
     "member.removed": "Member removed",
@@ -26,7 +26,7 @@ const groups: Readonly<Record<string, Partial<Record<AuditAction, string>>>> = {
     "app.deleted": "App deleted",
     "grant.created": "App allowed",
     "grant.refreshed": "App access renewed",
-    "grant.revoked": "App access removed",
+    "grant.revoked": "App access ended",
     "grant.replayed": "Used app token came again",
     "device.approved": "Device approved",
     "device.denied": "Device denied",

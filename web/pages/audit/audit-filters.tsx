@@ -8,7 +8,7 @@ import type { AuditNames } from "./audit-names.ts";
 
 /** In the address. */
 export const noFilter = { action: "", target: "", account: "", ...anyTime };
-export type AuditFilter = Readonly<Record<keyof typeof noFilter, string>>;
+type AuditFilter = Readonly<Record<keyof typeof noFilter, string>>;
 
 const mostIdLength = 200;
 

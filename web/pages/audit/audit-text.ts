@@ -6,7 +6,7 @@ import { at, count } from "../../parts/figures.ts";
 import { type AuditAction, actionName } from "./action-names.ts";
 import type { AuditNames } from "./audit-names.ts";
 
-export interface EventText {
+interface EventText {
   /** Begins the sentence. */
   who: string;
   /** Goes on with a verb. */
@@ -125,7 +125,7 @@ const phrases: Record<AuditAction, Phrase> = {
       ? { did: "left the account" }
       : { did: `removed ${memberOf(told)} from the account`, more: `Was ${text(told.detail["role"])}` },
   "invitation.created": (told) => ({ did: `invited ${memberOf(told)} as ${text(told.detail["role"])}` }),
-  "invitation.deleted": (told) => ({ did: `withdrew the invitation of ${memberOf(told)}` }),
+  "invitation.deleted": (told) => ({ did: `took back the invitation of ${memberOf(told)}` }),
   "setup_link.created": () => ({ did: "made a link with which an operator signs up" }),
   "password_reset.created": ({ names, target }) => ({ did: `asked for a new password for ${names.person(target)}` }),
   "password.changed": (told) => ({

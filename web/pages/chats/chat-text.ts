@@ -37,7 +37,7 @@ export function callsOf(message: Readonly<Record<string, unknown>>): ToolCall[] 
 }
 
 /** JSON that is indented, where it is JSON. */
-export function readable(text: string): string {
+function readable(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
   } catch {

@@ -53,9 +53,9 @@ export function DeleteChats({ ids, opened, close, done }: DeleteChatsProps) {
   return (
     <Confirm
       opened={opened}
-      title={`Delete ${what}`}
+      title={`Delete ${what}?`}
       action={isRunning ? "Deleting" : `Delete ${what}`}
-      stay={isRunning ? "Stop" : "Keep"}
+      stay={isRunning ? "Stop" : wanted.length === 1 ? "Keep it" : "Keep them"}
       busy={isRunning}
       error={error}
       confirm={() => void run()}

@@ -179,7 +179,7 @@ function Limits({ draft, change, errorOf }: Pick<KeyFormProps, "draft" | "change
         </Grid.Col>
         <Grid.Col span={{ base: 12, xs: 4 }}>
           <NumberInput
-            label="Tokens a month"
+            label="Tokens per month"
             placeholder="No limit"
             value={draft.monthlyTokens}
             onChange={(monthlyTokens) => change({ monthlyTokens })}
@@ -196,7 +196,7 @@ function Limits({ draft, change, errorOf }: Pick<KeyFormProps, "draft" | "change
         </Grid.Col>
         <Grid.Col span={{ base: 12, xs: 3 }}>
           <NumberInput
-            label="USD a month"
+            label="Spend per month"
             placeholder="No limit"
             value={draft.monthlySpend}
             onChange={(monthlySpend) => change({ monthlySpend })}

@@ -1,10 +1,10 @@
 // One key: its settings, what it was used for, and what can be done with it.
-import { Anchor, Button, Group, Skeleton, Stack } from "@mantine/core";
+import { Button, Group, Skeleton, Stack } from "@mantine/core";
 import { KeyIcon, PencilIcon, SyncIcon } from "@primer/octicons-react";
 import { useState } from "react";
-import { Link } from "wouter";
 import { useRead } from "../../api/queries.ts";
 import type { ApiKey } from "../../api/types.ts";
+import { BackLink } from "../../parts/back-link.tsx";
 import { Failure } from "../../parts/failure.tsx";
 import { Page } from "../../parts/page.tsx";
 import { UsageHistory } from "../../parts/usage-history.tsx";
@@ -17,11 +17,7 @@ export function KeyPage({ id }: { id: string }) {
   const { data: record, error, refetch } = useRead<ApiKey>(`/v1/keys/${id}`, {}, { everyMs: 30_000 });
   const [opened, setOpened] = useState<"edit" | "rotate" | "revoke">();
   const close = () => setOpened(undefined);
-  const back = (
-    <Anchor component={Link} href="/settings/api-keys" size="sm">
-      All keys
-    </Anchor>
-  );
+  const back = <BackLink href="/settings/api-keys">All keys</BackLink>;
   if (!record) {
     return (
       <Page title="API key" about={back}>

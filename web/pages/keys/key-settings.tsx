@@ -65,10 +65,10 @@ export function KeySettings({ record }: { record: ApiKey }) {
           <Line label="Own rate limit">
             {limit === null ? "none" : `${count(limit)} requests in ${span(windowSeconds ?? 60)}`}
           </Line>
-          <Line label="Tokens a month">
+          <Line label="Tokens per month">
             {record.monthly_tokens === null ? "no own limit" : count(record.monthly_tokens)}
           </Line>
-          <Line label="USD a month">
+          <Line label="Spend per month">
             {record.monthly_spend === null ? "no own limit" : money(record.monthly_spend)}
           </Line>
         </DataList>

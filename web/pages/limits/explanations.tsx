@@ -16,7 +16,7 @@ const kinds: readonly (readonly [string, ReactNode])[] = [
     </>,
   ],
   [
-    "Tokens and spend a month",
+    "Tokens and spend per month",
     "Counted from the first to the last day of a month in UTC, then anew. Requests that still run are not part of it yet. Models without a price cost nothing.",
   ],
   [

@@ -21,10 +21,10 @@ export function TierTable({ tiers }: { tiers: readonly TierOverview[] }) {
           <Table.Thead>
             <Table.Tr>
               <Table.Th>Tier</Table.Th>
-              <Table.Th ta="right">Requests a minute</Table.Th>
-              <Table.Th ta="right">Tokens a minute</Table.Th>
-              <Table.Th ta="right">Tokens a month</Table.Th>
-              <Table.Th ta="right">Spend a month</Table.Th>
+              <Table.Th ta="right">Requests per minute</Table.Th>
+              <Table.Th ta="right">Tokens per minute</Table.Th>
+              <Table.Th ta="right">Tokens per month</Table.Th>
+              <Table.Th ta="right">Spend per month</Table.Th>
               <Table.Th>Holds in</Table.Th>
             </Table.Tr>
           </Table.Thead>

@@ -6,7 +6,7 @@ import { abilitiesOf, abilityNames } from "../../api/models.ts";
 import type { DeploymentStatus, ModelStatus } from "../../api/types.ts";
 import { CopyAction } from "../../parts/copy.tsx";
 import { count, duration, money, perSecond } from "../../parts/figures.ts";
-import { StateWord } from "./state-word.tsx";
+import { DeploymentState } from "./deployment-state.tsx";
 
 /** Drawn again only when the server tells something new of this model. */
 export const ModelRow = memo(function ModelRow({ model }: { model: ModelStatus }) {
@@ -86,7 +86,7 @@ function Place({ place, of }: { place: DeploymentStatus; of: string }) {
           </Text>
         )}
       </div>
-      <StateWord state={state} />
+      <DeploymentState state={state} />
       <div>
         <Text size="sm" className="numeric">
           {count(running)} {concurrency === null ? "running" : `of ${count(concurrency)} running`}

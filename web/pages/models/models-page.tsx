@@ -41,7 +41,7 @@ function Found({ models }: { models: readonly ModelStatus[] }) {
           ))}
         </Paper>
       ) : (
-        <Empty title="No model matches" action={<Button onClick={filters.clear}>Show all</Button>}>
+        <Empty title="No model matches" action={<Button onClick={filters.clear}>Show all models</Button>}>
           None has this name, can do this and is in this state.
         </Empty>
       )}

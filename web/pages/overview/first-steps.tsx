@@ -49,7 +49,7 @@ export function FirstSteps({ done }: { done(): void }) {
                 .
               </>
             ) : (
-              "Ask who operates this server to add one."
+              "Ask whoever operates this server to add one."
             )}
           </Alert>
         )}

@@ -121,7 +121,7 @@ function Find({ email, find }: { email: string; find(address: string): void }) {
         </Button>
         {email !== "" && (
           <Button variant="subtle" onClick={() => find("")}>
-            Show all
+            Show all people
           </Button>
         )}
       </Group>

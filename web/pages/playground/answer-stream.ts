@@ -11,7 +11,7 @@ export interface AnswerObserver {
   thought(piece: string): void;
 }
 
-export interface AnswerEnd {
+interface AnswerEnd {
   finishReason: string | null;
   /** Null where the server did not say. */
   usage: Usage | null;

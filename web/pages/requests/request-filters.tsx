@@ -11,7 +11,7 @@ import { outcomeNames, outcomes } from "./outcome.tsx";
 
 /** In the address. */
 export const noFilter = { model: "", key: "", app: "", outcome: "", stream: "", ...anyTime };
-export type RequestFilter = Readonly<Record<keyof typeof noFilter, string>>;
+type RequestFilter = Readonly<Record<keyof typeof noFilter, string>>;
 
 /** As the server takes it: what it would refuse is left out. */
 export function queryOf({ model, key, app, outcome, stream }: RequestFilter, span: Span): Query {

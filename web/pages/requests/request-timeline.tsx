@@ -8,7 +8,7 @@ type Timed = Pick<
   "queue_ms" | "first_token_ms" | "duration_ms" | "stream" | "upstream" | "outcome" | "total_tokens" | "cost"
 >;
 
-export interface Stage {
+interface Stage {
   title: string;
   /** Milliseconds from the start of the request. */
   from: number;
@@ -17,7 +17,7 @@ export interface Stage {
   about: string;
 }
 
-export function stagesOf(request: Timed): Stage[] {
+function stagesOf(request: Timed): Stage[] {
   const { first_token_ms, duration_ms, upstream, outcome } = request;
   const queued = Math.min(request.queue_ms, duration_ms);
   const waiting: Stage = {

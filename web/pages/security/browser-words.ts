@@ -20,7 +20,7 @@ const systems: readonly [RegExp, string, isHeld: boolean][] = [
   [/\bLinux\b/, "Linux", false],
 ];
 
-export interface BrowserWords {
+interface BrowserWords {
   /** `Firefox on Linux`. */
   name: string;
   /** Whether it is a telephone or tablet. */

@@ -8,7 +8,7 @@ export const longestPasskeyName = 60;
 const ipAddress = /^(?:[\d.]+|\[.*\])$/;
 
 /** `elsewhere`: the same page, where this computer has passkeys. */
-export type PasskeySupport = { kind: "here" } | { kind: "none"; why: string; elsewhere?: string };
+type PasskeySupport = { kind: "here" } | { kind: "none"; why: string; elsewhere?: string };
 
 export function passkeySupport(): PasskeySupport {
   const { hostname, protocol, port, pathname } = window.location;

@@ -2,7 +2,7 @@
 import type { System } from "../../api/types.ts";
 import { count, duration } from "../../parts/figures.ts";
 
-export interface Trouble {
+interface Trouble {
   text: string;
   /** Requests are refused or lost; otherwise it is only worth a look. */
   isFailure: boolean;

@@ -47,7 +47,7 @@ function Tiers() {
     figure("rpm", "Requests per minute", (tier) => tier.requests_per_minute),
     figure("tpm", "Tokens per minute", (tier) => tier.tokens_per_minute),
     figure("tokens", "Tokens per month", (tier) => tier.monthly_tokens),
-    figure("spend", "USD per month", (tier) => tier.monthly_spend, money),
+    figure("spend", "Spend per month", (tier) => tier.monthly_spend, money),
     { name: "where", head: "Holds in", wideOnly: true, cell: ({ environments }) => environmentList(environments) },
     { name: "accounts", head: "Accounts", numeric: true, cell: ({ accounts }) => count(accounts) },
   ];

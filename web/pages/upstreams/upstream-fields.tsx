@@ -7,7 +7,7 @@ import type { Upstream } from "../../api/types.ts";
 import { allEnvironments, environmentChoices } from "../../parts/environments.ts";
 import { problemOf } from "../../parts/field-problem.ts";
 
-export interface MoreSettings {
+interface MoreSettings {
   discover: boolean;
   environments: string[];
   timeoutSeconds: number | "";

@@ -3,7 +3,7 @@ import type { Upstream } from "../../api/types.ts";
 import { State, type StateKind } from "../../parts/state.tsx";
 
 const states: Record<Upstream["state"], readonly [StateKind, string]> = {
-  ok: ["good", "Works"],
+  ok: ["good", "Working"],
   unreachable: ["bad", "Unreachable"],
   draining: ["warning", "Draining"],
   starting: ["waiting", "Starting"],

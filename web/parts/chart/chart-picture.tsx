@@ -7,7 +7,7 @@ import { drawn, edges, lonely, type Plotted, places } from "./chart-data.ts";
 import { ChartReadout, spoken } from "./chart-readout.tsx";
 import { axisLabels, dateOf, stepsOf } from "./chart-time.ts";
 
-export interface PictureProps extends Plotted {
+interface PictureProps extends Plotted {
   title: string;
   format(value: number): string;
   /** Marks at whole numbers only. */

@@ -17,7 +17,7 @@ const ranges = {
 type RangeName = keyof typeof ranges;
 
 /** In an address: the name of a range, or Unix seconds. All empty: any time. */
-export interface TimeAddress {
+interface TimeAddress {
   range: string;
   start: string;
   end: string;
