@@ -72,6 +72,17 @@ test("chats are searched by what was said, by model and by labels, and the addre
   expect(visitor.trouble).toEqual([]);
 });
 
+test("a search goes on where it was typed, also after the list has followed it", async () => {
+  await using visitor = await arrive("/chats");
+  const { page } = visitor;
+  await page.getByLabel("Search").focus();
+  await page.keyboard.type("LIS");
+  await until(() => visitor.path() === "/chats?search=LIS", "the address");
+  await page.keyboard.type("BON");
+  await until(() => visitor.path() === "/chats?search=LISBON", "the rest of the word");
+  expect(visitor.trouble).toEqual([]);
+});
+
 test("whatever a chat holds is text: nothing of it runs, and nothing is loaded from elsewhere", async () => {
   const id = await store({
     temperature: 0.3,

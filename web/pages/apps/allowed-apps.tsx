@@ -17,12 +17,12 @@ const path = "/v1/authorizations";
 export function AllowedApps() {
   const listing = useList<Authorization>(path, { limit: 100 });
   const { items, error, isPending, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = listing;
-  const [leaving, setLeaving] = useState<Allowed>();
-  const asked = useLast(leaving);
+  const [asking, setAsking] = useState<Allowed>();
+  const asked = useLast(asking);
   const revocation = useChange(({ id }: Allowed) => call("DELETE", `${path}/${encodeURIComponent(id)}`), {
     stale: [path],
     done(_answer, { app }) {
-      setLeaving(undefined);
+      setAsking(undefined);
       notifications.show({ message: `${app.name} has no access any more.` });
     },
   });
@@ -53,7 +53,7 @@ export function AllowedApps() {
             allowed={allowed}
             takeBack={() => {
               revocation.reset();
-              setLeaving(allowed);
+              setAsking(allowed);
             }}
           />
         ))}
@@ -65,14 +65,14 @@ export function AllowedApps() {
         </Button>
       )}
       <Confirm
-        opened={leaving !== undefined}
+        opened={asking !== undefined}
         title={isTool ? "Sign out the command line?" : `Take back what ${asked?.app.name ?? ""} may do?`}
         action={isTool ? "Sign it out" : "Take it back"}
         stay={isTool ? "Keep it" : "Keep it allowed"}
         busy={revocation.isPending}
         error={revocation.error}
-        confirm={() => leaving && revocation.mutate(leaving)}
-        close={() => setLeaving(undefined)}
+        confirm={() => asking && revocation.mutate(asking)}
+        close={() => setAsking(undefined)}
       >
         {isTool
           ? `All logins of the command line for ${asked?.account.name} end at once, on every computer. To go on, log in there again.`

@@ -26,11 +26,11 @@ const methods: Record<BrowserSession["method"], string> = {
 export function Sessions() {
   const listing = useList<BrowserSession>("/v1/sessions", sessionsQuery);
   const { items, error, isPending, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = listing;
-  const [leaving, setLeaving] = useState(false);
+  const [asking, setAsking] = useState(false);
   const endOthers = useChange(() => call<EndedBrowserSessions>("DELETE", "/v1/sessions"), {
     stale: ["/v1/sessions", "/v1/authorizations"],
     done() {
-      setLeaving(false);
+      setAsking(false);
       notifications.show({ message: "You are signed out everywhere else." });
     },
   });
@@ -52,7 +52,7 @@ export function Sessions() {
           variant="default"
           onClick={() => {
             endOthers.reset();
-            setLeaving(true);
+            setAsking(true);
           }}
         >
           Sign out everywhere else
@@ -75,14 +75,14 @@ export function Sessions() {
         </Button>
       )}
       <Confirm
-        opened={leaving}
+        opened={asking}
         title="Sign out everywhere else?"
         action="Sign out"
         stay="Stay signed in"
         busy={endOthers.isPending}
         error={endOthers.error}
         confirm={() => endOthers.mutate(undefined)}
-        close={() => setLeaving(false)}
+        close={() => setAsking(false)}
       >
         All other browsers and all command line logins of yours have to sign in again. Keys go on, and so do apps that
         you allowed.
