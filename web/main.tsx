@@ -1,4 +1,5 @@
 // Starts the dashboard: the session first, then the pages.
+import "./parts/came-back.ts";
 import "@mantine/core/styles.css";
 import "@mantine/notifications/styles.css";
 import "uplot/dist/uPlot.min.css";

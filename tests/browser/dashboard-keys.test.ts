@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
 import { colleagues, type DashboardWorld, openDashboardWorld, plenty } from "../support/dashboard-world.ts";
+import { until } from "../support/headrace.ts";
 import { look } from "../support/page-look.ts";
 
 const place = "/settings/api-keys";
@@ -81,6 +82,60 @@ test("a new key has what was chosen, is shown this once, and its snippet makes a
   expect(await page.content()).not.toContain(key);
   expect(visitor.trouble).toEqual([]);
 }, 30_000);
+
+test("Back leads to where the list was scrolled to, without asking for it anew; a link leads to its top", async () => {
+  await using visitor = await arrive(`${place}?status=active`);
+  const { page } = visitor;
+  const list = page.getByRole("region", { name: "API keys" });
+  const offset = () => list.evaluate((element) => element.scrollTop);
+  const links = page.locator("tbody a");
+  await links.first().waitFor();
+  let asked = 0;
+  page.on("request", (request) => {
+    if (new URL(request.url()).pathname === "/v1/keys") asked++;
+  });
+  // Seven pages, as a list that is longer is not asked for anew.
+  await until(
+    async () => {
+      await list.evaluate((element) => element.scrollTo({ top: element.scrollHeight }));
+      return asked >= 6;
+    },
+    "further pages",
+    20_000,
+  );
+  await list.evaluate((element) => element.scrollTo({ top: 25_000 }));
+  const name = `tbody tr[aria-rowindex="420"] a`;
+  await page.locator(name).waitFor();
+  const [text, href] = [await page.locator(name).textContent(), await page.locator(name).getAttribute("href")];
+  await until(async () => (await page.getByLabel("Loading more").count()) === 0, "quiet");
+  const before = asked;
+  await page.locator(name).click();
+  await page.getByRole("heading", { level: 1, name: text ?? "" }).waitFor();
+  expect(visitor.path()).toBe(href ?? "");
+  // The page itself is not moved to its top, either.
+  await page.evaluate(() => {
+    window.scrollTo = () => void performance.mark("moved");
+  });
+  await page.goBack();
+  await page.locator(name).waitFor();
+  expect(await page.evaluate(() => performance.getEntriesByName("moved").length)).toBe(0);
+  expect([await offset(), await page.locator(name).textContent(), asked]).toEqual([25_000, text, before]);
+
+  // A link leads to another entry of the history, whose beginning is shown.
+  await page.goForward();
+  await page.getByRole("heading", { level: 1, name: text ?? "" }).waitFor();
+  await page.getByRole("link", { name: "All keys" }).click();
+  await links.first().waitFor();
+  expect(await offset()).toBe(0);
+  await page.goBack();
+  await page.goBack();
+  await page.locator(name).waitFor();
+  expect(await offset()).toBe(25_000);
+  await page.reload();
+  await links.first().waitFor();
+  expect(await offset()).toBe(0);
+  expect(visitor.trouble).toEqual([]);
+}, 40_000);
 
 test("what is wrong with a field is said there, and the keyboard goes to it", async () => {
   await using visitor = await arrive(`${place}?create=1`);

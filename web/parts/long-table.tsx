@@ -3,10 +3,11 @@ import { Button, Loader, Paper, Skeleton, Stack, Table, Text } from "@mantine/co
 import { useCallbackRef } from "@mantine/hooks";
 import { ArrowUpIcon } from "@primer/octicons-react";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type ReactNode, useEffect, useRef } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
 import type { Listing } from "../api/queries.ts";
 import { Failure } from "./failure.tsx";
 import { count } from "./figures.ts";
+import { keepPlace, keptPlace } from "./kept-place.ts";
 import { TableRow } from "./table-row.tsx";
 
 export interface Column<Row> {
@@ -61,12 +62,18 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
   const { fixed = false, newer, status } = props;
   const { items, error, isPending, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = listing;
   const scrolling = useRef<HTMLDivElement>(null);
+  // Where the rows are no longer kept it begins anew: loading all of them for it would take long.
+  const [firstOffset] = useState(() => {
+    const kept = keptPlace(label);
+    return kept < items.length * rowHeight ? kept : 0;
+  });
   const rows = useVirtualizer({
     count: items.length,
     getScrollElement: () => scrolling.current,
     estimateSize: () => rowHeight,
     overscan: 10,
     useFlushSync: false,
+    initialOffset: firstOffset,
   });
   const latest = useCallbackRef(choose);
   const chosen = choose && latest;
@@ -117,7 +124,10 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
           // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard (WCAG 2.1.1)
           tabIndex={0}
           aria-label={label}
-          onScroll={showNewerAtTop}
+          onScroll={(event) => {
+            keepPlace(label, event.currentTarget.scrollTop);
+            showNewerAtTop();
+          }}
         >
           <Table
             layout={fixed ? "fixed" : "auto"}
