@@ -21,8 +21,10 @@ interface PageProps {
 export function Page({ title, about, actions, children }: PageProps) {
   useDocumentTitle(`${title} · Headrace`);
   useEffect(() => {
+    // Also where somebody goes on at once.
+    told ??= title;
     const timer = setTimeout(() => {
-      if (told !== undefined && told !== title) announce(title);
+      if (told !== title) announce(title);
       told = title;
     }, settledMs);
     return () => clearTimeout(timer);
