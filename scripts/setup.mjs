@@ -1,7 +1,7 @@
 // Installs what is missing before a command runs: npm packages by lock file, and Debian packages for tests.
 import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -69,18 +69,18 @@ function writeStamp(text) {
 }
 
 /**
- * Builds the dashboard where its sources, or what they are made with, changed since the last time. Does nothing in an
- * installed package, which comes with it built and without its sources.
+ * Builds the dashboard where its sources, or what they are made with, changed since the last time. Does nothing where it
+ * came built and without its sources.
  */
 export function ensureDashboard() {
   const sources = join(root, "web");
-  if (!existsSync(sources) || !existsSync(lockFile)) return;
+  if (!existsSync(sources)) return;
+  const names = readdirSync(sources, { recursive: true }).map((name) => join(sources, name));
+  const inputs = [...names.sort(), join(root, "scripts", "build-dashboard.ts"), lockFile];
   const hash = createHash("sha256");
-  const names = readdirSync(sources, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .sort();
-  for (const name of [...names, join(root, "scripts", "build-dashboard.ts"), lockFile]) {
+  for (const name of inputs) {
+    // An installed package has no lock file beside it.
+    if (!existsSync(name) || !statSync(name).isFile()) continue;
     hash.update(`${relative(root, name)}\0`).update(readFileSync(name));
   }
   const wanted = hash.digest("hex");

@@ -8,6 +8,7 @@ import type { Listing } from "../api/queries.ts";
 import { Failure } from "./failure.tsx";
 import { count } from "./figures.ts";
 import { keepPlace, keptPlace } from "./kept-place.ts";
+import { ScrollRegion } from "./scroll-region.tsx";
 import { TableRow } from "./table-row.tsx";
 
 export interface Column<Row> {
@@ -117,13 +118,11 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
             {newer.count} new
           </Button>
         )}
-        <section
+        <ScrollRegion
           ref={scrolling}
           className="long-table"
           style={{ maxHeight: height }}
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard (WCAG 2.1.1)
-          tabIndex={0}
-          aria-label={label}
+          label={label}
           onScroll={(event) => {
             keepPlace(label, event.currentTarget.scrollTop);
             showNewerAtTop();
@@ -159,7 +158,7 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
               {behind > 0 && <Space height={behind} />}
             </Table.Tbody>
           </Table>
-        </section>
+        </ScrollRegion>
       </Paper>
       {isFetchingNextPage && <Loader size="sm" aria-label="Loading more" />}
       {error && <Failure error={error} retry={hasNextPage ? fetchNextPage : refetch} />}

@@ -3,6 +3,7 @@ import { Badge, Group, Paper, Table, Text, Title } from "@mantine/core";
 import type { TierOverview } from "../../api/types.ts";
 import { environmentList } from "../../parts/environments.ts";
 import { count, money } from "../../parts/figures.ts";
+import { ScrollRegion } from "../../parts/scroll-region.tsx";
 
 export function TierTable({ tiers }: { tiers: readonly TierOverview[] }) {
   const amount = (value: number | null, format: (value: number) => string) =>
@@ -15,8 +16,7 @@ export function TierTable({ tiers }: { tiers: readonly TierOverview[] }) {
       <Text size="sm" c="dimmed" mb="xs">
         An operator of this server moves an account to another tier.
       </Text>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard (WCAG 2.1.1) */}
-      <section className="long-table" tabIndex={0} aria-label="All tiers">
+      <ScrollRegion className="long-table" label="All tiers">
         <Table verticalSpacing="xs" miw={600}>
           <Table.Thead>
             <Table.Tr>
@@ -50,7 +50,7 @@ export function TierTable({ tiers }: { tiers: readonly TierOverview[] }) {
             ))}
           </Table.Tbody>
         </Table>
-      </section>
+      </ScrollRegion>
     </Paper>
   );
 }

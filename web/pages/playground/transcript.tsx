@@ -3,6 +3,7 @@ import { Button, Stack, VisuallyHidden } from "@mantine/core";
 import { ArrowDownIcon } from "@primer/octicons-react";
 import { memo, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { ModelStatus } from "../../api/types.ts";
+import { ScrollRegion } from "../../parts/scroll-region.tsx";
 import { AnswerView } from "./answer-view.tsx";
 import type { Answer, Conversation, Exchange } from "./conversation.ts";
 import { QuestionView } from "./question-view.tsx";
@@ -51,11 +52,9 @@ export function Transcript({ conversation, running, priceOf, askAgain, empty }: 
   }, []);
   return (
     <div className="transcript">
-      <section
+      <ScrollRegion
         ref={scrolling}
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard (WCAG 2.1.1)
-        tabIndex={0}
-        aria-label="Conversation"
+        label="Conversation"
         onScroll={({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) => {
           follows.current = scrollHeight - scrollTop - clientHeight < nearEnd;
           setIsAway(!follows.current);
@@ -76,7 +75,7 @@ export function Transcript({ conversation, running, priceOf, askAgain, empty }: 
             ))}
           </Stack>
         )}
-      </section>
+      </ScrollRegion>
       {isAway && (
         <Button size="compact-xs" variant="default" leftSection={<ArrowDownIcon />} onClick={toEnd} className="to-end">
           To the end

@@ -1,5 +1,6 @@
 // The figures of a chart as a table, newest first, for who prefers one or cannot see the picture.
 import { Table } from "@mantine/core";
+import { ScrollRegion } from "../scroll-region.tsx";
 import type { Plotted } from "./chart-data.ts";
 import { nameOfTime } from "./chart-time.ts";
 
@@ -15,8 +16,7 @@ const mostRows = 400;
 export function ChartTable({ title, times, bucket, series, format, height }: ChartTableProps) {
   const rows = [...times.keys()].reverse().slice(0, mostRows);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard (WCAG 2.1.1)
-    <section style={{ maxHeight: height, overflow: "auto" }} tabIndex={0} aria-label={`${title}, figures`}>
+    <ScrollRegion style={{ maxHeight: height, overflow: "auto" }} label={`${title}, figures`}>
       <Table stickyHeader verticalSpacing={4} fz="xs">
         <Table.Thead>
           <Table.Tr>
@@ -44,6 +44,6 @@ export function ChartTable({ title, times, bucket, series, format, height }: Cha
           ))}
         </Table.Tbody>
       </Table>
-    </section>
+    </ScrollRegion>
   );
 }
