@@ -16,13 +16,7 @@ import { type PullSource, readPullSource } from "./config/hugging-face.ts";
 import { type LogFormat, type Mode, options } from "./config/options.ts";
 import { placeOutsideFile, throwIfAny } from "./config/problems.ts";
 import { prepareProcess } from "./config/server-process.ts";
-import {
-  type Flags,
-  OptionReader,
-  refusedVariableProblems,
-  type SourceKind,
-  variableWarnings,
-} from "./config/sources.ts";
+import { type Flags, OptionReader, type SourceKind, variableWarnings } from "./config/sources.ts";
 import { trimSlashes } from "./domain/http-url.ts";
 
 export type {
@@ -53,6 +47,12 @@ export interface Config extends ReloadableConfig {
   readonly trustedProxies: readonly string[];
   /** 32 bytes as 64 hex digits, a secret; undefined: the one generated in the data directory. */
   readonly secretHex: string | undefined;
+  /** A secret. Undefined: SQLite in the data directory. */
+  readonly databaseUrl: string | undefined;
+  /** A secret. Undefined: counters in memory. */
+  readonly redisUrl: string | undefined;
+  /** An origin without a slash at its end, where other replicas reach this one. */
+  readonly advertiseUrl: string | undefined;
   readonly discoverLocal: boolean;
   /** Undefined: no mail is sent. */
   readonly mail: MailConfig | undefined;
@@ -113,10 +113,10 @@ export async function loadConfig(inputs: ConfigInputs = {}): Promise<Config> {
   const startup = {
     host: bareHost(host.value),
     mode: mode.value,
-    publicUrl: publicUrl.value === undefined ? undefined : trimSlashes(publicUrl.value),
+    publicUrl: trimmed(publicUrl.value),
     ...readOthers(reader, absolute),
   };
-  throwIfAny([...refusedVariableProblems(env), ...reader.problems, ...file.problems]);
+  throwIfAny([...reader.problems, ...file.problems]);
   const warnings = [...file.warnings, ...variableWarnings(env), ...exposureWarnings(startup)];
   return deepFreeze({
     ...startup,
@@ -137,6 +137,8 @@ function readOthers(reader: OptionReader, absolute: (path: string, from: SourceK
     dataDir: dataDir.value === undefined ? undefined : absolute(dataDir.value, dataDir.from),
     trustedProxies: reader.take(options.trustedProxies).value,
     secretHex: secret === undefined ? undefined : decodeSecret(secret),
+    ...readStores(reader),
+    advertiseUrl: trimmed(reader.take(options.advertiseUrl).value),
     discoverLocal: reader.take(options.discoverLocal).value,
     mail: readMail(reader),
     engine: {
@@ -147,6 +149,26 @@ function readOthers(reader: OptionReader, absolute: (path: string, from: SourceK
       threads: reader.take(options.threads).value,
     },
   };
+}
+
+/** What several processes share has to be complete, and readable to all of them. */
+function readStores(reader: OptionReader) {
+  const database = reader.take(options.databaseUrl);
+  const redis = reader.take(options.redisUrl);
+  const secret = reader.take(options.secret);
+  if (database.value !== undefined && secret.valid && secret.value === undefined) {
+    const fix = "Make one with `openssl rand -hex 32`, and give every replica the same.";
+    reader.problems.push({ ...secret.place, message: "is missing; the records in PostgreSQL need it", fix });
+  }
+  if (redis.value !== undefined && database.valid && database.value === undefined) {
+    const fix = "Set HEADRACE_DATABASE_URL as well, or unset HEADRACE_REDIS_URL: one process counts in memory.";
+    reader.problems.push({ ...database.place, message: "is missing; HEADRACE_REDIS_URL is set", fix });
+  }
+  return { databaseUrl: database.value, redisUrl: redis.value };
+}
+
+function trimmed(url: string | undefined): string | undefined {
+  return url === undefined ? undefined : trimSlashes(url);
 }
 
 function readMail(reader: OptionReader): MailConfig | undefined {

@@ -259,6 +259,7 @@ export const fileSchema = field(
     log_format: inFile(options.logFormat),
     public_url: inFile(options.publicUrl),
     trusted_proxies: inFile(options.trustedProxies),
+    advertise_url: inFile(options.advertiseUrl),
     discover_local: inFile(options.discoverLocal),
     engine: field(
       z.strictObject({

@@ -56,6 +56,24 @@ export function isIssuerUrl(text: string): boolean {
   return url !== undefined && (url.protocol === "https:" || isLoopbackHost(url.hostname));
 }
 
+/** `postgres://user:password@host:5432/database`; parameters such as `sslmode` may follow. */
+export function isPostgresUrl(text: string): boolean {
+  const url = serverUrl(text, /^postgres(ql)?:\/\/[^/]/i);
+  return url !== undefined && /^\/[^/]+$/.test(url.pathname);
+}
+
+/** `redis://user:password@host:6379/0`, `rediss://` for TLS. */
+export function isRedisUrl(text: string): boolean {
+  const url = serverUrl(text, /^rediss?:\/\/[^/]/i);
+  return url !== undefined && /^\/?\d*$/.test(url.pathname) && url.search === "";
+}
+
+function serverUrl(text: string, scheme: RegExp): URL | undefined {
+  if (!scheme.test(text) || /[\s#]/.test(text) || !URL.canParse(text)) return undefined;
+  const url = new URL(text);
+  return isHost(url.hostname) && [url.username, url.password].every(isPercentEncoded) ? url : undefined;
+}
+
 /** `smtps://user:password@host:465`, or `smtp://` for STARTTLS; nothing after host and port. */
 export function isSmtpUrl(text: string): boolean {
   if (!/^smtps?:\/\/[^/]/i.test(text) || /[\s?#]/.test(text) || !URL.canParse(text)) return false;

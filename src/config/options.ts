@@ -1,7 +1,16 @@
 // Every start-up option once: flag, variable, key in the file, default, meaning and what it must be.
 import * as z from "zod";
 import { field, type Rule } from "./field.ts";
-import { decodeSecret, isAddressOrRange, isHost, isOriginUrl, isSender, isSmtpUrl } from "./formats.ts";
+import {
+  decodeSecret,
+  isAddressOrRange,
+  isHost,
+  isOriginUrl,
+  isPostgresUrl,
+  isRedisUrl,
+  isSender,
+  isSmtpUrl,
+} from "./formats.ts";
 
 export const modes = ["development", "production"] as const;
 export type Mode = (typeof modes)[number];
@@ -158,6 +167,39 @@ export const options = {
     fix: "Make one with `openssl rand -hex 32`, or unset the variable to use the one in the data directory.",
     quiet: true,
   }),
+  databaseUrl: option({
+    schema: z.string().refine(isPostgresUrl),
+    env: "HEADRACE_DATABASE_URL",
+    defaultText: "none; SQLite in the data directory",
+    doc:
+      "PostgreSQL 15 or later for the records, `postgres://user:password@host:5432/database`, with `?sslmode=require` " +
+      "for TLS. Needs HEADRACE_SECRET. A variable only: it holds a password.",
+    must: "a postgres:// URL of host and database, with user and password where the server wants them",
+    fix: "Give a URL such as postgres://headrace:password@db.example.com:5432/headrace, with %40 for an @ in the password.",
+    quiet: true,
+  }),
+  redisUrl: option({
+    schema: z.string().refine(isRedisUrl),
+    env: "HEADRACE_REDIS_URL",
+    defaultText: "none; counters in memory",
+    doc:
+      "Valkey or Redis 7 or later for limits that several replicas share, `redis://user:password@host:6379/0`, or " +
+      "`rediss://` for TLS. Needs HEADRACE_DATABASE_URL. A variable only: it holds a password.",
+    must: "a redis:// or rediss:// URL of host, and if need be port, user, password and the number of a database",
+    fix: "Give a URL such as rediss://default:password@cache.example.com:6379/0.",
+    quiet: true,
+  }),
+  advertiseUrl: option({
+    schema: z.string().refine(isOriginUrl),
+    flag: "--advertise-url <url>",
+    env: "HEADRACE_ADVERTISE_URL",
+    file: ["advertise_url"],
+    defaultText: "none; other replicas cannot reach nodes that are connected to this one",
+    doc: "The address at which other replicas reach this one, within the network of the replicas.",
+    must: "an http:// or https:// URL of host and port alone, without user, path, query or fragment",
+    fix: "Give an address such as http://10.0.0.5:7545.",
+    quiet: true,
+  }),
   smtpUrl: option({
     schema: z.string().refine(isSmtpUrl),
     env: "HEADRACE_SMTP_URL",
@@ -252,13 +294,6 @@ export const options = {
     must: "true or false",
     fix: "Write true or false.",
   }),
-} as const;
-
-/** Variables of scaling out: known, and refused, because ignoring them would store data where nobody expects it. */
-export const refusedVariables = {
-  HEADRACE_DATABASE_URL: "this version stores its records in SQLite, in the data directory, and nowhere else",
-  HEADRACE_REDIS_URL: "this version keeps its counters in memory, in a single process",
-  HEADRACE_ADVERTISE_URL: "this version runs as a single process and does not advertise itself to others",
 } as const;
 
 /** `--no-discover-local` is `discoverLocal` and `--model <path>` is `model`, as commander names them. */

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { exampleFile } from "./example.ts";
 import { ruleOf, unwrap } from "./field.ts";
 import { fileSchema, reloadableKeys } from "./file-schema.ts";
-import { options, refusedVariables } from "./options.ts";
+import { options } from "./options.ts";
 
 /** A value of any type may also be a text with `${NAME}` in it, as variables are filled in before validation. */
 const variable = {
@@ -52,10 +52,6 @@ variable, a variable before \`headrace.yaml\`, and the file before the default. 
 
 ${table(["Flag", "Variable", "Key in the file", "Default", "Meaning"], optionRows())}
 
-Known but refused, because this version stores in SQLite and memory only:
-${Object.keys(refusedVariables)
-  .map((name) => `\`${name}\``)
-  .join(", ")}.
 \`headrace pull\` reads \`HF_ENDPOINT\` (a mirror of https://huggingface.co) and \`HF_TOKEN\`.
 
 An address other than a loopback one needs \`--mode production\`, and production needs a public URL. Relative paths

@@ -1,7 +1,7 @@
 // Picks each start-up option from flags, environment, file and default, in this order, and remembers where it stood.
 import type * as z from "zod";
 import { type Env, readNumber, readSwitch } from "./formats.ts";
-import { flagAttribute, flagName, type Option, options, refusedVariables } from "./options.ts";
+import { flagAttribute, flagName, type Option, options } from "./options.ts";
 import { valueAt } from "./paths.ts";
 import { nearest, type Place, type Problem, placeOutsideFile, renderValue } from "./problems.ts";
 import type { YamlFile } from "./read-yaml.ts";
@@ -102,16 +102,9 @@ function invalid(option: Option<z.ZodType, unknown>, given: Given, issue: z.core
   return { ...given.place, message, fix };
 }
 
-/** Variables that ask for what this version cannot do. */
-export function refusedVariableProblems(env: Env): Problem[] {
-  return Object.entries(refusedVariables).flatMap(([name, reason]) =>
-    env[name] ? [{ ...placeOutsideFile(name), message: `is set, but ${reason}`, fix: "Unset the variable." }] : [],
-  );
-}
-
 /** Variables that are most likely one of ours, misspelt. */
 export function variableWarnings(env: Env): string[] {
-  const known = [...Object.values(options).flatMap((option) => option.env ?? []), ...Object.keys(refusedVariables)];
+  const known = Object.values(options).flatMap((option) => option.env ?? []);
   return Object.keys(env).flatMap((name) => {
     if (!name.startsWith("HEADRACE_") || known.includes(name)) return [];
     const meant = nearest(

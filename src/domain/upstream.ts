@@ -2,8 +2,8 @@
 import type { Environment } from "./api-key.ts";
 import type { AuditEvent } from "./audit.ts";
 
-/** `found`: on this machine, by asking its usual ports. */
-export const upstreamSources = ["built-in", "file", "database", "found"] as const;
+/** `found`: on this machine, by asking its usual ports. `node`: it joined, and is managed as a node. */
+export const upstreamSources = ["built-in", "file", "database", "found", "node"] as const;
 export type UpstreamSource = (typeof upstreamSources)[number];
 
 /** What those of the configuration file have where it does not say. */

@@ -289,6 +289,7 @@ const readOnlyText = {
   file: "is defined in headrace.yaml and read-only here but for draining: change it under `upstreams` in that file.",
   found:
     "was found on this machine; here it can only be drained. POST /v1/admin/upstreams with its name and url adds it.",
+  node: "is a node; PATCH /v1/admin/nodes changes it.",
   // It went while this request was on its way.
   database: "is not there any more.",
 } as const satisfies Record<UpstreamSource, string>;

@@ -5,7 +5,7 @@ import { GatewayError } from "../domain/errors.ts";
 import type { ChatFilter, ChatOwner, ChatPage, ChatStore, NewChat, StoredChat } from "../domain/stored-chat.ts";
 import { type ChatRow, chatFromRow, tagOf, tagRows, toRow } from "./chat-rows.ts";
 import { type SearchedPage, type SearchedPlace, searchChats } from "./chat-search.ts";
-import type { Database } from "./database.ts";
+import { type Database, writing } from "./database.ts";
 
 /** Characters of JSON that one page holds in memory; a single chat may be larger. */
 const maxPageSize = 16_000_000;
@@ -46,7 +46,7 @@ export class SqlChatStore implements ChatStore {
     if (chats.length === 0) return;
     const rows = chats.map(toRow);
     await available(
-      this.#db.begin("IMMEDIATE", async (tx) => {
+      writing(this.#db, async (tx) => {
         const inserted: { id: string }[] =
           await tx`INSERT INTO stored_chats ${tx(rows)} ON CONFLICT (id) DO NOTHING RETURNING id`;
         // A batch may come twice, and the metadata of a chat that was there already may have been changed since.
@@ -86,7 +86,7 @@ export class SqlChatStore implements ChatStore {
     nowSeconds: number,
   ): Promise<boolean> {
     return available(
-      this.#db.begin("IMMEDIATE", async (tx) => {
+      writing(this.#db, async (tx) => {
         const [row]: { created_at: number | string }[] = await tx`
           UPDATE stored_chats AS c SET metadata = ${JSON.stringify(metadata)}
           WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)} RETURNING created_at`;
@@ -102,7 +102,7 @@ export class SqlChatStore implements ChatStore {
   async delete(owner: ChatOwner, id: string, nowSeconds: number): Promise<boolean> {
     const markUntil = nowSeconds + deletedMarkSeconds;
     return available(
-      this.#db.begin("IMMEDIATE", async (tx) => {
+      writing(this.#db, async (tx) => {
         const [row] = await tx`
           UPDATE stored_chats AS c SET deleted_at = ${nowSeconds}, list_size = 0,
             metadata = '', parameters = '', completion = '', messages = '',
@@ -138,7 +138,7 @@ export class SqlChatStore implements ChatStore {
 
   async deleteExpired(nowSeconds: number, limit: number): Promise<number> {
     return available(
-      this.#db.begin("IMMEDIATE", async (tx) => {
+      writing(this.#db, async (tx) => {
         const rows: { id: string }[] = await tx`
           SELECT id FROM stored_chats WHERE expires_at <= ${nowSeconds} ORDER BY expires_at LIMIT ${limit}`;
         if (rows.length === 0) return 0;

@@ -5,7 +5,7 @@ import { type Role, roles } from "../domain/person.ts";
 import { keyStatus } from "../domain/principal.ts";
 import { insertAuditEvent } from "./audit-log.ts";
 import { readChain } from "./credential-rows.ts";
-import type { Database } from "./database.ts";
+import { type Database, writing } from "./database.ts";
 import { syncCommits } from "./durable-commits.ts";
 import { available } from "./outage.ts";
 
@@ -49,7 +49,7 @@ export async function whileActive<Result>(
 ): Promise<Result> {
   // An empty transaction is committed, not rolled back: on SQLite's one connection, what others write meanwhile is in it.
   const done = await available(
-    db.begin("IMMEDIATE", async (tx): Promise<{ result: Result } | undefined> => {
+    writing(db, async (tx): Promise<{ result: Result } | undefined> => {
       return (await actorIsActive(tx, by)) ? { result: await work(tx) } : undefined;
     }),
   );

@@ -1,9 +1,51 @@
-// Opens the database and brings its schema up to date.
+// The database of records, SQLite or PostgreSQL: opened, brought up to date, written in transactions that never cross.
 import { SQL } from "bun";
 import { StartError } from "../domain/errors.ts";
-import { migrations } from "./migrations.ts";
+import { type Dialect, migrationsFor } from "./migrations.ts";
 
 export type Database = SQL;
+
+export function dialectOf(db: Database): Dialect {
+  return db.options.adapter === "postgres" ? "postgres" : "sqlite";
+}
+
+/**
+ * Runs `work` in a transaction in which nobody else's write comes between what it reads and what it writes: one at a time,
+ * over all processes. All writes go through here, but for what only adds rows (`adding`) and the ledger's drain. `work`
+ * touches nothing but the database. An empty transaction is committed, not rolled back: on SQLite's one connection, what
+ * others write meanwhile is in it.
+ */
+export function writing<Result>(db: Database, work: (tx: Database) => Promise<Result>): Promise<Result> {
+  if (dialectOf(db) === "sqlite") return db.begin("IMMEDIATE", work);
+  return db.begin(async (tx) => {
+    await tx`SELECT pg_advisory_xact_lock(${writersLock})`;
+    return await work(tx);
+  });
+}
+
+/** A transaction that reads nothing before it writes, and so needs no turn of its own where many may write at once. */
+export function adding<Result>(db: Database, work: (tx: Database) => Promise<Result>): Promise<Result> {
+  return dialectOf(db) === "sqlite" ? db.begin("IMMEDIATE", work) : db.begin(work);
+}
+
+/** Numbers of advisory locks of PostgreSQL, within the database of Headrace: `headrace` in ASCII, cut to 4 bytes, and one each. */
+const writersLock = 0x6865_6101;
+const migrationsLock = 0x6865_6102;
+
+/** Connections of one process. */
+const postgresConnections = 10;
+
+/** Opens a database of PostgreSQL 15 or later, and brings its schema up to date. Never puts the URL into an error: it has a password. */
+export async function openPostgres(url: string): Promise<Database> {
+  const db = new SQL(url, { max: postgresConnections, connectionTimeout: 5, idleTimeout: 0 });
+  try {
+    await migrate(db);
+    return db;
+  } catch (error) {
+    await db.close({ timeout: 0 });
+    throw error;
+  }
+}
 
 /**
  * Opens (or creates) the SQLite file. WAL with `synchronous=NORMAL`: a commit survives the death of this process; after a
@@ -50,8 +92,10 @@ export function observed(db: Database, onUse: () => void): Database {
 
 /** In one write transaction from the first look on, so that of several starts at once one migrates and the others see it. */
 async function migrate(db: Database): Promise<void> {
-  await db.begin("IMMEDIATE", async (tx) => {
-    await tx`CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL)`;
+  const migrations = migrationsFor(dialectOf(db));
+  await adding(db, async (tx) => {
+    if (dialectOf(db) === "postgres") await tx`SELECT pg_advisory_xact_lock(${migrationsLock})`;
+    await tx`CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, applied_at BIGINT NOT NULL)`;
     const [row] = await tx`SELECT max(version) AS version FROM schema_migrations`;
     const current = Number(row?.version ?? 0);
     if (current > migrations.length) {

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { SQL } from "bun";
 import { StartError } from "../domain/errors.ts";
 import type { Database } from "./database.ts";
-import { migrations } from "./migrations.ts";
+import { migrationsFor } from "./migrations.ts";
 
 /** Throws a StartError where there is none, or one of another version: a server that runs would lose its own from under it. */
 export async function openExistingDatabase(file: string): Promise<Database> {
@@ -16,11 +16,11 @@ export async function openExistingDatabase(file: string): Promise<Database> {
   try {
     await db.unsafe("PRAGMA busy_timeout = 5000");
     const version = await schemaVersion(db);
-    if (version === migrations.length) return db;
+    if (version === migrationsFor("sqlite").length) return db;
     throw new StartError(
-      version > migrations.length
-        ? `The database has schema version ${version}, this Headrace knows ${migrations.length}: use the newer Headrace that wrote it.`
-        : `The database has schema version ${version}, this Headrace needs ${migrations.length}: start the server again with this Headrace, which brings it up to date.`,
+      version > migrationsFor("sqlite").length
+        ? `The database has schema version ${version}, this Headrace knows ${migrationsFor("sqlite").length}: use the newer Headrace that wrote it.`
+        : `The database has schema version ${version}, this Headrace needs ${migrationsFor("sqlite").length}: start the server again with this Headrace, which brings it up to date.`,
     );
   } catch (error) {
     await db.close();

@@ -10,7 +10,7 @@ import { SqlAccountStore } from "./account-store.ts";
 import { SqlAuditLog } from "./audit-log.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { SqlKeyStore } from "./key-store.ts";
-import { migrations } from "./migrations.ts";
+import { migrationsFor } from "./migrations.ts";
 
 const now = 1_800_000_000;
 
@@ -392,17 +392,17 @@ describe("the schema", () => {
     keys = new SqlKeyStore(db);
     expect((await keys.findChainByDigest("d-key_1"))?.keys[0].id).toBe("key_1");
     const [row] = await db`SELECT count(*) AS n FROM schema_migrations`;
-    expect(Number(row.n)).toBe(migrations.length);
+    expect(Number(row.n)).toBe(migrationsFor("sqlite").length);
   });
 
   test("of a newer Headrace is refused with the way out, and left alone", async () => {
-    await db`INSERT INTO schema_migrations (version, applied_at) VALUES (${migrations.length + 1}, 0)`;
+    await db`INSERT INTO schema_migrations (version, applied_at) VALUES (${migrationsFor("sqlite").length + 1}, 0)`;
     await db.close();
     await expect(openDatabase(file())).rejects.toThrow(/start the newer Headrace/);
     // The file is as it was: only the version is in the way.
     const { Database: Sqlite } = await import("bun:sqlite");
     const plain = new Sqlite(file());
-    plain.run("DELETE FROM schema_migrations WHERE version = ?", [migrations.length + 1]);
+    plain.run("DELETE FROM schema_migrations WHERE version = ?", [migrationsFor("sqlite").length + 1]);
     plain.close();
     db = await openDatabase(file());
     expect(await new SqlAccountStore(db).ensureFirstAccount(0)).toBe(accountId);
@@ -435,7 +435,7 @@ describe("the schema", () => {
     expect(errors.map((text) => /error: .*/.exec(text)?.[0] ?? text)).toEqual(errors.map(() => ""));
     const opened = await openDatabase(fresh);
     const [row] = await opened`SELECT count(*) AS n FROM schema_migrations`;
-    expect(Number(row.n)).toBe(migrations.length);
+    expect(Number(row.n)).toBe(migrationsFor("sqlite").length);
     await opened.close();
   });
 });

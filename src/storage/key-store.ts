@@ -4,7 +4,7 @@ import type { AuditEvent } from "../domain/audit.ts";
 import { type ApiKeyRecord, type KeyChain, type KeyChanges, type KeyStore, keyStatus } from "../domain/principal.ts";
 import { changeCredentials } from "./credential-change.ts";
 import { type KeyRow, keyFromRow, keyToRow, readChain } from "./credential-rows.ts";
-import type { Database } from "./database.ts";
+import { type Database, writing } from "./database.ts";
 import { available } from "./outage.ts";
 
 export class SqlKeyStore implements KeyStore {
@@ -94,7 +94,7 @@ export class SqlKeyStore implements KeyStore {
   }
 
   async endDue(nowSeconds: number): Promise<void> {
-    await this.#db.begin("IMMEDIATE", async (tx) => {
+    await writing(this.#db, async (tx) => {
       const ended = await tx`
         UPDATE api_keys SET revoked = 1 WHERE revoked = 0 AND revoked_at <= ${nowSeconds} RETURNING id`;
       if (ended.length > 0) await tx`UPDATE credential_revision SET revision = revision + 1 WHERE id = 1`;
@@ -103,7 +103,7 @@ export class SqlKeyStore implements KeyStore {
 
   async touchKeys(lastUsed: ReadonlyMap<string, number>): Promise<void> {
     if (lastUsed.size === 0) return;
-    await this.#db.begin("IMMEDIATE", async (tx) => {
+    await writing(this.#db, async (tx) => {
       for (const [id, at] of lastUsed) {
         await tx`
           UPDATE api_keys SET last_used_at = ${at}

@@ -1,6 +1,14 @@
 // The schema, as a list of steps that are applied once each and never edited after a release.
 
-export const migrations: readonly (readonly string[])[] = [
+export type Dialect = "sqlite" | "postgres";
+
+/** The same steps for both; what only SQLite has is left out for PostgreSQL. */
+export function migrationsFor(dialect: Dialect): readonly (readonly string[])[] {
+  if (dialect === "sqlite") return migrations;
+  return migrations.map((step) => step.map((statement) => statement.replace(/\) WITHOUT ROWID$/, ")")));
+}
+
+const migrations: readonly (readonly string[])[] = [
   [
     `CREATE TABLE accounts (
       id TEXT PRIMARY KEY,
@@ -371,5 +379,67 @@ export const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX api_keys_of_person ON api_keys (account_id, environment, person_id, id) WHERE person_id IS NOT NULL`,
     `CREATE INDEX stored_chats_by_person ON stored_chats (account_id, environment, person_id, created_at, id)
       WHERE person_id IS NOT NULL`,
+  ],
+  [
+    // Of the second row: raised by every change of upstreams and nodes, so that other processes look again.
+    `INSERT INTO credential_revision (id, revision) VALUES (2, 1)`,
+    // What all processes that share the database must have in common, such as a check value of the secret.
+    `CREATE TABLE installation (
+      name TEXT PRIMARY KEY,
+      value TEXT NOT NULL
+    )`,
+    // Processes that share the database; one that was not seen for a while is gone.
+    `CREATE TABLE replicas (
+      id TEXT PRIMARY KEY,
+      advertise_url TEXT,
+      version TEXT NOT NULL,
+      started_at BIGINT NOT NULL,
+      seen_at BIGINT NOT NULL
+    )`,
+    // What was begun at one process and may be ended at another: passkey ceremonies, single sign-on. Taken once.
+    `CREATE TABLE pending_entries (
+      kind TEXT NOT NULL,
+      digest TEXT NOT NULL,
+      value TEXT NOT NULL,
+      expires_at BIGINT NOT NULL,
+      PRIMARY KEY (kind, digest)
+    )`,
+    `CREATE INDEX pending_entries_by_expiry ON pending_entries (expires_at)`,
+
+    // `models` is JSON: what a node that joins with it may serve at once; null: nothing before an operator approved it.
+    `CREATE TABLE node_join_tokens (
+      id TEXT PRIMARY KEY,
+      digest TEXT NOT NULL UNIQUE,
+      last4 TEXT NOT NULL,
+      models TEXT,
+      environments TEXT NOT NULL,
+      created_by TEXT,
+      created_at BIGINT NOT NULL,
+      expires_at BIGINT NOT NULL,
+      used_at BIGINT,
+      node_id TEXT
+    )`,
+    // `models` and `environments` are JSON: what operators approved. `announced` is JSON of what it last said it serves.
+    `CREATE TABLE nodes (
+      id TEXT PRIMARY KEY,
+      name TEXT NOT NULL UNIQUE,
+      public_key TEXT NOT NULL UNIQUE,
+      models TEXT NOT NULL,
+      environments TEXT NOT NULL,
+      max_concurrency BIGINT,
+      announced TEXT NOT NULL,
+      version TEXT,
+      created_at BIGINT NOT NULL,
+      last_seen_at BIGINT
+    )`,
+    // Which process holds a node's connection; a row of a process that is gone counts for nothing.
+    `CREATE TABLE node_connections (
+      node_id TEXT PRIMARY KEY,
+      replica_id TEXT NOT NULL,
+      connection_id TEXT NOT NULL,
+      client_address TEXT NOT NULL,
+      connected_at BIGINT NOT NULL
+    )`,
+    `CREATE INDEX node_connections_by_replica ON node_connections (replica_id)`,
   ],
 ];

@@ -14,7 +14,7 @@ import type { Scope } from "../domain/scope.ts";
 import { allowedApps, readLiveGrants, scopesOf } from "./allowed-apps.ts";
 import { changeCredentials, whileActive } from "./credential-change.ts";
 import { readChain } from "./credential-rows.ts";
-import type { Database } from "./database.ts";
+import { type Database, writing } from "./database.ts";
 import { addGrant, endGrant, endGrantsFor, endIdle, type IssuedGrant, isActive, mayAllow, mayGrant } from "./grants.ts";
 import {
   type CodeRow,
@@ -225,7 +225,7 @@ export class SqlOAuthStore implements OAuthStore {
   }
 
   #write<Result>(work: (tx: Database) => Promise<Result> | PromiseLike<Result>): Promise<Result> {
-    return available(this.#db.begin("IMMEDIATE", async (tx) => work(tx)));
+    return available(writing(this.#db, async (tx) => work(tx)));
   }
 }
 

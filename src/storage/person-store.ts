@@ -13,7 +13,7 @@ import type {
   Role,
 } from "../domain/person.ts";
 import { changeCredentials, type Outcome } from "./credential-change.ts";
-import type { Database } from "./database.ts";
+import { type Database, writing } from "./database.ts";
 import { changeRole, endMembership, isLastOwner, readMembership } from "./membership-changes.ts";
 import { available } from "./outage.ts";
 import { conflictOf, writeChange } from "./people-change.ts";
@@ -179,8 +179,8 @@ export class SqlPersonStore implements PersonStore {
   async pruneLinks(nowSeconds: number): Promise<void> {
     const ended = nowSeconds - linksKeptSeconds;
     await available(
-      this.#db.begin(
-        "IMMEDIATE",
+      writing(
+        this.#db,
         (tx) => tx`
           DELETE FROM one_time_links WHERE id IN (
             SELECT id FROM one_time_links WHERE expires_at <= ${ended} OR used_at <= ${ended} LIMIT ${pruneAtOnce})`,
@@ -210,8 +210,8 @@ export class SqlPersonStore implements PersonStore {
   /** The counter only goes up, where the authenticator has one: of two uses with the same, one is a copy's. */
   async passkeyUsed(id: string, counter: number, backedUp: boolean, nowSeconds: number): Promise<boolean> {
     const used: unknown[] = await available(
-      this.#db.begin(
-        "IMMEDIATE",
+      writing(
+        this.#db,
         (tx) => tx`
           UPDATE passkeys SET counter = ${counter}, backed_up = ${backedUp ? 1 : 0}, last_used_at = ${nowSeconds}
           WHERE id = ${id} AND (counter < ${counter} OR (counter = 0 AND ${counter} = 0)) RETURNING id`,
@@ -222,8 +222,8 @@ export class SqlPersonStore implements PersonStore {
 
   async renamePasskey(id: string, personId: string, name: string): Promise<boolean> {
     const renamed: unknown[] = await available(
-      this.#db.begin(
-        "IMMEDIATE",
+      writing(
+        this.#db,
         (tx) => tx`UPDATE passkeys SET name = ${name} WHERE id = ${id} AND person_id = ${personId} RETURNING id`,
       ),
     );

@@ -9,7 +9,7 @@ import type { UsageRecord } from "../domain/usage.ts";
 import { SqlAccountStore } from "./account-store.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { SqlKeyStore } from "./key-store.ts";
-import { migrations } from "./migrations.ts";
+import { migrationsFor } from "./migrations.ts";
 import { recentUsage } from "./recent-usage.ts";
 import { openUsageWriter, type UsageWriter } from "./usage-writer.ts";
 
@@ -99,7 +99,7 @@ test("is found in a database of the version before, whose records were indexed b
   const file = join(directory, "old.db");
   const old = new Sqlite(file, { create: true });
   old.run("CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL)");
-  for (const [i, step] of migrations.slice(0, 2).entries()) {
+  for (const [i, step] of migrationsFor("sqlite").slice(0, 2).entries()) {
     for (const statement of step) old.run(statement);
     old.run("INSERT INTO schema_migrations VALUES (?, 1)", [i + 1]);
   }

@@ -1,6 +1,6 @@
 // Counts of refused requests in the database.
 import type { RefusalCount, RefusalQuery, RefusalReason, RefusalStore } from "../domain/refusal.ts";
-import type { Database } from "./database.ts";
+import { type Database, writing } from "./database.ts";
 import { available } from "./outage.ts";
 
 interface Row {
@@ -28,7 +28,7 @@ export class SqlRefusalStore implements RefusalStore {
 
   async add(counts: readonly RefusalCount[]): Promise<void> {
     const rows = counts.map(toRow);
-    const write = this.#db.begin("IMMEDIATE", async (tx) => {
+    const write = writing(this.#db, async (tx) => {
       await tx`
         INSERT INTO refusals ${tx(rows)}
         ON CONFLICT (account_id, environment, start, key_id, app_id, model, reason) DO UPDATE SET

@@ -4,7 +4,7 @@ import type { OwnMembership, Person, Role } from "../domain/person.ts";
 import type { FoundSession, Session, SessionStore, SignInMethod, SignInProof } from "../domain/session.ts";
 import { insertAuditEvent } from "./audit-log.ts";
 import { changeCredentials } from "./credential-change.ts";
-import type { Database } from "./database.ts";
+import { type Database, writing } from "./database.ts";
 import { available } from "./outage.ts";
 import { signOut } from "./sign-outs.ts";
 
@@ -53,7 +53,7 @@ export class SqlSessionStore implements SessionStore {
 
   insert(session: Session, digest: string, event: AuditEvent, proof?: SignInProof): Promise<boolean> {
     return available(
-      this.#db.begin("IMMEDIATE", async (tx) => {
+      writing(this.#db, async (tx) => {
         if (proof && !(await stillProves(tx, session.personId, proof))) return false;
         await tx`INSERT INTO sessions ${tx({ ...toRow(session), digest, previous_digest: null })}`;
         await insertAuditEvent(tx, event);
@@ -82,8 +82,8 @@ export class SqlSessionStore implements SessionStore {
 
   async rotate(id: string, from: string, to: string, nowSeconds: number): Promise<boolean> {
     const changed: unknown[] = await available(
-      this.#db.begin(
-        "IMMEDIATE",
+      writing(
+        this.#db,
         (tx) => tx`
           UPDATE sessions
           SET digest = ${to}, previous_digest = ${from}, rotated_at = ${nowSeconds}, last_seen_at = ${nowSeconds - 1}
@@ -95,8 +95,8 @@ export class SqlSessionStore implements SessionStore {
 
   async touch(id: string, nowSeconds: number, clientAddress: string): Promise<void> {
     await available(
-      this.#db.begin(
-        "IMMEDIATE",
+      writing(
+        this.#db,
         (tx) => tx`
           UPDATE sessions SET last_seen_at = ${nowSeconds}, client_address = ${clientAddress}
           WHERE id = ${id} AND last_seen_at <= ${nowSeconds}`,
@@ -105,9 +105,7 @@ export class SqlSessionStore implements SessionStore {
   }
 
   async setAccount(id: string, accountId: string): Promise<void> {
-    await available(
-      this.#db.begin("IMMEDIATE", (tx) => tx`UPDATE sessions SET account_id = ${accountId} WHERE id = ${id}`),
-    );
+    await available(writing(this.#db, (tx) => tx`UPDATE sessions SET account_id = ${accountId} WHERE id = ${id}`));
   }
 
   async list(personId: string, nowSeconds: number): Promise<Session[]> {
@@ -134,8 +132,8 @@ export class SqlSessionStore implements SessionStore {
 
   async prune(nowSeconds: number, idleSeconds: number): Promise<void> {
     await available(
-      this.#db.begin(
-        "IMMEDIATE",
+      writing(
+        this.#db,
         (tx) => tx`
           DELETE FROM sessions WHERE id IN (
             SELECT id FROM sessions WHERE expires_at <= ${nowSeconds} OR last_seen_at <= ${nowSeconds - idleSeconds}

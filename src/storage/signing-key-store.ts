@@ -1,6 +1,6 @@
 // The keys that sign access tokens, in the database; their private parts arrive sealed.
 import type { SigningKey, SigningKeyStore } from "../domain/signing-key.ts";
-import type { Database } from "./database.ts";
+import { type Database, writing } from "./database.ts";
 
 interface SigningKeyRow {
   id: string;
@@ -25,7 +25,7 @@ export class SqlSigningKeyStore implements SigningKeyStore {
   }
 
   async addSigningKey(key: SigningKey, predecessor: { id: string; retiresAt: number } | undefined): Promise<boolean> {
-    return await this.#db.begin("IMMEDIATE", async (tx) => {
+    return await writing(this.#db, async (tx) => {
       if (predecessor) {
         // Of several processes only one finds the predecessor still without a successor.
         const retired: unknown[] = await tx`

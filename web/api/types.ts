@@ -2375,6 +2375,13 @@ export interface AuditEvent {
     | "upstream.created"
     | "upstream.updated"
     | "upstream.deleted"
+    | "node.joined"
+    | "node.updated"
+    | "node.deleted"
+    | "node.connected"
+    | "node.disconnected"
+    | "node_token.created"
+    | "node_token.deleted"
     | "signing_key.created"
     | "signing_key.retired"
     | "person.created"
@@ -2668,7 +2675,7 @@ export interface Upstream {
   /**
    * Where it comes from. Those of `database` are changed here, those of `file` in headrace.yaml alone.
    */
-  source: "built-in" | "file" | "database" | "found";
+  source: "built-in" | "file" | "database" | "found" | "node";
   /**
    * Whether one of this name was added here as well, which does not count while the file has the name.
    */

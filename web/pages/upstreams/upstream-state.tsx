@@ -19,6 +19,7 @@ export const sourceNames: Record<Upstream["source"], string> = {
   file: "headrace.yaml",
   database: "Added here",
   found: "Found on this machine",
+  node: "Joined as a node",
 };
 
 /** Why it cannot be changed here; of those that can, nothing. */
@@ -26,5 +27,6 @@ export const readOnlyText: Record<Upstream["source"], string | undefined> = {
   "built-in": "This engine is part of the server. It can be drained here, and nothing else.",
   file: "This upstream is defined in headrace.yaml and is read-only here, but for draining: change it under upstreams in that file.",
   found: "This server was found on this machine by itself. It can be drained here; add it under a name to change more.",
+  node: "This is a node: it is changed on the page of the nodes. It can be drained here.",
   database: undefined,
 };

@@ -1,0 +1,18 @@
+// The port by which processes that share a database tell each other that something changed, so that nobody has to wait for its next look.
+
+/** `credentials`: keys, accounts, tiers, grants; `routing`: upstreams and nodes; `connections`: which process holds which node. */
+export type ChangeTopic = "credentials" | "routing" | "connections";
+
+/**
+ * A hint, not a promise: who depends on it also looks by itself now and then. In a single process nobody else is there to
+ * be told.
+ */
+export interface ChangeFeed {
+  /** After it was committed. Never throws; what cannot be told is found by the next look. */
+  announce(topic: ChangeTopic): void;
+  /** Called for changes by others; also when some may have been missed, as after a broken connection. */
+  onChange(topic: ChangeTopic, listener: () => void): void;
+}
+
+/** Of a process that shares its database with nobody. */
+export const noChangeFeed: ChangeFeed = { announce() {}, onChange() {} };

@@ -1,0 +1,23 @@
+// The port of a connection that carries whole binary messages, in order, both ways: what the tunnel to a node runs over.
+
+export interface MessageLink {
+  /** For the log: the address at the other end. */
+  readonly peer: string;
+  /** Bytes that were sent and have not left this process yet. */
+  readonly unsentBytes: number;
+  /** Takes the bytes at once; they must not change afterwards. Does nothing once it is closed. */
+  send(message: Uint8Array): void;
+  /** Ends it after what was sent; `reason` is text for the other end's log, at most 120 bytes. Harmless when closed. */
+  close(code: number, reason: string): void;
+  /** Ends it at once, without a word. */
+  terminate(): void;
+}
+
+export interface MessageLinkListener {
+  /** The bytes may be kept. */
+  message(bytes: Uint8Array): void;
+  /** What had been unsent is gone: more can be sent. */
+  drained(): void;
+  /** Once, whoever ended it. 1006 where the connection broke off (RFC 6455, 7.4.1). */
+  closed(code: number, reason: string): void;
+}
