@@ -163,8 +163,8 @@ describe("what is refused", () => {
     ],
     [{}, { HEADRACE_DATABASE_URL: "mysql://u:pw@h/d" }, "HEADRACE_DATABASE_URL: must be a postgres:// URL"],
     [{}, { HEADRACE_REDIS_URL: "redis://h" }, "HEADRACE_DATABASE_URL: is missing; HEADRACE_REDIS_URL is set"],
-    [{}, { HEADRACE_REDIS_URL: "redis://h" }, "HEADRACE_REDIS_URL: is set, but this version"],
-    [{}, { HEADRACE_ADVERTISE_URL: "http://h" }, "HEADRACE_ADVERTISE_URL: is set, but this version"],
+    [{}, { HEADRACE_REDIS_URL: "http://h" }, "HEADRACE_REDIS_URL: must be a redis:// or rediss:// URL"],
+    [{ advertiseUrl: "h:1" }, {}, "--advertise-url: must be an http:// or https:// URL"],
     [{ model: ["hf:a/b"] }, {}, "--model: must be "],
   ])("%j %j", async (flags, env, expected) => {
     const { message, problems } = await refusal(load({ flags, env }));
