@@ -1,7 +1,7 @@
 // Installs what is missing before a command runs: npm packages by lock file, and Debian packages for tests.
 import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -129,14 +129,17 @@ export function bunEnvironment(extra = {}) {
   return { ...process.env, BUN_CONFIG_MAX_HTTP_REQUESTS: "65535", ...extra };
 }
 
+/** Packages that bring a service, by the name of the service: tests start servers of their own. */
+const services = { postgresql: "postgresql", "redis-server": "redis-server" };
+
 /**
  * Debian packages that only tests or the benchmark use: installs the missing ones when root on Debian, else names the
- * exact command and exits.
- * @param {Record<string, string>} needed executable -> package
+ * exact command and exits. No service of theirs is started, now or at a later boot.
+ * @param {Record<string, string>} needed where its executable is, names on the PATH or patterns of paths -> package
  */
 export function ensureDebianPackages(needed) {
   const missing = Object.entries(needed).filter(
-    ([command]) => spawnSync("sh", ["-c", `command -v ${command}`]).status !== 0,
+    ([places]) => spawnSync("sh", ["-c", `for p in ${places}; do command -v "$p" && exit; done; exit 1`]).status !== 0,
   );
   if (missing.length === 0) return;
   const packages = missing.map(([, name]) => name);
@@ -147,8 +150,25 @@ export function ensureDebianPackages(needed) {
     process.exit(1);
   }
   process.stderr.write(`Installing Debian packages: ${packages.join(", ")} …\n`);
-  execFileSync("sh", ["-c", command], {
-    stdio: ["ignore", "ignore", 2],
-    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
-  });
+  withoutServices(packages, () =>
+    execFileSync("sh", ["-c", command], {
+      stdio: ["ignore", "ignore", 2],
+      env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+    }),
+  );
+}
+
+/** Debian asks this file before it starts a service; where there is one already, it has its reasons. */
+const servicePolicy = "/usr/sbin/policy-rc.d";
+
+function withoutServices(packages, install) {
+  const installed = packages.map((name) => services[name]).filter(Boolean);
+  const asked = installed.length > 0 && !existsSync(servicePolicy);
+  if (asked) writeFileSync(servicePolicy, "#!/bin/sh\nexit 101\n", { mode: 0o755 });
+  try {
+    install();
+  } finally {
+    if (asked) rmSync(servicePolicy);
+  }
+  for (const service of installed) spawnSync("update-rc.d", [service, "disable"]);
 }

@@ -12,7 +12,15 @@ import {
 
 ensureDependencies({ dev: true });
 ensureDashboard();
-ensureDebianPackages({ curl: "curl", openssl: "openssl", chromium: "chromium" });
+ensureDebianPackages({
+  curl: "curl",
+  openssl: "openssl",
+  chromium: "chromium",
+  ip: "iproute2",
+  "redis-server": "redis-server",
+  // Debian keeps it off the PATH.
+  "/usr/lib/postgresql/*/bin/postgres postgres": "postgresql",
+});
 
 const long = process.argv.includes("--long");
 const chosen = process.argv.slice(2).filter((argument) => argument !== "--long");
