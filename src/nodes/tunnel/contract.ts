@@ -1,0 +1,125 @@
+// What a tunnel between a gateway and a node offers to those who use it, at either end.
+import type { BodySource } from "../../domain/body-source.ts";
+import type { Cancellation } from "../../domain/cancellation.ts";
+import type { EngineModel, EngineRequest, EngineResponse, Operation } from "../../domain/engine.ts";
+
+/** The path of the gateway that a node connects to. */
+export const nodeConnectPath = "/v1/node/connect";
+
+/** WebSocket subprotocol: its number is the major version of the protocol. */
+export const tunnelProtocol = "headrace.node.v1";
+
+/** Why a tunnel ended: WebSocket close codes (RFC 6455, 7.4), those of our own from 4000 on. */
+export const tunnelCloseCodes = {
+  /** Ended in order, by whom it is told. */
+  normal: 1000,
+  goingAway: 1001,
+  /** The connection broke off, or fell silent. */
+  broken: 1006,
+  /** What came cannot be understood, or breaks the rules. */
+  protocol: 4400,
+  /** The signature is wrong. */
+  unauthenticated: 4401,
+  /** The node may not connect any more: it was removed or its key withdrawn. */
+  revoked: 4403,
+  unknownNode: 4404,
+  /** It did not say in time who it is. */
+  authenticationTimeout: 4408,
+  /** The same node has connected again. */
+  replaced: 4409,
+  /** No version of the protocol is common to both. */
+  version: 4426,
+  /** For now no more can be taken. */
+  busy: 4429,
+  /** What is at work at the other end failed: the store of nodes, for instance. */
+  internal: 4500,
+} as const;
+
+/** Most generations, or embedding requests, at once for each operation; one left out: unknown. */
+export type AnnouncedConcurrency = Partial<Record<Operation, number>>;
+
+/** A model as a node announces it; `environments` of EngineModel is no matter of the node's and never set. */
+export interface AnnouncedModel extends Omit<EngineModel, "environments"> {
+  concurrency?: AnnouncedConcurrency;
+}
+
+export interface NodeAnnouncement {
+  /** Of its Headrace, such as `0.6.0`. */
+  version: string;
+  models: readonly AnnouncedModel[];
+  /** Requests at work and waiting at the node, whoever sent them. */
+  load?: { active: number; waiting: number };
+}
+
+/** The end of a tunnel at the gateway; its node has proven who it is. */
+export interface GatewayEnd {
+  readonly nodeId: string;
+  /** Of this one connection. */
+  readonly connectionId: string;
+  /** Address of the node, as the server's trusted proxies tell it. */
+  readonly clientAddress: string;
+  /** Undefined until the node has announced for the first time. */
+  readonly announcement: NodeAnnouncement | undefined;
+  /** Requests that are under way. */
+  readonly openStreams: number;
+  /** Whether nothing new is taken: either end is going away. */
+  readonly draining: boolean;
+  readonly closed: boolean;
+  /** Milliseconds that the last answer to a heartbeat took; undefined before the first. */
+  readonly roundTripMs: number | undefined;
+  /** As `Engine.send`. */
+  send(request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse>;
+  /** Takes nothing new; resolves once what is open has ended and the connection is closed. */
+  drain(): Promise<void>;
+  /** Ends it, and what is open on it with `upstream_error`. */
+  close(code: number, reason: string): void;
+}
+
+export interface GatewayEndListener {
+  /** After its own `announcement` was replaced. At most once a second. */
+  announced(announcement: NodeAnnouncement): void;
+  /** The node takes nothing new; what is open goes on. */
+  draining(): void;
+  /** Once. All open streams have failed by then. */
+  closed(code: number, reason: string): void;
+}
+
+/** What answers a request at the node: the shape of `Engine.send`. */
+export type NodeHandler = (request: EngineRequest, cancellation: Cancellation) => Promise<NodeAnswer>;
+
+export interface NodeAnswer {
+  status: number;
+  headers: { get(name: string): string | null };
+  body: BodySource;
+}
+
+/** Limits of time and size; those of tests are shorter. */
+export interface TunnelLimits {
+  /** Between two heartbeats. */
+  heartbeatMs: number;
+  /** Without a byte from the other end: it counts as gone. */
+  silenceMs: number;
+  /** Until the other end has proven who it is. */
+  authenticationMs: number;
+  /** Without the other end taking a byte of what was sent to it. */
+  unsentMs: number;
+  /** Open at once on one tunnel. */
+  streams: number;
+  /** Bytes of one stream that may be under way without a grant of more. */
+  windowBytes: number;
+  /** Of one request's body. */
+  bodyBytes: number;
+  /** Of all bodies together that a node holds for requests at work. */
+  allBodyBytes: number;
+}
+
+export const defaultTunnelLimits: TunnelLimits = {
+  heartbeatMs: 2_500,
+  silenceMs: 8_000,
+  authenticationMs: 5_000,
+  unsentMs: 30_000,
+  streams: 2_048,
+  windowBytes: 256 * 1024,
+  bodyBytes: 64 * 1024 * 1024,
+  allBodyBytes: 256 * 1024 * 1024,
+};
