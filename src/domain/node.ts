@@ -79,12 +79,17 @@ export interface NodeStore {
   /** Connections that processes which are still there hold; `aliveSince`: seen since then, in Unix seconds. */
   listConnections(aliveSince: number): Promise<NodeConnection[]>;
   findNode(id: string): Promise<NodeRecord | undefined>;
-  /** `used`, `expired` or `unknown` where the token lets nobody in; `name_taken`. Takes the token and adds the node, or neither. */
+  /** Moves with every change of nodes and of their connections, and of upstreams. */
+  revision(): Promise<number>;
+  /**
+   * Takes the token and adds the node with what the token approved, or neither: `used`, `expired` or `unknown` where the
+   * token lets nobody in, then `name_taken` (by a node or an upstream) and `too_many`.
+   */
   enrol(
     node: NodeRecord,
     token: { digest: string; at: number },
     event: (token: NodeJoinToken) => AuditEvent,
-  ): Promise<"enrolled" | "unknown" | "expired" | "used" | "name_taken">;
+  ): Promise<"enrolled" | "unknown" | "expired" | "used" | "name_taken" | "too_many">;
   /** False where it is not there any more, or the new name is taken: then nothing is written. */
   changeNode(id: string, change: NodeChange, event: AuditEvent): Promise<boolean>;
   /** With its connection: it is let in no more. */
@@ -95,8 +100,8 @@ export interface NodeStore {
   deleteToken(id: string, event: AuditEvent): Promise<boolean>;
   /** In the place of an earlier one. False where there is no such node: nothing is written. */
   connected(connection: Omit<NodeConnection, "advertiseUrl">, seen: NodeSeen): Promise<boolean>;
-  /** Only while it is still this one. */
-  disconnected(nodeId: string, connectionId: string): Promise<void>;
+  /** Only while it is still this one. `at`: Unix seconds. */
+  disconnected(nodeId: string, connectionId: string, at: number): Promise<void>;
   /** What connected nodes say of themselves. */
   seen(nodeId: string, seen: NodeSeen): Promise<void>;
 }
