@@ -1,7 +1,11 @@
 // The database of records, SQLite or PostgreSQL: opened, brought up to date, written in transactions that never cross.
 import { SQL } from "bun";
-import { StartError } from "../domain/errors.ts";
-import { type Dialect, migrationsFor } from "./migrations.ts";
+import type { Dialect } from "./migrations.ts";
+import { openPostgres } from "./open-postgres.ts";
+import { turnsOf } from "./postgres-pool.ts";
+import { bringUpToDate } from "./schema.ts";
+
+export { openPostgres };
 
 export type Database = SQL;
 
@@ -17,10 +21,12 @@ export function dialectOf(db: Database): Dialect {
  */
 export function writing<Result>(db: Database, work: (tx: Database) => Promise<Result>): Promise<Result> {
   if (dialectOf(db) === "sqlite") return db.begin("IMMEDIATE", work);
-  return db.begin(async (tx) => {
-    await tx`SELECT pg_advisory_xact_lock(${writersLock})`;
-    return await work(tx);
-  });
+  const transaction = () =>
+    db.begin(async (tx) => {
+      await tx`SELECT pg_advisory_xact_lock(${writersLock})`;
+      return await work(tx);
+    });
+  return turnsOf(db)?.take(transaction) ?? transaction();
 }
 
 /** A transaction that reads nothing before it writes, and so needs no turn of its own where many may write at once. */
@@ -28,24 +34,8 @@ export function adding<Result>(db: Database, work: (tx: Database) => Promise<Res
   return dialectOf(db) === "sqlite" ? db.begin("IMMEDIATE", work) : db.begin(work);
 }
 
-/** Numbers of advisory locks of PostgreSQL, within the database of Headrace: `headrace` in ASCII, cut to 4 bytes, and one each. */
+/** Of an advisory lock of PostgreSQL, within the database of Headrace: `hea` in ASCII, and a number. */
 const writersLock = 0x6865_6101;
-const migrationsLock = 0x6865_6102;
-
-/** Connections of one process. */
-const postgresConnections = 10;
-
-/** Opens a database of PostgreSQL 15 or later, and brings its schema up to date. Never puts the URL into an error: it has a password. */
-export async function openPostgres(url: string): Promise<Database> {
-  const db = new SQL(url, { max: postgresConnections, connectionTimeout: 5, idleTimeout: 0 });
-  try {
-    await migrate(db);
-    return db;
-  } catch (error) {
-    await db.close({ timeout: 0 });
-    throw error;
-  }
-}
 
 /**
  * Opens (or creates) the SQLite file. WAL with `synchronous=NORMAL`: a commit survives the death of this process; after a
@@ -59,7 +49,7 @@ export async function openDatabase(file: string): Promise<Database> {
   await db.unsafe("PRAGMA synchronous = NORMAL");
   // What is deleted, such as a stored chat, is gone from the file as well.
   await db.unsafe("PRAGMA secure_delete = ON");
-  await migrate(db);
+  await db.begin("IMMEDIATE", (tx) => bringUpToDate(tx, "sqlite"));
   return db;
 }
 
@@ -87,25 +77,5 @@ export function observed(db: Database, onUse: () => void): Database {
         return Reflect.apply(value, target, args);
       };
     },
-  });
-}
-
-/** In one write transaction from the first look on, so that of several starts at once one migrates and the others see it. */
-async function migrate(db: Database): Promise<void> {
-  const migrations = migrationsFor(dialectOf(db));
-  await adding(db, async (tx) => {
-    if (dialectOf(db) === "postgres") await tx`SELECT pg_advisory_xact_lock(${migrationsLock})`;
-    await tx`CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, applied_at BIGINT NOT NULL)`;
-    const [row] = await tx`SELECT max(version) AS version FROM schema_migrations`;
-    const current = Number(row?.version ?? 0);
-    if (current > migrations.length) {
-      throw new StartError(
-        `The database has schema version ${current}, this Headrace knows ${migrations.length}: start the newer Headrace that wrote it.`,
-      );
-    }
-    for (let version = current + 1; version <= migrations.length; version++) {
-      for (const statement of migrations[version - 1] ?? []) await tx.unsafe(statement);
-      await tx`INSERT INTO schema_migrations (version, applied_at) VALUES (${version}, ${Math.floor(Date.now() / 1000)})`;
-    }
   });
 }

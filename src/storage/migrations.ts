@@ -1,11 +1,19 @@
-// The schema, as a list of steps that are applied once each and never edited after a release.
+// The schema, as a list of steps that are applied once each and never edited after a release: a start notices it.
 
 export type Dialect = "sqlite" | "postgres";
 
-/** The same steps for both; what only SQLite has is left out for PostgreSQL. */
+/**
+ * The same steps for both. On PostgreSQL, texts are in the order of their bytes, whatever the order of the database: ids
+ * that begin with the time, and pages that go on after a name, rest on it; SQLite has no other. What only SQLite has is left out.
+ *
+ * A step only adds: tables, indexes, columns that may be null or have a default. On PostgreSQL, processes of the version
+ * before go on with the schema of this one until they are replaced; what they read and write must still be there.
+ */
 export function migrationsFor(dialect: Dialect): readonly (readonly string[])[] {
   if (dialect === "sqlite") return migrations;
-  return migrations.map((step) => step.map((statement) => statement.replace(/\) WITHOUT ROWID$/, ")")));
+  return migrations.map((step) =>
+    step.map((statement) => statement.replace(/\) WITHOUT ROWID$/, ")").replace(/\bTEXT\b/g, 'TEXT COLLATE "C"')),
+  );
 }
 
 const migrations: readonly (readonly string[])[] = [

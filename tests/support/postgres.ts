@@ -87,8 +87,8 @@ while read -r command; do
   case $command in
     stop) end INT; echo ok ;;
     start) run "$@" && echo ok || { cat "$0/log"; echo failed; } ;;
-    pause) kill -STOP $p $(children); echo ok ;;
-    resume) kill -CONT $p $(children); echo ok ;;
+    pause) kill -STOP $p $(children) 2>/dev/null; echo ok ;;
+    resume) kill -CONT $p $(children) 2>/dev/null; echo ok ;;
   esac
 done
 end QUIT

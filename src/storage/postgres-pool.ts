@@ -1,0 +1,216 @@
+// Connections to PostgreSQL that outlive its restarts, and that no request waits for without end.
+import { SQL } from "bun";
+import { GatewayError } from "../domain/errors.ts";
+import { isLostConnection, isStaleStatement, postgresCode } from "./postgres-errors.ts";
+import { WriteTurns } from "./write-turns.ts";
+
+/** Connections of one process. */
+const connections = 10;
+/** The server ends what takes longer. Queries of requests are made of pieces that take milliseconds. */
+const statementMs = 5_000;
+/** Shorter than a statement may take, and longer than somebody who hangs in a transaction can hold a lock. */
+const lockMs = 4_000;
+/** A process that hangs in a transaction holds up the others for so long. */
+const idleInTransactionMs = 3_000;
+/** What even the server's own bounds did not end by then is not answered any more. */
+const readMs = 6_000;
+const transactionMs = 15_000;
+const lookEveryMs = 500;
+/** Before another try, for the event loop to hear of other connections that broke. */
+const pauseMs = 10;
+
+const serverSettings = {
+  application_name: "headrace",
+  statement_timeout: statementMs,
+  lock_timeout: lockMs,
+  idle_in_transaction_session_timeout: idleInTransactionMs,
+  // What `writing` promises rests on it: after the lock, each statement sees what was committed before.
+  default_transaction_isolation: "read committed",
+  client_encoding: "UTF8",
+};
+
+const options = {
+  max: connections,
+  // In seconds.
+  connectionTimeout: 3,
+  // Before a firewall forgets them, and so that all move to a server that took over in the end.
+  idleTimeout: 240,
+  maxLifetime: 1_800,
+  connection: serverSettings,
+} as const;
+
+interface Operation {
+  startedMs: number;
+  boundMs: number;
+  giveUp(): void;
+}
+
+type Query = PromiseLike<unknown>;
+type Work = (tx: SQL) => unknown;
+
+/**
+ * The same as `new SQL(url)`, but:
+ * - a read outside of a transaction, and the BEGIN of one, are tried once more where the connection was lost: after a
+ *   restart of the server each pooled one fails once. Nothing else is ever repeated, as it may have been done;
+ * - what the server does not answer in time fails; if it answers nothing at all any more, all connections are given up.
+ */
+export function openPool(url: string): SQL {
+  const pool = new Pool(url);
+  return new Proxy(pool.sql, {
+    apply(_target, _self, args) {
+      const isTemplate = Array.isArray(args[0]) && "raw" in args[0];
+      return isTemplate ? pool.query(args) : Reflect.apply(pool.sql, undefined, args);
+    },
+    get(_target, name) {
+      if (name === "begin") return (...args: unknown[]) => pool.begin(args);
+      if (name === "close" || name === "end") return () => pool.close();
+      if (name === turnsOfPool) return pool.turns;
+      const value: unknown = Reflect.get(pool.sql, name);
+      return typeof value === "function" ? value.bind(pool.sql) : value;
+    },
+  });
+}
+
+const turnsOfPool = Symbol("turns");
+
+/** The turns of those who write, where the database is such a pool. */
+export function turnsOf(db: SQL): WriteTurns | undefined {
+  return Reflect.get(db, turnsOfPool) as WriteTurns | undefined;
+}
+
+class Pool {
+  readonly turns = new WriteTurns();
+  readonly #url: string;
+  readonly #operations = new Set<Operation>();
+  readonly #timer: ReturnType<typeof setInterval>;
+  #sql: SQL;
+  #answeredMs = performance.now();
+  #lookedMs = performance.now();
+
+  constructor(url: string) {
+    this.#url = url;
+    this.#sql = new SQL(url, options);
+    this.#timer = setInterval(() => this.#look(), lookEveryMs);
+    this.#timer.unref();
+  }
+
+  get sql(): SQL {
+    return this.#sql;
+  }
+
+  /** Lazy, as Bun's own are: it may also become a part of another query, and is never run then. */
+  query(args: unknown[]): Query {
+    const query: Query = Reflect.apply(this.#sql, undefined, args);
+    const first = Reflect.get(query, "then") as Query["then"];
+    let running: Promise<unknown> | undefined;
+    const run = () => {
+      running ??= this.#bounded(readMs, () =>
+        this.#read(args, () => new Promise((...both) => first.apply(query, both))),
+      );
+      return running;
+    };
+    return Object.assign(query, {
+      // biome-ignore lint/suspicious/noThenProperty: what is awaited is a query, which starts by it.
+      then: (...both: Parameters<Query["then"]>) => run().then(...both),
+      catch: (onFailure: (error: unknown) => unknown) => run().catch(onFailure),
+      finally: (onEnd: () => void) => run().finally(onEnd),
+    });
+  }
+
+  async #read(args: unknown[], first: () => Promise<unknown>): Promise<unknown> {
+    const sql = this.#sql;
+    try {
+      return await first();
+    } catch (error) {
+      const [[text = ""]] = args as [readonly string[]];
+      if (!isLostConnection(error) || this.#sql !== sql || !/^\s*(SELECT|WITH)\b/i.test(text)) throw error;
+    }
+    await Bun.sleep(pauseMs);
+    return await Reflect.apply(this.#sql, undefined, args);
+  }
+
+  begin(args: unknown[]): Promise<unknown> {
+    const work = args.at(-1) as Work;
+    return this.#bounded(transactionMs, (isOver) => {
+      let begun = false;
+      const guarded: Work = async (tx) => {
+        begun = true;
+        const result = await work(tx);
+        // Whoever waited for it was told that it failed.
+        if (isOver()) throw noAnswer();
+        return result;
+      };
+      return this.#begin([...args.slice(0, -1), guarded], () => begun);
+    });
+  }
+
+  async #begin(args: unknown[], begun: () => boolean): Promise<unknown> {
+    const sql = this.#sql;
+    const begin = (): Promise<unknown> => Reflect.apply(this.#sql.begin, this.#sql, args);
+    try {
+      return await begin();
+    } catch (error) {
+      const mayRepeat = isLostConnection(error) ? !begun() && this.#sql === sql : isStaleStatement(error);
+      // A transaction with a statement that could not be run was undone, all of it.
+      if (!mayRepeat) throw error;
+    }
+    await Bun.sleep(pauseMs);
+    return await begin();
+  }
+
+  /** Those that run fail. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#sql.close({ timeout: 1 });
+  }
+
+  async #bounded(boundMs: number, work: (isOver: () => boolean) => Promise<unknown>): Promise<unknown> {
+    const { promise: over, reject } = Promise.withResolvers<never>();
+    let isOver = false;
+    const giveUp = () => {
+      isOver = true;
+      this.#operations.delete(operation);
+      reject(noAnswer());
+    };
+    const operation: Operation = { startedMs: performance.now(), boundMs, giveUp };
+    this.#operations.add(operation);
+    try {
+      const result = await Promise.race([work(() => isOver), over]);
+      this.#answeredMs = performance.now();
+      return result;
+    } catch (error) {
+      if (/^[0-9A-Z]{5}$/.test(postgresCode(error) ?? "")) this.#answeredMs = performance.now();
+      throw error;
+    } finally {
+      this.#operations.delete(operation);
+    }
+  }
+
+  #look(): void {
+    const nowMs = performance.now();
+    // While this process itself stood still, nobody was late.
+    const stoodStillMs = Math.max(0, nowMs - this.#lookedMs - lookEveryMs);
+    this.#lookedMs = nowMs;
+    this.#answeredMs += stoodStillMs;
+    for (const operation of this.#operations) operation.startedMs += stoodStillMs;
+    const late = [...this.#operations].filter(({ startedMs, boundMs }) => nowMs - startedMs > boundMs);
+    for (const { giveUp } of late) giveUp();
+    const silentMs = nowMs - this.#answeredMs;
+    if (late.some(({ boundMs }) => silentMs > boundMs)) this.#renew();
+  }
+
+  /** Connections to a server that is silent would stay until TCP gives them up, which takes a quarter of an hour. */
+  #renew(): void {
+    const old = this.#sql;
+    this.#sql = new SQL(this.#url, options);
+    this.#answeredMs = performance.now();
+    void old.close({ timeout: 0 }).catch(() => {});
+  }
+}
+
+function noAnswer(): GatewayError {
+  return new GatewayError("service_unavailable", "The database cannot be used at the moment. Retry in 1 s.", {
+    detail: "database: no answer in time",
+    retryAfterSeconds: 1,
+  });
+}
