@@ -68,10 +68,10 @@ export type Admission =
   | { refusal: GatewayError; status: LimitStatus };
 
 export interface LimitStore {
-  /** Either everything in `limits` is counted, or nothing. A promise only where something has to be loaded first. */
+  /** Either everything in `limits` is counted, or nothing. A promise only where something has to be asked or loaded first. */
   admit(limits: LimitSet, reservation: Reservation): Admission | Promise<Admission>;
   /** The same figures without counting anything. */
-  peek(limits: LimitSet): LimitStatus;
+  peek(limits: LimitSet): LimitStatus | Promise<LimitStatus>;
   /** What a quota's owner used this month, reservations left out. Loaded where it is not known yet. */
   used(quota: Quota): Promise<{ tokens: number; nanoUsd: number }>;
 }

@@ -45,6 +45,14 @@ export class Bucket {
     this.#windowMs = rule.windowSeconds * 1000;
   }
 
+  /** One that is kept elsewhere, as it stood there; by that place's time. */
+  static standing(rule: BucketRule, backlog: number, refilledMs: number): Bucket {
+    const bucket = new Bucket(rule);
+    bucket.#backlog = backlog;
+    bucket.#refilledMs = refilledMs;
+    return bucket;
+  }
+
   /**
    * Goes on under other figures. The time until it is full stays as it is: changing to and fro between two rules gains
    * nothing, and a lower limit locks nobody out for longer than the former one did.

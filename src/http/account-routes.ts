@@ -111,7 +111,7 @@ async function accountToWire(
   const { account, environment } = principal;
   const tier = tiers.find(account.tier);
   const holds = tier.environments.includes(environment);
-  const rate = limits.peek(principal.limits);
+  const rate = await limits.peek(principal.limits);
   const month = calendarMonthOf(clock.nowSeconds());
   const quota = accountQuota(principal);
   const used = await limits.used(quota);

@@ -3,12 +3,11 @@
 import type { CalendarMonth } from "../domain/calendar-month.ts";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
-import { type LimitKind, neverFitsRefusal, quotaRefusal, rateLimitRefusal } from "../domain/limit-refusal.ts";
+import type { LimitKind } from "../domain/limit-refusal.ts";
 import type {
   Admission,
   Lease,
   LimitSet,
-  LimitState,
   LimitStatus,
   LimitStore,
   Quota,
@@ -17,6 +16,7 @@ import type {
 } from "../domain/limits.ts";
 import { Bucket, type Hold } from "../domain/rate-limit.ts";
 import type { Ledger } from "../domain/usage.ts";
+import { isLimited, quotaShortage, rateShortage, statusOf } from "./limit-decision.ts";
 import { MemoryQuotas, type QuotaCounter } from "./memory-quotas.ts";
 import { SweptMap } from "./swept-map.ts";
 
@@ -292,74 +292,12 @@ class MemoryLease implements Lease {
   }
 }
 
-function isLimited({ tokens, nanoUsd }: Quota): boolean {
-  return tokens !== null || nanoUsd !== null;
-}
-
 function isUnread(quotas: readonly Quota[], counters: readonly QuotaCounter[]): boolean {
   for (let i = 0; i < quotas.length; i++) {
     const quota = quotas[i];
     if (quota && isLimited(quota) && !counters[i]?.isRead) return true;
   }
   return false;
-}
-
-/** What is not read yet refuses nothing here. */
-function quotaShortage(
-  quotas: readonly Quota[],
-  counters: readonly QuotaCounter[],
-  { minTokens, minNanoUsd }: Reservation,
-): GatewayError | undefined {
-  for (let i = 0; i < quotas.length; i++) {
-    const quota = quotas[i];
-    const counter = counters[i];
-    if (!quota || !counter?.isRead) continue;
-    const { usedTokens, heldTokens, usedNanoUsd, heldNanoUsd } = counter;
-    if (quota.tokens !== null && usedTokens + heldTokens + minTokens > quota.tokens) {
-      return quotaRefusal(quota, counter.month, {
-        unit: "tokens",
-        limit: quota.tokens,
-        used: usedTokens,
-        held: heldTokens,
-        needed: minTokens,
-      });
-    }
-    if (quota.nanoUsd !== null && usedNanoUsd + heldNanoUsd + minNanoUsd > quota.nanoUsd) {
-      return quotaRefusal(quota, counter.month, {
-        unit: "nanoUsd",
-        limit: quota.nanoUsd,
-        used: usedNanoUsd,
-        held: heldNanoUsd,
-        needed: minNanoUsd,
-      });
-    }
-  }
-  return undefined;
-}
-
-/** Of the limits of both kinds that have no room, the one that takes longest to regain it. */
-function rateShortage(
-  limits: LimitSet,
-  places: Buckets,
-  { minTokens }: Reservation,
-  nowMs: number,
-): GatewayError | undefined {
-  let worst: { kind: LimitKind; rule: RateLimit; needed: number } | undefined;
-  let longestMs = 0;
-  for (const kind of ["requests", "tokens"] as const) {
-    const needed = kind === "requests" ? 1 : minTokens;
-    for (const [i, rule] of limits[kind].entries()) {
-      const waitMs = places[kind][i]?.waitMs(needed, nowMs) ?? 0;
-      if (waitMs <= longestMs) continue;
-      worst = { kind, rule, needed };
-      longestMs = waitMs;
-    }
-  }
-  if (!worst) return undefined;
-  const { kind, rule, needed } = worst;
-  return Number.isFinite(longestMs)
-    ? rateLimitRefusal(kind, rule, needed, longestMs)
-    : neverFitsRefusal(kind, rule, needed);
 }
 
 /** What is asked for, or as much of it as every limit has left; that this is enough was checked before. */
@@ -387,23 +325,4 @@ function nanoUsdFor(quotas: readonly Quota[], counters: readonly QuotaCounter[],
     if (limit !== null && counter) nanoUsd = Math.min(nanoUsd, limit - counter.usedNanoUsd - counter.heldNanoUsd);
   }
   return nanoUsd;
-}
-
-type Buckets = Readonly<Record<LimitKind, readonly Bucket[]>>;
-
-function statusOf({ requests, tokens }: Buckets, nowMs: number): LimitStatus {
-  return { requests: tightest(requests, nowMs), tokens: tightest(tokens, nowMs) };
-}
-
-function tightest(buckets: readonly Bucket[], nowMs: number): LimitState | undefined {
-  let tightest: Bucket | undefined;
-  let remaining = 0;
-  for (let i = 0; i < buckets.length; i++) {
-    const bucket = buckets[i] as Bucket;
-    const room = bucket.room(nowMs);
-    if (tightest && (room > remaining || (room === remaining && bucket.limit >= tightest.limit))) continue;
-    tightest = bucket;
-    remaining = room;
-  }
-  return tightest?.state(nowMs);
 }

@@ -4,19 +4,11 @@ import type { Clock } from "../domain/clock.ts";
 import { unreadUsageRefusal } from "../domain/limit-refusal.ts";
 import type { Quota } from "../domain/limits.ts";
 import type { Ledger } from "../domain/usage.ts";
+import type { QuotaFigures } from "./limit-decision.ts";
 import { SweptMap } from "./swept-map.ts";
 
-/** Of one quota in one month. Whole tokens and nano-USD. */
-export interface QuotaCounter {
-  readonly month: CalendarMonth;
-  /** Settled usage; without meaning until `isRead`. */
-  usedTokens: number;
-  usedNanoUsd: number;
-  /** Set aside for running requests. */
-  heldTokens: number;
-  heldNanoUsd: number;
+export interface QuotaCounter extends QuotaFigures {
   leases: number;
-  isRead: boolean;
   reading: Promise<void> | undefined;
   /** Monotonic. */
   lastUsedMs: number;

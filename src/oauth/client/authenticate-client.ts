@@ -31,7 +31,7 @@ export async function authenticateClient(
   const { clientAddress, requestId } = origin;
   const { id, secret } = presentedClient(authorization, parameters);
   const app = await findClient(id, deps.apps, deps.environment);
-  deps.throttle.requireFewFailures(app, clientAddress);
+  await deps.throttle.requireFewFailures(app, clientAddress);
   const fault = app ? faultOf(app, secret, deps) : "unknown";
   if (app && fault === undefined) {
     await deps.throttle.requireClient(app, clientAddress);

@@ -32,9 +32,9 @@ export class ClientThrottle {
   }
 
   /** Counts nothing: what failed is told with `failed`. `app`: undefined for one that there is not. */
-  requireFewFailures(app: Pick<PublishedApp, "id"> | undefined, clientAddress: string): void {
+  async requireFewFailures(app: Pick<PublishedApp, "id"> | undefined, clientAddress: string): Promise<void> {
     const failures = failuresOf(app, clientAddress);
-    const state = this.#limits.peek(only(failures)).requests;
+    const { requests: state } = await this.#limits.peek(only(failures));
     if (state && state.remaining < 1) throw tooMany(failures, state.resetMs / 1000 / failures.limit);
   }
 
