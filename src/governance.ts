@@ -1,6 +1,7 @@
 // Composes what governs requests: keys and tokens, tiers and limits, the ledger, stored chats, and their background work.
 import { join } from "node:path";
 import type { Config, ReloadableConfig } from "./config.ts";
+import { type ChangeFeed, noChangeFeed } from "./domain/change-feed.ts";
 import type { Clock } from "./domain/clock.ts";
 import type { Log } from "./domain/log.ts";
 import type { KeyChain } from "./domain/principal.ts";
@@ -39,6 +40,8 @@ export interface GovernanceOptions {
   clock: Clock;
   /** What clients use, with `/v1`; asked late, as a port of 0 is known only once the server listens. */
   baseUrl(): string;
+  /** How other processes that share the database are told of changes, and tell theirs. */
+  feed?: ChangeFeed;
   /** Takes what has to be closed, in the order in which it was opened. */
   opened(close: () => unknown): void;
 }
@@ -46,7 +49,8 @@ export interface GovernanceOptions {
 export type Governance = Awaited<ReturnType<typeof openGovernance>>;
 
 /** Resolves when what an earlier process left in the ledger's spool is in the database. */
-export async function openGovernance({ db, config, log, clock, baseUrl, opened }: GovernanceOptions) {
+export async function openGovernance(options: GovernanceOptions) {
+  const { db, config, log, clock, baseUrl, feed = noChangeFeed, opened } = options;
   const secret = loadSecret(config.dataDir, config.secretHex === undefined ? undefined : fromHex(config.secretHex));
   const pepper = deriveKey(secret, "api-key-pepper-v1");
   const keys = new SqlKeyStore(db);
@@ -97,11 +101,20 @@ export async function openGovernance({ db, config, log, clock, baseUrl, opened }
     activity,
     refusals,
     limitsOf: limitsOfChain,
+    reread: loadTiers,
     clock,
     log,
   });
+  async function loadTiers(): Promise<void> {
+    if (tiers.load(await accounts.listTiers())) authenticator.invalidate();
+  }
   authenticator.start();
   opened(() => authenticator.close());
+  feed.onChange("credentials", () => void authenticator.hint());
+  const changed = () => {
+    authenticator.invalidate();
+    feed.announce("credentials");
+  };
 
   return {
     pepper,
@@ -126,12 +139,12 @@ export async function openGovernance({ db, config, log, clock, baseUrl, opened }
     refusalCounts,
     speeds: new SqlSpeeds(db),
     authenticator,
-    /** After every change of a key or account that this process has committed: it holds from here on. */
-    changed: () => authenticator.invalidate(),
+    /** After every change of a key or account that this process has committed: it holds here from then on, soon elsewhere. */
+    changed,
     /** And of a tier. */
     async tiersChanged(): Promise<void> {
-      tiers.load(await accounts.listTiers());
-      authenticator.invalidate();
+      await loadTiers();
+      changed();
     },
     reconfigure(changed: ReloadableConfig): void {
       reloadable = changed;

@@ -5,6 +5,7 @@ import packageJson from "../package.json" with { type: "json" };
 import { checkModelFiles, createBuiltInEngine } from "./built-in-models.ts";
 import type { Config, ReloadableConfig } from "./config.ts";
 import { showsAs } from "./domain/api-key.ts";
+import { type ChangeFeed, noChangeFeed } from "./domain/change-feed.ts";
 import { type Clock, systemClock } from "./domain/clock.ts";
 import { StartError } from "./domain/errors.ts";
 import type { Log } from "./domain/log.ts";
@@ -20,14 +21,17 @@ import { Catalog } from "./inference/catalog.ts";
 import { Upstreams } from "./inference/manage-upstreams.ts";
 import { ModelStatus } from "./inference/model-status.ts";
 import { Router } from "./inference/route.ts";
+import { RoutingWatcher } from "./inference/routing-watcher.ts";
 import { Stopping } from "./inference/stopping.ts";
 import { UpstreamTests } from "./inference/upstream-test.ts";
 import { openPeople, type People } from "./people.ts";
 import { ensureFirstKey, type FirstKey } from "./policy/first-key.ts";
 import { keyDigest } from "./policy/key-digest.ts";
+import { Replicas } from "./policy/replicas.ts";
 import { readCredentials, useCredentialsOf, writeCredentials } from "./storage/credentials-file.ts";
 import { lockDataDirectory } from "./storage/data-directory-lock.ts";
 import { observed, openDatabase, waitBriefly } from "./storage/database.ts";
+import { SqlReplicaStore } from "./storage/replica-store.ts";
 import { SqlUpstreamStore } from "./storage/upstream-store.ts";
 import { SystemHealth } from "./system-health.ts";
 
@@ -58,6 +62,7 @@ export interface RunningServer {
   capacity: Capacity;
   governance: Governance;
   people: People;
+  replicas: Replicas;
   /** Works once, for the first person; undefined where there is somebody already. A secret. */
   setupLink: string | undefined;
   /** Model servers found on this machine at start; resolves once the look is done. */
@@ -113,6 +118,16 @@ async function compose(
   const databaseFile = join(config.dataDir, "headrace.db");
   const db = await openDatabase(databaseFile);
   opened.push(() => db.close());
+  const feed: ChangeFeed = noChangeFeed;
+  const { version } = packageJson;
+  const replicas = new Replicas({
+    ...{ store: new SqlReplicaStore(db), log, version },
+    advertiseUrl: config.advertiseUrl ?? null,
+    isShared: config.databaseUrl !== undefined,
+    sharesLimits: config.redisUrl !== undefined,
+  });
+  await replicas.start();
+  opened.push(() => replicas.close());
   let baseUrl = "";
   const governance = await openGovernance({
     db: options.onDatabaseUse ? observed(db, options.onDatabaseUse) : db,
@@ -120,6 +135,7 @@ async function compose(
     log,
     clock,
     baseUrl: () => baseUrl,
+    feed,
     opened: (close) => opened.push(close),
   });
   const { keys, accounts, pepper } = governance;
@@ -147,19 +163,27 @@ async function compose(
       return { maxWaiting: queue, longestWaitMs: queueSeconds * 1000 };
     },
   });
+  const upstreamStore = new SqlUpstreamStore(db);
   const upstreams = new Upstreams({
-    store: new SqlUpstreamStore(db),
+    store: upstreamStore,
     sealingKey: governance.keyFor("upstream-seal-v1"),
     ...{ sources, catalog, router, capacity, configure, log },
+    announce: () => feed.announce("routing"),
   });
   await upstreams.load();
   configure();
   // Known before the first request can come; loading waits until it is clear that the port is free.
   await catalog.refreshSource(engine);
 
+  // Nobody else writes to a file of SQLite what is routed by.
+  if (config.databaseUrl !== undefined) {
+    const routing = new RoutingWatcher({ store: upstreamStore, feed, reload: () => upstreams.reload(), log });
+    routing.start();
+    opened.push(() => routing.close());
+  }
+
   let draining = false;
   const stopping = new Stopping();
-  const { version } = packageJson;
   const readiness = async () => {
     const database = await db`SELECT revision FROM credential_revision`.then(
       () => "ok" as const,
@@ -248,6 +272,7 @@ async function compose(
     capacity,
     governance,
     people,
+    replicas,
     setupLink,
     localServers,
     async reload(changed) {

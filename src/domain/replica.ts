@@ -14,3 +14,12 @@ export interface Replica {
 /** How often each says that it is there, and how long after the last time it counts as gone. */
 export const replicaBeatSeconds = 5;
 export const replicaGoneSeconds = 20;
+
+export interface ReplicaStore {
+  /**
+   * Says that it is there, for the first time or again, and forgets those long gone. Gives all that are there, itself
+   * included, oldest first. `alone`: no other can be, so whatever else stands there is of a process that died.
+   */
+  beat(replica: Pick<Replica, "id" | "advertiseUrl" | "version">, alone: boolean): Promise<Replica[]>;
+  remove(id: string): Promise<void>;
+}

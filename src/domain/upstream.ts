@@ -45,6 +45,8 @@ export interface UpstreamStore {
   changeUpstream(name: string, change: UpstreamChange, event: AuditEvent): Promise<boolean>;
   /** `draining`: whether another of its name goes on being drained. False where there is none. */
   deleteUpstream(name: string, keep: { draining: boolean }, event: AuditEvent): Promise<boolean>;
+  /** Another number after each change, by whichever process, of what is here and of nodes. */
+  routingRevision(): Promise<number>;
 }
 
 export interface UpstreamChange {

@@ -31,6 +31,8 @@ export interface UpstreamsOptions {
   sealingKey: Uint8Array;
   /** Gives the catalog the sources as they are now. */
   configure(): void;
+  /** After each change that was committed here: others look. */
+  announce?(): void;
   log: Log;
 }
 
@@ -53,6 +55,23 @@ export class Upstreams {
   async load(): Promise<void> {
     this.#use(await this.#options.store.listUpstreams());
     this.#options.router.drained = new Set(await this.#options.store.listDrained());
+  }
+
+  /**
+   * Takes over what other processes changed; engines whose settings stay are kept. Resolves when those that are new were
+   * asked for their models. Throws `service_unavailable`.
+   */
+  async reload(): Promise<void> {
+    const { sources, catalog, capacity, configure } = this.#options;
+    const before = new Set(sources.known().map(({ engine }) => engine));
+    await this.#inTurn(async () => {
+      await this.load();
+      configure();
+    });
+    capacity.regroup();
+    const added = sources.known().filter(({ engine }) => !before.has(engine));
+    await Promise.all(added.map(({ engine }) => catalog.refreshSource(engine)));
+    if (added.length > 0) capacity.regroup();
   }
 
   /** The built-in engine first, then those of the file, of the database, and what was found. */
@@ -78,7 +97,7 @@ export class Upstreams {
     const settings = newSettings(request);
     const { name } = settings;
     const apiKey = typeof request.api_key === "string" ? upstreamApiKey(request.api_key) : null;
-    await this.#inTurn(async () => {
+    await this.#decide(async () => {
       this.#requireNew(name);
       const upstream = { ...settings, sealedApiKey: this.#seal(apiKey, settings), createdAt: origin.nowSeconds };
       const detail = { ...settingsToWire(settings), has_api_key: apiKey !== null };
@@ -99,7 +118,7 @@ export class Upstreams {
     origin: Origin,
   ): Promise<UpstreamWire> {
     requireOperator(principal);
-    const changed = await this.#inTurn(async () => {
+    const changed = await this.#decide(async () => {
       const plan = this.#planChange(name, request);
       if (Object.keys(plan.detail).length === 0) return undefined;
       const { upstream, draining } = plan.change;
@@ -118,7 +137,7 @@ export class Upstreams {
   /** What it is working on ends as if it were still there. */
   async remove(principal: Principal, name: string, origin: Origin): Promise<void> {
     requireOperator(principal);
-    await this.#inTurn(async () => {
+    await this.#decide(async () => {
       const stored = this.#stored.find((upstream) => upstream.name === name);
       if (!stored) throw readOnly(name, this.known(name).source);
       // One of the file that has the name stays as it is.
@@ -205,13 +224,13 @@ export class Upstreams {
   }
 
   #apiKeyOf(upstream: StoredUpstream): string | undefined {
-    this.#unreadable.delete(upstream.name);
+    const wasUnreadable = this.#unreadable.delete(upstream.name);
     if (upstream.sealedApiKey === null) return undefined;
     try {
       return unseal(upstream.sealedApiKey, this.#options.sealingKey, sealedFor(upstream));
     } catch {
       this.#unreadable.add(upstream.name);
-      this.#options.log.error("upstream_key_unreadable", { upstream: upstream.name });
+      if (!wasUnreadable) this.#options.log.error("upstream_key_unreadable", { upstream: upstream.name });
       return undefined;
     }
   }
@@ -232,6 +251,16 @@ export class Upstreams {
     // Who waits may find its model here now.
     this.#options.capacity.regroup();
     return this.get(name);
+  }
+
+  /** Another process may have changed them just now. */
+  #decide<Value>(change: () => Promise<Value>): Promise<Value> {
+    return this.#inTurn(async () => {
+      await this.load();
+      const value = await change();
+      this.#options.announce?.();
+      return value;
+    });
   }
 
   #inTurn<Value>(change: () => Promise<Value>): Promise<Value> {

@@ -64,6 +64,16 @@ export class Authenticator {
     return this.#cache.figures;
   }
 
+  /** Another process says that something changed: it holds here from when this resolves. Never rejects. */
+  hint(): Promise<void> {
+    return this.#cache.hint();
+  }
+
+  /** Whether the store answers now, which takes a second at most; `away`: credentials in memory are still believed. */
+  reach(): Promise<"ok" | "away" | "gone"> {
+    return this.#cache.reach();
+  }
+
   /** After every change of a key, account, tier or limit by this process: it holds from here on. */
   invalidate(): void {
     this.#cache.invalidate();

@@ -17,6 +17,8 @@ export interface CredentialCacheOptions {
   log: Log;
   /** What a request of this chain counts against; asked once for each entry. */
   limitsOf(chain: KeyChain): LimitSet;
+  /** Reads anew what `limitsOf` depends on, after a change by whichever process. */
+  reread?(): Promise<void>;
   /** How long entries hold while the store cannot be asked. */
   graceSeconds?: number;
   pollMs?: number;
@@ -73,9 +75,12 @@ export class CredentialCache {
     this.#byKey = new LruMap(capacity);
     this.#byId = new LruMap(Math.min(capacity, mostByToken));
     this.#graceMs = (options.graceSeconds ?? defaultGraceSeconds) * 1000;
-    const { keys, clock, log, pollMs } = options;
-    const onChange = () => this.invalidate();
-    this.#watcher = new RevisionWatcher({ keys, clock, log, onChange, ...(pollMs === undefined ? {} : { pollMs }) });
+    const { keys, clock, log, pollMs, reread } = options;
+    this.#watcher = new RevisionWatcher({
+      ...{ keys, clock, log, onChange: () => this.invalidate() },
+      ...(reread ? { reread } : {}),
+      ...(pollMs === undefined ? {} : { pollMs }),
+    });
   }
 
   /** Watches the store for changes of other processes. */
@@ -85,6 +90,18 @@ export class CredentialCache {
 
   close(): void {
     this.#watcher.close();
+  }
+
+  /** Another process says that something changed. */
+  hint(): Promise<void> {
+    return this.#watcher.hint();
+  }
+
+  /** Whether the store answers now, which takes a second at most; and if not, whether what is in memory still holds. */
+  async reach(): Promise<"ok" | "away" | "gone"> {
+    await this.#watcher.ask();
+    if (this.#watcher.freshness() === "fresh") return "ok";
+    return this.#watcher.unconfirmedMs() > this.#graceMs ? "gone" : "away";
   }
 
   /** Nothing that was read up to now holds any more, reads in flight included. */

@@ -10,6 +10,8 @@ export interface RevisionWatcherOptions {
   log: Log;
   /** Something may have changed since the last look: nothing that was read before holds any more. */
   onChange(): void;
+  /** Then: reads anew what is always at hand, such as tiers. Where it rejects, the next look counts as a change again. */
+  reread?(): Promise<void>;
   pollMs?: number;
 }
 
@@ -57,6 +59,19 @@ export class RevisionWatcher {
     return this.#options.clock.monotonicMs() - this.#confirmedMs;
   }
 
+  /**
+   * Another process says that something changed: looks at once, and where the store cannot be asked, takes it for true.
+   * Never rejects.
+   */
+  hint(): Promise<void> {
+    const hintedMs = this.#options.clock.monotonicMs();
+    // What is told while it looks may be newer than what that look sees.
+    const done = this.ask().then(() => (this.#confirmedMs < hintedMs ? this.ask() : undefined));
+    return done.then(() => {
+      if (this.#confirmedMs < hintedMs) this.#options.onChange();
+    });
+  }
+
   /** Looks now, and waits a moment at most. Never rejects: afterwards `freshness` says how it went. */
   ask(): Promise<void> {
     this.#looking ??= this.#look().finally(() => {
@@ -75,11 +90,14 @@ export class RevisionWatcher {
 
   /** One at a time, so that no answer overtakes a later one. */
   async #look(): Promise<void> {
-    const { keys, clock, log, onChange } = this.#options;
+    const { keys, clock, log, onChange, reread } = this.#options;
     const startedMs = clock.monotonicMs();
     const revision = await withDeadline(keys.credentialRevision(), abandonMs);
     // The first look counts as a change as well: what was read before it may have changed in between.
-    if (revision !== this.#revision) onChange();
+    if (revision !== this.#revision) {
+      onChange();
+      if (reread) await withDeadline(reread(), abandonMs);
+    }
     this.#revision = revision;
     this.#confirmedMs = startedMs;
     if (!this.#away || clock.monotonicMs() - startedMs > patienceMs) return;

@@ -37,10 +37,12 @@ export class Tiers {
     this.#merge();
   }
 
-  /** Takes the tiers of the database, also after a change there. */
-  load(tiers: readonly Tier[]): void {
+  /** Takes the tiers of the database, also after a change there. Gives whether anything is another than before. */
+  load(tiers: readonly Tier[]): boolean {
+    const before = JSON.stringify(this.#ofDatabase);
     this.#ofDatabase = tiers.map((tier) => ({ ...tier, source: "database" }));
     this.#merge();
+    return JSON.stringify(this.#ofDatabase) !== before;
   }
 
   /** Whether it would be there without the database. */

@@ -34,6 +34,16 @@ export function adding<Result>(db: Database, work: (tx: Database) => Promise<Res
   return dialectOf(db) === "sqlite" ? db.begin("IMMEDIATE", work) : db.begin(work);
 }
 
+/**
+ * Unix seconds by the database's own clock, as a part of a statement: what processes on several machines compare must not
+ * depend on theirs.
+ */
+export function databaseSeconds(db: Database) {
+  return dialectOf(db) === "sqlite"
+    ? db`CAST(strftime('%s', 'now') AS INTEGER)`
+    : db`CAST(extract(epoch FROM clock_timestamp()) AS BIGINT)`;
+}
+
 /** Of an advisory lock of PostgreSQL, within the database of Headrace: `hea` in ASCII, and a number. */
 const writersLock = 0x6865_6101;
 

@@ -6,6 +6,7 @@ import { whileActive } from "./credential-change.ts";
 import type { Database } from "./database.ts";
 import { syncCommits } from "./durable-commits.ts";
 import { available } from "./outage.ts";
+import { raiseRoutingRevision } from "./routing-revision.ts";
 
 interface UpstreamRow {
   name: string;
@@ -72,12 +73,21 @@ export class SqlUpstreamStore implements UpstreamStore {
     });
   }
 
+  async routingRevision(): Promise<number> {
+    const [row]: { revision: number | string }[] = await available(
+      this.#db`SELECT revision FROM credential_revision WHERE id = 2`,
+    );
+    return Number(row?.revision);
+  }
+
   /** `work` gives whether it wrote anything. No credential changes by it, so no cache has to forget one. */
   async #change(event: AuditEvent, work: (tx: Database) => Promise<boolean>): Promise<boolean> {
     const changed = await whileActive(this.#db, event, async (tx) => {
       const done = await work(tx);
-      if (done) await insertAuditEvent(tx, event);
-      return done;
+      if (!done) return false;
+      await insertAuditEvent(tx, event);
+      await raiseRoutingRevision(tx);
+      return true;
     });
     // What was answered as drained must not be asked again after a power cut. Where the disk cannot be asked, it stands.
     if (changed) await syncCommits(this.#db).catch(() => {});
