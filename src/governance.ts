@@ -119,7 +119,7 @@ export async function openGovernance(options: GovernanceOptions) {
   return {
     pepper,
     /** A key for one purpose, 32 bytes, derived from the installation's secret. */
-    keyFor: (purpose: "csrf-v1" | "oauth-seal-v1" | "upstream-seal-v1") => deriveKey(secret, purpose),
+    keyFor: (purpose: Exclude<Parameters<typeof deriveKey>[1], "api-key-pepper-v1">) => deriveKey(secret, purpose),
     keys,
     accounts,
     audit,

@@ -22,6 +22,7 @@ import { Housekeeper } from "./oauth/housekeeper.ts";
 import { SqlAppStore } from "./storage/app-store.ts";
 import type { Database } from "./storage/database.ts";
 import { SqlOAuthStore } from "./storage/oauth-store.ts";
+import { SqlPendingStore } from "./storage/pending-store.ts";
 import { SqlPersonStore } from "./storage/person-store.ts";
 import { SqlSessionStore } from "./storage/session-store.ts";
 
@@ -51,6 +52,8 @@ export function openPeople({ db, config, clock, log, governance, baseUrl, opened
   const people = new SqlPersonStore(db);
   const sessionStore = new SqlSessionStore(db);
   const oauth = new SqlOAuthStore(db);
+  const pendingStore = new SqlPendingStore(db);
+  const pending = { store: pendingStore, sealingKey: keyFor("pending-seal-v1"), clock };
   const isSecure = publicUrl?.startsWith("https:") ?? false;
   const formKey = keyFor("csrf-v1");
   const sessions = new BrowserSessions({
@@ -75,12 +78,16 @@ export function openPeople({ db, config, clock, log, governance, baseUrl, opened
   opened(() => links.close());
   const singleSignOn =
     sso &&
-    new SingleSignOn({ settings: sso, people, clock, joinAccountId: async () => sso.accountId ?? firstAccountId() });
+    new SingleSignOn({
+      ...{ settings: sso, people, clock, pending },
+      joinAccountId: async () => sso.accountId ?? firstAccountId(),
+    });
   const housekeeper = new Housekeeper({
     tasks: {
       sessions: (nowSeconds) => sessionStore.prune(nowSeconds, idleSeconds),
       oauth: (nowSeconds) => oauth.prune(nowSeconds),
       links: (nowSeconds) => people.pruneLinks(nowSeconds),
+      pending: (nowSeconds) => pendingStore.prune(nowSeconds),
     },
     clock,
     log,
@@ -95,9 +102,9 @@ export function openPeople({ db, config, clock, log, governance, baseUrl, opened
     oauth,
     links,
     apps: new SqlAppStore(db),
-    signIn: new SignIn({ people, sessions, limits, failures, clock, log }),
+    signIn: new SignIn({ people, sessions, limits, failures, clock, log, pending }),
     ownAccount: new OwnAccount({ people, limits, clock }),
-    passkeys: new Passkeys({ people, failures, clock }),
+    passkeys: new Passkeys({ people, failures, clock, pending }),
     singleSignOn,
     singleSignOnName: () => singleSignOn?.name,
     clientThrottle: new ClientThrottle(limits),

@@ -344,18 +344,49 @@ describe("the relying party", () => {
 });
 
 describe("what waits for its second half", () => {
-  test("is bounded: the oldest goes first, and what has ended goes before", () => {
+  const kind = { name: "test", lifeSeconds: 10, most: 2 };
+
+  test("is bounded: the oldest goes first, and nothing is given after its time", async () => {
     const clock = manualClock();
-    const pending = new Pending<number>({ clock, lifeMs: 1_000, most: 2 });
-    pending.put("a", 1);
-    clock.advance(600);
-    pending.put("b", 2);
-    pending.put("c", 3);
-    expect(pending.take("a")).toBeUndefined();
-    clock.advance(999);
-    expect(pending.take("b")).toBe(2);
-    expect(pending.take("b")).toBeUndefined();
-    clock.advance(1);
-    expect(pending.take("c")).toBeUndefined();
+    const pending = new Pending<number>({ ...world.pending, clock }, kind);
+    await pending.put("a", 1);
+    clock.advance(6_000);
+    await pending.put("b", 2);
+    await pending.put("c", 3);
+    expect(await pending.take("a")).toBeUndefined();
+    clock.advance(9_000);
+    expect(await pending.has("b")).toBe(true);
+    expect(await pending.take("b")).toBe(2);
+    expect(await pending.take("b")).toBeUndefined();
+    clock.advance(1_000);
+    expect(await pending.has("c")).toBe(false);
+    expect(await pending.take("c")).toBeUndefined();
+  });
+
+  test("is taken once, however many ask at once, at whichever process", async () => {
+    const [here, there] = [new Pending<number>(world.pending, kind), new Pending<number>(world.pending, kind)];
+    for (let round = 0; round < 5; round++) {
+      await here.put("once", round);
+      const taken = await Promise.all(Array.from({ length: 20 }, (_, i) => (i % 2 ? here : there).take("once")));
+      expect(taken.filter((value) => value !== undefined)).toEqual([round]);
+    }
+  });
+
+  test("tells nobody who reads the database what it is, nor by what it is asked for", async () => {
+    const pending = new Pending<string>(world.pending, kind);
+    await pending.put("the key", "the value");
+    const rows: unknown[] = await world.db`SELECT * FROM pending_entries WHERE kind = 'test'`;
+    expect(JSON.stringify(rows)).not.toMatch(/the key|the value/);
+    expect(await pending.take("the key")).toBe("the value");
+  });
+
+  test("is forgotten in the background once it has ended", async () => {
+    const pending = new Pending<number>(world.pending, { ...kind, most: 100 });
+    await pending.put("old", 1);
+    await world.pending.store.prune(world.clock.nowSeconds() + kind.lifeSeconds - 1);
+    expect(await pending.has("old")).toBe(true);
+    await world.pending.store.prune(world.clock.nowSeconds() + kind.lifeSeconds);
+    const rows: unknown[] = await world.db`SELECT * FROM pending_entries WHERE kind = 'test'`;
+    expect(rows).toEqual([]);
   });
 });

@@ -6,7 +6,7 @@ import { GatewayError } from "../domain/errors.ts";
 import type { Passkey, Person, PersonStore } from "../domain/person.ts";
 import { auditEvent, type Origin } from "../policy/audit.ts";
 import type { FailedSignIns, PasskeyFault } from "./failed-sign-ins.ts";
-import { Pending } from "./pending.ts";
+import { Pending, type PendingOptions } from "./pending.ts";
 
 export interface PasskeysOptions {
   people: Pick<
@@ -15,6 +15,8 @@ export interface PasskeysOptions {
   >;
   failures: Pick<FailedSignIns, "recordPasskey">;
   clock: Clock;
+  /** Where ceremonies wait for their second half. */
+  pending: PendingOptions;
 }
 
 /** Where the page is that talks to the authenticator: its origin as the browser sends it, of a page that is ours. */
@@ -24,7 +26,7 @@ interface Ceremony extends Origin {
 
 export const mostPasskeys = 20;
 export const longestPasskeyName = 60;
-const lifeMs = 300_000;
+const lifeSeconds = 300;
 const mostPending = 10_000;
 /** ES256, EdDSA and RS256, which between them every authenticator has. */
 const algorithms = [-7, -8, -257];
@@ -49,9 +51,9 @@ export class Passkeys {
 
   constructor(options: PasskeysOptions) {
     this.#options = options;
-    const { clock } = options;
-    this.#additions = new Pending({ clock, lifeMs, most: mostPending });
-    this.#signIns = new Pending({ clock, lifeMs, most: mostPending });
+    const bounds = { lifeSeconds, most: mostPending };
+    this.#additions = new Pending(options.pending, { name: "passkey_addition", ...bounds });
+    this.#signIns = new Pending(options.pending, { name: "passkey_sign_in", ...bounds });
   }
 
   list(personId: string): Promise<Passkey[]> {
@@ -69,13 +71,13 @@ export class Passkeys {
       userID: new TextEncoder().encode(person.id),
       userName: person.email,
       userDisplayName: person.name,
-      timeout: lifeMs,
+      timeout: lifeSeconds * 1000,
       attestationType: "none",
       excludeCredentials: known.map(({ id, transports }) => ({ id, transports: [...transports] })),
       authenticatorSelection: { residentKey: "required", userVerification: "required" },
       supportedAlgorithmIDs: algorithms,
     });
-    this.#additions.put(sessionId, options.challenge);
+    await this.#additions.put(sessionId, options.challenge);
     return options;
   }
 
@@ -89,7 +91,7 @@ export class Passkeys {
     const { people } = this.#options;
     const name = requireName(given.name);
     const rpId = requirePartyId(ceremony.pageOrigin);
-    const challenge = this.#additions.take(sessionId);
+    const challenge = await this.#additions.take(sessionId);
     if (challenge === undefined) throw tooLate();
     const found = await verifyAddition(given.response, challenge, ceremony.pageOrigin, rpId);
     await this.#requireRoom(person.id);
@@ -132,9 +134,13 @@ export class Passkeys {
   async signInOptions(pageOrigin: string) {
     const rpID = requirePartyId(pageOrigin);
     const { generateAuthenticationOptions } = await import("@simplewebauthn/server");
-    const options = await generateAuthenticationOptions({ rpID, timeout: lifeMs, userVerification: "required" });
+    const options = await generateAuthenticationOptions({
+      rpID,
+      timeout: lifeSeconds * 1000,
+      userVerification: "required",
+    });
     const challengeId = randomBytes(32).toString("base64url");
-    this.#signIns.put(challengeId, options.challenge);
+    await this.#signIns.put(challengeId, options.challenge);
     return { challengeId, options };
   }
 
@@ -146,7 +152,7 @@ export class Passkeys {
     const { people } = this.#options;
     const { response } = given;
     const rpId = requirePartyId(ceremony.pageOrigin);
-    const challenge = this.#signIns.take(given.challengeId);
+    const challenge = await this.#signIns.take(given.challengeId);
     if (challenge === undefined) throw tooLate();
     const passkey = await people.findPasskey(response.id);
     const person = passkey && (await people.findPerson(passkey.personId));

@@ -8,12 +8,12 @@ import type { Person, PersonStore } from "../domain/person.ts";
 import type { Session } from "../domain/session.ts";
 import { auditEvent } from "../policy/audit.ts";
 import { clientNetwork } from "../policy/client-network.ts";
-import { LruMap } from "../policy/lru-map.ts";
 import { type AttemptLimit, Attempts } from "./attempts.ts";
 import type { BrowserOrigin, BrowserSessions } from "./browser-sessions.ts";
 import { checkEmail } from "./email.ts";
 import type { FailedSignIns } from "./failed-sign-ins.ts";
 import { hashPassword, isOutdatedHash, verifyPassword } from "./passwords.ts";
+import { Pending, type PendingOptions } from "./pending.ts";
 
 export interface SignInOptions {
   people: Pick<PersonStore, "findByEmail" | "membershipsOf" | "apply">;
@@ -22,6 +22,8 @@ export interface SignInOptions {
   failures: Pick<FailedSignIns, "record">;
   clock: Clock;
   log: Log;
+  /** Where it is kept from where people signed in. */
+  pending: PendingOptions;
   /** Failures that are taken at once, back within `windowSeconds`. */
   throttle?: { perAddress: number; perEmail: number; windowSeconds: number };
 }
@@ -34,17 +36,18 @@ export interface StartedSession {
 }
 
 const defaultThrottle = { perAddress: 30, perEmail: 10, windowSeconds: 600 };
-/** Addresses from which people signed in lately. */
-const mostFamiliar = 20_000;
+/** From where people signed in lately, each the digest of an address here and of a network. */
+const familiarPlaces = { name: "familiar_place", lifeSeconds: 90 * 86_400, most: 20_000 };
 
 export class SignIn {
   readonly #options: SignInOptions;
   readonly #attempts: Attempts;
-  readonly #familiar = new LruMap<true>(mostFamiliar);
+  readonly #familiar: Pending<true>;
 
   constructor(options: SignInOptions) {
     this.#options = options;
     this.#attempts = new Attempts(options.limits);
+    this.#familiar = new Pending(options.pending, familiarPlaces);
   }
 
   /** Throws `invalid_request` with one message for whatever is wrong, `rate_limit_exceeded`, or `service_unavailable`. */
@@ -56,12 +59,12 @@ export class SignIn {
       const { passwordHash, ...person } = await this.#verified(address, password, origin);
       const [first] = await people.membershipsOf(person.id);
       const started = await sessions.start(person, first?.accountId ?? null, "password", origin, { passwordHash });
-      this.#familiar.set(place, true);
+      await this.#remember(place);
       if (isOutdatedHash(passwordHash)) await this.#renew(person, password, passwordHash, origin);
       return { person, ...started };
     };
     const onRefused = () => failures.record("throttled", null, origin);
-    const rules = this.#limitsOf(address, place, origin);
+    const rules = await this.#limitsOf(address, place, origin);
     return this.#attempts.run(rules, "Too many attempts to sign in failed.", start, onRefused);
   }
 
@@ -69,9 +72,9 @@ export class SignIn {
    * Where somebody signed in as that person before, failures are counted apart: a stranger who uses up the address's other
    * places locks nobody out who comes from where they usually do, and others for no longer than it goes on.
    */
-  #limitsOf(address: string, place: string, { clientAddress }: BrowserOrigin): AttemptLimit[] {
+  async #limitsOf(address: string, place: string, { clientAddress }: BrowserOrigin): Promise<AttemptLimit[]> {
     const { perAddress, perEmail, windowSeconds } = this.#options.throttle ?? defaultThrottle;
-    const isFamiliar = this.#familiar.get(place) !== undefined;
+    const isFamiliar = await this.#familiar.has(place);
     return [
       { id: `sign-in:address:${clientNetwork(clientAddress)}`, limit: perAddress, windowSeconds },
       {
@@ -80,6 +83,13 @@ export class SignIn {
         windowSeconds,
       },
     ];
+  }
+
+  /** Signing in does not depend on it. */
+  async #remember(place: string): Promise<void> {
+    await this.#familiar.put(place, true).catch((error) => {
+      this.#options.log.warn("familiar_place_not_kept", { detail: String(error) });
+    });
   }
 
   async #verified(address: string, password: string, origin: BrowserOrigin) {

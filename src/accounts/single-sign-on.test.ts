@@ -47,8 +47,8 @@ function signOnAt(issuer: string, changes: Partial<SingleSignOnSettings> = {}, t
     ...{ allowedDomains: [], role: "member" },
     ...changes,
   };
-  const { people, clock, accountId } = world;
-  return new SingleSignOn({ settings, people, clock, joinAccountId: async () => accountId, timeoutMs });
+  const { people, clock, pending, accountId } = world;
+  return new SingleSignOn({ settings, people, clock, pending, joinAccountId: async () => accountId, timeoutMs });
 }
 
 function asked() {
@@ -283,7 +283,15 @@ describe("somebody else who came with the address first", () => {
       targetId: taken.person.id,
       detail: { email_proven: true, ended: ["password", "passkeys", "sessions", "logins"] },
     });
-    const signIns = new SignIn({ people, sessions, limits, failures: { record: () => {} }, clock, log });
+    const signIns = new SignIn({
+      people,
+      sessions,
+      limits,
+      failures: { record: () => {} },
+      clock,
+      log,
+      pending: world.pending,
+    });
     await expect(signIns.password(taken.person.email, password, testOrigin)).rejects.toThrow("is wrong");
   });
 

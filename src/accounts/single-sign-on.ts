@@ -1,9 +1,10 @@
 // Signing in at the operator's identity provider: begun here, proven there, and then the person whom that stands for.
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { Identity, Membership, OneTimeLink, PeopleChange, Person, PersonStore, Role } from "../domain/person.ts";
 import { auditEvent, type Origin } from "../policy/audit.ts";
+import { sameSecret } from "../policy/opaque-token.ts";
 import { checkEmail } from "./email.ts";
 import { firstProof, firstProofDetail } from "./email-proof.ts";
 import {
@@ -12,7 +13,7 @@ import {
   type ProvenIdentity,
   type SignInSecrets,
 } from "./identity-provider.ts";
-import { Pending } from "./pending.ts";
+import { Pending, type PendingOptions } from "./pending.ts";
 import { checkPersonName } from "./person-name.ts";
 
 export interface SingleSignOnSettings extends IdentityProviderSettings {
@@ -28,12 +29,15 @@ export interface SingleSignOnOptions {
   /** The account that people of the allowed domains join. */
   joinAccountId(): Promise<string>;
   clock: Clock;
+  /** Where those who went to the provider are waited for. */
+  pending: PendingOptions;
   /** For each request to the provider. */
   timeoutMs?: number;
 }
 
 interface Begun extends SignInSecrets {
-  browserDigest: Buffer;
+  /** Base64url. */
+  browserDigest: string;
   /** A path here. */
   next: string;
 }
@@ -69,7 +73,11 @@ export class SingleSignOn {
     this.name = settings.name;
     this.#options = options;
     this.#provider = new IdentityProvider({ settings, clock, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
-    this.#begun = new Pending({ clock, lifeMs: ssoLifeSeconds * 1000, most: mostPending });
+    this.#begun = new Pending(options.pending, {
+      name: "single_sign_on",
+      lifeSeconds: ssoLifeSeconds,
+      most: mostPending,
+    });
   }
 
   /**
@@ -85,7 +93,7 @@ export class SingleSignOn {
     const browser = given.browser !== undefined && browserPattern.test(given.browser) ? given.browser : random();
     const secrets: SignInSecrets = { state: random(), nonce: random(), verifier: random(), redirectUri };
     const url = await this.#provider.authorizationUrl(secrets);
-    this.#begun.put(secrets.state, { ...secrets, next, browserDigest: digestOf(browser) });
+    await this.#begun.put(secrets.state, { ...secrets, next, browserDigest: digestOf(browser) });
     return { browser, url };
   }
 
@@ -95,9 +103,9 @@ export class SingleSignOn {
    */
   async complete(query: URLSearchParams, browser: string | undefined, origin: Origin): Promise<SsoSignIn> {
     const states = query.getAll("state");
-    const begun = states.length === 1 ? this.#begun.take(states[0] ?? "") : undefined;
+    const begun = states.length === 1 ? await this.#begun.take(states[0] ?? "") : undefined;
     // The state alone would let somebody sign others in as themselves, by a link (RFC 9700, 4.7).
-    if (!begun || browser === undefined || !timingSafeEqual(digestOf(browser), begun.browserDigest)) throw notBegun();
+    if (!begun || browser === undefined || !sameSecret(digestOf(browser), begun.browserDigest)) throw notBegun();
     const identity = await this.#provider.redeem(query, begun);
     const found = await this.#personOf(identity, origin);
     const [first] = found.accountId === undefined ? await this.#options.people.membershipsOf(found.person.id) : [];
@@ -243,6 +251,6 @@ function random(): string {
   return randomBytes(32).toString("base64url");
 }
 
-function digestOf(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
+function digestOf(text: string): string {
+  return createHash("sha256").update(text).digest("base64url");
 }

@@ -33,7 +33,14 @@ export function loadSecret(dataDir: string, configured: Uint8Array | undefined):
 /** HKDF-SHA-256 (RFC 5869): one independent key for each purpose, 32 bytes. The purpose carries a version. */
 export function deriveKey(
   secret: Uint8Array,
-  purpose: "api-key-pepper-v1" | "signing-key-seal-v1" | "upstream-seal-v1" | "csrf-v1" | "oauth-seal-v1",
+  purpose:
+    | "api-key-pepper-v1"
+    | "signing-key-seal-v1"
+    | "upstream-seal-v1"
+    | "csrf-v1"
+    | "oauth-seal-v1"
+    | "pending-seal-v1"
+    | "secret-check-v1",
 ): Uint8Array {
   return new Uint8Array(hkdfSync("sha256", secret, new Uint8Array(0), `headrace ${purpose}`, 32));
 }

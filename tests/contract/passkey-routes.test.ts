@@ -23,7 +23,7 @@ beforeAll(async () => {
   failures = new FailedSignIns({ audit, clock, log });
   routes = passkeyRoutes({
     ...{ people, clock, sessions },
-    passkeys: new Passkeys({ people, failures, clock }),
+    passkeys: new Passkeys({ people, failures, clock, pending: world.pending }),
     limits: new MemoryLimits({ clock, ledger: { readTotals: async () => {} } }),
     isOwnOrigin: (from, req) => isOwnOrigin(from, req, undefined),
     requestLimits: () => ({ bodyBytes: 65_536, depth: 16 }),

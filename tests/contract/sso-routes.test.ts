@@ -33,7 +33,7 @@ beforeEach(() => {
   routes = ssoRoutes({
     ...{ sessions, clock, changed },
     singleSignOn: new SingleSignOn({
-      ...{ people, clock, settings: { ...settings, role: "member" } },
+      ...{ people, clock, pending: world.pending, settings: { ...settings, role: "member" } },
       joinAccountId: async () => accountId,
     }),
     limits: new MemoryLimits({ clock, ledger: { readTotals: async () => {} } }),

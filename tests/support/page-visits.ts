@@ -48,9 +48,9 @@ export async function openTestPages() {
   const deps = {
     ...{ sessions, sessionStore, accounts, oauth, clock, people: people.people },
     isOwnOrigin: (origin: string) => origin === pageOrigin,
-    signIn: new SignIn({ people: people.people, sessions, limits, failures, clock, log }),
+    signIn: new SignIn({ people: people.people, sessions, limits, failures, clock, log, pending: people.pending }),
     ownAccount: new OwnAccount({ people: people.people, limits, clock }),
-    passkeys: new Passkeys({ people: people.people, failures, clock }),
+    passkeys: new Passkeys({ people: people.people, failures, clock, pending: people.pending }),
     links: links(mail),
     singleSignOnName: (): string | undefined => "Example Works",
     isNew: async () => false,

@@ -13,6 +13,7 @@ import { SqlAuditLog } from "../../src/storage/audit-log.ts";
 import { openDatabase } from "../../src/storage/database.ts";
 import { SqlKeyStore } from "../../src/storage/key-store.ts";
 import { MemoryLimits } from "../../src/storage/memory-limits.ts";
+import { SqlPendingStore } from "../../src/storage/pending-store.ts";
 import { SqlPersonStore } from "../../src/storage/person-store.ts";
 import { SqlSessionStore } from "../../src/storage/session-store.ts";
 import { manualClock } from "./manual-clock.ts";
@@ -48,6 +49,7 @@ export async function openTestPeople() {
   const keys = new SqlKeyStore(db);
   const accounts = new SqlAccountStore(db);
   const audit = new SqlAuditLog(db);
+  const pending = { store: new SqlPendingStore(db), sealingKey: new Uint8Array(32).fill(9), clock };
   const csrfKey = new Uint8Array(32).fill(5);
   const warnings: { event: string; fields: LogFields | undefined }[] = [];
   const log = { warn: (event: string, fields?: LogFields) => void warnings.push({ event, fields }) };
@@ -64,6 +66,7 @@ export async function openTestPeople() {
     );
   return {
     ...{ directory, db, clock, people, sessionStore, keys, accounts, audit, sessions, limits, accountId, warnings },
+    pending,
 
     async addAccount(changes: Partial<Account> = {}): Promise<Account> {
       const account = accountFor({
