@@ -17,6 +17,7 @@ import type {
   PlainAnswer,
   ScopedRoute,
   StreamedAnswer,
+  UpgradeAnswer,
 } from "./route.ts";
 import { type FoundRoute, pathOf, type RouteTable } from "./route-table.ts";
 import type { HttpServerOptions } from "./server.ts";
@@ -127,12 +128,13 @@ export class HttpExchange implements Exchange {
     this.#send({ status: response.status, headers: Object.fromEntries(response.headers), body });
   }
 
-  #send(answer: PlainAnswer | StreamedAnswer): void {
+  #send(answer: PlainAnswer | StreamedAnswer | UpgradeAnswer): void {
     const { status } = answer;
     this.#status = status;
     const headers = this.#headersWith(answer.headers);
     try {
-      if ("begin" in answer) this.#begin(answer, this.#reply.stream(status, headers));
+      if ("upgrade" in answer) answer.upgrade(this.#reply.upgrade(headers));
+      else if ("begin" in answer) this.#begin(answer, this.#reply.stream(status, headers));
       else this.#reply.send(status, headers, answer.body);
     } catch (error) {
       // One that cannot be sent would keep the answer that says so from being sent as well.

@@ -5,6 +5,7 @@ import type { ErrorCode, GatewayError } from "../domain/errors.ts";
 import type { LogFields } from "../domain/log.ts";
 import type { Principal, SignedInPerson } from "../domain/principal.ts";
 import type { Scope } from "../domain/scope.ts";
+import type { ByteChannel } from "../http1/byte-channel.ts";
 import type { HeaderFields, IncomingRequest } from "../http1/message.ts";
 
 /** One request on its way through the server. */
@@ -38,8 +39,16 @@ export interface StreamedAnswer {
   begin(client: ClientStream): void;
 }
 
+/** Another protocol goes on where the request came from. */
+export interface UpgradeAnswer {
+  status: 101;
+  headers: HeaderFields;
+  /** Called once, when the head of the answer is on its way; the connection is its own from there on. */
+  upgrade(channel: ByteChannel): void;
+}
+
 /** A `Response` is sent whole. */
-export type Answer = Response | PlainAnswer | StreamedAnswer;
+export type Answer = Response | PlainAnswer | StreamedAnswer | UpgradeAnswer;
 
 export interface RouteDoc {
   operationId: string;

@@ -37,6 +37,13 @@ export class ConnectionInput {
     this.#bytes = this.#bytes ? Buffer.concat([this.#bytes, more]) : more;
   }
 
+  /** Gives away what is here. */
+  rest(): Buffer | undefined {
+    const bytes = this.#bytes;
+    this.clear();
+    return bytes;
+  }
+
   clear(): void {
     this.#bytes = undefined;
     this.#searchedBytes = 0;

@@ -9,6 +9,7 @@ export interface ByteTaker {
 export class ConnectionOutput {
   readonly #socket: ByteTaker;
   #unsent: Buffer[] | undefined;
+  #unsentBytes = 0;
 
   constructor(socket: ByteTaker) {
     this.#socket = socket;
@@ -18,15 +19,32 @@ export class ConnectionOutput {
     return this.#unsent !== undefined;
   }
 
+  get unsentBytes(): number {
+    return this.#unsentBytes;
+  }
+
+  /** As `write`, of bytes that may change afterwards. */
+  writeCopied(bytes: Buffer): boolean {
+    const taken = this.#unsent ? 0 : this.#socket.write(bytes, 0, bytes.length);
+    if (taken < 0 || taken === bytes.length) return true;
+    this.#keep(Buffer.from(bytes.subarray(taken)));
+    return false;
+  }
+
   /** Returns whether the kernel took all of it; the rest is kept until `flush`. */
   write(bytes: Buffer, start: number, end: number): boolean {
     const taken = this.#unsent ? 0 : this.#socket.write(bytes, start, end - start);
     // A socket that is closed takes nothing, ever.
     if (taken < 0 || taken === end - start) return true;
     const rest = bytes.subarray(start + taken, end);
-    this.#unsent ??= [];
-    this.#unsent.push(bytes === scratch ? Buffer.from(rest) : rest);
+    this.#keep(bytes === scratch ? Buffer.from(rest) : rest);
     return false;
+  }
+
+  #keep(rest: Buffer): void {
+    this.#unsent ??= [];
+    this.#unsent.push(rest);
+    this.#unsentBytes += rest.length;
   }
 
   /** Returns how many bytes the client took. */
@@ -38,17 +56,19 @@ export class ConnectionOutput {
       const taken = this.#socket.write(first, 0, first.length);
       if (taken < 0) break;
       total += taken;
+      this.#unsentBytes -= taken;
       if (taken < first.length) {
         this.#unsent[0] = first.subarray(taken);
         return total;
       }
       this.#unsent.shift();
     }
-    this.#unsent = undefined;
+    this.clear();
     return total;
   }
 
   clear(): void {
     this.#unsent = undefined;
+    this.#unsentBytes = 0;
   }
 }

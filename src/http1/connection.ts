@@ -1,4 +1,5 @@
 // One client's connection: takes requests out of its bytes, one at a time, and ends it when its time is over.
+import type { ByteChannel } from "./byte-channel.ts";
 import { ConnectionBody } from "./connection-body.ts";
 import { ConnectionInput } from "./connection-input.ts";
 import { ConnectionOutput } from "./connection-output.ts";
@@ -8,6 +9,7 @@ import type { HeaderFields, IncomingRequest, Reply } from "./message.ts";
 import { putHead, scratch } from "./outgoing.ts";
 import { OutgoingReply, type ReplyConnection } from "./outgoing-reply.ts";
 import { type Http1Limits, slowestBodyBytesPerSecond } from "./server-limits.ts";
+import { UpgradedConnection } from "./upgraded-connection.ts";
 
 /** What a connection needs of its server. */
 export interface ConnectionServer {
@@ -19,7 +21,12 @@ export interface ConnectionServer {
   onFault(error: unknown): void;
   requestBegan(): void;
   requestEnded(): void;
+  /** From here on the socket is the other's. */
+  handOver(from: Connection, to: UpgradedConnection, socket: Bun.Socket<ServerConnection>): void;
 }
+
+/** What the server keeps for each socket. */
+export type ServerConnection = Connection | UpgradedConnection;
 
 const never = Number.POSITIVE_INFINITY;
 
@@ -27,7 +34,7 @@ export class Connection implements RequestConnection, ReplyConnection {
   /** The client's address. Of one that has left already it is unknown, and empty. */
   readonly peer: string;
   readonly #server: ConnectionServer;
-  readonly #socket: Bun.Socket<Connection>;
+  readonly #socket: Bun.Socket<ServerConnection>;
   /** Received, and neither of the request at work nor of its body. */
   readonly #input: ConnectionInput;
   readonly #output: ConnectionOutput;
@@ -48,7 +55,7 @@ export class Connection implements RequestConnection, ReplyConnection {
   #closed = false;
   #deadlineMs: number;
 
-  constructor(server: ConnectionServer, socket: Bun.Socket<Connection>) {
+  constructor(server: ConnectionServer, socket: Bun.Socket<ServerConnection>) {
     this.#server = server;
     this.#socket = socket;
     // Now, as a connection that the client resets has none any more, while what came before that is still to be read.
@@ -97,7 +104,7 @@ export class Connection implements RequestConnection, ReplyConnection {
   }
 
   /** The socket is closed, by whomever. */
-  closed(): void {
+  didClose(): void {
     if (this.#closed) return;
     this.#closed = true;
     this.#deadlineMs = never;
@@ -118,7 +125,7 @@ export class Connection implements RequestConnection, ReplyConnection {
   /** Ends it without a word to anybody but whoever works for it. */
   destroy(): void {
     if (!this.#closed) this.#socket.terminate();
-    this.closed();
+    this.didClose();
   }
 
   /** Ends it where no request is at work. */
@@ -174,6 +181,24 @@ export class Connection implements RequestConnection, ReplyConnection {
     const wasBehind = this.#output.behind;
     if (this.#output.write(bytes, start, end) || wasBehind) return;
     this.#deadlineMs = performance.now() + this.#server.limits.unsentMs;
+  }
+
+  upgrade(head: Buffer, end: number): ByteChannel {
+    if (this.#request?.hasBody !== false) throw new Error("A request with a body cannot be upgraded.");
+    const channel = new UpgradedConnection(
+      this.#socket,
+      this.peer,
+      this.#output,
+      this.#server.limits,
+      this.#input.rest(),
+    );
+    // Nothing that is still to be done for this request may touch the socket.
+    this.#closed = true;
+    this.#deadlineMs = never;
+    this.#forgetRequest();
+    this.#server.handOver(this, channel, this.#socket);
+    channel.write(head.subarray(0, end));
+    return channel;
   }
 
   answered(closes: boolean): void {

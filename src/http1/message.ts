@@ -1,6 +1,7 @@
 // What the HTTP/1.1 server and client exchange with the rest of the program: heads, requests, replies.
 import type { Cancellation } from "../domain/cancellation.ts";
 import type { ClientStream } from "../domain/client-stream.ts";
+import type { ByteChannel } from "./byte-channel.ts";
 
 /** Fields of a head in their order. Names are in lower case, here and where they are asked for. */
 export interface HeaderLines {
@@ -32,7 +33,7 @@ export interface IncomingRequest {
 }
 
 /**
- * Answers one request, once: by `send` or by `stream`. A body that was not read by then ends the connection behind the
+ * Answers one request, once: by `send`, by `stream` or by `upgrade`. A body that was not read by then ends the connection behind the
  * answer, as does a field `connection: close`; framing fields are its own.
  */
 export interface Reply {
@@ -40,6 +41,12 @@ export interface Reply {
   /** A body for HEAD, 204 or 304 is not sent, but counted. */
   send(status: number, headers: HeaderFields, body: string | Uint8Array): void;
   stream(status: number, headers: HeaderFields): ClientStream;
+  /**
+   * Answers 101 with a field `upgrade` among `headers`, and hands the connection over: the server counts it and cuts it
+   * when it is closed by force, but `stop` does not wait for it. Throws for a request with a body, of HTTP/1.0, or whose
+   * client has left.
+   */
+  upgrade(headers: HeaderFields): ByteChannel;
 }
 
 /** `incomplete`: the client left, or sent nothing for too long. `malformed`: its framing is wrong. */

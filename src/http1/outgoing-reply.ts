@@ -1,5 +1,6 @@
 // The answer to one request: as a whole, or piece by piece in chunks.
 import type { ClientStream } from "../domain/client-stream.ts";
+import type { ByteChannel } from "./byte-channel.ts";
 import type { HeaderFields, Reply } from "./message.ts";
 import { type AnswerConnection, type AnswerFraming, putHead, scratch } from "./outgoing.ts";
 
@@ -11,6 +12,8 @@ export interface ReplyConnection {
   readonly behind: boolean;
   /** Sends `bytes` from `start` to `end`, or keeps them until the client takes more; `scratch` is copied for that. */
   write(bytes: Buffer, start: number, end: number): void;
+  /** Sends `bytes` up to `end`; the connection is another protocol's from there on. */
+  upgrade(bytes: Buffer, end: number): ByteChannel;
   /** All of the answer was written. */
   answered(closes: boolean): void;
   /** The answer broke off; `complete` tells whether the client would take it for complete if nothing more came. */
@@ -80,6 +83,18 @@ export class OutgoingReply implements Reply {
     this.#stream = new OutgoingStream(this.#connection, head, mode, closes);
     this.#connection = undefined;
     return this.#stream;
+  }
+
+  upgrade(headers: HeaderFields): ByteChannel {
+    this.#refuseSecond();
+    // Clients of HTTP/1.0 know no upgrade (RFC 9110, 7.8).
+    if (this.#isOld) throw new Error("A connection of HTTP/1.0 cannot be upgraded.");
+    if (!this.#connection) throw new Error("The client left before its connection was upgraded.");
+    const end = putHead(101, headers, "none", "upgrade");
+    const channel = this.#connection.upgrade(scratch, end);
+    this.#begun = true;
+    this.#connection = undefined;
+    return channel;
   }
 
   /** The client takes more again. */

@@ -9,7 +9,7 @@ export const scratch = Buffer.allocUnsafeSlow(64 * 1024);
 
 /** `none`: no body follows and no length is told; `close`: the end of the connection is the end of the body. */
 export type AnswerFraming = number | "chunked" | "close" | "none";
-export type AnswerConnection = "keep" | "keep_1.0" | "close";
+export type AnswerConnection = "keep" | "keep_1.0" | "close" | "upgrade";
 
 const reasonPhrases: Readonly<Record<number, string>> = {
   200: "OK",
@@ -61,7 +61,10 @@ const connectionLines: Readonly<Record<AnswerConnection, string>> = {
   keep: "",
   "keep_1.0": "connection: keep-alive\r\n",
   close: "connection: close\r\n",
+  upgrade: "connection: upgrade\r\n",
 };
+
+const upgradeLine = "HTTP/1.1 101 Switching Protocols\r\n";
 
 /** For each status that was used: its line. */
 const statusLines = new Map<number, string>();
@@ -77,7 +80,7 @@ let dateField = "";
 /**
  * Puts a head at the start of `scratch` and returns where it ends. Throws a RangeError for a status that is no final one
  * or fields that are too long together, a TypeError for a name or value that must not be sent. Framing fields, `date`
- * and `connection` among `fields` are left out.
+ * and `connection` among `fields` are left out. With `upgrade` the status is 101.
  */
 export function putHead(
   status: number,
@@ -85,7 +88,8 @@ export function putHead(
   framing: AnswerFraming,
   connection: AnswerConnection,
 ): number {
-  let at = putText(statusLines.get(status) ?? addStatusLine(status), 0);
+  const line = connection === "upgrade" ? upgradeLine : (statusLines.get(status) ?? addStatusLine(status));
+  let at = putText(line, 0);
   for (const name in fields) {
     const prefix = namePrefixes.get(name) ?? addNamePrefix(name);
     if (prefix === "") continue;

@@ -1,7 +1,8 @@
 // The HTTP/1.1 server: accepts connections, watches their deadlines with one timer, stops in order.
-import { Connection, type ConnectionServer } from "./connection.ts";
+import { Connection, type ConnectionServer, type ServerConnection } from "./connection.ts";
 import type { HeaderFields, IncomingRequest, Reply } from "./message.ts";
 import { defaultLimits, type Http1Limits } from "./server-limits.ts";
+import type { UpgradedConnection } from "./upgraded-connection.ts";
 
 export interface Http1ServerOptions {
   hostname: string;
@@ -29,7 +30,10 @@ export interface Http1Server {
   readonly hostname: string;
   /** Requests that were not answered in full yet. */
   readonly pendingRequests: number;
-  /** Takes no more connections and requests, ends idle connections; resolves when every open request was answered. */
+  /**
+   * Takes no more connections and requests, ends idle connections; resolves when every open request was answered. Those
+   * that were upgraded are ended by whoever took them over.
+   */
   stop(): Promise<void>;
   /** As `stop`, and breaks off what is open. */
   close(): void;
@@ -49,8 +53,8 @@ class ListeningServer implements Http1Server, ConnectionServer {
   readonly hostname: string;
   readonly limits: Http1Limits;
   readonly #options: Http1ServerOptions;
-  readonly #listener: Bun.TCPSocketListener<Connection>;
-  readonly #connections = new Set<Connection>();
+  readonly #listener: Bun.TCPSocketListener<ServerConnection>;
+  readonly #connections = new Set<ServerConnection>();
   readonly #sweepMs: number;
   #sweepTimer: ReturnType<typeof setInterval> | undefined;
   #pending = 0;
@@ -63,7 +67,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
     this.limits = limits;
     const shortestMs = Math.min(limits.headMs, limits.idleMs, limits.bodyIdleMs, limits.unsentMs, limits.lingerMs);
     this.#sweepMs = Math.min(maxSweepMs, Math.max(1, shortestMs / 4));
-    this.#listener = Bun.listen<Connection>({
+    this.#listener = Bun.listen<ServerConnection>({
       hostname: options.hostname,
       port: options.port,
       exclusive: true,
@@ -75,7 +79,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
         drain: (socket) => socket.data.drain(),
         close: (socket) => {
           this.#connections.delete(socket.data);
-          socket.data.closed();
+          socket.data.didClose();
         },
         error: (socket, error) => {
           socket.data.destroy();
@@ -116,6 +120,12 @@ class ListeningServer implements Http1Server, ConnectionServer {
     if (this.#pending === 0) this.#stopped?.resolve();
   }
 
+  handOver(from: Connection, to: UpgradedConnection, socket: Bun.Socket<ServerConnection>): void {
+    this.#connections.delete(from);
+    this.#connections.add(to);
+    socket.data = to;
+  }
+
   stop(): Promise<void> {
     if (this.#stopped) return this.#stopped.promise;
     this.#stopped = Promise.withResolvers<void>();
@@ -131,7 +141,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
     for (const connection of [...this.#connections]) connection.close();
   }
 
-  #accept(socket: Bun.Socket<Connection>): void {
+  #accept(socket: Bun.Socket<ServerConnection>): void {
     const connection = new Connection(this, socket);
     socket.data = connection;
     const { size } = this.#connections;

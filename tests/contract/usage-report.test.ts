@@ -115,6 +115,7 @@ async function answer(req: IncomingRequest, reply: Reply): Promise<void> {
     const given = await route.handle(exchange, principal);
     const headers = { ...Object.fromEntries(new Headers(given.headers)), ...exchange.answerHeaders };
     if (given instanceof Response) reply.send(given.status, headers, await given.bytes());
+    else if ("upgrade" in given) given.upgrade(reply.upgrade(headers));
     else if ("begin" in given) given.begin(reply.stream(given.status, headers));
     else reply.send(given.status, headers, given.body);
   } catch (error) {

@@ -61,6 +61,7 @@ export async function responseOf(handle: () => Answer | Promise<Answer>): Promis
   const answer = await (async () => handle())().catch((error: unknown) => errorAnswer(toGatewayError(error)));
   if (answer instanceof Response) return answer;
   const { status, headers } = answer;
+  if ("upgrade" in answer) return new Response(null, { status, headers });
   if (!("begin" in answer)) return new Response(Buffer.from(answer.body), { status, headers });
   return new Response(await collected(answer.begin), { status, headers });
 }

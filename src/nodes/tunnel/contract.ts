@@ -101,8 +101,6 @@ export interface TunnelLimits {
   silenceMs: number;
   /** Until the other end has proven who it is. */
   authenticationMs: number;
-  /** Without the other end taking a byte of what was sent to it. */
-  unsentMs: number;
   /** Open at once on one tunnel. */
   streams: number;
   /** Bytes of one stream that may be under way without a grant of more. */
@@ -117,7 +115,6 @@ export const defaultTunnelLimits: TunnelLimits = {
   heartbeatMs: 2_500,
   silenceMs: 8_000,
   authenticationMs: 5_000,
-  unsentMs: 30_000,
   streams: 2_048,
   windowBytes: 256 * 1024,
   bodyBytes: 64 * 1024 * 1024,
