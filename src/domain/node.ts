@@ -1,7 +1,7 @@
 // Nodes: machines that serve their models to this gateway over a connection that they opened, as they are stored and managed.
 import type { Environment } from "./api-key.ts";
 import type { AuditEvent } from "./audit.ts";
-import type { EngineModel } from "./engine.ts";
+import type { EngineModel, Operation } from "./engine.ts";
 
 /** Likewise of an upstream: both stand beside each other in records and logs. */
 export const nodeNamePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
@@ -12,6 +12,12 @@ export const everyModel = "*";
 /** Each node costs a connection, and each model of it a place in the catalog. */
 export const mostNodes = 1_000;
 export const mostNodeModels = 200;
+
+/** A model as a node announces it. Whose keys may use it is no matter of the node's. */
+export interface AnnouncedModel extends Omit<EngineModel, "environments"> {
+  /** Most requests at once, by operation; left out: unknown. */
+  concurrency?: Partial<Record<Operation, number>>;
+}
 
 export interface NodeRecord {
   /** `node_` and a UUIDv7. */
@@ -26,7 +32,7 @@ export interface NodeRecord {
   /** Most requests at once; null: measured. */
   maxConcurrency: number | null;
   /** What it last said that it serves. */
-  announced: readonly EngineModel[];
+  announced: readonly AnnouncedModel[];
   /** Of its Headrace; null before it was connected. */
   version: string | null;
   /** Unix seconds. */
@@ -76,8 +82,8 @@ export interface NodeChange {
 export interface NodeStore {
   /** By name. */
   listNodes(): Promise<NodeRecord[]>;
-  /** Connections that processes which are still there hold; `aliveSince`: seen since then, in Unix seconds. */
-  listConnections(aliveSince: number): Promise<NodeConnection[]>;
+  /** Connections that processes which are still there hold, by the database's clock. */
+  listConnections(): Promise<NodeConnection[]>;
   findNode(id: string): Promise<NodeRecord | undefined>;
   /** Moves with every change of nodes and of their connections, and of upstreams. */
   revision(): Promise<number>;
@@ -102,12 +108,14 @@ export interface NodeStore {
   connected(connection: Omit<NodeConnection, "advertiseUrl">, seen: NodeSeen): Promise<boolean>;
   /** Only while it is still this one. `at`: Unix seconds. */
   disconnected(nodeId: string, connectionId: string, at: number): Promise<void>;
-  /** What connected nodes say of themselves. */
+  /** What a connected node says of itself. */
   seen(nodeId: string, seen: NodeSeen): Promise<void>;
+  /** They are connected still, at `at` in Unix seconds. No news for anybody. */
+  touch(nodeIds: readonly string[], at: number): Promise<void>;
 }
 
 export interface NodeSeen {
-  announced: readonly EngineModel[];
+  announced: readonly AnnouncedModel[];
   version: string;
   /** Unix seconds. */
   at: number;

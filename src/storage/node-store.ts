@@ -10,11 +10,13 @@ import {
   type NodeSeen,
   type NodeStore,
 } from "../domain/node.ts";
+import { replicaGoneSeconds } from "../domain/replica.ts";
 import { insertAuditEvent } from "./audit-log.ts";
 import { whileActive } from "./credential-change.ts";
-import { type Database, writing } from "./database.ts";
+import { adding, type Database, databaseSeconds, writing } from "./database.ts";
 import { syncCommits } from "./durable-commits.ts";
 import { available } from "./outage.ts";
+import { raiseRoutingRevision } from "./routing-revision.ts";
 
 interface NodeRow {
   id: string;
@@ -70,11 +72,11 @@ export class SqlNodeStore implements NodeStore {
     return rows.map(fromRow);
   }
 
-  async listConnections(aliveSince: number): Promise<NodeConnection[]> {
+  async listConnections(): Promise<NodeConnection[]> {
     const rows: ConnectionRow[] = await available(this.#db`
       SELECT node_id, replica_id, connection_id, client_address, connected_at, advertise_url
       FROM node_connections JOIN replicas ON replicas.id = node_connections.replica_id
-      WHERE replicas.seen_at >= ${aliveSince} ORDER BY node_id`);
+      WHERE replicas.seen_at > ${databaseSeconds(this.#db)} - ${replicaGoneSeconds} ORDER BY node_id`);
     return rows.map((row) => ({
       nodeId: row.node_id,
       replicaId: row.replica_id,
@@ -122,7 +124,7 @@ export class SqlNodeStore implements NodeStore {
         // An earlier node of the name may have been drained as it was deleted.
         await tx`DELETE FROM drained_upstreams WHERE name = ${node.name}`;
         await insertAuditEvent(tx, event(token));
-        await raise(tx);
+        await raiseRoutingRevision(tx);
         return "enrolled";
       }),
     );
@@ -198,7 +200,7 @@ export class SqlNodeStore implements NodeStore {
           ON CONFLICT (node_id) DO UPDATE SET replica_id = excluded.replica_id,
             connection_id = excluded.connection_id, client_address = excluded.client_address,
             connected_at = excluded.connected_at`;
-        await raise(tx);
+        await raiseRoutingRevision(tx);
         return true;
       }),
     );
@@ -213,7 +215,7 @@ export class SqlNodeStore implements NodeStore {
           DELETE FROM node_connections WHERE node_id = ${nodeId} AND connection_id = ${connectionId} RETURNING node_id`;
         if (deleted.length === 0) return false;
         await tx`UPDATE nodes SET last_seen_at = ${at} WHERE id = ${nodeId}`;
-        await raise(tx);
+        await raiseRoutingRevision(tx);
         return true;
       }),
     );
@@ -224,11 +226,18 @@ export class SqlNodeStore implements NodeStore {
     const changed = await available(
       writing(this.#db, async (tx) => {
         const isNew = await writeSeen(tx, nodeId, seen);
-        if (isNew) await raise(tx);
+        if (isNew) await raiseRoutingRevision(tx);
         return isNew;
       }),
     );
     if (changed) this.#feed.announce("routing");
+  }
+
+  async touch(nodeIds: readonly string[], at: number): Promise<void> {
+    if (nodeIds.length === 0) return;
+    await available(
+      adding(this.#db, (tx) => tx`UPDATE nodes SET last_seen_at = ${at} WHERE id IN ${tx([...nodeIds])}`),
+    );
   }
 
   /** `work` gives whether it wrote anything. `topic`: what others have to look at again. */
@@ -241,7 +250,7 @@ export class SqlNodeStore implements NodeStore {
       const done = await work(tx);
       if (!done) return false;
       await insertAuditEvent(tx, event);
-      if (topic) await raise(tx);
+      if (topic) await raiseRoutingRevision(tx);
       return true;
     });
     if (changed) await this.#told(topic);
@@ -253,11 +262,6 @@ export class SqlNodeStore implements NodeStore {
     if (topic) this.#feed.announce(topic);
     await syncCommits(this.#db).catch(() => {});
   }
-}
-
-/** Other processes look again. */
-async function raise(tx: Database): Promise<void> {
-  await tx`UPDATE credential_revision SET revision = revision + 1 WHERE id = 2`;
 }
 
 /** Records and logs name upstreams and nodes alike. */

@@ -40,7 +40,9 @@ export function deriveKey(
     | "csrf-v1"
     | "oauth-seal-v1"
     | "pending-seal-v1"
-    | "secret-check-v1",
+    | "secret-check-v1"
+    | "node-token-v1"
+    | "replica-forward-v1",
 ): Uint8Array {
   return new Uint8Array(hkdfSync("sha256", secret, new Uint8Array(0), `headrace ${purpose}`, 32));
 }

@@ -1,0 +1,73 @@
+// How one replica proves to another that a request is of their installation, is meant for it, and comes for the first time.
+import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import type { Clock } from "../domain/clock.ts";
+
+/** What is signed, besides the time and the nonce. */
+export interface SignedRequest {
+  method: string;
+  path: string;
+  /** Id of the replica that is asked. */
+  replicaId: string;
+  /** What the request is about, as the text of a header. */
+  about: string;
+  /** Hex SHA-256 of the body. */
+  bodyDigest: string;
+}
+
+/** `<Unix seconds>.<nonce>.<signature>` */
+const pattern = /^(\d{1,12})\.([\w-]{22})\.([\w-]{43})$/;
+/** What the clocks of two machines may differ by, the time on the way included. */
+const windowSeconds = 30;
+
+export function bodyDigest(body: string | Uint8Array): string {
+  return createHash("sha256").update(body).digest("hex");
+}
+
+export function signForward(request: SignedRequest, key: Uint8Array, clock: Pick<Clock, "nowSeconds">): string {
+  const at = String(clock.nowSeconds());
+  const nonce = randomBytes(16).toString("base64url");
+  return `${at}.${nonce}.${signature(request, at, nonce, key)}`;
+}
+
+/** Remembers what it has let in, for as long as that would be good once more. */
+export class ForwardVerifier {
+  readonly #key: Uint8Array;
+  readonly #clock: Clock;
+  #seen = new Set<string>();
+  #seenBefore = new Set<string>();
+  #turnedMs: number;
+
+  constructor(key: Uint8Array, clock: Clock) {
+    this.#key = key;
+    this.#clock = clock;
+    this.#turnedMs = clock.monotonicMs();
+  }
+
+  /** Whether the request may pass; only once. */
+  verify(request: SignedRequest, signed: string): boolean {
+    const [, at = "", nonce = "", given = ""] = pattern.exec(signed) ?? [];
+    if (given === "" || Math.abs(this.#clock.nowSeconds() - Number(at)) > windowSeconds) return false;
+    const wanted = signature(request, at, nonce, this.#key);
+    if (!timingSafeEqual(Buffer.from(wanted), Buffer.from(given))) return false;
+    this.#forgetOld();
+    if (this.#seen.has(nonce) || this.#seenBefore.has(nonce)) return false;
+    this.#seen.add(nonce);
+    return true;
+  }
+
+  /** A nonce is remembered for at least all of the window, its both halves. */
+  #forgetOld(): void {
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs - this.#turnedMs < 2 * windowSeconds * 1000) return;
+    this.#seenBefore = this.#seen;
+    this.#seen = new Set();
+    this.#turnedMs = nowMs;
+  }
+}
+
+function signature(request: SignedRequest, at: string, nonce: string, key: Uint8Array): string {
+  const { method, path, replicaId, about, bodyDigest: digest } = request;
+  // None of them has a line break in it.
+  const text = ["headrace replica forward v1", method, path, replicaId, at, nonce, about, digest].join("\n");
+  return createHmac("sha256", key).update(text).digest("base64url");
+}

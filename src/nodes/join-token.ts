@@ -1,0 +1,20 @@
+// The text of join tokens, and what is kept of it.
+import { randomBase62 } from "../domain/api-key.ts";
+
+const prefix = "hrn_";
+const randomLength = 32;
+const pattern = /^hrn_[0-9A-Za-z]{32}$/;
+
+/** A secret of 190 random bits; the prefix tells people, and scanners for leaked secrets, what it is. */
+export function newJoinToken(): string {
+  return prefix + randomBase62(randomLength);
+}
+
+/**
+ * Hex HMAC-SHA-256 under a key of the installation: a stolen database cannot be searched offline. Undefined for what is no
+ * join token. Looked up by it, a token tells nothing by the time that takes.
+ */
+export function joinTokenDigest(token: string, key: Uint8Array): string | undefined {
+  if (!pattern.test(token)) return undefined;
+  return new Bun.CryptoHasher("sha256", key).update(token).digest("hex");
+}

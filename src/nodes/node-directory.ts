@@ -1,0 +1,353 @@
+// Knows the nodes, and which process holds whose connection; sends requests to a node by the way there is.
+import type { AuditAction, AuditLog } from "../domain/audit.ts";
+import type { Cancellation } from "../domain/cancellation.ts";
+import type { ChangeFeed } from "../domain/change-feed.ts";
+import type { Clock } from "../domain/clock.ts";
+import type { EngineRequest, EngineResponse } from "../domain/engine.ts";
+import type { Log } from "../domain/log.ts";
+import { mostNodeModels, type NodeConnection, type NodeRecord, type NodeStore } from "../domain/node.ts";
+import { auditEvent } from "../policy/audit.ts";
+import { BoundedAudit } from "../policy/bounded-audit.ts";
+import { NodeEngine, type NodeWays, nodeIsAway } from "./node-engine.ts";
+import type { ReplicaForwarder } from "./replica-forwarder.ts";
+import { type GatewayEnd, type GatewayEndListener, tunnelCloseCodes } from "./tunnel/contract.ts";
+
+export interface NodeDirectoryOptions {
+  store: NodeStore;
+  feed: Pick<ChangeFeed, "onChange">;
+  /** Of this process. */
+  replicaId: string;
+  forwarder: Pick<ReplicaForwarder, "send" | "keep">;
+  audit: Pick<AuditLog, "append">;
+  clock: Clock;
+  log: Log;
+  /** What nodes there are, or what they serve, is another: the catalog has to look again. */
+  onChange(): void;
+  pollMs?: number;
+}
+
+/** Where its connection is. */
+export interface NodePlace {
+  replicaId: string;
+  clientAddress: string;
+  /** Unix seconds. */
+  connectedAt: number;
+}
+
+/** One whose connection is here. */
+interface Link {
+  end: GatewayEnd;
+  connectedAt: number;
+  /** How many looks at the database had begun when it came, and when it stood there; undefined: not yet. */
+  cameAt: number;
+  standsSince: number | undefined;
+}
+
+/** How long a deleted node, or one that another process took over, may go unnoticed where no one tells. */
+const defaultPollMs = 2_000;
+/** For how long the models of a node that lost its connection stay on offer. */
+const awaySeconds = 600;
+const touchMs = 60_000;
+
+export class NodeDirectory implements NodeWays {
+  readonly #options: NodeDirectoryOptions;
+  readonly #audit: BoundedAudit;
+  #records: ReadonlyMap<string, NodeRecord> = new Map();
+  /** Held by other processes. */
+  #remote: ReadonlyMap<string, NodeConnection> = new Map();
+  readonly #links = new Map<string, Link>();
+  /** By id, name and limit: with another of these it is another engine. */
+  #engines = new Map<string, NodeEngine>();
+  /** Since when nodes that were connected are away, monotonic milliseconds. */
+  readonly #awaySinceMs = new Map<string, number>();
+  #revision: number | undefined;
+  #looks = 0;
+  #looking: Promise<void> | undefined;
+  #again = false;
+  /** What the database still has to be told. */
+  readonly #unwritten = new Map<string, () => Promise<void>>();
+  #timers: ReturnType<typeof setInterval>[] = [];
+  #isClosing = false;
+  #shown = "";
+
+  constructor(options: NodeDirectoryOptions) {
+    this.#options = options;
+    this.#audit = new BoundedAudit({
+      ...options,
+      faultName: "node_connections_not_audited",
+      summary: (detail) => this.#event("node.connected", null, null, detail),
+    });
+  }
+
+  /** Reads what there is. Rejects where the database cannot be asked. */
+  async load(): Promise<void> {
+    await this.#look();
+  }
+
+  /** Follows what other processes change. */
+  start(): void {
+    const { feed, pollMs = defaultPollMs } = this.#options;
+    for (const topic of ["routing", "connections"] as const) feed.onChange(topic, () => void this.refresh());
+    this.#timers = [setInterval(() => void this.#poll(), pollMs), setInterval(() => void this.#touch(), touchMs)];
+    for (const timer of this.#timers) timer.unref();
+  }
+
+  /** Lets what is under way end for at most `drainMs`; then ends all connections. */
+  async close(drainMs: number): Promise<void> {
+    this.#isClosing = true;
+    for (const timer of this.#timers) clearInterval(timer);
+    const ends = [...this.#links.values()].map(({ end }) => end);
+    await Promise.race([Promise.all(ends.map((end) => end.drain())), Bun.sleep(drainMs)]);
+    for (const end of ends) end.close(tunnelCloseCodes.goingAway, "The gateway stops.");
+    const { store, clock, log } = this.#options;
+    for (const { nodeId, connectionId } of ends) {
+      await store
+        .disconnected(nodeId, connectionId, clock.nowSeconds())
+        .catch((error) => log.warn("nodes_not_written", { detail: String(error) }));
+    }
+    await this.#audit.close();
+  }
+
+  records(): readonly NodeRecord[] {
+    return [...this.#records.values()];
+  }
+
+  record(nodeId: string): NodeRecord | undefined {
+    return this.#records.get(nodeId);
+  }
+
+  /** One engine for each node, the same as long as its name and limit are. */
+  engines(): readonly { record: NodeRecord; engine: NodeEngine }[] {
+    const kept = new Map<string, NodeEngine>();
+    const engines = this.records().map((record) => {
+      const identity = JSON.stringify([record.id, record.name, record.maxConcurrency]);
+      const engine = this.#engines.get(identity) ?? new NodeEngine(record, this);
+      kept.set(identity, engine);
+      return { record, engine };
+    });
+    this.#engines = kept;
+    return engines;
+  }
+
+  /** Its connection here. */
+  local(nodeId: string): GatewayEnd | undefined {
+    return this.#links.get(nodeId)?.end;
+  }
+
+  /** Undefined while it is not connected. */
+  place(nodeId: string): NodePlace | undefined {
+    const link = this.#links.get(nodeId);
+    if (!link) return this.#remote.get(nodeId);
+    const { end, connectedAt } = link;
+    return { replicaId: this.#options.replicaId, clientAddress: end.clientAddress, connectedAt };
+  }
+
+  /** Whether the node itself takes nothing new; known of those that are connected here. */
+  isLeaving(nodeId: string): boolean {
+    return this.local(nodeId)?.draining ?? false;
+  }
+
+  isReachable(nodeId: string): boolean {
+    const end = this.local(nodeId);
+    return end ? !end.draining && !end.closed : this.#remote.has(nodeId);
+  }
+
+  isGone(nodeId: string): boolean {
+    if (this.place(nodeId)) return false;
+    const { clock } = this.#options;
+    const since = this.#awaySinceMs.get(nodeId);
+    if (since !== undefined) return clock.monotonicMs() - since > awaySeconds * 1000;
+    const seen = this.#records.get(nodeId)?.lastSeenAt ?? null;
+    return seen === null || clock.nowSeconds() - seen > awaySeconds;
+  }
+
+  async send(nodeId: string, request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse> {
+    for (let attempt = 1; ; attempt++) {
+      const end = this.local(nodeId);
+      if (end && !end.closed) return end.send(request, cancellation);
+      const remote = this.#remote.get(nodeId);
+      const name = this.#records.get(nodeId)?.name ?? nodeId;
+      if (!remote) throw nodeIsAway(name);
+      const sent = await this.#options.forwarder.send(remote, request, cancellation);
+      if (sent !== "not_there") return sent;
+      // It has moved, or that process is gone: what is known is looked up once more.
+      if (attempt === 2) throw nodeIsAway(name);
+      await this.refresh();
+      cancellation.throwIfCancelled();
+    }
+  }
+
+  /** What a node must sign with; asked of the database, as a deleted one is let in no more. */
+  async findKey(nodeId: string): Promise<{ publicKey: string } | { refused: "unknown" }> {
+    const { store, log } = this.#options;
+    const known = await store.findNode(nodeId).catch((error) => {
+      log.warn("nodes_unreadable", { detail: String(error) });
+      return this.#records.get(nodeId);
+    });
+    return known ? { publicKey: known.publicKey } : { refused: "unknown" };
+  }
+
+  /** A node that has proven who it is. It takes the place of its earlier connection. */
+  connected(end: GatewayEnd): GatewayEndListener {
+    const { nodeId } = end;
+    const before = this.#links.get(nodeId);
+    const link: Link = {
+      end,
+      connectedAt: this.#options.clock.nowSeconds(),
+      cameAt: this.#looks,
+      standsSince: undefined,
+    };
+    this.#links.set(nodeId, link);
+    before?.end.close(tunnelCloseCodes.replaced, "The node has connected again.");
+    this.#awaySinceMs.delete(nodeId);
+    this.#tell("node.connected", end);
+    void this.#write(nodeId, () => this.#register(link));
+    if (this.#isClosing) end.close(tunnelCloseCodes.goingAway, "The gateway stops.");
+    return {
+      announced: () => void this.#write(nodeId, () => this.#register(link)),
+      draining: () => this.#options.onChange(),
+      closed: (code, reason) => this.#left(link, code, reason),
+    };
+  }
+
+  /** Looks at the database again; resolves once what stood there when it was called is known. Never rejects. */
+  refresh(): Promise<void> {
+    if (this.#looking) {
+      // The look that is under way may have begun too early.
+      this.#again = true;
+      return this.#looking.then(() => (this.#again ? this.refresh() : this.#looking));
+    }
+    this.#again = false;
+    this.#looking = this.#look()
+      .catch((error) => this.#options.log.warn("nodes_unreadable", { detail: String(error) }))
+      .finally(() => {
+        this.#looking = undefined;
+      });
+    return this.#looking;
+  }
+
+  async #poll(): Promise<void> {
+    await this.#writeAgain();
+    const revision = await this.#options.store.revision().catch(() => this.#revision);
+    if (revision !== this.#revision) return await this.refresh();
+    // Of a process that died nobody tells.
+    if (this.#remote.size > 0) await this.#lookForConnections(++this.#looks).catch(() => {});
+    this.#notice();
+  }
+
+  async #look(): Promise<void> {
+    const { store } = this.#options;
+    const look = ++this.#looks;
+    const revision = await store.revision();
+    const records = await store.listNodes();
+    this.#records = new Map(records.map((record) => [record.id, record]));
+    await this.#lookForConnections(look);
+    this.#revision = revision;
+    this.#notice();
+  }
+
+  async #lookForConnections(look: number): Promise<void> {
+    const { store, replicaId } = this.#options;
+    const connections = await store.listConnections();
+    const before = this.#remote;
+    const holders = new Map(connections.map((connection) => [connection.nodeId, connection]));
+    this.#remote = new Map([...holders].filter(([, connection]) => connection.replicaId !== replicaId));
+    for (const link of [...this.#links.values()]) this.#check(link, holders.get(link.end.nodeId), look);
+    for (const nodeId of before.keys()) if (!this.place(nodeId)) this.#isAway(nodeId);
+    for (const nodeId of this.#remote.keys()) this.#awaySinceMs.delete(nodeId);
+    this.#options.forwarder.keep(connections.flatMap(({ advertiseUrl }) => advertiseUrl ?? []));
+  }
+
+  /** Whether it may stay. What was read before it came, or stood in the database, says nothing of it. */
+  #check({ end, cameAt, standsSince }: Link, holder: NodeConnection | undefined, look: number): void {
+    if (look > cameAt && !this.#records.has(end.nodeId)) {
+      end.close(tunnelCloseCodes.revoked, "The node was removed from the gateway.");
+    } else if (standsSince !== undefined && look > standsSince && holder && holder.connectionId !== end.connectionId) {
+      end.close(tunnelCloseCodes.replaced, "The node has connected elsewhere.");
+    }
+  }
+
+  /** In the database: that it is connected, and what it announces. */
+  async #register(link: Link): Promise<void> {
+    const { store, replicaId, clock } = this.#options;
+    const { end, connectedAt } = link;
+    if (this.#links.get(end.nodeId) !== link || !end.announcement) return;
+    const { version, models } = end.announcement;
+    const seen = { announced: models.slice(0, mostNodeModels), version, at: clock.nowSeconds() };
+    if (link.standsSince === undefined) {
+      const { nodeId, connectionId, clientAddress } = end;
+      const isKnown = await store.connected({ nodeId, replicaId, connectionId, clientAddress, connectedAt }, seen);
+      if (!isKnown) return end.close(tunnelCloseCodes.unknownNode, "The gateway does not know this node.");
+      link.standsSince = this.#looks;
+    } else {
+      await store.seen(end.nodeId, seen);
+    }
+    await this.refresh();
+  }
+
+  #left(link: Link, code: number, reason: string): void {
+    const { end } = link;
+    const { nodeId, connectionId } = end;
+    this.#options.log.info("node_disconnected", { node: this.#nameOf(nodeId), code, reason });
+    this.#tell("node.disconnected", end, { code });
+    if (this.#links.get(nodeId) !== link) return;
+    this.#links.delete(nodeId);
+    this.#isAway(nodeId);
+    const { store, clock } = this.#options;
+    void this.#write(nodeId, () => store.disconnected(nodeId, connectionId, clock.nowSeconds()));
+    this.#notice();
+  }
+
+  #isAway(nodeId: string): void {
+    if (!this.#awaySinceMs.has(nodeId)) this.#awaySinceMs.set(nodeId, this.#options.clock.monotonicMs());
+  }
+
+  /** Tells the catalog where something that it would see is another. */
+  #notice(): void {
+    for (const nodeId of this.#awaySinceMs.keys()) if (!this.#records.has(nodeId)) this.#awaySinceMs.delete(nodeId);
+    const standing = this.records().map(({ id }) => `${id} ${this.isReachable(id)} ${this.isGone(id)}`);
+    const shown = [this.#revision, ...standing].join("\n");
+    if (shown === this.#shown) return;
+    this.#shown = shown;
+    this.#options.onChange();
+  }
+
+  async #touch(): Promise<void> {
+    const { store, clock, log } = this.#options;
+    await store
+      .touch([...this.#links.keys()], clock.nowSeconds())
+      .catch((error) => log.warn("nodes_not_written", { detail: String(error) }));
+  }
+
+  /** Now, or, where the database takes nothing, again and again; a later one of the same node takes its place. */
+  async #write(nodeId: string, work: () => Promise<void>): Promise<void> {
+    this.#unwritten.set(nodeId, work);
+    await this.#writeOne(nodeId, work);
+  }
+
+  async #writeOne(nodeId: string, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+      if (this.#unwritten.get(nodeId) === work) this.#unwritten.delete(nodeId);
+    } catch (error) {
+      this.#options.log.warn("nodes_not_written", { node: this.#nameOf(nodeId), detail: String(error) });
+    }
+  }
+
+  async #writeAgain(): Promise<void> {
+    for (const [nodeId, work] of [...this.#unwritten]) await this.#writeOne(nodeId, work);
+  }
+
+  #nameOf(nodeId: string): string {
+    return this.#records.get(nodeId)?.name ?? nodeId;
+  }
+
+  #tell(action: AuditAction, { nodeId, clientAddress }: GatewayEnd, detail: Record<string, unknown> = {}): void {
+    this.#audit.record("known", action, () => this.#event(action, nodeId, clientAddress, detail));
+  }
+
+  #event(action: AuditAction, nodeId: string | null, clientAddress: string | null, detail: Record<string, unknown>) {
+    const origin = { nowSeconds: this.#options.clock.nowSeconds(), clientAddress, requestId: null };
+    return auditEvent(action, { type: "system" }, origin, { accountId: null, targetId: nodeId, detail });
+  }
+}

@@ -1,0 +1,129 @@
+// Sends a request for a node to the process that holds the node's connection, at the address that the database has of it.
+import { readAll } from "../domain/body-source.ts";
+import type { Cancellation } from "../domain/cancellation.ts";
+import type { Clock } from "../domain/clock.ts";
+import type { EngineRequest, EngineResponse } from "../domain/engine.ts";
+import { GatewayError } from "../domain/errors.ts";
+import type { NodeConnection } from "../domain/node.ts";
+import { Http1Client, type Origin } from "../http1/client.ts";
+import { ClientError, type ClientResponse } from "../http1/client-contract.ts";
+import { bodyDigest, signForward } from "./forward-signature.ts";
+import { aboutText, forwardHeaders, forwardPath, readError } from "./forward-wire.ts";
+
+export interface ReplicaForwarderOptions {
+  /** 32 bytes, the same at all replicas. */
+  key: Uint8Array;
+  clock: Pick<Clock, "nowSeconds">;
+  /** As for the tunnel itself, of which the other replica keeps the time. */
+  firstByteTimeoutMs: number;
+  idleTimeoutMs: number;
+}
+
+/** On top of what the other replica waits: its own answer says more. */
+const marginMs = 2_000;
+/** In the same network, and another replica may be asked in its place. */
+const connectTimeoutMs = 3_000;
+const maxErrorBytes = 64 * 1024;
+
+export class ReplicaForwarder {
+  readonly #options: ReplicaForwarderOptions;
+  readonly #clients = new Map<string, Http1Client>();
+
+  constructor(options: ReplicaForwarderOptions) {
+    this.#options = options;
+  }
+
+  /** Connections to others than these are given up, once what is under way has ended. */
+  keep(advertiseUrls: readonly string[]): void {
+    const kept = new Set(advertiseUrls);
+    // A client without requests lets go of its connections by itself.
+    for (const url of this.#clients.keys()) if (!kept.has(url)) this.#clients.delete(url);
+  }
+
+  /**
+   * `not_there`: nothing was sent to the node, as that process is gone or does not hold the connection. Else as
+   * `Engine.send`.
+   */
+  async send(
+    { nodeId, replicaId, advertiseUrl }: NodeConnection,
+    request: EngineRequest,
+    cancellation: Cancellation,
+  ): Promise<EngineResponse | "not_there"> {
+    if (advertiseUrl === null) throw unreachable(`replica ${replicaId} has no HEADRACE_ADVERTISE_URL`);
+    const { key, clock, firstByteTimeoutMs, idleTimeoutMs } = this.#options;
+    const path = forwardPath.replace(":id", encodeURIComponent(nodeId));
+    const [about, digest] = [aboutText(request), bodyDigest(request.body)];
+    const signature = signForward({ method: "POST", path, replicaId, about, bodyDigest: digest }, key, clock);
+    const headers = {
+      "content-type": "application/json",
+      [forwardHeaders.about]: about,
+      [forwardHeaders.digest]: digest,
+      [forwardHeaders.replica]: replicaId,
+      [forwardHeaders.signature]: signature,
+    };
+    const { requestId, body } = request;
+    try {
+      const response = await this.#client(advertiseUrl).send(
+        { method: "POST", path, headers, requestId, body },
+        {
+          firstByteTimeoutMs: firstByteTimeoutMs + marginMs,
+          idleTimeoutMs: idleTimeoutMs + marginMs,
+          cancellation,
+        },
+      );
+      return await read(response, replicaId, cancellation);
+    } catch (error) {
+      if (!(error instanceof ClientError)) throw error;
+      if (error.fault === "connect") return "not_there";
+      throw unreachable(`replica ${replicaId}: ${error.message}`, error);
+    }
+  }
+
+  close(): void {
+    for (const client of this.#clients.values()) client.close();
+  }
+
+  #client(advertiseUrl: string): Http1Client {
+    let client = this.#clients.get(advertiseUrl);
+    if (!client) {
+      client = new Http1Client(originOf(new URL(advertiseUrl)), { connectTimeoutMs });
+      this.#clients.set(advertiseUrl, client);
+    }
+    return client;
+  }
+}
+
+async function read(
+  response: ClientResponse,
+  replicaId: string,
+  cancellation: Cancellation,
+): Promise<EngineResponse | "not_there"> {
+  const { status, headers, body } = response;
+  const outcome = headers.get(forwardHeaders.outcome);
+  if (outcome === "answer") return { status, headers, body };
+  if (outcome === "not_there") {
+    body.cancel();
+    return "not_there";
+  }
+  if (outcome !== "error") {
+    body.cancel();
+    throw unreachable(`replica ${replicaId} answered ${status}: is HEADRACE_SECRET the same, and its clock right?`);
+  }
+  const text = Buffer.from(await readAll(body, maxErrorBytes, cancellation, () => {})).toString();
+  throw readError(text) ?? unreachable(`replica ${replicaId} answered with an error that cannot be read`);
+}
+
+function unreachable(detail: string, cause?: unknown): GatewayError {
+  return new GatewayError("upstream_error", "The model server cannot be reached.", { detail, cause });
+}
+
+function originOf(url: URL): Origin {
+  // IPv6 addresses stand in brackets in a URL only.
+  const hostname = url.hostname.replace(/^\[|\]$/g, "");
+  const secure = url.protocol === "https:";
+  return {
+    hostname,
+    port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
+    ...(secure ? { tls: { serverName: hostname } } : {}),
+  };
+}
