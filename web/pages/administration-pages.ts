@@ -2,6 +2,7 @@
 
 export { AccountsPage } from "./accounts/accounts-page.tsx";
 export { FullAuditPage } from "./audit/full-audit-page.tsx";
+export { NodesPage } from "./nodes/nodes-page.tsx";
 export { PeoplePage } from "./people/people-page.tsx";
 export { SigningKeysPage } from "./signing-keys/signing-keys-page.tsx";
 export { SystemPage } from "./system/system-page.tsx";

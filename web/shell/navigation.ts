@@ -4,6 +4,7 @@ import {
   BeakerIcon,
   CommentDiscussionIcon,
   CpuIcon,
+  DeviceDesktopIcon,
   GraphIcon,
   HistoryIcon,
   HomeIcon,
@@ -145,6 +146,13 @@ export const sections: readonly Section[] = [
         icon: ServerIcon,
         who: "operator",
         ...later(administration, (pages) => pages.UpstreamsPage),
+      },
+      {
+        path: "/admin/nodes",
+        title: "Nodes",
+        icon: DeviceDesktopIcon,
+        who: "operator",
+        ...later(administration, (pages) => pages.NodesPage),
       },
       {
         path: "/admin/accounts",

@@ -1,0 +1,109 @@
+// Chooses which of the models that a node announces it may serve: some of them, or all, now and later.
+import { Button, Checkbox, Group, Stack, Switch, Text } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useState } from "react";
+import { Failure } from "../../parts/failure.tsx";
+import { count } from "../../parts/figures.ts";
+import { everyModel, isEvery, isSame, modelIdsOf } from "./approvals.ts";
+import { modelCount } from "./node-state.tsx";
+import type { Node, NodeModel } from "./node-types.ts";
+import { useNodeChange } from "./use-node-change.ts";
+
+export function ApproveModels({ node }: { node: Node }) {
+  const { id, announced_models: announced, approved_models: approved } = node;
+  // Undefined: as the server has it, also where that changes meanwhile.
+  const [wanted, setWanted] = useState<readonly string[]>();
+  const chosen = wanted ?? approved;
+  const isAll = isEvery(chosen);
+  const ids = modelIdsOf(announced, [...approved, ...chosen]);
+  const save = useNodeChange(id, (changed) => {
+    setWanted(undefined);
+    notifications.show({ message: servesText(changed) });
+  });
+  const change = (next: readonly string[]) => {
+    save.reset();
+    setWanted(isSame(next, approved) ? undefined : next);
+  };
+  return (
+    <Stack gap="sm">
+      <Switch
+        label="All that it announces, now and later"
+        description="Also models that somebody loads there tomorrow. For machines whose owners you trust."
+        checked={isAll}
+        onChange={(event) =>
+          change(
+            event.currentTarget.checked ? [everyModel] : isEvery(approved) ? announced.map((one) => one.id) : approved,
+          )
+        }
+      />
+      {ids.length === 0 ? (
+        <Text size="sm" c="dimmed">
+          {noModelsText(node)}
+        </Text>
+      ) : (
+        <Checkbox.Group
+          label="Models that it may serve"
+          value={isAll ? ids : [...chosen]}
+          onChange={(next) => change(ids.filter((one) => next.includes(one)))}
+        >
+          <Stack gap="xs" mt="xs">
+            {ids.map((one) => (
+              <Checkbox
+                key={one}
+                value={one}
+                label={one}
+                description={aboutModel(announced.find((model) => model.id === one))}
+                disabled={isAll}
+                style={{ overflowWrap: "anywhere" }}
+              />
+            ))}
+          </Stack>
+        </Checkbox.Group>
+      )}
+      {save.error && <Failure error={save.error} />}
+      <Group gap="xs">
+        <Button
+          disabled={wanted === undefined}
+          loading={save.isPending}
+          onClick={() => wanted && save.mutate({ approved_models: [...wanted] })}
+        >
+          {chosen.length === 0 && approved.length > 0 ? "Approve none" : "Approve"}
+        </Button>
+        {!isAll && announced.length > 1 && announced.some((model) => !chosen.includes(model.id)) && (
+          <Button variant="default" onClick={() => change(ids)}>
+            Choose all {count(ids.length)}
+          </Button>
+        )}
+        {wanted && (
+          <Button variant="subtle" onClick={() => setWanted(undefined)}>
+            Leave it as it is
+          </Button>
+        )}
+      </Group>
+    </Stack>
+  );
+}
+
+function servesText({ name, approved_models: approved, announced_models: announced }: Node): string {
+  if (isEvery(approved)) return `${name} may serve whatever it announces.`;
+  const served = announced.filter((model) => model.approved).length;
+  return served === 0 ? `${name} serves nothing now.` : `${name} serves ${modelCount(served)} now.`;
+}
+
+function noModelsText({ connected_at: connected }: Node): string {
+  return connected === null
+    ? "It has not said yet what it serves. Its models are listed here once it connects."
+    : "It announces no model yet. They are listed here as soon as it has some.";
+}
+
+const capabilityNames = { chat: "chat", completion: "completion", embeddings: "embeddings" } as const;
+
+function aboutModel(model: NodeModel | undefined): string {
+  if (!model) return "Not announced at present";
+  const can = Object.entries(capabilityNames).flatMap(([key, name]) =>
+    model.capabilities?.[key as keyof typeof capabilityNames] ? [name] : [],
+  );
+  const context = model.context === null ? [] : [`context of ${count(model.context)} tokens`];
+  const text = [...can, ...context].join(", ");
+  return text === "" ? "It does not say what it can do" : text.charAt(0).toUpperCase() + text.slice(1);
+}

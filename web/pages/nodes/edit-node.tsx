@@ -1,0 +1,70 @@
+// Changes a node's name, who may use it, and how much it gets at once.
+import { Button, Group, NumberInput, Stack, TextInput, Title } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { type FormEvent, useState } from "react";
+import { Failure } from "../../parts/failure.tsx";
+import { problemBeside, problemOf } from "../../parts/field-problem.ts";
+import { useFirstProblem } from "../../parts/use-first-problem.ts";
+import { EnvironmentBoxes } from "./environment-boxes.tsx";
+import type { Node } from "./node-types.ts";
+import { useNodeChange } from "./use-node-change.ts";
+
+const fieldNames = ["name", "environments", "max_concurrency"];
+
+export function EditNode({ node, done }: { node: Node; done(): void }) {
+  const [name, setName] = useState(node.name);
+  const [environments, setEnvironments] = useState(node.environments);
+  const [most, setMost] = useState<number | "">(node.max_concurrency ?? "");
+  const save = useNodeChange(node.id, (changed) => {
+    notifications.show({ message: `${changed.name} is saved.` });
+    done();
+  });
+  const form = useFirstProblem(...fieldNames.map((field) => problemOf(save.error, field)));
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    save.mutate({ name: name.trim(), environments, max_concurrency: most === "" ? null : most });
+  };
+  const problem = problemBeside(save.error, fieldNames);
+  return (
+    <form ref={form} onSubmit={submit}>
+      <Stack>
+        <Title order={2} style={{ overflowWrap: "anywhere" }}>
+          {node.name}
+        </Title>
+        <TextInput
+          label="Name"
+          description="Lower-case letters, digits, dots, underscores and hyphens. Usage and logs of before keep the old name."
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+          error={problemOf(save.error, "name")}
+          maxLength={63}
+          autoComplete="off"
+          spellCheck={false}
+          required
+          data-autofocus
+        />
+        <EnvironmentBoxes value={environments} change={setEnvironments} error={problemOf(save.error, "environments")} />
+        <NumberInput
+          label="Most requests at once"
+          description="Empty: as it announces, else as many as it turns out to bear. More wait in the queue."
+          value={most}
+          onChange={(value) => setMost(value === "" ? "" : Number(value))}
+          min={1}
+          max={1_000_000}
+          allowDecimal={false}
+          hideControls
+          error={problemOf(save.error, "max_concurrency")}
+        />
+        {problem && <Failure error={problem} />}
+        <Group justify="end">
+          <Button variant="default" onClick={done}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={save.isPending} disabled={environments.length === 0}>
+            Save
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}

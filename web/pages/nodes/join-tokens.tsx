@@ -1,0 +1,107 @@
+// The join tokens that would still let a machine in, and withdrawing them.
+import { Button, Stack, Text, Title } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useState } from "react";
+import { call } from "../../api/client.ts";
+import { useChange, useList } from "../../api/queries.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { Confirm } from "../../parts/confirm.tsx";
+import { environmentList } from "../../parts/environments.ts";
+import { type Column, LongTable } from "../../parts/long-table.tsx";
+import { useLast } from "../../parts/use-last.ts";
+import { approvalText } from "./approvals.ts";
+import type { NodeJoinToken } from "./node-types.ts";
+import { tokensPath } from "./use-node-change.ts";
+
+/** Nothing at all where there is none: the dialog that makes them explains them. */
+export function JoinTokens() {
+  const listing = useList<NodeJoinToken>(tokensPath, {}, { everyMs: 5_000 });
+  const [asking, setAsking] = useState<NodeJoinToken>();
+  const asked = useLast(asking);
+  const withdrawal = useChange(({ id }: NodeJoinToken) => call("DELETE", `${tokensPath}/${encodeURIComponent(id)}`), {
+    stale: [tokensPath],
+    done(_answer, { last4 }) {
+      setAsking(undefined);
+      notifications.show({ message: `The join token …${last4} is withdrawn.` });
+    },
+  });
+  const open = listing.items.filter(({ status }) => status === "active");
+  if (open.length === 0 && asking === undefined && !listing.error) return null;
+  const ask = (token: NodeJoinToken) => {
+    withdrawal.reset();
+    setAsking(token);
+  };
+  return (
+    <Stack gap="sm">
+      <Title order={2}>Open join tokens</Title>
+      <LongTable
+        label="Open join tokens"
+        listing={{ ...listing, items: open }}
+        columns={columnsOf(ask)}
+        keyOf={({ id }) => id}
+        rowHeight={58}
+        height="24rem"
+        empty={null}
+      />
+      <Confirm
+        opened={asking !== undefined}
+        title="Withdraw the join token?"
+        action="Withdraw it"
+        busy={withdrawal.isPending}
+        error={withdrawal.error}
+        confirm={() => asking && withdrawal.mutate(asking)}
+        close={() => setAsking(undefined)}
+      >
+        The command with the token …{asked?.last4} lets no machine in any more. Nodes that are there stay.
+      </Confirm>
+    </Stack>
+  );
+}
+
+function columnsOf(ask: (token: NodeJoinToken) => void): Column<NodeJoinToken>[] {
+  return [
+    {
+      name: "token",
+      head: "Token",
+      cell: ({ last4, expires_at: expires }) => (
+        <>
+          <Text size="sm" ff="monospace">
+            …{last4}
+          </Text>
+          <Text size="xs" c="dimmed" hiddenFrom="sm">
+            Ends <Ago seconds={expires} />
+          </Text>
+        </>
+      ),
+    },
+    {
+      name: "serves",
+      head: "May serve at once",
+      cell: ({ approved_models: approved }) => <Text size="sm">{approvalText(approved)}</Text>,
+    },
+    {
+      name: "environments",
+      head: "Environments",
+      wideOnly: true,
+      cell: ({ environments }) => environmentList(environments),
+    },
+    { name: "made", head: "Made", wideOnly: true, cell: ({ created_at: made }) => <Ago seconds={made} /> },
+    { name: "ends", head: "Ends", wideOnly: true, cell: ({ expires_at: expires }) => <Ago seconds={expires} /> },
+    {
+      name: "withdraw",
+      head: "Action",
+      numeric: true,
+      width: "7rem",
+      cell: (token) => (
+        <Button
+          size="xs"
+          variant="default"
+          onClick={() => ask(token)}
+          aria-label={`Withdraw the token …${token.last4}`}
+        >
+          Withdraw
+        </Button>
+      ),
+    },
+  ];
+}

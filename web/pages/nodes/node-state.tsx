@@ -1,0 +1,39 @@
+// How a node does, in a word, and what its approvals and its place in time are in words.
+import { Ago } from "../../parts/ago.tsx";
+import { count } from "../../parts/figures.ts";
+import { State, type StateKind } from "../../parts/state.tsx";
+import type { Node } from "./node-types.ts";
+
+const states: Record<Node["status"], readonly [StateKind, string]> = {
+  online: ["good", "Online"],
+  pending: ["waiting", "Waits for approval"],
+  draining: ["warning", "Draining"],
+  offline: ["bad", "Offline"],
+};
+
+export function NodeState({ node: { status, running } }: { node: Node }) {
+  const [kind, word] = states[status];
+  return <State kind={kind}>{status === "draining" && running === 0 ? "Drained" : word}</State>;
+}
+
+/** Since when it is as it is. */
+export function NodeSince({ node }: { node: Node }) {
+  const { connected_at: connected, last_seen_at: seen } = node;
+  if (connected !== null) return <Ago seconds={connected} />;
+  if (seen === null) return "never connected";
+  return (
+    <>
+      seen <Ago seconds={seen} />
+    </>
+  );
+}
+
+/** "2 of 3". */
+export function approvedText({ announced_models: announced }: Node): string {
+  const approved = announced.filter((model) => model.approved).length;
+  return `${count(approved)} of ${count(announced.length)}`;
+}
+
+export function modelCount(models: number): string {
+  return models === 1 ? "1 model" : `${count(models)} models`;
+}

@@ -1,0 +1,110 @@
+// The page Nodes: the machines that joined, how each does, and one of them in a drawer, named by the address.
+import { Anchor, Button, Text } from "@mantine/core";
+import { PlusIcon } from "@primer/octicons-react";
+import { useSearchParams } from "wouter";
+import { useList } from "../../api/queries.ts";
+import { Empty } from "../../parts/empty.tsx";
+import { count } from "../../parts/figures.ts";
+import { type Column, LongTable } from "../../parts/long-table.tsx";
+import { OperatorsOnly } from "../../parts/operators-only.tsx";
+import { Page } from "../../parts/page.tsx";
+import { AddNode } from "./add-node.tsx";
+import { JoinTokens } from "./join-tokens.tsx";
+import { NodeDrawer } from "./node-drawer.tsx";
+import { approvedText, NodeSince, NodeState } from "./node-state.tsx";
+import type { Node } from "./node-types.ts";
+import { nodesPath } from "./use-node-change.ts";
+import { WaitingNodes } from "./waiting-nodes.tsx";
+
+export function NodesPage() {
+  return (
+    <OperatorsOnly title="Nodes">
+      <Nodes />
+    </OperatorsOnly>
+  );
+}
+
+function Nodes() {
+  const [search, setSearch] = useSearchParams();
+  const listing = useList<Node>(nodesPath, {}, { everyMs: 5_000 });
+  const wanted = search.get("node");
+  // By name, too, as the page of the upstreams knows them.
+  const chosen = listing.items.find(({ id, name }) => id === wanted || name === wanted);
+  const choose = ({ id }: Pick<Node, "id">) => setSearch({ node: id });
+  const add = (
+    <Button leftSection={<PlusIcon />} onClick={() => setSearch({ new: "" })}>
+      Add a node
+    </Button>
+  );
+  return (
+    <Page
+      title="Nodes"
+      about="Machines elsewhere that serve their models through this server, over a connection that they open themselves."
+      actions={listing.items.length > 0 && add}
+    >
+      <WaitingNodes nodes={listing.items.filter(({ status }) => status === "pending")} choose={choose} />
+      <LongTable
+        label="Nodes"
+        listing={listing}
+        columns={columnsOf(listing.items, choose)}
+        keyOf={({ id }) => id}
+        rowHeight={60}
+        choose={choose}
+        empty={
+          <Empty title="No nodes yet" action={add}>
+            A node is another machine, such as a workstation with a graphics card, that runs Headrace and serves its
+            models through this server. It joins with one command, connects outwards from behind any router, and gets
+            the requests for the models that you approve.
+          </Empty>
+        }
+      />
+      <JoinTokens />
+      <NodeDrawer node={chosen} close={() => setSearch({})} />
+      <AddNode opened={search.has("new")} close={() => setSearch({})} show={(id) => choose({ id })} />
+    </Page>
+  );
+}
+
+function columnsOf(nodes: readonly Node[], choose: (node: Node) => void): Column<Node>[] {
+  const replicas = new Set(nodes.flatMap(({ replica_id: replica }) => (replica === null ? [] : [replica])));
+  return [
+    {
+      name: "name",
+      head: "Name",
+      cell: (node) => (
+        <>
+          <Anchor component="button" type="button" size="sm" fw={500} ta="left" onClick={() => choose(node)}>
+            {node.name}
+          </Anchor>
+          <Text size="xs" c="dimmed" style={{ overflowWrap: "anywhere" }}>
+            {node.client_address ?? "not connected"}
+          </Text>
+        </>
+      ),
+    },
+    { name: "state", head: "Status", cell: (node) => <NodeState node={node} /> },
+    { name: "models", head: "Models approved", numeric: true, wideOnly: true, cell: approvedText },
+    {
+      name: "running",
+      head: "Running",
+      numeric: true,
+      cell: ({ running, concurrency }) => (
+        <>
+          {count(running)}
+          {concurrency !== null && (
+            <Text span size="sm" c="dimmed">
+              {" "}
+              of {count(concurrency)}
+            </Text>
+          )}
+        </>
+      ),
+    },
+    { name: "waiting", head: "Waiting", numeric: true, wideOnly: true, cell: ({ waiting }) => count(waiting) },
+    { name: "version", head: "Version", wideOnly: true, cell: ({ version }) => version ?? "" },
+    { name: "since", head: "Connected", wideOnly: true, cell: (node) => <NodeSince node={node} /> },
+    ...(replicas.size > 1
+      ? [{ name: "replica", head: "Replica", wideOnly: true, cell: ({ replica_id: replica }: Node) => replica ?? "" }]
+      : []),
+  ];
+}

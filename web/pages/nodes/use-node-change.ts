@@ -1,0 +1,20 @@
+// Changes a node, and shows what the server answers at once wherever the node is shown.
+import { call } from "../../api/client.ts";
+import { useChange } from "../../api/queries.ts";
+import type { Node, UpdateNodeRequest } from "./node-types.ts";
+
+export const nodesPath = "/v1/admin/nodes";
+export const tokensPath = "/v1/admin/node-tokens";
+/** What a node that changes changes elsewhere. */
+export const touchedPaths = [nodesPath, "/v1/admin/upstreams", "/v1/model-status", "/v1/models"] as const;
+
+export function nodePath(id: string): string {
+  return `${nodesPath}/${encodeURIComponent(id)}`;
+}
+
+export function useNodeChange(id: string, done: (node: Node) => void) {
+  return useChange((body: UpdateNodeRequest) => call<Node>("PATCH", nodePath(id), { body }), {
+    stale: touchedPaths,
+    done,
+  });
+}

@@ -1,0 +1,34 @@
+// Says which nodes wait for an operator to approve what they may serve.
+import { Alert, Button, Group, Stack } from "@mantine/core";
+import { ClockIcon } from "@primer/octicons-react";
+import { count } from "../../parts/figures.ts";
+import { modelCount } from "./node-state.tsx";
+import type { Node } from "./node-types.ts";
+
+const mostNamed = 5;
+
+export function WaitingNodes({ nodes, choose }: { nodes: readonly Node[]; choose(node: Node): void }) {
+  const [first] = nodes;
+  if (!first) return null;
+  const title =
+    nodes.length === 1
+      ? `${first.name} waits for your approval`
+      : `${count(nodes.length)} nodes wait for your approval`;
+  const announced = first.announced_models.length;
+  return (
+    <Alert icon={<ClockIcon />} color="yellow" title={title} role="status">
+      <Stack gap="xs" align="start">
+        {nodes.length === 1
+          ? `It is connected${announced === 0 ? "" : ` and announces ${modelCount(announced)}`}. It gets no request before you choose what it may serve.`
+          : "They are connected, and get no request before you choose what they may serve."}
+        <Group gap="xs">
+          {nodes.slice(0, mostNamed).map((node) => (
+            <Button key={node.id} size="xs" onClick={() => choose(node)}>
+              Review {node.name}
+            </Button>
+          ))}
+        </Group>
+      </Stack>
+    </Alert>
+  );
+}
