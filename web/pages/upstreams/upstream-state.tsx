@@ -22,11 +22,16 @@ export const sourceNames: Record<Upstream["source"], string> = {
   node: "Joined as a node",
 };
 
+/** Its address, or where it is without one. */
+export function placeOf({ url, source }: Upstream): string {
+  return url ?? (source === "node" ? "over the connection of a node" : "in this server");
+}
+
 /** Why it cannot be changed here; of those that can, nothing. */
 export const readOnlyText: Record<Upstream["source"], string | undefined> = {
   "built-in": "This engine is part of the server. It can be drained here, and nothing else.",
   file: "This upstream is defined in headrace.yaml and is read-only here, but for draining: change it under upstreams in that file.",
   found: "This server was found on this machine by itself. It can be drained here; add it under a name to change more.",
-  node: "This is a node: it is changed on the page of the nodes. It can be drained here.",
+  node: "This is a machine that joined as a node: what it may serve is changed on its page. It can be drained here.",
   database: undefined,
 };

@@ -15,7 +15,7 @@ import { Draining } from "./draining.tsx";
 import { EditUpstream } from "./edit-upstream.tsx";
 import { RemoveUpstream } from "./remove-upstream.tsx";
 import { TestResult } from "./test-result.tsx";
-import { readOnlyText, sourceNames, UpstreamState } from "./upstream-state.tsx";
+import { placeOf, readOnlyText, sourceNames, UpstreamState } from "./upstream-state.tsx";
 
 export function UpstreamView({ upstream, close }: { upstream: Upstream; close(): void }) {
   const [editing, setEditing] = useState(false);
@@ -31,7 +31,7 @@ export function UpstreamView({ upstream, close }: { upstream: Upstream; close():
         <div style={{ overflowWrap: "anywhere" }}>
           <Title order={2}>{name}</Title>
           <Text size="sm" c="dimmed">
-            {url ?? "In this server"}
+            {placeOf(upstream)}
           </Text>
         </div>
         <UpstreamState upstream={upstream} />
@@ -58,6 +58,11 @@ export function UpstreamView({ upstream, close }: { upstream: Upstream; close():
           Test
         </Button>
         <Draining upstream={upstream} />
+        {source === "node" && (
+          <Button component={Link} href={`/admin/nodes?node=${encodeURIComponent(name)}`} variant="default">
+            Show the node
+          </Button>
+        )}
         {source === "found" && url !== null && (
           <Button
             component={Link}

@@ -10,7 +10,7 @@ import { type Column, LongTable } from "../../parts/long-table.tsx";
 import { OperatorsOnly } from "../../parts/operators-only.tsx";
 import { Page } from "../../parts/page.tsx";
 import { UpstreamDrawer } from "./upstream-drawer.tsx";
-import { sourceNames, UpstreamState } from "./upstream-state.tsx";
+import { placeOf, sourceNames, UpstreamState } from "./upstream-state.tsx";
 
 export function UpstreamsPage() {
   return (
@@ -36,7 +36,7 @@ function Upstreams() {
             {upstream.name}
           </Anchor>
           <Text size="xs" c="dimmed" lineClamp={1} style={{ overflowWrap: "anywhere" }}>
-            {upstream.url ?? "in this server"}
+            {placeOf(upstream)}
           </Text>
         </>
       ),
