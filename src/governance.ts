@@ -3,8 +3,10 @@ import { join } from "node:path";
 import type { Config, ReloadableConfig } from "./config.ts";
 import { type ChangeFeed, noChangeFeed } from "./domain/change-feed.ts";
 import type { Clock } from "./domain/clock.ts";
+import { StartError } from "./domain/errors.ts";
 import type { Log } from "./domain/log.ts";
 import type { KeyChain } from "./domain/principal.ts";
+import { claimSecret } from "./installation-secret.ts";
 import { AccessTokens } from "./policy/access-tokens.ts";
 import { Admitter } from "./policy/admit.ts";
 import { Authenticator } from "./policy/authenticate.ts";
@@ -52,6 +54,7 @@ export type Governance = Awaited<ReturnType<typeof openGovernance>>;
 export async function openGovernance(options: GovernanceOptions) {
   const { db, config, log, clock, baseUrl, feed = noChangeFeed, opened } = options;
   const secret = loadSecret(config.dataDir, config.secretHex === undefined ? undefined : fromHex(config.secretHex));
+  if (!(await claimSecret(db, secret, clock.nowSeconds()))) throw otherSecret(config);
   const pepper = deriveKey(secret, "api-key-pepper-v1");
   const keys = new SqlKeyStore(db);
   const accounts = new SqlAccountStore(db);
@@ -172,6 +175,16 @@ async function pastUsage(
     const secondsAgo = Math.max(0, nowSeconds - at);
     return [{ requests: requestLimits, tokens: tokenLimits, secondsAgo, count: requests, usedTokens: tokens }];
   });
+}
+
+function otherSecret({ databaseUrl, dataDir }: Config): StartError {
+  const start =
+    "The secret is not the one with which this database was set up, so every API key, sign-in and sealed setting would be refused. ";
+  return new StartError(
+    databaseUrl === undefined
+      ? `${start}Set HEADRACE_SECRET to what it was, or unset it where the file \`secret\` in ${dataDir} was used before.`
+      : `${start}Set HEADRACE_SECRET to what the other replicas have: it is the same for all that share a database.`,
+  );
 }
 
 function fromHex(text: string): Uint8Array {

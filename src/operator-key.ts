@@ -6,15 +6,12 @@ import type { Account, AccountStore } from "./domain/account.ts";
 import { type Environment, parseApiKey } from "./domain/api-key.ts";
 import { StartError } from "./domain/errors.ts";
 import type { CreateKeyRequest, KeyWire } from "./domain/key-wire.ts";
-import type { SigningKey } from "./domain/signing-key.ts";
+import { isSecretOf } from "./installation-secret.ts";
 import { createKeyAtConsole, toWire } from "./policy/manage-keys.ts";
-import { unseal } from "./policy/sealing.ts";
 import { SqlAccountStore } from "./storage/account-store.ts";
 import { readCredentials } from "./storage/credentials-file.ts";
-import type { Database } from "./storage/database.ts";
 import { SqlKeyStore } from "./storage/key-store.ts";
 import { deriveKey, loadSecret } from "./storage/secret-file.ts";
-import { SqlSigningKeyStore } from "./storage/signing-key-store.ts";
 
 export interface OperatorKeyOptions {
   dataDir: string;
@@ -38,7 +35,7 @@ export async function makeOperatorKey(options: OperatorKeyOptions): Promise<Oper
   const { dataDir, request, nowSeconds } = options;
   return withDatabaseOf(dataDir, async (db) => {
     const secret = readSecret(dataDir, options.secretHex);
-    await requireSameSecret(db, secret, nowSeconds);
+    if (!(await isSecretOf(db, secret, nowSeconds))) throw otherSecret();
     const account = await firstActiveAccount(new SqlAccountStore(db));
     const { record, key, event } = createKeyAtConsole(
       request,
@@ -65,19 +62,8 @@ function readSecret(dataDir: string, secretHex: string | undefined): Uint8Array 
   }
 }
 
-/** The server seals its signing keys under its secret: one that opens none of them is another. */
-async function requireSameSecret(db: Database, secret: Uint8Array, nowSeconds: number): Promise<void> {
-  const sealingKey = deriveKey(secret, "signing-key-seal-v1");
-  const opens = ({ id, sealedPrivateJwk }: SigningKey) => {
-    try {
-      return unseal(sealedPrivateJwk, sealingKey, id) !== "";
-    } catch {
-      return false;
-    }
-  };
-  const sealed = await new SqlSigningKeyStore(db).listSigningKeys(nowSeconds);
-  if (sealed.length === 0 || sealed.some(opens)) return;
-  throw new StartError(
+function otherSecret(): StartError {
+  return new StartError(
     "The secret is not the one that the server uses, so the server would refuse the key. Set HEADRACE_SECRET as for the server, or unset it where the server uses the file `secret` in the data directory.",
   );
 }

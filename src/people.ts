@@ -124,9 +124,13 @@ export function openPeople({ db, config, clock, log, governance, baseUrl, opened
       hasPeople ||= (await people.listPeople({ after: undefined, limit: 1 })).length > 0;
       return !hasPeople;
     },
-    /** The link of the first person, as long as there is none; one that was made before works no more. */
+    /**
+     * The link of the first person, as long as there is none. Where nobody else has shown it, one that was made before
+     * works no more.
+     */
     async setupLink(): Promise<string | undefined> {
       if ((await people.listPeople({ after: undefined, limit: 1 })).length > 0) return undefined;
+      if (config.databaseUrl !== undefined) return (await links.sharedSetupLink(keyFor("setup-link-v1")))?.url;
       return (await links.createSetupLink({ type: "system" })).url;
     },
   };

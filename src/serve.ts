@@ -4,10 +4,8 @@ import { join } from "node:path";
 import packageJson from "../package.json" with { type: "json" };
 import { checkModelFiles, createBuiltInEngine } from "./built-in-models.ts";
 import type { Config, ReloadableConfig } from "./config.ts";
-import { showsAs } from "./domain/api-key.ts";
 import { type ChangeFeed, noChangeFeed } from "./domain/change-feed.ts";
 import { type Clock, systemClock } from "./domain/clock.ts";
-import { StartError } from "./domain/errors.ts";
 import type { Log } from "./domain/log.ts";
 import { EngineSources } from "./engine-sources.ts";
 import type { LlamaEngine } from "./engines/llama/llama-engine.ts";
@@ -26,9 +24,8 @@ import { Stopping } from "./inference/stopping.ts";
 import { UpstreamTests } from "./inference/upstream-test.ts";
 import { openPeople, type People } from "./people.ts";
 import { ensureFirstKey, type FirstKey } from "./policy/first-key.ts";
-import { keyDigest } from "./policy/key-digest.ts";
 import { Replicas } from "./policy/replicas.ts";
-import { readCredentials, useCredentialsOf, writeCredentials } from "./storage/credentials-file.ts";
+import { readCredentials, removeCredentials, useCredentialsOf, writeCredentials } from "./storage/credentials-file.ts";
 import { lockDataDirectory } from "./storage/data-directory-lock.ts";
 import { observed, openDatabase, waitBriefly } from "./storage/database.ts";
 import { SqlReplicaStore } from "./storage/replica-store.ts";
@@ -242,11 +239,14 @@ async function compose(
     environment,
     pepper,
     clock,
-    keep: (key) => writeCredentials(config.dataDir, { base_url: baseUrl, api_key: key }),
+    keep(key) {
+      const before = readCredentials(config.dataDir);
+      writeCredentials(config.dataDir, { base_url: baseUrl, api_key: key });
+      return () => (before ? writeCredentials(config.dataDir, before) : removeCredentials(config.dataDir));
+    },
   });
   keepAddress(config.dataDir, baseUrl);
   const setupLink = await people.setupLink();
-  requireSameSecret(config.dataDir, firstKey, pepper);
   await waitBriefly(db);
 
   const look = async () => {
@@ -319,15 +319,4 @@ function prepareDirectory(dataDir: string): void {
 function keepAddress(dataDir: string, baseUrl: string): void {
   const existing = readCredentials(dataDir);
   if (existing && existing.base_url !== baseUrl) writeCredentials(dataDir, { ...existing, base_url: baseUrl });
-}
-
-/** With another secret every key would be refused, and nothing would say why. */
-function requireSameSecret(dataDir: string, { record }: FirstKey, pepper: Uint8Array): void {
-  const key = readCredentials(dataDir)?.api_key;
-  if (key === undefined || !showsAs(key, record)) return;
-  if (keyDigest(key, pepper) === record.digest) return;
-  throw new StartError(
-    `The secret is not the one with which the API keys in ${dataDir} were made, so every key would be refused. ` +
-      "Set HEADRACE_SECRET to what it was, or unset it where the file `secret` in that directory was used before.",
-  );
 }

@@ -1,4 +1,5 @@
 // Tokens of links that work once: what is in the address, and the digest that is kept of it.
+import { createHmac } from "node:crypto";
 import type { LinkPurpose } from "../domain/person.ts";
 import { opaquePattern, tokenDigest } from "../policy/opaque-token.ts";
 
@@ -11,4 +12,13 @@ export function linkDigest(token: string): string | undefined {
 
 export function linkUrl(publicOrigin: string, purpose: LinkPurpose, token: string): string {
   return `${publicOrigin}/${paths[purpose]}/${token}`;
+}
+
+export function newLinkId(): string {
+  return `lnk_${Bun.randomUUIDv7()}`;
+}
+
+/** Of a set-up link, for every process that has the installation's secret; nobody else can tell it from a random one. */
+export function setupToken(id: string, key: Uint8Array): string {
+  return createHmac("sha256", key).update(`setup ${id}`).digest("base64url");
 }

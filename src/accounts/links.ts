@@ -1,6 +1,6 @@
 // Links that work once: to set up the installation, to join an account, to set another password.
 import type { Account } from "../domain/account.ts";
-import type { AuditAction, AuditActor } from "../domain/audit.ts";
+import type { AuditAction, AuditActor, AuditEvent } from "../domain/audit.ts";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { LimitStore } from "../domain/limits.ts";
@@ -26,7 +26,7 @@ import type { BrowserOrigin, BrowserSessions } from "./browser-sessions.ts";
 import { checkEmail } from "./email.ts";
 import { LinkAcceptance } from "./link-acceptance.ts";
 import { invitationMail, resetMail } from "./link-mails.ts";
-import { linkDigest, linkUrl } from "./link-token.ts";
+import { linkDigest, linkUrl, newLinkId, setupToken } from "./link-token.ts";
 import { requireMayInvite, requireMayWithdraw } from "./members.ts";
 import type { StartedSession } from "./sign-in.ts";
 
@@ -57,6 +57,14 @@ export type MadeInvitation = Omit<MadeLink, "url"> & { url: string | undefined }
 /** Where a change is asked for; the time is that of the clock. */
 type Asking = Pick<Origin, "clientAddress" | "requestId">;
 
+type About = Partial<Pick<OneTimeLink, "email" | "personId" | "accountId" | "role" | "createdBy">>;
+
+interface Asked {
+  by: Principal | AuditActor;
+  origin: Asking;
+  detail?: Record<string, unknown>;
+}
+
 const madeActions: Record<LinkPurpose, AuditAction> = {
   setup: "setup_link.created",
   invitation: "invitation.created",
@@ -64,6 +72,8 @@ const madeActions: Record<LinkPurpose, AuditAction> = {
 };
 const lifeSeconds: Record<LinkPurpose, number> = { setup: 86_400, invitation: 7 * 86_400, password_reset: 3_600 };
 const hourSeconds = 3_600;
+/** A link that is shown to somebody who comes later is good for so long at least. */
+const usefulSeconds = hourSeconds;
 const resetsPerAddress = { limit: 10, windowSeconds: hourSeconds };
 /** Mails that a stranger can cause. */
 const resetsPerPerson = { limit: 3, windowSeconds: hourSeconds };
@@ -92,6 +102,29 @@ export class OneTimeLinks {
   async createSetupLink(by: { type: "system" | "operator" } = { type: "operator" }): Promise<MadeLink> {
     const nobody = { clientAddress: null, requestId: null };
     return this.#make("setup", "shown", {}, { by, origin: nobody });
+  }
+
+  /**
+   * The same to every replica that starts: one that comes up later must not end what another one has shown already. Its
+   * token is derived from its id under `key`, 32 bytes. Undefined where there is one that an operator made.
+   */
+  async sharedSetupLink(key: Uint8Array): Promise<MadeLink | undefined> {
+    const nobody = { clientAddress: null, requestId: null };
+    const id = newLinkId();
+    const { link, event } = this.#draft(
+      "setup",
+      "shown",
+      {},
+      { by: { type: "system" }, origin: nobody },
+      {
+        id,
+        token: setupToken(id, key),
+      },
+    );
+    const open = await this.#options.people.ensureLink(link, link.createdAt + usefulSeconds, event);
+    const token = setupToken(open.id, key);
+    if (linkDigest(token) !== open.digest) return undefined;
+    return { id: open.id, url: linkUrl(this.#options.publicOrigin(), "setup", token), expiresAt: open.expiresAt };
   }
 
   /**
@@ -225,19 +258,25 @@ export class OneTimeLinks {
   }
 
   /** It takes the place of the unused ones for the same. */
-  async #make(
+  async #make(purpose: LinkPurpose, delivery: LinkDelivery, about: About, asked: Asked): Promise<MadeLink> {
+    const made = { id: newLinkId(), token: newOpaqueToken() };
+    const { link, event } = this.#draft(purpose, delivery, about, asked, made);
+    await this.#options.people.insertLink(link, event);
+    return { id: link.id, url: linkUrl(this.#options.publicOrigin(), purpose, made.token), expiresAt: link.expiresAt };
+  }
+
+  #draft(
     purpose: LinkPurpose,
     delivery: LinkDelivery,
-    about: Partial<Pick<OneTimeLink, "email" | "personId" | "accountId" | "role" | "createdBy">>,
-    asked: { by: Principal | AuditActor; origin: Asking; detail?: Record<string, unknown> },
-  ): Promise<MadeLink> {
-    const { people, clock, publicOrigin } = this.#options;
-    const token = newOpaqueToken();
-    const createdAt = clock.nowSeconds();
+    about: About,
+    asked: Asked,
+    made: { id: string; token: string },
+  ): { link: OneTimeLink; event: AuditEvent } {
+    const createdAt = this.#options.clock.nowSeconds();
     const link: OneTimeLink = {
-      id: `lnk_${Bun.randomUUIDv7()}`,
+      id: made.id,
       purpose,
-      digest: linkDigest(token) ?? "",
+      digest: linkDigest(made.token) ?? "",
       delivery,
       ...{ email: null, personId: null, accountId: null, role: null, createdBy: null, ...about },
       createdAt,
@@ -255,8 +294,7 @@ export class OneTimeLinks {
         detail: { ...asked.detail, link_id: id, expires_at: expiresAt, delivery },
       },
     );
-    await people.insertLink(link, event);
-    return { id, url: linkUrl(publicOrigin(), purpose, token), expiresAt };
+    return { link, event };
   }
 
   /** Whether it was handed over; why not is in the log. */

@@ -14,10 +14,25 @@ test("the link to the first sign-in is shown where there is one, in a line of it
   try {
     const record = { prefix: "sk_dev_hr_", last4: "AbC1", environment: "dev" };
     const server = { url, baseUrl: `${url}/v1`, firstKey: { record }, catalog: { list: () => [] } };
-    const config = { dataDir, mode: "development", upstreams: [] } as const;
+    const config = { dataDir, mode: "development", upstreams: [], databaseUrl: undefined } as const;
     const shown = (link?: string) => banner(config, server as unknown as Parameters<typeof banner>[1], [], plain, link);
     expect(shown(`${url}/setup/abc`)).toContain(`\n  Create your sign-in: ${url}/setup/abc (works once, 24 h)\n`);
     expect(shown()).not.toContain("sign-in");
+  } finally {
+    rmSync(dataDir, { recursive: true });
+  }
+});
+
+test("a replica that did not make the first key says who has it", () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "headrace-banner-"));
+  try {
+    const record = { prefix: "sk_live_hr_", last4: "AbC1", environment: "live" };
+    const server = { url, baseUrl: `${url}/v1`, firstKey: { record }, catalog: { list: () => [] } };
+    const config = { dataDir, mode: "production", upstreams: [], databaseUrl: "postgres://db/headrace" } as const;
+    const shown = banner(config, server as unknown as Parameters<typeof banner>[1], [], plain);
+    expect(shown).toContain(
+      "sk_live_hr_…AbC1   (shown by the replica that started first, and in its credentials.json)",
+    );
   } finally {
     rmSync(dataDir, { recursive: true });
   }

@@ -17,7 +17,7 @@ type ShownServer = Pick<RunningServer, "firstKey" | "baseUrl" | "url"> & {
  * as long as nobody has a sign-in.
  */
 export function banner(
-  config: Pick<Config, "dataDir" | "mode" | "upstreams">,
+  config: Pick<Config, "dataDir" | "mode" | "upstreams" | "databaseUrl">,
   server: ShownServer,
   found: readonly FoundServer[],
   style: Style,
@@ -34,7 +34,7 @@ export function banner(
   const { prefix, last4 } = firstKey.record;
   const key = firstKey.key
     ? `${style.bold(firstKey.key)}   ${style.dim(`(shown only now; also in ${file})`)}`
-    : `${prefix}…${last4}   ${style.dim(`(from the first start${keyIsIn(config, firstKey) ? `; in ${file}` : ""})`)}`;
+    : `${prefix}…${last4}   ${style.dim(`(${whereItIs(config, firstKey)})`)}`;
   const shown = models.slice(0, 8).map((model) => `${model.id} (${model.deployments[0]?.engine.name ?? "nowhere"})`);
   if (models.length > shown.length) shown.push(`and ${models.length - shown.length} more`);
   const lines = [
@@ -88,6 +88,13 @@ function tryIt(config: Pick<Config, "dataDir">, { firstKey, baseUrl }: ShownServ
   -H "Authorization: Bearer ${key}" \\
   -H "Content-Type: application/json" \\
   -d ${shellQuoted(body)}`;
+}
+
+function whereItIs(config: Pick<Config, "dataDir" | "databaseUrl">, firstKey: FirstKey): string {
+  if (keyIsIn(config, firstKey)) return `from the first start; in ${credentialsPath(config.dataDir)}`;
+  return config.databaseUrl === undefined
+    ? "from the first start"
+    : "shown by the replica that started first, and in its credentials.json";
 }
 
 function keyIsIn(config: Pick<Config, "dataDir">, { record }: FirstKey): boolean {

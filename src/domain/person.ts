@@ -151,6 +151,8 @@ export interface PersonStore {
 
   /** Replaces the unused ones of the same purpose for the same person, or address and account, or, for set-up, all. */
   insertLink(link: OneTimeLink, event: AuditEvent): Promise<void>;
+  /** Unless there is an unused one of its purpose that is good until after `after`; gives the one that there is then. */
+  ensureLink(link: OneTimeLink, after: number, event: AuditEvent): Promise<OneTimeLink>;
   /** Whatever its state. */
   findLink(digest: string): Promise<OneTimeLink | undefined>;
   /** Unused and unexpired invitations of an account, newest first. */

@@ -127,6 +127,8 @@ export interface KeyStore {
     page: { after: string | undefined; limit: number },
   ): Promise<ApiKeyRecord[]>;
   insertKey(key: ApiKeyRecord, event: AuditEvent): Promise<void>;
+  /** Unless its environment has a first key already; gives the one that there is then. */
+  insertFirstKey(key: ApiKeyRecord, event: AuditEvent): Promise<ApiKeyRecord>;
   /** Undefined where there is no such key. A revocation that already took effect is final: it is never moved or lifted. */
   updateKey(id: string, changes: KeyChanges, event: AuditEvent): Promise<ApiKeyRecord | undefined>;
   /**

@@ -20,6 +20,7 @@ test("has every scope of an account, is stored as a digest only, and is handed o
   const keep = (secret: string) => {
     const found = store.findChainByDigest(keyDigest(secret, pepper));
     kept.push({ secret, validAlready: found.then((chain) => chain !== undefined) });
+    return () => {};
   };
   const options = { accountId, environment: "live" as const, pepper, clock, keep };
   const { record, key = "" } = await ensureFirstKey(store, options);
@@ -44,4 +45,23 @@ test("has every scope of an account, is stored as a digest only, and is handed o
   expect(await ensureFirstKey(store, options)).toEqual({ record, key: undefined });
   expect((await ensureFirstKey(store, { ...options, environment: "dev" })).key).toStartWith("sk_dev_hr_");
   expect(kept).toHaveLength(2);
+});
+
+test("of several processes that start at once, one makes it; the others keep nothing of theirs", async () => {
+  const { keys: store, accountId, clock } = database;
+  const kept = new Set<string>();
+  const start = () =>
+    ensureFirstKey(store, {
+      ...{ accountId, environment: "live", pepper, clock },
+      keep(key) {
+        kept.add(key);
+        return () => kept.delete(key);
+      },
+    });
+  const started = await Promise.all([start(), start(), start(), start()]);
+  const made = started.filter(({ key }) => key !== undefined);
+  expect(made).toHaveLength(1);
+  for (const { record } of started) expect(record).toEqual(made[0]?.record as typeof record);
+  expect([...kept]).toEqual([made[0]?.key ?? ""]);
+  expect(await database.audit.list({ action: "key.created" }, { after: undefined, limit: 9 })).toHaveLength(1);
 });

@@ -12,10 +12,22 @@ export interface FirstKey {
   key: string | undefined;
 }
 
-/** Once for each environment: a key with every scope of an account, handed to `keep`. Started again, the same record and no secret. */
+export interface FirstKeyOptions {
+  accountId: string;
+  environment: Environment;
+  pepper: Uint8Array;
+  clock: Clock;
+  /** Gives how to undo it. */
+  keep(key: string): () => void;
+}
+
+/**
+ * Once for each environment: a key with every scope of an account, handed to `keep`. Started again, or where another
+ * process was faster, the same record and no secret.
+ */
 export async function ensureFirstKey(
-  store: KeyStore,
-  options: { accountId: string; environment: Environment; pepper: Uint8Array; clock: Clock; keep(key: string): void },
+  store: Pick<KeyStore, "firstKey" | "insertFirstKey">,
+  options: FirstKeyOptions,
 ): Promise<FirstKey> {
   const existing = await store.firstKey(options.environment);
   if (existing) return { record: existing, key: undefined };
@@ -51,7 +63,9 @@ export async function ensureFirstKey(
     },
   );
   // Kept before it is valid: after a crash in between, the next start mints another, instead of one that nobody knows.
-  options.keep(key);
-  await store.insertKey(record, event);
-  return { record, key };
+  const forget = options.keep(key);
+  const first = await store.insertFirstKey(record, event);
+  if (first.id === id) return { record, key };
+  forget();
+  return { record: first, key: undefined };
 }

@@ -36,7 +36,7 @@ export class SqlAccountStore implements AccountStore {
       storeChats: false,
       createdAt: nowSeconds,
     };
-    await this.insertAccount(account, {
+    const event: AuditEvent = {
       id: `audit_${Bun.randomUUIDv7()}`,
       at: nowSeconds,
       action: "account.created",
@@ -46,8 +46,14 @@ export class SqlAccountStore implements AccountStore {
       clientAddress: null,
       requestId: null,
       detail: { name: account.name, tier: account.tier },
+    };
+    // Another process may have made one meanwhile.
+    return changeCredentials(this.#db, event, async (tx) => {
+      const [other]: { id: string }[] = await tx`SELECT id FROM accounts ORDER BY created_at, id LIMIT 1`;
+      if (other) return { result: other.id, changed: false };
+      await tx`INSERT INTO accounts ${tx(accountToRow(account))}`;
+      return { result: account.id, changed: true };
     });
-    return account.id;
   }
 
   findAccount(id: string): Promise<Account | undefined> {

@@ -1,5 +1,5 @@
 // `credentials.json` in the data directory: where the command line tool finds the local server and the first key.
-import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Environment, parseApiKey } from "../domain/api-key.ts";
 
@@ -34,6 +34,10 @@ export function writeCredentials(dataDir: string, credentials: Credentials): voi
   writeFileSync(draft, `${JSON.stringify(credentials, null, 2)}\n`, { mode: 0o600 });
   chmodSync(draft, 0o600);
   renameSync(draft, file);
+}
+
+export function removeCredentials(dataDir: string): void {
+  rmSync(credentialsPath(dataDir), { force: true });
 }
 
 /**

@@ -22,14 +22,8 @@ export class SqlKeyStore implements KeyStore {
     return available(readChain(this.#db, { id }));
   }
 
-  async firstKey(environment: Environment): Promise<ApiKeyRecord | undefined> {
-    const [row]: KeyRow[] = await this.#db`
-      SELECT * FROM api_keys WHERE limit_id = (
-        SELECT limit_id FROM api_keys
-        WHERE environment = ${environment} AND kind = 'key' AND created_by IS NULL AND scopes NOT LIKE '%admin:manage%'
-        ORDER BY created_at, id LIMIT 1
-      ) ORDER BY created_at DESC, id DESC LIMIT 1`;
-    return row && keyFromRow(row);
+  firstKey(environment: Environment): Promise<ApiKeyRecord | undefined> {
+    return readFirstKey(this.#db, environment);
   }
 
   /** In the order of their ids, which begin with the time. */
@@ -50,6 +44,15 @@ export class SqlKeyStore implements KeyStore {
     await changeCredentials(this.#db, event, async (tx) => {
       await tx`INSERT INTO api_keys ${tx(keyToRow(key))}`;
       return { result: undefined, changed: "added" };
+    });
+  }
+
+  insertFirstKey(key: ApiKeyRecord, event: AuditEvent): Promise<ApiKeyRecord> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const first = await readFirstKey(tx, key.environment);
+      if (first) return { result: first, changed: false };
+      await tx`INSERT INTO api_keys ${tx(keyToRow(key))}`;
+      return { result: key, changed: "added" };
     });
   }
 
@@ -117,6 +120,16 @@ export class SqlKeyStore implements KeyStore {
       .#db`SELECT revision FROM credential_revision WHERE id = 1`;
     return Number(row?.revision);
   }
+}
+
+async function readFirstKey(db: Database, environment: Environment): Promise<ApiKeyRecord | undefined> {
+  const [row]: KeyRow[] = await db`
+    SELECT * FROM api_keys WHERE limit_id = (
+      SELECT limit_id FROM api_keys
+      WHERE environment = ${environment} AND kind = 'key' AND created_by IS NULL AND scopes NOT LIKE '%admin:manage%'
+      ORDER BY created_at, id LIMIT 1
+    ) ORDER BY created_at DESC, id DESC LIMIT 1`;
+  return row && keyFromRow(row);
 }
 
 async function readKey(tx: Database, id: string): Promise<ApiKeyRecord | undefined> {

@@ -135,14 +135,20 @@ export class SqlPersonStore implements PersonStore {
   }
 
   async insertLink(link: OneTimeLink, event: AuditEvent): Promise<void> {
-    const { purpose, personId, email, accountId } = link;
     await changeCredentials(this.#db, event, async (tx) => {
-      await tx`
-        DELETE FROM one_time_links WHERE purpose = ${purpose} AND used_at IS NULL
-        ${purpose === "password_reset" ? tx`AND person_id = ${personId}` : tx``}
-        ${purpose === "invitation" ? tx`AND email = ${email} AND account_id = ${accountId}` : tx``}`;
-      await tx`INSERT INTO one_time_links ${tx(linkToRow(link))}`;
+      await writeLink(tx, link);
       return { result: undefined, changed: notCached };
+    });
+  }
+
+  ensureLink(link: OneTimeLink, after: number, event: AuditEvent): Promise<OneTimeLink> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const [open]: LinkRow[] = await tx`
+        SELECT * FROM one_time_links
+        WHERE purpose = ${link.purpose} AND used_at IS NULL AND expires_at > ${after} ORDER BY id DESC LIMIT 1`;
+      if (open) return { result: linkFromRow(open), changed: false };
+      await writeLink(tx, link);
+      return { result: link, changed: notCached };
     });
   }
 
@@ -254,4 +260,14 @@ export class SqlPersonStore implements PersonStore {
 
 function found(rows: readonly unknown[]): Outcome<boolean> {
   return { result: rows.length > 0, changed: rows.length > 0 && notCached };
+}
+
+/** In the place of the unused ones for the same. */
+async function writeLink(tx: Database, link: OneTimeLink): Promise<void> {
+  const { purpose, personId, email, accountId } = link;
+  await tx`
+    DELETE FROM one_time_links WHERE purpose = ${purpose} AND used_at IS NULL
+    ${purpose === "password_reset" ? tx`AND person_id = ${personId}` : tx``}
+    ${purpose === "invitation" ? tx`AND email = ${email} AND account_id = ${accountId}` : tx``}`;
+  await tx`INSERT INTO one_time_links ${tx(linkToRow(link))}`;
 }

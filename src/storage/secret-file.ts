@@ -41,6 +41,7 @@ export function deriveKey(
     | "oauth-seal-v1"
     | "pending-seal-v1"
     | "secret-check-v1"
+    | "setup-link-v1"
     | "node-token-v1"
     | "replica-forward-v1",
 ): Uint8Array {
