@@ -5,8 +5,8 @@ export interface MessageLink {
   readonly peer: string;
   /** Bytes that were sent and have not left this process yet. */
   readonly unsentBytes: number;
-  /** Takes the bytes at once; they must not change afterwards. Does nothing once it is closed. */
-  send(message: Uint8Array): void;
+  /** One message, of `message` and what follows it in `rest`. Both may change afterwards. Does nothing once it is closed. */
+  send(message: Uint8Array, rest?: Uint8Array): void;
   /** Ends it after what was sent; `reason` is text for the other end's log, at most 120 bytes. Harmless when closed. */
   close(code: number, reason: string): void;
   /** Ends it at once, without a word. */
@@ -14,7 +14,7 @@ export interface MessageLink {
 }
 
 export interface MessageLinkListener {
-  /** The bytes may be kept. */
+  /** The bytes may be kept; they may be a small part of what was received, which is kept with them. */
   message(bytes: Uint8Array): void;
   /** What had been unsent is gone: more can be sent. */
   drained(): void;

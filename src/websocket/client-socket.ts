@@ -1,0 +1,225 @@
+// A socket to a server, by way of a proxy where there is one, and under TLS where that is asked for.
+import { getCACertificates } from "node:tls";
+import type { Socket, SocketHandler } from "bun";
+import { HeadError, parseResponseHead, type ResponseHead } from "../http1/head.ts";
+
+/** The part of Bun's socket that is used once it is open. */
+export interface ClientSocket {
+  write(bytes: Buffer, byteOffset: number, byteLength: number): number;
+  end(): void;
+  terminate(): void;
+}
+
+export interface SocketTarget {
+  hostname: string;
+  port: number;
+  /** Under TLS; the certificate must be for `hostname`. */
+  secure: boolean;
+  /** `http://[user:password@]host:port`: asked to CONNECT. */
+  proxy?: URL | undefined;
+  /** Certificates (PEM) to trust instead of the well-known ones and the system's. */
+  ca?: string | undefined;
+}
+
+export interface SocketListener {
+  /** The server is there and, under TLS, is who it should be. */
+  opened(socket: ClientSocket): void;
+  data(bytes: Buffer): void;
+  drain(): void;
+  /** Once, also where it never opened; `problem` is for the log. */
+  closed(problem: string | undefined): void;
+}
+
+interface Wire {
+  opened(socket: Socket<Wire>): void;
+  secured(socket: Socket<Wire>, problem: string | undefined): void;
+  data(socket: Socket<Wire>, bytes: Buffer): void;
+  drain(): void;
+  closed(problem: string | undefined): void;
+}
+
+const maxHeadBytes = 16 * 1024;
+const emptyLine = Buffer.from("\r\n\r\n");
+let trusted: string[] | undefined;
+
+/** Gives a function that ends it at once, whatever it is at. Never throws. */
+export function openClientSocket(target: SocketTarget, listener: SocketListener): () => void {
+  const opening = new OpeningSocket(target, listener);
+  opening.start();
+  return () => opening.abandon();
+}
+
+/** Takes the head of an answer out of bytes as they come. Throws a HeadError. */
+export class AnswerHead {
+  #bytes: Buffer = Buffer.alloc(0);
+
+  /** The head and what follows it; undefined while it is not complete. */
+  push(bytes: Buffer): { head: ResponseHead; rest: Buffer } | undefined {
+    this.#bytes = this.#bytes.length === 0 ? bytes : Buffer.concat([this.#bytes, bytes]);
+    const end = this.#bytes.indexOf(emptyLine);
+    if (end > maxHeadBytes || (end < 0 && this.#bytes.length > maxHeadBytes)) {
+      throw new HeadError(400, `the head of an answer must be at most ${maxHeadBytes} bytes`);
+    }
+    if (end < 0) return undefined;
+    const head = parseResponseHead(this.#bytes.toString("latin1", 0, end));
+    return { head, rest: this.#bytes.subarray(end + emptyLine.length) };
+  }
+}
+
+class OpeningSocket implements Wire {
+  readonly #target: SocketTarget;
+  readonly #listener: SocketListener;
+  readonly #proxyAnswer = new AnswerHead();
+  /** The one to end: that of the connection to the proxy, or under TLS the one on top of it. */
+  #socket: Socket<Wire> | undefined;
+  #open = false;
+  #tunnelled = false;
+  #closed = false;
+
+  constructor(target: SocketTarget, listener: SocketListener) {
+    this.#target = target;
+    this.#listener = listener;
+  }
+
+  start(): void {
+    const { proxy, hostname, port, secure } = this.#target;
+    try {
+      if (proxy && proxy.protocol !== "http:") {
+        throw new Error(`the proxy must be given as http://host:port (got ${proxy.protocol}//…)`);
+      }
+      const opening = Bun.connect<Wire>({
+        hostname: proxy ? bareName(proxy) : hostname,
+        port: proxy ? Number(proxy.port || 80) : port,
+        data: this,
+        socket: secure && !proxy ? secureHandlers : handlers,
+        ...(secure && !proxy ? { tls: this.#tls() } : {}),
+      });
+      opening.catch((error: unknown) => this.closed(problemOf(error)));
+    } catch (error) {
+      this.closed(problemOf(error));
+    }
+  }
+
+  abandon(): void {
+    this.#closed = true;
+    this.#socket?.terminate();
+  }
+
+  opened(socket: Socket<Wire>): void {
+    this.#socket = socket;
+    if (this.#closed) {
+      socket.terminate();
+      return;
+    }
+    socket.setNoDelay(true);
+    const { proxy, secure } = this.#target;
+    if (proxy && !this.#tunnelled) this.#askProxy(socket, proxy);
+    else if (!secure) this.#begin(socket);
+  }
+
+  secured(socket: Socket<Wire>, problem: string | undefined): void {
+    if (this.#closed) return;
+    if (problem === undefined) this.#begin(socket);
+    else this.#refuse(problem);
+  }
+
+  data(_socket: Socket<Wire>, bytes: Buffer): void {
+    if (this.#closed) return;
+    if (this.#open) this.#listener.data(bytes);
+    else if (this.#target.proxy && !this.#tunnelled) this.#readProxyAnswer(bytes);
+  }
+
+  drain(): void {
+    if (this.#open && !this.#closed) this.#listener.drain();
+  }
+
+  closed(problem: string | undefined): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#listener.closed(problem ?? (this.#open ? undefined : "the connection was closed while it was being opened"));
+  }
+
+  #begin(socket: Socket<Wire>): void {
+    if (this.#open) return;
+    this.#open = true;
+    this.#socket = socket;
+    this.#listener.opened(socket);
+  }
+
+  #refuse(problem: string): void {
+    this.#socket?.terminate();
+    this.closed(problem);
+  }
+
+  #askProxy(socket: Socket<Wire>, proxy: URL): void {
+    const { hostname, port } = this.#target;
+    const authority = `${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`;
+    const user = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`;
+    const credentials =
+      proxy.username === "" ? "" : `proxy-authorization: Basic ${Buffer.from(user).toString("base64")}\r\n`;
+    socket.write(`CONNECT ${authority} HTTP/1.1\r\nhost: ${authority}\r\n${credentials}\r\n`);
+  }
+
+  #readProxyAnswer(bytes: Buffer): void {
+    try {
+      const answer = this.#proxyAnswer.push(bytes);
+      if (!answer) return;
+      const { head, rest } = answer;
+      if (head.status < 200 || head.status > 299) this.#refuse(`the proxy answered ${head.status}`);
+      // The server speaks second, be it under TLS or not: bytes before that are nobody's.
+      else if (rest.length > 0) this.#refuse("the proxy sent more than its answer");
+      else this.#tunnel();
+    } catch (error) {
+      if (!(error instanceof HeadError)) throw error;
+      this.#refuse(`the proxy's answer is no HTTP: ${error.message}`);
+    }
+  }
+
+  #tunnel(): void {
+    this.#tunnelled = true;
+    const socket = this.#socket as Socket<Wire>;
+    if (!this.#target.secure) {
+      this.#begin(socket);
+      return;
+    }
+    const [, secure] = socket.upgradeTLS<Wire>({ data: this, tls: this.#tls(), socket: secureHandlers });
+    this.#socket = secure;
+  }
+
+  #tls() {
+    const { hostname, ca } = this.#target;
+    trusted ??= [...new Set([...getCACertificates("default"), ...getCACertificates("system")])];
+    return { serverName: hostname, rejectUnauthorized: true, ca: ca ?? trusted };
+  }
+}
+
+const handlers: SocketHandler<Wire> = {
+  open: (socket) => socket.data.opened(socket),
+  data: (socket, bytes) => socket.data.data(socket, bytes),
+  drain: (socket) => socket.data.drain(),
+  close: (socket, error) => socket.data.closed(error ? problemOf(error) : undefined),
+  error(socket, error) {
+    socket.terminate();
+    socket.data.closed(problemOf(error));
+  },
+  connectError: (socket, error) => socket.data.closed(problemOf(error)),
+};
+
+const secureHandlers: SocketHandler<Wire> = {
+  ...handlers,
+  // Nothing may be written before the certificate is known to be right.
+  handshake(socket, success, error) {
+    const right = success && !error && socket.authorized;
+    socket.data.secured(socket, right ? undefined : problemOf(error ?? "the certificate is not trusted"));
+  },
+};
+
+function bareName(url: URL): string {
+  return url.hostname.replace(/^\[|\]$/g, "");
+}
+
+function problemOf(error: unknown): string {
+  const code = (error as { code?: unknown } | null)?.code;
+  const message = error instanceof Error ? error.message : String(error);
+  return typeof code === "string" && !message.includes(code) ? `${message} (${code})` : message;
+}

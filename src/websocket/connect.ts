@@ -1,0 +1,132 @@
+// A WebSocket as a client: connects, asks for the upgrade, checks the answer, all within one deadline.
+import type { MessageLinkListener } from "../domain/message-link.ts";
+import { HeadError } from "../http1/head.ts";
+import type { HeaderFields } from "../http1/message.ts";
+import { ClientChannel } from "./client-channel.ts";
+import { AnswerHead, type ClientSocket, openClientSocket, type SocketListener } from "./client-socket.ts";
+import { newKey, problemOfUpgradeAnswer, upgradeRequestFields } from "./handshake.ts";
+import { WebSocketLink } from "./websocket-link.ts";
+
+export interface ConnectOptions {
+  /** `http:`, `https:`, `ws:` or `wss:`. */
+  url: URL;
+  /** The one subprotocol that is offered, and must be chosen. */
+  protocol: string;
+  /** Sent along; values have no control characters. */
+  headers?: HeaderFields | undefined;
+  /** For all of it, the answer included. */
+  connectMs: number;
+  maxMessageBytes: number;
+  proxy?: URL | undefined;
+  /** Certificates (PEM) to trust instead of the well-known ones and the system's. */
+  ca?: string | undefined;
+  listen(link: WebSocketLink): MessageLinkListener;
+}
+
+/** No WebSocket came about; `message` is for the log. */
+export class ConnectError extends Error {
+  override readonly name = "ConnectError";
+  /** Of the server's answer, where there was one that was no 101. */
+  readonly status: number | undefined;
+
+  constructor(message: string, status?: number) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** Rejects with a ConnectError. */
+export function connectWebSocket(options: ConnectOptions): Promise<WebSocketLink> {
+  return new Promise((resolve, reject) => new Handshake(options, resolve, reject));
+}
+
+class Handshake implements SocketListener {
+  readonly #options: ConnectOptions;
+  readonly #resolve: (link: WebSocketLink) => void;
+  readonly #reject: (error: ConnectError) => void;
+  readonly #key = newKey();
+  readonly #answer = new AnswerHead();
+  readonly #timer: ReturnType<typeof setTimeout>;
+  readonly #abandon: () => void;
+  #socket: ClientSocket | undefined;
+  #channel: ClientChannel | undefined;
+  #failed = false;
+
+  constructor(options: ConnectOptions, resolve: (link: WebSocketLink) => void, reject: (error: ConnectError) => void) {
+    this.#options = options;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    const { url, connectMs, proxy, ca } = options;
+    const secure = url.protocol === "https:" || url.protocol === "wss:";
+    this.#timer = setTimeout(() => this.#fail(`no connection within ${connectMs} ms`), connectMs);
+    this.#abandon = openClientSocket(
+      {
+        hostname: url.hostname.replace(/^\[|\]$/g, ""),
+        port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
+        secure,
+        proxy,
+        ca,
+      },
+      this,
+    );
+  }
+
+  opened(socket: ClientSocket): void {
+    this.#socket = socket;
+    const { url, protocol, headers } = this.#options;
+    const fields: HeaderFields = { host: url.host, ...headers, ...upgradeRequestFields(this.#key, protocol) };
+    const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+    const bytes = Buffer.from(`GET ${url.pathname}${url.search} HTTP/1.1\r\n${lines.join("")}\r\n`, "latin1");
+    // Far less than what the kernel takes on a new connection.
+    if (socket.write(bytes, 0, bytes.length) !== bytes.length) this.#fail("the request could not be sent");
+  }
+
+  data(bytes: Buffer): void {
+    if (this.#channel) this.#channel.data(bytes);
+    else if (!this.#failed) this.#readAnswer(bytes);
+  }
+
+  drain(): void {
+    this.#channel?.drain();
+  }
+
+  closed(problem: string | undefined): void {
+    if (this.#channel) this.#channel.didClose();
+    else this.#fail(problem ?? "the server closed the connection without an answer");
+  }
+
+  #readAnswer(bytes: Buffer): void {
+    try {
+      const answer = this.#answer.push(bytes);
+      if (!answer) return;
+      const { head, rest } = answer;
+      if (head.status !== 101) {
+        this.#fail(`the server answered ${head.status} instead of 101`, head.status);
+        return;
+      }
+      const problem = problemOfUpgradeAnswer(head.headers, this.#key, this.#options.protocol);
+      if (problem === undefined) this.#begin(rest);
+      else this.#fail(`the server's answer to the upgrade is wrong: ${problem}`);
+    } catch (error) {
+      if (!(error instanceof HeadError)) throw error;
+      this.#fail(`the server's answer is no HTTP: ${error.message}`);
+    }
+  }
+
+  #begin(rest: Buffer): void {
+    clearTimeout(this.#timer);
+    const channel = new ClientChannel(this.#socket as ClientSocket, this.#options.url.host, rest);
+    this.#channel = channel;
+    const { maxMessageBytes, listen } = this.#options;
+    this.#resolve(new WebSocketLink(channel, { role: "client", maxMessageBytes, listen }));
+  }
+
+  #fail(problem: string, status?: number): void {
+    if (this.#failed) return;
+    this.#failed = true;
+    clearTimeout(this.#timer);
+    // Where it failed at once there is nothing to abandon yet.
+    queueMicrotask(() => this.#abandon());
+    this.#reject(new ConnectError(problem, status));
+  }
+}

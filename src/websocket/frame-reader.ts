@@ -1,0 +1,203 @@
+// Takes messages out of the bytes of a WebSocket, strictly: what RFC 6455 does not allow fails the connection.
+import {
+  applyMask,
+  closeCodes,
+  FrameError,
+  maxControlBytes,
+  maxHeaderBytes,
+  mayBeSent,
+  opcodes,
+} from "./frame-format.ts";
+
+export interface FrameListener {
+  /** A whole binary message; may be a part of what was pushed. */
+  message(bytes: Buffer): void;
+  ping(payload: Buffer): void;
+  pong(payload: Buffer): void;
+  /** Nothing is read any more. */
+  closeFrame(code: number, reason: string): void;
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const nothing = Buffer.alloc(0);
+
+export class FrameReader {
+  /** Of a message, whole or in fragments; more is 1009. */
+  maxMessageBytes: number;
+  readonly #listener: FrameListener;
+  /** Whether the other end must mask (a client) or must not (a server). */
+  readonly #masked: boolean;
+  readonly #head = Buffer.alloc(maxHeaderBytes);
+  #headLength = 0;
+  /** Of the head, as far as it is known. */
+  #headNeeds = 2;
+  /** Of a frame whose head is here and whose payload is not. */
+  #payload: Buffer | undefined;
+  #payloadLength = 0;
+  /** Of the message in fragments, while one is under way. */
+  #fragments: Buffer | undefined;
+  #fragmentsLength = 0;
+  #ended = false;
+
+  constructor(listener: FrameListener, masked: boolean, maxMessageBytes: number) {
+    this.#listener = listener;
+    this.#masked = masked;
+    this.maxMessageBytes = maxMessageBytes;
+  }
+
+  /** The bytes are its own: they are unmasked in place. Throws a FrameError; after it, nothing more is read. */
+  push(bytes: Buffer): void {
+    try {
+      let at = 0;
+      while (at < bytes.length && !this.#ended) {
+        if (this.#payload) at = this.#fill(this.#payload, bytes, at);
+        else at = this.#readHead(bytes, at);
+      }
+    } catch (error) {
+      this.stop();
+      throw error;
+    }
+  }
+
+  /** Reads nothing more, and holds nothing. */
+  stop(): void {
+    this.#ended = true;
+    this.#payload = undefined;
+    this.#fragments = undefined;
+  }
+
+  #readHead(bytes: Buffer, start: number): number {
+    const head = this.#head;
+    let at = start;
+    while (this.#headLength < this.#headNeeds && at < bytes.length) {
+      head[this.#headLength++] = bytes[at++] as number;
+      if (this.#headLength === 2) this.#headNeeds = this.#headSize();
+    }
+    if (this.#headLength < this.#headNeeds) return at;
+    const length = this.#length();
+    this.#checkSize(length);
+    if (bytes.length - at < length) {
+      // As long as it says, which the limit bounds: it comes in as many pieces as its sender likes.
+      this.#payload = Buffer.allocUnsafeSlow(length);
+      this.#payloadLength = 0;
+      return this.#fill(this.#payload, bytes, at);
+    }
+    this.#take(bytes.subarray(at, at + length));
+    return at + length;
+  }
+
+  /** By its first two bytes, which are checked as soon as they are here. */
+  #headSize(): number {
+    const [first, second] = this.#head as unknown as [number, number];
+    const opcode = first & 0x0f;
+    const final = (first & 0x80) !== 0;
+    const length = second & 0x7f;
+    if ((first & 0x70) !== 0) throw violation("a reserved bit is set, and no extension was agreed on");
+    if ((opcode > opcodes.binary && opcode < opcodes.close) || opcode > opcodes.pong) {
+      throw violation(`the opcode ${opcode} is reserved`);
+    }
+    if (((second & 0x80) !== 0) !== this.#masked) {
+      throw violation(this.#masked ? "a client must mask its frames" : "a server must not mask its frames");
+    }
+    if (opcode >= opcodes.close) {
+      if (!final) throw violation("a control frame must not be fragmented");
+      if (length > maxControlBytes) throw violation(`a control frame must be at most ${maxControlBytes} bytes`);
+    } else if (opcode === opcodes.continuation) {
+      if (!this.#fragments) throw violation("a continuation frame continues nothing");
+    } else {
+      if (this.#fragments) throw violation("a message began in the middle of another");
+      if (opcode === opcodes.text) {
+        throw new FrameError(closeCodes.unsupportedData, "only binary messages are taken here");
+      }
+    }
+    const extended = length < 126 ? 0 : length === 126 ? 2 : 8;
+    return 2 + extended + (this.#masked ? 4 : 0);
+  }
+
+  #length(): number {
+    const head = this.#head;
+    const short = (head[1] as number) & 0x7f;
+    if (short < 126) return short;
+    if (short === 126) {
+      const length = head.readUInt16BE(2);
+      if (length < 126) throw violation("a length must be as short as possible");
+      return length;
+    }
+    const [high, low] = [head.readUInt32BE(2), head.readUInt32BE(6)];
+    if (high >= 0x80000000) throw violation("a length must not be negative");
+    if (high === 0 && low < 0x10000) throw violation("a length must be as short as possible");
+    return high * 2 ** 32 + low;
+  }
+
+  #checkSize(length: number): void {
+    const before = this.#isControl() ? 0 : this.#fragmentsLength;
+    if (before + length > this.maxMessageBytes && !this.#isControl()) {
+      throw new FrameError(closeCodes.tooBig, `a message must be at most ${this.maxMessageBytes} bytes`);
+    }
+  }
+
+  #isControl(): boolean {
+    return ((this.#head[0] as number) & 0x08) !== 0;
+  }
+
+  #fill(payload: Buffer, bytes: Buffer, at: number): number {
+    const end = Math.min(bytes.length, at + payload.length - this.#payloadLength);
+    bytes.copy(payload, this.#payloadLength, at, end);
+    this.#payloadLength += end - at;
+    if (this.#payloadLength === payload.length) {
+      this.#payload = undefined;
+      this.#take(payload);
+    }
+    return end;
+  }
+
+  /** All of a frame is here. */
+  #take(payload: Buffer): void {
+    const head = this.#head;
+    if (this.#masked) applyMask(payload, 0, payload.length, head, this.#headNeeds - 4);
+    const final = ((head[0] as number) & 0x80) !== 0;
+    const opcode = (head[0] as number) & 0x0f;
+    this.#headLength = 0;
+    this.#headNeeds = 2;
+    if (opcode === opcodes.ping) this.#listener.ping(payload);
+    else if (opcode === opcodes.pong) this.#listener.pong(payload);
+    else if (opcode === opcodes.close) this.#takeClose(payload);
+    else if (final && opcode === opcodes.binary) this.#listener.message(payload);
+    else this.#takeFragment(payload, final);
+  }
+
+  #takeFragment(payload: Buffer, final: boolean): void {
+    const length = this.#fragmentsLength + payload.length;
+    let all = this.#fragments ?? nothing;
+    if (length > all.length) {
+      all = Buffer.allocUnsafeSlow(Math.min(this.maxMessageBytes, Math.max(2 * all.length, length)));
+      this.#fragments?.copy(all, 0, 0, this.#fragmentsLength);
+    }
+    payload.copy(all, this.#fragmentsLength);
+    this.#fragments = final ? undefined : all;
+    this.#fragmentsLength = final ? 0 : length;
+    if (final) this.#listener.message(all.subarray(0, length));
+  }
+
+  #takeClose(payload: Buffer): void {
+    this.stop();
+    if (payload.length === 0) {
+      this.#listener.closeFrame(closeCodes.noStatus, "");
+      return;
+    }
+    if (payload.length === 1) throw violation("a close frame has a code of two bytes");
+    const code = payload.readUInt16BE(0);
+    if (!mayBeSent(code)) throw violation(`the close code ${code} must not be sent`);
+    let reason: string;
+    try {
+      reason = utf8.decode(payload.subarray(2));
+    } catch {
+      throw new FrameError(closeCodes.invalidText, "the reason of a close frame is no UTF-8");
+    }
+    this.#listener.closeFrame(code, reason);
+  }
+}
+
+function violation(message: string): FrameError {
+  return new FrameError(closeCodes.protocolError, message);
+}

@@ -1,0 +1,92 @@
+// Puts frames together, those of one turn in one write, in a buffer that all connections use by turns.
+import type { ByteChannel } from "../http1/byte-channel.ts";
+import { applyMask, maxHeaderBytes, putFrameHead } from "./frame-format.ts";
+
+const scratch = Buffer.allocUnsafeSlow(128 * 1024);
+/** Whose frames are in it: another writer has them written before it puts in its own. */
+let owner: FrameWriter | undefined;
+let length = 0;
+
+/** Masks must not be guessed (RFC 6455, 5.3): random ones are drawn many at a time. */
+const masks = new Uint8Array(16 * 1024);
+let masksUsed = masks.length;
+
+export class FrameWriter {
+  readonly #channel: ByteChannel;
+  readonly #masked: boolean;
+  #scheduled = false;
+
+  /** `masked`: as clients must and servers must not. */
+  constructor(channel: ByteChannel, masked: boolean) {
+    this.#channel = channel;
+    this.#masked = masked;
+  }
+
+  /** Not with the kernel yet. */
+  get unsentBytes(): number {
+    return this.#channel.unsentBytes + (owner === this ? length : 0);
+  }
+
+  /** A frame whose payload is `first` and `second`, one behind the other; both are copied, or written, at once. */
+  add(opcode: number, first: Uint8Array, second: Uint8Array | undefined): void {
+    const payloadLength = first.byteLength + (second?.byteLength ?? 0);
+    const most = payloadLength + maxHeaderBytes;
+    if (owner !== this) {
+      owner?.flush();
+      owner = this;
+    } else if (length + most > scratch.length) {
+      this.flush();
+      owner = this;
+    }
+    if (most > scratch.length) {
+      const bytes = Buffer.allocUnsafeSlow(most);
+      this.#channel.write(bytes.subarray(0, this.#put(bytes, 0, opcode, first, second)));
+      return;
+    }
+    length = this.#put(scratch, length, opcode, first, second);
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    queueMicrotask(() => {
+      this.#scheduled = false;
+      this.flush();
+    });
+  }
+
+  flush(): void {
+    if (owner !== this) return;
+    owner = undefined;
+    const end = length;
+    length = 0;
+    if (end > 0) this.#channel.write(scratch.subarray(0, end));
+  }
+
+  /** Gives the offset behind the frame. */
+  #put(target: Buffer, start: number, opcode: number, first: Uint8Array, second: Uint8Array | undefined): number {
+    const payloadLength = first.byteLength + (second?.byteLength ?? 0);
+    let at = putFrameHead(target, start, opcode, payloadLength, this.#masked);
+    let mask = 0;
+    if (this.#masked) {
+      mask = nextMask();
+      for (let index = 0; index < 4; index++) target[at++] = masks[mask + index] as number;
+    }
+    const payloadStart = at;
+    target.set(first, at);
+    at += first.byteLength;
+    if (second) {
+      target.set(second, at);
+      at += second.byteLength;
+    }
+    if (this.#masked) applyMask(target, payloadStart, at, masks, mask);
+    return at;
+  }
+}
+
+/** Gives the offset of one that was never used. */
+function nextMask(): number {
+  if (masksUsed === masks.length) {
+    crypto.getRandomValues(masks);
+    masksUsed = 0;
+  }
+  masksUsed += 4;
+  return masksUsed - 4;
+}

@@ -1,0 +1,80 @@
+// The opening handshake of RFC 6455: what a server demands of a request, and a client of the answer.
+import { createHash, randomBytes } from "node:crypto";
+import type { HeaderFields, HeaderLines, IncomingRequest } from "../http1/message.ts";
+
+const version = "13";
+/** RFC 6455, 1.3. */
+const acceptGuid = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+export type ServerHandshake = { headers: HeaderFields } | { problem: string; headers: HeaderFields };
+
+/**
+ * Checks a request for an upgrade to a WebSocket of `protocol`, the only one that is spoken there. Gives the fields of the
+ * answer 101, or what is wrong, as a sentence for the client, with the fields that belong to such an answer.
+ */
+export function checkUpgradeRequest(request: IncomingRequest, protocol: string): ServerHandshake {
+  const { headers } = request;
+  const key = headers.get("sec-websocket-key");
+  const refuse = (problem: string) => ({ problem, headers: { "sec-websocket-version": version } });
+  if (!hasToken(headers, "upgrade", "websocket") || !hasToken(headers, "connection", "upgrade")) {
+    return refuse(
+      "This endpoint is for WebSockets: the request must have `Connection: Upgrade` and `Upgrade: websocket`.",
+    );
+  }
+  if (request.method !== "GET" || request.hasBody) return refuse("A WebSocket begins with a GET without a body.");
+  if (headers.get("sec-websocket-version") !== version) return refuse(`Sec-WebSocket-Version must be ${version}.`);
+  if (key === null || !isKey(key)) return refuse("Sec-WebSocket-Key must be 16 bytes as base64, once.");
+  if (!tokensOf(headers.get("sec-websocket-protocol")).includes(protocol)) {
+    return refuse(
+      `Sec-WebSocket-Protocol must offer ${protocol}: versions of Headrace that have none in common cannot talk.`,
+    );
+  }
+  return {
+    headers: { upgrade: "websocket", "sec-websocket-accept": acceptOf(key), "sec-websocket-protocol": protocol },
+  };
+}
+
+export function newKey(): string {
+  return randomBytes(16).toString("base64");
+}
+
+/** The fields by which a client asks. */
+export function upgradeRequestFields(key: string, protocol: string): HeaderFields {
+  return {
+    connection: "Upgrade",
+    upgrade: "websocket",
+    "sec-websocket-version": version,
+    "sec-websocket-key": key,
+    "sec-websocket-protocol": protocol,
+  };
+}
+
+/** What is wrong with an answer 101 to such a request; undefined where it is right. */
+export function problemOfUpgradeAnswer(headers: HeaderLines, key: string, protocol: string): string | undefined {
+  if (headers.get("upgrade")?.toLowerCase() !== "websocket" || !hasToken(headers, "connection", "upgrade")) {
+    return "it upgraded to something else";
+  }
+  if (headers.get("sec-websocket-accept") !== acceptOf(key)) return "its Sec-WebSocket-Accept is wrong";
+  if (headers.has("sec-websocket-extensions")) return "it chose an extension that was not offered";
+  if (headers.get("sec-websocket-protocol") !== protocol) return `it does not speak ${protocol}`;
+  return undefined;
+}
+
+function acceptOf(key: string): string {
+  return createHash("sha1")
+    .update(key + acceptGuid)
+    .digest("base64");
+}
+
+/** 22 digits whose last has four bits of zero behind, and the padding. */
+function isKey(key: string): boolean {
+  return /^[A-Za-z0-9+/]{21}[AQgw]==$/.test(key);
+}
+
+function hasToken(headers: HeaderLines, name: string, token: string): boolean {
+  return tokensOf(headers.get(name)?.toLowerCase() ?? null).includes(token);
+}
+
+function tokensOf(list: string | null): string[] {
+  return list === null ? [] : list.split(",").map((entry) => entry.trim());
+}

@@ -1,0 +1,146 @@
+// One WebSocket after its handshake, at either end: binary messages over a connection, and its end as RFC 6455 has it.
+import type { MessageLink, MessageLinkListener } from "../domain/message-link.ts";
+import type { ByteChannel, ByteChannelListener } from "../http1/byte-channel.ts";
+import { closeCodes, FrameError, maxControlBytes, mayBeSent, opcodes } from "./frame-format.ts";
+import { type FrameListener, FrameReader } from "./frame-reader.ts";
+import { FrameWriter } from "./frame-writer.ts";
+
+export interface WebSocketLinkOptions {
+  role: "server" | "client";
+  /** Of one message; it can be changed later. */
+  maxMessageBytes: number;
+  /** Makes the listener of the link; nothing is read before it returns. */
+  listen(link: WebSocketLink): MessageLinkListener;
+}
+
+/** Until the other end has answered a close frame, or closed the connection behind one. */
+const closeMs = 2_000;
+/** With more unsent than this a ping goes unanswered: who does not read cannot make us hold answers for it. */
+const mostUnsentForPong = 256 * 1024;
+const nothing = new Uint8Array(0);
+
+export class WebSocketLink implements MessageLink, ByteChannelListener, FrameListener {
+  readonly peer: string;
+  readonly #channel: ByteChannel;
+  readonly #isServer: boolean;
+  readonly #reader: FrameReader;
+  readonly #writer: FrameWriter;
+  readonly #listener: MessageLinkListener;
+  /** Of ours, once it was sent. */
+  #closing: { code: number; reason: string } | undefined;
+  #closeTimer: ReturnType<typeof setTimeout> | undefined;
+  #told = false;
+
+  constructor(channel: ByteChannel, options: WebSocketLinkOptions) {
+    this.#channel = channel;
+    this.peer = channel.peer;
+    this.#isServer = options.role === "server";
+    this.#reader = new FrameReader(this, this.#isServer, options.maxMessageBytes);
+    this.#writer = new FrameWriter(channel, !this.#isServer);
+    this.#listener = options.listen(this);
+    channel.listen(this);
+  }
+
+  get unsentBytes(): number {
+    return this.#writer.unsentBytes;
+  }
+
+  /** Of messages that come; more is 1009. */
+  set maxMessageBytes(bytes: number) {
+    this.#reader.maxMessageBytes = bytes;
+  }
+
+  send(message: Uint8Array, rest?: Uint8Array): void {
+    if (this.#closing || this.#channel.closed) return;
+    this.#writer.add(opcodes.binary, message, rest);
+  }
+
+  close(code: number, reason: string): void {
+    if (this.#closing || this.#channel.closed) return;
+    this.#sendClose(code, reason);
+    this.#awaitEnd();
+  }
+
+  terminate(): void {
+    this.#channel.terminate();
+  }
+
+  data(bytes: Buffer): void {
+    try {
+      this.#reader.push(bytes);
+    } catch (error) {
+      if (!(error instanceof FrameError)) throw error;
+      this.#fail(error);
+    }
+  }
+
+  drained(): void {
+    if (!this.#closing) this.#listener.drained();
+  }
+
+  closed(): void {
+    clearTimeout(this.#closeTimer);
+    this.#reader.stop();
+    this.#tell(this.#closing?.code ?? closeCodes.abnormal, this.#closing?.reason ?? "the connection broke off");
+  }
+
+  message(bytes: Buffer): void {
+    // Who said that it is the end listens to nothing any more.
+    if (!this.#closing) this.#listener.message(bytes);
+  }
+
+  ping(payload: Buffer): void {
+    if (this.#closing || this.unsentBytes > mostUnsentForPong) return;
+    this.#writer.add(opcodes.pong, payload, undefined);
+  }
+
+  pong(): void {}
+
+  closeFrame(code: number, reason: string): void {
+    const own = this.#closing;
+    if (!own) this.#sendClose(code, reason);
+    this.#writer.flush();
+    // The server closes the connection, so that the client's end is not the one that lingers (RFC 6455, 7.1.1).
+    if (this.#isServer) this.#channel.end();
+    else this.#awaitEnd();
+    this.#tell(own?.code ?? code, own?.reason ?? reason);
+  }
+
+  #fail(error: FrameError): void {
+    if (!this.#closing) this.#sendClose(error.closeCode, error.message);
+    this.#writer.flush();
+    this.#channel.end();
+    this.#tell(error.closeCode, error.message);
+  }
+
+  #sendClose(code: number, reason: string): void {
+    this.#closing = { code, reason };
+    if (code === closeCodes.noStatus) {
+      this.#writer.add(opcodes.close, nothing, undefined);
+      return;
+    }
+    const head = new Uint8Array(2);
+    const sent = mayBeSent(code) ? code : closeCodes.normal;
+    head[0] = sent >>> 8;
+    head[1] = sent;
+    this.#writer.add(opcodes.close, head, reasonBytes(reason));
+  }
+
+  #awaitEnd(): void {
+    this.#closeTimer ??= setTimeout(() => this.#channel.terminate(), closeMs);
+  }
+
+  #tell(code: number, reason: string): void {
+    if (this.#told) return;
+    this.#told = true;
+    this.#listener.closed(code, reason);
+  }
+}
+
+/** Cut where no character is divided. */
+function reasonBytes(reason: string): Uint8Array {
+  const bytes = new TextEncoder().encode(reason);
+  let end = Math.min(bytes.length, maxControlBytes - 2);
+  while (end < bytes.length && end > 0 && ((bytes[end] as number) & 0xc0) === 0x80) end--;
+  return bytes.subarray(0, end);
+}
