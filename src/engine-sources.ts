@@ -2,6 +2,7 @@
 import type { ReloadableConfig } from "./config.ts";
 import { defaultEnvironments } from "./domain/api-key.ts";
 import type { Engine } from "./domain/engine.ts";
+import type { NodeRecord } from "./domain/node.ts";
 import { type UpstreamSettings, type UpstreamSource, upstreamDefaults } from "./domain/upstream.ts";
 import type { HttpClientKind } from "./engines/http-engine.ts";
 import type { LlamaEngine } from "./engines/llama/llama-engine.ts";
@@ -13,6 +14,9 @@ import type { KnownUpstream, OpenedUpstream, UpstreamSources } from "./inference
 /** For servers that the configuration file does not name; as it has them where it does not say. */
 const unnamed = { ...upstreamDefaults, discover: true, environments: defaultEnvironments, maxConcurrency: null };
 
+/** For those that are asked over no connection of ours. */
+const nowhere = { url: null, timeoutSeconds: null, idleSeconds: null, hasApiKey: false };
+
 /** Engines that were replaced and may still answer what they were asked before; older ones are not counted any more. */
 const maxFormer = 50;
 
@@ -22,15 +26,16 @@ export class EngineSources implements UpstreamSources {
   config: ReloadableConfig;
   /** Those of the database; likewise. */
   stored: readonly OpenedUpstream[] = [];
+  /** Gives the nodes as they are now. */
+  nodes: () => readonly { record: NodeRecord; engine: Engine }[] = () => [];
   readonly #builtIn: KnownUpstream;
   #known: readonly KnownUpstream[] = [];
   #engines = new Map<string, UpstreamEngine>();
-  #former: readonly UpstreamEngine[] = [];
+  #former: readonly Engine[] = [];
   #local: readonly FoundServer[] = [];
 
   constructor(engine: LlamaEngine, config: ReloadableConfig) {
     this.config = config;
-    const nowhere = { url: null, timeoutSeconds: null, idleSeconds: null, hasApiKey: false };
     this.#builtIn = { ...unnamed, ...nowhere, name: engine.name, source: "built-in", engine };
   }
 
@@ -57,14 +62,30 @@ export class EngineSources implements UpstreamSources {
       const { apiKey, httpClient: _, ...shown } = wanted;
       return { ...shown, engine, hasApiKey: apiKey !== undefined };
     });
-    const former = [...this.#engines].filter(([identity]) => !kept.has(identity)).map(([, engine]) => engine);
-    if (former.length > 0) this.#former = [...this.#former, ...former].slice(-maxFormer);
     this.#engines = kept;
-    this.#known = [this.#builtIn, ...upstreams];
+    this.#replace([this.#builtIn, ...upstreams, ...this.#ofNodes(upstreams)]);
     return this.#known.map(({ engine, source, discover, environments }) => {
-      const configured = source === "file" || source === "database";
-      return { engine, discover, environments, configured, replaces: replaced.get(engine) };
+      const configured = source === "file" || source === "database" || source === "node";
+      return { engine, discover, environments, configured, isNode: source === "node", replaces: replaced.get(engine) };
     });
+  }
+
+  #replace(known: readonly KnownUpstream[]): void {
+    const kept = new Set(known.map(({ engine }) => engine));
+    const former = this.#known.map(({ engine }) => engine).filter((engine) => !kept.has(engine));
+    if (former.length > 0) this.#former = [...this.#former, ...former].slice(-maxFormer);
+    this.#known = known;
+  }
+
+  /** Those whose name no upstream has: one of the file may have been added after the node joined. */
+  #ofNodes(upstreams: readonly KnownUpstream[]): KnownUpstream[] {
+    const taken = new Set(upstreams.map(({ name }) => name));
+    return this.nodes()
+      .filter(({ record }) => !taken.has(record.name))
+      .map(({ record, engine }) => {
+        const { name, environments, maxConcurrency } = record;
+        return { ...unnamed, ...nowhere, name, environments, maxConcurrency, source: "node", engine };
+      });
   }
 
   known(): readonly KnownUpstream[] {
@@ -101,8 +122,9 @@ export class EngineSources implements UpstreamSources {
       .filter(({ name }) => !ofFile.some((upstream) => upstream.name === name))
       .map((upstream): Wanted => ({ ...upstream, httpClient: "own", source: "database" }));
     const named = [...ofFile, ...stored];
+    const nodes = new Set(this.nodes().map(({ record }) => record.name));
     const found = this.#local
-      .filter(({ name, url }) => !named.some((one) => one.name === name || samePlace(one.url, url)))
+      .filter(({ name, url }) => !nodes.has(name) && !named.some((one) => one.name === name || samePlace(one.url, url)))
       .map(
         ({ name, url }): Wanted => ({
           ...unnamed,
@@ -114,7 +136,7 @@ export class EngineSources implements UpstreamSources {
 }
 
 interface Wanted extends Connection {
-  source: Exclude<UpstreamSource, "built-in">;
+  source: Exclude<UpstreamSource, "built-in" | "node">;
   discover: boolean;
   environments: UpstreamSettings["environments"];
 }

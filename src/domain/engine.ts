@@ -71,6 +71,10 @@ export interface Engine {
   send(request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse>;
   /** Lists what it serves now. Rejects when it cannot be reached. */
   models(signal: AbortSignal): Promise<EngineModel[]>;
+  /** For engines that know what they listed before, also of an earlier process: what is on offer while they cannot be reached. */
+  lastModels?(): EngineModel[];
+  /** For engines that know it: false while it takes nothing new, as it is not connected or about to leave. */
+  readonly accepts?: boolean;
   /** Text that the engine sent, without the gateway's own credentials for it. */
   redact(text: string): string;
 }

@@ -150,6 +150,7 @@ export const joinedShape = z
     id: z.string(),
     name: z.string(),
     approved_models: approvedModels,
+    gateway_url: z.string().describe("What the gateway calls itself: the node proves who it is to this one alone."),
     created_at: unixSeconds,
   })
   .meta({ id: "JoinedNode" });

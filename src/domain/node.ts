@@ -89,11 +89,11 @@ export interface NodeStore {
   revision(): Promise<number>;
   /**
    * Takes the token and adds the node with what the token approved, or neither: `used`, `expired` or `unknown` where the
-   * token lets nobody in, then `name_taken` (by a node or an upstream) and `too_many`.
+   * token lets nobody in, then `name_taken` (by a node or an upstream, or as `isFree` says) and `too_many`.
    */
   enrol(
     node: NodeRecord,
-    token: { digest: string; at: number },
+    token: { digest: string; at: number; isFree: boolean },
     event: (token: NodeJoinToken) => AuditEvent,
   ): Promise<"enrolled" | "unknown" | "expired" | "used" | "name_taken" | "too_many">;
   /** False where it is not there any more, or the new name is taken: then nothing is written. */

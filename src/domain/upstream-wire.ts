@@ -56,7 +56,7 @@ export const upstreamShape = z
   .object({
     object: z.literal("upstream"),
     name: z.string(),
-    url: z.string().nullable().describe("null for the built-in engine."),
+    url: z.string().nullable().describe("null for the built-in engine and for nodes."),
     source: z
       .enum(upstreamSources)
       .describe("Where it comes from. Those of `database` are changed here, those of `file` in headrace.yaml alone."),
@@ -66,8 +66,8 @@ export const upstreamShape = z
     has_api_key: z.boolean(),
     discover,
     environments: z.array(z.enum(environments)).describe(whose),
-    timeout_seconds: z.int().nullable().describe(`${firstByte} null for the built-in engine.`),
-    idle_seconds: z.int().nullable().describe(`${silence} null for the built-in engine.`),
+    timeout_seconds: z.int().nullable().describe(`${firstByte} null for the built-in engine and for nodes.`),
+    idle_seconds: z.int().nullable().describe(`${silence} null for the built-in engine and for nodes.`),
     max_concurrency: z.int().nullable().describe(most),
     state: z
       .enum(["ok", "unreachable", "draining", "starting"])

@@ -53,7 +53,16 @@ export function readJsonBody(request: IncomingRequest, limits: BodyLimits): Json
   }
 }
 
-function faultOf(error: unknown, { bodyBytes }: BodyLimits): unknown {
+/** The body as it is, of at most so many bytes. Rejects with a GatewayError. */
+export async function readBytes(request: IncomingRequest, bodyBytes: number): Promise<Uint8Array> {
+  try {
+    return await request.readBody(bodyBytes);
+  } catch (error) {
+    throw faultOf(error, { bodyBytes });
+  }
+}
+
+function faultOf(error: unknown, { bodyBytes }: Pick<BodyLimits, "bodyBytes">): unknown {
   if (!(error instanceof RequestBodyError)) return error;
   switch (error.fault) {
     case "too_large":

@@ -15,6 +15,7 @@ import type {
   PersonPrincipal,
   PersonRoute,
   PlainAnswer,
+  Route,
   ScopedRoute,
   StreamedAnswer,
   UpgradeAnswer,
@@ -97,7 +98,7 @@ export class HttpExchange implements Exchange {
   #handle(): Answer | Promise<Answer> {
     const route = this.#found?.route;
     if (!route) throw unrouted(this.req, this.#table);
-    if (route.access === "public" || route.access === "page") return route.handle(this);
+    if (!isAuthenticated(route)) return route.handle(this);
     const principal = this.#authenticate();
     if (!(principal instanceof Promise)) return this.#authenticated(route, principal);
     return principal.then((found) => this.#authenticated(route, found));
@@ -156,8 +157,8 @@ export class HttpExchange implements Exchange {
   #headersWith(own: Readonly<Record<string, string>>): Record<string, string> {
     const headers = this.answerHeaders;
     for (const name in own) headers[name] ??= own[name] ?? "";
-    const access = this.#found?.route.access;
-    if (access !== undefined && access !== "public" && access !== "page") {
+    const route = this.#found?.route;
+    if (route && isAuthenticated(route)) {
       // What one credential may see is not for others, also where it came in a header that caches do not know.
       headers["cache-control"] ??= "no-store";
       headers["openai-processing-ms"] = String(Math.round(this.#options.clock.monotonicMs() - this.#startedMs));
@@ -199,6 +200,11 @@ export class HttpExchange implements Exchange {
     if (error?.code === "internal_error") this.#options.log.error("request", fields);
     else this.#options.log.info("request", fields);
   }
+}
+
+/** Whether it needs a key, a token or a session; the others find out themselves who asks. */
+function isAuthenticated(route: Route): route is ScopedRoute | PersonRoute {
+  return route.access !== "public" && route.access !== "page" && route.access !== "machine";
 }
 
 function requirePerson(principal: Principal): PersonPrincipal {

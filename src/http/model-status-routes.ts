@@ -21,7 +21,9 @@ const deploymentShape = z
     upstream: z.string().describe("Name of the model server."),
     kind: z
       .enum(deploymentKinds)
-      .describe("The engine of this server itself, one that an operator added, or one that was found on this machine."),
+      .describe(
+        "The engine of this server itself, one that an operator added, one that was found on this machine, or a machine that joined as a node.",
+      ),
     model: z.string().describe("The model server's own id of the model."),
     state: z
       .enum(deploymentStates)

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { type ErrorCode, errorCodes } from "../domain/errors.ts";
 import { scopeMeanings } from "../domain/scope.ts";
 import { errorTable } from "./errors.ts";
-import type { ApiRoute, Route, RouteDoc } from "./route.ts";
+import { type ApiRoute, isDescribed, type Route, type RouteDoc } from "./route.ts";
 
 type Json = Record<string, unknown>;
 
@@ -43,7 +43,7 @@ const errorSchema = {
 };
 
 export function openApiDocument(all: readonly Route[], version: string): OpenApiDocument {
-  const routes = all.filter((route) => route.access !== "page");
+  const routes = all.filter(isDescribed);
   const schemas: Record<string, Json> = { Error: errorSchema };
   const paths: OpenApiDocument["paths"] = {};
   for (const route of routes) {

@@ -120,4 +120,20 @@ export interface PageRoute {
   handle(exchange: Exchange): Answer | Promise<Answer>;
 }
 
-export type Route = ApiRoute | PageRoute;
+/**
+ * For other machines, which prove by themselves who they are: nodes, and other replicas of this installation. Not part of
+ * the described API.
+ */
+export interface MachineRoute {
+  method: "GET" | "POST";
+  path: string;
+  access: "machine";
+  handle(exchange: Exchange): Answer | Promise<Answer>;
+}
+
+export type Route = ApiRoute | PageRoute | MachineRoute;
+
+/** Whether it is part of the described API. */
+export function isDescribed(route: Route): route is ApiRoute {
+  return route.access !== "page" && route.access !== "machine";
+}

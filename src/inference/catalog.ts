@@ -13,8 +13,10 @@ export interface CatalogSource {
   discover: boolean;
   /** Environments of its discovered models. */
   environments: readonly Environment[];
-  /** Named in the configuration, so worth a warning while it cannot be reached; others are found or built in. */
+  /** Named in the configuration, or approved, so worth a warning while it cannot be reached; others are found or built in. */
   configured: boolean;
+  /** A machine that joined. */
+  isNode?: boolean;
   /** Asked for the same server with other settings until now: what it listed holds until this one was asked. */
   replaces?: Engine | undefined;
 }
@@ -108,9 +110,15 @@ export class Catalog {
     return this.#sources.some((source) => source.engine === engine && source.configured);
   }
 
-  /** Asks one source alone, for a few seconds at most. */
-  async refreshSource(engine: Engine): Promise<void> {
-    await Promise.all(this.#sources.filter((source) => source.engine === engine).map((source) => this.#poll(source)));
+  /** Whether it is a machine that joined. */
+  isNode(engine: Engine): boolean {
+    return this.#sources.some((source) => source.engine === engine && source.isNode);
+  }
+
+  /** Asks these sources alone, for a few seconds at most. */
+  async refreshSource(...engines: readonly Engine[]): Promise<void> {
+    const asked = new Set(engines);
+    await Promise.all(this.#sources.filter((source) => asked.has(source.engine)).map((source) => this.#poll(source)));
     this.#rebuild();
   }
 
@@ -125,6 +133,8 @@ export class Catalog {
       if (isNew) this.#log.info("upstream_reached", { upstream: engine.name, models: models.length });
     } catch (error) {
       if (!this.#has(engine)) return;
+      const last = engine.lastModels?.();
+      if (last) this.#reported.set(engine, last);
       const detail = describeFault(engine, error);
       const isNews = source.configured && !this.#faults.has(engine);
       this.#faults.set(engine, detail);

@@ -10,8 +10,8 @@ import type { Router } from "./route.ts";
 export const deploymentStates = ["ok", "unreachable", "cooling_down", "draining"] as const;
 export type DeploymentState = (typeof deploymentStates)[number];
 
-/** `configured`: by the configuration file, or added by an operator. */
-export const deploymentKinds = ["built-in", "configured", "found"] as const;
+/** `configured`: by the configuration file, or added by an operator; `node`: it joined. */
+export const deploymentKinds = ["built-in", "configured", "found", "node"] as const;
 
 export interface DeploymentStatus {
   upstream: string;
@@ -75,6 +75,7 @@ export class ModelStatus {
 
   #kindOf(engine: Engine): DeploymentStatus["kind"] {
     if (engine.name === builtInEngineName) return "built-in";
+    if (this.#options.catalog.isNode(engine)) return "node";
     return this.#options.catalog.isConfigured(engine) ? "configured" : "found";
   }
 

@@ -13,7 +13,7 @@ export interface OpenedUpstream extends UpstreamSettings {
 
 /** One that there is, wherever it comes from. Has no secret in it. */
 export interface KnownUpstream extends Pick<UpstreamSettings, "name" | "discover" | "environments" | "maxConcurrency"> {
-  /** null for the built-in engine, as are its times. */
+  /** null for the built-in engine and for nodes, as are their times. */
   url: string | null;
   timeoutSeconds: number | null;
   idleSeconds: number | null;

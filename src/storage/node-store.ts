@@ -101,7 +101,7 @@ export class SqlNodeStore implements NodeStore {
 
   async enrol(
     node: NodeRecord,
-    { digest, at }: { digest: string; at: number },
+    { digest, at, isFree }: Parameters<NodeStore["enrol"]>[1],
     event: (token: NodeJoinToken) => AuditEvent,
   ): ReturnType<NodeStore["enrol"]> {
     const outcome = await available(
@@ -111,7 +111,7 @@ export class SqlNodeStore implements NodeStore {
         if (row.used_at !== null) return "used";
         if (Number(row.expires_at) <= at) return "expired";
         const token = tokenFromRow(row);
-        if (await isTaken(tx, node.name)) return "name_taken";
+        if (!isFree || (await isTaken(tx, node.name))) return "name_taken";
         const [count] = await tx`SELECT count(*) AS nodes FROM nodes`;
         if (Number(count?.nodes ?? 0) >= mostNodes) return "too_many";
         const { approvedModels, environments } = token;

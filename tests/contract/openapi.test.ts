@@ -1,6 +1,7 @@
 // The OpenAPI document describes exactly what is served: structure, routes, and the answers of a running server.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { errorCodes } from "../../src/domain/errors.ts";
+import { isDescribed } from "../../src/http/route.ts";
 import { createRoutes } from "../../src/http/routes.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import {
@@ -113,7 +114,7 @@ describe("structure", () => {
 
 describe("routes", () => {
   const all = createRoutes(new Proxy({}, { get: () => undefined }) as Parameters<typeof createRoutes>[0]);
-  const table = all.filter((route) => route.access !== "page");
+  const table = all.filter(isDescribed);
 
   test("every served route is documented with its access, and nothing else is", () => {
     const documented = operations().map(({ path, method, operation }) => {

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { generateApiKey } from "../../src/domain/api-key.ts";
 import { scopes } from "../../src/domain/scope.ts";
-import type { ApiRoute } from "../../src/http/route.ts";
+import { type ApiRoute, isDescribed } from "../../src/http/route.ts";
 import { createRoutes } from "../../src/http/routes.ts";
 import { addKey } from "../hostile/keys.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
@@ -10,7 +10,7 @@ import { startHeadrace, type TestServer } from "../support/headrace.ts";
 /** The table describes itself; its handlers, and so what they need, are never reached by building it. */
 const all = createRoutes(new Proxy({}, { get: () => undefined }) as Parameters<typeof createRoutes>[0]);
 /** Pages find out themselves who is signed in; their own tests say what they show to nobody. */
-const routes = all.filter((route) => route.access !== "page");
+const routes = all.filter(isDescribed);
 const closed = routes.filter((route) => route.access !== "public");
 const scoped = closed.filter((route) => route.access !== "person");
 const ofPeople = closed.filter((route) => route.access === "person");
@@ -31,6 +31,7 @@ const openToAll = [
   "POST /sign-in/passkey",
   "POST /sign-in/passkey/options",
   "POST /v1/auth/token",
+  "POST /v1/nodes",
 ];
 
 let server: TestServer;

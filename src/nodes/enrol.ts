@@ -1,0 +1,118 @@
+// How a machine joins: a token that an operator made becomes a node with a key of its own, once.
+import { defaultEnvironments } from "../domain/api-key.ts";
+import { GatewayError } from "../domain/errors.ts";
+import type { LimitStore } from "../domain/limits.ts";
+import type { Log } from "../domain/log.ts";
+import { mostNodes, type NodeRecord, type NodeStore } from "../domain/node.ts";
+import type { JoinedWire, JoinRequest } from "../domain/node-wire.ts";
+import { auditEvent, type Origin } from "../policy/audit.ts";
+import { clientNetwork } from "../policy/client-network.ts";
+import { joinTokenDigest } from "./join-token.ts";
+import { nameTaken } from "./manage-nodes.ts";
+import type { NodeDirectory } from "./node-directory.ts";
+import { nodeName, publicKeyText } from "./node-values.ts";
+
+export interface EnrolmentOptions {
+  store: Pick<NodeStore, "enrol" | "findNode">;
+  directory: Pick<NodeDirectory, "refresh">;
+  limits: Pick<LimitStore, "admit">;
+  /** Whether a model server that is no node has the name. */
+  isUpstream(name: string): boolean;
+  /** Where nodes know this gateway to be: what they sign for. Without `/v1`. */
+  gatewayUrl(): string;
+  /** 32 bytes. */
+  tokenKey: Uint8Array;
+  log: Log;
+}
+
+/** Of one address in a minute; behind one may be a rack of machines. */
+const perMinute = 60;
+const windowSeconds = 60;
+const nothing = { tokens: 0, nanoUsd: 0, minTokens: 0, minNanoUsd: 0 };
+
+export class Enrolment {
+  readonly #options: EnrolmentOptions;
+
+  constructor(options: EnrolmentOptions) {
+    this.#options = options;
+  }
+
+  /** Throws `permission_denied`, the same for all tokens that let nobody in, `invalid_request` or `rate_limit_exceeded`. */
+  async join(request: JoinRequest, origin: Origin): Promise<JoinedWire> {
+    await this.#throttle(origin.clientAddress ?? "");
+    const name = nodeName(request.name);
+    const publicKey = publicKeyText(request.public_key);
+    const digest = joinTokenDigest(request.token, this.#options.tokenKey);
+    if (digest === undefined) throw this.#refuse("malformed", origin);
+    const node: NodeRecord = {
+      id: `node_${Bun.randomUUIDv7()}`,
+      name,
+      publicKey,
+      approvedModels: [],
+      environments: defaultEnvironments,
+      maxConcurrency: null,
+      announced: [],
+      version: null,
+      createdAt: origin.nowSeconds,
+      lastSeenAt: null,
+    };
+    const { store, directory, gatewayUrl, isUpstream } = this.#options;
+    // Only somebody with a good token learns which names there are.
+    const isFree = !isUpstream(name);
+    const outcome = await store.enrol(
+      node,
+      { digest, at: origin.nowSeconds, isFree },
+      ({ id, approvedModels, environments }) =>
+        auditEvent("node.joined", { type: "anonymous" }, origin, {
+          accountId: null,
+          targetId: node.id,
+          detail: { name, token: id, approved_models: [...approvedModels], environments: [...environments] },
+        }),
+    );
+    if (outcome === "name_taken") throw nameTaken(name);
+    if (outcome === "too_many") {
+      throw new GatewayError(
+        "invalid_request",
+        `There are ${mostNodes} nodes already, which is the most there can be.`,
+      );
+    }
+    if (outcome !== "enrolled") throw this.#refuse(outcome, origin);
+    await directory.refresh();
+    const joined = (await store.findNode(node.id)) ?? node;
+    return {
+      object: "node",
+      id: node.id,
+      name,
+      approved_models: [...joined.approvedModels],
+      gateway_url: gatewayUrl(),
+      created_at: node.createdAt,
+    };
+  }
+
+  async #throttle(clientAddress: string): Promise<void> {
+    const rule = {
+      id: `node-join:${clientNetwork(clientAddress)}`,
+      owner: "key",
+      limit: perMinute,
+      windowSeconds,
+    } as const;
+    const admission = await this.#options.limits.admit({ requests: [rule], tokens: [], quotas: [] }, nothing);
+    if ("lease" in admission) return admission.lease.settle(0, 0);
+    const retryAfterSeconds = Math.max(1, Math.ceil(admission.refusal.retryAfterSeconds ?? 1));
+    throw new GatewayError(
+      "rate_limit_exceeded",
+      `At most ${perMinute} machines of one address may join per minute. Retry in ${retryAfterSeconds} s.`,
+      { retryAfterSeconds },
+    );
+  }
+
+  /** The reason is for the log alone. */
+  #refuse(reason: string, { clientAddress }: Origin): GatewayError {
+    this.#options.log.warn("node_join_refused", { reason, client: clientAddress });
+    return new GatewayError(
+      "permission_denied",
+      "token: lets nobody in. A join token works once and for a short time; ask an operator of the gateway for a new one (headrace nodes token).",
+      { detail: `join token: ${reason}` },
+    );
+  }
+}

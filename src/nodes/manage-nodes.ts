@@ -1,0 +1,198 @@
+// Nodes as operators manage them: what they may serve, draining, removal, and the tokens with which machines join.
+import { defaultEnvironments } from "../domain/api-key.ts";
+import type { AuditEvent } from "../domain/audit.ts";
+import { GatewayError } from "../domain/errors.ts";
+import type { NodeChange, NodeJoinToken, NodeRecord, NodeStore } from "../domain/node.ts";
+import {
+  type CreatedJoinTokenWire,
+  type CreateJoinTokenRequest,
+  type JoinTokenWire,
+  joinTokenSeconds,
+  type NodeWire,
+  type UpdateNodeRequest,
+} from "../domain/node-wire.ts";
+import { actorOf, type Principal } from "../domain/principal.ts";
+import type { Capacity } from "../inference/capacity.ts";
+import type { Router } from "../inference/route.ts";
+import { auditEvent, changedMembers, type Origin } from "../policy/audit.ts";
+import { requireOperator } from "../policy/operator.ts";
+import { joinTokenDigest, newJoinToken } from "./join-token.ts";
+import type { NodeDirectory } from "./node-directory.ts";
+import { environmentList, modelList, nodeName } from "./node-values.ts";
+import { joinTokenToWire, nodeToWire } from "./node-view.ts";
+
+export interface NodesOptions {
+  store: NodeStore;
+  directory: Pick<NodeDirectory, "records" | "engines" | "place" | "isLeaving" | "refresh">;
+  capacity: Pick<Capacity, "figures" | "regroup">;
+  router: Pick<Router, "drained">;
+  /** Reads anew which upstreams and nodes are drained. */
+  drainedChanged(): Promise<void>;
+  /** Whether a model server that is no node has the name. */
+  isUpstream(name: string): boolean;
+  /** 32 bytes. */
+  tokenKey: Uint8Array;
+}
+
+/** Each is a row, and lets somebody in. */
+const mostOpenTokens = 100;
+
+export class Nodes {
+  readonly #options: NodesOptions;
+
+  constructor(options: NodesOptions) {
+    this.#options = options;
+  }
+
+  /** By name. */
+  list(): NodeWire[] {
+    return this.#options.directory.engines().map(({ record, engine }) => nodeToWire(record, engine, this.#options));
+  }
+
+  /** Throws `not_found`. */
+  get(id: string): NodeWire {
+    const known = this.#options.directory.engines().find(({ record }) => record.id === id);
+    if (!known) throw unknownNode(id);
+    return nodeToWire(known.record, known.engine, this.#options);
+  }
+
+  /** Holds at all replicas once they have looked, which takes 2 s at most, here at once. */
+  async change(principal: Principal, id: string, request: UpdateNodeRequest, origin: Origin): Promise<NodeWire> {
+    requireOperator(principal);
+    const record = this.#record(id);
+    const wasDraining = this.#options.router.drained.has(record.name);
+    const change = changeOf(request);
+    if (change.name !== undefined && change.name !== record.name) this.#requireFree(change.name);
+    const before = settingsToWire(record, wasDraining);
+    const after = settingsToWire({ ...record, ...change }, change.draining ?? wasDraining);
+    const detail = changedMembers(before, after);
+    if (Object.keys(detail).length === 0) return this.get(id);
+    const event = auditEvent("node.updated", principal, origin, about(id, { name: record.name, ...detail }));
+    if (!(await this.#options.store.changeNode(id, change, event))) {
+      if (change.name === undefined) throw unknownNode(id);
+      throw nameTaken(change.name);
+    }
+    await this.#changed();
+    return this.get(id);
+  }
+
+  /** Its connection is cut, and what it works on ends. It can only come back with a new token. */
+  async remove(principal: Principal, id: string, origin: Origin): Promise<void> {
+    requireOperator(principal);
+    const { name } = this.#record(id);
+    const event = auditEvent("node.deleted", principal, origin, about(id, { name }));
+    if (!(await this.#options.store.deleteNode(id, event))) throw unknownNode(id);
+    await this.#changed();
+  }
+
+  async createToken(
+    principal: Principal,
+    request: CreateJoinTokenRequest,
+    origin: Origin,
+  ): Promise<CreatedJoinTokenWire> {
+    requireOperator(principal);
+    const { nowSeconds } = origin;
+    const { store, tokenKey } = this.#options;
+    const open = (await store.listTokens()).filter(
+      ({ usedAt, expiresAt }) => usedAt === null && expiresAt > nowSeconds,
+    );
+    if (open.length >= mostOpenTokens) {
+      throw new GatewayError(
+        "invalid_request",
+        `There are ${mostOpenTokens} join tokens already that nobody has used; delete those that are not needed.`,
+      );
+    }
+    const token = newJoinToken();
+    const record: NodeJoinToken = {
+      id: `njt_${Bun.randomUUIDv7()}`,
+      digest: joinTokenDigest(token, tokenKey) ?? "",
+      last4: token.slice(-4),
+      approvedModels: modelList(request.approved_models ?? []),
+      environments: environmentList(request.environments ?? defaultEnvironments),
+      createdBy: creatorOf(principal),
+      createdAt: nowSeconds,
+      expiresAt: nowSeconds + (request.expires_in ?? joinTokenSeconds.usual),
+      usedAt: null,
+      nodeId: null,
+    };
+    const { approved_models, environments, expires_at } = joinTokenToWire(record, nowSeconds);
+    const detail = { approved_models, environments, expires_at };
+    await store.insertToken(record, auditEvent("node_token.created", principal, origin, about(record.id, detail)));
+    return { ...joinTokenToWire(record, nowSeconds), token };
+  }
+
+  /** Newest first. */
+  async listTokens(nowSeconds: number): Promise<JoinTokenWire[]> {
+    return (await this.#options.store.listTokens()).map((token) => joinTokenToWire(token, nowSeconds));
+  }
+
+  /** A node that has joined with it stays. */
+  async removeToken(principal: Principal, id: string, origin: Origin): Promise<void> {
+    requireOperator(principal);
+    const event = auditEvent("node_token.deleted", principal, origin, about(id, {}));
+    if (await this.#options.store.deleteToken(id, event)) return;
+    throw new GatewayError("not_found", "There is no such join token. GET /v1/admin/node-tokens lists them.");
+  }
+
+  async #changed(): Promise<void> {
+    const { directory, capacity, drainedChanged } = this.#options;
+    await drainedChanged();
+    await directory.refresh();
+    // Who waits looks again for where it may go.
+    capacity.regroup();
+  }
+
+  #record(id: string): NodeRecord {
+    const record = this.#options.directory.records().find((one) => one.id === id);
+    if (!record) throw unknownNode(id);
+    return record;
+  }
+
+  #requireFree(name: string): void {
+    const isNode = this.#options.directory.records().some((record) => record.name === name);
+    if (isNode || this.#options.isUpstream(name)) throw nameTaken(name);
+  }
+}
+
+function changeOf(request: UpdateNodeRequest): NodeChange {
+  const { name, approved_models, environments, max_concurrency, draining } = request;
+  return {
+    ...(name === undefined ? {} : { name: nodeName(name) }),
+    ...(approved_models === undefined ? {} : { approvedModels: modelList(approved_models) }),
+    ...(environments === undefined ? {} : { environments: environmentList(environments) }),
+    ...(max_concurrency === undefined ? {} : { maxConcurrency: max_concurrency }),
+    ...(draining === undefined ? {} : { draining }),
+  };
+}
+
+/** In the words of the wire, for the audit log. */
+function settingsToWire({ name, approvedModels, environments, maxConcurrency }: NodeRecord, draining: boolean) {
+  return {
+    name,
+    approved_models: [...approvedModels],
+    environments: [...environments],
+    max_concurrency: maxConcurrency,
+    draining,
+  };
+}
+
+function creatorOf(principal: Principal): string | null {
+  const actor = actorOf(principal);
+  return "id" in actor ? actor.id : null;
+}
+
+function about(targetId: string, detail: AuditEvent["detail"]) {
+  return { accountId: null, targetId, detail };
+}
+
+function unknownNode(id: string): GatewayError {
+  const shown = id.length > 100 ? `${id.slice(0, 100)}…` : id;
+  return new GatewayError("not_found", `There is no node ${shown}. GET /v1/admin/nodes lists the nodes.`);
+}
+
+export function nameTaken(name: string): GatewayError {
+  return new GatewayError(
+    "invalid_request",
+    `name: there is a node or an upstream ${name} already; choose another name.`,
+  );
+}

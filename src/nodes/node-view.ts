@@ -1,0 +1,80 @@
+// Nodes and join tokens as operators see them.
+import type { NodeJoinToken, NodeRecord } from "../domain/node.ts";
+import type { JoinTokenWire, NodeStatus, NodeWire } from "../domain/node-wire.ts";
+import type { Capacity } from "../inference/capacity.ts";
+import type { Router } from "../inference/route.ts";
+import type { NodeDirectory } from "./node-directory.ts";
+import { isApproved, type NodeEngine } from "./node-engine.ts";
+
+export interface NodeViewDeps {
+  directory: Pick<NodeDirectory, "place" | "isLeaving">;
+  capacity: Pick<Capacity, "figures">;
+  router: Pick<Router, "drained">;
+}
+
+export function nodeToWire(
+  record: NodeRecord,
+  engine: NodeEngine,
+  { directory, capacity, router }: NodeViewDeps,
+): NodeWire {
+  const { id, name, maxConcurrency } = record;
+  const place = directory.place(id);
+  const draining = router.drained.has(name);
+  const models = record.announced.map((model) => ({
+    id: model.id,
+    context: model.context ?? null,
+    capabilities: model.capabilities ?? null,
+    approved: isApproved(record, model.id),
+  }));
+  const figures = capacity.figures(engine);
+  return {
+    object: "node",
+    id,
+    name,
+    status: statusOf({
+      isConnected: place !== undefined,
+      draining: draining || directory.isLeaving(id),
+      isApproved: models.some(({ approved }) => approved),
+    }),
+    draining,
+    approved_models: [...record.approvedModels],
+    announced_models: models,
+    environments: [...record.environments],
+    max_concurrency: maxConcurrency,
+    running: sum(figures.map(({ inFlight }) => inFlight)),
+    waiting: sum(figures.map(({ waiting }) => waiting)),
+    concurrency: figures.length === 0 ? maxConcurrency : sum(figures.map(({ limit }) => limit)),
+    version: record.version,
+    client_address: place?.clientAddress ?? null,
+    replica_id: place?.replicaId ?? null,
+    connected_at: place?.connectedAt ?? null,
+    last_seen_at: record.lastSeenAt,
+    created_at: record.createdAt,
+  };
+}
+
+function statusOf(node: { isConnected: boolean; draining: boolean; isApproved: boolean }): NodeStatus {
+  if (!node.isConnected) return "offline";
+  if (node.draining) return "draining";
+  return node.isApproved ? "online" : "pending";
+}
+
+export function joinTokenToWire(token: NodeJoinToken, nowSeconds: number): JoinTokenWire {
+  const isOver = token.expiresAt <= nowSeconds;
+  return {
+    object: "node_join_token",
+    id: token.id,
+    last4: token.last4,
+    status: token.usedAt !== null ? "used" : isOver ? "expired" : "active",
+    approved_models: [...token.approvedModels],
+    environments: [...token.environments],
+    created_at: token.createdAt,
+    expires_at: token.expiresAt,
+    used_at: token.usedAt,
+    node_id: token.nodeId,
+  };
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}
