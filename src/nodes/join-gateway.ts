@@ -1,0 +1,60 @@
+// At a machine that joins: makes its key pair, and has the gateway take its public part for a join token.
+import { z } from "zod";
+import type { NodeIdentity } from "../domain/node-identity.ts";
+import { joinedShape } from "../domain/node-wire.ts";
+import { newNodeKey } from "./identity.ts";
+
+export interface JoinOptions {
+  /** Base address of the gateway, without `/v1` and without a slash at its end. */
+  gatewayUrl: string;
+  /** A secret. */
+  token: string;
+  name: string;
+  signal: AbortSignal;
+}
+
+/** The gateway answered, and refused; `message` is its own. */
+export class JoinRefused extends Error {
+  override readonly name = "JoinRefused";
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+const timeoutMs = 30_000;
+const refusal = z.object({ error: z.object({ message: z.string() }) });
+
+/** Rejects with JoinRefused, with the reason of `signal`, or as `fetch` does. The token is used up once it resolves. */
+export async function joinGateway({ gatewayUrl, token, name, signal }: JoinOptions): Promise<NodeIdentity> {
+  const { publicKey, privateKey } = newNodeKey();
+  const response = await fetch(`${gatewayUrl}/v1/nodes`, {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "application/json" },
+    body: JSON.stringify({ token, name, public_key: publicKey }),
+    // The token must not follow a redirect to somewhere else.
+    redirect: "manual",
+    signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+  });
+  const answer: unknown = await response.json().catch(() => undefined);
+  const told = refusal.safeParse(answer);
+  if (told.success) throw new JoinRefused(response.status, told.data.error.message);
+  const joined = joinedShape.safeParse(answer);
+  if (!response.ok || !joined.success) {
+    throw new JoinRefused(
+      response.status,
+      `It answered ${response.status} with something that is no answer of a Headrace.`,
+    );
+  }
+  const { id, gateway_url: gateway, created_at: createdAt } = joined.data;
+  return {
+    gateway_url: gatewayUrl,
+    gateway,
+    node_id: id,
+    name: joined.data.name,
+    private_key: privateKey,
+    joined_at: createdAt,
+  };
+}

@@ -1,0 +1,222 @@
+// At a node: what this machine offers to its gateway, and how it answers a request that comes through the tunnel.
+import type { BodySink, BodySource } from "../domain/body-source.ts";
+import { bodyOf } from "../domain/body-source.ts";
+import { Cancellation } from "../domain/cancellation.ts";
+import type { Clock } from "../domain/clock.ts";
+import type { EngineRequest, Operation } from "../domain/engine.ts";
+import { GatewayError } from "../domain/errors.ts";
+import type { Log } from "../domain/log.ts";
+import type { Model } from "../domain/model.ts";
+import { type AnnouncedModel, mostNodeModels } from "../domain/node.ts";
+import type { Capacity } from "../inference/capacity.ts";
+import type { Catalog } from "../inference/catalog.ts";
+import { type DecodedRequest, type Dispatched, dispatch, type Sender } from "../inference/dispatch.ts";
+import type { Router } from "../inference/route.ts";
+import type { NodeAnnouncement, NodeAnswer } from "./tunnel/contract.ts";
+
+export interface LocalServingOptions {
+  catalog: Pick<Catalog, "find" | "list" | "isNode">;
+  router: Router;
+  capacity: Capacity;
+  clock: Clock;
+  log: Log;
+  version: string;
+  /** Offered only where there is nothing else: it says nothing of use. */
+  demoModel: string;
+  /** The body as of the public API, checked. Throws a GatewayError. */
+  decode(operation: Operation, body: Uint8Array): DecodedRequest;
+  /** As the public API answers it. */
+  renderError(error: GatewayError): { status: number; headers: Readonly<Record<string, string>>; body: string };
+}
+
+/** All requests of the gateway wait in one row: whose they are it does not say. */
+const gatewayAccount = "gateway";
+const operations = ["chat", "completion", "embedding"] as const;
+
+export class LocalServing {
+  readonly #options: LocalServingOptions;
+  #running = 0;
+
+  constructor(options: LocalServingOptions) {
+    this.#options = options;
+  }
+
+  /** Requests of the gateway that are under way. */
+  get running(): number {
+    return this.#running;
+  }
+
+  announcement(): NodeAnnouncement {
+    const { capacity, version } = this.#options;
+    return {
+      version,
+      models: this.#offered().map((model) => announced(model)),
+      load: { active: this.#running, waiting: capacity.waiting },
+    };
+  }
+
+  /** Rejects only where the request was cancelled; what goes wrong is an answer. */
+  async handle(request: EngineRequest, cancellation: Cancellation): Promise<NodeAnswer> {
+    const { clock, log } = this.#options;
+    const { requestId, operation, model, stream } = request;
+    const startedMs = clock.monotonicMs();
+    this.#running++;
+    let isOver = false;
+    const over = (outcome: string, fault?: GatewayError) => {
+      if (isOver) return;
+      isOver = true;
+      this.#running--;
+      const ms = Math.round((clock.monotonicMs() - startedMs) * 10) / 10;
+      const told = fault && { code: fault.code, ...(fault.detail === undefined ? {} : { detail: fault.detail }) };
+      log.info("node_request", { id: requestId, operation, model, stream, outcome, ms, ...told });
+    };
+    // Its own: the gateway's ends with the answer's head.
+    const own = new Cancellation();
+    const stop = () => own.cancel(cancellation.reason);
+    cancellation.onCancel(stop);
+    try {
+      const dispatched = await this.#dispatch(request, own);
+      const { status, headers, body } = dispatched.response;
+      return { status, headers, body: new ServedBody(body, dispatched, own, over) };
+    } catch (error) {
+      if (own.cancelled) {
+        over("cancelled");
+        throw error;
+      }
+      const fault = faultOf(error);
+      over("failed", fault);
+      return this.#refusal(fault);
+    } finally {
+      cancellation.off(stop);
+    }
+  }
+
+  #dispatch(request: EngineRequest, cancellation: Cancellation): Promise<Dispatched> {
+    const { operation, requestId, body } = request;
+    const bytes = typeof body === "string" ? Buffer.from(body) : body;
+    const decoded = this.#options.decode(operation, bytes);
+    const model = this.#find(decoded.model);
+    if (!model) {
+      throw new GatewayError("model_not_found", `The node does not serve \`${decoded.model}\` at the moment.`);
+    }
+    const sender: Sender = {
+      requestId,
+      accountId: gatewayAccount,
+      recording: false,
+      cancellation,
+      modelNow: () => this.#find(decoded.model),
+      waited() {},
+      sending() {},
+    };
+    return dispatch(decoded, model, this.#options, sender);
+  }
+
+  #refusal(fault: GatewayError): NodeAnswer {
+    const { status, headers, body } = this.#options.renderError(fault);
+    return {
+      status,
+      headers: { get: (name) => headers[name.toLowerCase()] ?? null },
+      body: bodyOf(Buffer.from(body)),
+    };
+  }
+
+  #offered(): Model[] {
+    const { catalog, demoModel } = this.#options;
+    const models = catalog.list().flatMap((model) => this.#own(model) ?? []);
+    const others = models.filter(({ id }) => id !== demoModel);
+    return (others.length > 0 ? others : models).slice(0, mostNodeModels);
+  }
+
+  #find(id: string): Model | undefined {
+    const model = this.#options.catalog.find(id);
+    return model && this.#own(model);
+  }
+
+  /** What it has itself: what other nodes serve to this one is not passed on, or two could pass a request back and forth. */
+  #own(model: Model): Model | undefined {
+    const deployments = model.deployments.filter(({ engine }) => !this.#options.catalog.isNode(engine));
+    return deployments.length === 0 ? undefined : { ...model, deployments };
+  }
+}
+
+function announced(model: Model): AnnouncedModel {
+  const { id, created, ownedBy, capabilities, context } = model;
+  const concurrency = concurrencyOf(model);
+  return {
+    ...{ id, created, ownedBy },
+    ...(capabilities ? { capabilities } : {}),
+    ...(context === undefined ? {} : { context }),
+    ...(Object.keys(concurrency).length > 0 ? { concurrency } : {}),
+  };
+}
+
+/** Of an operation for which all of its engines know it. */
+function concurrencyOf({ deployments }: Model): Partial<Record<Operation, number>> {
+  const concurrency: Partial<Record<Operation, number>> = {};
+  for (const operation of operations) {
+    const places = deployments.map(
+      ({ engine, model }) => engine.concurrency?.(model, operation) ?? engine.maxConcurrency ?? Number.NaN,
+    );
+    const sum = places.reduce((total, places) => total + places, 0);
+    if (Number.isSafeInteger(sum) && sum > 0) concurrency[operation] = sum;
+  }
+  return concurrency;
+}
+
+function faultOf(error: unknown): GatewayError {
+  if (error instanceof GatewayError) return error;
+  const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return new GatewayError("internal_error", "The node failed.", { detail });
+}
+
+/** The answer on its way to the gateway; its end gives the place at the engine back. */
+class ServedBody implements BodySource {
+  readonly #body: BodySource;
+  readonly #dispatched: Dispatched;
+  readonly #cancellation: Cancellation;
+  readonly #over: (outcome: string) => void;
+
+  constructor(body: BodySource, dispatched: Dispatched, cancellation: Cancellation, over: (outcome: string) => void) {
+    this.#body = body;
+    this.#dispatched = dispatched;
+    this.#cancellation = cancellation;
+    this.#over = over;
+  }
+
+  flow(sink: BodySink): void {
+    const dispatched = this.#dispatched;
+    let isFirst = true;
+    this.#body.flow({
+      data: (bytes) => {
+        if (isFirst) dispatched.firstByte();
+        isFirst = false;
+        sink.data(bytes);
+      },
+      end: () => {
+        dispatched.done(false);
+        this.#over("completed");
+        sink.end();
+      },
+      fail: (error) => {
+        dispatched.done(true);
+        this.#over("failed");
+        sink.fail(error);
+      },
+    });
+  }
+
+  pause(): void {
+    this.#body.pause();
+  }
+
+  resume(): void {
+    this.#body.resume();
+  }
+
+  cancel(): void {
+    this.#cancellation.cancel();
+    this.#body.cancel();
+    this.#dispatched.done(false);
+    this.#over("cancelled");
+  }
+}

@@ -1,0 +1,150 @@
+// At a node: keeps the connection to the gateway that this machine has joined, as the file in the data directory says.
+import type { Clock } from "../domain/clock.ts";
+import type { Log } from "../domain/log.ts";
+import type { NodeIdentity, NodeLinkReport } from "../domain/node-identity.ts";
+import type { LocalServing } from "./local-serving.ts";
+import { NodeLink, type NodeLinkState } from "./node-link.ts";
+
+export interface UplinkOptions {
+  serving: Pick<LocalServing, "handle" | "announcement" | "running">;
+  files: {
+    /** Another text after each change; undefined: it has joined nothing. */
+    mark(): string | undefined;
+    /** Throws where it cannot be used. */
+    identity(): NodeIdentity | undefined;
+    /** For other processes of this machine; undefined: there is nothing to say. */
+    tell(report: NodeLinkReport | undefined): void;
+  };
+  clock: Clock;
+  log: Log;
+  lookMs?: number;
+}
+
+export interface UplinkView extends NodeLinkReport {
+  gatewayUrl: string;
+  name: string;
+  /** Requests of the gateway that are under way. */
+  running: number;
+}
+
+/** How soon it is noticed that the machine has joined, left, or serves something else. */
+const defaultLookMs = 500;
+
+export class Uplink {
+  readonly #options: UplinkOptions;
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #mark: string | undefined;
+  #joined: { identity: NodeIdentity; link: NodeLink } | undefined;
+  #announced = "";
+  #told = "";
+  /** Ids of models that the gateway has approved, `*` for all; undefined: it has not told. */
+  #approved: readonly string[] | undefined;
+  #isDraining = false;
+
+  constructor(options: UplinkOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#look();
+    this.#timer = setInterval(() => this.#look(), this.#options.lookMs ?? defaultLookMs);
+    this.#timer.unref();
+  }
+
+  /** Undefined where the machine has joined nothing. */
+  view(): UplinkView | undefined {
+    if (!this.#joined) return undefined;
+    const { identity, link } = this.#joined;
+    const { gateway_url: gatewayUrl, name } = identity;
+    return { ...this.#report(identity, link.state), gatewayUrl, name, running: this.#options.serving.running };
+  }
+
+  /** Takes nothing new; resolves once what is under way has ended. */
+  async drain(): Promise<void> {
+    this.#isDraining = true;
+    await this.#joined?.link.drain();
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    this.#leave();
+  }
+
+  #look(): void {
+    const mark = this.#options.files.mark();
+    if (mark !== this.#mark) {
+      this.#mark = mark;
+      this.#leave();
+      this.#join();
+    }
+    if (!this.#joined) return;
+    const { version, models } = this.#options.serving.announcement();
+    const announced = JSON.stringify([version, models]);
+    if (announced !== this.#announced) {
+      this.#announced = announced;
+      this.#joined.link.announce();
+    }
+    this.#tell();
+  }
+
+  #join(): void {
+    const { files, serving, log } = this.#options;
+    let identity: NodeIdentity | undefined;
+    try {
+      identity = files.identity();
+    } catch (error) {
+      log.error("node_identity_unusable", { detail: error instanceof Error ? error.message : String(error) });
+    }
+    if (!identity || this.#isDraining) return;
+    const { gateway_url: url, gateway, node_id: id, private_key: privateKey, name } = identity;
+    const link = new NodeLink({
+      ...{ url, gateway, node: { id, privateKey } },
+      handle: (request, cancellation) => serving.handle(request, cancellation),
+      announcement: () => serving.announcement(),
+      onState: (state) => {
+        log.info("node_link", { status: state.status, gateway: url, node: name, detail: state.message });
+        this.#tell();
+      },
+      onStanding: ({ approvedModels }) => {
+        this.#approved = approvedModels;
+        this.#tell();
+      },
+    });
+    this.#joined = { identity, link };
+    link.start();
+  }
+
+  #leave(): void {
+    this.#joined?.link.close();
+    this.#joined = undefined;
+    this.#announced = "";
+    this.#approved = undefined;
+    this.#tell();
+  }
+
+  #tell(): void {
+    const report = this.#joined && this.#report(this.#joined.identity, this.#joined.link.state);
+    const told = JSON.stringify(report ?? null);
+    if (told === this.#told) return;
+    this.#told = told;
+    try {
+      this.#options.files.tell(report);
+    } catch (error) {
+      this.#options.log.warn("node_report_not_written", { detail: String(error) });
+    }
+  }
+
+  #report(identity: NodeIdentity, { status, message, since }: NodeLinkState): NodeLinkReport {
+    const approved = this.#approved;
+    return {
+      node_id: identity.node_id,
+      status,
+      message,
+      since: Math.floor(since / 1000),
+      models: this.#options.serving.announcement().models.map(({ id }) => ({
+        id,
+        approved: approved ? approved.includes("*") || approved.includes(id) : null,
+      })),
+    };
+  }
+}

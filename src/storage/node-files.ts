@@ -1,0 +1,90 @@
+// What a machine that joined a gateway keeps in its data directory: who it is, a secret, and how its connection does.
+import { chmodSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import { StartError } from "../domain/errors.ts";
+import { linkStatuses, type NodeIdentity, type NodeLinkReport } from "../domain/node-identity.ts";
+
+const identityShape: z.ZodType<NodeIdentity> = z.object({
+  gateway_url: z.string().min(1),
+  gateway: z.string().min(1),
+  node_id: z.string().min(1),
+  name: z.string().min(1),
+  private_key: z.string().min(1),
+  joined_at: z.int(),
+});
+
+const reportShape: z.ZodType<NodeLinkReport> = z.object({
+  node_id: z.string(),
+  status: z.enum(linkStatuses),
+  message: z.string(),
+  since: z.int(),
+  models: z.array(z.object({ id: z.string(), approved: z.boolean().nullable() })),
+});
+
+export function nodeIdentityPath(dataDir: string): string {
+  return join(dataDir, "node.json");
+}
+
+const reportPath = (dataDir: string) => join(dataDir, "node-status.json");
+
+/** Undefined where it has joined nothing. Throws a StartError where the file cannot be used. */
+export function readNodeIdentity(dataDir: string): NodeIdentity | undefined {
+  const file = nodeIdentityPath(dataDir);
+  const text = readIfThere(file);
+  if (text === undefined) return undefined;
+  try {
+    return identityShape.parse(JSON.parse(text));
+  } catch {
+    // Neither the text nor what is wrong with it: there is a private key in it.
+    throw new StartError(`${file} is damaged. Delete it and join again: headrace node join … --token …`);
+  }
+}
+
+export function writeNodeIdentity(dataDir: string, identity: NodeIdentity): void {
+  replace(nodeIdentityPath(dataDir), identity);
+}
+
+export function deleteNodeIdentity(dataDir: string): void {
+  rmSync(nodeIdentityPath(dataDir), { force: true });
+}
+
+/** Another text after each change; undefined where there is no file. */
+export function nodeIdentityMark(dataDir: string): string | undefined {
+  const stats = statSync(nodeIdentityPath(dataDir), { throwIfNoEntry: false });
+  return stats && `${stats.mtimeMs} ${stats.size} ${stats.ino}`;
+}
+
+/** What the server that runs on the directory last said of its connection; undefined where that is nothing. */
+export function readNodeReport(dataDir: string): NodeLinkReport | undefined {
+  try {
+    return reportShape.parse(JSON.parse(readIfThere(reportPath(dataDir)) ?? ""));
+  } catch {
+    return undefined;
+  }
+}
+
+export function writeNodeReport(dataDir: string, report: NodeLinkReport): void {
+  replace(reportPath(dataDir), report);
+}
+
+export function deleteNodeReport(dataDir: string): void {
+  rmSync(reportPath(dataDir), { force: true });
+}
+
+function readIfThere(file: string): string | undefined {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    if ((error as { code?: string }).code === "ENOENT") return undefined;
+    throw new StartError(`${file} cannot be read (${String((error as { code?: string }).code)}).`);
+  }
+}
+
+/** In one step; only its owner can read it at any time. */
+function replace(file: string, value: unknown): void {
+  const draft = `${file}.${process.pid}`;
+  writeFileSync(draft, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
+  chmodSync(draft, 0o600);
+  renameSync(draft, file);
+}
