@@ -28,6 +28,7 @@ export function crossProblems(file: YamlFile, data: FileData): Problem[] {
     ),
     ...reservedNames(file, data),
     ...data.models.flatMap((_, index) => deploymentProblems(file, data, index)),
+    ...data.models.flatMap((_, index) => fallbackProblems(file, data, index)),
     ...originProblems(file, data.cors.origins),
   ];
 }
@@ -75,6 +76,25 @@ function deploymentProblems(file: YamlFile, data: FileData, modelIndex: number):
   });
 }
 
+/** Two models may stand in for each other: whoever stands in is asked itself, and never its own fallbacks. */
+function fallbackProblems(file: YamlFile, { models }: FileData, modelIndex: number): Problem[] {
+  const model = models[modelIndex];
+  return (model?.fallbacks ?? []).flatMap((id, index, all) => {
+    const problem = (message: string, fix: string) => [
+      problemAt(file, ["models", modelIndex, "fallbacks", index], message, fix),
+    ];
+    if (id === model?.id) return problem("is the model itself", "Name another model.");
+    if (all.indexOf(id) !== index) return problem("is named twice", "Name each model once.");
+    const other = models.find((one) => one.id === id);
+    for (const name of ["chat", "completion", "embeddings"] as const) {
+      if (model?.capabilities?.[name] === true && other?.capabilities?.[name] === false) {
+        return problem(`cannot do what ${model.id} does: its ${name} is false`, "Name a model that can.");
+      }
+    }
+    return [];
+  });
+}
+
 function originProblems(file: YamlFile, origins: readonly string[]): Problem[] {
   if (!origins.includes("*") || origins.length === 1) return [];
   const fix = 'Keep "*" alone, or remove it and keep the exact origins.';
@@ -93,6 +113,12 @@ export function warningsOf(file: YamlFile, data: FileData): string[] {
     const deployed = data.models.some((model) => model.deployments.some((one) => one.upstream === upstream.name));
     if (!upstream.discover && !deployed) {
       warn(["upstreams", index], "serves nothing: discover is false and no model has a deployment on it");
+    }
+  }
+  for (const [index, model] of data.models.entries()) {
+    for (const [at, id] of model.fallbacks.entries()) {
+      if (data.models.some((other) => other.id === id) || data.upstreams.some(({ discover }) => discover)) continue;
+      warn(["models", index, "fallbacks", at], "is no model of this file, and no upstream is asked for others");
     }
   }
   return warnings;

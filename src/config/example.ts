@@ -43,6 +43,7 @@ models:
     environments: [live, test, dev]    # without test unless named
     price: { input: 0.15, output: 0.6 }   # USD per million tokens
     owned_by: example
+    fallbacks: [tiny-demo]             # answers where none of its deployments does
     deployments:
       - upstream: cloud
         model: big-model-2             # the upstream's own id

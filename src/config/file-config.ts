@@ -41,6 +41,8 @@ export interface ModelConfig {
   readonly ownedBy: string | undefined;
   /** At least one. */
   readonly deployments: readonly DeploymentConfig[];
+  /** Ids of models that stand in for it, best first. */
+  readonly fallbacks: readonly string[];
 }
 
 /** Sign-in at an OpenID Connect provider. */
@@ -107,6 +109,7 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
         model: deployment.model ?? model.id,
         weight: deployment.weight,
       })),
+      fallbacks: model.fallbacks,
     })),
     tiers: data.tiers.map((tier) => ({
       name: tier.name,

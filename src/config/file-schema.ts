@@ -142,6 +142,21 @@ const model = field(
       must: "1 to 256 characters",
       fix: "Give a name, or leave it out.",
     }).optional(),
+    fallbacks: field(
+      z
+        .array(
+          field(z.string().max(256).regex(printablePattern), {
+            doc: "Id of a model.",
+            must: "a model id of 1 to 256 printable ASCII characters without spaces",
+            fix: "Give the id under which clients see it.",
+          }),
+        )
+        .max(8),
+      list(
+        "Models that answer in its place, the first that can, where none of its deployments answers or has room. The answer says which model it is, and is priced as that one.",
+        "model ids, 8 at most",
+      ),
+    ).default([]),
     deployments: field(
       z.array(deployment).min(1),
       list(

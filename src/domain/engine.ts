@@ -53,6 +53,17 @@ export interface EngineModel {
   environments?: readonly Environment[];
 }
 
+/** What a server says of its load, its requests from elsewhere among it. */
+export interface EngineLoad {
+  /** Requests that it works on, and that wait inside of it. */
+  running: number;
+  waiting: number;
+  /** Part of its memory for prompts that is taken, 0 to 1; null where it does not say. */
+  cacheUse: number | null;
+  /** Part of the prompt tokens that it found there, of all since its start; null where it does not say. */
+  cacheHits: number | null;
+}
+
 export interface Engine {
   /** Name for logs and for a model's deployments, e.g. `ollama` or `built-in`. */
   readonly name: string;
@@ -75,6 +86,10 @@ export interface Engine {
   lastModels?(): EngineModel[];
   /** For engines that know it: false while it takes nothing new, as it is not connected or about to leave. */
   readonly accepts?: boolean;
+  /**
+   * What it says of its load, where it can tell; undefined where it never will. Rejects where it could not be asked.
+   */
+  load?(signal: AbortSignal): Promise<EngineLoad | undefined>;
   /** Text that the engine sent, without the gateway's own credentials for it. */
   redact(text: string): string;
 }

@@ -38,4 +38,6 @@ export interface Model {
   environments: readonly Environment[];
   price: Price | undefined;
   deployments: readonly Deployment[];
+  /** Public ids of models that stand in where none of its deployments answers, best first. */
+  fallbacks?: readonly string[] | undefined;
 }

@@ -9,6 +9,7 @@ const exposedHeaders = [
   "retry-after-ms",
   "x-should-retry",
   "openai-processing-ms",
+  "x-headrace-model",
   ...["limit", "remaining", "reset"].flatMap((part) => [`x-ratelimit-${part}-requests`, `x-ratelimit-${part}-tokens`]),
 ].join(", ");
 

@@ -8,7 +8,7 @@ import type { Operation } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { Principal } from "../domain/principal.ts";
 import { countTexts, type TextOrTokens } from "../domain/wire.ts";
-import type { DecodedRequest } from "../inference/dispatch.ts";
+import type { DecodedRequest } from "../inference/decoded-request.ts";
 import { type InferenceDeps, run } from "../inference/run.ts";
 import { type BodyLimits, type JsonBody, readJsonBody } from "./body.ts";
 import { renderError, toGatewayError } from "./errors.ts";
@@ -106,6 +106,10 @@ async function answer(
       left: exchange.req.left,
       renderError,
       onLimits: (status) => void limitHeaders(status, exchange.answerHeaders),
+      onStandIn(model) {
+        exchange.answerHeaders["x-headrace-model"] = model;
+        exchange.note({ served_by: model });
+      },
       onEnd({ outcome, usage, error }) {
         const { promptTokens, completionTokens, estimated } = usage;
         exchange.note({ outcome, prompt_tokens: promptTokens, completion_tokens: completionTokens });

@@ -2,7 +2,7 @@
 import type { BodySink } from "../domain/body-source.ts";
 import type { Cancellation } from "../domain/cancellation.ts";
 import { GatewayError } from "../domain/errors.ts";
-import type { Dispatched } from "./dispatch.ts";
+import type { Dispatched } from "./attempt.ts";
 
 /** A batch of 2,048 long embeddings in JSON comes to about 80 MB. */
 const maxAnswerBytes = 128 * 1024 * 1024;

@@ -5,7 +5,8 @@ import { Cancellation } from "../domain/cancellation.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { scanObject } from "../domain/json-text.ts";
 import { type Answer, readAnswer } from "./answer.ts";
-import type { DecodedRequest, Dispatched } from "./dispatch.ts";
+import type { Dispatched } from "./attempt.ts";
+import type { DecodedRequest } from "./decoded-request.ts";
 
 const completion = {
   id: "chatcmpl-1",
@@ -24,11 +25,12 @@ function requestOf(model = "m"): DecodedRequest {
   return { operation: "chat", bytes, text, members: scanObject(text), body, model, stream: false, width: 1 };
 }
 
-function dispatchedWith(body: BodySource): Dispatched {
+function dispatchedWith(body: BodySource, model = "m"): Dispatched {
   const deployment = { engine: { redact: (text: string) => text } } as unknown as Dispatched["deployment"];
   return {
     response: { status: 200, headers: new Headers(), body },
     deployment,
+    model: { id: model } as Dispatched["model"],
     firstByte() {},
     done() {},
   };
@@ -36,7 +38,7 @@ function dispatchedWith(body: BodySource): Dispatched {
 
 function read(answer: unknown, { model = "m", ownId = false } = {}): Answer | Promise<Answer> {
   const bytes = Buffer.from(typeof answer === "string" ? answer : JSON.stringify(answer));
-  return readAnswer(requestOf(model), dispatchedWith(bodyOf(bytes)), { ...names, ownId }, new Cancellation());
+  return readAnswer(requestOf(model), dispatchedWith(bodyOf(bytes), model), { ...names, ownId }, new Cancellation());
 }
 
 /** Gives its pieces one after the other, later. */

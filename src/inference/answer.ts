@@ -8,7 +8,9 @@ import type { TokenUsage } from "../domain/usage.ts";
 import { countTexts, type TextOrTokens } from "../domain/wire.ts";
 import { malformed, WholeBody } from "./answer-body.ts";
 import { endOf, firstByteOf, isFilledList, isText, parsedValueOf, scanAnswer, startOf } from "./answer-scan.ts";
-import { type DecodedRequest, type Dispatched, publicMessage } from "./dispatch.ts";
+import type { Dispatched } from "./attempt.ts";
+import type { DecodedRequest } from "./decoded-request.ts";
+import { publicMessage } from "./engine-refusal.ts";
 import {
   deliveredBytes,
   estimatePromptTokens,
@@ -72,13 +74,14 @@ export function readAnswer(
 
 function answerOf(all: Uint8Array, request: DecodedRequest, dispatched: Dispatched, names: CompletionNames): Answer {
   const bytes = all[0] === byteOrderMark[0] ? withoutMark(all) : all;
-  return plainAnswer(bytes, request, names) ?? parsedAnswer(bytes, request, dispatched, names);
+  return plainAnswer(bytes, request, dispatched.model.id, names) ?? parsedAnswer(bytes, request, dispatched, names);
 }
 
 /** The usual answer: nothing is to be changed but the name of the model. Undefined where there is more to it. */
 function plainAnswer(
   bytes: Uint8Array,
-  { operation, model }: DecodedRequest,
+  { operation }: DecodedRequest,
+  model: string,
   names: CompletionNames,
 ): Answer | undefined {
   if (operation === "embedding" || names.ownId || !scanAnswer(bytes)) return undefined;
@@ -131,7 +134,8 @@ function parsedAnswer(
   if (list.length === 0) throw malformed("no choice and no embedding");
 
   const edits: Record<string, string | null> = {};
-  if (body["model"] !== request.model) edits["model"] = JSON.stringify(request.model);
+  const { id: model } = dispatched.model;
+  if (body["model"] !== model) edits["model"] = JSON.stringify(model);
   const reported = reportedUsage(body["usage"]);
   const usage = reported ?? estimatedUsage(request, list);
   if (!reported) edits["usage"] = JSON.stringify(usageObject(usage, request.operation));

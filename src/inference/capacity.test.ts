@@ -1,5 +1,6 @@
 // Places at engines and the queue before them: fair, bounded, with a deadline, and nothing is ever lost.
 import { beforeEach, describe, expect, test } from "bun:test";
+import { manualClock } from "../../tests/support/manual-clock.ts";
 import { Cancellation } from "../domain/cancellation.ts";
 import { systemClock } from "../domain/clock.ts";
 import type { Engine } from "../domain/engine.ts";
@@ -201,32 +202,40 @@ describe("several candidates", () => {
     expect([figures(one).waiting, figures(two).waiting]).toEqual([0, 0]);
   });
 
-  test("an engine at rest after a failure gets one request at a time while others are only busy", async () => {
-    const [broken, busy] = [engineWith({}), engineWith({ maxConcurrency: 1 })];
-    router.failed(broken);
-    const trial = capacity.take(on(busy, broken), requestOf("a")) && capacity.take(on(busy, broken), requestOf("a"));
-    expect(trial?.deployment.engine).toBe(broken);
-    const waiting = [1, 2].map(() => watch(on(busy, broken), requestOf("a")));
+  test("a deployment that failed gets nothing during its rest, then one request, and the rest once that was answered", async () => {
+    const clock = manualClock();
+    router = new Router(clock, () => 0.5);
+    capacity = new Capacity({ clock: systemClock, router, bounds: () => bounds });
+    const [busy, broken] = on(engineWith({ maxConcurrency: 1 }), engineWith({}));
+    if (!busy || !broken) throw new Error("no deployment");
+    capacity.take([busy], requestOf("a"));
+    router.failed(broken, "engine");
+    expect(capacity.take([busy, broken], requestOf("a"))).toBeUndefined();
+    clock.advance(2_000);
+    const trial = capacity.take([busy, broken], requestOf("a"));
+    expect([trial?.deployment, trial?.isTrial]).toEqual([broken, true]);
+    const waiting = [1, 2].map(() => watch([busy, broken], requestOf("a")));
     await settle();
     expect(waiting.map(({ seat }) => seat)).toEqual([undefined, undefined]);
-    // It works again.
     router.succeeded(broken);
     trial?.place.answered();
     await settle();
-    expect(waiting.map(({ seat }) => seat?.deployment.engine)).toEqual([broken, broken]);
+    expect(waiting.map(({ seat }) => [seat?.deployment, seat?.isTrial])).toEqual([
+      [broken, false],
+      [broken, false],
+    ]);
   });
 
   test("whoever waits gets a place soon after an engine's rest is over, though nobody gives one back", async () => {
     const atRest = new Set<Engine>();
     capacity = new Capacity({
       clock: systemClock,
-      router: { resting: (engine) => atRest.has(engine) },
+      router: { resting: ({ engine }) => atRest.has(engine), claim: () => false },
       bounds: () => ({ maxWaiting: 512, longestWaitMs: 3_000 }),
     });
     const [broken, busy] = [engineWith({ maxConcurrency: 9 }), engineWith({ maxConcurrency: 1 })];
     atRest.add(broken);
     expect(capacity.take(on(busy, broken), requestOf("a"))?.deployment.engine).toBe(busy);
-    expect(capacity.take(on(busy, broken), requestOf("a"))?.deployment.engine).toBe(broken);
     const waiting = [1, 2].map(() => watch(on(busy, broken), requestOf("a")));
     // After it was found at rest once more.
     setTimeout(() => atRest.delete(broken), 300);
@@ -235,9 +244,9 @@ describe("several candidates", () => {
   });
 
   test("where all are at rest, each is used as usual", () => {
-    const engine = engineWith({});
-    router.failed(engine);
-    for (let i = 0; i < 10; i++) expect(capacity.take(on(engine), requestOf("a"))).toBeDefined();
+    const candidates = on(engineWith({}), engineWith({}));
+    for (const deployment of candidates) router.failed(deployment, "engine");
+    for (let i = 0; i < 10; i++) expect(capacity.take(candidates, requestOf("a"))).toBeDefined();
   });
 });
 

@@ -15,7 +15,7 @@ export interface CapacityBounds {
 
 export interface CapacityOptions {
   clock: Clock;
-  router: Pick<Router, "resting">;
+  router: Pick<Router, "resting" | "claim">;
   /** Asked for whenever a request has to wait: a reload may change them. */
   bounds(): CapacityBounds;
 }
@@ -80,7 +80,7 @@ export class Capacity {
     for (const deployment of candidates) {
       const gate = this.#gate(deployment, request);
       if (gate.queue.waiting === 0 && this.#isFree(gate, deployment, request.width, othersWork)) {
-        return gate.take(deployment, request);
+        return this.#seat(gate, deployment, request);
       }
     }
     return undefined;
@@ -190,13 +190,19 @@ export class Capacity {
       if (!deployment) return;
       const othersWork = this.#anyWorks(next.options.values());
       if (!this.#isFree(gate, deployment, next.request.width, othersWork)) return;
-      next.grant(gate.take(deployment, next.request));
+      next.grant(this.#seat(gate, deployment, next.request));
     }
   }
 
-  /** An engine at rest after a failure gets one request at a time while others work: it may still be broken. */
-  #isFree(gate: Gate, { engine }: Deployment, width: number, othersWork: boolean): boolean {
-    if (othersWork && gate.inFlight > 0 && this.#options.router.resting(engine)) {
+  #seat(gate: Gate, deployment: Deployment, request: PlaceRequest): Seat {
+    const seat = gate.take(deployment, request);
+    if (this.#options.router.claim(deployment)) seat.isTrial = true;
+    return seat;
+  }
+
+  /** A deployment at rest after a failure gets nothing while others work, and one request when its rest is over. */
+  #isFree(gate: Gate, deployment: Deployment, width: number, othersWork: boolean): boolean {
+    if (othersWork && this.#options.router.resting(deployment)) {
       gate.wakeLater(restCheckMs);
       return false;
     }
@@ -204,7 +210,7 @@ export class Capacity {
   }
 
   #anyWorks(candidates: Iterable<Deployment>): boolean {
-    for (const { engine } of candidates) if (!this.#options.router.resting(engine)) return true;
+    for (const deployment of candidates) if (!this.#options.router.resting(deployment)) return true;
     return false;
   }
 

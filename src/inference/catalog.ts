@@ -30,6 +30,8 @@ export interface DeclaredModel {
   environments: readonly Environment[] | undefined;
   price: Price | undefined;
   deployments: readonly { engine: string; model: string; weight: number }[];
+  /** Public ids of models that stand in for it, best first. */
+  fallbacks?: readonly string[] | undefined;
 }
 
 /** What the last look at an engine came to. */
@@ -185,6 +187,7 @@ export class Catalog {
       environments: declared.environments ?? defaultEnvironments,
       price: declared.price,
       deployments,
+      ...(declared.fallbacks && declared.fallbacks.length > 0 ? { fallbacks: declared.fallbacks } : {}),
     };
   }
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { keyRecordFor, principalFor } from "../../tests/support/principal.ts";
 import type { ChatWriter, NewChat } from "../domain/stored-chat.ts";
 import { recorderFor, wantsStoring } from "./chat-recorder.ts";
-import type { DecodedRequest } from "./dispatch.ts";
+import type { DecodedRequest } from "./decoded-request.ts";
 
 const createdAt = 1_800_000_000;
 const usage = { promptTokens: 3, completionTokens: 4, estimated: true };

@@ -5,7 +5,7 @@ import { keyOf, type Principal } from "../domain/principal.ts";
 import type { ChatWriter, NewChat } from "../domain/stored-chat.ts";
 import type { TokenUsage } from "../domain/usage.ts";
 import { ChunkCollector } from "./chunk-collector.ts";
-import type { DecodedRequest } from "./dispatch.ts";
+import type { DecodedRequest } from "./decoded-request.ts";
 
 /** Characters of an answer; a longer one is not stored. */
 const maxAnswerSize = 10_000_000;

@@ -7,8 +7,10 @@ import type { Engine, EngineRequest, EngineResponse } from "../domain/engine.ts"
 import { GatewayError } from "../domain/errors.ts";
 import { scanObject } from "../domain/json-text.ts";
 import type { Model } from "../domain/model.ts";
+import type { Dispatched, Sender } from "./attempt.ts";
 import { Capacity } from "./capacity.ts";
-import { type DecodedRequest, type Dispatched, dispatch, type Sender } from "./dispatch.ts";
+import type { DecodedRequest } from "./decoded-request.ts";
+import { dispatch } from "./dispatch.ts";
 import { Router } from "./route.ts";
 
 type Answer = (request: EngineRequest, cancellation: Cancellation) => EngineResponse | Promise<EngineResponse>;
@@ -85,7 +87,9 @@ function send(
     accountId,
     recording,
     cancellation,
+    workload: { promptTokens: 1, maxCompletionTokens: undefined, width: 1, prefix: () => undefined },
     modelNow: options.modelNow ?? (() => model),
+    standIns: () => [],
     waited: (ms) => void waits.push(ms),
     sending() {
       sent++;
@@ -155,7 +159,7 @@ describe("places come back", () => {
     clients[0]?.cancel(new Error("the first left"));
     expect(await both[0]).toEqual(new Error("the first left"));
     expect(capacity.figures(engine)).toEqual([{ model: null, limit: 1, inFlight: 0, waiting: 0 }]);
-    expect(router.resting(engine)).toBe(false);
+    expect(router.engineState(engine) !== "ok").toBe(false);
   });
 });
 
@@ -236,7 +240,7 @@ describe("an engine that has too much to do", () => {
       const outcomes = await Promise.allSettled(burst);
       expect(outcomes.filter(({ status: outcome }) => outcome === "rejected")).toHaveLength(0);
       expect(inFlight(engine)).toBe(0);
-      expect(router.resting(engine)).toBe(false);
+      expect(router.engineState(engine) !== "ok").toBe(false);
     },
   );
 

@@ -1,7 +1,7 @@
 // What a request can cost at most, as far as that is known before it is sent.
 import { GatewayError } from "../domain/errors.ts";
 import type { Model } from "../domain/model.ts";
-import type { DecodedRequest } from "./dispatch.ts";
+import type { DecodedRequest } from "./decoded-request.ts";
 import { estimatePromptTokens } from "./usage.ts";
 
 export interface RequestFacts {

@@ -21,6 +21,8 @@ export interface PlaceRequest {
 export interface Seat {
   deployment: Deployment;
   place: Place;
+  /** Whether its request is the one that tries the deployment after a rest; a verdict is owed then. */
+  isTrial: boolean;
 }
 
 /** A request that waits, perhaps at several gates. */
@@ -88,7 +90,7 @@ export class Gate {
     const kinds = this.#kinds.get(deployment.model) ?? this.#kindsOf(deployment.model);
     const kind = kinds[operation][stream ? 1 : 0];
     const place = new Place(this, accountId, weight, kind, this.#measured.sent(), this.#inFlight);
-    return { deployment, place };
+    return { deployment, place, isTrial: false };
   }
 
   /** `heldMs`: how long, where an answer came. */

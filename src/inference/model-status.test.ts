@@ -74,7 +74,7 @@ test("a deployment is draining before it is unreachable, and that before it cool
   const status = makeStatus();
   const ok = ["two", "ok"];
   expect(await statesOf(status)).toEqual([["one", "ok"], ok]);
-  router.failed(one);
+  router.unreachable(one);
   expect(await statesOf(status)).toEqual([["one", "cooling_down"], ok]);
   one.list = new Error("connection refused");
   await catalog.refresh();

@@ -67,7 +67,7 @@ export class ModelStatus {
       upstream: engine.name,
       kind: this.#kindOf(engine),
       model,
-      state: this.#stateOf(engine),
+      state: this.#stateOf(deployment),
       ...this.#loadOf(deployment),
       speed: speeds?.find((speed) => speed.upstream === engine.name),
     };
@@ -79,11 +79,12 @@ export class ModelStatus {
     return this.#options.catalog.isConfigured(engine) ? "configured" : "found";
   }
 
-  #stateOf(engine: Engine): DeploymentState {
+  #stateOf(deployment: Deployment): DeploymentState {
     const { router, catalog } = this.#options;
+    const { engine } = deployment;
     if (router.drained.has(engine.name)) return "draining";
     if (catalog.status(engine).error !== undefined) return "unreachable";
-    return router.resting(engine) ? "cooling_down" : "ok";
+    return router.resting(deployment) ? "cooling_down" : "ok";
   }
 
   #loadOf({ engine, model }: Deployment): Pick<DeploymentStatus, "running" | "waiting" | "concurrency"> {

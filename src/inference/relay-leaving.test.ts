@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { done, event, Source, settled, soon, start } from "../../tests/support/relay.ts";
 import { Cancellation } from "../domain/cancellation.ts";
 import { GatewayError } from "../domain/errors.ts";
-import type { Dispatched } from "./dispatch.ts";
+import type { Dispatched } from "./attempt.ts";
 import { Stopping } from "./stopping.ts";
 
 test("a stream that ended, however it did, is held by nothing that lives longer", () => {

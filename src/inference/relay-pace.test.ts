@@ -1,7 +1,7 @@
 // The relay's pace: back-pressure, heartbeats, stalled readers, the rest of a connection.
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
 import { comment, done, event, Source, soon, start } from "../../tests/support/relay.ts";
-import type { Dispatched } from "./dispatch.ts";
+import type { Dispatched } from "./attempt.ts";
 
 describe("back-pressure", () => {
   beforeEach(() => void jest.useFakeTimers());

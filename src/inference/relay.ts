@@ -6,7 +6,8 @@ import type { ClientStream } from "../domain/client-stream.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { SseReader } from "../domain/sse.ts";
 import { type CompletionNames, readAnswer } from "./answer.ts";
-import type { DecodedRequest, Dispatched } from "./dispatch.ts";
+import type { Dispatched } from "./attempt.ts";
+import type { DecodedRequest } from "./decoded-request.ts";
 import type { Stopping } from "./stopping.ts";
 import { ChunkTranslator, type StreamObservation, wholeAsChunk } from "./stream-chunks.ts";
 
@@ -180,6 +181,7 @@ class Relay implements BodySink {
       return;
     }
     this.#dispatched = dispatched;
+    this.#chunks.model = dispatched.model.id;
     // Some servers ignore `stream: true`, and some report errors with status 200.
     if (jsonType.test(response.headers.get("content-type") ?? "")) {
       this.#wholeAnswer(dispatched).catch((error) => this.fail(error));
@@ -258,7 +260,8 @@ class Relay implements BodySink {
     options.stopping.remove(this.#stop);
     // First: what nobody waits for any more says nothing of how long an engine takes.
     if (error !== undefined) options.abort();
-    dispatched?.done(error instanceof GatewayError);
+    const { reported, deliveredPieces } = this.#chunks.observed;
+    dispatched?.done(error instanceof GatewayError, reported?.completionTokens ?? deliveredPieces);
     if (error !== undefined) dispatched?.response.body.cancel();
     else if (dispatched) this.#drain(dispatched);
     const recorded = options.onEnd(this.#chunks.observed, error);

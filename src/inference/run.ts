@@ -10,18 +10,21 @@ import { keyOf, type Principal } from "../domain/principal.ts";
 import type { ChatWriter } from "../domain/stored-chat.ts";
 import type { Ledger, TokenUsage, UsageOutcome } from "../domain/usage.ts";
 import type { Admitted, Admitter } from "../policy/admit.ts";
-import { requireModel } from "../policy/authorize.ts";
+import { mayUseModel, requireModel } from "../policy/authorize.ts";
 import { usageBounds } from "../policy/believable-usage.ts";
 import { Meter } from "../policy/meter.ts";
 import type { RefusalCounts } from "../policy/refusal-counts.ts";
 import { type Answer, readAnswer } from "./answer.ts";
+import type { Dispatched, Sender } from "./attempt.ts";
 import type { Capacity } from "./capacity.ts";
 import type { Catalog } from "./catalog.ts";
 import { type ChatRecorder, recorderFor } from "./chat-recorder.ts";
-import { type DecodedRequest, type Dispatched, dispatch, type Sender } from "./dispatch.ts";
+import type { DecodedRequest } from "./decoded-request.ts";
+import { dispatch } from "./dispatch.ts";
 import { factsOf, type RequestFacts, requireContext } from "./facts.ts";
+import { type PromptPrefix, promptPrefixOf } from "./prompt-prefix.ts";
 import { type RelayOptions, relay, stoppingError } from "./relay.ts";
-import type { Router } from "./route.ts";
+import type { Router, Workload } from "./route.ts";
 import type { Stopping } from "./stopping.ts";
 import { streamUsage } from "./stream-chunks.ts";
 
@@ -35,6 +38,8 @@ export interface InferenceCall {
   renderError(error: GatewayError): string;
   /** Called once it is decided whether the request is admitted, before anything is answered. */
   onLimits(status: LimitStatus): void;
+  /** Called where another model serves the request than the one that was asked for, before anything is answered. */
+  onStandIn(model: string): void;
   /** Called once, when the answer is delivered, failed or left; for the log. */
   onEnd(end: InferenceEnd): void;
 }
@@ -69,8 +74,7 @@ export async function run(call: InferenceCall, deps: InferenceDeps): Promise<Inf
   if (deps.stopping.begun) throw stoppingError();
   if (!deps.catalog.find(request.model)) await deps.catalog.whenComplete();
   const model = requireModel(principal, deps.catalog.find(request.model), request.model);
-  requireCapability(model, request);
-  requireContext(model, request);
+  requireServable(model, request);
   const facts = factsOf(request);
   const recorder = recorderFor(principal, request, deps.chatWriter);
   const { promptTokens, maxCompletionTokens, width } = facts;
@@ -96,10 +100,13 @@ interface AdmittedRequest {
 }
 
 /** A request from its admission to its end; every way out of it settles, once. */
-class OpenRequest implements Sender {
+class OpenRequest implements Sender, Workload {
   readonly requestId: string;
   readonly accountId: string;
   readonly recording: boolean;
+  readonly promptTokens: number;
+  readonly maxCompletionTokens: number | undefined;
+  readonly width: number;
   readonly cancellation = new Cancellation();
   readonly #call: InferenceCall;
   readonly #deps: InferenceDeps;
@@ -114,12 +121,17 @@ class OpenRequest implements Sender {
   /** The server ended first: its own end of the connection, a moment later, is no client that left. */
   #stopped = false;
   #queueMs = 0;
+  /** Null: there is none. */
+  #prefix: PromptPrefix | undefined | null = null;
 
   constructor(call: InferenceCall, deps: InferenceDeps, { model, facts, recorder, admitted }: AdmittedRequest) {
     const { request, principal } = call;
     this.requestId = call.requestId;
     this.accountId = principal.account.id;
     this.recording = recorder !== undefined;
+    this.promptTokens = facts.promptTokens;
+    this.maxCompletionTokens = facts.maxCompletionTokens;
+    this.width = facts.width;
     this.#call = call;
     this.#deps = deps;
     this.#model = model;
@@ -149,8 +161,26 @@ class OpenRequest implements Sender {
     deps.stopping.add(this.#stopServing);
   }
 
-  modelNow(): Model | undefined {
-    return this.#deps.catalog.find(this.#call.request.model);
+  get workload(): Workload {
+    return this;
+  }
+
+  prefix(): PromptPrefix | undefined {
+    if (this.#prefix === null) this.#prefix = promptPrefixOf(this.#call.request, this.accountId);
+    return this.#prefix;
+  }
+
+  modelNow(id: string): Model | undefined {
+    return this.#deps.catalog.find(id);
+  }
+
+  /** Only what the key may use, and what could serve the request if it were asked for. */
+  standIns(): readonly Model[] {
+    const { principal, request } = this.#call;
+    return (this.#model.fallbacks ?? []).flatMap((id) => {
+      const model = this.#deps.catalog.find(id);
+      return model && mayUseModel(principal, model) && isServable(model, request) ? [model] : [];
+    });
   }
 
   waited(ms: number): void {
@@ -169,7 +199,7 @@ class OpenRequest implements Sender {
         const read = readAnswer(this.#call.request, dispatched, this.#completion(), this.cancellation);
         answer = read instanceof Promise ? await read : read;
       } finally {
-        dispatched.done(answer === undefined && !this.#call.left.cancelled);
+        dispatched.done(answer === undefined && !this.#call.left.cancelled, answer?.usage.completionTokens);
       }
       this.#recorder?.addWhole(answer.text);
       await this.#end("completed", answer.usage, undefined);
@@ -197,8 +227,14 @@ class OpenRequest implements Sender {
   async #dispatch(): Promise<Dispatched> {
     await this.#meter.begun;
     const { request } = this.#call;
-    this.#dispatched = await dispatch(request, this.#model, this.#deps, this);
-    return this.#dispatched;
+    const dispatched = await dispatch(request, this.#model, this.#deps, this);
+    this.#dispatched = dispatched;
+    const { model } = dispatched;
+    if (model.id !== this.#model.id) {
+      this.#meter.servedBy({ price: model.price, bounds: usageBounds(model, this.#facts) });
+      this.#call.onStandIn(model.id);
+    }
+    return dispatched;
   }
 
   #relay(source: Dispatched | Promise<Dispatched>, client: ClientStream): void {
@@ -273,7 +309,8 @@ class OpenRequest implements Sender {
     if (outcome === "completed") {
       // What a limit may have cut, and what generates nothing, says nothing of the usual length.
       const { maxCompletionTokens, width } = this.#facts;
-      if (maxCompletionTokens === undefined) this.#deps.admitter.learn(this.#model, usage.completionTokens / width);
+      const served = this.#dispatched?.model ?? this.#model;
+      if (maxCompletionTokens === undefined) this.#deps.admitter.learn(served, usage.completionTokens / width);
       this.#recorder?.keep(this.#createdAt, usage);
     }
     this.#call.onEnd({ outcome, usage, error });
@@ -304,6 +341,20 @@ function outcomeOf(error: unknown, left: Cancellation): UsageOutcome {
 
 const capabilityOf = { chat: "chat", completion: "completion", embedding: "embeddings" } as const;
 const endpointOf = { chat: "chat completions", completion: "completions", embedding: "embeddings" } as const;
+
+function requireServable(model: Model, request: DecodedRequest): void {
+  requireCapability(model, request);
+  requireContext(model, request);
+}
+
+function isServable(model: Model, request: DecodedRequest): boolean {
+  try {
+    requireServable(model, request);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** Only a capability that somebody states as absent refuses; where nobody says, the engine decides. */
 function requireCapability(model: Model, { operation }: DecodedRequest): void {

@@ -6,7 +6,7 @@ import { GatewayError } from "../domain/errors.ts";
 import { scanObject } from "../domain/json-text.ts";
 import { SseReader } from "../domain/sse.ts";
 import { stringEnd } from "./chunk-template.ts";
-import type { DecodedRequest } from "./dispatch.ts";
+import type { DecodedRequest } from "./decoded-request.ts";
 import { ChunkTranslator, type StreamObservation } from "./stream-chunks.ts";
 
 interface Setting {

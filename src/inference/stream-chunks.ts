@@ -7,7 +7,8 @@ import type { SseReader } from "../domain/sse.ts";
 import type { TokenUsage } from "../domain/usage.ts";
 import type { CompletionNames } from "./answer.ts";
 import { type ChunkFrame, ChunkTemplate, stringEnd } from "./chunk-template.ts";
-import { type DecodedRequest, publicMessage } from "./dispatch.ts";
+import type { DecodedRequest } from "./decoded-request.ts";
+import { publicMessage } from "./engine-refusal.ts";
 import {
   deliveredBytes,
   estimateDelivered,
@@ -63,6 +64,8 @@ export class ChunkTranslator {
   readonly observed: StreamObservation = { reported: undefined, deliveredBytes: 0, deliveredPieces: 0 };
   /** Whether a choice told why it ended. */
   finishSeen = false;
+  /** Public id of the model that serves the request. */
+  model: string;
   readonly #request: DecodedRequest;
   readonly #names: CompletionNames;
   readonly #wantsUsage: boolean;
@@ -73,6 +76,7 @@ export class ChunkTranslator {
   #trials = templateTrials;
 
   constructor(request: DecodedRequest, names: CompletionNames) {
+    this.model = request.model;
     this.#request = request;
     this.#names = names;
     const options = request.body["stream_options"] as { include_usage?: unknown } | null | undefined;
@@ -213,7 +217,7 @@ export class ChunkTranslator {
 
   #edits(chunk: Chunk): Record<string, string | null> {
     const edits: Record<string, string | null> = {};
-    if (chunk["model"] !== this.#request.model) edits["model"] = JSON.stringify(this.#request.model);
+    if (chunk["model"] !== this.model) edits["model"] = JSON.stringify(this.model);
     if (this.#names.ownId || chunk["id"] === undefined) edits["id"] = JSON.stringify(this.#names.id);
     if (chunk["created"] === undefined) edits["created"] = String(this.#names.created);
     if (chunk["object"] === undefined) edits["object"] = JSON.stringify(this.#objectName());
@@ -243,7 +247,7 @@ export class ChunkTranslator {
       id: this.#names.ownId ? this.#names.id : (this.#lastChunk?.id ?? this.#names.id),
       object: this.#objectName(),
       created: this.#lastChunk?.created ?? this.#names.created,
-      model: this.#request.model,
+      model: this.model,
       choices: [],
     };
     return `data: ${JSON.stringify(head).slice(0, -1)},"usage":${usage}}\n\n`;

@@ -42,17 +42,21 @@ export class Meter {
   readonly #entry: LedgerEntry;
   readonly #startedMs: number;
   /** Tokens that the request can use at most. */
-  readonly #mostTokens: number;
+  #mostTokens: number;
   /** The next piece after this moment is a checkpoint. */
   #checkpointDueMs = Number.NEGATIVE_INFINITY;
   #firstTokenMs: number | null = null;
+  #price: Price | undefined;
+  #bounds: UsageBounds;
   #reservedTokens: number;
 
   /** Throws, with the reservation given back, where the ledger is closed. */
   constructor(options: MeterOptions) {
     this.#options = options;
     this.#reservedTokens = options.reservedTokens;
-    this.#mostTokens = options.bounds.promptTokens + options.bounds.completionTokens;
+    this.#price = options.price;
+    this.#bounds = options.bounds;
+    this.#mostTokens = mostTokens(options.bounds);
     this.#startedMs = options.clock.monotonicMs();
     try {
       this.#entry = options.ledger.begin(options.begin);
@@ -65,6 +69,13 @@ export class Meter {
   /** As `LedgerEntry.begun`. Where it rejects, `settle` gives the reservation back, and nothing is booked. */
   get begun(): Promise<void> {
     return this.#entry.begun;
+  }
+
+  /** Another model serves the request than the one that was asked for: what it uses is priced as that one's. */
+  servedBy({ price, bounds }: Pick<MeterOptions, "price" | "bounds">): void {
+    this.#price = price;
+    this.#bounds = bounds;
+    this.#mostTokens = mostTokens(bounds);
   }
 
   /**
@@ -82,10 +93,10 @@ export class Meter {
     const outgrown = Math.min(approximateTokens, this.#mostTokens) > this.#reservedTokens;
     const due = now >= this.#checkpointDueMs;
     if (!outgrown && !due) return;
-    const { bounds, price, lease } = this.#options;
+    const { lease } = this.#options;
     // An engine may err or lie in the middle of a stream as well as at its end.
-    const { usage } = believable(usageSoFar(), bounds);
-    const nanoUsd = nanoUsdOf(usage, price);
+    const { usage } = believable(usageSoFar(), this.#bounds);
+    const nanoUsd = nanoUsdOf(usage, this.#price);
     if (due) {
       this.#checkpointDueMs = now + checkpointMs;
       this.#entry.progress(usage, nanoUsd);
@@ -99,9 +110,9 @@ export class Meter {
 
   /** Books what was used, once. */
   settle({ outcome, usage: reported, errorCode, upstream, queueMs }: MeterEnd): Settled {
-    const { clock, lease, price, bounds } = this.#options;
-    const { usage, capped } = believable(reported, bounds);
-    const nanoUsd = nanoUsdOf(usage, price);
+    const { clock, lease } = this.#options;
+    const { usage, capped } = believable(reported, this.#bounds);
+    const nanoUsd = nanoUsdOf(usage, this.#price);
     lease.settle(totalTokens(usage), nanoUsd ?? 0);
     const end: UsageEnd = {
       promptTokens: usage.promptTokens,
@@ -118,6 +129,10 @@ export class Meter {
     };
     return { usage, kept: this.#entry.settle(end) };
   }
+}
+
+function mostTokens({ promptTokens, completionTokens }: UsageBounds): number {
+  return promptTokens + completionTokens;
 }
 
 function totalTokens(usage: TokenUsage): number {

@@ -9,7 +9,8 @@ import type { Engine, Operation } from "../../src/domain/engine.ts";
 import { GatewayError } from "../../src/domain/errors.ts";
 import { scanObject } from "../../src/domain/json-text.ts";
 import { renderError } from "../../src/http/errors.ts";
-import type { DecodedRequest } from "../../src/inference/dispatch.ts";
+import type { Dispatched } from "../../src/inference/attempt.ts";
+import type { DecodedRequest } from "../../src/inference/decoded-request.ts";
 import { relay } from "../../src/inference/relay.ts";
 import { Stopping } from "../../src/inference/stopping.ts";
 import type { StreamObservation } from "../../src/inference/stream-chunks.ts";
@@ -61,6 +62,7 @@ export async function replay(
       source: {
         response: { status: 200, headers: new Headers(), body: bodyInPieces(pieces) },
         deployment: { engine, model: "upstream-model", weight: 1 },
+        model: { id: streamRequest(operation, includeUsage).model } as Dispatched["model"],
         firstByte() {},
         done() {},
       },

@@ -271,6 +271,7 @@ test("a client that left before its request was begun: it ends at once, and no m
       left: gone,
       renderError: String,
       onLimits: () => {},
+      onStandIn: () => {},
       onEnd: ({ outcome }) => void ends.push(outcome),
     },
     {

@@ -4,7 +4,8 @@ import { Cancellation } from "../../src/domain/cancellation.ts";
 import type { ClientStream } from "../../src/domain/client-stream.ts";
 import type { Engine } from "../../src/domain/engine.ts";
 import { scanObject } from "../../src/domain/json-text.ts";
-import type { DecodedRequest, Dispatched } from "../../src/inference/dispatch.ts";
+import type { Dispatched } from "../../src/inference/attempt.ts";
+import type { DecodedRequest } from "../../src/inference/decoded-request.ts";
 import { type RelayOptions, relay } from "../../src/inference/relay.ts";
 import { Stopping } from "../../src/inference/stopping.ts";
 import type { StreamObservation } from "../../src/inference/stream-chunks.ts";
@@ -48,6 +49,7 @@ export class Source implements BodySource {
     this.dispatched = {
       response: { status: 200, headers: new Headers({ "content-type": contentType }), body: this },
       deployment: { engine, model: "m", weight: 1 },
+      model: { id: "m" } as Dispatched["model"],
       firstByte: () => void this.firstBytes++,
       done: (failed) => void this.ends.push(failed),
     };

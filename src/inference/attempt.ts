@@ -1,0 +1,154 @@
+// One deployment being asked, and, once it took the request, its part in the answer.
+import type { Cancellation } from "../domain/cancellation.ts";
+import type { EngineResponse } from "../domain/engine.ts";
+import { GatewayError } from "../domain/errors.ts";
+import type { Deployment, Model } from "../domain/model.ts";
+import type { DecodedRequest } from "./decoded-request.ts";
+import type { Assignment } from "./deployment-state.ts";
+import { isEngineFault, refusalOf } from "./engine-refusal.ts";
+import type { Place, Seat } from "./gate.ts";
+import { rewriteRequest } from "./request-body.ts";
+import type { FailureScope, Router, Workload } from "./route.ts";
+
+export interface Dispatched {
+  response: EngineResponse;
+  deployment: Deployment;
+  /** The model that serves it: the one that was asked for, or one that stands in for it. */
+  model: Model;
+  /** Call when the body's first byte is here: how soon it comes tells how busy the engine is. May be left out. */
+  firstByte(): void;
+  /**
+   * Ends the request's part in the load and capacity figures; `failed` also puts the deployment to rest.
+   * `completionTokens`: of an answer that came whole, for how fast it is.
+   */
+  done(failed: boolean, completionTokens?: number): void;
+}
+
+/** A request as its dispatch sees it; told as things happen, as no result tells of one that ended before it had one. */
+export interface Sender {
+  readonly requestId: string;
+  /** Whose turn it is where requests wait. */
+  readonly accountId: string;
+  /** Whether the gateway keeps the completion: then the engine is not asked to keep it as well. */
+  readonly recording: boolean;
+  readonly workload: Workload;
+  /** Stops it until the response is here. */
+  readonly cancellation: Cancellation;
+  /** Undefined where the model is no longer offered. */
+  modelNow(id: string): Model | undefined;
+  /** Models that may stand in for the one that was asked for, best first. */
+  standIns(): readonly Model[];
+  waited(ms: number): void;
+  sending(): void;
+}
+
+export interface Refused {
+  failure: GatewayError;
+  /** It had too many others at the moment. */
+  again: boolean;
+}
+
+export class Attempt implements Dispatched {
+  readonly deployment: Deployment;
+  readonly model: Model;
+  readonly #place: Place;
+  /** Whether it tries the deployment after a rest. */
+  readonly #isTrial: boolean;
+  readonly #router: Router;
+  readonly #cancellation: Cancellation;
+  readonly #assignment: Assignment;
+  #response: EngineResponse | undefined;
+
+  constructor({ deployment, place, isTrial }: Seat, model: Model, router: Router, sender: Sender) {
+    this.deployment = deployment;
+    this.model = model;
+    this.#place = place;
+    this.#isTrial = isTrial;
+    this.#router = router;
+    this.#cancellation = sender.cancellation;
+    this.#assignment = router.begin(deployment, model, sender.workload);
+  }
+
+  get response(): EngineResponse {
+    if (!this.#response) throw new Error("The deployment was not asked yet.");
+    return this.#response;
+  }
+
+  send(request: DecodedRequest, sender: Sender): Promise<EngineResponse> {
+    const { engine, model } = this.deployment;
+    const { operation, stream, width } = request;
+    const { requestId } = sender;
+    const body = rewriteRequest(request, model, sender.recording);
+    sender.sending();
+    return engine.send({ requestId, operation, model, body, stream, width }, this.#cancellation);
+  }
+
+  taken(response: EngineResponse): Dispatched {
+    this.#response = response;
+    this.#router.succeeded(this.deployment);
+    return this;
+  }
+
+  /** Throws where no other deployment would answer otherwise. */
+  async refused(response: EngineResponse, request: DecodedRequest): Promise<Refused> {
+    const { error, final } = await refusalOf(response, this.deployment, request);
+    if (final) {
+      // It read the request, and said what is wrong with it: it works.
+      this.#router.succeeded(this.deployment);
+      throw error;
+    }
+    const again = isBusy(error, this.#place) && response.headers.get("retry-after") === null;
+    // An engine is not broken that has too much to do.
+    if (again) this.#release();
+    else this.#fail("deployment");
+    this.#end();
+    return { failure: error, again };
+  }
+
+  /** Throws what is no fault of the engine. */
+  failed(error: unknown): Refused {
+    const isFault = !this.#cancellation.cancelled && error instanceof GatewayError && isEngineFault(error);
+    if (isFault) {
+      if (error.code === "upstream_timeout") this.#place.refused();
+      // What cannot be reached serves none of its models; what is silent, or says that it cannot, may serve others.
+      this.#fail(error.code === "upstream_error" ? "engine" : "deployment");
+    } else {
+      this.#release();
+    }
+    this.#end();
+    if (!isFault) throw error;
+    return { failure: error, again: false };
+  }
+
+  firstByte(): void {
+    this.#place.answered();
+    this.#assignment.answering();
+  }
+
+  done(failed: boolean, completionTokens?: number): void {
+    // An answer that nobody waited for says nothing of how long it takes.
+    if (!failed && !this.#cancellation.cancelled) this.#place.answered();
+    if (failed) this.#fail("deployment");
+    this.#end(failed || this.#cancellation.cancelled ? undefined : completionTokens);
+  }
+
+  #fail(scope: FailureScope): void {
+    this.#router.failed(this.deployment, scope);
+  }
+
+  #release(): void {
+    if (this.#isTrial) this.#router.release(this.deployment);
+  }
+
+  #end(completionTokens?: number): void {
+    this.#assignment.end(completionTokens);
+    this.#place.release();
+  }
+}
+
+/** Tells the capacity figures of a refusal for want of capacity; whether the engine works on others meanwhile. */
+function isBusy(error: GatewayError, place: Place): boolean {
+  if (error.code !== "service_unavailable" && error.code !== "upstream_timeout") return false;
+  place.refused();
+  return error.code === "service_unavailable" && place.gate.inFlight > 0;
+}

@@ -1,0 +1,91 @@
+// Remembers which deployments of a model were sent which beginnings of prompts lately, and so may still hold them.
+import type { PromptPrefix } from "./prompt-prefix.ts";
+
+/** Deployments in one word of bits. */
+const wordBits = 31;
+const mostWords = 4;
+
+interface Word {
+  /** Deployments by hash, as bits: what was sent since the last turn, and before it. */
+  young: Map<number, number>;
+  old: Map<number, number>;
+}
+
+/**
+ * Bounded: once as many hashes are known as allowed, those that were not met since the last such turn are forgotten.
+ * That is about what the deployments' own caches do, which nobody tells us of.
+ */
+export class PrefixTable<D extends object> {
+  readonly #words: Word[] = [];
+  #places = new Map<D, number>();
+
+  /** Hashes remembered, at most twice what `record` was last allowed for each 31 deployments. */
+  get size(): number {
+    let size = 0;
+    for (const { young, old } of this.#words) size += young.size + old.size;
+    return size;
+  }
+
+  /** Sets how many characters of the prompt each was sent before. */
+  read(prefix: PromptPrefix, candidates: readonly { state: D; warm: number }[]): void {
+    const known = this.#words.map((word) => lengthsIn(word, prefix));
+    for (const candidate of candidates) {
+      const place = this.#places.get(candidate.state);
+      if (place !== undefined) candidate.warm = known[Math.floor(place / wordBits)]?.[place % wordBits] ?? 0;
+    }
+  }
+
+  /** Characters of the prompt that it was sent before. */
+  warm(prefix: PromptPrefix, deployment: D): number {
+    const candidate = { state: deployment, warm: 0 };
+    this.read(prefix, [candidate]);
+    return candidate.warm;
+  }
+
+  /** The deployment is being sent the prompt. `most`: hashes to remember from one turn to the next. */
+  record(prefix: PromptPrefix, deployment: D, most: number): void {
+    const place = this.#placeOf(deployment);
+    const word = this.#words[Math.floor(place / wordBits)];
+    if (!word) return;
+    const bit = 1 << (place % wordBits);
+    for (const hash of prefix.hashes) word.young.set(hash, (word.young.get(hash) ?? 0) | bit);
+    if (word.young.size <= most) return;
+    word.old = word.young;
+    word.young = new Map();
+  }
+
+  #placeOf(deployment: D): number {
+    let place = this.#places.get(deployment);
+    if (place !== undefined) return place;
+    if (this.#places.size >= wordBits * mostWords) {
+      // Deployments that came and went hold places for ever: begin anew.
+      this.#places = new Map();
+      this.#words.length = 0;
+    }
+    place = this.#places.size;
+    this.#places.set(deployment, place);
+    if (this.#words.length * wordBits <= place) this.#words.push({ young: new Map(), old: new Map() });
+    return place;
+  }
+}
+
+/** By bit. Whoever has a hash has those before it, or had them: the first that is missing ends it. */
+function lengthsIn({ young, old }: Word, { hashes, ends }: PromptPrefix): number[] {
+  const lengths: number[] = [];
+  let holders = -1;
+  let length = 0;
+  for (let i = 0; i < hashes.length && holders !== 0; i++) {
+    const hash = hashes[i] ?? 0;
+    const still = holders & ((young.get(hash) ?? 0) | (old.get(hash) ?? 0));
+    if (still !== holders) write(lengths, holders & ~still, length);
+    holders = still;
+    length = ends[i] ?? length;
+  }
+  write(lengths, holders, length);
+  return lengths;
+}
+
+function write(lengths: number[], bits: number, length: number): void {
+  if (length === 0) return;
+  for (let left = bits & 0x7fffffff; left !== 0; left &= left - 1) lengths[31 - Math.clz32(left & -left)] = length;
+}
