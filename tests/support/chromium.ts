@@ -73,7 +73,11 @@ export async function openVisitor({
   others = [],
 }: VisitorOptions): Promise<Visitor> {
   const browser = await openBrowser();
-  const context = await browser.newContext({ viewport: size, javaScriptEnabled: scripts, serviceWorkers: "block" });
+  const context = await browser.newContext({
+    ...{ viewport: size, javaScriptEnabled: scripts, serviceWorkers: "block" },
+    // Of somebody whom dialogs do not glide in for: nobody waits for it.
+    reducedMotion: "reduce",
+  });
   context.setDefaultTimeout(10_000);
   const page = await context.newPage();
   const trouble: string[] = [];

@@ -20,7 +20,10 @@ export interface Look {
   referrerPolicy?: "no-referrer" | "same-origin";
 }
 
-/** Looks at the page of now at phone and desktop width, in light and dark. `name`: of its pictures. */
+/**
+ * Looks at the page of now at phone and desktop width, in light and dark. `name`: of its pictures. Each view is one call into
+ * the page, in the order that changes least between two of them: hundreds of views are looked at in one run of the tests.
+ */
 export async function look(visitor: Visitor, name: string, expected: Look = {}): Promise<void> {
   const { page, scripts, trouble } = visitor;
   expectHeaders(visitor, expected);
@@ -28,11 +31,11 @@ export async function look(visitor: Visitor, name: string, expected: Look = {}):
   await page.locator("h1").first().waitFor();
   await expectStructure(page);
   const before = page.viewportSize() ?? desktop;
-  if (scripts) await page.evaluate(axeSource);
+  if (scripts && !(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axeSource);
   for (const [size, colorScheme, rules] of [
     [phone, "light", everyRule],
-    [desktop, "dark", rulesOfLooks],
     [narrow, "light", undefined],
+    [desktop, "dark", rulesOfLooks],
     ...(picturesIn === undefined
       ? []
       : ([
@@ -40,16 +43,14 @@ export async function look(visitor: Visitor, name: string, expected: Look = {}):
           [desktop, "light", undefined],
         ] as const)),
   ] as const) {
-    await page.setViewportSize(size);
-    await page.emulateMedia({ colorScheme });
-    if (scripts) await settled(page);
-    expect(await cutOff(page), `${name} at ${size.width}`).toEqual([]);
-    // What judges it is a script, and waits as scripts do.
-    if (scripts && rules) await expectAccessible(page, rules, `${name}, ${colorScheme}`);
+    await Promise.all([page.setViewportSize(size), page.emulateMedia({ colorScheme })]);
+    // What settles and what judges are scripts, and wait as scripts do.
+    const seen = await page.evaluate(judge, scripts ? { rules } : undefined);
+    expect(seen.cutOff, `${name} at ${size.width}`).toEqual([]);
+    expect(seen.violations, `${name}, ${colorScheme}`).toEqual([]);
     if (picturesIn !== undefined && size !== narrow) await takePicture(page, `${name}-${size.width}-${colorScheme}`);
   }
-  await page.setViewportSize(before);
-  await page.emulateMedia({ colorScheme: "light" });
+  await Promise.all([page.setViewportSize(before), page.emulateMedia({ colorScheme: "light" })]);
   expect(trouble, name).toEqual([]);
 }
 
@@ -85,50 +86,52 @@ async function expectStructure(page: Page): Promise<void> {
   });
 }
 
-async function expectAccessible(page: Page, rules: RunOptions, what: string): Promise<void> {
-  const options: RunOptions = { ...rules, resultTypes: ["violations"], elementRef: false };
-  const { violations } = await page.evaluate((given) => {
-    return (globalThis as unknown as { axe: { run(options: RunOptions): Promise<AxeResults> } }).axe.run(given);
-  }, options);
-  const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
-  expect(found, what).toEqual([]);
+interface Seen {
+  /** Text that sticks out of the page or of its box, and a page that has to be moved sideways. */
+  cutOff: string[];
+  /** What axe finds, by its rules. */
+  violations: string[];
 }
 
-/** Half a second at most: what goes from the one look to the other bit by bit has arrived. */
-async function settled(page: Page): Promise<void> {
-  await page.evaluate(async () => {
-    await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
-    const passing = document.getAnimations().filter(({ effect }) => effect?.getComputedTiming().endTime !== Infinity);
-    const late = new Promise((resolve) => setTimeout(resolve, 500));
-    await Promise.race([late, Promise.allSettled(passing.map(({ finished }) => finished))]);
-  });
-}
-
-/** Text that sticks out of the page or of its box, and a page that has to be moved sideways. */
-function cutOff(page: Page): Promise<string[]> {
-  return page.evaluate(() => {
-    const found: string[] = [];
-    const { scrollWidth, clientWidth } = document.documentElement;
-    if (scrollWidth > clientWidth) found.push(`the page is ${scrollWidth} wide`);
-    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-    for (let node = texts.nextNode(); node; node = texts.nextNode()) {
-      const box = node.parentElement?.closest("button, .button, .sheet, section, summary, .tag, header");
-      const isShortened = node.parentElement && getComputedStyle(node.parentElement).textOverflow === "ellipsis";
-      // Said only to who listens, or within reach by scrolling.
-      const isUnseen = (node.parentElement?.clientWidth ?? 0) === 1;
-      const scrolls = box && getComputedStyle(box).overflowY !== "visible";
-      if (!box || isShortened || isUnseen || scrolls || node.textContent?.trim() === "") continue;
-      const range = document.createRange();
-      range.selectNodeContents(node);
-      const bounds = box.getBoundingClientRect();
-      for (const { left, right, top, bottom, width } of range.getClientRects()) {
-        const isInside =
-          left >= bounds.left - 1 && right <= bounds.right + 1 && top >= bounds.top - 1 && bottom <= bounds.bottom + 1;
-        if (width > 0 && !isInside) found.push(`${box.tagName}: ${node.textContent}`);
+/** Runs in the page. Without `asked` the page runs no scripts, and is judged as it stands. */
+async function judge(asked: { rules: RunOptions | undefined } | undefined): Promise<Seen> {
+  if (asked) {
+    // What goes from the one look to the other bit by bit arrives at once, and with it what begins only then.
+    for (let frames = 0; frames < 2; frames++) {
+      await new Promise(requestAnimationFrame);
+      for (const animation of document.getAnimations()) {
+        if (animation.effect?.getComputedTiming().endTime !== Infinity) animation.finish();
       }
     }
-    return found;
-  });
+    await new Promise(requestAnimationFrame);
+  }
+  const cutOff: string[] = [];
+  const { scrollWidth, clientWidth } = document.documentElement;
+  if (scrollWidth > clientWidth) cutOff.push(`the page is ${scrollWidth} wide`);
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = texts.nextNode(); node; node = texts.nextNode()) {
+    const box = node.parentElement?.closest("button, .button, .sheet, section, summary, .tag, header");
+    const isShortened = node.parentElement && getComputedStyle(node.parentElement).textOverflow === "ellipsis";
+    // Said only to who listens, or within reach by scrolling.
+    const isUnseen = (node.parentElement?.clientWidth ?? 0) === 1;
+    const scrolls = box && getComputedStyle(box).overflowY !== "visible";
+    if (!box || isShortened || isUnseen || scrolls || node.textContent?.trim() === "") continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    const bounds = box.getBoundingClientRect();
+    for (const { left, right, top, bottom, width } of range.getClientRects()) {
+      const isInside =
+        left >= bounds.left - 1 && right <= bounds.right + 1 && top >= bounds.top - 1 && bottom <= bounds.bottom + 1;
+      if (width > 0 && !isInside) cutOff.push(`${box.tagName}: ${node.textContent}`);
+    }
+  }
+  if (!asked?.rules) return { cutOff, violations: [] };
+  const { axe } = globalThis as unknown as { axe: { run(options: RunOptions): Promise<AxeResults> } };
+  const { violations } = await axe.run({ ...asked.rules, resultTypes: ["violations"], elementRef: false });
+  return {
+    cutOff,
+    violations: violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`),
+  };
 }
 
 async function takePicture(page: Page, name: string): Promise<void> {
