@@ -1,5 +1,5 @@
 // Chooses which of the models that a node announces it may serve: some of them, or all, now and later.
-import { Button, Checkbox, Group, Stack, Switch, Text } from "@mantine/core";
+import { Button, Checkbox, Group, List, Stack, Switch, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useState } from "react";
 import { Failure } from "../../parts/failure.tsx";
@@ -36,14 +36,16 @@ export function ApproveModels({ node }: { node: Node }) {
           )
         }
       />
-      {ids.length === 0 ? (
+      {ids.length === 0 && (
         <Text size="sm" c="dimmed">
           {noModelsText(node)}
         </Text>
-      ) : (
+      )}
+      {isAll && announced.length > 0 && <Announced models={announced} />}
+      {!isAll && ids.length > 0 && (
         <Checkbox.Group
           label="Models that it may serve"
-          value={isAll ? ids : [...chosen]}
+          value={[...chosen]}
           onChange={(next) => change(ids.filter((one) => next.includes(one)))}
         >
           <Stack gap="xs" mt="xs">
@@ -53,7 +55,6 @@ export function ApproveModels({ node }: { node: Node }) {
                 value={one}
                 label={one}
                 description={aboutModel(announced.find((model) => model.id === one))}
-                disabled={isAll}
                 style={{ overflowWrap: "anywhere" }}
               />
             ))}
@@ -67,7 +68,7 @@ export function ApproveModels({ node }: { node: Node }) {
           loading={save.isPending}
           onClick={() => wanted && save.mutate({ approved_models: [...wanted] })}
         >
-          {chosen.length === 0 && approved.length > 0 ? "Approve none" : "Approve"}
+          {approved.length === 0 ? "Approve" : "Save"}
         </Button>
         {!isAll && announced.length > 1 && announced.some((model) => !chosen.includes(model.id)) && (
           <Button variant="default" onClick={() => change(ids)}>
@@ -81,6 +82,26 @@ export function ApproveModels({ node }: { node: Node }) {
         )}
       </Group>
     </Stack>
+  );
+}
+
+function Announced({ models }: { models: readonly NodeModel[] }) {
+  return (
+    <div>
+      <Text size="sm" fw={500} id="announced">
+        It announces now
+      </Text>
+      <List aria-labelledby="announced" listStyleType="none" size="sm" mt={4} spacing={4}>
+        {models.map((model) => (
+          <List.Item key={model.id} style={{ overflowWrap: "anywhere" }}>
+            {model.id}
+            <Text size="xs" c="dimmed">
+              {aboutModel(model)}
+            </Text>
+          </List.Item>
+        ))}
+      </List>
+    </div>
   );
 }
 

@@ -1,7 +1,7 @@
 // Changes a node's name, who may use it, and how much it gets at once.
 import { Button, Group, NumberInput, Stack, TextInput, Title } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useEffect, useState } from "react";
 import { Failure } from "../../parts/failure.tsx";
 import { problemBeside, problemOf } from "../../parts/field-problem.ts";
 import { useFirstProblem } from "../../parts/use-first-problem.ts";
@@ -20,6 +20,8 @@ export function EditNode({ node, done }: { node: Node; done(): void }) {
     done();
   });
   const form = useFirstProblem(...fieldNames.map((field) => problemOf(save.error, field)));
+  // biome-ignore lint/correctness/useExhaustiveDependencies: as it opens in the place of what had the keyboard
+  useEffect(() => form.current?.querySelector("input")?.focus(), []);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     save.mutate({ name: name.trim(), environments, max_concurrency: most === "" ? null : most });
@@ -41,7 +43,6 @@ export function EditNode({ node, done }: { node: Node; done(): void }) {
           autoComplete="off"
           spellCheck={false}
           required
-          data-autofocus
         />
         <EnvironmentBoxes value={environments} change={setEnvironments} error={problemOf(save.error, "environments")} />
         <NumberInput

@@ -4,13 +4,13 @@ import { AlertIcon, CheckCircleIcon } from "@primer/octicons-react";
 import type { ReactNode } from "react";
 import { useList, useRead } from "../../api/queries.ts";
 import { nowSeconds } from "../../api/server-time.ts";
-import { Ago } from "../../parts/ago.tsx";
 import { CopyBlock } from "../../parts/copy.tsx";
 import { CopyNow } from "../../parts/copy-now.tsx";
+import { at } from "../../parts/figures.ts";
 import { shellWord } from "../../parts/snippet-text.ts";
 import { useFirstButton } from "../../parts/use-first-button.ts";
 import { useLast } from "../../parts/use-last.ts";
-import { modelCount } from "./node-state.tsx";
+import { modelCount, waitsForApproval } from "./node-state.tsx";
 import type { CreatedNodeJoinToken, Node, NodeJoinToken } from "./node-types.ts";
 import { nodePath, tokensPath } from "./use-node-change.ts";
 
@@ -25,17 +25,37 @@ interface JoinCommandProps {
 }
 
 export function JoinCommand({ created, again, close, show }: JoinCommandProps) {
-  // What copies comes first; nobody ends this by one Enter too many.
-  const place = useFirstButton();
-  const { origin, hostname } = window.location;
-  const joining = useJoining(created);
-  const { node } = joining;
+  const { step, node } = useJoining(created);
+  if (node && step === "connected") return <Joined node={node} close={close} show={show} />;
   return (
-    <Stack ref={place}>
+    <FirstButton>
+      {step === "waiting" && <Command token={created.token} />}
+      <div aria-live="polite">
+        <Progress step={step} node={node} expiresAt={created.expires_at} />
+      </div>
+      <Group justify="end">
+        {isOver(step) && <Button onClick={again}>Make another</Button>}
+        <Button variant="default" onClick={close}>
+          {isOver(step) ? "Close" : "Done"}
+        </Button>
+      </Group>
+    </FirstButton>
+  );
+}
+
+/** What copies comes first; nobody ends this by one Enter too many. */
+function FirstButton({ children }: { children: ReactNode }) {
+  return <Stack ref={useFirstButton()}>{children}</Stack>;
+}
+
+function Command({ token }: { token: string }) {
+  const { origin, hostname } = window.location;
+  return (
+    <>
       <CopyNow what="the command" />
-      <Text size="sm">Paste it on the machine that is to join. It needs Node.js, and Headrace comes with it.</Text>
+      <Text size="sm">Run it on the machine that is to join. It needs Node.js there; npx gets Headrace by itself.</Text>
       <CopyBlock
-        value={`npx headrace node join ${shellWord(origin)} --token ${shellWord(created.token)}`}
+        value={`npx headrace node join ${shellWord(origin)} --token ${shellWord(token)}`}
         label="Copy the command"
         wrap
       />
@@ -45,90 +65,72 @@ export function JoinCommand({ created, again, close, show }: JoinCommandProps) {
           address in its place at which it reaches this one.
         </Alert>
       )}
-      <div aria-live="polite">
-        <Progress joining={joining} />
-      </div>
-      <Group justify="end">
-        {(joining.step === "expired" || joining.step === "ended") && (
-          <Button variant="default" onClick={again}>
-            Make another
-          </Button>
-        )}
-        {node ? (
-          <>
-            <Button variant="default" onClick={close}>
-              Done
-            </Button>
-            <Button onClick={() => show(node.id)}>
-              {node.status === "pending" ? "Choose what it serves" : "Show the node"}
-            </Button>
-          </>
-        ) : (
-          <Button variant="default" onClick={close}>
-            Done
-          </Button>
-        )}
-      </Group>
-    </Stack>
+    </>
   );
 }
 
 /** `ended`: somebody withdrew the token meanwhile, or removed the node that joined with it. */
-interface Joining {
-  step: "waiting" | "joined" | "connected" | "expired" | "ended";
-  node: Node | undefined;
-  expiresAt: number;
+type Step = "waiting" | "joined" | "connected" | "expired" | "ended";
+
+function isOver(step: Step): boolean {
+  return step === "expired" || step === "ended";
 }
 
-function useJoining({ id, expires_at: expiresAt }: CreatedNodeJoinToken): Joining {
+function useJoining({ id, expires_at: expiresAt }: CreatedNodeJoinToken): { step: Step; node: Node | undefined } {
   const tokens = useList<NodeJoinToken>(tokensPath, {}, { everyMs: askedEveryMs });
   const token = tokens.items.find((one) => one.id === id);
-  const nodeId = token?.node_id ?? null;
-  const { data: node } = useRead<Node>(nodePath(nodeId ?? ""), {}, { enabled: nodeId !== null, everyMs: askedEveryMs });
   const known = useLast(token);
-  return { step: stepOf(), node, expiresAt };
+  const nodeId = token?.node_id ?? null;
+  const joined = useRead<Node>(nodePath(nodeId ?? ""), {}, { enabled: nodeId !== null, everyMs: askedEveryMs });
+  return { step: stepOf(), node: joined.data };
 
-  function stepOf(): Joining["step"] {
-    if (nodeId !== null) return node && node.status !== "offline" ? "connected" : "joined";
-    if (token?.status === "expired" || expiresAt <= nowSeconds()) return "expired";
-    const isGone = known !== undefined && token === undefined;
-    return isGone || token?.status === "used" ? "ended" : "waiting";
+  function stepOf(): Step {
+    const isRemoved = joined.error?.status === 404 || (token?.status === "used" && nodeId === null);
+    if (isRemoved || (known && !token)) return "ended";
+    if (nodeId !== null) return joined.data && joined.data.status !== "offline" ? "connected" : "joined";
+    return token?.status === "expired" || expiresAt <= nowSeconds() ? "expired" : "waiting";
   }
 }
 
-function Progress({ joining: { step, node, expiresAt } }: { joining: Joining }) {
-  if (step === "expired") {
+function Progress({ step, node, expiresAt }: { step: Step; node: Node | undefined; expiresAt: number }) {
+  if (isOver(step)) {
     return (
       <Alert icon={<AlertIcon />} color="red" title="The command no longer works">
-        No machine joined with it in time.
-      </Alert>
-    );
-  }
-  if (step === "ended") {
-    return (
-      <Alert icon={<AlertIcon />} color="red" title="The command no longer works">
-        Its token was withdrawn, or the node that joined with it was removed.
+        {step === "expired"
+          ? "No machine joined with it in time."
+          : "Its token was withdrawn, or the node that joined with it was removed."}
       </Alert>
     );
   }
   if (step === "waiting") {
     return (
       <Waiting>
-        Waiting for the machine to join… The command works until it has, and ends <Ago seconds={expiresAt} />. You may
-        leave this dialog.
+        Waiting for the machine to join… The command works once, until {at(expiresAt)}. You may leave this dialog
+        meanwhile.
       </Waiting>
     );
   }
-  if (!node || step === "joined") {
-    return <Waiting>{node ? `${node.name} has joined.` : "It has joined."} Waiting for its connection…</Waiting>;
-  }
-  const models = node.announced_models.length;
+  return <Waiting>{node?.name ?? "The machine"} has joined. Waiting for its connection…</Waiting>;
+}
+
+function Joined({ node, close, show }: { node: Node; close(): void; show(id: string): void }) {
+  const { name, client_address: address, announced_models: announced } = node;
+  const models = announced.length === 0 ? "no model yet" : modelCount(announced.length);
   return (
-    <Alert icon={<CheckCircleIcon />} color="green" title={`${node.name} has joined`}>
-      It is connected{node.client_address === null ? "" : ` from ${node.client_address}`}
-      {models === 0 ? " and announces no model yet." : ` and announces ${modelCount(models)}.`}
-      {node.status === "pending" && " It gets no request before you choose what it may serve."}
-    </Alert>
+    <FirstButton>
+      <Alert icon={<CheckCircleIcon />} color="green" title={`${name} has joined`} role="status">
+        It is connected{address === null ? "" : ` from ${address}`} and announces {models}.
+        {waitsForApproval(node) && " It gets no request before you choose what it may serve."}
+      </Alert>
+      <Group justify="end">
+        <Button variant="default" onClick={close}>
+          Done
+        </Button>
+        <Button onClick={() => show(node.id)}>
+          {waitsForApproval(node) ? "Choose what it serves" : "Show the node"}
+        </Button>
+      </Group>
+    </FirstButton>
   );
 }
 

@@ -1,7 +1,7 @@
 // One node in a drawer: how it does, what it may serve, and what may be done about it.
 import { Alert, Button, Drawer, Group, Stack, Text, Title } from "@mantine/core";
 import { AlertIcon, ClockIcon, InfoIcon, PencilIcon } from "@primer/octicons-react";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { Ago } from "../../parts/ago.tsx";
 import { CopyAction } from "../../parts/copy.tsx";
 import { environmentList } from "../../parts/environments.ts";
@@ -12,7 +12,7 @@ import { useLast } from "../../parts/use-last.ts";
 import { ApproveModels } from "./approve-models.tsx";
 import { DrainNode } from "./drain-node.tsx";
 import { EditNode } from "./edit-node.tsx";
-import { NodeState } from "./node-state.tsx";
+import { NodeState, ReplicaOf, runningText, waitsForApproval } from "./node-state.tsx";
 import type { Node } from "./node-types.ts";
 import { RemoveNode } from "./remove-node.tsx";
 
@@ -33,8 +33,36 @@ export function NodeDrawer({ node, close }: NodeDrawerProps) {
 
 function NodeView({ node, close }: { node: Node; close(): void }) {
   const [editing, setEditing] = useState(false);
-  if (editing) return <EditNode node={node} done={() => setEditing(false)} />;
+  const [isBack, setIsBack] = useState(false);
+  if (editing) {
+    return (
+      <EditNode
+        node={node}
+        done={() => {
+          setEditing(false);
+          setIsBack(true);
+        }}
+      />
+    );
+  }
+  return <Overview node={node} isBack={isBack} edit={() => setEditing(true)} close={close} />;
+}
+
+interface OverviewProps {
+  node: Node;
+  /** From being edited: the keyboard is at the button again that led there. */
+  isBack: boolean;
+  edit(): void;
+  close(): void;
+}
+
+function Overview({ node, isBack, edit, close }: OverviewProps) {
   const { id, name, client_address: address } = node;
+  const editing = useRef<HTMLButtonElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only as it comes back
+  useEffect(() => {
+    if (isBack) editing.current?.focus();
+  }, []);
   return (
     <Stack gap="lg">
       <Group justify="space-between" wrap="nowrap" align="start">
@@ -49,7 +77,7 @@ function NodeView({ node, close }: { node: Node; close(): void }) {
       <Told node={node} />
       <Facts facts={factsOf(node)} />
       <Group gap="xs">
-        <Button variant="default" leftSection={<PencilIcon />} onClick={() => setEditing(true)}>
+        <Button ref={editing} variant="default" leftSection={<PencilIcon />} onClick={edit}>
           Edit
         </Button>
         <DrainNode node={node} />
@@ -71,7 +99,7 @@ function NodeView({ node, close }: { node: Node; close(): void }) {
 /** What wants somebody, or explains why nothing goes there. */
 function Told({ node }: { node: Node }) {
   const { status, draining, last_seen_at: seen } = node;
-  if (status === "pending") {
+  if (waitsForApproval(node)) {
     return (
       <Alert icon={<ClockIcon />} color="yellow" title="It waits for your approval">
         It is connected and gets no request before you choose below what it may serve.
@@ -103,18 +131,19 @@ function Told({ node }: { node: Node }) {
 }
 
 function factsOf(node: Node) {
-  const { running, waiting, concurrency, max_concurrency: most, replica_id: replica } = node;
-  const places = concurrency === null ? "" : ` of ${count(concurrency)}`;
+  const { waiting, max_concurrency: most, replica_id: replica } = node;
+
   return [
-    ["Running now", `${count(running)}${places}`],
+    ["Running now", runningText(node)],
     ["Waiting", count(waiting)],
-    ["Most at once", most === null ? "as it announces" : count(most)],
+    ...(node.draining && node.status === "offline" ? [["Once it is back", "it stays drained"] as const] : []),
+    ["Most at once", most === null ? "as it says, else measured" : count(most)],
     ["Environments", environmentList(node.environments)],
     ["Version", node.version ?? "not known yet"],
     ...(node.connected_at === null
       ? [["Last seen", <Ago key="seen" seconds={node.last_seen_at} />] as const]
       : [["Connected", <Ago key="connected" seconds={node.connected_at} />] as const]),
-    ...(replica === null ? [] : [["Held by replica", replica] as const]),
+    ...(replica === null ? [] : [["Held by replica", <ReplicaOf key="replica" node={node} />] as const]),
     ["Joined", <Ago key="joined" seconds={node.created_at} />],
   ] as const;
 }

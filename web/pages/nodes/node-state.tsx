@@ -11,9 +11,16 @@ const states: Record<Node["status"], readonly [StateKind, string]> = {
   offline: ["bad", "Offline"],
 };
 
-export function NodeState({ node: { status, running } }: { node: Node }) {
+export function NodeState({ node }: { node: Node }) {
+  const { status, running } = node;
   const [kind, word] = states[status];
+  if (status === "pending" && !waitsForApproval(node)) return <State kind={kind}>No models yet</State>;
   return <State kind={kind}>{status === "draining" && running === 0 ? "Drained" : word}</State>;
+}
+
+/** Not where it announces nothing that could be approved. */
+export function waitsForApproval({ status, announced_models: announced }: Node): boolean {
+  return status === "pending" && announced.length > 0;
 }
 
 /** Since when it is as it is. */
@@ -36,4 +43,14 @@ export function approvedText({ announced_models: announced }: Node): string {
 
 export function modelCount(models: number): string {
   return models === 1 ? "1 model" : `${count(models)} models`;
+}
+
+/** "3 of 8": how many run, and how many could. */
+export function runningText({ running, concurrency }: Node): string {
+  return concurrency === null ? count(running) : `${count(running)} of ${count(concurrency)}`;
+}
+
+/** Ids of replicas differ at their end. */
+export function ReplicaOf({ node: { replica_id: id } }: { node: Node }) {
+  return id === null ? null : <span title={id}>…{id.slice(-8)}</span>;
 }

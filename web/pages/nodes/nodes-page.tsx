@@ -11,7 +11,7 @@ import { Page } from "../../parts/page.tsx";
 import { AddNode } from "./add-node.tsx";
 import { JoinTokens } from "./join-tokens.tsx";
 import { NodeDrawer } from "./node-drawer.tsx";
-import { approvedText, NodeSince, NodeState } from "./node-state.tsx";
+import { approvedText, NodeSince, NodeState, ReplicaOf, runningText, waitsForApproval } from "./node-state.tsx";
 import type { Node } from "./node-types.ts";
 import { nodesPath } from "./use-node-change.ts";
 import { WaitingNodes } from "./waiting-nodes.tsx";
@@ -42,7 +42,7 @@ function Nodes() {
       about="Machines elsewhere that serve their models through this server, over a connection that they open themselves."
       actions={listing.items.length > 0 && add}
     >
-      <WaitingNodes nodes={listing.items.filter(({ status }) => status === "pending")} choose={choose} />
+      <WaitingNodes nodes={listing.items.filter(waitsForApproval)} choose={choose} />
       <LongTable
         label="Nodes"
         listing={listing}
@@ -79,32 +79,22 @@ function columnsOf(nodes: readonly Node[], choose: (node: Node) => void): Column
           <Text size="xs" c="dimmed" style={{ overflowWrap: "anywhere" }}>
             {node.client_address ?? "not connected"}
           </Text>
-        </>
-      ),
-    },
-    { name: "state", head: "Status", cell: (node) => <NodeState node={node} /> },
-    { name: "models", head: "Models approved", numeric: true, wideOnly: true, cell: approvedText },
-    {
-      name: "running",
-      head: "Running",
-      numeric: true,
-      cell: ({ running, concurrency }) => (
-        <>
-          {count(running)}
-          {concurrency !== null && (
-            <Text span size="sm" c="dimmed">
-              {" "}
-              of {count(concurrency)}
+          {node.connected_at !== null && (
+            <Text size="xs" c="dimmed" hiddenFrom="sm">
+              {runningText(node)} running
             </Text>
           )}
         </>
       ),
     },
+    { name: "state", head: "Status", cell: (node) => <NodeState node={node} /> },
+    { name: "models", head: "Models approved", numeric: true, wideOnly: true, cell: approvedText },
+    { name: "running", head: "Running", numeric: true, wideOnly: true, cell: runningText },
     { name: "waiting", head: "Waiting", numeric: true, wideOnly: true, cell: ({ waiting }) => count(waiting) },
     { name: "version", head: "Version", wideOnly: true, cell: ({ version }) => version ?? "" },
     { name: "since", head: "Connected", wideOnly: true, cell: (node) => <NodeSince node={node} /> },
     ...(replicas.size > 1
-      ? [{ name: "replica", head: "Replica", wideOnly: true, cell: ({ replica_id: replica }: Node) => replica ?? "" }]
+      ? [{ name: "replica", head: "Replica", wideOnly: true, cell: (node: Node) => <ReplicaOf node={node} /> }]
       : []),
   ];
 }

@@ -48,12 +48,21 @@ export function RemoveNode({ node, close }: { node: Node; close(): void }) {
         {node.connected_at === null
           ? "It is let in no more, and what you approved for it is forgotten."
           : "Its connection ends at once and it is let in no more."}
-        {running > 0 && ` The ${running === 1 ? "request" : `${count(running)} requests`} on it end with an error.`}
-        {served > 0 && ` Its ${modelCount(served)} can no longer be called, unless something else has them.`}
+        {served > 0 && ` Its ${modelCount(served)} can be called no more where nothing else has ${them(served)}.`}
+        {running > 0 && (
+          <Text size="sm" mt="xs">
+            What runs on it, {running === 1 ? "1 request" : `${count(running)} requests`}, ends with an error. Drain it
+            first to let {them(running)} end well.
+          </Text>
+        )}
         <Text size="sm" mt="xs">
           Usage and logs that name it stay. To have it back, somebody joins that machine anew with another token.
         </Text>
       </Confirm>
     </>
   );
+}
+
+function them(amount: number): string {
+  return amount === 1 ? "it" : "them";
 }
