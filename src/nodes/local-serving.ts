@@ -8,9 +8,11 @@ import { GatewayError } from "../domain/errors.ts";
 import type { Log } from "../domain/log.ts";
 import type { Model } from "../domain/model.ts";
 import { type AnnouncedModel, mostNodeModels } from "../domain/node.ts";
+import type { Dispatched, Sender } from "../inference/attempt.ts";
 import type { Capacity } from "../inference/capacity.ts";
 import type { Catalog } from "../inference/catalog.ts";
-import { type DecodedRequest, type Dispatched, dispatch, type Sender } from "../inference/dispatch.ts";
+import type { DecodedRequest } from "../inference/decoded-request.ts";
+import { dispatch } from "../inference/dispatch.ts";
 import type { Router } from "../inference/route.ts";
 import type { NodeAnnouncement, NodeAnswer } from "./tunnel/contract.ts";
 
