@@ -23,10 +23,10 @@ export class SqlAccountStore implements AccountStore {
     this.#db = db;
   }
 
-  /** The id of the installation's first account, made when missing. */
+  /** The id of the installation's first account, made when missing, by one process alone. */
   async ensureFirstAccount(nowSeconds: number): Promise<string> {
-    const [first]: { id: string }[] = await this.#db`SELECT id FROM accounts ORDER BY created_at, id LIMIT 1`;
-    if (first) return first.id;
+    const existing = await firstAccountId(this.#db);
+    if (existing !== undefined) return existing;
     const account: Account = {
       id: `acct_${Bun.randomUUIDv7()}`,
       name: "First account",
@@ -47,10 +47,9 @@ export class SqlAccountStore implements AccountStore {
       requestId: null,
       detail: { name: account.name, tier: account.tier },
     };
-    // Another process may have made one meanwhile.
-    return changeCredentials(this.#db, event, async (tx) => {
-      const [other]: { id: string }[] = await tx`SELECT id FROM accounts ORDER BY created_at, id LIMIT 1`;
-      if (other) return { result: other.id, changed: false };
+    return await changeCredentials(this.#db, event, async (tx) => {
+      const first = await firstAccountId(tx);
+      if (first !== undefined) return { result: first, changed: false };
       await tx`INSERT INTO accounts ${tx(accountToRow(account))}`;
       return { result: account.id, changed: true };
     });
@@ -135,6 +134,11 @@ export class SqlAccountStore implements AccountStore {
     );
     return Number(row?.n);
   }
+}
+
+async function firstAccountId(db: Database): Promise<string | undefined> {
+  const [first]: { id: string }[] = await available(db`SELECT id FROM accounts ORDER BY created_at, id LIMIT 1`);
+  return first?.id;
 }
 
 /** An amount that is undefined would stand in the tier's place. */

@@ -1,6 +1,6 @@
 // The audit log in the database: added to and read, never changed.
 import type { AuditAction, AuditActor, AuditEvent, AuditFilter, AuditLog } from "../domain/audit.ts";
-import { type Database, writing } from "./database.ts";
+import { adding, type Database } from "./database.ts";
 import { available } from "./outage.ts";
 
 interface AuditRow {
@@ -42,7 +42,7 @@ export class SqlAuditLog implements AuditLog {
   /** All of them or none. What is already there is left as it is, so that a failed batch can be tried again. */
   async append(events: readonly AuditEvent[]): Promise<void> {
     if (events.length === 0) return;
-    const write = writing(this.#db, async (tx) => {
+    const write = adding(this.#db, async (tx) => {
       for (let start = 0; start < events.length; start += maxBatch) {
         const rows = events.slice(start, start + maxBatch).map(toRow);
         await tx`INSERT INTO audit_log ${tx(rows)} ON CONFLICT (id) DO NOTHING`;

@@ -5,7 +5,8 @@ import { GatewayError } from "../domain/errors.ts";
 import type { ChatFilter, ChatOwner, ChatPage, ChatStore, NewChat, StoredChat } from "../domain/stored-chat.ts";
 import { type ChatRow, chatFromRow, tagOf, tagRows, toRow } from "./chat-rows.ts";
 import { type SearchedPage, type SearchedPlace, searchChats } from "./chat-search.ts";
-import { type Database, writing } from "./database.ts";
+import { adding, type Database, dialectOf, writing } from "./database.ts";
+import { postgresCode } from "./postgres-errors.ts";
 
 /** Characters of JSON that one page holds in memory; a single chat may be larger. */
 const maxPageSize = 16_000_000;
@@ -46,7 +47,7 @@ export class SqlChatStore implements ChatStore {
     if (chats.length === 0) return;
     const rows = chats.map(toRow);
     await available(
-      writing(this.#db, async (tx) => {
+      adding(this.#db, async (tx) => {
         const inserted: { id: string }[] =
           await tx`INSERT INTO stored_chats ${tx(rows)} ON CONFLICT (id) DO NOTHING RETURNING id`;
         // A batch may come twice, and the metadata of a chat that was there already may have been changed since.
@@ -115,8 +116,12 @@ export class SqlChatStore implements ChatStore {
     );
   }
 
-  /** What was deleted stands in the write-ahead log until that is emptied; many deletions in a row are one. */
+  /**
+   * What was deleted stands in SQLite's write-ahead log until that is emptied; many deletions in a row are one. PostgreSQL's
+   * own housekeeping is its operator's.
+   */
   #eraseSoon(): void {
+    if (dialectOf(this.#db) === "postgres") return;
     this.#erasing ??= setTimeout(() => {
       this.#erasing = undefined;
       void this.#erase();
@@ -248,7 +253,7 @@ export class SqlChatStore implements ChatStore {
           SELECT 1 FROM stored_chat_tags
           WHERE account_id = ${owner.accountId} AND environment = ${owner.environment} AND tag = ${tag}
           LIMIT ${rarityBound}
-        ) AS some`;
+        ) AS few`;
       counted.push({ tag, count: Number(row?.count) });
     }
     return counted.sort((a, b) => a.count - b.count).map(({ tag }) => tag);
@@ -285,5 +290,5 @@ async function available<Value>(work: Promise<Value> | PromiseLike<Value>): Prom
 
 function databaseErrorCode(error: unknown): string {
   const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown };
-  return String(code ?? name ?? "unknown");
+  return String(postgresCode(error) ?? code ?? name ?? "unknown");
 }

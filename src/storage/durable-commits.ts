@@ -1,10 +1,11 @@
-// Makes commits survive a power cut, at moments of our choice: `synchronous=NORMAL` leaves that to the next checkpoint.
+// Makes commits survive a power cut, at moments of our choice: SQLite's `synchronous=NORMAL` leaves that to the next checkpoint.
 import { open } from "node:fs/promises";
-import type { Database } from "./database.ts";
+import { type Database, dialectOf } from "./database.ts";
 
 /**
  * Resolves when everything that was committed before the call is on the disk. It syncs the write-ahead log outside of the
  * thread that serves requests; what is no longer in there, SQLite itself synced when it moved it to the database file.
+ * PostgreSQL has synced each commit by the time that it answers, unless its operator wanted otherwise.
  */
 export async function syncCommits(db: Database): Promise<void> {
   const file = await databaseFile(db);
@@ -18,8 +19,9 @@ export async function syncCommits(db: Database): Promise<void> {
   }
 }
 
-/** Path of the database's file; undefined where it is in memory. */
+/** Path of the database's file; undefined where it is in memory, or PostgreSQL's. */
 export async function databaseFile(db: Database): Promise<string | undefined> {
+  if (dialectOf(db) === "postgres") return undefined;
   const databases: { name: string; file: string }[] = await db.unsafe("PRAGMA database_list");
   return databases.find((database) => database.name === "main")?.file || undefined;
 }

@@ -7,6 +7,8 @@ import { type KeyRow, keyFromRow, keyToRow, readChain } from "./credential-rows.
 import { type Database, writing } from "./database.ts";
 import { available } from "./outage.ts";
 
+const touchAtOnce = 200;
+
 export class SqlKeyStore implements KeyStore {
   readonly #db: Database;
 
@@ -105,14 +107,17 @@ export class SqlKeyStore implements KeyStore {
   }
 
   async touchKeys(lastUsed: ReadonlyMap<string, number>): Promise<void> {
-    if (lastUsed.size === 0) return;
-    await writing(this.#db, async (tx) => {
-      for (const [id, at] of lastUsed) {
+    const used = [...lastUsed];
+    // However many keys there are, others have their turn between two statements.
+    for (let start = 0; start < used.length; start += touchAtOnce) {
+      await writing(this.#db, async (tx) => {
+        const [first, ...rest] = used.slice(start, start + touchAtOnce).map(([id, at]) => tx`(${id}, ${at})`);
+        const rows = rest.reduce((list, row) => tx`${list}, ${row}`, first ?? tx``);
         await tx`
-          UPDATE api_keys SET last_used_at = ${at}
-          WHERE id = ${id} AND (last_used_at IS NULL OR last_used_at < ${at})`;
-      }
-    });
+          UPDATE api_keys SET last_used_at = used.column2 FROM (VALUES ${rows}) AS used
+          WHERE id = used.column1 AND (last_used_at IS NULL OR last_used_at < used.column2)`;
+      });
+    }
   }
 
   async credentialRevision(): Promise<number> {

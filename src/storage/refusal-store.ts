@@ -1,6 +1,6 @@
 // Counts of refused requests in the database.
 import type { RefusalCount, RefusalQuery, RefusalReason, RefusalStore } from "../domain/refusal.ts";
-import { type Database, writing } from "./database.ts";
+import { adding, type Database } from "./database.ts";
 import { available } from "./outage.ts";
 
 interface Row {
@@ -27,12 +27,14 @@ export class SqlRefusalStore implements RefusalStore {
   }
 
   async add(counts: readonly RefusalCount[]): Promise<void> {
-    const rows = counts.map(toRow);
-    const write = writing(this.#db, async (tx) => {
+    // In one order, so that of two processes neither waits for rows of the other that waits for its own.
+    const rows = counts.map(toRow).sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
+    const write = adding(this.#db, async (tx) => {
       await tx`
         INSERT INTO refusals ${tx(rows)}
         ON CONFLICT (account_id, environment, start, key_id, app_id, model, reason) DO UPDATE SET
-          requests = requests + excluded.requests, last_at = max(last_at, excluded.last_at)`;
+          requests = refusals.requests + excluded.requests,
+          last_at = CASE WHEN excluded.last_at > refusals.last_at THEN excluded.last_at ELSE refusals.last_at END`;
     });
     await available(write);
   }
@@ -53,6 +55,11 @@ export class SqlRefusalStore implements RefusalStore {
     }
     return counts;
   }
+}
+
+function placeOf(row: Row): string {
+  const { account_id, environment, start, key_id, app_id, model, reason } = row;
+  return [account_id, environment, start, key_id, app_id, model, reason].join("\n");
 }
 
 function toRow(count: RefusalCount): Row {

@@ -49,7 +49,7 @@ export class SqlSpeeds implements Speeds {
       FROM (
         SELECT model, upstream, outcome, first_token_ms, completion_tokens, duration_ms FROM usage_records
         WHERE at >= ${from} AND at < ${until} ORDER BY at DESC LIMIT ${rowsPerMinute}
-      )
+      ) AS newest
       WHERE first_token_ms IS NOT NULL AND upstream IS NOT NULL AND outcome = 'completed'
       GROUP BY model, upstream`);
   }

@@ -1,6 +1,17 @@
-// An owner's totals, from the roll-ups.
+// What writes usage, whichever database it is; an owner's totals, from the roll-ups.
 import type { UsageRecord, UsageTotals } from "../domain/usage.ts";
 import type { Database } from "./database.ts";
+
+/** Each database has its own: this is the one path on which its speed counts. */
+export interface UsageWriter {
+  /**
+   * Adds what is not there yet, records and roll-ups together or none; resolves to the number of records that were new.
+   * A request id counts once, its first record stands. At most some thousand at a time. A lock that another holds is
+   * waited for, `waitMs` at most, while other work goes on.
+   */
+  insert(records: readonly UsageRecord[], waitMs?: number): Promise<number>;
+  close(): void;
+}
 
 /** Whose totals: an account's, or those of a key and of everything that counts against it. */
 export interface UsageOwner {

@@ -1,22 +1,16 @@
 // Writes usage into the database: records and their roll-ups, in one transaction.
 import { SQLiteError, type SQLQueryBindings, Database as Sqlite, type Statement } from "bun:sqlite";
 import type { UsageRecord } from "../domain/usage.ts";
-import type { Database } from "./database.ts";
+import { type Database, dialectOf } from "./database.ts";
 import { databaseFile } from "./durable-commits.ts";
+import { PostgresUsageWriter } from "./postgres-usage-writer.ts";
 import { groupUsage, rollUp, rollupColumns, type UsageGroup } from "./usage-groups.ts";
+import type { UsageWriter } from "./usage-rows.ts";
 
-/** Each database has its own: this is the one path on which its speed counts. */
-export interface UsageWriter {
-  /**
-   * Adds what is not there yet, records and roll-ups together or none; resolves to the number of records that were new.
-   * A request id counts once, its first record stands. At most some thousand at a time. A lock that another holds is
-   * waited for, `waitMs` at most, while other work goes on.
-   */
-  insert(records: readonly UsageRecord[], waitMs?: number): Promise<number>;
-  close(): void;
-}
+export type { UsageWriter };
 
 export async function openUsageWriter(db: Database): Promise<UsageWriter> {
+  if (dialectOf(db) === "postgres") return new PostgresUsageWriter(db);
   const file = await databaseFile(db);
   if (file === undefined) throw new Error("The database is in memory, where usage would not outlive the process.");
   return new SqliteUsageWriter(file);

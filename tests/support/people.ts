@@ -1,7 +1,4 @@
-// People, accounts and sessions on a real database in a temporary directory, with a clock that a test moves.
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+// People, accounts and sessions on a real database, with a clock that a test moves.
 import { type BrowserOrigin, BrowserSessions } from "../../src/accounts/browser-sessions.ts";
 import type { Account } from "../../src/domain/account.ts";
 import type { LogFields } from "../../src/domain/log.ts";
@@ -10,12 +7,12 @@ import type { Session } from "../../src/domain/session.ts";
 import { auditEvent } from "../../src/policy/audit.ts";
 import { SqlAccountStore } from "../../src/storage/account-store.ts";
 import { SqlAuditLog } from "../../src/storage/audit-log.ts";
-import { openDatabase } from "../../src/storage/database.ts";
 import { SqlKeyStore } from "../../src/storage/key-store.ts";
 import { MemoryLimits } from "../../src/storage/memory-limits.ts";
 import { SqlPendingStore } from "../../src/storage/pending-store.ts";
 import { SqlPersonStore } from "../../src/storage/person-store.ts";
 import { SqlSessionStore } from "../../src/storage/session-store.ts";
+import { sqliteDatabases, type TestDatabases } from "./databases.ts";
 import { manualClock } from "./manual-clock.ts";
 import { accountFor } from "./principal.ts";
 
@@ -40,9 +37,9 @@ export interface StartedSession {
 export type TestPeople = Awaited<ReturnType<typeof openTestPeople>>;
 
 /** `accountId` is the installation's first account; it has no members yet. */
-export async function openTestPeople() {
-  const directory = mkdtempSync(join(tmpdir(), "headrace-people-"));
-  const db = await openDatabase(join(directory, "headrace.db"));
+export async function openTestPeople(databases: Pick<TestDatabases, "open"> = sqliteDatabases()) {
+  const opened = await databases.open();
+  const { db } = opened;
   const clock = manualClock();
   const people = new SqlPersonStore(db);
   const sessionStore = new SqlSessionStore(db);
@@ -65,8 +62,8 @@ export async function openTestPeople() {
       { accountId: about, targetId: null, detail: {} },
     );
   return {
-    ...{ directory, db, clock, people, sessionStore, keys, accounts, audit, sessions, limits, accountId, warnings },
-    pending,
+    directory: opened.directory,
+    ...{ db, clock, people, sessionStore, keys, accounts, audit, sessions, limits, accountId, warnings, pending },
 
     async addAccount(changes: Partial<Account> = {}): Promise<Account> {
       const account = accountFor({
@@ -130,8 +127,7 @@ export async function openTestPeople() {
     },
 
     async close(): Promise<void> {
-      await db.close();
-      rmSync(directory, { recursive: true, force: true });
+      await opened.close();
     },
   };
 }

@@ -1,0 +1,121 @@
+// Writes usage into PostgreSQL: records and their roll-ups, in one transaction.
+import type { UsageRecord } from "../domain/usage.ts";
+import { adding, type Database } from "./database.ts";
+import { groupUsage, type RollupRow, rollUp, rollupColumns } from "./usage-groups.ts";
+import type { UsageWriter } from "./usage-rows.ts";
+
+/**
+ * Many processes write at once, without turns: a record is added where its id is not there yet, and what is in a roll-up
+ * is added to. All of them take the roll-ups in the same order, so none waits for one that waits for it. Rows arrive as
+ * one piece of JSON, so that the statement is the same, and prepared, for any number of them.
+ */
+export class PostgresUsageWriter implements UsageWriter {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  insert(records: readonly UsageRecord[]): Promise<number> {
+    return adding(this.#db, async (tx) => {
+      const rows = JSON.stringify(records.map(toRow));
+      const added: { request_id: string }[] = await tx`
+        INSERT INTO usage_records (${tx.unsafe(recordColumns)}) SELECT ${tx.unsafe(recordColumns)}
+        FROM json_to_recordset(CAST(CAST(${rows} AS TEXT) AS JSON)) AS rows (${tx.unsafe(recordTypes)})
+        ON CONFLICT (request_id) DO NOTHING RETURNING request_id`;
+      if (added.length === 0) return 0;
+      const rollups = JSON.stringify(inOrder(rollUp(groupUsage(newOf(records, added)))).map(toObject));
+      await tx`
+        INSERT INTO usage_rollups (${tx.unsafe(rollupNames)}) SELECT ${tx.unsafe(rollupNames)}
+        FROM json_to_recordset(CAST(CAST(${rollups} AS TEXT) AS JSON)) AS rows (${tx.unsafe(rollupTypes)})
+        ON CONFLICT (${tx.unsafe(rollupColumns.key.join(", "))}) DO UPDATE SET ${tx.unsafe(addedUp)},
+          first_at = least(usage_rollups.first_at, excluded.first_at),
+          last_at = greatest(usage_rollups.last_at, excluded.last_at)`;
+      return added.length;
+    });
+  }
+
+  /** The connections are the database's. */
+  close(): void {}
+}
+
+/** The first of each id, of those that were added. */
+function newOf(records: readonly UsageRecord[], added: readonly { request_id: string }[]): readonly UsageRecord[] {
+  if (added.length === records.length) return records;
+  const ids = new Set(added.map((row) => row.request_id));
+  return records.filter(({ requestId }) => ids.delete(requestId));
+}
+
+/** The same for all who write. */
+function inOrder(rows: RollupRow[]): RollupRow[] {
+  const place = (row: RollupRow) => row.slice(0, rollupColumns.key.length).join("\n");
+  return rows
+    .map((row) => ({ row, place: place(row) }))
+    .sort((a, b) => (a.place < b.place ? -1 : 1))
+    .map(({ row }) => row);
+}
+
+function toRow(record: UsageRecord) {
+  return {
+    request_id: record.requestId,
+    at: record.at,
+    account_id: record.accountId,
+    key_id: record.keyId,
+    app_id: record.appId,
+    environment: record.environment,
+    operation: record.operation,
+    model: record.model,
+    stream: record.stream ? 1 : 0,
+    outcome: record.outcome,
+    error_code: record.errorCode,
+    prompt_tokens: record.promptTokens,
+    completion_tokens: record.completionTokens,
+    estimated: record.estimated ? 1 : 0,
+    nano_usd: record.nanoUsd,
+    capped: record.capped ? 1 : 0,
+    upstream: record.upstream,
+    duration_ms: record.durationMs,
+    first_token_ms: record.firstTokenMs,
+    queue_ms: record.queueMs,
+  };
+}
+
+const types: Record<keyof ReturnType<typeof toRow>, "TEXT" | "BIGINT" | "INTEGER"> = {
+  request_id: "TEXT",
+  at: "BIGINT",
+  account_id: "TEXT",
+  key_id: "TEXT",
+  app_id: "TEXT",
+  environment: "TEXT",
+  operation: "TEXT",
+  model: "TEXT",
+  stream: "INTEGER",
+  outcome: "TEXT",
+  error_code: "TEXT",
+  prompt_tokens: "BIGINT",
+  completion_tokens: "BIGINT",
+  estimated: "INTEGER",
+  nano_usd: "BIGINT",
+  capped: "INTEGER",
+  upstream: "TEXT",
+  duration_ms: "BIGINT",
+  first_token_ms: "BIGINT",
+  queue_ms: "BIGINT",
+};
+
+const recordColumns = Object.keys(types).join(", ");
+const recordTypes = Object.entries(types)
+  .map((pair) => pair.join(" "))
+  .join(", ");
+
+const { key, sums, times } = rollupColumns;
+const rollupList = [...key, ...sums, ...times];
+const rollupNames = rollupList.join(", ");
+const rollupTypes = rollupList
+  .map((name) => `${name} ${key.some((one) => one === name) && name !== "start" ? "TEXT" : "BIGINT"}`)
+  .join(", ");
+const addedUp = sums.map((name) => `${name} = usage_rollups.${name} + excluded.${name}`).join(", ");
+
+function toObject(row: RollupRow): Record<string, string | number | undefined> {
+  return Object.fromEntries(rollupList.map((name, i) => [name, row[i]]));
+}
