@@ -15,7 +15,7 @@ import type {
   Reservation,
 } from "../domain/limits.ts";
 import { Bucket, type Hold } from "../domain/rate-limit.ts";
-import type { Ledger } from "../domain/usage.ts";
+import type { Ledger, UsageTotals } from "../domain/usage.ts";
 import { isLimited, quotaShortage, rateShortage, statusOf } from "./limit-decision.ts";
 import { MemoryQuotas, type QuotaCounter } from "./memory-quotas.ts";
 import { SweptMap } from "./swept-map.ts";
@@ -94,6 +94,20 @@ export class MemoryLimits implements LimitStore {
     const counter = this.#quotas.counter(quota, this.#clock.monotonicMs());
     if (!counter.isRead) await this.#quotas.read(quota, counter);
     return { tokens: counter.usedTokens, nanoUsd: counter.usedNanoUsd };
+  }
+
+  /** A quota's owner used this much, as somebody else knew: it holds until it is read from the ledger again. */
+  believe(quota: Quota, { tokens, nanoUsd }: UsageTotals): void {
+    const counter = this.#quotas.counter(quota, this.#clock.monotonicMs());
+    if (counter.isRead) return;
+    counter.usedTokens = tokens;
+    counter.usedNanoUsd = nanoUsd;
+    counter.isRead = true;
+  }
+
+  /** Reads a quota's usage from the ledger, known or not. Rejects with `service_unavailable`. */
+  reread(quota: Quota): Promise<void> {
+    return this.#quotas.read(quota, this.#quotas.counter(quota, this.#clock.monotonicMs()));
   }
 
   /**

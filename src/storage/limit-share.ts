@@ -1,0 +1,153 @@
+// What a replica admits by itself while nobody can be asked: its share of each limit, from where the limit was last seen.
+import type { Clock } from "../domain/clock.ts";
+import type { LimitKind } from "../domain/limit-refusal.ts";
+import type { Admission, LimitSet, LimitStatus, Quota, RateLimit, Reservation } from "../domain/limits.ts";
+import type { Ledger, UsageTotals } from "../domain/usage.ts";
+import { isLimited } from "./limit-decision.ts";
+import { MemoryLimits } from "./memory-limits.ts";
+
+export interface LimitShareOptions {
+  clock: Clock;
+  ledger: Pick<Ledger, "readTotals">;
+  /** How many replicas share the limits, at least 1. */
+  replicas: number;
+  /** How many of a limit's things were taken when it was last seen, refilled since; 0 where that is not known. */
+  lastTaken(kind: LimitKind, rule: RateLimit): number;
+  /** What a quota stood at when it was last seen, reservations included. */
+  lastUsed(quota: Quota): UsageTotals | undefined;
+}
+
+/** Taken by a share, beyond what it began with. */
+export interface ShareCharge {
+  kind: LimitKind;
+  rule: RateLimit;
+  count: number;
+}
+
+interface Touched {
+  kind: LimitKind;
+  rule: RateLimit;
+  share: RateLimit;
+  /** What it began with, and when. */
+  begunWith: number;
+  begunMs: number;
+}
+
+/** How often the usage of a quota is read anew: what other replicas settle is seen in the ledger alone. */
+const rereadMs = 10_000;
+/** How many more limits make it forget those that are whole. */
+const sweepEvery = 8_192;
+
+export class LimitShare {
+  readonly #options: LimitShareOptions;
+  readonly #memory: MemoryLimits;
+  readonly #shares = new WeakMap<LimitSet, LimitSet>();
+  readonly #touched: Readonly<Record<LimitKind, Map<string, Touched>>> = { requests: new Map(), tokens: new Map() };
+  /** When each quota was last read. */
+  readonly #read = new Map<string, number>();
+
+  constructor(options: LimitShareOptions) {
+    this.#options = options;
+    this.#memory = new MemoryLimits(options);
+  }
+
+  admit(limits: LimitSet, reservation: Reservation): Admission | Promise<Admission> {
+    const share = this.#shareOf(limits);
+    this.#touch("requests", limits.requests, share.requests);
+    this.#touch("tokens", limits.tokens, share.tokens);
+    for (const quota of limits.quotas) if (isLimited(quota)) this.#readSometimes(quota);
+    const least = Math.min(...share.tokens.map(({ limit }) => limit));
+    const fits = limits.tokens.every(({ limit }) => reservation.minTokens <= limit);
+    if (reservation.minTokens <= least || !fits) return this.#memory.admit(share, reservation);
+    // More than a whole share, less than the limit: it waits until the share is whole, and owes the rest.
+    const admission = this.#memory.admit(share, { ...reservation, tokens: least, minTokens: least });
+    return admission instanceof Promise
+      ? admission.then((later) => withDebt(later, reservation))
+      : withDebt(admission, reservation);
+  }
+
+  peek(limits: LimitSet): LimitStatus {
+    return this.#memory.peek(this.#shareOf(limits));
+  }
+
+  used(quota: Quota): Promise<UsageTotals> {
+    return this.#memory.used(quota);
+  }
+
+  /** For who decides from here on. `all`: what it began with is known nowhere else any more. */
+  charges(all: boolean): ShareCharge[] {
+    const nowMs = this.#options.clock.monotonicMs();
+    const charges: ShareCharge[] = [];
+    for (const touched of [...this.#touched.requests.values(), ...this.#touched.tokens.values()]) {
+      const { kind, rule, share, begunWith, begunMs } = touched;
+      const taken = this.#taken(touched);
+      const begun = all ? 0 : Math.max(0, Math.floor(begunWith - (nowMs - begunMs) * perMsOf(share)));
+      if (taken > begun) charges.push({ kind, rule, count: taken - begun });
+    }
+    return charges;
+  }
+
+  #shareOf(limits: LimitSet): LimitSet {
+    let share = this.#shares.get(limits);
+    if (!share) {
+      const shareOf = (rule: RateLimit) => ({
+        ...rule,
+        limit: Math.max(1, Math.floor(rule.limit / this.#options.replicas)),
+      });
+      share = { ...limits, requests: limits.requests.map(shareOf), tokens: limits.tokens.map(shareOf) };
+      this.#shares.set(limits, share);
+    }
+    return share;
+  }
+
+  #touch(kind: LimitKind, rules: readonly RateLimit[], shares: readonly RateLimit[]): void {
+    const touched = this.#touched[kind];
+    for (let i = 0; i < rules.length; i++) {
+      const rule = rules[i];
+      const share = shares[i];
+      if (!rule || !share) continue;
+      const known = touched.get(rule.id);
+      if (known) {
+        known.rule = rule;
+        known.share = share;
+        continue;
+      }
+      // As much of the share is gone as of the limit.
+      const begunWith = Math.ceil((this.#options.lastTaken(kind, rule) * share.limit) / rule.limit);
+      if (begunWith > 0) {
+        const past = { requests: [], tokens: [], secondsAgo: 0, count: begunWith, usedTokens: begunWith };
+        this.#memory.replay([{ ...past, [kind]: [share] }]);
+      }
+      touched.set(rule.id, { kind, rule, share, begunWith, begunMs: this.#options.clock.monotonicMs() });
+      if (touched.size % sweepEvery === 0) {
+        for (const [id, one] of touched) if (this.#taken(one) === 0) touched.delete(id);
+      }
+    }
+  }
+
+  #taken({ kind, share }: Touched): number {
+    const state = this.#memory.peek({ requests: [], tokens: [], quotas: [], [kind]: [share] })[kind];
+    return Math.ceil((state?.resetMs ?? 0) * perMsOf(share));
+  }
+
+  #readSometimes(quota: Quota): void {
+    const nowMs = this.#options.clock.monotonicMs();
+    const readMs = this.#read.get(quota.id);
+    if (readMs !== undefined && nowMs - readMs < rereadMs) return;
+    this.#read.set(quota.id, nowMs);
+    const used = readMs === undefined ? this.#options.lastUsed(quota) : undefined;
+    if (used) this.#memory.believe(quota, used);
+    // Where it fails, what is known goes on; where nothing is known, the request that needs it is told.
+    if (used || readMs !== undefined) this.#memory.reread(quota).catch(() => {});
+  }
+}
+
+function withDebt(admission: Admission, { minTokens, nanoUsd }: Reservation): Admission {
+  if ("refusal" in admission) return admission;
+  admission.lease.extend(minTokens, nanoUsd);
+  return { ...admission, reservedTokens: minTokens };
+}
+
+function perMsOf({ limit, windowSeconds }: RateLimit): number {
+  return limit / (windowSeconds * 1000);
+}
