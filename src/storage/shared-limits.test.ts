@@ -42,6 +42,7 @@ limitsContract({ open, schedules: 4 });
 
 describe("the same decisions as in memory", () => {
   test("over random schedules of several limits, holds, extensions, debts, changed figures and quotas", async () => {
+    let admitted = 0;
     for (let seed = 1; seed <= 12; seed++) {
       let state = seed * 7_919;
       const random = (below: number) => {
@@ -64,7 +65,6 @@ describe("the same decisions as in memory", () => {
         };
       });
       const open_: { memory: Lease; shared: Lease; tokens: number; nanoUsd: number }[] = [];
-      let admitted = 0;
       for (let step = 0; step < 120; step++) {
         if (random(2) === 0) clock.advance(random(2_500));
         const at = random(sets.length);
@@ -117,8 +117,8 @@ describe("the same decisions as in memory", () => {
       for (const { quotas } of sets) {
         for (const quota of quotas) expect(await shared.used(quota)).toEqual(await memory.used(quota));
       }
-      expect(admitted).toBeGreaterThan(20);
     }
+    expect(admitted).toBeGreaterThan(300);
   });
 });
 
