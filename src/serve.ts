@@ -25,6 +25,7 @@ import { UpstreamTests } from "./inference/upstream-test.ts";
 import { openPeople, type People } from "./people.ts";
 import { ensureFirstKey, type FirstKey } from "./policy/first-key.ts";
 import { Replicas } from "./policy/replicas.ts";
+import { readinessOf } from "./readiness.ts";
 import { readCredentials, removeCredentials, useCredentialsOf, writeCredentials } from "./storage/credentials-file.ts";
 import { lockDataDirectory } from "./storage/data-directory-lock.ts";
 import { observed, openDatabase, waitBriefly } from "./storage/database.ts";
@@ -181,19 +182,17 @@ async function compose(
 
   let draining = false;
   const stopping = new Stopping();
-  const readiness = async () => {
-    const database = await db`SELECT revision FROM credential_revision`.then(
-      () => "ok" as const,
-      () => "failed" as const,
-    );
-    const checks = {
-      database,
-      models: catalog.complete ? "ok" : "starting",
-      server: draining ? "draining" : "ok",
-    } as const;
-    return { ready: !draining && database === "ok" && catalog.complete, checks };
-  };
-  const health = new SystemHealth({ version, config, startedAt, databaseFile, governance, capacity, readiness });
+  const readiness = () =>
+    readinessOf({
+      authenticator: governance.authenticator,
+      catalog,
+      replicas: config.databaseUrl === undefined ? undefined : replicas,
+      redis: undefined,
+      isDraining: () => draining,
+    });
+  const health = new SystemHealth({
+    ...{ version, config, startedAt, db, databaseFile, replicas, governance, capacity, readiness },
+  });
   opened.push(() => health.close());
   const routes = createRoutes({
     ...governance,

@@ -1,18 +1,27 @@
 // Gathers how the server does, for its operators: cheap figures of this moment.
-import { stat } from "node:fs/promises";
 import type { Config } from "./config.ts";
 import { EventLoopDelay } from "./event-loop-delay.ts";
 import type { Governance } from "./governance.ts";
 import type { SystemFigures } from "./http/admin-system-routes.ts";
 import type { ServiceRouteDeps } from "./http/service-routes.ts";
 import type { Capacity } from "./inference/capacity.ts";
+import { withDeadline } from "./policy/deadline.ts";
+import type { Replicas } from "./policy/replicas.ts";
+import { type Database, dialectOf } from "./storage/database.ts";
+import { databaseSize } from "./storage/database-size.ts";
+
+/** Figures are there to see what is wrong: they do not wait for what hangs. */
+const sizeMs = 800;
 
 export interface SystemHealthOptions {
   version: string;
   config: Pick<Config, "mode">;
   /** Unix seconds. */
   startedAt: number;
+  db: Database;
+  /** Of SQLite. */
   databaseFile: string;
+  replicas: Pick<Replicas, "id" | "live">;
   governance: Pick<Governance, "ledger" | "authenticator">;
   capacity: Pick<Capacity, "waiting">;
   readiness: ServiceRouteDeps["readiness"];
@@ -27,15 +36,15 @@ export class SystemHealth {
   }
 
   async figures(): Promise<SystemFigures> {
-    const { version, config, startedAt, databaseFile, governance, capacity, readiness } = this.#options;
-    const [{ checks }, size, walSize] = await Promise.all([
+    const { version, config, startedAt, db, databaseFile, replicas, governance, capacity, readiness } = this.#options;
+    // Before the checks, which look for changes and forget what may have.
+    const { cached, unconfirmedMs } = governance.authenticator.figures;
+    const [{ checks }, size] = await Promise.all([
       readiness(),
-      sizeOf(databaseFile),
-      sizeOf(`${databaseFile}-wal`),
+      withDeadline(databaseSize(db, databaseFile), sizeMs).catch(() => ({ bytes: null, walBytes: null })),
     ]);
     const delay = this.#delay.figures();
     const { open, spoolBytes, pending } = governance.ledger.figures;
-    const { cached, unconfirmedMs } = governance.authenticator.figures;
     return {
       object: "system",
       version,
@@ -43,7 +52,21 @@ export class SystemHealth {
       started_at: startedAt,
       memory: { rss_bytes: process.memoryUsage.rss() },
       event_loop: { mean_delay_ms: rounded(delay.meanMs), max_delay_ms: rounded(delay.maxMs) },
-      database: { kind: "sqlite", size_bytes: size, wal_bytes: walSize, state: checks["database"] ?? "failed" },
+      database: {
+        kind: dialectOf(db),
+        size_bytes: size.bytes,
+        wal_bytes: size.walBytes,
+        state: checks["database"] ?? "failed",
+      },
+      redis: checks["redis"] === undefined ? null : { state: checks["redis"] },
+      replicas: replicas.live().map((replica) => ({
+        id: replica.id,
+        advertise_url: replica.advertiseUrl,
+        version: replica.version,
+        started_at: replica.startedAt,
+        seen_at: replica.seenAt,
+        current: replica.id === replicas.id,
+      })),
       spool: { bytes: spoolBytes, pending },
       requests: { open, waiting: capacity.waiting },
       credentials: { cached, unconfirmed_ms: Math.round(unconfirmedMs) },
@@ -54,14 +77,6 @@ export class SystemHealth {
   close(): void {
     this.#delay.close();
   }
-}
-
-/** 0 where there is no such file: a write-ahead log comes and goes. */
-async function sizeOf(path: string): Promise<number> {
-  return await stat(path).then(
-    ({ size }) => size,
-    () => 0,
-  );
 }
 
 function rounded(ms: number): number {

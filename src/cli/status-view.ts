@@ -41,9 +41,14 @@ const barWidth = 20;
 const shownModels = 5;
 
 export function printStatus(terminal: Terminal, report: StatusReport, nowMs: number): void {
-  const { bold, dim, green, red } = terminal.out;
-  const state =
-    report.unreachable !== undefined ? red("not reachable") : report.ready ? green("ready") : red("not ready");
+  const { bold, dim, green, red, yellow } = terminal.out;
+  const isWhole = Object.values(report.checks).every((check) => check === "ok");
+  const ready = report.ready
+    ? isWhole
+      ? green("ready")
+      : yellow("ready, with less than it should have")
+    : red("not ready");
+  const state = report.unreachable !== undefined ? red("not reachable") : ready;
   const version = report.version === undefined ? "Headrace" : `Headrace ${printable(report.version)}`;
   terminal.print(`${bold(version)}  ${printable(report.baseUrl)}  ${state}`);
   if (report.unreachable !== undefined) return;

@@ -79,7 +79,7 @@ async function look(connection: Connection, signal: AbortSignal): Promise<Status
     if (!(error instanceof CliError) || signal.aborted) throw error;
     return { ...blank, unreachable: error.message };
   }
-  const report: StatusReport = { ...blank, ready: ready.status === "ready", checks: ready.checks };
+  const report: StatusReport = { ...blank, ready: ready.status !== "not_ready", checks: ready.checks };
   const part = <Result>(name: string, read: Promise<Result>, take: (result: Result) => void) =>
     read.then(take).catch((error: unknown) => leaveOut(report, name, error, signal));
   await Promise.all([

@@ -23,11 +23,27 @@ const systemShape = z
       .object({ mean_delay_ms: milliseconds, max_delay_ms: milliseconds })
       .describe("How late timers were in the last minute: for so long, nothing could be answered."),
     database: z.object({
-      kind: z.literal("sqlite"),
-      size_bytes: bytes,
-      wal_bytes: bytes.describe("Of its write-ahead log."),
+      kind: z.enum(["sqlite", "postgres"]),
+      size_bytes: bytes.nullable().describe("null where it cannot be asked."),
+      wal_bytes: bytes.nullable().describe("Of SQLite's write-ahead log."),
       state: checkState,
     }),
+    redis: z
+      .object({ state: checkState })
+      .nullable()
+      .describe("Where limits are counted for all replicas; null: in memory."),
+    replicas: z
+      .array(
+        z.object({
+          id: z.string(),
+          advertise_url: z.string().nullable().describe("Where other replicas reach it."),
+          version: z.string(),
+          started_at: unixSeconds,
+          seen_at: unixSeconds,
+          current: z.boolean().describe("Whether it is the one that answers."),
+        }),
+      )
+      .describe("The processes that share the database, oldest first. Times are by the database's clock."),
     spool: z
       .object({
         bytes: bytes.describe("Of its files."),

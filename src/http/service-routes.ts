@@ -4,13 +4,15 @@ import { openApiDocument } from "./openapi.ts";
 import { referencePage } from "./reference-page.ts";
 import type { PublicRoute, Route } from "./route.ts";
 
-export const checkState = z.enum(["ok", "starting", "failed", "draining"]);
+export const checkState = z
+  .enum(["ok", "degraded", "starting", "failed", "draining"])
+  .describe("`degraded`: it works, though not as it should.");
 export type CheckState = z.infer<typeof checkState>;
 
 export interface ServiceRouteDeps {
   version: string;
-  /** Checks of what requests need; names the parts that fail. */
-  readiness(): Promise<{ ready: boolean; checks: Record<string, CheckState> }>;
+  /** Checks of what requests need, within a second or so; names the parts that fail. */
+  readiness(): Promise<Readiness>;
   /** All routes, these included. */
   routes(): readonly Route[];
 }
@@ -18,10 +20,15 @@ export interface ServiceRouteDeps {
 const health = z.object({ status: z.literal("ok") }).meta({ id: "Health" });
 const readinessShape = z
   .object({
-    status: z.enum(["ready", "not_ready"]),
+    status: z
+      .enum(["ready", "degraded", "not_ready"])
+      .describe(
+        "`degraded`: it takes requests, and something that it can do without for a while fails: Redis, or for at most five minutes the database.",
+      ),
     checks: z.record(z.string(), checkState),
   })
   .meta({ id: "Readiness" });
+export type Readiness = z.infer<typeof readinessShape>;
 
 export function serviceRoutes(deps: ServiceRouteDeps): PublicRoute[] {
   let document: string | undefined;
@@ -52,8 +59,8 @@ export function serviceRoutes(deps: ServiceRouteDeps): PublicRoute[] {
         otherResponses: { 503: { description: "It does not; `checks` says why.", json: readinessShape } },
       },
       async handle() {
-        const { ready, checks } = await deps.readiness();
-        return Response.json({ status: ready ? "ready" : "not_ready", checks }, { status: ready ? 200 : 503 });
+        const readiness = await deps.readiness();
+        return Response.json(readiness, { status: readiness.status === "not_ready" ? 503 : 200 });
       },
     },
     {

@@ -100,7 +100,7 @@ export class CredentialCache {
   /** Whether the store answers now, which takes a second at most; and if not, whether what is in memory still holds. */
   async reach(): Promise<"ok" | "away" | "gone"> {
     await this.#watcher.ask();
-    if (this.#watcher.freshness() === "fresh") return "ok";
+    if (!this.#watcher.isAway) return "ok";
     return this.#watcher.unconfirmedMs() > this.#graceMs ? "gone" : "away";
   }
 

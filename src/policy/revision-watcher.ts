@@ -54,6 +54,11 @@ export class RevisionWatcher {
     return this.#away ? "away" : "overdue";
   }
 
+  /** Whether the last look failed, or took too long. */
+  get isAway(): boolean {
+    return this.#away;
+  }
+
   /** Milliseconds since the start of the last look that succeeded. */
   unconfirmedMs(): number {
     return this.#options.clock.monotonicMs() - this.#confirmedMs;

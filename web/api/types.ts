@@ -2965,14 +2965,52 @@ export interface System {
     max_delay_ms: number;
   };
   database: {
-    kind: "sqlite";
-    size_bytes: number;
+    kind: "sqlite" | "postgres";
     /**
-     * Of its write-ahead log.
+     * null where it cannot be asked.
      */
-    wal_bytes: number;
-    state: "ok" | "starting" | "failed" | "draining";
+    size_bytes: number | null;
+    /**
+     * Of SQLite's write-ahead log.
+     */
+    wal_bytes: number | null;
+    /**
+     * `degraded`: it works, though not as it should.
+     */
+    state: "ok" | "degraded" | "starting" | "failed" | "draining";
   };
+  /**
+   * Where limits are counted for all replicas; null: in memory.
+   */
+  redis: {
+    /**
+     * `degraded`: it works, though not as it should.
+     */
+    state: "ok" | "degraded" | "starting" | "failed" | "draining";
+  } | null;
+  /**
+   * The processes that share the database, oldest first. Times are by the database's clock.
+   */
+  replicas: {
+    id: string;
+    /**
+     * Where other replicas reach it.
+     */
+    advertise_url: string | null;
+    version: string;
+    /**
+     * Unix time in seconds.
+     */
+    started_at: number;
+    /**
+     * Unix time in seconds.
+     */
+    seen_at: number;
+    /**
+     * Whether it is the one that answers.
+     */
+    current: boolean;
+  }[];
   /**
    * Where the ledger keeps what the database does not have yet.
    */
@@ -3007,15 +3045,24 @@ export interface System {
    * As in `GET /readyz`.
    */
   checks: {
-    [k: string]: "ok" | "starting" | "failed" | "draining";
+    /**
+     * `degraded`: it works, though not as it should.
+     */
+    [k: string]: "ok" | "degraded" | "starting" | "failed" | "draining";
   };
 }
 export interface Health {
   status: "ok";
 }
 export interface Readiness {
-  status: "ready" | "not_ready";
+  /**
+   * `degraded`: it takes requests, and something that it can do without for a while fails: Redis, or for at most five minutes the database.
+   */
+  status: "ready" | "degraded" | "not_ready";
   checks: {
-    [k: string]: "ok" | "starting" | "failed" | "draining";
+    /**
+     * `degraded`: it works, though not as it should.
+     */
+    [k: string]: "ok" | "degraded" | "starting" | "failed" | "draining";
   };
 }

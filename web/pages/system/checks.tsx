@@ -7,6 +7,7 @@ type CheckState = System["checks"][string];
 
 const states: Record<CheckState, readonly [StateKind, string]> = {
   ok: ["good", "Ok"],
+  degraded: ["warning", "Not as it should"],
   starting: ["waiting", "Starting"],
   failed: ["bad", "Failed"],
   draining: ["warning", "Stopping"],
@@ -14,7 +15,9 @@ const states: Record<CheckState, readonly [StateKind, string]> = {
 
 const meanings: Record<string, string> = {
   server: "Takes requests; while it stops, it ends those that run.",
-  database: "Can be read and written.",
+  database: "Answers, so that changes and keys that are new here are seen.",
+  redis: "Answers, so that limits are counted once for all replicas.",
+  replicas: "Count limits in one place, if there are several.",
   models: "Every model server was asked for its models once.",
 };
 
@@ -38,7 +41,8 @@ export function Checks({ checks }: Pick<System, "checks">) {
         ))}
       </Stack>
       <Text size="xs" c="dimmed" mt="sm">
-        A monitor reads them without signing in at /readyz, which answers 503 while one that matters is not ok.
+        A monitor reads them without signing in at /readyz. It answers 503 while the server cannot take requests;
+        without Redis, or for five minutes without the database, it can.
       </Text>
     </Paper>
   );

@@ -9,6 +9,7 @@ import { atSecond, bytes, count, duration, span } from "../../parts/figures.ts";
 import { OperatorsOnly } from "../../parts/operators-only.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Checks } from "./checks.tsx";
+import { Replicas } from "./replicas.tsx";
 import { Verdict } from "./verdict.tsx";
 
 export function SystemPage() {
@@ -64,9 +65,11 @@ function Health() {
         <Part title="Database">
           <Facts
             facts={[
-              ["Kind", "SQLite"],
-              ["Size", bytes(system.database.size_bytes)],
-              ["Write-ahead log", bytes(system.database.wal_bytes)],
+              ["Kind", system.database.kind === "postgres" ? "PostgreSQL" : "SQLite"],
+              ["Size", system.database.size_bytes === null ? "unknown" : bytes(system.database.size_bytes)],
+              ...(system.database.wal_bytes === null
+                ? []
+                : [["Write-ahead log", bytes(system.database.wal_bytes)] as const]),
               ["Usage to be written", `${count(system.spool.pending)} requests, ${bytes(system.spool.bytes)}`],
             ]}
           />
@@ -79,13 +82,22 @@ function Health() {
             ]}
           />
         </Part>
+        <Part title="Limits" about={system.redis ? undefined : "Several replicas need Redis or Valkey to share them."}>
+          <Facts facts={[["Counted in", countedIn(system)]]} />
+        </Part>
       </SimpleGrid>
+      {system.database.kind === "postgres" && <Replicas system={system} />}
       <Checks checks={system.checks} />
     </Stack>
   );
 }
 
-function Part({ title, about, children }: { title: string; about?: string; children: ReactNode }) {
+function countedIn({ redis }: System): string {
+  if (!redis) return "this process";
+  return redis.state === "ok" ? "Redis, for all replicas" : "each replica, as Redis is away";
+}
+
+function Part({ title, about, children }: { title: string; about?: string | undefined; children: ReactNode }) {
   return (
     <Paper withBorder p="md">
       <Title order={2} size="h5" mb="sm">

@@ -23,6 +23,10 @@ export function troublesOf(system: System): Trouble[] {
   return [
     ...failed,
     ...some(
+      new Set(system.replicas.map(({ version }) => version)).size > 1,
+      "The replicas run different versions, as they do while they are being replaced. If it stays so, one was left behind.",
+    ),
+    ...some(
       loop.max_delay_ms >= longDelayMs,
       `For ${duration(loop.max_delay_ms)} in the last minute nothing could be answered. If it stays so, the machine has too little processor for its load.`,
     ),
@@ -49,6 +53,14 @@ function checkText(name: string, state: System["checks"][string]): string {
   if (state === "starting")
     return "Model servers are still being asked for their models, for a moment after the start.";
   if (state === "draining") return "The server is stopping: it ends what runs, and takes nothing new.";
-  if (name === "database") return "The database cannot be used. Look at the log of the server, and at the disk.";
+  if (name === "database") {
+    return "The database cannot be used. For five minutes the server goes on for keys that it knows, and keeps their usage; nothing can be changed. Look at the log of the server, and at the database.";
+  }
+  if (name === "redis") {
+    return "Redis cannot be used. Until it is back each replica counts limits for itself, with its share of each, and changes reach the other replicas a little later.";
+  }
+  if (name === "replicas") {
+    return "Several replicas run without HEADRACE_REDIS_URL, so each counts limits for itself and clients get as many times as much. Give all of them the same Redis or Valkey.";
+  }
   return `The check ${name} fails. Look at the log of the server.`;
 }

@@ -1,0 +1,32 @@
+// How much room the database takes.
+import { stat } from "node:fs/promises";
+import { type Database, dialectOf } from "./database.ts";
+
+export interface DatabaseSize {
+  /** null: it cannot be asked. */
+  bytes: number | null;
+  /** Of SQLite's write-ahead log; null where that is not ours to look after. */
+  walBytes: number | null;
+}
+
+/** `file`: of SQLite. Never rejects. */
+export async function databaseSize(db: Database, file: string): Promise<DatabaseSize> {
+  if (dialectOf(db) === "sqlite") {
+    const [bytes, walBytes] = await Promise.all([sizeOf(file), sizeOf(`${file}-wal`)]);
+    return { bytes, walBytes };
+  }
+  try {
+    const [row]: { bytes: number | string }[] = await db`SELECT pg_database_size(current_database()) AS bytes`;
+    return { bytes: Number(row?.bytes), walBytes: null };
+  } catch {
+    return { bytes: null, walBytes: null };
+  }
+}
+
+/** 0 where there is no such file: a write-ahead log comes and goes. */
+async function sizeOf(path: string): Promise<number> {
+  return await stat(path).then(
+    ({ size }) => size,
+    () => 0,
+  );
+}

@@ -1,0 +1,54 @@
+// The processes that share the database, and which of them answered.
+import { Badge, Code, Group, Paper, Table, Text, Title } from "@mantine/core";
+import type { System } from "../../api/types.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { ScrollRegion } from "../../parts/scroll-region.tsx";
+
+export function Replicas({ system: { replicas } }: { system: System }) {
+  return (
+    <Paper withBorder p="md">
+      <Title order={2} size="h5" mb="sm">
+        Replicas
+      </Title>
+      <ScrollRegion label="Replicas">
+        <Table>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Reached by others at</Table.Th>
+              <Table.Th>Version</Table.Th>
+              <Table.Th>Started</Table.Th>
+              <Table.Th>Id</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {replicas.map((replica) => (
+              <Table.Tr key={replica.id}>
+                <Table.Td>
+                  <Group gap="xs" wrap="nowrap">
+                    <span>{replica.advertise_url ?? "nothing, as it has no advertise URL"}</span>
+                    {replica.current && (
+                      <Badge variant="default" tt="none" fw={500} miw="max-content">
+                        answered this
+                      </Badge>
+                    )}
+                  </Group>
+                </Table.Td>
+                <Table.Td>{replica.version}</Table.Td>
+                <Table.Td>
+                  <Ago seconds={replica.started_at} />
+                </Table.Td>
+                <Table.Td>
+                  <Code>{replica.id}</Code>
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </ScrollRegion>
+      <Text size="xs" c="dimmed" mt="sm">
+        One that stops leaves at once; one that was killed, after 20 seconds. The figures above are of the one that
+        answered.
+      </Text>
+    </Paper>
+  );
+}
