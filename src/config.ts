@@ -216,6 +216,14 @@ export async function loadDataDir(inputs: ConfigInputs = {}): Promise<string> {
     : resolvePath(value, from === "file" ? dirname(file.path) : cwd, env);
 }
 
+/** Where the records are, for commands beside a server; undefined: in the data directory. Throws a ConfigError. */
+export function loadDatabaseUrl(env: Env = process.env): string | undefined {
+  const reader = new OptionReader({ flags: {}, env, file: undefined });
+  const { value } = reader.take(options.databaseUrl);
+  throwIfAny(reader.problems);
+  return value;
+}
+
 /** HEADRACE_SECRET as 64 hex digits, for commands on the server's own files; undefined where unset. Throws a ConfigError. */
 export function loadSecretHex(env: Env = process.env): string | undefined {
   const reader = new OptionReader({ flags: {}, env, file: undefined });

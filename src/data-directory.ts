@@ -2,14 +2,23 @@
 import { join } from "node:path";
 import { GatewayError, StartError } from "./domain/errors.ts";
 import type { Database } from "./storage/database.ts";
-import { openExistingDatabase } from "./storage/existing-database.ts";
+import { openExistingDatabase, openExistingPostgres } from "./storage/existing-database.ts";
+
+export interface DatabasePlace {
+  dataDir: string;
+  /** Of PostgreSQL; undefined: SQLite in the data directory. */
+  databaseUrl: string | undefined;
+}
 
 /** Rejects with a StartError that says why there is no database to work on, or why it was not done. */
 export async function withDatabaseOf<Result>(
-  dataDir: string,
+  { dataDir, databaseUrl }: DatabasePlace,
   work: (db: Database) => Promise<Result>,
 ): Promise<Result> {
-  const db = await openExistingDatabase(join(dataDir, "headrace.db"));
+  const db =
+    databaseUrl === undefined
+      ? await openExistingDatabase(join(dataDir, "headrace.db"))
+      : await openExistingPostgres(databaseUrl);
   try {
     return await work(db);
   } catch (error) {

@@ -15,6 +15,8 @@ import { deriveKey, loadSecret } from "./storage/secret-file.ts";
 
 export interface OperatorKeyOptions {
   dataDir: string;
+  /** Of PostgreSQL; undefined: SQLite in the data directory. */
+  databaseUrl: string | undefined;
   /** As 64 hex digits; undefined: the one in the data directory. */
   secretHex: string | undefined;
   /** Undefined: that of the mode in which the server ran last. */
@@ -32,8 +34,8 @@ export interface OperatorKey {
 
 /** Throws a StartError that says why there is no key. */
 export async function makeOperatorKey(options: OperatorKeyOptions): Promise<OperatorKey> {
-  const { dataDir, request, nowSeconds } = options;
-  return withDatabaseOf(dataDir, async (db) => {
+  const { dataDir, databaseUrl, request, nowSeconds } = options;
+  return withDatabaseOf({ dataDir, databaseUrl }, async (db) => {
     const secret = readSecret(dataDir, options.secretHex);
     if (!(await isSecretOf(db, secret, nowSeconds))) throw otherSecret();
     const account = await firstActiveAccount(new SqlAccountStore(db));

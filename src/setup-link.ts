@@ -7,14 +7,17 @@ import { SqlPersonStore } from "./storage/person-store.ts";
 
 export interface SetupLinkOptions {
   dataDir: string;
+  /** Of PostgreSQL; undefined: SQLite in the data directory. */
+  databaseUrl: string | undefined;
   /** With `/v1`; undefined: where the server ran last, as it wrote into credentials.json. */
   baseUrl: string | undefined;
   nowSeconds: number;
 }
 
 /** Whoever opens the link becomes an operator; those made before end. Throws a StartError that says why there is none. */
-export async function makeSetupLink({ dataDir, baseUrl, nowSeconds }: SetupLinkOptions): Promise<MadeLink> {
-  return withDatabaseOf(dataDir, (db) => {
+export async function makeSetupLink(options: SetupLinkOptions): Promise<MadeLink> {
+  const { dataDir, databaseUrl, baseUrl, nowSeconds } = options;
+  return withDatabaseOf({ dataDir, databaseUrl }, (db) => {
     const address = baseUrl ?? readCredentials(dataDir)?.base_url;
     if (address === undefined) {
       throw new StartError(

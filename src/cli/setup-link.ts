@@ -1,5 +1,6 @@
 // `headrace setup-link`: makes the link with which whoever has the data directory creates an operator's sign-in.
 import type { Command } from "commander";
+import { loadDatabaseUrl } from "../config.ts";
 import { makeSetupLink } from "../setup-link.ts";
 import { givenBaseUrl } from "./client.ts";
 import type { CliContext } from "./context.ts";
@@ -44,6 +45,7 @@ async function setupLink(context: CliContext, flags: SetupLinkFlags): Promise<vo
   const nowSeconds = Math.floor(context.nowMs() / 1000);
   const { url, expiresAt } = await makeSetupLink({
     dataDir: await context.dataDir(flags.dataDir),
+    databaseUrl: loadDatabaseUrl(context.env),
     baseUrl: givenBaseUrl(flags, {}),
     nowSeconds,
   });

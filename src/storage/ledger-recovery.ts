@@ -24,18 +24,36 @@ export interface RecoveryOptions {
 /** How long a start waits for another program's lock on the database. */
 const lockWaitMs = 5_000;
 
+/** What was brought into the database. */
+export interface Recovered {
+  /** Requests that had ended. */
+  settled: number;
+  /** Those that were cut off. */
+  interrupted: number;
+  /** Lines that could not be read. */
+  damaged: number;
+  /** Whose usage it is: what is counted elsewhere of these, and of what they belong to, may be too little. */
+  keyIds: ReadonlySet<string>;
+}
+
 /**
  * Brings all segments into the database and deletes them. What began and never ended is settled at its last checkpoint.
  * Where it fails or is cut off nothing is lost: the files stay, and the next try finds what is in the database already.
  */
-export async function recoverSpool(options: RecoveryOptions): Promise<void> {
+export async function recoverSpool(options: RecoveryOptions): Promise<Recovered> {
   const { db, writer, directory, log } = options;
   const segments = listSegments(directory);
   const unsettled = new Map<string, Unsettled>();
   let settled: UsageRecord[] = [];
+  const keyIds = new Set<string>();
   let records = 0;
+  let allDamaged = 0;
   const insert = async (enough: number) => {
-    while (settled.length >= enough) records += await writer.insert(settled.splice(0, batchSize), lockWaitMs);
+    while (settled.length >= enough) {
+      const batch = settled.splice(0, batchSize);
+      for (const { keyId } of batch) keyIds.add(keyId);
+      records += await writer.insert(batch, lockWaitMs);
+    }
   };
   for (const segment of segments) {
     let damaged = 0;
@@ -47,16 +65,31 @@ export async function recoverSpool(options: RecoveryOptions): Promise<void> {
       }
       await insert(batchSize);
     }
+    allDamaged += damaged;
     if (damaged > 0) log.warn("ledger_lines_damaged", { segment: segment.number, lines: damaged });
   }
   await insert(1);
   const ended = records;
   settled = [...unsettled.values()].map(({ begin, progress }) => interruptedRecord(begin, progress));
   await insert(1);
-  if (segments.length === 0) return;
-  await syncCommits(db);
+  if (segments.length > 0) await syncCommits(db);
   for (const segment of segments) unlinkSync(segment.path);
   if (records > 0) log.info("ledger_recovered", { settled: ended, interrupted: records - ended });
+  return { settled: ended, interrupted: records - ended, damaged: allDamaged, keyIds };
+}
+
+/** Whose usage the spool has. */
+export function accountsOf(directory: string): ReadonlySet<string> {
+  const ids = new Set<string>();
+  for (const { path } of listSegments(directory)) {
+    for (const { lines } of readSegment(path)) {
+      for (const line of lines) {
+        if ("begin" in line) ids.add(line.begin.accountId);
+        if ("settle" in line) ids.add(line.settle.accountId);
+      }
+    }
+  }
+  return ids;
 }
 
 /** What a line adds to what is known; a record where it is the last word about its request. */

@@ -7,7 +7,7 @@ import type { Database } from "./database.ts";
 import { syncCommits } from "./durable-commits.ts";
 import { batchSize, LedgerDrain } from "./ledger-drain.ts";
 import { LedgerJournal, unavailable } from "./ledger-journal.ts";
-import { recoverSpool } from "./ledger-recovery.ts";
+import { type Recovered, recoverSpool } from "./ledger-recovery.ts";
 import { prepareSpoolDirectory, Spool } from "./spool.ts";
 import type { UsageOwner } from "./usage-rows.ts";
 import { openUsageWriter, type UsageWriter } from "./usage-writer.ts";
@@ -48,6 +48,8 @@ const defaults = {
 };
 
 export class SpoolLedger implements Ledger {
+  /** What an earlier process had left, and is in the database since the start. */
+  readonly recovered: Recovered;
   readonly #db: Database;
   readonly #log: Log;
   readonly #clock: Clock;
@@ -74,8 +76,8 @@ export class SpoolLedger implements Ledger {
     try {
       prepareSpoolDirectory(options.directory);
       writer = await openUsageWriter(options.db);
-      await recoverSpool({ ...options, writer });
-      return new SpoolLedger(options, writer);
+      const recovered = await recoverSpool({ ...options, writer });
+      return new SpoolLedger(options, writer, recovered);
     } catch (cause) {
       writer?.close();
       throw new StartError(
@@ -86,7 +88,9 @@ export class SpoolLedger implements Ledger {
     }
   }
 
-  private constructor({ db, directory, log, clock, ...settings }: SpoolLedgerOptions, writer: UsageWriter) {
+  private constructor(options: SpoolLedgerOptions, writer: UsageWriter, recovered: Recovered) {
+    const { db, directory, log, clock, ...settings } = options;
+    this.recovered = recovered;
     this.#db = db;
     this.#log = log;
     this.#clock = clock;

@@ -1,0 +1,74 @@
+// Composes what brings the spool of a server that never returns into the database, so that none of its usage is lost.
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { type DatabasePlace, withDatabaseOf } from "./data-directory.ts";
+import { StartError } from "./domain/errors.ts";
+import type { Log } from "./domain/log.ts";
+import type { Database } from "./storage/database.ts";
+import { tryLockFile } from "./storage/file-lock.ts";
+import { accountsOf, type Recovered, recoverSpool } from "./storage/ledger-recovery.ts";
+import { openUsageWriter } from "./storage/usage-writer.ts";
+
+export interface SpoolDrainOptions extends DatabasePlace {
+  /** A data directory, or the directory `spool` of one. */
+  directory: string;
+  log: Log;
+}
+
+export interface DrainedSpool extends Recovered {
+  /** The directory with the spool's files. */
+  spool: string;
+}
+
+/** Done again, it finds nothing more. Throws a StartError that says why nothing was taken over. */
+export async function drainSpool({ directory, log, ...place }: SpoolDrainOptions): Promise<DrainedSpool> {
+  const spool = spoolIn(directory);
+  const release = lockOf(dirname(spool));
+  try {
+    return await withDatabaseOf(place, async (db) => {
+      await requireKnown(db, accountsOf(spool));
+      const writer = await openUsageWriter(db);
+      try {
+        return { spool, ...(await recoverSpool({ db, writer, directory: spool, log })) };
+      } finally {
+        writer.close();
+      }
+    });
+  } finally {
+    release();
+  }
+}
+
+function spoolIn(directory: string): string {
+  if (!existsSync(directory) || !statSync(directory).isDirectory()) {
+    throw new StartError(`There is no directory ${directory}. Name the data directory of the server that is gone.`);
+  }
+  const inside = join(directory, "spool");
+  if (existsSync(inside)) return inside;
+  if (directory.endsWith("/spool") || readdirSync(directory).some((name) => name.endsWith(".spool"))) return directory;
+  throw new StartError(
+    `There is no spool in ${directory}. Name the data directory of the server that is gone, or the directory \`spool\` of it.`,
+  );
+}
+
+/** A server drains its own. Where there is no lock, as in a copy of the spool alone, there is no server. */
+function lockOf(dataDir: string): () => void {
+  const file = join(dataDir, "server.lock");
+  if (!existsSync(file)) return () => {};
+  const release = tryLockFile(file);
+  if (release) return release;
+  throw new StartError(
+    `A Headrace that runs uses ${dataDir}, and brings its spool into the database by itself. Stop it first if it must be done now.`,
+  );
+}
+
+/** In the wrong database the usage would be lost to the right one, as its files are deleted. */
+async function requireKnown(db: Database, accountIds: ReadonlySet<string>): Promise<void> {
+  for (const id of accountIds) {
+    const found: unknown[] = await db`SELECT id FROM accounts WHERE id = ${id}`;
+    if (found.length > 0) continue;
+    throw new StartError(
+      `The spool has usage of the account ${id}, which is not in this database: it is of another installation. Set HEADRACE_DATABASE_URL to the database that the server used, or --data-dir to the directory with its headrace.db.`,
+    );
+  }
+}
