@@ -1,0 +1,123 @@
+// The gateway's side of the endpoint that nodes connect to: upgrades the request, and hears who it is.
+import { GatewayError } from "../domain/errors.ts";
+import type { Log } from "../domain/log.ts";
+import type { ByteChannel } from "../http1/byte-channel.ts";
+import type { HeaderFields, IncomingRequest } from "../http1/message.ts";
+import { checkUpgradeRequest } from "../websocket/handshake.ts";
+import { WebSocketLink } from "../websocket/websocket-link.ts";
+import {
+  defaultTunnelLimits,
+  type GatewayEnd,
+  type GatewayEndListener,
+  type TunnelLimits,
+  tunnelCloseCodes,
+  tunnelProtocol,
+} from "./tunnel/contract.ts";
+import { GatewayHandshake, type NodeKey } from "./tunnel/gateway-handshake.ts";
+import { maxEarlyMessageBytes, maxMessageBytes } from "./tunnel/messages.ts";
+import { TunnelConnection } from "./tunnel/tunnel-connection.ts";
+
+export interface NodeAcceptorOptions {
+  /** This gateway's own URL, as nodes got it when they joined: what they sign is for this one alone. */
+  gatewayUrl(): string;
+  /** Rejects where it cannot be found out now: the node tries again. */
+  findKey(nodeId: string): Promise<NodeKey>;
+  /** A node has proven who it is. What it gives hears of everything that follows. */
+  connected(end: GatewayEnd): GatewayEndListener;
+  /** Wait for the head of an answer, and longest silence in the middle of one. */
+  firstByteTimeoutMs: number;
+  idleTimeoutMs: number;
+  /** Those left out have their defaults. */
+  limits?: Partial<TunnelLimits>;
+  log: Log;
+}
+
+/** What it needs of a request on its way through the server. */
+export interface ConnectExchange {
+  readonly req: IncomingRequest;
+  readonly clientAddress: string;
+  readonly answerHeaders: Record<string, string>;
+}
+
+export interface ConnectAnswer {
+  status: 101;
+  headers: HeaderFields;
+  upgrade(channel: ByteChannel): void;
+}
+
+/** Connections that have not said yet who they are; each costs a few KB, and a look-up at most. */
+const mostUnproven = 256;
+
+export class NodeAcceptor {
+  readonly #options: NodeAcceptorOptions;
+  readonly #limits: TunnelLimits;
+  readonly #unproven = new Set<TunnelConnection>();
+  #closed = false;
+
+  constructor(options: NodeAcceptorOptions) {
+    this.#options = options;
+    this.#limits = { ...defaultTunnelLimits, ...options.limits };
+  }
+
+  /** Throws a GatewayError where the request is none for an upgrade, or no more can be taken. */
+  upgrade({ req, clientAddress, answerHeaders }: ConnectExchange): ConnectAnswer {
+    // Browsers always send it, nodes never: no page has any business here.
+    if (req.headers.has("origin")) {
+      throw new GatewayError("permission_denied", "Nodes connect here with `headrace node`, pages do not.");
+    }
+    const checked = checkUpgradeRequest(req, tunnelProtocol);
+    if ("problem" in checked) {
+      Object.assign(answerHeaders, checked.headers);
+      throw new GatewayError("invalid_request", checked.problem);
+    }
+    if (this.#closed || this.#unproven.size >= mostUnproven) {
+      throw new GatewayError("service_unavailable", "No more nodes can connect for now; try again shortly.", {
+        retryAfterSeconds: 1,
+      });
+    }
+    return {
+      status: 101,
+      headers: checked.headers,
+      upgrade: (channel) => void this.#begin(channel, clientAddress),
+    };
+  }
+
+  /** Takes no more, and ends those that have not said who they are; the others are their owner's to end. */
+  close(): void {
+    this.#closed = true;
+    for (const connection of [...this.#unproven]) {
+      connection.close(tunnelCloseCodes.goingAway, "the gateway is going away");
+    }
+  }
+
+  #begin(channel: ByteChannel, clientAddress: string): WebSocketLink {
+    return new WebSocketLink(channel, {
+      role: "server",
+      maxMessageBytes: maxEarlyMessageBytes,
+      listen: (link) => {
+        const connection: TunnelConnection = new TunnelConnection(link, this.#limits, (it) => {
+          this.#unproven.add(it);
+          return this.#handshake(it, link, clientAddress);
+        });
+        return connection;
+      },
+    });
+  }
+
+  #handshake(connection: TunnelConnection, link: WebSocketLink, clientAddress: string): GatewayHandshake {
+    const { gatewayUrl, findKey, connected, firstByteTimeoutMs, idleTimeoutMs, log } = this.#options;
+    return new GatewayHandshake(connection, {
+      gateway: gatewayUrl(),
+      clientAddress,
+      findKey,
+      connected,
+      settled: (authenticated, reason) => {
+        this.#unproven.delete(connection);
+        if (authenticated) link.maxMessageBytes = maxMessageBytes;
+        else log.warn("node_refused", { client: clientAddress, detail: reason });
+      },
+      limits: this.#limits,
+      times: { firstByteTimeoutMs, idleTimeoutMs },
+    });
+  }
+}

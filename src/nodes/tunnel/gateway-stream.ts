@@ -1,0 +1,130 @@
+// One request on its way to a node and back: the promise of its answer, its body, its time limits.
+import type { Cancellation } from "../../domain/cancellation.ts";
+import type { EngineResponse } from "../../domain/engine.ts";
+import { GatewayError } from "../../domain/errors.ts";
+import { type AnswerOwner, IncomingAnswer } from "./incoming-answer.ts";
+import type { OutgoingBody } from "./outgoing-body.ts";
+import type { AnswerHead, Failure } from "./payloads.ts";
+
+/** What a stream needs of its tunnel. */
+export interface StreamOwner {
+  /** For the log. */
+  readonly name: string;
+  grant(stream: GatewayStream, bytes: number): void;
+  /** Tells the node that nobody wants the rest, and forgets the stream. */
+  cancel(stream: GatewayStream): void;
+}
+
+export interface StreamTimes {
+  firstByteTimeoutMs: number;
+  idleTimeoutMs: number;
+}
+
+export class GatewayStream implements AnswerOwner {
+  readonly id: number;
+  readonly body: OutgoingBody;
+  readonly answer: IncomingAnswer;
+  readonly response: Promise<EngineResponse>;
+  readonly #owner: StreamOwner;
+  readonly #times: StreamTimes;
+  readonly #cancellation: Cancellation;
+  readonly #onCancel = () => this.#cancelled();
+  readonly #answerByMs: number;
+  #settle: { resolve(response: EngineResponse): void; reject(error: unknown): void } | undefined;
+
+  constructor(
+    id: number,
+    owner: StreamOwner,
+    body: OutgoingBody,
+    times: StreamTimes,
+    windowBytes: number,
+    cancellation: Cancellation,
+  ) {
+    this.id = id;
+    this.body = body;
+    this.answer = new IncomingAnswer(this, windowBytes);
+    this.#owner = owner;
+    this.#times = times;
+    this.#cancellation = cancellation;
+    this.#answerByMs = performance.now() + times.firstByteTimeoutMs;
+    this.response = new Promise((resolve, reject) => {
+      this.#settle = { resolve, reject };
+    });
+    cancellation.onCancel(this.#onCancel);
+  }
+
+  /** Whether the node has not begun to answer. */
+  get waits(): boolean {
+    return this.#settle !== undefined;
+  }
+
+  /** The answer began. */
+  began({ status, headers }: AnswerHead): void {
+    const settle = this.#end();
+    settle?.resolve({ status, headers: { get: (name) => headers.get(name) ?? null }, body: this.answer });
+  }
+
+  complete(): void {
+    this.answer.complete();
+  }
+
+  /** It broke off, before the answer began or in the middle of it. */
+  fail(error: unknown): void {
+    const settle = this.#end();
+    if (settle) settle.reject(error);
+    else this.answer.fail(error);
+  }
+
+  /** The node could not answer, or not to the end. */
+  failedAtNode({ code, message }: Failure): void {
+    const detail = `${this.#owner.name}: ${message}`;
+    // Of the node's words none reaches the client: it may err or lie.
+    if (code === "upstream_timeout") {
+      this.fail(new GatewayError(code, "The model server of the node did not answer in time.", { detail }));
+    } else if (code === "service_unavailable") {
+      this.fail(new GatewayError(code, "The node takes no more requests for now.", { detail, retryAfterSeconds: 1 }));
+    } else {
+      const when = this.waits ? "could not answer" : "broke off its answer";
+      this.fail(new GatewayError("upstream_error", `The node ${when}.`, { detail }));
+    }
+  }
+
+  /** Ends it where it has taken too long. */
+  checkDeadline(nowMs: number): void {
+    const { firstByteTimeoutMs, idleTimeoutMs } = this.#times;
+    if (this.waits && nowMs >= this.#answerByMs) {
+      this.#expire(`The node did not answer within ${Math.round(firstByteTimeoutMs / 1000)} s.`);
+    } else if (nowMs - this.answer.waitingSinceMs >= idleTimeoutMs) {
+      this.#expire("The node stopped sending in the middle of the answer.");
+    }
+  }
+
+  grant(bytes: number): void {
+    this.#owner.grant(this, bytes);
+  }
+
+  /** Whoever takes the answer wants no more of it. */
+  cancelled(): void {
+    this.#owner.cancel(this);
+  }
+
+  #expire(message: string): void {
+    this.#owner.cancel(this);
+    this.fail(new GatewayError("upstream_timeout", message, { detail: this.#owner.name }));
+  }
+
+  /** The cancellation of the request, which counts until the answer began. */
+  #cancelled(): void {
+    const settle = this.#end();
+    if (!settle) return;
+    this.#owner.cancel(this);
+    settle.reject(this.#cancellation.reason);
+  }
+
+  #end() {
+    const settle = this.#settle;
+    this.#settle = undefined;
+    if (settle) this.#cancellation.off(this.#onCancel);
+    return settle;
+  }
+}

@@ -1,0 +1,299 @@
+// The gateway's end of a tunnel whose node has proven who it is: sends requests to it, each on a stream of its own.
+import type { Cancellation } from "../../domain/cancellation.ts";
+import type { EngineRequest, EngineResponse } from "../../domain/engine.ts";
+import { GatewayError } from "../../domain/errors.ts";
+import {
+  type GatewayEnd,
+  type GatewayEndListener,
+  type NodeAnnouncement,
+  type TunnelLimits,
+  tunnelCloseCodes,
+} from "./contract.ts";
+import { GatewayStream, type StreamOwner, type StreamTimes } from "./gateway-stream.ts";
+import { creditPayload, messageTypes, ProtocolError, pieceBytes, readCredit } from "./messages.ts";
+import { OutgoingBody } from "./outgoing-body.ts";
+import {
+  type Failure,
+  type Proof,
+  parseAnnouncement,
+  parseAnswerHead,
+  parseFailure,
+  requestPayload,
+} from "./payloads.ts";
+import { Strays } from "./strays.ts";
+import type { TunnelConnection, TunnelUser } from "./tunnel-connection.ts";
+
+export interface GatewayTunnelOptions {
+  connectionId: string;
+  clientAddress: string;
+  /** What the node said of itself. */
+  proof: Proof;
+  limits: TunnelLimits;
+  times: StreamTimes;
+}
+
+/** Each announcement that is taken may be written somewhere. */
+const announcementIntervalMs = 1_000;
+const maxStreamId = 0xffff_ffff;
+const { head, data, end, fail, credit } = messageTypes;
+const ofStream: ReadonlySet<number> = new Set([head, data, end, fail, credit]);
+const { hello, proof, welcome, request, body, cancel } = messageTypes;
+const misplaced: ReadonlySet<number> = new Set([hello, proof, welcome, request, body, cancel]);
+
+export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
+  readonly nodeId: string;
+  readonly connectionId: string;
+  readonly clientAddress: string;
+  listener: GatewayEndListener | undefined;
+  readonly #connection: TunnelConnection;
+  readonly #options: GatewayTunnelOptions;
+  readonly #streams = new Map<number, GatewayStream>();
+  /** Those whose body waits until the connection takes more. */
+  readonly #held = new Set<GatewayStream>();
+  readonly #strays = new Strays();
+  readonly #mostStreams: number;
+  #lastId = 0;
+  #announcement: NodeAnnouncement | undefined;
+  #announcedAtMs = Number.NEGATIVE_INFINITY;
+  /** The last that came and was not looked at yet. */
+  #nextAnnouncement: Buffer | undefined;
+  /** We take nothing new, and the node knows. */
+  #drainSent = false;
+  #draining = false;
+  #drained: PromiseWithResolvers<void> | undefined;
+
+  constructor(connection: TunnelConnection, options: GatewayTunnelOptions) {
+    this.#connection = connection;
+    this.#options = options;
+    this.nodeId = options.proof.node;
+    this.connectionId = options.connectionId;
+    this.clientAddress = options.clientAddress;
+    this.#mostStreams = Math.min(options.limits.streams, options.proof.streams);
+  }
+
+  get name(): string {
+    return this.nodeId;
+  }
+
+  get announcement(): NodeAnnouncement | undefined {
+    return this.#announcement;
+  }
+
+  get openStreams(): number {
+    return this.#streams.size;
+  }
+
+  get draining(): boolean {
+    return this.#draining;
+  }
+
+  get closed(): boolean {
+    return this.#connection.isOver;
+  }
+
+  get roundTripMs(): number | undefined {
+    return this.#connection.roundTripMs;
+  }
+
+  send(request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse> {
+    if (cancellation.cancelled) return Promise.reject(cancellation.reason);
+    const refusal = this.#refusal();
+    if (refusal) return Promise.reject(refusal);
+    const { body } = request;
+    const bytes = typeof body === "string" ? Buffer.from(body) : body;
+    const { limits, proof, times } = this.#options;
+    const outgoing = new OutgoingBody(bytes, proof.window);
+    const stream = new GatewayStream(this.#newId(), this, outgoing, times, limits.windowBytes, cancellation);
+    this.#streams.set(stream.id, stream);
+    this.#begin(stream, request);
+    return stream.response;
+  }
+
+  drain(): Promise<void> {
+    this.#drained ??= Promise.withResolvers<void>();
+    if (this.closed) this.#drained.resolve();
+    else {
+      this.#sendDrain();
+      this.#endIfDrained();
+    }
+    return this.#drained.promise;
+  }
+
+  close(code: number, reason: string): void {
+    this.#connection.close(code, reason);
+  }
+
+  received(type: number, id: number, payload: Buffer): void {
+    if (ofStream.has(type)) this.#receivedOf(type, id, payload);
+    else if (type === messageTypes.announce) this.#announced(payload);
+    else if (type === messageTypes.drain) this.#nodeDrains();
+    else if (misplaced.has(type)) throw new ProtocolError(`a node must not send a message of type ${type} here`);
+    // Those of a later minor version are passed over.
+  }
+
+  drained(): void {
+    for (const stream of [...this.#held]) {
+      this.#held.delete(stream);
+      this.#sendBody(stream);
+      if (this.#connection.behind) return;
+    }
+  }
+
+  tick(nowMs: number): void {
+    for (const stream of this.#streams.values()) stream.checkDeadline(nowMs);
+    if (this.#nextAnnouncement && nowMs - this.#announcedAtMs >= announcementIntervalMs) this.#takeAnnouncement(nowMs);
+  }
+
+  ended(code: number, reason: string): void {
+    const streams = [...this.#streams.values()];
+    this.#streams.clear();
+    this.#held.clear();
+    this.#nextAnnouncement = undefined;
+    const detail = `${this.nodeId}: ${reason} (${code})`;
+    for (const stream of streams) {
+      const what = stream.waits ? "The connection to the node broke." : "The connection to the node broke in the middle of its answer.";
+      stream.fail(new GatewayError("upstream_error", what, { detail }));
+    }
+    this.#draining = true;
+    this.#drained?.resolve();
+    this.listener?.closed(code, reason);
+  }
+
+  grant(stream: GatewayStream, bytes: number): void {
+    this.#connection.send(messageTypes.credit, stream.id, creditPayload(bytes));
+  }
+
+  cancel(stream: GatewayStream): void {
+    if (!this.#forget(stream)) return;
+    this.#connection.send(messageTypes.cancel, stream.id);
+    this.#strays.expect(stream.answer.grantedBytes);
+    this.#endIfDrained();
+  }
+
+  #refusal(): GatewayError | undefined {
+    const detail = this.nodeId;
+    if (this.closed) return new GatewayError("upstream_error", "The connection to the node broke.", { detail });
+    const full = this.#streams.size >= this.#mostStreams;
+    if (!full && !this.#draining) return undefined;
+    return new GatewayError("service_unavailable", "The node takes no more requests for now.", {
+      detail: `${detail}: ${full ? `${this.#mostStreams} requests are open` : "it is going away"}`,
+      retryAfterSeconds: 1,
+    });
+  }
+
+  #newId(): number {
+    do this.#lastId = this.#lastId >= maxStreamId ? 1 : this.#lastId + 1;
+    while (this.#streams.has(this.#lastId));
+    return this.#lastId;
+  }
+
+  #begin(stream: GatewayStream, request: EngineRequest): void {
+    const { requestId, operation, model, stream: streams, width } = request;
+    const head = Buffer.from(
+      requestPayload({ requestId, operation, model, stream: streams, width, length: stream.body.length }),
+    );
+    const piece = this.#connection.behind ? undefined : stream.body.next();
+    const payload = Buffer.allocUnsafe(2 + head.length + (piece?.byteLength ?? 0));
+    payload.writeUInt16BE(head.length);
+    head.copy(payload, 2);
+    if (piece) payload.set(piece, 2 + head.length);
+    this.#connection.send(messageTypes.request, stream.id, payload);
+    this.#sendBody(stream);
+  }
+
+  #sendBody(stream: GatewayStream): void {
+    while (!stream.body.complete) {
+      if (this.#connection.behind) {
+        this.#held.add(stream);
+        return;
+      }
+      const piece = stream.body.next();
+      if (!piece) return;
+      this.#connection.send(messageTypes.body, stream.id, piece);
+    }
+  }
+
+  #receivedOf(type: number, id: number, payload: Buffer): void {
+    const stream = this.#streams.get(id);
+    if (!stream) {
+      this.#strays.came(payload.length);
+      return;
+    }
+    try {
+      if (type === data) receiveData(stream, payload);
+      else if (type === credit) this.#granted(stream, readCredit(payload));
+      else if (type === head) receiveHead(stream, payload);
+      else if (type === end) this.#over(stream, undefined);
+      else this.#over(stream, parseFailure(payload));
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      // What is wrong with one stream does not harm the others.
+      this.cancel(stream);
+      stream.failedAtNode({ code: "upstream_error", message: error.message });
+    }
+  }
+
+  #granted(stream: GatewayStream, bytes: number): void {
+    stream.body.grant(bytes);
+    this.#sendBody(stream);
+  }
+
+  /** The node has no more to say on it. */
+  #over(stream: GatewayStream, failure: Failure | undefined): void {
+    if (!failure && stream.waits) throw new ProtocolError("an answer ended before it began");
+    this.#forget(stream);
+    this.#strays.expect(0);
+    if (failure) stream.failedAtNode(failure);
+    else stream.complete();
+    this.#endIfDrained();
+  }
+
+  #forget(stream: GatewayStream): boolean {
+    this.#held.delete(stream);
+    return this.#streams.delete(stream.id);
+  }
+
+  #announced(payload: Buffer): void {
+    this.#nextAnnouncement = payload;
+    const nowMs = performance.now();
+    if (nowMs - this.#announcedAtMs >= announcementIntervalMs) this.#takeAnnouncement(nowMs);
+  }
+
+  #takeAnnouncement(nowMs: number): void {
+    const payload = this.#nextAnnouncement;
+    if (!payload) return;
+    this.#nextAnnouncement = undefined;
+    this.#announcedAtMs = nowMs;
+    this.#announcement = parseAnnouncement(payload);
+    this.listener?.announced(this.#announcement);
+  }
+
+  #nodeDrains(): void {
+    const wasDraining = this.#draining;
+    this.#sendDrain();
+    if (!wasDraining) this.listener?.draining();
+  }
+
+  #sendDrain(): void {
+    this.#draining = true;
+    if (this.#drainSent) return;
+    this.#drainSent = true;
+    this.#connection.send(messageTypes.drain, 0);
+  }
+
+  /** Where the node drains it is the one that ends the connection. */
+  #endIfDrained(): void {
+    if (this.#drained && this.#streams.size === 0) this.close(tunnelCloseCodes.goingAway, "the gateway is going away");
+  }
+}
+
+function receiveHead(stream: GatewayStream, payload: Buffer): void {
+  if (!stream.waits) throw new ProtocolError("an answer began twice");
+  stream.began(parseAnswerHead(payload));
+}
+
+function receiveData(stream: GatewayStream, payload: Buffer): void {
+  if (stream.waits) throw new ProtocolError("the body of an answer came before its head");
+  if (payload.length > pieceBytes) throw new ProtocolError(`a piece must be at most ${pieceBytes} bytes`);
+  if (!stream.answer.push(payload)) throw new ProtocolError("more came on a stream than was granted");
+}

@@ -1,0 +1,147 @@
+// The body of a node's answer at the gateway: given on at once, or held, never more of it than was granted.
+import type { BodySink, BodySource } from "../../domain/body-source.ts";
+
+export interface AnswerOwner {
+  /** The node may send so many bytes more. */
+  grant(bytes: number): void;
+  /** Nobody wants the rest. */
+  cancelled(): void;
+}
+
+type End = { error: unknown } | "complete";
+
+const leastHeldBytes = 4 * 1024;
+const nothing = Buffer.alloc(0);
+
+export class IncomingAnswer implements BodySource {
+  readonly #owner: AnswerOwner;
+  readonly #windowBytes: number;
+  /** The node may still send. */
+  #grantedBytes: number;
+  /** Given on since the last grant. */
+  #takenBytes = 0;
+  #sink: BodySink | undefined;
+  #paused = false;
+  /** What came while nobody took it, in memory of its own: a piece may be a small part of what was received with it. */
+  #held: Buffer = nothing;
+  #heldBytes = 0;
+  #end: End | undefined;
+  /** Nothing is told to the sink any more. */
+  #over = false;
+  /** When a byte came last, or was waited for again. */
+  #waitingSinceMs = Number.POSITIVE_INFINITY;
+
+  constructor(owner: AnswerOwner, windowBytes: number) {
+    this.#owner = owner;
+    this.#windowBytes = windowBytes;
+    this.#grantedBytes = windowBytes;
+  }
+
+  /** What the node may still have on its way. */
+  get grantedBytes(): number {
+    return this.#grantedBytes;
+  }
+
+  /** Since when somebody waits for the node; never, while nobody takes what comes. */
+  get waitingSinceMs(): number {
+    return this.#waitingSinceMs;
+  }
+
+  flow(sink: BodySink): void {
+    if (this.#sink) throw new Error("The body of an answer flows once.");
+    this.#sink = sink;
+    this.#waitingSinceMs = performance.now();
+    this.#give();
+  }
+
+  pause(): void {
+    this.#paused = true;
+    this.#waitingSinceMs = Number.POSITIVE_INFINITY;
+  }
+
+  resume(): void {
+    if (!this.#paused) return;
+    this.#paused = false;
+    this.#waitingSinceMs = performance.now();
+    this.#give();
+  }
+
+  cancel(): void {
+    if (this.#over) return;
+    this.#stop();
+    if (!this.#end) this.#owner.cancelled();
+  }
+
+  /** A piece came. False where it is more than was granted. */
+  push(bytes: Buffer): boolean {
+    if (bytes.length > this.#grantedBytes) return false;
+    this.#grantedBytes -= bytes.length;
+    if (this.#over || bytes.length === 0) return true;
+    if (!this.#sink || this.#paused || this.#heldBytes > 0) {
+      this.#hold(bytes);
+      return true;
+    }
+    this.#waitingSinceMs = performance.now();
+    this.#sink.data(bytes);
+    this.#took(bytes.length);
+    return true;
+  }
+
+  /** All of it came. */
+  complete(): void {
+    this.#end ??= "complete";
+    this.#give();
+  }
+
+  /** It broke off: what came before is given first. */
+  fail(error: unknown): void {
+    this.#end ??= { error };
+    this.#give();
+  }
+
+  #hold(bytes: Buffer): void {
+    const length = this.#heldBytes + bytes.length;
+    if (length > this.#held.length) {
+      const doubled = Math.max(length, 2 * this.#held.length, leastHeldBytes);
+      const held = Buffer.allocUnsafeSlow(Math.max(length, Math.min(doubled, this.#windowBytes)));
+      this.#held.copy(held, 0, 0, this.#heldBytes);
+      this.#held = held;
+    }
+    bytes.copy(this.#held, this.#heldBytes);
+    this.#heldBytes = length;
+  }
+
+  #give(): void {
+    const sink = this.#sink;
+    if (!sink || this.#paused || this.#over) return;
+    if (this.#heldBytes > 0) {
+      const held = this.#held.subarray(0, this.#heldBytes);
+      this.#held = nothing;
+      this.#heldBytes = 0;
+      sink.data(held);
+      this.#took(held.length);
+      // Whoever took it may have paused or cancelled.
+      if (this.#paused || this.#over) return;
+    }
+    const end = this.#end;
+    if (!end) return;
+    this.#stop();
+    if (end === "complete") sink.end();
+    else sink.fail(end.error);
+  }
+
+  #took(bytes: number): void {
+    this.#takenBytes += bytes;
+    if (this.#over || this.#end || this.#takenBytes < this.#windowBytes / 2) return;
+    this.#grantedBytes += this.#takenBytes;
+    this.#owner.grant(this.#takenBytes);
+    this.#takenBytes = 0;
+  }
+
+  #stop(): void {
+    this.#over = true;
+    this.#held = nothing;
+    this.#heldBytes = 0;
+    this.#waitingSinceMs = Number.POSITIVE_INFINITY;
+  }
+}

@@ -1,0 +1,85 @@
+// Protocol v1 of the tunnel: a message is its type, the stream it belongs to, and a payload, JSON only where it is small and rare.
+
+/** The other end's minor version may be another: what it adds are types and members that are passed over. */
+export const protocolMajor = 1;
+export const protocolMinor = 0;
+
+export const messageTypes = {
+  /** Gateway, first: HelloPayload. */
+  hello: 0x01,
+  /** Node, in answer: ProofPayload. */
+  proof: 0x02,
+  /** Gateway: the node is who it says it is. From here on everything else may come. */
+  welcome: 0x03,
+  /** Node: NodeAnnouncement. */
+  announce: 0x04,
+  /** Either, with bytes that come back in a `pong`. */
+  ping: 0x05,
+  pong: 0x06,
+  /** Either: no more streams from here on. Answered by a `drain`, unless one was sent before. */
+  drain: 0x07,
+  /** Gateway: opens a stream. The length of a RequestPayload as two bytes, that payload, the first piece of the body. */
+  request: 0x10,
+  /** Gateway: more of the request's body. */
+  body: 0x11,
+  /** Node: HeadPayload. */
+  head: 0x12,
+  /** Node: more of the answer's body. */
+  data: 0x13,
+  /** Node: all of the answer is sent; the stream is over. */
+  end: 0x14,
+  /** Node: FailPayload; the stream is over. */
+  fail: 0x15,
+  /** Gateway: nobody wants the rest; the stream is over. */
+  cancel: 0x16,
+  /** Either: so many bytes more (four bytes) may be sent on a stream. */
+  credit: 0x17,
+} as const;
+
+export type MessageType = (typeof messageTypes)[keyof typeof messageTypes];
+
+/** One of the type, four of the stream. */
+export const headBytes = 5;
+/** Of a body in one message. */
+export const pieceBytes = 64 * 1024;
+/** Of a payload in JSON, but for an announcement. */
+export const maxPayloadBytes = 16 * 1024;
+export const maxAnnouncementBytes = 256 * 1024;
+/** Before the node has proven who it is. */
+export const maxEarlyMessageBytes = 8 * 1024;
+/** Afterwards, either way. */
+export const maxMessageBytes = Math.max(maxAnnouncementBytes, headBytes + 2 + maxPayloadBytes + pieceBytes);
+export const maxPingBytes = 16;
+
+/** What the other end did is against the protocol; the connection ends. `message` is for both logs. */
+export class ProtocolError extends Error {
+  override readonly name = "ProtocolError";
+}
+
+/** As JSON text has it. Throws a ProtocolError. */
+export function parsePayload(payload: Buffer, maxBytes = maxPayloadBytes): Readonly<Record<string, unknown>> {
+  if (payload.length > maxBytes) throw new ProtocolError(`a payload must be at most ${maxBytes} bytes`);
+  let value: unknown;
+  try {
+    value = JSON.parse(payload.toString("utf8"));
+  } catch {
+    throw new ProtocolError("a payload is no JSON");
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new ProtocolError("a payload is no object");
+  }
+  return value as Record<string, unknown>;
+}
+
+/** Throws a ProtocolError. */
+export function readCredit(payload: Buffer): number {
+  const credit = payload.length === 4 ? payload.readUInt32BE(0) : 0;
+  if (credit === 0) throw new ProtocolError("a credit is a number of bytes above 0");
+  return credit;
+}
+
+export function creditPayload(bytes: number): Buffer {
+  const payload = Buffer.allocUnsafe(4);
+  payload.writeUInt32BE(bytes);
+  return payload;
+}

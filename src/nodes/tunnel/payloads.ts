@@ -1,0 +1,189 @@
+// The JSON payloads of the tunnel, checked where they come in: the other end may be of another version, or hostile.
+import { type EngineRequest, type Operation, operationPaths } from "../../domain/engine.ts";
+import { mostNodeModels } from "../../domain/node.ts";
+import type { AnnouncedConcurrency, AnnouncedModel, NodeAnnouncement } from "./contract.ts";
+import { maxAnnouncementBytes, ProtocolError, parsePayload } from "./messages.ts";
+
+/** What either end says of itself before anything else. */
+export interface Greeting {
+  major: number;
+  minor: number;
+  /** Names of what it can do beyond this version; none exist yet. */
+  features: readonly string[];
+  /** Bytes of one stream that it takes without having granted more. */
+  window: number;
+}
+
+export interface Hello extends Greeting {
+  /** 32 bytes as base64url. */
+  nonce: string;
+  /** The gateway's own URL. */
+  gateway: string;
+}
+
+export interface Proof extends Greeting {
+  node: string;
+  signature: string;
+  /** Most streams at once. */
+  streams: number;
+}
+
+export type RequestHead = Omit<EngineRequest, "body"> & {
+  /** Of the body, in bytes. */
+  length: number;
+};
+
+export interface AnswerHead {
+  status: number;
+  headers: ReadonlyMap<string, string>;
+}
+
+export interface Failure {
+  code: string;
+  /** For the log. */
+  message: string;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Of an answer, what the gateway may make use of; the rest stays at the node. */
+export const passedHeaders = ["content-type", "retry-after"] as const;
+
+const window = { least: 1024, most: 16 * 1024 * 1024 };
+
+export function parseHello(payload: Buffer): Hello {
+  const fields = parsePayload(payload);
+  return { ...greeting(fields), nonce: text(fields, "nonce", 64), gateway: text(fields, "gateway", 2048) };
+}
+
+export function parseProof(payload: Buffer): Proof {
+  const fields = parsePayload(payload);
+  return {
+    ...greeting(fields),
+    node: text(fields, "node", 128),
+    signature: text(fields, "signature", 128),
+    streams: whole(fields, "streams", 1, 1_000_000),
+  };
+}
+
+export function parseRequestHead(payload: Buffer): RequestHead {
+  const fields = parsePayload(payload);
+  const operation = text(fields, "operation", 32);
+  if (!Object.hasOwn(operationPaths, operation)) throw new ProtocolError("a request has an unknown operation");
+  return {
+    requestId: text(fields, "id", 128),
+    operation: operation as Operation,
+    model: text(fields, "model", 1024),
+    stream: fields["stream"] === true,
+    width: whole(fields, "width", 1, 1_000_000),
+    length: whole(fields, "length", 0, Number.MAX_SAFE_INTEGER),
+  };
+}
+
+export function requestPayload({ requestId, operation, model, stream, width, length }: RequestHead): string {
+  return JSON.stringify({ id: requestId, operation, model, stream, width, length });
+}
+
+export function parseAnswerHead(payload: Buffer): AnswerHead {
+  const fields = parsePayload(payload);
+  const headers = new Map<string, string>();
+  const given = fields["headers"];
+  for (const name of passedHeaders) {
+    const value = isFields(given) ? given[name] : undefined;
+    if (typeof value === "string" && /^[\t -~]{0,256}$/.test(value)) headers.set(name, value);
+  }
+  return { status: whole(fields, "status", 200, 599), headers };
+}
+
+export function answerPayload(status: number, headers: { get(name: string): string | null }): string {
+  const passed: Record<string, string> = {};
+  for (const name of passedHeaders) {
+    const value = headers.get(name);
+    if (value !== null) passed[name] = value.slice(0, 256);
+  }
+  return JSON.stringify({ status, headers: passed });
+}
+
+export function parseFailure(payload: Buffer): Failure {
+  const fields = parsePayload(payload);
+  const message = fields["message"];
+  return { code: text(fields, "code", 64), message: typeof message === "string" ? plain(message, 500) : "" };
+}
+
+/** What cannot be told of a model is left out; a model without an id, and what `mostNodeModels` are exceeded by, too. */
+export function parseAnnouncement(payload: Buffer): NodeAnnouncement {
+  const fields = parsePayload(payload, maxAnnouncementBytes);
+  const given = fields["models"];
+  if (!Array.isArray(given)) throw new ProtocolError("an announcement has no list of models");
+  const models = new Map<string, AnnouncedModel>();
+  for (const entry of given as unknown[]) {
+    const model = isFields(entry) ? modelOf(entry) : undefined;
+    if (model && models.size < mostNodeModels) models.set(model.id, model);
+  }
+  const load = fields["load"];
+  return {
+    version: plain(text(fields, "version", 64), 64),
+    models: [...models.values()],
+    ...(isFields(load)
+      ? { load: { active: whole(load, "active", 0, 1e9), waiting: whole(load, "waiting", 0, 1e9) } }
+      : {}),
+  };
+}
+
+function modelOf(fields: Fields): AnnouncedModel | undefined {
+  const { id, ownedBy, created, capabilities, context, concurrency } = fields;
+  if (typeof id !== "string" || !/^[^\p{Cc}]{1,256}$/u.test(id)) return undefined;
+  return {
+    id,
+    ...(typeof ownedBy === "string" && ownedBy !== "" ? { ownedBy: plain(ownedBy, 256) } : {}),
+    ...(isCount(created) ? { created } : {}),
+    ...(isCount(context) ? { context } : {}),
+    ...(isFields(capabilities) ? { capabilities: truths(capabilities) } : {}),
+    ...(isFields(concurrency) ? { concurrency: counts(concurrency) } : {}),
+  };
+}
+
+function truths(fields: Fields): { chat?: boolean; completion?: boolean; embeddings?: boolean } {
+  const names = ["chat", "completion", "embeddings"].filter((name) => typeof fields[name] === "boolean");
+  return Object.fromEntries(names.map((name) => [name, fields[name]]));
+}
+
+function counts(fields: Fields): AnnouncedConcurrency {
+  const names = Object.keys(operationPaths).filter((name) => isCount(fields[name]) && fields[name] <= 1e6);
+  return Object.fromEntries(names.map((name) => [name, fields[name]]));
+}
+
+function greeting(fields: Fields): Greeting {
+  const features = fields["features"];
+  return {
+    major: whole(fields, "major", 0, 1_000_000),
+    minor: whole(fields, "minor", 0, 1_000_000),
+    features: Array.isArray(features) ? features.filter((name) => typeof name === "string").slice(0, 64) : [],
+    window: whole(fields, "window", window.least, window.most),
+  };
+}
+
+function text(fields: Fields, name: string, maxLength: number): string {
+  const value = fields[name];
+  if (typeof value === "string" && value !== "" && value.length <= maxLength) return value;
+  throw new ProtocolError(`\`${name}\` must be text of 1 to ${maxLength} characters`);
+}
+
+function whole(fields: Fields, name: string, least: number, most: number): number {
+  const value = fields[name];
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= least && value <= most) return value;
+  throw new ProtocolError(`\`${name}\` must be a whole number from ${least} to ${most}`);
+}
+
+/** Without what would write more than its own line into a log. */
+function plain(value: string, maxLength: number): string {
+  return value.slice(0, maxLength).replace(/\p{Cc}+/gu, " ");
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value > 0;
+}

@@ -1,0 +1,182 @@
+// One end of a tunnel, whichever: messages over the link, heartbeats both ways, and an end with a clear reason.
+import type { MessageLink, MessageLinkListener } from "../../domain/message-link.ts";
+import { type TunnelLimits, tunnelCloseCodes } from "./contract.ts";
+import { headBytes, maxPingBytes, messageTypes, ProtocolError } from "./messages.ts";
+
+/** Who works with what comes; another one once the node has proven who it is. */
+export interface TunnelUser {
+  /** Throws a ProtocolError where it must not be. The payload may be kept. */
+  received(type: number, stream: number, payload: Buffer): void;
+  /** The other end takes more again. */
+  drained(): void;
+  /** Several times a second. */
+  tick(nowMs: number): void;
+  /** Once, whoever ended it. */
+  ended(code: number, reason: string): void;
+}
+
+/** With more unsent than this no bodies are sent until it is gone. */
+const mostUnsentBytes = 512 * 1024;
+/** With more than this the other end does not read at all: what must be sent in spite of the above has its bounds, too. */
+const farTooMuchUnsentBytes = 8 * 1024 * 1024;
+const ticksPerHeartbeat = 5;
+const empty = new Uint8Array(0);
+/** What goes before each payload; the link copies it. */
+const head = Buffer.alloc(headBytes);
+
+export class TunnelConnection implements MessageLinkListener {
+  readonly #link: MessageLink;
+  readonly #limits: TunnelLimits;
+  #user: TunnelUser;
+  #timer: ReturnType<typeof setInterval> | undefined;
+  readonly #tickMs: number;
+  #lastTickMs: number;
+  #lastHeardMs: number;
+  #lastPingMs: number;
+  /** Whether heartbeats are sent, and missed. */
+  #beating = false;
+  #pings = 0;
+  #roundTripMs: number | undefined;
+  #isOver = false;
+
+  constructor(link: MessageLink, limits: TunnelLimits, user: (connection: TunnelConnection) => TunnelUser) {
+    this.#link = link;
+    this.#limits = limits;
+    this.#tickMs = Math.max(1, limits.heartbeatMs / ticksPerHeartbeat);
+    const nowMs = performance.now();
+    this.#lastTickMs = nowMs;
+    this.#lastHeardMs = nowMs;
+    this.#lastPingMs = nowMs;
+    this.#user = user(this);
+    this.#timer = setInterval(() => this.#tick(), this.#tickMs);
+  }
+
+  get peer(): string {
+    return this.#link.peer;
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Whether bodies have to wait until `drained`. */
+  get behind(): boolean {
+    return this.#link.unsentBytes > mostUnsentBytes;
+  }
+
+  get roundTripMs(): number | undefined {
+    return this.#roundTripMs;
+  }
+
+  /** From here on, `user` works with what comes, and heartbeats are exchanged. */
+  established(user: TunnelUser): void {
+    this.#user = user;
+    this.#beating = true;
+  }
+
+  /** The payload may change afterwards. */
+  send(type: number, stream: number, payload: Uint8Array = empty): void {
+    if (this.#isOver) return;
+    head[0] = type;
+    head.writeUInt32BE(stream, 1);
+    this.#link.send(head, payload);
+  }
+
+  sendText(type: number, stream: number, payload: string): void {
+    this.send(type, stream, Buffer.from(payload));
+  }
+
+  /** Tells the other end why, and its own user at once. Harmless when closed. */
+  close(code: number, reason: string): void {
+    if (this.#isOver) return;
+    this.#link.close(code, reason);
+    this.#end(code, reason);
+  }
+
+  message(bytes: Uint8Array): void {
+    if (this.#isOver) return;
+    this.#lastHeardMs = performance.now();
+    const message = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#guarded(() => {
+      if (message.length < headBytes) throw new ProtocolError("a message has no head");
+      this.#received(message[0] as number, message.readUInt32BE(1), message.subarray(headBytes));
+    });
+    this.#checkUnsent();
+  }
+
+  drained(): void {
+    if (!this.#isOver) this.#user.drained();
+  }
+
+  closed(code: number, reason: string): void {
+    this.#end(code, reason);
+  }
+
+  #received(type: number, stream: number, payload: Buffer): void {
+    if (!this.#beating || (type !== messageTypes.ping && type !== messageTypes.pong)) {
+      this.#user.received(type, stream, payload);
+      return;
+    }
+    if (stream !== 0 || payload.length > maxPingBytes) throw new ProtocolError("a heartbeat is malformed");
+    // Who floods us with them and does not read gets no answers that pile up here.
+    if (type === messageTypes.ping && !this.behind) this.send(messageTypes.pong, 0, payload);
+    else if (type === messageTypes.pong) this.#heardPong(payload);
+  }
+
+  #heardPong(payload: Buffer): void {
+    if (payload.length === 4 && payload.readUInt32BE(0) === this.#pings) {
+      this.#roundTripMs = performance.now() - this.#lastPingMs;
+    }
+  }
+
+  #tick(): void {
+    const nowMs = performance.now();
+    const { heartbeatMs, silenceMs } = this.#limits;
+    // A process that stood still must not take its own silence for the other's.
+    if (nowMs - this.#lastTickMs > 2 * this.#tickMs + heartbeatMs) {
+      this.#lastHeardMs = Math.max(this.#lastHeardMs, nowMs - silenceMs + heartbeatMs);
+    }
+    this.#lastTickMs = nowMs;
+    if (this.#beating && nowMs - this.#lastHeardMs > silenceMs) {
+      this.#cut(`nothing came for ${Math.round(silenceMs / 100) / 10} s`);
+      return;
+    }
+    if (this.#beating && nowMs - this.#lastPingMs >= heartbeatMs) this.#ping(nowMs);
+    this.#guarded(() => this.#user.tick(nowMs));
+    this.#checkUnsent();
+  }
+
+  #guarded(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.close(tunnelCloseCodes.protocol, error.message);
+    }
+  }
+
+  #checkUnsent(): void {
+    if (this.#link.unsentBytes > farTooMuchUnsentBytes) this.#cut("the other end does not read");
+  }
+
+  #ping(nowMs: number): void {
+    this.#lastPingMs = nowMs;
+    this.#pings = (this.#pings + 1) >>> 0;
+    const payload = Buffer.allocUnsafe(4);
+    payload.writeUInt32BE(this.#pings);
+    this.send(messageTypes.ping, 0, payload);
+  }
+
+  #cut(reason: string): void {
+    this.#link.terminate();
+    this.#end(tunnelCloseCodes.broken, reason);
+  }
+
+  #end(code: number, reason: string): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    this.#user.ended(code, reason);
+  }
+}
