@@ -22,7 +22,7 @@ export interface GatewayHandshakeOptions {
   gateway: string;
   clientAddress: string;
   findKey(nodeId: string): Promise<NodeKey>;
-  /** Called before the node is told that it is welcome. */
+  /** Called once the node has proven who it is. */
   connected(end: GatewayEnd): GatewayEndListener;
   /** Once: the node has proven who it is, or never will. */
   settled(authenticated: boolean, reason: string): void;
@@ -38,6 +38,8 @@ export class GatewayHandshake implements TunnelUser {
   readonly #nonce = randomBytes(nonceBytes).toString("base64url");
   readonly #deadlineMs: number;
   #proven = false;
+  /** What failed at this end, for the log. */
+  #fault: unknown;
 
   constructor(connection: TunnelConnection, options: GatewayHandshakeOptions) {
     this.#connection = connection;
@@ -76,7 +78,7 @@ export class GatewayHandshake implements TunnelUser {
   }
 
   ended(_code: number, reason: string): void {
-    this.#options.settled(false, reason);
+    this.#options.settled(false, this.#fault === undefined ? reason : `${reason}: ${String(this.#fault)}`);
   }
 
   async #check(proof: Proof): Promise<void> {
@@ -84,8 +86,8 @@ export class GatewayHandshake implements TunnelUser {
       const key = await this.#options.findKey(proof.node);
       if (!this.#connection.isOver) this.#decide(proof, key);
     } catch (error) {
+      this.#fault = error;
       this.#connection.close(tunnelCloseCodes.internal, "the gateway cannot look up its nodes now");
-      this.#options.settled(false, String(error));
     }
   }
 

@@ -151,7 +151,9 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
     this.#nextAnnouncement = undefined;
     const detail = `${this.nodeId}: ${reason} (${code})`;
     for (const stream of streams) {
-      const what = stream.waits ? "The connection to the node broke." : "The connection to the node broke in the middle of its answer.";
+      const what = stream.waits
+        ? "The connection to the node broke."
+        : "The connection to the node broke in the middle of its answer.";
       stream.fail(new GatewayError("upstream_error", what, { detail }));
     }
     this.#draining = true;

@@ -1,0 +1,50 @@
+// The node's side of the connection: dials the gateway's endpoint for nodes.
+import { connectWebSocket } from "../websocket/connect.ts";
+import { nodeConnectPath, tunnelProtocol } from "./tunnel/contract.ts";
+import { maxMessageBytes } from "./tunnel/messages.ts";
+import { NodeTunnel, type NodeTunnelOptions } from "./tunnel/node-tunnel.ts";
+
+export interface DialOptions extends NodeTunnelOptions {
+  /** Base URL of the gateway, as it is reached from here. */
+  url: string;
+  /** For the connection, TLS and the upgrade together. */
+  connectMs: number;
+  /** `http://[user:password@]host:port`, where connections go by way of a proxy. */
+  proxy?: string | undefined;
+  /** Certificates (PEM) to trust instead of the well-known ones and the system's. */
+  ca?: string | undefined;
+}
+
+/** Throws a TypeError where it is no http or https URL. */
+export function connectUrl(gateway: string): URL {
+  const url = new URL(gateway);
+  if (url.protocol !== "http:" && url.protocol !== "https:") {
+    throw new TypeError("The URL of the gateway must begin with https:// or http://.");
+  }
+  // The base URL that clients use ends in /v1, and so does the path of this endpoint begin.
+  const base = url.pathname.replace(/\/+$/, "").replace(/\/v1$/, "");
+  url.pathname = base + nodeConnectPath;
+  url.search = "";
+  url.hash = "";
+  return url;
+}
+
+/** Rejects with a ConnectError; what happens afterwards is told to the listener. */
+export async function dialGateway(options: DialOptions): Promise<NodeTunnel> {
+  let tunnel: NodeTunnel | undefined;
+  await connectWebSocket({
+    url: connectUrl(options.url),
+    protocol: tunnelProtocol,
+    headers: { "user-agent": "headrace-node" },
+    connectMs: options.connectMs,
+    maxMessageBytes,
+    proxy: options.proxy === undefined ? undefined : new URL(options.proxy),
+    ca: options.ca,
+    listen(link) {
+      const begun = NodeTunnel.begin(link, options);
+      tunnel = begun.tunnel;
+      return begun.listener;
+    },
+  });
+  return tunnel as unknown as NodeTunnel;
+}

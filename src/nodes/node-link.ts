@@ -1,0 +1,241 @@
+// Keeps a node connected to its gateway: connects, announces, and connects again after every drop until it is told to stop.
+import { connectUrl, dialGateway } from "./dial.ts";
+import { signProof } from "./identity.ts";
+import {
+  defaultTunnelLimits,
+  type NodeAnnouncement,
+  type NodeHandler,
+  type TunnelLimits,
+  tunnelCloseCodes,
+} from "./tunnel/contract.ts";
+import type { NodeTunnel, NodeTunnelListener } from "./tunnel/node-tunnel.ts";
+
+/**
+ * `waiting`: for the next attempt. `draining`: takes nothing new. `refused`, `closed`: for good; of the former the operator
+ * has to hear.
+ */
+export type NodeLinkStatus = "connecting" | "connected" | "waiting" | "draining" | "refused" | "closed";
+
+export interface NodeLinkState {
+  status: NodeLinkStatus;
+  /** A sentence for a terminal, or empty where there is nothing to say. */
+  message: string;
+  /** Since the last time that it was connected; 0 while it is. */
+  attempts: number;
+  /** Unix milliseconds. */
+  since: number;
+}
+
+export interface NodeLinkTimings {
+  connectMs: number;
+  /** Longest wait before the next attempt. */
+  backoffMs: number;
+  /** Before the second attempt; doubles from there on. */
+  firstBackoffMs: number;
+  /** After which a connection counts as one that worked, so that the waits begin anew. */
+  stableMs: number;
+  /** Wait where the gateway speaks no version that this node does: one of the two has to be updated. */
+  versionBackoffMs: number;
+}
+
+export interface NodeLinkOptions {
+  /** Base URL of the gateway, as it is reached from here. */
+  url: string;
+  /** The gateway's own URL, as it was told when the node joined. */
+  gateway: string;
+  node: { id: string; privateKey: string };
+  handle: NodeHandler;
+  /** Asked at each connection, and by `announce`. */
+  announcement(): NodeAnnouncement;
+  /** After each change. */
+  onState?(state: NodeLinkState): void;
+  /** What a handler threw that is no GatewayError. */
+  onFault?(error: unknown): void;
+  /** `http://[user:password@]host:port`. */
+  proxy?: string | undefined;
+  /** Certificates (PEM) to trust instead of the well-known ones and the system's. */
+  ca?: string | undefined;
+  limits?: Partial<TunnelLimits>;
+  timings?: Partial<NodeLinkTimings>;
+}
+
+const defaultTimings: NodeLinkTimings = {
+  connectMs: 3_000,
+  backoffMs: 2_000,
+  firstBackoffMs: 200,
+  stableMs: 10_000,
+  versionBackoffMs: 30_000,
+};
+
+/** Close codes after which another attempt would end the same way, and what the operator has to know. */
+const refusals: Readonly<Record<number, string>> = {
+  [tunnelCloseCodes.revoked]: "The gateway has revoked this node: join again with a new token.",
+  [tunnelCloseCodes.unknownNode]: "The gateway does not know this node: join again with a new token.",
+  [tunnelCloseCodes.unauthenticated]:
+    "The gateway does not accept this node's key, or is not the one that it joined: join again with a new token.",
+  [tunnelCloseCodes.replaced]: "Another process has connected as this node: only one can.",
+};
+
+export class NodeLink implements NodeTunnelListener {
+  readonly #options: NodeLinkOptions;
+  readonly #limits: TunnelLimits;
+  readonly #timings: NodeLinkTimings;
+  #state: NodeLinkState = { status: "closed", message: "", attempts: 0, since: Date.now() };
+  /** The one that takes requests, or is on its way to. */
+  #tunnel: NodeTunnel | undefined;
+  /** Of gateways that are going away: they finish what they have. */
+  readonly #leaving = new Set<NodeTunnel>();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #started = false;
+  #stopped = false;
+  #attempts = 0;
+  /** Since the waits began anew. */
+  #failures = 0;
+  #welcomeAtMs = Number.POSITIVE_INFINITY;
+
+  /** Throws where the key or the URL is none. */
+  constructor(options: NodeLinkOptions) {
+    this.#options = options;
+    this.#limits = { ...defaultTunnelLimits, ...options.limits };
+    this.#timings = { ...defaultTimings, ...options.timings };
+    connectUrl(options.url);
+    signProof(options.node.privateKey, { protocol: "", gateway: "", nodeId: "", nonce: "" });
+  }
+
+  get state(): NodeLinkState {
+    return this.#state;
+  }
+
+  /** Requests that are under way. */
+  get openStreams(): number {
+    return this.#tunnels().reduce((open, tunnel) => open + tunnel.openStreams, 0);
+  }
+
+  /** Once. */
+  start(): void {
+    if (this.#started || this.#stopped) return;
+    this.#started = true;
+    void this.#connect();
+  }
+
+  /** What is served has changed. */
+  announce(): void {
+    if (this.#tunnel) this.#announceOn(this.#tunnel);
+  }
+
+  /** Takes nothing new and never connects again; resolves once all that is open has ended. */
+  async drain(): Promise<void> {
+    if (!this.#stop()) return;
+    this.#tell("draining", "");
+    await Promise.all(this.#tunnels().map((tunnel) => tunnel.drain()));
+    this.#tell("closed", "");
+  }
+
+  /** Ends it at once, and what is open on it. */
+  close(): void {
+    this.#stop();
+    for (const tunnel of this.#tunnels()) tunnel.close(tunnelCloseCodes.normal, "the node is going away");
+    if (this.#state.status !== "refused") this.#tell("closed", "");
+  }
+
+  welcome(tunnel: NodeTunnel): void {
+    this.#tunnel = tunnel;
+    this.#attempts = 0;
+    this.#welcomeAtMs = performance.now();
+    this.#announceOn(tunnel);
+    if (!this.#stopped) this.#tell("connected", "");
+  }
+
+  draining(tunnel: NodeTunnel): void {
+    if (this.#stopped || tunnel !== this.#tunnel) return;
+    // Another replica may take its place before what is open here has ended.
+    this.#leaving.add(tunnel);
+    this.#tunnel = undefined;
+    void this.#connect();
+  }
+
+  closed(tunnel: NodeTunnel, code: number, reason: string): void {
+    if (this.#leaving.delete(tunnel)) return;
+    this.#tunnel = undefined;
+    if (this.#stopped) return;
+    const refusal = refusals[code];
+    if (refusal !== undefined) this.#refuse(refusal);
+    else if (code === tunnelCloseCodes.version) {
+      this.#wait(`The gateway and this node have no version of their protocol in common: ${reason}.`, true);
+    } else {
+      const worked = performance.now() - this.#welcomeAtMs >= this.#timings.stableMs;
+      if (worked) this.#failures = 0;
+      this.#wait(`The connection to the gateway ended: ${reason}.`);
+    }
+    this.#welcomeAtMs = Number.POSITIVE_INFINITY;
+  }
+
+  fault(error: unknown): void {
+    this.#options.onFault?.(error);
+  }
+
+  async #connect(): Promise<void> {
+    this.#attempts++;
+    this.#tell("connecting", "");
+    const { url, gateway, node, handle, proxy, ca } = this.#options;
+    try {
+      const tunnel = await dialGateway({
+        url,
+        gateway,
+        nodeId: node.id,
+        privateKey: node.privateKey,
+        handle,
+        limits: this.#limits,
+        listener: this,
+        connectMs: this.#timings.connectMs,
+        proxy,
+        ca,
+      });
+      if (this.#stopped) tunnel.close(tunnelCloseCodes.normal, "the node is going away");
+      else if (!tunnel.closed) this.#tunnel = tunnel;
+    } catch (error) {
+      if (this.#stopped) return;
+      this.#wait(`The gateway cannot be reached: ${error instanceof Error ? error.message : String(error)}.`);
+    }
+  }
+
+  #announceOn(tunnel: NodeTunnel): void {
+    try {
+      tunnel.announce(this.#options.announcement());
+    } catch (error) {
+      this.fault(error);
+    }
+  }
+
+  #wait(message: string, longer = false): void {
+    const { backoffMs, firstBackoffMs, versionBackoffMs } = this.#timings;
+    const most = longer ? versionBackoffMs : Math.min(backoffMs, firstBackoffMs * 2 ** this.#failures);
+    this.#failures++;
+    this.#tell("waiting", message);
+    // All nodes of a gateway that restarts come back at once, but for this.
+    this.#timer = setTimeout(() => void this.#connect(), most * (0.5 + Math.random() / 2));
+  }
+
+  #refuse(message: string): void {
+    this.#stopped = true;
+    for (const tunnel of this.#leaving) void tunnel.drain();
+    this.#tell("refused", message);
+  }
+
+  /** False where it was stopped already. */
+  #stop(): boolean {
+    const stopped = this.#stopped;
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    return !stopped;
+  }
+
+  #tunnels(): NodeTunnel[] {
+    return this.#tunnel ? [...this.#leaving, this.#tunnel] : [...this.#leaving];
+  }
+
+  #tell(status: NodeLinkStatus, message: string): void {
+    this.#state = { status, message, attempts: this.#attempts, since: Date.now() };
+    this.#options.onState?.(this.#state);
+  }
+}

@@ -1,0 +1,103 @@
+// A request's body on its way to the node's engine: collected as far as it was announced, within what the node holds at most.
+import { ProtocolError } from "./messages.ts";
+
+/** What all requests of a node together hold. */
+export class BodyBudget {
+  readonly #mostBytes: number;
+  #heldBytes = 0;
+
+  constructor(mostBytes: number) {
+    this.#mostBytes = mostBytes;
+  }
+
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  take(bytes: number): boolean {
+    if (this.#heldBytes + bytes > this.#mostBytes) return false;
+    this.#heldBytes += bytes;
+    return true;
+  }
+
+  release(bytes: number): void {
+    this.#heldBytes -= bytes;
+  }
+}
+
+export class IncomingBody {
+  readonly #budget: BodyBudget;
+  readonly #windowBytes: number;
+  readonly #length: number;
+  #pieces: Buffer[] = [];
+  #bytes: Buffer | undefined;
+  #receivedBytes = 0;
+  /** The gateway may still send. */
+  #grantedBytes: number;
+
+  /** `length`: as announced. */
+  constructor(length: number, windowBytes: number, budget: BodyBudget) {
+    this.#length = length;
+    this.#windowBytes = windowBytes;
+    this.#grantedBytes = windowBytes;
+    this.#budget = budget;
+  }
+
+  get complete(): boolean {
+    return this.#receivedBytes === this.#length;
+  }
+
+  /** What the gateway may still have on its way. */
+  get expectedBytes(): number {
+    return Math.min(this.#grantedBytes, this.#length - this.#receivedBytes);
+  }
+
+  /** False where the node holds too much already. Throws a ProtocolError for more than was announced or granted. */
+  push(piece: Buffer): boolean {
+    if (piece.length > this.expectedBytes) throw new ProtocolError("more of a body came than was announced or granted");
+    if (!this.#budget.take(piece.length)) return false;
+    this.#receivedBytes += piece.length;
+    this.#grantedBytes -= piece.length;
+    if (this.complete && this.#pieces.length === 0) {
+      this.#bytes = piece;
+      return true;
+    }
+    this.#append(piece);
+    return true;
+  }
+
+  /** What may be granted now; 0 while that is not worth a message. */
+  grant(): number {
+    const due = this.#windowBytes - this.#grantedBytes;
+    if (due < this.#windowBytes / 2 || this.#receivedBytes + this.#grantedBytes >= this.#length) return 0;
+    this.#grantedBytes += due;
+    return due;
+  }
+
+  /** All of it; once. */
+  take(): Uint8Array {
+    const pieces = this.#pieces;
+    const bytes = this.#bytes;
+    this.#pieces = [];
+    this.#bytes = undefined;
+    return bytes ?? Buffer.concat(pieces, this.#receivedBytes);
+  }
+
+  /** It is held no more. */
+  release(): void {
+    this.#pieces = [];
+    this.#bytes = undefined;
+    this.#budget.release(this.#receivedBytes);
+    this.#receivedBytes = 0;
+  }
+
+  /** Small pieces are put together: each would keep all of what was received along with it. */
+  #append(piece: Buffer): void {
+    const last = this.#pieces.at(-1);
+    if (last && last.length + piece.length <= smallBytes)
+      this.#pieces[this.#pieces.length - 1] = Buffer.concat([last, piece]);
+    else this.#pieces.push(piece.length < smallBytes ? Buffer.from(piece) : piece);
+  }
+}
+
+const smallBytes = 16 * 1024;

@@ -1,0 +1,186 @@
+// One request at the node: its body comes in, its engine answers, the answer goes out as far as it was granted.
+import type { BodySink, BodySource } from "../../domain/body-source.ts";
+import { Cancellation } from "../../domain/cancellation.ts";
+import { GatewayError } from "../../domain/errors.ts";
+import type { NodeAnswer, NodeHandler } from "./contract.ts";
+import type { IncomingBody } from "./incoming-body.ts";
+import { messageTypes, ProtocolError, pieceBytes } from "./messages.ts";
+import { answerPayload, type RequestHead } from "./payloads.ts";
+
+/** What a stream needs of its tunnel. */
+export interface NodeStreamOwner {
+  /** Whether bodies have to wait until the connection takes more. */
+  readonly behind: boolean;
+  readonly handle: NodeHandler;
+  /** Wakes the stream by `proceed` once the connection takes more. */
+  awaitDrain(stream: NodeStream): void;
+  send(type: number, stream: number, payload?: Uint8Array): void;
+  /** The stream is over: the gateway was told, or told us. */
+  over(stream: NodeStream): void;
+  /** What the engine, or its body, threw that is no error of the request. */
+  fault(error: unknown): void;
+}
+
+type Outcome = { error: unknown } | "complete";
+
+export class NodeStream implements BodySink {
+  readonly id: number;
+  readonly body: IncomingBody;
+  readonly #owner: NodeStreamOwner;
+  readonly #head: RequestHead;
+  readonly #cancellation = new Cancellation();
+  #source: BodySource | undefined;
+  /** What the gateway may still be sent. */
+  #creditBytes: number;
+  /** Given by the source, and neither granted yet nor taken by the connection: at most what was on its way to a pause. */
+  readonly #waiting: Uint8Array[] = [];
+  #paused = false;
+  #outcome: Outcome | undefined;
+  #started = false;
+  #over = false;
+
+  constructor(id: number, owner: NodeStreamOwner, head: RequestHead, body: IncomingBody, creditBytes: number) {
+    this.id = id;
+    this.#owner = owner;
+    this.#head = head;
+    this.body = body;
+    this.#creditBytes = creditBytes;
+  }
+
+  get started(): boolean {
+    return this.#started;
+  }
+
+  /** All of the body is here. */
+  start(): void {
+    this.#started = true;
+    void this.#run();
+  }
+
+  grant(bytes: number): void {
+    if (this.#creditBytes + bytes > Number.MAX_SAFE_INTEGER) throw new ProtocolError("too much was granted");
+    this.#creditBytes += bytes;
+    this.proceed();
+  }
+
+  /** Nobody wants the rest, or the connection is gone: the engine stops. */
+  cancel(reason?: unknown): void {
+    if (this.#over) return;
+    this.#finish();
+    this.#cancellation.cancel(reason);
+    this.#source?.cancel();
+  }
+
+  /** The gateway broke the rules on this stream: it is told, and the engine stops. */
+  stop(problem: string): void {
+    if (this.#over) return;
+    const failure = JSON.stringify({ code: "upstream_error", message: problem });
+    this.#owner.send(messageTypes.fail, this.id, Buffer.from(failure));
+    this.cancel(new ProtocolError(problem));
+  }
+
+  /** Sends what waited, as far as that may be. */
+  proceed(): void {
+    while (!this.#over && this.#waiting.length > 0) {
+      const [first] = this.#waiting;
+      if (!first) return;
+      const sent = this.#sendPiece(first);
+      if (sent === 0) return;
+      if (sent === first.byteLength) this.#waiting.shift();
+      else this.#waiting[0] = first.subarray(sent);
+    }
+    if (this.#over) return;
+    if (this.#outcome) this.#conclude(this.#outcome);
+    else if (this.#paused) {
+      this.#paused = false;
+      this.#source?.resume();
+    }
+  }
+
+  data(bytes: Uint8Array): void {
+    if (this.#over || bytes.byteLength === 0) return;
+    let rest = bytes;
+    while (this.#waiting.length === 0 && rest.byteLength > 0) {
+      const sent = this.#sendPiece(rest);
+      if (sent === 0) break;
+      rest = rest.subarray(sent);
+    }
+    if (rest.byteLength === 0 || this.#over) return;
+    this.#waiting.push(rest);
+    if (this.#paused) return;
+    this.#paused = true;
+    this.#source?.pause();
+  }
+
+  end(): void {
+    this.#settle("complete");
+  }
+
+  /** Also where the node itself cannot take the request. */
+  fail(error: unknown): void {
+    this.#settle({ error });
+  }
+
+  async #run(): Promise<void> {
+    const { requestId, operation, model, stream, width } = this.#head;
+    const request = { requestId, operation, model, stream, width, body: this.body.take() };
+    try {
+      this.#begin(await this.#owner.handle(request, this.#cancellation));
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  #begin({ status, headers, body }: NodeAnswer): void {
+    if (this.#over) {
+      body.cancel();
+      return;
+    }
+    this.#source = body;
+    this.#owner.send(messageTypes.head, this.id, Buffer.from(answerPayload(status, headers)));
+    body.flow(this);
+  }
+
+  /** Gives how many bytes went out; 0 where none may. */
+  #sendPiece(bytes: Uint8Array): number {
+    if (this.#owner.behind) {
+      this.#owner.awaitDrain(this);
+      return 0;
+    }
+    const length = Math.min(pieceBytes, this.#creditBytes, bytes.byteLength);
+    if (length === 0) return 0;
+    this.#creditBytes -= length;
+    this.#owner.send(messageTypes.data, this.id, length === bytes.byteLength ? bytes : bytes.subarray(0, length));
+    return length;
+  }
+
+  #settle(outcome: Outcome): void {
+    if (this.#over || this.#outcome) return;
+    this.#outcome = outcome;
+    if (this.#waiting.length === 0) this.#conclude(outcome);
+  }
+
+  #conclude(outcome: Outcome): void {
+    if (outcome === "complete") this.#owner.send(messageTypes.end, this.id);
+    else this.#owner.send(messageTypes.fail, this.id, Buffer.from(this.#failure(outcome.error)));
+    this.#finish();
+  }
+
+  #failure(error: unknown): string {
+    if (error instanceof GatewayError) {
+      const { code, message, detail } = error;
+      return JSON.stringify({
+        code,
+        message: (detail === undefined ? message : `${message} (${detail})`).slice(0, 500),
+      });
+    }
+    this.#owner.fault(error);
+    return JSON.stringify({ code: "upstream_error", message: String(error).slice(0, 500) });
+  }
+
+  #finish(): void {
+    this.#over = true;
+    this.#waiting.length = 0;
+    this.#owner.over(this);
+  }
+}

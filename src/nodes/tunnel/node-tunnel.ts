@@ -1,0 +1,303 @@
+// The node's end of a tunnel: proves who it is, then answers the requests that the gateway sends.
+
+import { GatewayError } from "../../domain/errors.ts";
+import type { MessageLink, MessageLinkListener } from "../../domain/message-link.ts";
+import { signProof } from "../identity.ts";
+import {
+  type NodeAnnouncement,
+  type NodeHandler,
+  type TunnelLimits,
+  tunnelCloseCodes,
+  tunnelProtocol,
+} from "./contract.ts";
+import { BodyBudget, IncomingBody } from "./incoming-body.ts";
+import {
+  creditPayload,
+  maxAnnouncementBytes,
+  maxPayloadBytes,
+  messageTypes,
+  ProtocolError,
+  pieceBytes,
+  protocolMajor,
+  protocolMinor,
+  readCredit,
+} from "./messages.ts";
+import { NodeStream, type NodeStreamOwner } from "./node-stream.ts";
+import { type Hello, type Proof, parseHello, parseRequestHead } from "./payloads.ts";
+import { Strays } from "./strays.ts";
+import { TunnelConnection, type TunnelUser } from "./tunnel-connection.ts";
+
+export interface NodeTunnelOptions {
+  nodeId: string;
+  /** As `newNodeKey` gave it. */
+  privateKey: string;
+  /** The gateway's own URL, as it was told when the node joined: the node proves itself to that one alone. */
+  gateway: string;
+  handle: NodeHandler;
+  limits: TunnelLimits;
+  listener: NodeTunnelListener;
+}
+
+export interface NodeTunnelListener {
+  /** The gateway knows who this is, and may send requests. */
+  welcome(tunnel: NodeTunnel): void;
+  /** The gateway sends no more requests; those that are open go on. */
+  draining(tunnel: NodeTunnel): void;
+  /** Once. All that was at work was cancelled by then. */
+  closed(tunnel: NodeTunnel, code: number, reason: string): void;
+  /** What a handler threw that is no GatewayError. */
+  fault(error: unknown): void;
+}
+
+const { hello, proof, welcome, announce, head, data, end, fail } = messageTypes;
+const misplaced: ReadonlySet<number> = new Set([hello, proof, welcome, announce, head, data, end, fail]);
+
+export class NodeTunnel implements TunnelUser, NodeStreamOwner {
+  readonly #connection: TunnelConnection;
+  readonly #options: NodeTunnelOptions;
+  readonly #streams = new Map<number, NodeStream>();
+  readonly #held = new Set<NodeStream>();
+  readonly #strays = new Strays();
+  readonly #budget: BodyBudget;
+  readonly #deadlineMs: number;
+  /** What the gateway takes of each stream without having granted more. */
+  #windowBytes = 0;
+  #stage: "hello" | "proof" | "welcome" = "hello";
+  #drainSent = false;
+  /** The gateway sends no more requests. */
+  #drainReceived = false;
+  #drained: PromiseWithResolvers<void> | undefined;
+
+  private constructor(connection: TunnelConnection, options: NodeTunnelOptions) {
+    this.#connection = connection;
+    this.#options = options;
+    this.#budget = new BodyBudget(options.limits.allBodyBytes);
+    this.#deadlineMs = performance.now() + options.limits.authenticationMs;
+  }
+
+  /** The tunnel, and what the link has to tell. */
+  static begin(link: MessageLink, options: NodeTunnelOptions): { tunnel: NodeTunnel; listener: MessageLinkListener } {
+    let tunnel: NodeTunnel | undefined;
+    const listener = new TunnelConnection(link, options.limits, (connection) => {
+      tunnel = new NodeTunnel(connection, options);
+      return tunnel;
+    });
+    return { tunnel: tunnel as unknown as NodeTunnel, listener };
+  }
+
+  /** Requests that are under way. */
+  get openStreams(): number {
+    return this.#streams.size;
+  }
+
+  /** Bytes of requests' bodies that are held. */
+  get heldBodyBytes(): number {
+    return this.#budget.heldBytes;
+  }
+
+  get roundTripMs(): number | undefined {
+    return this.#connection.roundTripMs;
+  }
+
+  get closed(): boolean {
+    return this.#connection.isOver;
+  }
+
+  get behind(): boolean {
+    return this.#connection.behind;
+  }
+
+  get handle(): NodeHandler {
+    return this.#options.handle;
+  }
+
+  /** What it serves from now on; before the gateway has welcomed it, nothing is said. Throws where it is too long. */
+  announce(announcement: NodeAnnouncement): void {
+    if (this.#stage !== "welcome") return;
+    const payload = Buffer.from(JSON.stringify(announcement));
+    if (payload.length > maxAnnouncementBytes) {
+      throw new RangeError(
+        `An announcement must be at most ${maxAnnouncementBytes} bytes (this is ${payload.length}).`,
+      );
+    }
+    this.#connection.send(announce, 0, payload);
+  }
+
+  /** Takes nothing new; resolves once what is open has ended and the connection is closed. */
+  drain(): Promise<void> {
+    this.#drained ??= Promise.withResolvers<void>();
+    if (this.closed) this.#drained.resolve();
+    else if (this.#stage !== "welcome") this.close(tunnelCloseCodes.normal, "the node is going away");
+    else {
+      this.#sendDrain();
+      this.#endIfDrained();
+    }
+    return this.#drained.promise;
+  }
+
+  /** Ends it, and what is open on it. */
+  close(code: number, reason: string): void {
+    this.#connection.close(code, reason);
+  }
+
+  received(type: number, id: number, payload: Buffer): void {
+    if (this.#stage === "hello") this.#greeted(type, payload);
+    else if (this.#stage === "proof") this.#welcomed(type);
+    else if (type === messageTypes.request) this.#requested(id, payload);
+    else if (type === messageTypes.body || type === messageTypes.credit || type === messageTypes.cancel) {
+      this.#receivedOf(type, id, payload);
+    } else if (type === messageTypes.drain) this.#gatewayDrains();
+    else if (misplaced.has(type)) throw new ProtocolError(`a gateway must not send a message of type ${type} here`);
+    // Those of a later minor version are passed over.
+  }
+
+  drained(): void {
+    for (const stream of [...this.#held]) {
+      this.#held.delete(stream);
+      stream.proceed();
+      if (this.behind) return;
+    }
+  }
+
+  tick(nowMs: number): void {
+    if (this.#stage === "welcome" || nowMs < this.#deadlineMs) return;
+    this.close(tunnelCloseCodes.authenticationTimeout, "the gateway did not welcome the node in time");
+  }
+
+  ended(code: number, reason: string): void {
+    for (const stream of [...this.#streams.values()]) stream.cancel(new Error(`the connection ended: ${reason}`));
+    this.#held.clear();
+    this.#drained?.resolve();
+    this.#options.listener.closed(this, code, reason);
+  }
+
+  awaitDrain(stream: NodeStream): void {
+    this.#held.add(stream);
+  }
+
+  send(type: number, id: number, payload?: Uint8Array): void {
+    this.#connection.send(type, id, payload);
+  }
+
+  over(stream: NodeStream): void {
+    this.#held.delete(stream);
+    if (!this.#streams.delete(stream.id)) return;
+    this.#strays.expect(stream.body.expectedBytes);
+    stream.body.release();
+    this.#endIfDrained();
+  }
+
+  fault(error: unknown): void {
+    this.#options.listener.fault(error);
+  }
+
+  #greeted(type: number, payload: Buffer): void {
+    if (type !== hello) throw new ProtocolError("the first message of a gateway must be its hello");
+    const greeting = parseHello(payload);
+    if (greeting.major !== protocolMajor) {
+      const reason = `this node speaks version ${protocolMajor} of the protocol, not ${greeting.major}`;
+      this.close(tunnelCloseCodes.version, reason);
+      return;
+    }
+    const { gateway } = this.#options;
+    if (greeting.gateway !== gateway) {
+      // A signature for one gateway must be of no use at another, whoever led the node there.
+      this.close(tunnelCloseCodes.unauthenticated, "this is not the gateway that the node joined");
+      return;
+    }
+    this.#windowBytes = greeting.window;
+    this.#stage = "proof";
+    this.#connection.sendText(proof, 0, JSON.stringify(this.#proof(greeting)));
+  }
+
+  #proof({ nonce }: Hello): Proof {
+    const { nodeId, privateKey, gateway, limits } = this.#options;
+    return {
+      major: protocolMajor,
+      minor: protocolMinor,
+      features: [],
+      window: limits.windowBytes,
+      streams: limits.streams,
+      node: nodeId,
+      signature: signProof(privateKey, { protocol: tunnelProtocol, gateway, nodeId, nonce }),
+    };
+  }
+
+  #welcomed(type: number): void {
+    if (type !== welcome) throw new ProtocolError("a gateway must welcome a node before anything else");
+    this.#stage = "welcome";
+    this.#connection.established(this);
+    this.#options.listener.welcome(this);
+  }
+
+  #requested(id: number, payload: Buffer): void {
+    if (id === 0 || this.#streams.has(id)) throw new ProtocolError("a request came on a stream that is taken");
+    const headLength = payload.length < 2 ? -1 : payload.readUInt16BE(0);
+    if (headLength < 0 || headLength > maxPayloadBytes || 2 + headLength > payload.length) {
+      throw new ProtocolError("a request is malformed");
+    }
+    const { limits } = this.#options;
+    const request = parseRequestHead(payload.subarray(2, 2 + headLength));
+    const body = new IncomingBody(request.length, limits.windowBytes, this.#budget);
+    const stream = new NodeStream(id, this, request, body, this.#windowBytes);
+    const full = this.#streams.size >= limits.streams || (this.#drainSent && this.#drainReceived);
+    this.#streams.set(id, stream);
+    if (full) stream.fail(new GatewayError("service_unavailable", "The node takes no more requests for now."));
+    else if (request.length > limits.bodyBytes) {
+      stream.fail(new GatewayError("upstream_error", `The node takes requests of at most ${limits.bodyBytes} bytes.`));
+    } else {
+      this.#receivedBody(stream, payload.subarray(2 + headLength));
+    }
+  }
+
+  #receivedOf(type: number, id: number, payload: Buffer): void {
+    const stream = this.#streams.get(id);
+    if (!stream) {
+      this.#strays.came(payload.length);
+      return;
+    }
+    try {
+      if (type === messageTypes.cancel) stream.cancel();
+      else if (type === messageTypes.credit) stream.grant(readCredit(payload));
+      else this.#receivedBody(stream, payload);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      // What is wrong with one stream does not harm the others.
+      stream.stop(error.message);
+    }
+  }
+
+  #receivedBody(stream: NodeStream, piece: Buffer): void {
+    if (piece.length > pieceBytes) throw new ProtocolError(`a piece must be at most ${pieceBytes} bytes`);
+    if (stream.started) throw new ProtocolError("more of a body came than was announced");
+    if (!stream.body.push(piece)) {
+      stream.fail(new GatewayError("service_unavailable", "The node holds too many bytes of requests for now."));
+    } else if (stream.body.complete) {
+      stream.start();
+    } else {
+      const grant = stream.body.grant();
+      if (grant > 0) this.send(messageTypes.credit, stream.id, creditPayload(grant));
+    }
+  }
+
+  #gatewayDrains(): void {
+    if (this.#drainReceived) return;
+    this.#drainReceived = true;
+    const asked = this.#drainSent;
+    this.#sendDrain();
+    if (!asked) this.#options.listener.draining(this);
+    this.#endIfDrained();
+  }
+
+  #sendDrain(): void {
+    if (this.#drainSent) return;
+    this.#drainSent = true;
+    this.#connection.send(messageTypes.drain, 0);
+  }
+
+  /** Only what the gateway has answered is certain: a request may have been on its way to our word. */
+  #endIfDrained(): void {
+    if (!this.#drained || !this.#drainReceived || this.#streams.size > 0) return;
+    this.close(tunnelCloseCodes.normal, "the node is going away");
+  }
+}
