@@ -1,6 +1,8 @@
 // `npm test`: installs what the tests need, runs them all, or those named, and ends with a line that counts them.
 // `npm run test:long`: the long forms of the tests in tests/faults.
 import { spawn } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import {
   bunEnvironment,
   bunExecutable,
@@ -24,20 +26,46 @@ ensureDebianPackages({
 
 const long = process.argv.includes("--long");
 const chosen = process.argv.slice(2).filter((argument) => argument !== "--long");
-const all = long ? ["tests/faults"] : ["src", "tests", "bench"];
-const args = ["test", "--timeout", "60000", ...(chosen.length > 0 ? chosen : all)];
+// Pages in a browser mostly wait for the browser: two files of them at a time use the machine better. What measures, or
+// ends processes, has the machine to itself.
+const inBrowser = join("tests", "browser");
+const others = readdirSync(join(root, "tests"))
+  .map((name) => join("tests", name))
+  .filter((path) => path !== inBrowser);
+const together = ["--parallel=2", "--no-isolate"];
+const runs =
+  chosen.length > 0
+    ? [chosen]
+    : long
+      ? [[join("tests", "faults")]]
+      : [
+          ["src", "bench", ...others],
+          [...together, inBrowser],
+        ];
 // The tests set what they need; what this shell has set for a Headrace of its own must not leak in.
 const env = Object.fromEntries(Object.entries(bunEnvironment()).filter(([name]) => !name.startsWith("HEADRACE_")));
 if (long) env["TEST_LONG"] = "1";
-const child = spawn(bunExecutable(), args, { cwd: root, env, stdio: ["ignore", "inherit", "pipe"] });
-let tail = "";
-child.stderr.on("data", (bytes) => {
-  process.stderr.write(bytes);
-  tail = (tail + bytes).slice(-4000);
-});
-child.on("close", (code) => {
+
+const total = { pass: 0, fail: 0, skip: 0 };
+let isGood = true;
+for (const paths of runs) {
+  const { code, tail } = await run(["test", "--timeout", "60000", ...paths]);
   const count = (word) => Number(new RegExp(`^\\s*(\\d+) ${word}$`, "m").exec(tail)?.[1] ?? 0);
-  const [passed, failed, skipped] = [count("pass"), count("fail"), count("skip")];
-  console.log(`\n${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`);
-  process.exit(code === 0 && passed > 0 ? 0 : 1);
-});
+  for (const word of Object.keys(total)) total[word] += count(word);
+  isGood &&= code === 0 && count("pass") > 0;
+}
+console.log(`\n${total.pass} passed, ${total.fail} failed${total.skip > 0 ? `, ${total.skip} skipped` : ""}`);
+process.exit(isGood ? 0 : 1);
+
+/** With the end of what it had to say. */
+function run(args) {
+  return new Promise((resolve) => {
+    const child = spawn(bunExecutable(), args, { cwd: root, env, stdio: ["ignore", "inherit", "pipe"] });
+    let tail = "";
+    child.stderr.on("data", (bytes) => {
+      process.stderr.write(bytes);
+      tail = (tail + bytes).slice(-4000);
+    });
+    child.on("close", (code) => resolve({ code, tail }));
+  });
+}
