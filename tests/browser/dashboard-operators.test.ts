@@ -246,7 +246,7 @@ test("before the signing key is replaced it is said that no token ends; the next
 test("whoever is no operator finds a page that says whom it is for, and no answer of the server's is an error", async () => {
   await using visitor = await arrive("/admin/accounts", colleagues.admin.email);
   const { page } = visitor;
-  for (const place of ["accounts", "people", "tiers", "signing-keys", "upstreams", "system"]) {
+  for (const place of ["accounts", "people", "tiers", "signing-keys", "upstreams", "nodes", "system"]) {
     await visitor.go(`/admin/${place}`);
     await page.getByRole("heading", { name: "For operators of this server" }).waitFor();
   }
