@@ -35,8 +35,9 @@ export function NodeSince({ node }: { node: Node }) {
   );
 }
 
-/** "2 of 3". */
+/** "2 of 3": how many of those that it announces. */
 export function approvedText({ announced_models: announced }: Node): string {
+  if (announced.length === 0) return "none yet";
   const approved = announced.filter((model) => model.approved).length;
   return `${count(approved)} of ${count(announced.length)}`;
 }
