@@ -22,6 +22,7 @@ import { Router } from "./inference/route.ts";
 import { RoutingWatcher } from "./inference/routing-watcher.ts";
 import { Stopping } from "./inference/stopping.ts";
 import { UpstreamTests } from "./inference/upstream-test.ts";
+import { type NodeNetwork, openNodeNetwork } from "./node-network.ts";
 import { openPeople, type People } from "./people.ts";
 import { ensureFirstKey, type FirstKey } from "./policy/first-key.ts";
 import { Replicas } from "./policy/replicas.ts";
@@ -61,6 +62,7 @@ export interface RunningServer {
   governance: Governance;
   people: People;
   replicas: Replicas;
+  network: NodeNetwork;
   /** Works once, for the first person; undefined where there is somebody already. A secret. */
   setupLink: string | undefined;
   /** Model servers found on this machine at start; resolves once the look is done. */
@@ -168,6 +170,26 @@ async function compose(
     ...{ sources, catalog, router, capacity, configure, log },
     announce: () => feed.announce("routing"),
   });
+  const network = await openNodeNetwork({
+    ...{
+      db,
+      config,
+      governance,
+      feed,
+      replicaId: replicas.id,
+      sources,
+      catalog,
+      router,
+      capacity,
+      clock,
+      log,
+      version,
+    },
+    baseUrl: () => baseUrl,
+    configure,
+    drainedChanged: () => upstreams.reload(),
+    opened: (close) => opened.push(close),
+  });
   await upstreams.load();
   configure();
   // Known before the first request can come; loading waits until it is clear that the port is free.
@@ -175,7 +197,15 @@ async function compose(
 
   // Nobody else writes to a file of SQLite what is routed by.
   if (config.databaseUrl !== undefined) {
-    const routing = new RoutingWatcher({ store: upstreamStore, feed, reload: () => upstreams.reload(), log });
+    const routing = new RoutingWatcher({
+      store: upstreamStore,
+      feed,
+      reload: async () => {
+        await upstreams.reload();
+        await network.directory.refresh();
+      },
+      log,
+    });
     routing.start();
     opened.push(() => routing.close());
   }
@@ -197,6 +227,7 @@ async function compose(
   const routes = createRoutes({
     ...governance,
     ...people,
+    ...network.routes,
     catalog,
     router,
     capacity,
@@ -229,6 +260,7 @@ async function compose(
   baseUrl = `${config.publicUrl ?? url}/v1`;
 
   engine.start();
+  network.start();
   // Only now, when nothing can keep the server from telling it: the key is shown once.
   const accountId = await accounts.ensureFirstAccount(clock.nowSeconds());
   const environment = config.mode === "development" ? "dev" : "live";
@@ -272,6 +304,7 @@ async function compose(
     governance,
     people,
     replicas,
+    network,
     setupLink,
     localServers,
     async reload(changed) {
@@ -283,7 +316,7 @@ async function compose(
     },
     async close(drainMs = 0) {
       draining = true;
-      const drained = server.stop();
+      const drained = Promise.all([server.stop(), network.drain()]);
       await Promise.race([drained, Bun.sleep(drainMs)]);
       // Who is still served then is told so, and given a moment to receive it.
       stopping.begin();

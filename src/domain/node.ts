@@ -85,8 +85,6 @@ export interface NodeStore {
   /** Connections that processes which are still there hold, by the database's clock. */
   listConnections(): Promise<NodeConnection[]>;
   findNode(id: string): Promise<NodeRecord | undefined>;
-  /** Moves with every change of nodes and of their connections, and of upstreams. */
-  revision(): Promise<number>;
   /**
    * Takes the token and adds the node with what the token approved, or neither: `used`, `expired` or `unknown` where the
    * token lets nobody in, then `name_taken` (by a node or an upstream, or as `isFree` says) and `too_many`.

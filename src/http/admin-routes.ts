@@ -2,6 +2,7 @@
 import { type AdminAccountDeps, adminAccountRoutes } from "./admin-account-routes.ts";
 import { type AdminAuditDeps, adminAuditRoutes } from "./admin-audit-routes.ts";
 import { type AdminKeyDeps, adminKeyRoutes } from "./admin-key-routes.ts";
+import { type AdminNodeDeps, adminNodeRoutes } from "./admin-node-routes.ts";
 import { type AdminSigningKeyDeps, adminSigningKeyRoutes } from "./admin-signing-key-routes.ts";
 import { type AdminTierDeps, adminTierRoutes } from "./admin-tier-routes.ts";
 import { type AdminUpstreamDeps, adminUpstreamRoutes } from "./admin-upstream-routes.ts";
@@ -12,7 +13,8 @@ export type AdminRouteDeps = AdminAccountDeps &
   AdminTierDeps &
   AdminAuditDeps &
   AdminSigningKeyDeps &
-  AdminUpstreamDeps;
+  AdminUpstreamDeps &
+  AdminNodeDeps;
 
 export function adminRoutes(deps: AdminRouteDeps): ScopedRoute[] {
   return [
@@ -20,6 +22,7 @@ export function adminRoutes(deps: AdminRouteDeps): ScopedRoute[] {
     ...adminKeyRoutes(deps),
     ...adminTierRoutes(deps),
     ...adminUpstreamRoutes(deps),
+    ...adminNodeRoutes(deps),
     ...adminAuditRoutes(deps),
     ...adminSigningKeyRoutes(deps),
   ];

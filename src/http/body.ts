@@ -77,7 +77,8 @@ function faultOf(error: unknown, { bodyBytes }: Pick<BodyLimits, "bodyBytes">): 
   }
 }
 
-function parseBody(sent: Uint8Array, limits: BodyLimits): JsonBody {
+/** Throws a GatewayError. */
+export function parseBody(sent: Uint8Array, limits: BodyLimits): JsonBody {
   const bytes = withoutMark(sent);
   const text = decodeUtf8(bytes);
   if (text === "") throw new GatewayError("invalid_request", "The body is empty; send a JSON object.");

@@ -10,7 +10,7 @@ import type { Principal } from "../domain/principal.ts";
 import { countTexts, type TextOrTokens } from "../domain/wire.ts";
 import type { DecodedRequest } from "../inference/decoded-request.ts";
 import { type InferenceDeps, run } from "../inference/run.ts";
-import { type BodyLimits, type JsonBody, readJsonBody } from "./body.ts";
+import { type BodyLimits, type JsonBody, parseBody, readJsonBody } from "./body.ts";
 import { renderError, toGatewayError } from "./errors.ts";
 import { limitHeaders } from "./limit-headers.ts";
 import type { Answer, Exchange, RouteDoc, ScopedRoute } from "./route.ts";
@@ -122,6 +122,11 @@ async function answer(
   if (typeof result !== "function") return { status: 200, headers: jsonType, body: result };
   log = exchange.defer();
   return { status: 200, headers: streamHeaders, begin: result };
+}
+
+/** A body that came by another way than HTTP. Throws a GatewayError. */
+export function decodeRequest(operation: Operation, body: Uint8Array, limits: RequestLimits): DecodedRequest {
+  return decode(operation, parseBody(body, limits), limits);
 }
 
 function decode(operation: Operation, { bytes, text, members, body }: JsonBody, limits: RequestLimits): DecodedRequest {

@@ -14,6 +14,7 @@ import { type KeyRouteDeps, keyRoutes } from "./key-routes.ts";
 import { type MemberRouteDeps, memberRoutes } from "./member-routes.ts";
 import { modelRoutes } from "./model-routes.ts";
 import { type ModelStatusDeps, modelStatusRoutes } from "./model-status-routes.ts";
+import { type NodeRouteDeps, nodeRoutes } from "./node-routes.ts";
 import { type OAuthRouteDeps, oauthRoutes } from "./oauth-routes.ts";
 import { type AuthorizeDeps, authorizeRoutes } from "./pages/authorize-routes.ts";
 import { type DeviceDeps, deviceRoutes } from "./pages/device-routes.ts";
@@ -49,6 +50,7 @@ export type RouteDeps = InferenceRouteDeps &
   AdminRouteDeps &
   AdminPeopleDeps &
   AdminSystemDeps &
+  NodeRouteDeps &
   PageRouteDeps &
   SsoRouteDeps &
   AuthorizeDeps &
@@ -78,6 +80,7 @@ export function createRoutes(deps: RouteDeps): readonly Route[] {
     ...adminRoutes(deps),
     ...adminPeopleRoutes(deps),
     ...adminSystemRoutes(deps),
+    ...nodeRoutes(deps),
     ...serviceRoutes({ ...deps, routes: () => routes }),
     ...dashboardRoutes(deps),
     ...pageRoutes(deps),

@@ -171,8 +171,8 @@ export class Router {
   }
 
   #open({ deployments }: Model): readonly Deployment[] {
-    if (this.drained.size === 0) return deployments;
-    return deployments.filter(({ engine }) => !this.drained.has(engine.name));
+    const isOpen = ({ engine }: Deployment) => engine.accepts !== false && !this.drained.has(engine.name);
+    return deployments.every(isOpen) ? deployments : deployments.filter(isOpen);
   }
 
   /** Whether another could have been asked as well: for one alone nothing has to be remembered. */

@@ -43,7 +43,7 @@ interface Link {
   standsSince: number | undefined;
 }
 
-/** How long a deleted node, or one that another process took over, may go unnoticed where no one tells. */
+/** How soon it is noticed that a process that held connections has died. */
 const defaultPollMs = 2_000;
 /** For how long the models of a node that lost its connection stay on offer. */
 const awaySeconds = 600;
@@ -60,7 +60,8 @@ export class NodeDirectory implements NodeWays {
   #engines = new Map<string, NodeEngine>();
   /** Since when nodes that were connected are away, monotonic milliseconds. */
   readonly #awaySinceMs = new Map<string, number>();
-  #revision: number | undefined;
+  /** What the records say that others see. */
+  #recordsText = "";
   #looks = 0;
   #looking: Promise<void> | undefined;
   #again = false;
@@ -84,20 +85,25 @@ export class NodeDirectory implements NodeWays {
     await this.#look();
   }
 
-  /** Follows what other processes change. */
+  /** Follows which processes there are; who watches for changes of nodes calls `refresh`. */
   start(): void {
     const { feed, pollMs = defaultPollMs } = this.#options;
-    for (const topic of ["routing", "connections"] as const) feed.onChange(topic, () => void this.refresh());
+    feed.onChange("connections", () => void this.refresh());
     this.#timers = [setInterval(() => void this.#poll(), pollMs), setInterval(() => void this.#touch(), touchMs)];
     for (const timer of this.#timers) timer.unref();
   }
 
-  /** Lets what is under way end for at most `drainMs`; then ends all connections. */
-  async close(drainMs: number): Promise<void> {
+  /** Nodes connect elsewhere; what is under way goes on. */
+  drain(): void {
+    this.#isClosing = true;
+    for (const { end } of this.#links.values()) void end.drain();
+  }
+
+  /** Ends all connections, and what is under way on them. */
+  async close(): Promise<void> {
     this.#isClosing = true;
     for (const timer of this.#timers) clearInterval(timer);
     const ends = [...this.#links.values()].map(({ end }) => end);
-    await Promise.race([Promise.all(ends.map((end) => end.drain())), Bun.sleep(drainMs)]);
     for (const end of ends) end.close(tunnelCloseCodes.goingAway, "The gateway stops.");
     const { store, clock, log } = this.#options;
     for (const { nodeId, connectionId } of ends) {
@@ -198,7 +204,9 @@ export class NodeDirectory implements NodeWays {
       standsSince: undefined,
     };
     this.#links.set(nodeId, link);
-    before?.end.close(tunnelCloseCodes.replaced, "The node has connected again.");
+    if (before && !before.end.draining) {
+      before.end.close(tunnelCloseCodes.replaced, "The node has connected again.");
+    }
     this.#awaySinceMs.delete(nodeId);
     this.#tell("node.connected", end);
     void this.#write(nodeId, () => this.#register(link));
@@ -228,8 +236,6 @@ export class NodeDirectory implements NodeWays {
 
   async #poll(): Promise<void> {
     await this.#writeAgain();
-    const revision = await this.#options.store.revision().catch(() => this.#revision);
-    if (revision !== this.#revision) return await this.refresh();
     // Of a process that died nobody tells.
     if (this.#remote.size > 0) await this.#lookForConnections(++this.#looks).catch(() => {});
     this.#notice();
@@ -238,11 +244,10 @@ export class NodeDirectory implements NodeWays {
   async #look(): Promise<void> {
     const { store } = this.#options;
     const look = ++this.#looks;
-    const revision = await store.revision();
     const records = await store.listNodes();
     this.#records = new Map(records.map((record) => [record.id, record]));
+    this.#recordsText = JSON.stringify(records.map((record) => ({ ...record, lastSeenAt: null })));
     await this.#lookForConnections(look);
-    this.#revision = revision;
     this.#notice();
   }
 
@@ -262,6 +267,8 @@ export class NodeDirectory implements NodeWays {
   #check({ end, cameAt, standsSince }: Link, holder: NodeConnection | undefined, look: number): void {
     if (look > cameAt && !this.#records.has(end.nodeId)) {
       end.close(tunnelCloseCodes.revoked, "The node was removed from the gateway.");
+    } else if (end.draining) {
+      // The node has gone elsewhere, and what is open here ends in its own time.
     } else if (standsSince !== undefined && look > standsSince && holder && holder.connectionId !== end.connectionId) {
       end.close(tunnelCloseCodes.replaced, "The node has connected elsewhere.");
     }
@@ -306,7 +313,7 @@ export class NodeDirectory implements NodeWays {
   #notice(): void {
     for (const nodeId of this.#awaySinceMs.keys()) if (!this.#records.has(nodeId)) this.#awaySinceMs.delete(nodeId);
     const standing = this.records().map(({ id }) => `${id} ${this.isReachable(id)} ${this.isGone(id)}`);
-    const shown = [this.#revision, ...standing].join("\n");
+    const shown = [this.#recordsText, ...standing].join("\n");
     if (shown === this.#shown) return;
     this.#shown = shown;
     this.#options.onChange();

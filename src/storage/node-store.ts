@@ -92,13 +92,6 @@ export class SqlNodeStore implements NodeStore {
     return row && fromRow(row);
   }
 
-  async revision(): Promise<number> {
-    const [row] = await available<{ revision: number | string }[]>(
-      this.#db`SELECT revision FROM credential_revision WHERE id = 2`,
-    );
-    return Number(row?.revision ?? 0);
-  }
-
   async enrol(
     node: NodeRecord,
     { digest, at, isFree }: Parameters<NodeStore["enrol"]>[1],

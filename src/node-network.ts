@@ -1,0 +1,131 @@
+// Composes the network of nodes: those that serve this gateway, and this machine as a node of another.
+import type { Config } from "./config.ts";
+import type { ChangeFeed } from "./domain/change-feed.ts";
+import type { Clock } from "./domain/clock.ts";
+import type { Log } from "./domain/log.ts";
+import type { EngineSources } from "./engine-sources.ts";
+import { demoId } from "./engines/llama/model-store.ts";
+import type { Governance } from "./governance.ts";
+import { errorAnswer } from "./http/errors.ts";
+import { decodeRequest, type RequestLimits } from "./http/inference-routes.ts";
+import type { Capacity } from "./inference/capacity.ts";
+import type { Catalog } from "./inference/catalog.ts";
+import type { Router } from "./inference/route.ts";
+import { NodeAcceptor } from "./nodes/accept.ts";
+import { Enrolment } from "./nodes/enrol.ts";
+import { ForwardVerifier } from "./nodes/forward-signature.ts";
+import { LocalServing } from "./nodes/local-serving.ts";
+import { Nodes } from "./nodes/manage-nodes.ts";
+import { NodeDirectory } from "./nodes/node-directory.ts";
+import { ReplicaForwarder } from "./nodes/replica-forwarder.ts";
+import { Uplink } from "./nodes/uplink.ts";
+import type { Database } from "./storage/database.ts";
+import { deleteNodeReport, nodeIdentityMark, readNodeIdentity, writeNodeReport } from "./storage/node-files.ts";
+import { SqlNodeStore } from "./storage/node-store.ts";
+
+export interface NodeNetworkOptions {
+  db: Database;
+  config: Config;
+  governance: Governance;
+  feed: ChangeFeed;
+  replicaId: string;
+  sources: EngineSources;
+  catalog: Catalog;
+  router: Router;
+  capacity: Capacity;
+  clock: Clock;
+  log: Log;
+  version: string;
+  /** What clients use, with `/v1`; asked late. */
+  baseUrl(): string;
+  /** Gives the catalog the sources as they are now. */
+  configure(): void;
+  /** Reads anew which upstreams and nodes are drained. */
+  drainedChanged(): Promise<void>;
+  /** Takes what has to be closed, in the order in which it was opened. */
+  opened(close: () => unknown): void;
+}
+
+export type NodeNetwork = Awaited<ReturnType<typeof openNodeNetwork>>;
+
+/** As upstreams have it that say nothing else. */
+const [firstByteTimeoutMs, idleTimeoutMs] = [600_000, 900_000];
+
+/** To be called before the catalog is configured for the first time. Rejects where the database cannot be asked. */
+export async function openNodeNetwork(options: NodeNetworkOptions) {
+  const { db, governance, feed, replicaId, sources, catalog, router, capacity, clock, log, opened } = options;
+  const gatewayUrl = () => options.baseUrl().replace(/\/v1$/, "");
+  const store = new SqlNodeStore(db, feed);
+  const forwardKey = governance.keyFor("replica-forward-v1");
+  const forwarder = new ReplicaForwarder({ key: forwardKey, clock, firstByteTimeoutMs, idleTimeoutMs });
+  opened(() => forwarder.close());
+  const follow = () => {
+    options.configure();
+    const engines = directory.engines().map(({ engine }) => engine);
+    for (const engine of engines) if (engine.accepts) router.succeeded(engine);
+    // Who waits looks again for where it may go.
+    void catalog.refreshSource(...engines).then(() => capacity.regroup());
+  };
+  const directory: NodeDirectory = new NodeDirectory({
+    ...{ store, feed, replicaId, forwarder, audit: governance.audit, clock, log },
+    onChange: follow,
+  });
+  sources.nodes = () => directory.engines();
+  await directory.load();
+  const tokenKey = governance.keyFor("node-token-v1");
+  const isUpstream = (name: string) => sources.known().some((known) => known.name === name && known.source !== "node");
+  const nodeAcceptor = new NodeAcceptor({
+    ...{ gatewayUrl, firstByteTimeoutMs, idleTimeoutMs, log },
+    findKey: (nodeId) => directory.findKey(nodeId),
+    connected: (end) => directory.connected(end),
+  });
+  const serving = new LocalServing({
+    ...{ catalog, router, capacity, clock, log, version: options.version, demoModel: demoId },
+    decode: (operation, body) => decodeRequest(operation, body, requestLimits()),
+    renderError: (error) => {
+      const { status, headers, body } = errorAnswer(error);
+      return { status, headers, body: String(body) };
+    },
+  });
+  const requestLimits = (): RequestLimits => sources.config.limits;
+  const uplink = new Uplink({ serving, files: uplinkFiles(options.config.dataDir), clock, log });
+  return {
+    directory,
+    uplink,
+    routes: {
+      nodes: new Nodes({
+        ...{ store, directory, capacity, router, isUpstream, tokenKey },
+        drainedChanged: options.drainedChanged,
+      }),
+      enrolment: new Enrolment({ store, directory, limits: governance.limits, isUpstream, gatewayUrl, tokenKey, log }),
+      nodeAcceptor,
+      nodeDirectory: directory,
+      forwardVerifier: new ForwardVerifier(forwardKey, clock),
+      replicaId,
+    },
+    /** Once the server listens. */
+    start(): void {
+      directory.start();
+      uplink.start();
+      opened(async () => {
+        uplink.close();
+        nodeAcceptor.close();
+        await directory.close();
+      });
+    },
+    /** Takes nothing new, either way; resolves when what came from this machine's own gateway has ended. */
+    async drain(): Promise<void> {
+      directory.drain();
+      await uplink.drain();
+    },
+  };
+}
+
+function uplinkFiles(dataDir: string) {
+  return {
+    mark: () => nodeIdentityMark(dataDir),
+    identity: () => readNodeIdentity(dataDir),
+    tell: (report: Parameters<typeof writeNodeReport>[1] | undefined) =>
+      report ? writeNodeReport(dataDir, report) : deleteNodeReport(dataDir),
+  };
+}
