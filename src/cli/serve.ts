@@ -40,6 +40,19 @@ Examples:
   headrace serve --model ./qwen3.gguf             with a model of your own
   headrace serve --mode production --host 0.0.0.0 --public-url https://ai.example.com`,
     );
+  addServeFlags(command);
+  command.action(async () => {
+    const flags = command.opts();
+    try {
+      await startServer(flags, context);
+    } catch (error) {
+      if (!wantsJson(flags, context)) throw error;
+      process.exitCode = tellAsJson(error, context);
+    }
+  });
+}
+
+export function addServeFlags(command: Command): void {
   for (const flag of serveFlags()) {
     if (flag.repeatable) {
       command.option(flag.syntax, flag.description, (value: string, all: string[] | undefined) => [
@@ -50,24 +63,28 @@ Examples:
       command.option(flag.syntax, flag.description);
     }
   }
-  command.action(async () => {
-    const flags = command.opts();
-    try {
-      await start(flags, context);
-    } catch (error) {
-      if (!wantsJson(flags, context)) throw error;
-      process.exitCode = tellAsJson(error, context);
-    }
-  });
 }
 
-async function start(flags: Record<string, unknown>, context: CliContext): Promise<void> {
+/** A server that has another purpose than to be used here, and says so itself. */
+export interface ServerFace {
+  /** Only what is wrong goes to the log: what goes on is shown. */
+  quiet: boolean;
+  /** In place of the banner. */
+  show(server: RunningServer, stop: (reason: string) => Promise<void>): void;
+}
+
+/** Runs until a signal ends the process. Rejects where it cannot start. */
+export async function startServer(
+  flags: Record<string, unknown>,
+  context: CliContext,
+  face?: ServerFace,
+): Promise<void> {
   prepareServerProcess();
   // Everything this process writes, the database and its journal included, is for its owner only.
   process.umask(0o077);
   const config = await loadConfig({ flags: flags as never });
   const launcher = process.ppid;
-  const log = new StreamLog(config.logFormat);
+  const log = face?.quiet ? new FaultLog(config.logFormat) : new StreamLog(config.logFormat);
   process.on("unhandledRejection", (reason) => log.error("unhandled_rejection", { detail: describe(reason) }));
   process.on("uncaughtException", (error) => log.error("uncaught_exception", { detail: describe(error) }));
 
@@ -75,7 +92,7 @@ async function start(flags: Record<string, unknown>, context: CliContext): Promi
     log.flush();
     throw explainStart(error, config);
   });
-  followSignals(server, log, wasLaunched() ? launcher : undefined);
+  const stop = followSignals(server, log, wasLaunched() ? launcher : undefined);
   const { baseUrl, url, port } = server;
   log.info("listening", {
     url,
@@ -87,6 +104,10 @@ async function start(flags: Record<string, unknown>, context: CliContext): Promi
   });
   for (const warning of config.warnings) log.warn("configuration", { detail: warning });
   followConfigFile(config, server, log);
+  if (face) {
+    face.show(server, stop);
+    return;
+  }
   const found = await server.localServers;
   // A model server that does not answer must not keep the key and the address from being shown.
   await Promise.race([server.catalog.whenComplete(), Bun.sleep(firstLookMs)]);
@@ -144,7 +165,11 @@ function logStart(log: StreamLog, config: Config, server: RunningServer, found: 
 }
 
 /** `launcher` is the process that must not die without this one, where there is such a process. */
-function followSignals(server: RunningServer, log: StreamLog, launcher: number | undefined): void {
+function followSignals(
+  server: RunningServer,
+  log: StreamLog,
+  launcher: number | undefined,
+): (signal: string) => Promise<void> {
   let firstMs: number | undefined;
   const stop = async (signal: string) => {
     if (firstMs !== undefined) {
@@ -168,6 +193,12 @@ function followSignals(server: RunningServer, log: StreamLog, launcher: number |
       if (process.ppid !== launcher) void stop("launcher_gone");
     }, watchMs);
   }
+  return stop;
+}
+
+/** For a terminal on which a person watches something else. */
+class FaultLog extends StreamLog {
+  override info(): void {}
 }
 
 /** Reloads when the file changes, and on SIGHUP. A wrong file is refused, and the running configuration stays. */

@@ -1,5 +1,5 @@
 // What a machine that joined a gateway keeps in its data directory: who it is, a secret, and how its connection does.
-import { chmodSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { StartError } from "../domain/errors.ts";
@@ -39,6 +39,13 @@ export function readNodeIdentity(dataDir: string): NodeIdentity | undefined {
     // Neither the text nor what is wrong with it: there is a private key in it.
     throw new StartError(`${file} is damaged. Delete it and join again: headrace node join … --token …`);
   }
+}
+
+/** A machine may join before a server was started on it. */
+export function prepareNodeDirectory(dataDir: string): void {
+  if (existsSync(dataDir)) return;
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  chmodSync(dataDir, 0o700);
 }
 
 export function writeNodeIdentity(dataDir: string, identity: NodeIdentity): void {
