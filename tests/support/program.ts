@@ -44,8 +44,13 @@ export function makeWorkspace(): Workspace {
   };
 }
 
-/** `headrace <args>` in the workspace; `serve` gets `--port 0`, the data directory, and no look at this machine's own model servers. */
-export function startProgram(workspace: Workspace, args: readonly string[], env: Record<string, string> = {}): Program {
+/** `headrace <args>` in the workspace; `serve` gets `--port 0`, the data directory, and no look at this machine's own model servers. `within`: words before the command, which run it somewhere else on this machine. */
+export function startProgram(
+  workspace: Workspace,
+  args: readonly string[],
+  env: Record<string, string> = {},
+  within: readonly string[] = [],
+): Program {
   requireSetUp();
   const serving = args[0] === "serve";
   const given = (flag: string) => args.includes(flag);
@@ -54,7 +59,7 @@ export function startProgram(workspace: Workspace, args: readonly string[], env:
     ...(given("--data-dir") ? [] : ["--data-dir", workspace.dataDir]),
     "--no-discover-local",
   ];
-  const child = Bun.spawn(["node", launcher, ...args, ...(serving ? own : [])], {
+  const child = Bun.spawn([...within, "node", launcher, ...args, ...(serving ? own : [])], {
     cwd: workspace.directory,
     env: { PATH: process.env["PATH"] ?? "", HOME: join(workspace.directory, "home"), ...env },
     stdin: "ignore",
