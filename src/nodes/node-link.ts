@@ -5,6 +5,7 @@ import {
   defaultTunnelLimits,
   type NodeAnnouncement,
   type NodeHandler,
+  type NodeStanding,
   type TunnelLimits,
   tunnelCloseCodes,
 } from "./tunnel/contract.ts";
@@ -49,6 +50,8 @@ export interface NodeLinkOptions {
   announcement(): NodeAnnouncement;
   /** After each change. */
   onState?(state: NodeLinkState): void;
+  /** After each time that the gateway says how the node stands with it. */
+  onStanding?(standing: NodeStanding): void;
   /** What a handler threw that is no GatewayError. */
   onFault?(error: unknown): void;
   /** `http://[user:password@]host:port`. */
@@ -144,6 +147,10 @@ export class NodeLink implements NodeTunnelListener {
     this.#welcomeAtMs = performance.now();
     this.#announceOn(tunnel);
     if (!this.#stopped) this.#tell("connected", "");
+  }
+
+  standing(standing: NodeStanding): void {
+    this.#options.onStanding?.(standing);
   }
 
   draining(tunnel: NodeTunnel): void {

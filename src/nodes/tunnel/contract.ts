@@ -51,6 +51,13 @@ export interface NodeAnnouncement {
   load?: { active: number; waiting: number };
 }
 
+/** How a node stands with its gateway: for those who sit at the node. */
+export interface NodeStanding {
+  name: string;
+  /** Ids of models, or `*` alone. */
+  approvedModels: readonly string[];
+}
+
 /** The end of a tunnel at the gateway; its node has proven who it is. */
 export interface GatewayEnd {
   readonly nodeId: string;
@@ -67,6 +74,8 @@ export interface GatewayEnd {
   readonly closed: boolean;
   /** Milliseconds that the last answer to a heartbeat took; undefined before the first. */
   readonly roundTripMs: number | undefined;
+  /** Tells the node how it stands. */
+  tell(standing: NodeStanding): void;
   /** As `Engine.send`. */
   send(request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse>;
   /** Takes nothing new; resolves once what is open has ended and the connection is closed. */

@@ -6,6 +6,7 @@ import {
   type GatewayEnd,
   type GatewayEndListener,
   type NodeAnnouncement,
+  type NodeStanding,
   type TunnelLimits,
   tunnelCloseCodes,
 } from "./contract.ts";
@@ -37,8 +38,8 @@ const announcementIntervalMs = 1_000;
 const maxStreamId = 0xffff_ffff;
 const { head, data, end, fail, credit } = messageTypes;
 const ofStream: ReadonlySet<number> = new Set([head, data, end, fail, credit]);
-const { hello, proof, welcome, request, body, cancel } = messageTypes;
-const misplaced: ReadonlySet<number> = new Set([hello, proof, welcome, request, body, cancel]);
+const { hello, proof, welcome, standing, request, body, cancel } = messageTypes;
+const misplaced: ReadonlySet<number> = new Set([hello, proof, welcome, standing, request, body, cancel]);
 
 export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   readonly nodeId: string;
@@ -93,6 +94,10 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
 
   get roundTripMs(): number | undefined {
     return this.#connection.roundTripMs;
+  }
+
+  tell({ name, approvedModels }: NodeStanding): void {
+    this.#connection.sendText(standing, 0, JSON.stringify({ name, approvedModels }));
   }
 
   send(request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse> {

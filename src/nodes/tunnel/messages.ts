@@ -18,6 +18,8 @@ export const messageTypes = {
   pong: 0x06,
   /** Either: no more streams from here on. Answered by a `drain`, unless one was sent before. */
   drain: 0x07,
+  /** Gateway: NodeStanding. */
+  standing: 0x08,
   /** Gateway: opens a stream. The length of a RequestPayload as two bytes, that payload, the first piece of the body. */
   request: 0x10,
   /** Gateway: more of the request's body. */

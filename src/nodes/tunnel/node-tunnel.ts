@@ -6,6 +6,7 @@ import { signProof } from "../identity.ts";
 import {
   type NodeAnnouncement,
   type NodeHandler,
+  type NodeStanding,
   type TunnelLimits,
   tunnelCloseCodes,
   tunnelProtocol,
@@ -23,7 +24,7 @@ import {
   readCredit,
 } from "./messages.ts";
 import { NodeStream, type NodeStreamOwner } from "./node-stream.ts";
-import { type Hello, type Proof, parseHello, parseRequestHead } from "./payloads.ts";
+import { type Hello, type Proof, parseHello, parseRequestHead, parseStanding } from "./payloads.ts";
 import { Strays } from "./strays.ts";
 import { TunnelConnection, type TunnelUser } from "./tunnel-connection.ts";
 
@@ -41,6 +42,8 @@ export interface NodeTunnelOptions {
 export interface NodeTunnelListener {
   /** The gateway knows who this is, and may send requests. */
   welcome(tunnel: NodeTunnel): void;
+  /** How the node stands with the gateway now. */
+  standing(standing: NodeStanding): void;
   /** The gateway sends no more requests; those that are open go on. */
   draining(tunnel: NodeTunnel): void;
   /** Once. All that was at work was cancelled by then. */
@@ -143,6 +146,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
   received(type: number, id: number, payload: Buffer): void {
     if (this.#stage === "hello") this.#greeted(type, payload);
     else if (this.#stage === "proof") this.#welcomed(type);
+    else if (type === messageTypes.standing) this.#options.listener.standing(parseStanding(payload));
     else if (type === messageTypes.request) this.#requested(id, payload);
     else if (type === messageTypes.body || type === messageTypes.credit || type === messageTypes.cancel) {
       this.#receivedOf(type, id, payload);

@@ -1,7 +1,7 @@
 // The JSON payloads of the tunnel, checked where they come in: the other end may be of another version, or hostile.
 import { type EngineRequest, type Operation, operationPaths } from "../../domain/engine.ts";
 import { mostNodeModels } from "../../domain/node.ts";
-import type { AnnouncedConcurrency, AnnouncedModel, NodeAnnouncement } from "./contract.ts";
+import type { AnnouncedConcurrency, AnnouncedModel, NodeAnnouncement, NodeStanding } from "./contract.ts";
 import { maxAnnouncementBytes, ProtocolError, parsePayload } from "./messages.ts";
 
 /** What either end says of itself before anything else. */
@@ -128,6 +128,13 @@ export function parseAnnouncement(payload: Buffer): NodeAnnouncement {
       ? { load: { active: whole(load, "active", 0, 1e9), waiting: whole(load, "waiting", 0, 1e9) } }
       : {}),
   };
+}
+
+export function parseStanding(payload: Buffer): NodeStanding {
+  const fields = parsePayload(payload, maxAnnouncementBytes);
+  const given = fields["approvedModels"];
+  const approved = Array.isArray(given) ? given.filter((id) => typeof id === "string") : [];
+  return { name: plain(text(fields, "name", 256), 256), approvedModels: approved.slice(0, mostNodeModels) };
 }
 
 function modelOf(fields: Fields): AnnouncedModel | undefined {
