@@ -2,7 +2,8 @@
 import { join } from "node:path";
 import { GatewayError, StartError } from "./domain/errors.ts";
 import type { Database } from "./storage/database.ts";
-import { openExistingDatabase, openExistingPostgres } from "./storage/existing-database.ts";
+import { openExistingDatabase } from "./storage/existing-database.ts";
+import { openExistingPostgres } from "./storage/open-postgres.ts";
 
 export interface DatabasePlace {
   dataDir: string;

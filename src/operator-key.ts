@@ -1,7 +1,7 @@
 // Composes what makes an operator's key in a server's data directory, beside the server where one runs.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { withDatabaseOf } from "./data-directory.ts";
+import { type DatabasePlace, withDatabaseOf } from "./data-directory.ts";
 import type { Account, AccountStore } from "./domain/account.ts";
 import { type Environment, parseApiKey } from "./domain/api-key.ts";
 import { StartError } from "./domain/errors.ts";
@@ -13,10 +13,7 @@ import { readCredentials } from "./storage/credentials-file.ts";
 import { SqlKeyStore } from "./storage/key-store.ts";
 import { deriveKey, loadSecret } from "./storage/secret-file.ts";
 
-export interface OperatorKeyOptions {
-  dataDir: string;
-  /** Of PostgreSQL; undefined: SQLite in the data directory. */
-  databaseUrl: string | undefined;
+export interface OperatorKeyOptions extends DatabasePlace {
   /** As 64 hex digits; undefined: the one in the data directory. */
   secretHex: string | undefined;
   /** Undefined: that of the mode in which the server ran last. */
@@ -34,8 +31,8 @@ export interface OperatorKey {
 
 /** Throws a StartError that says why there is no key. */
 export async function makeOperatorKey(options: OperatorKeyOptions): Promise<OperatorKey> {
-  const { dataDir, databaseUrl, request, nowSeconds } = options;
-  return withDatabaseOf({ dataDir, databaseUrl }, async (db) => {
+  const { dataDir, request, nowSeconds } = options;
+  return withDatabaseOf(options, async (db) => {
     const secret = readSecret(dataDir, options.secretHex);
     if (!(await isSecretOf(db, secret, nowSeconds))) throw otherSecret();
     const account = await firstActiveAccount(new SqlAccountStore(db));

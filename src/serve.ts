@@ -29,7 +29,7 @@ import { Replicas } from "./policy/replicas.ts";
 import { readinessOf } from "./readiness.ts";
 import { readCredentials, removeCredentials, useCredentialsOf, writeCredentials } from "./storage/credentials-file.ts";
 import { lockDataDirectory } from "./storage/data-directory-lock.ts";
-import { observed, openDatabase, waitBriefly } from "./storage/database.ts";
+import { observed, openDatabase, openPostgres, waitBriefly } from "./storage/database.ts";
 import { SqlReplicaStore } from "./storage/replica-store.ts";
 import { SqlUpstreamStore } from "./storage/upstream-store.ts";
 import { SystemHealth } from "./system-health.ts";
@@ -76,6 +76,7 @@ export interface RunningServer {
 const defaultPollMs = 30_000;
 const defaultHeartbeatMs = 10_000;
 const farewellMs = 500;
+const databaseName = "headrace.db";
 
 export async function serve(config: Config, options: ServeOptions): Promise<RunningServer> {
   const opened: (() => unknown)[] = [];
@@ -112,11 +113,13 @@ async function compose(
 ): Promise<RunningServer> {
   const { log, clock = systemClock, heartbeatMs = defaultHeartbeatMs, pollMs = defaultPollMs } = options;
   checkModelFiles(config);
-  prepareDirectory(config.dataDir);
+  prepareDirectory(config);
   opened.push(lockDataDirectory(config.dataDir));
   const startedAt = clock.nowSeconds();
-  const databaseFile = join(config.dataDir, "headrace.db");
-  const db = await openDatabase(databaseFile);
+  const { databaseUrl } = config;
+  const db = await (databaseUrl === undefined
+    ? openDatabase(join(config.dataDir, databaseName))
+    : openPostgres(databaseUrl));
   opened.push(() => db.close());
   const feed: ChangeFeed = noChangeFeed;
   const { version } = packageJson;
@@ -221,7 +224,7 @@ async function compose(
       isDraining: () => draining,
     });
   const health = new SystemHealth({
-    ...{ version, config, startedAt, db, databaseFile, replicas, governance, capacity, readiness },
+    ...{ version, config, startedAt, db, replicas, governance, capacity, readiness },
   });
   opened.push(() => health.close());
   const routes = createRoutes({
@@ -330,18 +333,18 @@ async function compose(
  * For its owner only: keys' digests, usage and stored chats are in it. A directory that was there, such as a mounted volume,
  * may be open to others, so its files are not; SQLite gives its journals the mode of the database.
  */
-function prepareDirectory(dataDir: string): void {
+function prepareDirectory({ dataDir, databaseUrl }: Config): void {
   if (!existsSync(dataDir)) {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
     chmodSync(dataDir, 0o700);
   }
-  for (const name of ["headrace.db", "server.lock"]) {
+  for (const name of databaseUrl === undefined ? [databaseName, "server.lock"] : ["server.lock"]) {
     const file = join(dataDir, name);
     closeSync(openSync(file, "a", 0o600));
     chmodSync(file, 0o600);
   }
   // Left by a process that was killed: they are used on as they are.
-  for (const name of ["headrace.db-wal", "headrace.db-shm"]) {
+  for (const name of [`${databaseName}-wal`, `${databaseName}-shm`]) {
     const file = join(dataDir, name);
     if (existsSync(file)) chmodSync(file, 0o600);
   }

@@ -1,24 +1,20 @@
 // Composes what makes a set-up link in a server's data directory, beside the server where one runs.
 import { type MadeLink, OneTimeLinks } from "./accounts/links.ts";
-import { withDatabaseOf } from "./data-directory.ts";
+import { type DatabasePlace, withDatabaseOf } from "./data-directory.ts";
 import { StartError } from "./domain/errors.ts";
 import { readCredentials } from "./storage/credentials-file.ts";
 import { SqlPersonStore } from "./storage/person-store.ts";
 
-export interface SetupLinkOptions {
-  dataDir: string;
-  /** Of PostgreSQL; undefined: SQLite in the data directory. */
-  databaseUrl: string | undefined;
+export interface SetupLinkOptions extends DatabasePlace {
   /** With `/v1`; undefined: where the server ran last, as it wrote into credentials.json. */
   baseUrl: string | undefined;
   nowSeconds: number;
 }
 
 /** Whoever opens the link becomes an operator; those made before end. Throws a StartError that says why there is none. */
-export async function makeSetupLink(options: SetupLinkOptions): Promise<MadeLink> {
-  const { dataDir, databaseUrl, baseUrl, nowSeconds } = options;
-  return withDatabaseOf({ dataDir, databaseUrl }, (db) => {
-    const address = baseUrl ?? readCredentials(dataDir)?.base_url;
+export async function makeSetupLink({ baseUrl, nowSeconds, ...place }: SetupLinkOptions): Promise<MadeLink> {
+  return withDatabaseOf(place, (db) => {
+    const address = baseUrl ?? readCredentials(place.dataDir)?.base_url;
     if (address === undefined) {
       throw new StartError(
         "Where browsers reach the server is not known, as there is no credentials.json in the data directory. Name it: --base-url https://ai.example.com/v1",

@@ -19,8 +19,6 @@ export interface SystemHealthOptions {
   /** Unix seconds. */
   startedAt: number;
   db: Database;
-  /** Of SQLite. */
-  databaseFile: string;
   replicas: Pick<Replicas, "id" | "live">;
   governance: Pick<Governance, "ledger" | "authenticator">;
   capacity: Pick<Capacity, "waiting">;
@@ -36,12 +34,12 @@ export class SystemHealth {
   }
 
   async figures(): Promise<SystemFigures> {
-    const { version, config, startedAt, db, databaseFile, replicas, governance, capacity, readiness } = this.#options;
+    const { version, config, startedAt, db, replicas, governance, capacity, readiness } = this.#options;
     // Before the checks, which look for changes and forget what may have.
     const { cached, unconfirmedMs } = governance.authenticator.figures;
     const [{ checks }, size] = await Promise.all([
       readiness(),
-      withDeadline(databaseSize(db, databaseFile), sizeMs).catch(() => ({ bytes: null, walBytes: null })),
+      withDeadline(databaseSize(db), sizeMs).catch(() => ({ bytes: null, walBytes: null })),
     ]);
     const delay = this.#delay.figures();
     const { open, spoolBytes, pending } = governance.ledger.figures;

@@ -1,6 +1,7 @@
 // How much room the database takes.
 import { stat } from "node:fs/promises";
 import { type Database, dialectOf } from "./database.ts";
+import { databaseFile } from "./durable-commits.ts";
 
 export interface DatabaseSize {
   /** null: it cannot be asked. */
@@ -9,9 +10,11 @@ export interface DatabaseSize {
   walBytes: number | null;
 }
 
-/** `file`: of SQLite. Never rejects. */
-export async function databaseSize(db: Database, file: string): Promise<DatabaseSize> {
+/** Never rejects. */
+export async function databaseSize(db: Database): Promise<DatabaseSize> {
   if (dialectOf(db) === "sqlite") {
+    const file = await databaseFile(db);
+    if (file === undefined) return { bytes: null, walBytes: null };
     const [bytes, walBytes] = await Promise.all([sizeOf(file), sizeOf(`${file}-wal`)]);
     return { bytes, walBytes };
   }

@@ -65,9 +65,10 @@ export async function openDatabase(file: string): Promise<Database> {
 
 /**
  * From here on a lock that another program holds fails a statement soon: SQLite waits in the thread that serves all
- * requests. What writes in the background tries again.
+ * requests. What writes in the background tries again. PostgreSQL waits elsewhere.
  */
 export async function waitBriefly(db: Database): Promise<void> {
+  if (dialectOf(db) === "postgres") return;
   await db.unsafe("PRAGMA busy_timeout = 20");
 }
 

@@ -2,8 +2,8 @@
 import { SQL } from "bun";
 import { StartError } from "../domain/errors.ts";
 import { postgresCode } from "./postgres-errors.ts";
-import { openPool } from "./postgres-pool.ts";
-import { bringUpToDate } from "./schema.ts";
+import { databaseOf, openPool } from "./postgres-pool.ts";
+import { bringUpToDate, requireCurrent } from "./schema.ts";
 
 const oldestServer = 150_000;
 /** Of an advisory lock, within the database of Headrace. */
@@ -21,20 +21,30 @@ const startWaitMs = 10_000;
  * Opens a database of PostgreSQL 15 or later, and brings its schema up to date. Throws a StartError that says what to do;
  * none has the URL, which may have a password.
  */
-export async function openPostgres(url: string, { waitMs = startWaitMs } = {}): Promise<SQL> {
-  const place = placeOf(url);
-  const db = new SQL(url, { max: 1, connectionTimeout: 5 });
-  try {
-    requireSupported(await reach(db, waitMs), place);
+export function openPostgres(url: string, { waitMs = startWaitMs } = {}): Promise<SQL> {
+  return open(url, waitMs, async (db) => {
     for (let tries = 1; ; tries++) {
       try {
-        await migrate(db);
-        break;
+        return await migrate(db);
       } catch (error) {
         if (postgresCode(error) !== lockTimeout || tries === migrationTries) throw error;
       }
       await Bun.sleep(pauseMs);
     }
+  });
+}
+
+/** For a command beside a server: throws a StartError where its schema is not that of this version. */
+export function openExistingPostgres(url: string): Promise<SQL> {
+  return open(url, 0, (db) => requireCurrent(db, "postgres"));
+}
+
+async function open(url: string, waitMs: number, prepare: (db: SQL) => Promise<void>): Promise<SQL> {
+  const place = placeOf(url);
+  const db = new SQL(url, { max: 1, connectionTimeout: 5, database: databaseOf(url) });
+  try {
+    requireSupported(await reach(db, waitMs), place);
+    await prepare(db);
   } catch (error) {
     throw startError(error, place);
   } finally {
@@ -115,10 +125,10 @@ interface Place {
 
 /** What of the URL may be shown. */
 function placeOf(url: string): Place {
-  const { hostname, port, pathname, username } = new URL(url);
+  const { hostname, port, username } = new URL(url);
   return {
     server: `${hostname}:${port || "5432"}`,
-    database: `“${decodeURIComponent(pathname.slice(1))}”`,
+    database: `“${databaseOf(url)}”`,
     user: `“${decodeURIComponent(username)}”`,
   };
 }

@@ -39,6 +39,15 @@ const options = {
   connection: serverSettings,
 } as const;
 
+function connect(url: string): SQL {
+  return new SQL(url, { ...options, database: databaseOf(url) });
+}
+
+/** Named beside the URL: Bun would let PGDATABASE of the environment come before what is in it. */
+export function databaseOf(url: string): string {
+  return decodeURIComponent(new URL(url).pathname.slice(1));
+}
+
 interface Operation {
   startedMs: number;
   boundMs: number;
@@ -89,7 +98,7 @@ class Pool {
 
   constructor(url: string) {
     this.#url = url;
-    this.#sql = new SQL(url, options);
+    this.#sql = connect(url);
     this.#timer = setInterval(() => this.#look(), lookEveryMs);
     this.#timer.unref();
   }
@@ -202,7 +211,7 @@ class Pool {
   /** Connections to a server that is silent would stay until TCP gives them up, which takes a quarter of an hour. */
   #renew(): void {
     const old = this.#sql;
-    this.#sql = new SQL(this.#url, options);
+    this.#sql = connect(this.#url);
     this.#answeredMs = performance.now();
     void old.close({ timeout: 0 }).catch(() => {});
   }

@@ -31,12 +31,29 @@ export async function bringUpToDate(tx: SQL, dialect: Dialect): Promise<void> {
   }
 }
 
+/** For a command beside a server: to bring the schema up to date would take the server's own from under it. */
+export async function requireCurrent(db: SQL, dialect: Dialect): Promise<void> {
+  const columns = await columnsOfSteps(db, dialect);
+  const [row] = columns.length === 0 ? [] : await db`SELECT max(version) AS version FROM schema_migrations`;
+  const version = Number(row?.version ?? 0);
+  const known = migrationsFor(dialect).length;
+  if (version === known) return;
+  throw new StartError(
+    version > known
+      ? `The database has schema version ${version}, this Headrace knows ${known}: use the newer Headrace that wrote it.`
+      : `The database has schema version ${version}, this Headrace needs ${known}: start the server again with this Headrace, which brings it up to date.`,
+  );
+}
+
+/** None where nothing was ever made. */
+async function columnsOfSteps(db: SQL, dialect: Dialect): Promise<unknown[]> {
+  if (dialect === "sqlite") return db`SELECT name FROM pragma_table_info('schema_migrations')`;
+  return db`SELECT attname FROM pg_attribute WHERE attrelid = to_regclass('schema_migrations') AND attnum > 0`;
+}
+
 /** Whoever may use the tables, and not make any, can start where they are up to date. */
 async function appliedSteps(tx: SQL, dialect: Dialect): Promise<AppliedStep[]> {
-  const columns: unknown[] =
-    dialect === "sqlite"
-      ? await tx`SELECT name FROM pragma_table_info('schema_migrations')`
-      : await tx`SELECT attname AS name FROM pg_attribute WHERE attrelid = to_regclass('schema_migrations') AND attnum > 0`;
+  const columns = await columnsOfSteps(tx, dialect);
   if (columns.length === 0) {
     await tx`CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, applied_at BIGINT NOT NULL, checksum TEXT)`;
   }
