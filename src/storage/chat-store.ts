@@ -6,6 +6,7 @@ import type { ChatFilter, ChatOwner, ChatPage, ChatStore, NewChat, StoredChat } 
 import { type ChatRow, chatFromRow, tagOf, tagRows, toRow } from "./chat-rows.ts";
 import { type SearchedPage, type SearchedPlace, searchChats } from "./chat-search.ts";
 import { adding, type Database, dialectOf, writing } from "./database.ts";
+import { translated } from "./outage.ts";
 import { postgresCode } from "./postgres-errors.ts";
 
 /** Characters of JSON that one page holds in memory; a single chat may be larger. */
@@ -281,6 +282,8 @@ async function available<Value>(work: Promise<Value> | PromiseLike<Value>): Prom
   try {
     return await work;
   } catch (error) {
+    const known = translated(error);
+    if (known instanceof GatewayError && known.code === "invalid_request") throw known;
     throw new GatewayError("service_unavailable", "Stored chats cannot be reached at the moment. Retry in 5 s.", {
       detail: `database: ${databaseErrorCode(error)}`,
       retryAfterSeconds: 5,

@@ -16,7 +16,8 @@ export class PostgresUsageWriter implements UsageWriter {
     this.#db = db;
   }
 
-  insert(records: readonly UsageRecord[]): Promise<number> {
+  insert(given: readonly UsageRecord[]): Promise<number> {
+    const records = given.map(storable);
     return adding(this.#db, async (tx) => {
       const rows = JSON.stringify(records.map(toRow));
       const added: { request_id: string }[] = await tx`
@@ -44,6 +45,21 @@ function newOf(records: readonly UsageRecord[], added: readonly { request_id: st
   if (added.length === records.length) return records;
   const ids = new Set(added.map((row) => row.request_id));
   return records.filter(({ requestId }) => ids.delete(requestId));
+}
+
+/** What a model server calls its models nobody else chose: a name that cannot be kept as it is must not keep all from being. */
+function storable(record: UsageRecord): UsageRecord {
+  const { model, upstream } = record;
+  if (isStorable(model) && (upstream === null || isStorable(upstream))) return record;
+  return { ...record, model: readable(model), upstream: upstream === null ? null : readable(upstream) };
+}
+
+function isStorable(text: string): boolean {
+  return text.isWellFormed() && !text.includes("\0");
+}
+
+function readable(text: string): string {
+  return text.toWellFormed().replaceAll("\0", "\ufffd");
 }
 
 /** The same for all who write. */
