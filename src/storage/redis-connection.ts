@@ -18,6 +18,8 @@ export interface RedisConnectionOptions {
   deadlineMs?: number | undefined;
   /** Between two tries. */
   retryMs?: number;
+  /** How often it asks whether anybody is there, where nothing else is asked: a cable that was cut says nothing. */
+  pingMs?: number;
 }
 
 /** Nothing is known of what became of the command: it may have been carried out. */
@@ -46,6 +48,7 @@ export class RedisConnection {
   #told: "up" | "away" | undefined;
   #retry: ReturnType<typeof setTimeout> | undefined;
   #watch: ReturnType<typeof setTimeout> | undefined;
+  #pings: ReturnType<typeof setInterval> | undefined;
   /** In the order in which they were sent, which is that of the answers. */
   readonly #waiting = new Set<Waiting>();
   #reason = "not tried yet";
@@ -74,28 +77,14 @@ export class RedisConnection {
   send(command: string, args: string[]): Promise<unknown> {
     const client = this.#client;
     if (!client) return Promise.reject(new RedisAwayError(this.#reason));
-    return new Promise((resolve, reject) => {
-      const waiting: Waiting = { sentMs: performance.now(), reject };
-      this.#waiting.add(waiting);
-      this.#watch ??= setTimeout(() => this.#look(), this.#deadlineMs);
-      client.send(command, args).then(
-        (answer) => {
-          this.#waiting.delete(waiting);
-          resolve(answer);
-        },
-        (error: unknown) => {
-          this.#waiting.delete(waiting);
-          reject(error);
-        },
-      );
-    });
+    return this.#inOrder(client.send(command, args));
   }
 
   /** On a connection that does nothing else; it lasts as long as the connection. */
   async subscribe(channel: string, listener: (message: string) => void): Promise<void> {
     const client = this.#client;
     if (!client) throw new RedisAwayError(this.#reason);
-    await this.#inTime(client.subscribe(channel, listener));
+    await this.#inOrder(client.subscribe(channel, listener));
   }
 
   /** Something is wrong with it that only its user can see. Tried again as after any loss. */
@@ -131,6 +120,11 @@ export class RedisConnection {
     if (this.#client !== client) return;
     this.#isUp = true;
     this.#upSinceMs = performance.now();
+    const { pingMs } = this.#options;
+    if (pingMs) {
+      this.#pings = setInterval(() => this.#inOrder(client.ping()).catch(() => {}), pingMs);
+      this.#pings.unref();
+    }
     if (this.#told !== "up") this.#options.log.info("redis_connected", { purpose: this.#options.purpose });
     this.#told = "up";
   }
@@ -145,6 +139,7 @@ export class RedisConnection {
     this.#client = undefined;
     clearTimeout(this.#watch);
     this.#watch = undefined;
+    clearInterval(this.#pings);
     if (client) onAway();
     const waiting = [...this.#waiting];
     this.#waiting.clear();
@@ -178,6 +173,26 @@ export class RedisConnection {
       if (this.#waiting.has(oldest)) this.#lose(this.#client, `no answer within ${this.#deadlineMs} ms`);
       else this.#look();
     }, 10);
+  }
+
+  /** Of a command that was sent just now. */
+  #inOrder<Result>(answer: Promise<Result>): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const waiting: Waiting = { sentMs: performance.now(), reject };
+      this.#waiting.add(waiting);
+      this.#watch ??= setTimeout(() => this.#look(), this.#deadlineMs);
+      const answered = () => this.#waiting.delete(waiting);
+      answer.then(
+        (result) => {
+          answered();
+          resolve(result);
+        },
+        (error: unknown) => {
+          answered();
+          reject(error);
+        },
+      );
+    });
   }
 
   #inTime<Result>(work: Promise<Result>): Promise<Result> {
