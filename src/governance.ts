@@ -31,6 +31,7 @@ import { recentUsage } from "./storage/recent-usage.ts";
 import { SqlRefusalStore } from "./storage/refusal-store.ts";
 import { SqlRequestLog } from "./storage/request-log.ts";
 import { deriveKey, loadSecret } from "./storage/secret-file.ts";
+import { SharedLimits, type SharedLimitsState } from "./storage/shared-limits.ts";
 import { SqlSigningKeyStore } from "./storage/signing-key-store.ts";
 import { SqlSpeeds } from "./storage/speeds.ts";
 import { SqlUsageReports } from "./storage/usage-reports.ts";
@@ -44,6 +45,8 @@ export interface GovernanceOptions {
   baseUrl(): string;
   /** How other processes that share the database are told of changes, and tell theirs. */
   feed?: ChangeFeed;
+  /** How many replicas there are, as far as the database says; at least 1. */
+  countReplicas?: () => number;
   /** Takes what has to be closed, in the order in which it was opened. */
   opened(close: () => unknown): void;
 }
@@ -52,7 +55,7 @@ export type Governance = Awaited<ReturnType<typeof openGovernance>>;
 
 /** Resolves when what an earlier process left in the ledger's spool is in the database. */
 export async function openGovernance(options: GovernanceOptions) {
-  const { db, config, log, clock, baseUrl, feed = noChangeFeed, opened } = options;
+  const { db, config, log, clock, baseUrl, feed = noChangeFeed, countReplicas = () => 1, opened } = options;
   const secret = loadSecret(config.dataDir, config.secretHex === undefined ? undefined : fromHex(config.secretHex));
   if (!(await claimSecret(db, secret, clock.nowSeconds()))) throw otherSecret(config);
   const pepper = deriveKey(secret, "api-key-pepper-v1");
@@ -75,8 +78,16 @@ export async function openGovernance(options: GovernanceOptions) {
   tiers.load(await accounts.listTiers());
   const limitsOfChain = ({ keys: chain, account }: KeyChain) =>
     limitsOf({ keys: chain, account, environment: chain[0].environment, tier: tiers.find(account.tier) });
-  const limits = new MemoryLimits({ clock, ledger });
-  limits.replay(await pastUsage(db, keys, clock, limitsOfChain));
+  const ofReplicas =
+    config.redisUrl === undefined
+      ? undefined
+      : await SharedLimits.open({ url: config.redisUrl, clock, ledger, log, countReplicas });
+  if (ofReplicas) {
+    opened(() => ofReplicas.close());
+    ofReplicas.forgetQuotas(await quotasOf(ledger.recovered.keyIds, keys, limitsOfChain));
+  }
+  const limits = ofReplicas ?? new MemoryLimits({ clock, ledger });
+  if (limits instanceof MemoryLimits) limits.replay(await pastUsage(db, keys, clock, limitsOfChain));
 
   const signingKeys = new SigningKeys({
     store: new SqlSigningKeyStore(db),
@@ -133,6 +144,8 @@ export async function openGovernance(options: GovernanceOptions) {
     requestLog: new SqlRequestLog(db, clock),
     tiers,
     limits,
+    /** Undefined where this process counts for itself. */
+    sharedLimits: (): SharedLimitsState | undefined => ofReplicas?.state(),
     throttle: new Throttle(limits),
     admitter: new Admitter({ limits, lengths: new LearnedLengths() }),
     signingKeys,
@@ -155,6 +168,20 @@ export async function openGovernance(options: GovernanceOptions) {
       authenticator.invalidate();
     },
   };
+}
+
+/** Ids of all quotas that usage of these keys counts against. */
+async function quotasOf(
+  keyIds: Iterable<string>,
+  keys: SqlKeyStore,
+  limitsOfChain: (chain: KeyChain) => ReturnType<typeof limitsOf>,
+): Promise<Set<string>> {
+  const ids = new Set<string>();
+  for (const keyId of keyIds) {
+    const chain = await keys.findChainById(keyId);
+    if (chain) for (const { id } of limitsOfChain(chain).quotas) ids.add(id);
+  }
+  return ids;
 }
 
 /** What the ledger knows of the windows that have not passed yet: a restart must not grant every limit anew. */

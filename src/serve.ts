@@ -30,6 +30,7 @@ import { readinessOf } from "./readiness.ts";
 import { readCredentials, removeCredentials, useCredentialsOf, writeCredentials } from "./storage/credentials-file.ts";
 import { lockDataDirectory } from "./storage/data-directory-lock.ts";
 import { observed, openDatabase, openPostgres, waitBriefly } from "./storage/database.ts";
+import { RedisChangeFeed } from "./storage/redis-change-feed.ts";
 import { SqlReplicaStore } from "./storage/replica-store.ts";
 import { SqlUpstreamStore } from "./storage/upstream-store.ts";
 import { SystemHealth } from "./system-health.ts";
@@ -93,6 +94,18 @@ export async function serve(config: Config, options: ServeOptions): Promise<Runn
   }
 }
 
+/** Nobody is there to be told where there is one process alone. */
+async function openChangeFeed(
+  { redisUrl }: Pick<Config, "redisUrl">,
+  log: Log,
+  opened: (() => unknown)[],
+): Promise<ChangeFeed> {
+  if (redisUrl === undefined) return noChangeFeed;
+  const feed = await RedisChangeFeed.open({ url: redisUrl, log });
+  opened.push(() => feed.close());
+  return feed;
+}
+
 /** One part that fails to close must not keep the others, the ledger and the lock among them, from being closed. */
 async function closeEach(closers: readonly (() => unknown)[], log: Log): Promise<void> {
   for (const close of closers) {
@@ -121,7 +134,7 @@ async function compose(
     ? openDatabase(join(config.dataDir, databaseName))
     : openPostgres(databaseUrl));
   opened.push(() => db.close());
-  const feed: ChangeFeed = noChangeFeed;
+  const feed = await openChangeFeed(config, log, opened);
   const { version } = packageJson;
   const replicas = new Replicas({
     ...{ store: new SqlReplicaStore(db), log, version },
@@ -139,6 +152,7 @@ async function compose(
     clock,
     baseUrl: () => baseUrl,
     feed,
+    countReplicas: () => replicas.count,
     opened: (close) => opened.push(close),
   });
   const { keys, accounts, pepper } = governance;
