@@ -1,0 +1,94 @@
+// Composes what moves the records of a data directory from SQLite to PostgreSQL.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { StartError } from "./domain/errors.ts";
+import type { Log } from "./domain/log.ts";
+import { claimSecret } from "./installation-secret.ts";
+import { copyIdOf, markCopied } from "./storage/copy-marks.ts";
+import { type ComparedTable, type CopyProgress, copyRecords } from "./storage/copy-records.ts";
+import { lockDataDirectory } from "./storage/data-directory-lock.ts";
+import { openDatabase } from "./storage/database.ts";
+import { type Recovered, recoverSpool } from "./storage/ledger-recovery.ts";
+import { loadSecret } from "./storage/secret-file.ts";
+import { SqliteSource } from "./storage/sqlite-source.ts";
+import { openUsageWriter } from "./storage/usage-writer.ts";
+
+export interface MoveOptions {
+  dataDir: string;
+  databaseUrl: string;
+  /** As 64 hex digits; undefined: the one in the data directory. */
+  secretHex: string | undefined;
+  nowSeconds: number;
+  log: Log;
+  /** Told of the usage that the database did not have yet, before anything is copied. */
+  onDrained?(drained: Recovered): void;
+  onProgress(progress: CopyProgress): void;
+  /** Rows of one statement. */
+  batchRows?: number;
+}
+
+export interface Moved {
+  tables: ComparedTable[];
+  /** Whether both databases have the same. */
+  isSame: boolean;
+  /** The file with the secret that servers on the new database need; undefined where HEADRACE_SECRET was given. */
+  secretFile: string | undefined;
+}
+
+/** No server runs on the data directory meanwhile. Throws a StartError that says why nothing, or not all, was copied. */
+export async function moveToPostgres(options: MoveOptions): Promise<Moved> {
+  const { dataDir, databaseUrl, secretHex, nowSeconds, log } = options;
+  const file = join(dataDir, "headrace.db");
+  if (!existsSync(file)) {
+    throw new StartError(`There is no database ${file}: name the data directory of the server with --data-dir.`);
+  }
+  const release = lockDataDirectory(dataDir);
+  try {
+    const db = await openDatabase(file);
+    try {
+      const secretFile = join(dataDir, "secret");
+      if (secretHex === undefined && !existsSync(secretFile)) {
+        throw new StartError(`There is no file ${secretFile}: set HEADRACE_SECRET to what the server is started with.`);
+      }
+      const secret = secretHex === undefined ? loadSecret(dataDir, undefined) : Buffer.from(secretHex, "hex");
+      if (!(await claimSecret(db, secret, nowSeconds))) throw otherSecret();
+      const writer = await openUsageWriter(db);
+      try {
+        options.onDrained?.(await recoverSpool({ db, writer, directory: join(dataDir, "spool"), log }));
+      } finally {
+        writer.close();
+      }
+      const sourceId = await copyIdOf(db);
+      const source = new SqliteSource(file);
+      let tables: ComparedTable[];
+      try {
+        const { onProgress, batchRows } = options;
+        tables = await copyRecords({
+          ...{ source, sourceId, databaseUrl, onProgress },
+          ...(batchRows === undefined ? {} : { batchRows }),
+        });
+      } finally {
+        source.close();
+      }
+      const isSame = tables.every(({ differences }) => differences.length === 0);
+      if (isSame) await markCopied(db, placeOf(databaseUrl));
+      return { tables, isSame, secretFile: secretHex === undefined ? secretFile : undefined };
+    } finally {
+      await db.close();
+    }
+  } finally {
+    release();
+  }
+}
+
+/** Without user and password. */
+function placeOf(databaseUrl: string): string {
+  const { host, pathname } = new URL(databaseUrl);
+  return host + pathname;
+}
+
+function otherSecret(): StartError {
+  return new StartError(
+    "HEADRACE_SECRET is not the secret that the server has used: with another one every key is refused. Set it to what it was, or unset it where the file `secret` in the data directory was used.",
+  );
+}
