@@ -389,6 +389,16 @@ export interface Shapes {
   DeletedUpstream?: DeletedUpstream;
   UpstreamTestRequest?: UpstreamTestRequest;
   UpstreamTest?: UpstreamTest;
+  NodeList?: NodeList;
+  Node?: Node;
+  NodeModel?: NodeModel;
+  UpdateNodeRequest?: UpdateNodeRequest;
+  DeletedNode?: DeletedNode;
+  CreateNodeJoinTokenRequest?: CreateNodeJoinTokenRequest;
+  CreatedNodeJoinToken?: CreatedNodeJoinToken;
+  NodeJoinTokenList?: NodeJoinTokenList;
+  NodeJoinToken?: NodeJoinToken;
+  DeletedNodeJoinToken?: DeletedNodeJoinToken;
   SigningKeyList?: SigningKeyList;
   SigningKey?: SigningKey;
   PersonList?: PersonList;
@@ -398,6 +408,8 @@ export interface Shapes {
   DeletedPerson?: DeletedPerson;
   ResetLink?: ResetLink;
   System?: System;
+  JoinRequest?: JoinRequest;
+  JoinedNode?: JoinedNode;
   Health?: Health;
   Readiness?: Readiness;
 }
@@ -957,9 +969,9 @@ export interface DeploymentStatus {
    */
   upstream: string;
   /**
-   * The engine of this server itself, one that an operator added, or one that was found on this machine.
+   * The engine of this server itself, one that an operator added, one that was found on this machine, or a machine that joined as a node.
    */
-  kind: "built-in" | "configured" | "found";
+  kind: "built-in" | "configured" | "found" | "node";
   /**
    * The model server's own id of the model.
    */
@@ -2669,7 +2681,7 @@ export interface Upstream {
   object: "upstream";
   name: string;
   /**
-   * null for the built-in engine.
+   * null for the built-in engine and for nodes.
    */
   url: string | null;
   /**
@@ -2690,11 +2702,11 @@ export interface Upstream {
    */
   environments: ("live" | "test" | "dev")[];
   /**
-   * Seconds to wait for the first byte of an answer. null for the built-in engine.
+   * Seconds to wait for the first byte of an answer. null for the built-in engine and for nodes.
    */
   timeout_seconds: number | null;
   /**
-   * Seconds for which a begun answer may be silent. null for the built-in engine.
+   * Seconds for which a begun answer may be silent. null for the built-in engine and for nodes.
    */
   idle_seconds: number | null;
   /**
@@ -2838,6 +2850,248 @@ export interface UpstreamTest {
    * What went wrong; null where it is ok.
    */
   error: string | null;
+}
+export interface NodeList {
+  object: "list";
+  data: Node[];
+}
+export interface Node {
+  object: "node";
+  id: string;
+  /**
+   * As it stands among the upstreams and in usage records.
+   */
+  name: string;
+  /**
+   * `offline`: it is not connected. `draining`: it gets nothing new, because an operator or the node says so. `pending`: nothing that it announces is approved. Else `online`.
+   */
+  status: "pending" | "online" | "offline" | "draining";
+  /**
+   * While true, it finishes what it has and gets nothing new. Kept over a restart.
+   */
+  draining: boolean;
+  /**
+   * Ids of models that it may serve, of those that it announces; ["*"] for whatever it announces, now and later.
+   *
+   * @maxItems 200
+   *
+   * Items: Model ID to use; `GET /v1/models` lists them.
+   */
+  approved_models: string[];
+  /**
+   * What it last said that it serves.
+   */
+  announced_models: NodeModel[];
+  /**
+   * Environments whose keys may use its models.
+   *
+   * @minItems 1
+   * @maxItems 3
+   */
+  environments: ("live" | "test" | "dev")[];
+  /**
+   * Most requests at once; more wait in the queue. null: as it announces, else measured.
+   */
+  max_concurrency: number | null;
+  /**
+   * Requests that it works on for this process.
+   */
+  running: number;
+  /**
+   * Requests that wait here for a place.
+   */
+  waiting: number;
+  /**
+   * How many it takes at once now; null where nothing was sent to it yet.
+   */
+  concurrency: number | null;
+  /**
+   * Of its Headrace; null before it was connected.
+   */
+  version: string | null;
+  /**
+   * Where it connects from; null while it is not connected.
+   */
+  client_address: string | null;
+  /**
+   * Which process of this gateway holds its connection; null while it is not connected.
+   */
+  replica_id: string | null;
+  /**
+   * Unix time in seconds; null while it is not connected.
+   */
+  connected_at: number | null;
+  /**
+   * Unix time in seconds; null before it was connected.
+   */
+  last_seen_at: number | null;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+}
+export interface NodeModel {
+  id: string;
+  /**
+   * Tokens; null where it does not say.
+   */
+  context: number | null;
+  /**
+   * What it can do; null, or left out, where it does not say.
+   */
+  capabilities: {
+    chat?: boolean;
+    completion?: boolean;
+    embeddings?: boolean;
+  } | null;
+  /**
+   * Whether it may serve it.
+   */
+  approved: boolean;
+}
+/**
+ * What is left out stays as it is.
+ */
+export interface UpdateNodeRequest {
+  /**
+   * For logs and records: lower-case letters, digits, dots, underscores and hyphens; no upstream's.
+   */
+  name?: string;
+  /**
+   * Ids of models that it may serve, of those that it announces; ["*"] for whatever it announces, now and later.
+   *
+   * @maxItems 200
+   *
+   * Items: Model ID to use; `GET /v1/models` lists them.
+   */
+  approved_models?: string[];
+  /**
+   * Environments whose keys may use its models.
+   *
+   * @minItems 1
+   * @maxItems 3
+   */
+  environments?: ("live" | "test" | "dev")[];
+  /**
+   * Most requests at once; more wait in the queue. null: as it announces, else measured.
+   */
+  max_concurrency?: number | null;
+  /**
+   * While true, it finishes what it has and gets nothing new. Kept over a restart.
+   */
+  draining?: boolean;
+}
+export interface DeletedNode {
+  object: "node";
+  id: string;
+  deleted: true;
+}
+export interface CreateNodeJoinTokenRequest {
+  /**
+   * What the node that joins may serve at once; ["*"] for all that it announces. Default: nothing before an operator approved it.
+   */
+  approved_models?: string[] | null;
+  /**
+   * Environments whose keys may use its models. Default: `live`, `dev`.
+   */
+  environments?: ("live" | "test" | "dev")[] | null;
+  /**
+   * Seconds for which it lets a machine in. Default 3600.
+   */
+  expires_in?: number | null;
+}
+export interface CreatedNodeJoinToken {
+  object: "node_join_token";
+  id: string;
+  /**
+   * Its last four characters.
+   */
+  last4: string;
+  status: "active" | "used" | "expired";
+  /**
+   * Ids of models that it may serve, of those that it announces; ["*"] for whatever it announces, now and later.
+   *
+   * @maxItems 200
+   *
+   * Items: Model ID to use; `GET /v1/models` lists them.
+   */
+  approved_models: string[];
+  /**
+   * Environments whose keys may use its models.
+   *
+   * @minItems 1
+   * @maxItems 3
+   */
+  environments: ("live" | "test" | "dev")[];
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  /**
+   * Unix time in seconds.
+   */
+  expires_at: number;
+  /**
+   * Unix time in seconds; null where nobody joined with it.
+   */
+  used_at: number | null;
+  /**
+   * The node that joined with it.
+   */
+  node_id: string | null;
+  /**
+   * The token itself, shown in this answer alone.
+   */
+  token: string;
+}
+export interface NodeJoinTokenList {
+  object: "list";
+  data: NodeJoinToken[];
+}
+export interface NodeJoinToken {
+  object: "node_join_token";
+  id: string;
+  /**
+   * Its last four characters.
+   */
+  last4: string;
+  status: "active" | "used" | "expired";
+  /**
+   * Ids of models that it may serve, of those that it announces; ["*"] for whatever it announces, now and later.
+   *
+   * @maxItems 200
+   *
+   * Items: Model ID to use; `GET /v1/models` lists them.
+   */
+  approved_models: string[];
+  /**
+   * Environments whose keys may use its models.
+   *
+   * @minItems 1
+   * @maxItems 3
+   */
+  environments: ("live" | "test" | "dev")[];
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  /**
+   * Unix time in seconds.
+   */
+  expires_at: number;
+  /**
+   * Unix time in seconds; null where nobody joined with it.
+   */
+  used_at: number | null;
+  /**
+   * The node that joined with it.
+   */
+  node_id: string | null;
+}
+export interface DeletedNodeJoinToken {
+  object: "node_join_token";
+  id: string;
+  deleted: true;
 }
 export interface SigningKeyList {
   object: "list";
@@ -3050,6 +3304,41 @@ export interface System {
      */
     [k: string]: "ok" | "degraded" | "starting" | "failed" | "draining";
   };
+}
+export interface JoinRequest {
+  /**
+   * A join token, from POST /v1/admin/node-tokens.
+   */
+  token: string;
+  /**
+   * For logs and records: lower-case letters, digits, dots, underscores and hyphens.
+   */
+  name: string;
+  /**
+   * Its Ed25519 public key: 32 bytes as base64url, without padding. The private key stays with it.
+   */
+  public_key: string;
+}
+export interface JoinedNode {
+  object: "node";
+  id: string;
+  name: string;
+  /**
+   * Ids of models that it may serve, of those that it announces; ["*"] for whatever it announces, now and later.
+   *
+   * @maxItems 200
+   *
+   * Items: Model ID to use; `GET /v1/models` lists them.
+   */
+  approved_models: string[];
+  /**
+   * What the gateway calls itself: the node proves who it is to this one alone.
+   */
+  gateway_url: string;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
 }
 export interface Health {
   status: "ok";
