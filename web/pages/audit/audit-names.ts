@@ -3,13 +3,14 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { listAll, shortened, useNames } from "../../api/names.ts";
 import { useSession } from "../../api/session.tsx";
-import type { Account, Person } from "../../api/types.ts";
+import type { Account, Node, Person } from "../../api/types.ts";
 
 export interface AuditNames {
   key(id: string): string;
   app(id: string): string;
   person(id: string): string;
   account(id: string): string;
+  node(id: string): string;
   /** By name, for a choice of one. */
   accounts: readonly { value: string; label: string }[];
 }
@@ -17,9 +18,10 @@ export interface AuditNames {
 interface OfAll {
   people: ReadonlyMap<string, string>;
   accounts: ReadonlyMap<string, string>;
+  nodes: ReadonlyMap<string, string>;
 }
 
-const nothing: OfAll = { people: new Map(), accounts: new Map() };
+const nothing: OfAll = { people: new Map(), accounts: new Map(), nodes: new Map() };
 
 export function useAuditNames(isOfAll: boolean): AuditNames {
   const names = useNames(true);
@@ -31,24 +33,27 @@ export function useAuditNames(isOfAll: boolean): AuditNames {
     staleTime: 60_000,
   });
   return useMemo(() => {
-    const { people, accounts } = data;
+    const { people, accounts, nodes } = data;
     return {
       key: names.key,
       app: names.app,
       person: (id) => people.get(id) ?? names.person(id),
       account: (id) => accounts.get(id) ?? own.find((account) => account.id === id)?.name ?? shortened(id),
+      node: (id) => nodes.get(id) ?? shortened(id),
       accounts: [...accounts].map(([value, label]) => ({ value, label })),
     };
   }, [names, data, own]);
 }
 
 async function loadNames(signal: AbortSignal): Promise<OfAll> {
-  const [people, accounts] = await Promise.all([
+  const [people, accounts, nodes] = await Promise.all([
     listAll<Person>("/v1/admin/people", signal),
     listAll<Account>("/v1/admin/accounts", signal),
+    listAll<Node>("/v1/admin/nodes", signal),
   ]);
   return {
     people: new Map(people.map(({ id, name, email }) => [id, name || email])),
     accounts: new Map(accounts.map(({ id, name }) => [id, name])),
+    nodes: new Map(nodes.map(({ id, name }) => [id, name])),
   };
 }

@@ -58,6 +58,12 @@ const memberOf = ({ names, detail }: Told) => {
   const name = names.person(id);
   return id !== "" && name !== shortened(id) ? name : text(detail["email"]) || name;
 };
+/** Likewise. */
+const nodeOf = ({ names, target, detail }: Told) => text(detail["name"]) || names.node(target);
+const serves = ({ detail }: Told) => {
+  const models = listed(detail["approved_models"]);
+  return models === "" ? "" : `May serve: ${models === "*" ? "all that it announces" : models}`;
+};
 const inEnvironment = ({ detail }: Told) => {
   const environment = text(detail["environment"]);
   const names: Record<string, string> = environmentNames;
@@ -102,13 +108,17 @@ const phrases: Record<AuditAction, Phrase> = {
   "upstream.created": ({ target, detail }) => ({ did: `added the upstream ${target}`, more: text(detail["url"]) }),
   "upstream.updated": ({ target, detail }) => ({ did: `changed the upstream ${target}`, more: changesOf(detail) }),
   "upstream.deleted": ({ target, detail }) => ({ did: `removed the upstream ${target}`, more: text(detail["url"]) }),
-  "node.joined": ({ target, detail }) => ({ did: `let the node ${target} join`, more: text(detail["name"]) }),
-  "node.updated": ({ target, detail }) => ({ did: `changed the node ${target}`, more: changesOf(detail) }),
-  "node.deleted": ({ target, detail }) => ({ did: `removed the node ${target}`, more: text(detail["name"]) }),
-  "node.connected": ({ target, detail }) => ({ did: `connected the node ${target}`, more: text(detail["name"]) }),
-  "node.disconnected": ({ target, detail }) => ({ did: `lost the node ${target}`, more: text(detail["reason"]) }),
-  "node_token.created": ({ target }) => ({ did: `made the join token ${target}` }),
-  "node_token.deleted": ({ target }) => ({ did: `withdrew the join token ${target}` }),
+  "node.joined": (told) => ({
+    who: `The machine ${text(told.detail["name"])}`,
+    did: "joined as a node",
+    more: serves(told),
+  }),
+  "node.updated": (told) => ({ did: `changed the node ${nodeOf(told)}`, more: changesOf(told.detail) }),
+  "node.deleted": (told) => ({ did: `removed the node ${nodeOf(told)}` }),
+  "node.connected": connection,
+  "node.disconnected": connection,
+  "node_token.created": (told) => ({ did: "made a token with which a machine joins as a node", more: serves(told) }),
+  "node_token.deleted": ({ target }) => ({ did: `withdrew the join token ${shortened(target)}` }),
   "signing_key.created": () => ({ did: "made a new signing key" }),
   "signing_key.retired": () => ({ did: "retired a signing key" }),
   "person.created": (told) => ({
@@ -179,6 +189,26 @@ function refusal(told: Told) {
     target === "" ? "A credential" : target.startsWith("key_") ? `The key ${names.key(target)}` : names.key(target);
   return { who, did: "was refused", more: reasonOf(told) };
 }
+
+function connection(told: Told) {
+  const { event, detail } = told;
+  if (detail["reason"] === "suppressed") {
+    return {
+      did: `counted ${count(Number(detail["suppressed"]))} more changes of nodes' connections, not listed one by one`,
+      more: "",
+    };
+  }
+  const did = event.action === "node.connected" ? "connected" : "lost its connection";
+  return { who: `The node ${nodeOf(told)}`, did, more: endings[Number(detail["code"])] ?? "" };
+}
+
+/** Of tunnels, by the code with which they close. */
+const endings: Record<number, string> = {
+  1000: "It ended in order",
+  1001: "One end was stopped",
+  1006: "It broke off, or fell silent",
+  4409: "The node connected again",
+};
 
 function failedSignIn(told: Told) {
   const { target, detail, names } = told;

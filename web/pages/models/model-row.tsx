@@ -69,6 +69,7 @@ const kinds: Record<DeploymentStatus["kind"], string | null> = {
   "built-in": "on this server",
   configured: null,
   found: "found on this machine",
+  node: "on a node",
 };
 
 function Place({ place, of }: { place: DeploymentStatus; of: string }) {

@@ -4,6 +4,7 @@ import type { UseMutationResult } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { type ApiFailure, call, type Environment } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
+import type { CreatedNodeJoinToken, CreateNodeJoinTokenRequest } from "../../api/types.ts";
 import { Failure } from "../../parts/failure.tsx";
 import { problemBeside, problemOf } from "../../parts/field-problem.ts";
 import { FormDialog } from "../../parts/form-dialog.tsx";
@@ -11,7 +12,6 @@ import { useFirstProblem } from "../../parts/use-first-problem.ts";
 import { everyModel } from "./approvals.ts";
 import { EnvironmentBoxes } from "./environment-boxes.tsx";
 import { JoinCommand } from "./join-command.tsx";
-import type { CreatedNodeJoinToken, CreateNodeJoinTokenRequest } from "./node-types.ts";
 import { tokensPath } from "./use-node-change.ts";
 
 interface AddNodeProps {

@@ -2,11 +2,11 @@
 import { Button, Checkbox, Group, List, Stack, Switch, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useState } from "react";
+import type { Node, NodeModel } from "../../api/types.ts";
 import { Failure } from "../../parts/failure.tsx";
 import { count } from "../../parts/figures.ts";
 import { everyModel, isEvery, isSame, modelIdsOf } from "./approvals.ts";
 import { modelCount } from "./node-state.tsx";
-import type { Node, NodeModel } from "./node-types.ts";
 import { useNodeChange } from "./use-node-change.ts";
 
 export function ApproveModels({ node }: { node: Node }) {

@@ -3,10 +3,10 @@ import { Button, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { notifications } from "@mantine/notifications";
 import { DownloadIcon, PlayIcon } from "@primer/octicons-react";
+import type { Node } from "../../api/types.ts";
 import { Confirm } from "../../parts/confirm.tsx";
 import { Failure } from "../../parts/failure.tsx";
 import { count } from "../../parts/figures.ts";
-import type { Node } from "./node-types.ts";
 import { useNodeChange } from "./use-node-change.ts";
 
 export function DrainNode({ node: { id, name, draining, running } }: { node: Node }) {

@@ -2,11 +2,11 @@
 import { Button, Group, NumberInput, Stack, TextInput, Title } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { type FormEvent, useEffect, useState } from "react";
+import type { Node } from "../../api/types.ts";
 import { Failure } from "../../parts/failure.tsx";
 import { problemBeside, problemOf } from "../../parts/field-problem.ts";
 import { useFirstProblem } from "../../parts/use-first-problem.ts";
 import { EnvironmentBoxes } from "./environment-boxes.tsx";
-import type { Node } from "./node-types.ts";
 import { useNodeChange } from "./use-node-change.ts";
 
 const fieldNames = ["name", "environments", "max_concurrency"];

@@ -4,6 +4,7 @@ import { AlertIcon, CheckCircleIcon } from "@primer/octicons-react";
 import type { ReactNode } from "react";
 import { useList, useRead } from "../../api/queries.ts";
 import { nowSeconds } from "../../api/server-time.ts";
+import type { CreatedNodeJoinToken, Node, NodeJoinToken } from "../../api/types.ts";
 import { CopyBlock } from "../../parts/copy.tsx";
 import { CopyNow } from "../../parts/copy-now.tsx";
 import { at } from "../../parts/figures.ts";
@@ -11,7 +12,6 @@ import { shellWord } from "../../parts/snippet-text.ts";
 import { useFirstButton } from "../../parts/use-first-button.ts";
 import { useLast } from "../../parts/use-last.ts";
 import { modelCount, waitsForApproval } from "./node-state.tsx";
-import type { CreatedNodeJoinToken, Node, NodeJoinToken } from "./node-types.ts";
 import { nodePath, tokensPath } from "./use-node-change.ts";
 
 const askedEveryMs = 2_000;
@@ -53,7 +53,10 @@ function Command({ token }: { token: string }) {
   return (
     <>
       <CopyNow what="the command" />
-      <Text size="sm">Run it on the machine that is to join. It needs Node.js there; npx gets Headrace by itself.</Text>
+      <Text size="sm">
+        Run it on the machine that is to join. It needs Node.js there, and goes on to serve the models that it finds;
+        after a restart of the machine <Code>npx headrace serve</Code> connects again.
+      </Text>
       <CopyBlock
         value={`npx headrace node join ${shellWord(origin)} --token ${shellWord(token)}`}
         label="Copy the command"

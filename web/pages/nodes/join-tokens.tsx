@@ -4,13 +4,13 @@ import { notifications } from "@mantine/notifications";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange, useList } from "../../api/queries.ts";
+import type { NodeJoinToken } from "../../api/types.ts";
 import { Ago } from "../../parts/ago.tsx";
 import { Confirm } from "../../parts/confirm.tsx";
 import { environmentList } from "../../parts/environments.ts";
 import { type Column, LongTable } from "../../parts/long-table.tsx";
 import { useLast } from "../../parts/use-last.ts";
 import { approvalText } from "./approvals.ts";
-import type { NodeJoinToken } from "./node-types.ts";
 import { tokensPath } from "./use-node-change.ts";
 
 /** Nothing at all where there is none: the dialog that makes them explains them. */

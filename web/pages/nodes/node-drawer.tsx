@@ -2,6 +2,7 @@
 import { Alert, Button, Drawer, Group, Stack, Text, Title } from "@mantine/core";
 import { AlertIcon, ClockIcon, InfoIcon, PencilIcon } from "@primer/octicons-react";
 import { useEffect, useRef, useState } from "react";
+import type { Node } from "../../api/types.ts";
 import { Ago } from "../../parts/ago.tsx";
 import { CopyAction } from "../../parts/copy.tsx";
 import { environmentList } from "../../parts/environments.ts";
@@ -12,26 +13,31 @@ import { useLast } from "../../parts/use-last.ts";
 import { ApproveModels } from "./approve-models.tsx";
 import { DrainNode } from "./drain-node.tsx";
 import { EditNode } from "./edit-node.tsx";
-import { NodeState, ReplicaOf, runningText, waitsForApproval } from "./node-state.tsx";
-import type { Node } from "./node-types.ts";
+import { NodeState, runningText, waitsForApproval } from "./node-state.tsx";
 import { RemoveNode } from "./remove-node.tsx";
+import type { ReplicaName } from "./use-replicas.ts";
 
 interface NodeDrawerProps {
   /** Undefined: closed. */
   node: Node | undefined;
+  replicaName: ReplicaName | undefined;
   close(): void;
 }
 
-export function NodeDrawer({ node, close }: NodeDrawerProps) {
+export function NodeDrawer({ node, replicaName, close }: NodeDrawerProps) {
   const shown = useLast(node);
   return (
     <Drawer opened={node !== undefined} onClose={close} position="right" size="lg" title="Node">
-      {shown && <NodeView key={shown.id} node={shown} close={close} />}
+      {shown && <NodeView key={shown.id} node={shown} replicaName={replicaName} close={close} />}
     </Drawer>
   );
 }
 
-function NodeView({ node, close }: { node: Node; close(): void }) {
+interface ViewProps extends Pick<NodeDrawerProps, "replicaName" | "close"> {
+  node: Node;
+}
+
+function NodeView({ node, ...rest }: ViewProps) {
   const [editing, setEditing] = useState(false);
   const [isBack, setIsBack] = useState(false);
   if (editing) {
@@ -45,18 +51,16 @@ function NodeView({ node, close }: { node: Node; close(): void }) {
       />
     );
   }
-  return <Overview node={node} isBack={isBack} edit={() => setEditing(true)} close={close} />;
+  return <Overview {...rest} node={node} isBack={isBack} edit={() => setEditing(true)} />;
 }
 
-interface OverviewProps {
-  node: Node;
+interface OverviewProps extends ViewProps {
   /** From being edited: the keyboard is at the button again that led there. */
   isBack: boolean;
   edit(): void;
-  close(): void;
 }
 
-function Overview({ node, isBack, edit, close }: OverviewProps) {
+function Overview({ node, replicaName, isBack, edit, close }: OverviewProps) {
   const { id, name, client_address: address } = node;
   const editing = useRef<HTMLButtonElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: only as it comes back
@@ -75,7 +79,7 @@ function Overview({ node, isBack, edit, close }: OverviewProps) {
         <NodeState node={node} />
       </Group>
       <Told node={node} />
-      <Facts facts={factsOf(node)} />
+      <Facts facts={factsOf(node, replicaName)} />
       <Group gap="xs">
         <Button ref={editing} variant="default" leftSection={<PencilIcon />} onClick={edit}>
           Edit
@@ -130,7 +134,7 @@ function Told({ node }: { node: Node }) {
   return null;
 }
 
-function factsOf(node: Node) {
+function factsOf(node: Node, replicaName: ReplicaName | undefined) {
   const { waiting, max_concurrency: most, replica_id: replica } = node;
 
   return [
@@ -143,7 +147,7 @@ function factsOf(node: Node) {
     ...(node.connected_at === null
       ? [["Last seen", <Ago key="seen" seconds={node.last_seen_at} />] as const]
       : [["Connected", <Ago key="connected" seconds={node.connected_at} />] as const]),
-    ...(replica === null ? [] : [["Held by replica", <ReplicaOf key="replica" node={node} />] as const]),
+    ...(replica === null || !replicaName ? [] : [["Held by replica", replicaName(replica)] as const]),
     ["Joined", <Ago key="joined" seconds={node.created_at} />],
   ] as const;
 }

@@ -1,8 +1,9 @@
 // How a node does, in a word, and what its approvals and its place in time are in words.
+
+import type { Node } from "../../api/types.ts";
 import { Ago } from "../../parts/ago.tsx";
 import { count } from "../../parts/figures.ts";
 import { State, type StateKind } from "../../parts/state.tsx";
-import type { Node } from "./node-types.ts";
 
 const states: Record<Node["status"], readonly [StateKind, string]> = {
   online: ["good", "Online"],
@@ -49,9 +50,4 @@ export function modelCount(models: number): string {
 /** "3 of 8": how many run, and how many could. */
 export function runningText({ running, concurrency }: Node): string {
   return concurrency === null ? count(running) : `${count(running)} of ${count(concurrency)}`;
-}
-
-/** Ids of replicas differ at their end. */
-export function ReplicaOf({ node: { replica_id: id } }: { node: Node }) {
-  return id === null ? null : <span title={id}>…{id.slice(-8)}</span>;
 }

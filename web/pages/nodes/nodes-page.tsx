@@ -1,8 +1,10 @@
 // The page Nodes: the machines that joined, how each does, and one of them in a drawer, named by the address.
 import { Anchor, Button, Text } from "@mantine/core";
 import { PlusIcon } from "@primer/octicons-react";
+import { useEffect } from "react";
 import { useSearchParams } from "wouter";
 import { useList } from "../../api/queries.ts";
+import type { Node } from "../../api/types.ts";
 import { Empty } from "../../parts/empty.tsx";
 import { count } from "../../parts/figures.ts";
 import { type Column, LongTable } from "../../parts/long-table.tsx";
@@ -11,9 +13,9 @@ import { Page } from "../../parts/page.tsx";
 import { AddNode } from "./add-node.tsx";
 import { JoinTokens } from "./join-tokens.tsx";
 import { NodeDrawer } from "./node-drawer.tsx";
-import { approvedText, NodeSince, NodeState, ReplicaOf, runningText, waitsForApproval } from "./node-state.tsx";
-import type { Node } from "./node-types.ts";
+import { approvedText, NodeSince, NodeState, runningText, waitsForApproval } from "./node-state.tsx";
 import { nodesPath } from "./use-node-change.ts";
+import { type ReplicaName, useReplicas } from "./use-replicas.ts";
 import { WaitingNodes } from "./waiting-nodes.tsx";
 
 export function NodesPage() {
@@ -27,9 +29,14 @@ export function NodesPage() {
 function Nodes() {
   const [search, setSearch] = useSearchParams();
   const listing = useList<Node>(nodesPath, {}, { everyMs: 5_000 });
+  const replicaName = useReplicas();
   const wanted = search.get("node");
-  // By name, too, as the page of the upstreams knows them.
   const chosen = listing.items.find(({ id, name }) => id === wanted || name === wanted);
+  // The page of the upstreams knows its name alone, which may be changed here.
+  const chosenId = chosen?.id;
+  useEffect(() => {
+    if (chosenId !== undefined && chosenId !== wanted) setSearch({ node: chosenId }, { replace: true });
+  }, [chosenId, wanted, setSearch]);
   const choose = ({ id }: Pick<Node, "id">) => setSearch({ node: id });
   const add = (
     <Button leftSection={<PlusIcon />} onClick={() => setSearch({ new: "" })}>
@@ -46,7 +53,7 @@ function Nodes() {
       <LongTable
         label="Nodes"
         listing={listing}
-        columns={columnsOf(listing.items, choose)}
+        columns={columnsOf(choose, replicaName)}
         keyOf={({ id }) => id}
         rowHeight={60}
         choose={choose}
@@ -59,14 +66,13 @@ function Nodes() {
         }
       />
       <JoinTokens />
-      <NodeDrawer node={chosen} close={() => setSearch({})} />
+      <NodeDrawer node={chosen} replicaName={replicaName} close={() => setSearch({})} />
       <AddNode opened={search.has("new")} close={() => setSearch({})} show={(id) => choose({ id })} />
     </Page>
   );
 }
 
-function columnsOf(nodes: readonly Node[], choose: (node: Node) => void): Column<Node>[] {
-  const replicas = new Set(nodes.flatMap(({ replica_id: replica }) => (replica === null ? [] : [replica])));
+function columnsOf(choose: (node: Node) => void, replicaName: ReplicaName | undefined): Column<Node>[] {
   return [
     {
       name: "name",
@@ -93,8 +99,15 @@ function columnsOf(nodes: readonly Node[], choose: (node: Node) => void): Column
     { name: "waiting", head: "Waiting", numeric: true, wideOnly: true, cell: ({ waiting }) => count(waiting) },
     { name: "version", head: "Version", wideOnly: true, cell: ({ version }) => version ?? "" },
     { name: "since", head: "Connected", wideOnly: true, cell: (node) => <NodeSince node={node} /> },
-    ...(replicas.size > 1
-      ? [{ name: "replica", head: "Replica", wideOnly: true, cell: (node: Node) => <ReplicaOf node={node} /> }]
-      : []),
+    ...(replicaName ? [replicaColumn(replicaName)] : []),
   ];
+}
+
+function replicaColumn(replicaName: ReplicaName): Column<Node> {
+  return {
+    name: "replica",
+    head: "Replica",
+    wideOnly: true,
+    cell: ({ replica_id: id }) => (id === null ? "" : replicaName(id)),
+  };
 }

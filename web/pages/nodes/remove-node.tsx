@@ -5,10 +5,10 @@ import { notifications } from "@mantine/notifications";
 import { TrashIcon } from "@primer/octicons-react";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
+import type { Node } from "../../api/types.ts";
 import { Confirm } from "../../parts/confirm.tsx";
 import { count } from "../../parts/figures.ts";
 import { modelCount } from "./node-state.tsx";
-import type { Node } from "./node-types.ts";
 import { nodePath, touchedPaths } from "./use-node-change.ts";
 
 export function RemoveNode({ node, close }: { node: Node; close(): void }) {

@@ -1,7 +1,7 @@
 // Changes a node, and shows what the server answers at once wherever the node is shown.
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
-import type { Node, UpdateNodeRequest } from "./node-types.ts";
+import type { Node, UpdateNodeRequest } from "../../api/types.ts";
 
 export const nodesPath = "/v1/admin/nodes";
 export const tokensPath = "/v1/admin/node-tokens";

@@ -1,9 +1,9 @@
 // Says which nodes wait for an operator to approve what they may serve.
 import { Alert, Button, Group, Stack } from "@mantine/core";
 import { ClockIcon } from "@primer/octicons-react";
+import type { Node } from "../../api/types.ts";
 import { count } from "../../parts/figures.ts";
 import { modelCount } from "./node-state.tsx";
-import type { Node } from "./node-types.ts";
 
 const mostNamed = 5;
 
