@@ -1,0 +1,174 @@
+// In a real browser: operators let a machine join as a node, approve what it may serve, drain, change and remove it.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { desktop, leaveBrowser, openVisitor, type Visitor } from "../support/chromium.ts";
+import { type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
+import { until } from "../support/headrace.ts";
+import { joinNode } from "../support/joined-node.ts";
+import { look } from "../support/page-look.ts";
+
+let world: DashboardWorld;
+
+beforeAll(async () => {
+  world = await openDashboardWorld();
+}, 30_000);
+
+afterAll(async () => {
+  leaveBrowser();
+  await world[Symbol.asyncDispose]();
+});
+
+async function arrive(path: string): Promise<Visitor> {
+  const visitor = await openVisitor({ at: world.server.url, size: desktop });
+  await visitor.page.emulateMedia({ reducedMotion: "reduce" });
+  await world.signIn(visitor.context);
+  await visitor.go(path);
+  return visitor;
+}
+
+interface Made {
+  id: string;
+  token: string;
+}
+
+const dialog = (page: Page) => page.getByRole("dialog").last();
+const press = (page: Page, name: string) => dialog(page).getByRole("button", { name, exact: true }).click();
+const answer = (page: Page, title: string, action: string) =>
+  page.getByRole("dialog", { name: title }).getByRole("button", { name: action, exact: true }).click();
+const node = async (id: string) => await world.browser.ask(`/v1/admin/nodes/${id}`);
+const newToken = async (body: object = {}) =>
+  (await world.browser.ask("/v1/admin/node-tokens", { method: "POST", body })) as unknown as Made;
+const models = async () =>
+  ((await world.browser.ask("/v1/models"))["data"] as Record<string, unknown>[]).map(({ id }) => id);
+/** A machine with a token of its own. */
+const machine = async (name: string, announced: readonly string[], body: object = {}) =>
+  await joinNode({ url: world.server.url, token: (await newToken(body)).token, name, models: announced });
+
+test("a machine joins by the command of the dialog, which waits for it; it serves what is approved, and no more", async () => {
+  await using visitor = await arrive("/admin/nodes");
+  const { page } = visitor;
+  await page.getByText("No nodes yet").waitFor();
+  await look(visitor, "nodes-empty");
+  await visitor.press("Add a node");
+  await dialog(page).getByRole("radio", { name: "Models that I name" }).check();
+  await press(page, "Make the command");
+  await dialog(page).getByText("Name at least one model").waitFor();
+  await look(visitor, "nodes-add");
+  await dialog(page).getByRole("radio", { name: "Nothing before I approve it" }).check();
+  await press(page, "Make the command");
+  await dialog(page).getByText("Waiting for the machine to join").waitFor();
+  const command = (await dialog(page).getByLabel("Copy the command").textContent()) ?? "";
+  const [, url = "", token = ""] = /^npx headrace node join (\S+) --token (\S+)$/.exec(command) ?? [];
+  expect(url).toBe(world.server.url);
+  await look(visitor, "nodes-joining");
+  await using joined = await joinNode({ url, token, name: "attic", models: ["attic-large", "attic-embed"] });
+  await dialog(page).getByText("attic has joined").waitFor();
+  await dialog(page).getByText("announces 2 models").waitFor();
+  await look(visitor, "nodes-joined");
+  await press(page, "Choose what it serves");
+  await dialog(page).getByText("It waits for your approval").waitFor();
+  expect(visitor.path()).toBe(`/admin/nodes?node=${joined.id}`);
+  await dialog(page).getByRole("checkbox", { name: "attic-large" }).check();
+  await press(page, "Approve");
+  await dialog(page).getByText("Online", { exact: true }).waitFor();
+  expect(await node(joined.id)).toMatchObject({ status: "online", approved_models: ["attic-large"] });
+  expect(await models()).toContain("attic-large");
+  expect(await models()).not.toContain("attic-embed");
+  await look(visitor, "node");
+  await press(page, "Close");
+  await page.getByText("1 of 2").waitFor();
+  expect(visitor.trouble).toEqual([]);
+}, 60_000);
+
+test("who waits for approval stands at the top; all now and later includes what is announced tomorrow", async () => {
+  await using waiting = await machine("workstation", ["ws-mini"]);
+  await using visitor = await arrive("/admin/nodes");
+  const { page } = visitor;
+  await page.getByText("workstation waits for your approval").waitFor();
+  const { token } = await newToken({ approved_models: ["*"] });
+  await page.getByText("Open join tokens").waitFor();
+  await page.getByText(`…${token.slice(-4)}`).waitFor();
+  await look(visitor, "nodes");
+  await visitor.press("Review workstation");
+  await dialog(page).getByRole("switch", { name: "All that it announces, now and later" }).check();
+  await press(page, "Approve");
+  await dialog(page).getByText("Online", { exact: true }).waitFor();
+  await page.getByText("workstation waits for your approval").waitFor({ state: "detached" });
+  waiting.announce(["ws-mini", "ws-large"]);
+  await dialog(page).getByText("ws-large").waitFor();
+  expect(await models()).toContain("ws-large");
+  await dialog(page).getByRole("switch", { name: "All that it announces, now and later" }).uncheck();
+  await dialog(page).getByRole("checkbox", { name: "ws-large" }).uncheck();
+  await press(page, "Save");
+  await page.getByText("workstation serves 1 model now").waitFor();
+  expect(await node(waiting.id)).toMatchObject({ approved_models: ["ws-mini"] });
+  expect(visitor.trouble).toEqual([]);
+}, 40_000);
+
+test("a node is changed, drained and removed; its machine is let in no more, and the page says what ends", async () => {
+  await using old = await machine("old", ["old-mini"], { approved_models: ["*"] });
+  await using visitor = await arrive(`/admin/nodes?node=old`);
+  const { page } = visitor;
+  await press(page, "Edit");
+  const name = dialog(page).getByRole("textbox", { name: "Name" });
+  await until(() => name.evaluate((field) => field === document.activeElement), "the keyboard is in the form");
+  await name.fill("north");
+  await press(page, "Save");
+  await dialog(page).getByText("already; choose another name").waitFor();
+  expect(visitor.trouble.splice(0)).toHaveLength(2);
+  await name.fill("cellar");
+  await dialog(page).getByRole("checkbox", { name: "Test" }).check();
+  await dialog(page).getByRole("textbox", { name: "Most requests at once" }).fill("3");
+  await look(visitor, "node-edit");
+  await press(page, "Save");
+  await dialog(page).getByRole("heading", { name: "cellar" }).waitFor();
+  expect(await node(old.id)).toMatchObject({
+    ...{ name: "cellar", environments: ["live", "test", "dev"], max_concurrency: 3 },
+  });
+  await press(page, "Drain");
+  await answer(page, "Drain cellar?", "Drain it");
+  await dialog(page).getByText("Drained", { exact: true }).waitFor();
+  expect(await node(old.id)).toMatchObject({ status: "draining", draining: true });
+  await press(page, "Send requests again");
+  await dialog(page).getByText("Online", { exact: true }).waitFor();
+  await press(page, "Remove");
+  await page.getByText("Its connection ends at once").waitFor();
+  await look(visitor, "node-remove");
+  await answer(page, "Remove cellar?", "Remove the node");
+  await page.getByText("The node cellar is removed").waitFor();
+  await page.getByRole("button", { name: "cellar", exact: true }).waitFor({ state: "detached" });
+  expect(visitor.path()).toBe("/admin/nodes");
+  expect(await models()).not.toContain("old-mini");
+  expect(visitor.trouble).toEqual([]);
+}, 40_000);
+
+test("a token that nobody has used is withdrawn, and a dialog that waits for it says so", async () => {
+  await using visitor = await arrive("/admin/nodes?new");
+  const { page } = visitor;
+  await press(page, "Make the command");
+  const command = (await dialog(page).getByLabel("Copy the command").textContent()) ?? "";
+  const token = command.split(" ").at(-1) ?? "";
+  await using other = await arrive("/admin/nodes");
+  await other.press(`Withdraw the token …${token.slice(-4)}`);
+  await answer(other.page, "Withdraw the join token?", "Withdraw it");
+  await other.page.getByText(`The join token …${token.slice(-4)} is withdrawn`).waitFor();
+  await dialog(page).getByText("The command no longer works").waitFor();
+  await look(visitor, "nodes-token-ended");
+  expect(joinNode({ url: world.server.url, token, name: "late" })).rejects.toThrow("lets nobody in");
+  await press(page, "Make another");
+  await dialog(page).getByRole("radio", { name: "Nothing before I approve it" }).waitFor();
+  expect(visitor.trouble).toEqual([]);
+}, 40_000);
+
+test("a node that is away says since when; among the upstreams it leads to its page", async () => {
+  const gone = await machine("barn", ["barn-mini"], { approved_models: ["barn-mini"] });
+  await using visitor = await arrive("/admin/upstreams?upstream=barn");
+  const { page } = visitor;
+  await dialog(page).getByText("over the connection of a node").waitFor();
+  await dialog(page).getByRole("link", { name: "Show the node" }).click();
+  await dialog(page).getByText("Online", { exact: true }).waitFor();
+  await gone[Symbol.asyncDispose]();
+  await dialog(page).getByText("It is not connected").waitFor();
+  await look(visitor, "node-offline");
+  expect(visitor.trouble).toEqual([]);
+}, 40_000);
