@@ -62,7 +62,7 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
   const follow = () => {
     options.configure();
     const engines = directory.engines().map(({ engine }) => engine);
-    for (const engine of engines) if (engine.accepts) router.succeeded(engine);
+    for (const engine of engines) if (engine.accepts) router.reached(engine);
     // Who waits looks again for where it may go.
     void catalog.refreshSource(...engines).then(() => capacity.regroup());
   };

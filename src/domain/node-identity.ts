@@ -13,7 +13,7 @@ export interface NodeIdentity {
   joined_at: number;
 }
 
-export const linkStatuses = ["connecting", "connected", "waiting", "refused", "closed"] as const;
+export const linkStatuses = ["connecting", "connected", "waiting", "draining", "refused", "closed"] as const;
 export type LinkStatus = (typeof linkStatuses)[number];
 
 /** How its connection does, as the server that keeps it says for other processes of the machine. */

@@ -142,7 +142,14 @@ function mayMoveOn(error: unknown): error is GatewayError {
   return error instanceof GatewayError && isEngineFault(error);
 }
 
+/** Where a machine lost its connection it is mostly back sooner. */
+const awayRetrySeconds = 2;
+
 function notDeployed({ id, deployments }: Model): GatewayError {
+  if (deployments.some(({ engine }) => engine.accepts === false)) {
+    const message = `The machine that serves \`${id}\` is not connected at the moment. Retry in ${awayRetrySeconds} s.`;
+    return new GatewayError("service_unavailable", message, { retryAfterSeconds: awayRetrySeconds });
+  }
   const message =
     deployments.length === 0
       ? `The model \`${id}\` has no deployment that is configured now.`

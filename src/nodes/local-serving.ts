@@ -13,6 +13,8 @@ import type { Capacity } from "../inference/capacity.ts";
 import type { Catalog } from "../inference/catalog.ts";
 import type { DecodedRequest } from "../inference/decoded-request.ts";
 import { dispatch } from "../inference/dispatch.ts";
+import { factsOf } from "../inference/facts.ts";
+import { type PromptPrefix, promptPrefixOf } from "../inference/prompt-prefix.ts";
 import type { Router } from "../inference/route.ts";
 import type { NodeAnnouncement, NodeAnswer } from "./tunnel/contract.ts";
 
@@ -101,12 +103,22 @@ export class LocalServing {
     if (!model) {
       throw new GatewayError("model_not_found", `The node does not serve \`${decoded.model}\` at the moment.`);
     }
+    let prefix: PromptPrefix | undefined | null = null;
     const sender: Sender = {
       requestId,
       accountId: gatewayAccount,
       recording: false,
       cancellation,
-      modelNow: () => this.#find(decoded.model),
+      workload: {
+        ...factsOf(decoded),
+        prefix: () => {
+          if (prefix === null) prefix = promptPrefixOf(decoded, gatewayAccount);
+          return prefix;
+        },
+      },
+      modelNow: (id) => this.#find(id),
+      // The gateway has a way of its own to others.
+      standIns: () => [],
       waited() {},
       sending() {},
     };
@@ -137,7 +149,7 @@ export class LocalServing {
   /** What it has itself: what other nodes serve to this one is not passed on, or two could pass a request back and forth. */
   #own(model: Model): Model | undefined {
     const deployments = model.deployments.filter(({ engine }) => !this.#options.catalog.isNode(engine));
-    return deployments.length === 0 ? undefined : { ...model, deployments };
+    return deployments.length === 0 ? undefined : { ...model, deployments, fallbacks: undefined };
   }
 }
 

@@ -105,10 +105,7 @@ export class Uplink {
         log.info("node_link", { status: state.status, gateway: url, node: name, detail: state.message });
         this.#tell();
       },
-      onStanding: ({ approvedModels }) => {
-        this.#approved = approvedModels;
-        this.#tell();
-      },
+      onFault: (error) => log.error("node_request_failed", { detail: describe(error) }),
     });
     this.#joined = { identity, link };
     link.start();
@@ -147,4 +144,8 @@ export class Uplink {
       })),
     };
   }
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
