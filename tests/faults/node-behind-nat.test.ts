@@ -29,7 +29,7 @@ describe.skipIf(reason !== undefined)(`behind a router that translates addresses
     stack.push(gatewayPlace, nodePlace, network);
     const port = await freePort();
     const url = `http://${network.outsideAddress}:${port}`;
-    const flags = ["--mode", "production", "--host", network.outsideAddress, "--public-url", url, "--no-demo"];
+    const flags = ["--mode", "production", "--host", network.outsideAddress, "--public-url", url];
     gateway = await startServer(gatewayPlace, [...flags, "--port", String(port)]);
     stack.push(gateway);
     const models = Bun.spawn([...network.inside, process.execPath, fixture, String(modelPort)], { stdout: "ignore" });
