@@ -20,6 +20,7 @@ export interface LimitsLinkOptions {
   log: Log;
   time: ServerTime | undefined;
   deadlineMs: number | undefined;
+  retryMs: number | undefined;
   /**
    * The server knows this replica, maybe anew. `isEmptied`: it has forgotten what it was told. What is told in this call
    * comes before all that is asked afterwards.
@@ -68,6 +69,7 @@ export class LimitsLink {
       log: options.log,
       purpose: "limits",
       deadlineMs: options.deadlineMs,
+      retryMs: options.retryMs,
       onConnect: () => this.#greet(),
       onAway: () => {
         this.operations.pause();
@@ -84,7 +86,7 @@ export class LimitsLink {
   /** Resolves after the first try. */
   async start(): Promise<void> {
     await this.#connection.start();
-    this.#beats = setInterval(() => void this.#beatOn(), beatMs);
+    this.#beats = setInterval(() => this.#inBackground(this.beat()), beatMs);
     this.#beats.unref();
   }
 
@@ -132,6 +134,13 @@ export class LimitsLink {
     return this.#meeting;
   }
 
+  async beat(): Promise<void> {
+    if (!this.#connection.isUp) return;
+    const { isNew, dead } = await this.#beat("");
+    if (isNew) await this.meet();
+    await this.#sweep(dead);
+  }
+
   /** Something is wrong that only the one who asked can see. */
   giveUp(reason: string): void {
     this.#connection.giveUp(reason);
@@ -169,16 +178,6 @@ export class LimitsLink {
     this.operations.resume(isEmptied ? 0 : last);
     this.#inBackground(this.#dropUnknown(before));
     this.#inBackground(this.#sweep(dead));
-  }
-
-  async #beatOn(): Promise<void> {
-    if (!this.#connection.isUp) return;
-    this.#inBackground(
-      this.#beat("").then(async ({ isNew, dead }) => {
-        if (isNew) await this.meet();
-        await this.#sweep(dead);
-      }),
-    );
   }
 
   async #beat(session: string) {

@@ -17,7 +17,7 @@ export interface RedisConnectionOptions {
   /** How long an answer may take, in milliseconds. */
   deadlineMs?: number | undefined;
   /** Between two tries. */
-  retryMs?: number;
+  retryMs?: number | undefined;
   /** How often it asks whether anybody is there, where nothing else is asked: a cable that was cut says nothing. */
   pingMs?: number;
 }
@@ -34,6 +34,7 @@ interface Waiting {
 
 const defaultDeadlineMs = 250;
 const defaultRetryMs = 1_000;
+const connectMs = 1_000;
 /** A connection that lasted so long is tried again at once. */
 const steadyMs = 2_000;
 
@@ -104,7 +105,7 @@ export class RedisConnection {
     const client = new RedisClient(url, {
       autoReconnect: false,
       enableOfflineQueue: false,
-      connectionTimeout: this.#retryMs,
+      connectionTimeout: connectMs,
     });
     try {
       await this.#inTime(client.connect());
@@ -197,7 +198,7 @@ export class RedisConnection {
 
   #inTime<Result>(work: Promise<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new RedisAwayError("no answer in time")), this.#retryMs);
+      const timer = setTimeout(() => reject(new RedisAwayError("no answer in time")), connectMs);
       work.then(resolve, reject).finally(() => clearTimeout(timer));
     });
   }

@@ -26,6 +26,8 @@ export interface SharedLimitsOptions {
   countReplicas?: () => number;
   /** How long an answer may take, in milliseconds. */
   deadlineMs?: number;
+  /** How long between two tries to reach it. */
+  retryMs?: number;
   /** In place of the server's, for a test. */
   time?: ServerTime;
 }
@@ -78,7 +80,7 @@ export class SharedLimits implements LimitStore {
   }
 
   private constructor(options: SharedLimitsOptions) {
-    const { clock, log, url, time, deadlineMs, prefix = "headrace:" } = options;
+    const { clock, log, url, time, deadlineMs, retryMs, prefix = "headrace:" } = options;
     this.#options = options;
     this.#prefix = prefix;
     this.#seen = new SweptMap((seen) => clock.monotonicMs() - seen.atMs > seenMs);
@@ -89,6 +91,7 @@ export class SharedLimits implements LimitStore {
       log,
       time,
       deadlineMs,
+      retryMs,
       onMet: ({ isEmptied }) => this.#met(isEmptied),
       onAway: () => this.#away(),
       isOpen: (number) => this.#leases.has(number),
@@ -100,6 +103,11 @@ export class SharedLimits implements LimitStore {
     const outage = this.#outage;
     if (!outage) return { status: "ok", replicas: this.#link.live ?? 1 };
     return { status: "degraded", since: outage.since, reason: this.#link.reason, replicas: outage.replicas };
+  }
+
+  /** Says that this replica lives, drops what dead ones hold; both by itself every few seconds. */
+  beat(): Promise<void> {
+    return this.#link.beat();
   }
 
   close(): Promise<void> {
