@@ -31,7 +31,7 @@ import { recentUsage } from "./storage/recent-usage.ts";
 import { SqlRefusalStore } from "./storage/refusal-store.ts";
 import { SqlRequestLog } from "./storage/request-log.ts";
 import { deriveKey, loadSecret } from "./storage/secret-file.ts";
-import { SharedLimits, type SharedLimitsState } from "./storage/shared-limits.ts";
+import { SharedLimits } from "./storage/shared-limits.ts";
 import { SqlSigningKeyStore } from "./storage/signing-key-store.ts";
 import { SqlSpeeds } from "./storage/speeds.ts";
 import { SqlUsageReports } from "./storage/usage-reports.ts";
@@ -144,8 +144,8 @@ export async function openGovernance(options: GovernanceOptions) {
     requestLog: new SqlRequestLog(db, clock),
     tiers,
     limits,
-    /** Undefined where this process counts for itself. */
-    sharedLimits: (): SharedLimitsState | undefined => ofReplicas?.state(),
+    /** Whether limits are counted together with other replicas now; undefined where this process counts for itself. */
+    redisCheck: ofReplicas && (() => (ofReplicas.state().status === "ok" ? ("ok" as const) : ("failed" as const))),
     throttle: new Throttle(limits),
     admitter: new Admitter({ limits, lengths: new LearnedLengths() }),
     signingKeys,

@@ -234,7 +234,7 @@ async function compose(
       authenticator: governance.authenticator,
       catalog,
       replicas: config.databaseUrl === undefined ? undefined : replicas,
-      redis: undefined,
+      redis: governance.redisCheck,
       isDraining: () => draining,
     });
   const health = new SystemHealth({
