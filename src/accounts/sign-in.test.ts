@@ -1,7 +1,7 @@
 // Signing in with a password: who is known here stays unknown, guessing is slow, and nobody is locked out by others.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { cookieHeader, openTestPeople, type TestPeople, testOrigin } from "../../tests/support/people.ts";
-import type { LogFields } from "../domain/log.ts";
+import type { Log, LogFields } from "../domain/log.ts";
 import { FailedSignIns } from "./failed-sign-ins.ts";
 import { isOutdatedHash } from "./passwords.ts";
 import { SignIn } from "./sign-in.ts";
@@ -12,15 +12,16 @@ const wrongMessage = "The e-mail address or the password is wrong.";
 let all: TestPeople;
 let failures: FailedSignIns;
 let signIn: SignIn;
+let log: Log;
+const throttle = { perAddress: 4, perEmail: 2, windowSeconds: 600 };
 let warnings: [string, LogFields | undefined][];
 
 beforeEach(async () => {
   all = await openTestPeople();
   warnings = [];
   const warn = (event: string, fields?: LogFields) => void warnings.push([event, fields]);
-  const log = { info: warn, warn, error: warn };
+  log = { info: warn, warn, error: warn };
   failures = new FailedSignIns({ audit: all.audit, clock: all.clock, log });
-  const throttle = { perAddress: 4, perEmail: 2, windowSeconds: 600 };
   signIn = new SignIn({ ...all, failures, log, throttle });
 });
 
@@ -115,6 +116,15 @@ test("a stranger locks nobody out who comes from where they signed in before, no
   expect(await outcome("ada@example.com", password, "203.0.113.1")).toBe("in");
   all.clock.advance(300_000);
   expect(await outcome("ada@example.com", password, "192.0.2.77")).toBe("in");
+});
+
+test("and from where that is, is known at every process", async () => {
+  await all.addPerson({ email: "ada@example.com", password });
+  expect(await outcome("ada@example.com", password, "203.0.113.1")).toBe("in");
+  signIn = new SignIn({ ...all, failures, log, throttle });
+  for (let i = 0; i < 5; i++) await outcome("ada@example.com", "a guess", `192.0.2.${i}`);
+  expect(await outcome("ada@example.com", password, "192.0.2.77")).toBe("rate_limit_exceeded");
+  expect(await outcome("ada@example.com", password, "203.0.113.1")).toBe("in");
 });
 
 test("from where somebody signed in before, guesses are bounded as well", async () => {

@@ -1,0 +1,209 @@
+// Signing in and OAuth at several replicas: each request goes to another one, and every flow comes to its end.
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { systemClock } from "../../src/domain/clock.ts";
+import { Browser, decideDevice, invite, setUp, signIn } from "../support/browser.ts";
+import { clientId, clientSecret, type LyingProvider, startLyingProvider } from "../support/identity-provider.ts";
+import { manualClock } from "../support/manual-clock.ts";
+import { askAsApp, codeFields, codeFor, refreshFields, registerApp, signInTo } from "../support/oauth-apps.ts";
+import { startReplicas, type TestReplicas } from "../support/replicas.ts";
+import { SoftwareAuthenticator } from "../support/software-authenticator.ts";
+
+const clock = manualClock(systemClock.nowSeconds());
+let all: TestReplicas;
+let provider: LyingProvider;
+let olga: Browser;
+
+beforeAll(async () => {
+  provider = await startLyingProvider();
+  provider.lies.answers = { "/authorize": async ({ url }) => Response.redirect((await provider.visit(url)).href, 303) };
+  const sso = {
+    ...{ name: "Example Works", issuer: provider.issuer, client_id: clientId, client_secret: clientSecret },
+    allowed_domains: ["example.test"],
+  };
+  all = await startReplicas({ clock, yaml: JSON.stringify({ sso }) });
+  olga = await setUp(all);
+});
+
+afterAll(async () => {
+  await all[Symbol.asyncDispose]();
+  await provider[Symbol.asyncDispose]();
+});
+
+// No test uses up what another may ask for in a minute.
+beforeEach(() => clock.advance(60_000));
+
+const json = async (response: Response): Promise<Record<string, unknown>> => {
+  if (!response.ok) throw new Error(`${response.url}: ${response.status} ${await response.text()}`);
+  return (await response.json()) as Record<string, unknown>;
+};
+const probe = async (url: string, token: unknown) =>
+  (await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${String(token)}` } })).status;
+/** The next request goes to this replica. */
+const at = (index: number) => {
+  all.balancer.next = index;
+};
+
+test("the first ones to start made one account, one key and one set-up link between them", async () => {
+  const [one, other] = all.servers;
+  expect([one?.key, other?.key].filter((key) => key !== "")).toHaveLength(1);
+  expect(other?.firstKey.record.id).toBe(one?.firstKey.record.id ?? "");
+  expect(other?.setupLink).toBe(one?.setupLink ?? "");
+  for (const server of all.servers) expect(await probe(server.url, all.key)).toBe(200);
+  const accounts = await json(await olga.request("/v1/admin/accounts"));
+  expect(accounts["data"]).toHaveLength(1);
+  const jwks = await Promise.all(
+    all.servers.map(async ({ url }) => (await fetch(`${url}/.well-known/jwks.json`)).json()),
+  );
+  expect(jwks[0].keys).toHaveLength(1);
+  expect(jwks[1]).toEqual(jwks[0]);
+});
+
+test("a session goes on at the other replica, with the forms of its pages, and ends at both", async () => {
+  const ada = { email: "ada@example.test", name: "Ada", password: "brisk willow lantern nine" };
+  const browser = await invite(olga, { person: ada });
+  for (const index of [0, 1]) {
+    at(index);
+    await browser.open("/settings");
+    // The form was shown by one and is taken by the other.
+    await browser.press("Save name", { name: `Ada ${index}` });
+    expect(browser.page.status).toBe(200);
+    expect(await browser.ask("/v1/session")).toMatchObject({ person: { name: `Ada ${index}` } });
+  }
+  const cookies = new Map(browser.cookies);
+  at(0);
+  await browser.open("/settings");
+  await browser.press("Sign out");
+  for (const index of [0, 1]) {
+    at(index);
+    for (const [name, value] of cookies) browser.cookies.set(name, value);
+    expect((await browser.request("/v1/session")).status).toBe(401);
+  }
+  at(1);
+  await browser.open("/sign-in");
+  await signIn(browser, ada);
+  expect(browser.page.url.pathname).toBe("/");
+});
+
+test("a passkey is begun at one replica, added at the other, and signs in likewise", async () => {
+  const device = new SoftwareAuthenticator(new URL(all.url).origin);
+  const csrf = String((await olga.ask("/v1/session"))["csrf_token"]);
+  for (const begin of [0, 1]) {
+    const cookie = [...olga.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+    const headers = {
+      cookie,
+      origin: new URL(all.url).origin,
+      "x-csrf-token": csrf,
+      "content-type": "application/json",
+    };
+    const post = async (path: string, body: unknown) =>
+      fetch(`${all.url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+    at(begin);
+    const options = await json(await post("/v1/passkeys/options", {}));
+    at(1 - begin);
+    const response = device.create(options as never);
+    expect(await json(await post("/v1/passkeys", { name: `Key ${begin}`, response }))).toMatchObject({
+      object: "passkey",
+    });
+
+    at(begin);
+    const asked = await json(await post("/sign-in/passkey/options", {}));
+    const proof = { challenge_id: asked["challenge_id"], response: device.get(asked["options"] as never) };
+    at(1 - begin);
+    const signedIn = await post("/sign-in/passkey", proof);
+    expect(signedIn.status).toBe(200);
+    expect(signedIn.headers.get("set-cookie")).toContain("headrace_session");
+    // Taken once, wherever it is presented again.
+    for (const index of [0, 1]) {
+      at(index);
+      expect((await post("/sign-in/passkey", proof)).status).toBe(400);
+    }
+  }
+});
+
+test("who goes to the identity provider from one replica comes back to the other", async () => {
+  for (const begin of [0, 1]) {
+    provider.person = { sub: `sub ${begin}`, email: `joan${begin}@example.test`, email_verified: true, name: "Joan" };
+    const browser = new Browser(all.url, provider.issuer);
+    await browser.open("/sign-in");
+    const before = new Map(all.balancer.counts);
+    at(begin);
+    await browser.follow("Continue with Example Works");
+    expect([browser.page.url.pathname, browser.page.status]).toEqual(["/", 200]);
+    // Both of them had a part in it.
+    for (const { url } of all.servers) expect(all.balancer.counts.get(url)).toBeGreaterThan(before.get(url) ?? 0);
+  }
+});
+
+test("an app's code is asked for at one replica and redeemed at the other, once; a refresh that is repeated elsewhere gets the same answer", async () => {
+  const [one, other] = all.servers;
+  if (!one || !other) throw new Error("two are needed");
+  const app = await registerApp({ url: one.url, key: all.key });
+  const asked = await codeFor(app, olga);
+  const tokens = await Promise.all(
+    [one, other, one, other].map(({ url }) => askAsApp(url, "token", app, codeFields(asked, app))),
+  );
+  // One wins; that the others were tried ends what it got, at both.
+  expect(tokens.map(({ status }) => status).toSorted()).toEqual([200, 400, 400, 400]);
+  const winner = tokens.find(({ status }) => status === 200);
+  for (const { url } of all.servers) {
+    const active = async () =>
+      (await askAsApp(url, "introspect", app, { token: String(winner?.body["access_token"]) })).body;
+    expect(await active()).toEqual({ active: false });
+  }
+
+  const second = await signInTo(app, all, olga);
+  for (const { url } of all.servers) expect(await probe(url, second.access_token)).toBe(200);
+  const answers = await Promise.all(
+    [one, other].map(({ url }) => askAsApp(url, "token", app, refreshFields(second.refresh_token))),
+  );
+  expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+  expect(answers[1]?.body).toEqual(answers[0]?.body ?? {});
+  clock.advance(11_000);
+  expect((await askAsApp(other.url, "token", app, refreshFields(second.refresh_token))).body["error"]).toBe(
+    "invalid_grant",
+  );
+});
+
+test("a device asks one replica, is allowed at the other, and gets its tokens", async () => {
+  for (const begin of [0, 1]) {
+    const [here, there] = [all.servers[begin], all.servers[1 - begin]];
+    if (!here || !there) throw new Error("two are needed");
+    const app = { id: "headrace-cli", secret: "" };
+    const { body } = await askAsApp(here.url, "device_authorization", app, {});
+    await decideDevice(olga, String(body["user_code"]));
+    clock.advance(6_000);
+    const grant_type = "urn:ietf:params:oauth:grant-type:device_code";
+    const fields = { grant_type, device_code: String(body["device_code"]) };
+    const { status, body: given } = await askAsApp(there.url, "token", app, fields);
+    expect(status).toBe(200);
+    for (const { url } of all.servers) expect(await probe(url, given["access_token"])).toBe(200);
+  }
+});
+
+test("a token of a key that one replica has just begun to sign with is good at the other at once", async () => {
+  const [one, other] = all.servers;
+  if (!one || !other) throw new Error("two are needed");
+  const before = await json(await fetch(`${other.url}/.well-known/jwks.json`));
+  at(0);
+  await olga.ask("/v1/admin/signing-keys/rotate", { method: "POST" });
+  clock.advance(601_000);
+  const made = await Promise.all(
+    all.servers.map(async ({ url }) =>
+      json(
+        await fetch(`${url}/v1/auth/token`, {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify({ api_key: all.key }),
+        }),
+      ),
+    ),
+  );
+  const kids = made.map(({ access_token: token }) => {
+    const head = Buffer.from(String(token).split(".")[0] ?? "", "base64url").toString();
+    return (JSON.parse(head) as { kid: string }).kid;
+  });
+  expect(kids.some((kid) => !JSON.stringify(before).includes(kid))).toBe(true);
+  for (const { access_token: token } of made) {
+    for (const { url } of all.servers) expect(await probe(url, token)).toBe(200);
+  }
+});
