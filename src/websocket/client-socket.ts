@@ -34,7 +34,7 @@ interface Wire {
   opened(socket: Socket<Wire>): void;
   secured(socket: Socket<Wire>, problem: string | undefined): void;
   data(socket: Socket<Wire>, bytes: Buffer): void;
-  drain(): void;
+  drain(socket: Socket<Wire>): void;
   closed(problem: string | undefined): void;
 }
 
@@ -123,14 +123,15 @@ class OpeningSocket implements Wire {
     else this.#refuse(problem);
   }
 
-  data(_socket: Socket<Wire>, bytes: Buffer): void {
-    if (this.#closed) return;
+  data(socket: Socket<Wire>, bytes: Buffer): void {
+    // What the socket below TLS is told is not ours to read.
+    if (this.#closed || socket !== this.#socket) return;
     if (this.#open) this.#listener.data(bytes);
     else if (this.#target.proxy && !this.#tunnelled) this.#readProxyAnswer(bytes);
   }
 
-  drain(): void {
-    if (this.#open && !this.#closed) this.#listener.drain();
+  drain(socket: Socket<Wire>): void {
+    if (this.#open && !this.#closed && socket === this.#socket) this.#listener.drain();
   }
 
   closed(problem: string | undefined): void {
@@ -147,8 +148,8 @@ class OpeningSocket implements Wire {
   }
 
   #refuse(problem: string): void {
-    this.#socket?.terminate();
     this.closed(problem);
+    this.#socket?.terminate();
   }
 
   #askProxy(socket: Socket<Wire>, proxy: URL): void {
@@ -196,7 +197,7 @@ class OpeningSocket implements Wire {
 const handlers: SocketHandler<Wire> = {
   open: (socket) => socket.data.opened(socket),
   data: (socket, bytes) => socket.data.data(socket, bytes),
-  drain: (socket) => socket.data.drain(),
+  drain: (socket) => socket.data.drain(socket),
   close: (socket, error) => socket.data.closed(error ? problemOf(error) : undefined),
   error(socket, error) {
     socket.terminate();

@@ -12,7 +12,7 @@ export interface ConnectOptions {
   url: URL;
   /** The one subprotocol that is offered, and must be chosen. */
   protocol: string;
-  /** Sent along; values have no control characters. */
+  /** Sent along. */
   headers?: HeaderFields | undefined;
   /** For all of it, the answer included. */
   connectMs: number;
@@ -35,8 +35,12 @@ export class ConnectError extends Error {
   }
 }
 
-/** Rejects with a ConnectError. */
+/** Rejects with a ConnectError. Throws a TypeError where a header cannot be sent. */
 export function connectWebSocket(options: ConnectOptions): Promise<WebSocketLink> {
+  for (const [name, value] of Object.entries(options.headers ?? {})) {
+    // A line break would begin another field, or another request.
+    if (/[^\t -~]/.test(value)) throw new TypeError(`the header ${name} has a character that cannot be sent`);
+  }
   return new Promise((resolve, reject) => new Handshake(options, resolve, reject));
 }
 
