@@ -97,7 +97,8 @@ class Chain {
   }
 }
 
-function stepAt(length: number): number {
+/** Characters from a hash that ends at `length` to the next one. */
+export function stepAt(length: number): number {
   for (const { until, size } of steps) if (length < until) return size;
   return steps[2].size;
 }

@@ -33,6 +33,7 @@ const mostAboveMean = 1.25;
 const spare = 1;
 /** Costs that differ by less than this part of a usual request count as equal, so that a conversation has its place. */
 const sameCost = 0.5;
+const warmWorth = 4;
 /** Paces that differ by less count as equal: the rest is chance, and the mix of requests. */
 const leastPart = 0.75;
 /** After a rest it is to have this part of its work, then more and more. */
@@ -68,7 +69,7 @@ export function ranked(
       class: isAway ? 2 : 0,
       share,
       work: state.engine.work + (others > 0 ? othersAt(state, nowMs) * usual : 0),
-      cold: isKeyed ? size.promptTokens * coldPart(prefix, warm) : 0,
+      cold: isKeyed ? warmWorth * size.promptTokens * coldPart(prefix, warm) : 0,
       cost: 0,
       lot: -Math.log(1 - (isKeyed ? mixed(prefix.origin, state.lot) : random())) / share,
     };
