@@ -48,23 +48,44 @@ for (const replicas of values.replicas.split(",").map(Number)) {
     ? [["trace", readTrace(await Bun.file(values.trace).text(), Number(values.stretch))]]
     : shapes
         .filter(({ name }) => values.shapes.split(",").includes(name))
-        .map((shape) => [shape.name, sessionsOf(shape, replicas, durationMs, Number(values.seed), Number(values.load))]);
+        .map((shape) => [
+          shape.name,
+          sessionsOf(shape, replicas, durationMs, Number(values.seed), Number(values.load)),
+        ]);
   for (const [shape, sessions] of wanted) {
     let least: Outcome | undefined;
     for (const policy of policyNames.filter((name) => values.policies.split(",").includes(name))) {
       const began = performance.now();
       const outcome = simulate(
-        { sessions, replicas, gateways: Number(values.gateways), settings: usualReplica, durationMs, random: seededRandom(Number(values.seed) + 1) },
+        {
+          sessions,
+          replicas,
+          gateways: Number(values.gateways),
+          settings: usualReplica,
+          durationMs,
+          random: seededRandom(Number(values.seed) + 1),
+        },
         policy,
       );
       if (policy === "least requests") least = outcome;
       results.push({ shape, replicas, policy, outcome });
       const cut = least ? 1 - outcome.recomputed / least.recomputed : 0;
       console.error(
-        [shape.padEnd(7), String(replicas).padStart(2), policy.padEnd(24), `n ${outcome.requests}`, `mean ${Math.round(outcome.promptTokens / outcome.requests)}`,
-         `computed ${(outcome.computed * 100).toFixed(1)}%`, `re ${(outcome.recomputed * 100).toFixed(1)}%`, `cut ${(cut * 100).toFixed(0)}%`,
-         `imb ${outcome.imbalance.toFixed(2)}`, `work ${outcome.workImbalance.toFixed(2)}`,
-         `ttft ${outcome.firstTokenP50.toFixed(0)}/${outcome.firstTokenP99.toFixed(0)}`, `busy ${(outcome.busy * 100).toFixed(0)}%`, `${((performance.now() - began) / 1000).toFixed(1)}s`].join("  "),
+        [
+          shape.padEnd(7),
+          String(replicas).padStart(2),
+          policy.padEnd(24),
+          `n ${outcome.requests}`,
+          `mean ${Math.round(outcome.promptTokens / outcome.requests)}`,
+          `computed ${(outcome.computed * 100).toFixed(1)}%`,
+          `re ${(outcome.recomputed * 100).toFixed(1)}%`,
+          `cut ${(cut * 100).toFixed(0)}%`,
+          `imb ${outcome.imbalance.toFixed(2)}`,
+          `work ${outcome.workImbalance.toFixed(2)}`,
+          `ttft ${outcome.firstTokenP50.toFixed(0)}/${outcome.firstTokenP99.toFixed(0)}`,
+          `busy ${(outcome.busy * 100).toFixed(0)}%`,
+          `${((performance.now() - began) / 1000).toFixed(1)}s`,
+        ].join("  "),
       );
     }
   }

@@ -28,6 +28,7 @@ export interface Policy {
 }
 
 export interface World {
+  gateways: number;
   replicas: readonly Replica[];
   clock: Clock;
   random(): number;
@@ -59,8 +60,9 @@ export function makePolicy(name: PolicyName, world: World): Policy {
 }
 
 /** The router as the gateway has it; only hashes of texts are made of ids here, as there is no text. */
-function headrace({ replicas, clock, random }: World, warm: boolean): Policy {
+function headrace({ replicas, clock, random, gateways }: World, warm: boolean): Policy {
   const router = new Router(clock, random);
+  router.gateways = gateways;
   const engines = replicas.map(
     (_, index): Engine => ({
       name: `replica-${index}`,
@@ -123,8 +125,12 @@ function prefixOf({ prompt, opening, account }: Asked): PromptPrefix {
       prefix.hashes.push(Math.imul(id ^ salt, 0x9e3779b1) ^ Math.imul(next - start, 0x85ebca6b));
       prefix.ends.push(next);
     }
-    if (index < opening) prefix.origin = Math.imul(id ^ salt, 0xc2b2ae35);
+    if (index < opening) {
+      prefix.origin = Math.imul(id ^ salt, 0xc2b2ae35);
+      prefix.originEnd = end;
+    }
   }
   prefix.length = end;
+  prefix.continues = prompt.length > opening;
   return prefix;
 }

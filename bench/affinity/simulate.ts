@@ -62,6 +62,7 @@ class Simulation {
     this.#running = this.#replicas.map(() => false);
     const world: World = {
       replicas: this.#replicas,
+      gateways: scenario.gateways,
       clock: { nowSeconds: () => Math.floor(this.#nowMs / 1_000), monotonicMs: () => this.#nowMs },
       random: scenario.random,
     };
@@ -159,8 +160,14 @@ class Simulation {
       promptTokens,
       computed: sum(({ computed }) => computed) / promptTokens,
       recomputed: sum(({ recomputed }) => recomputed) / promptTokens,
-      imbalance: quantile(this.#imbalances.sort((a, b) => a - b), 0.99),
-      workImbalance: quantile(this.#workImbalances.sort((a, b) => a - b), 0.99),
+      imbalance: quantile(
+        this.#imbalances.sort((a, b) => a - b),
+        0.99,
+      ),
+      workImbalance: quantile(
+        this.#workImbalances.sort((a, b) => a - b),
+        0.99,
+      ),
       firstTokenP50: quantile(first, 0.5),
       firstTokenP99: quantile(first, 0.99),
       busy: busyMs / (this.#scenario.durationMs * this.#replicas.length),

@@ -127,7 +127,10 @@ export const shapes: readonly Shape[] = [
     sessionsPerSecond: 0.025,
     session(random, ids) {
       const tool = zipf(20, 1, random);
-      const added = [...shared(ids, `tools ${tool}`, 8_192 + 512 * (tool % 16)), piece(ids, lengthOf(1_500, 1, 16_000, random))];
+      const added = [
+        ...shared(ids, `tools ${tool}`, 8_192 + 512 * (tool % 16)),
+        piece(ids, lengthOf(1_500, 1, 16_000, random)),
+      ];
       // 3.95 turns with 7.83 calls each (Copilot coding agents).
       const calls = Math.max(1, Math.round(exponential(31, random)));
       return {

@@ -19,6 +19,10 @@ export class PromptPrefix {
   length = 0;
   /** What all turns of a conversation have in common: everything up to the first thing that the user said. */
   origin = 0;
+  /** Where that ends. */
+  originEnd = 0;
+  /** Whether there is more than that: then somebody was asked before, if not here. */
+  continues = false;
 }
 
 /**
@@ -80,9 +84,11 @@ class Chain {
     if (typeof role === "string") this.add(role);
     this.addValue(content);
     if (calls !== undefined && calls !== null) this.add(JSON.stringify(calls));
+    if (this.#userSpoke) this.#prefix.continues = true;
     if (role !== "user" || this.#userSpoke) return;
     this.#userSpoke = true;
     this.#prefix.origin = this.#hash;
+    this.#prefix.originEnd = this.#prefix.length;
   }
 
   /** A text, a list of texts or of token ids, or parts of a message, with the address or the data of media. */

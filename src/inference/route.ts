@@ -31,6 +31,8 @@ export class Router {
   drained: ReadonlySet<string> = new Set();
   /** Told when an engine begins to rest: somebody may ask it after `restMs` whether it is back. */
   onRest: ((engine: Engine, restMs: number) => void) | undefined;
+  /** Processes that send to the same engines, this one included. */
+  gateways = 1;
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #engines = new WeakMap<Engine, EngineState>();
@@ -58,7 +60,7 @@ export class Router {
     });
     const prefix = well < 2 ? undefined : workload.prefix();
     if (prefix) this.#tables.get(model.id)?.read(prefix, candidates);
-    return ranked(candidates, workload, prefix, nowMs, this.#random);
+    return ranked(candidates, { size: workload, prefix, nowMs, gateways: this.gateways }, this.#random);
   }
 
   /** As of the engine and of this model on it, whichever is worse. */
