@@ -1,7 +1,7 @@
 // Opens a database of PostgreSQL: says what is wrong with it, if anything, and brings its schema up to date.
 import { SQL } from "bun";
 import { StartError } from "../domain/errors.ts";
-import { postgresCode } from "./postgres-errors.ts";
+import { isPostgresOutage, postgresCode } from "./postgres-errors.ts";
 import { databaseOf, openPool } from "./postgres-pool.ts";
 import { bringUpToDate, requireCurrent } from "./schema.ts";
 
@@ -136,11 +136,12 @@ function placeOf(url: string): Place {
 /** The server's own words may have a part of a value: only its code goes on. */
 function startError(error: unknown, place: Place): unknown {
   const code = postgresCode(error);
-  if (code === undefined) return error;
-  return new StartError(`${variable}: ${problem(code, place)} (${code})`);
+  const what = code === undefined ? undefined : problem(code, place);
+  return what === undefined ? error : new StartError(`${variable}: ${what} (${code})`);
 }
 
-function problem(code: string, { server, database, user }: Place): string {
+/** Undefined: a fault of ours. */
+function problem(code: string, { server, database, user }: Place): string | undefined {
   if (/^28/.test(code)) {
     return `the server at ${server} does not let the user ${user} in: check user and password, and pg_hba.conf of the server.`;
   }
@@ -159,5 +160,5 @@ function problem(code: string, { server, database, user }: Place): string {
   if (/^ERR_POSTGRES_CONNECTION|^57P03/.test(code)) {
     return `no PostgreSQL answers at ${server}. Is it running, and can it be reached from here?`;
   }
-  return `the server at ${server} cannot be used.`;
+  return isPostgresOutage(code) ? `the server at ${server} cannot be used at the moment.` : undefined;
 }

@@ -48,7 +48,7 @@ export async function requireCurrent(db: SQL, dialect: Dialect): Promise<void> {
 /** None where nothing was ever made. */
 async function columnsOfSteps(db: SQL, dialect: Dialect): Promise<unknown[]> {
   if (dialect === "sqlite") return db`SELECT name FROM pragma_table_info('schema_migrations')`;
-  return db`SELECT attname FROM pg_attribute WHERE attrelid = to_regclass('schema_migrations') AND attnum > 0`;
+  return db`SELECT attname FROM pg_attribute WHERE attrelid = to_regclass('schema_migrations') AND attnum > 0 AND NOT attisdropped`;
 }
 
 /** Whoever may use the tables, and not make any, can start where they are up to date. */

@@ -34,7 +34,7 @@ onEachDatabase((databases) => {
     const script = `
     import { SqlSigningKeyStore } from ${JSON.stringify(join(import.meta.dir, "signing-key-store.ts"))};
     const [key, predecessor, atMs] = JSON.parse(process.argv.at(-1));
-    const store = new SqlSigningKeyStore(await ${databases.openingCode()});
+    const store = new SqlSigningKeyStore(await ${opened.openingCode});
     while (Date.now() < atMs) {}
     console.log(await store.addSigningKey(key, predecessor ?? undefined));
     process.exit();`;

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { SQL } from "bun";
 import { type Database, dialectOf, openDatabase, openPostgres } from "../../src/storage/database.ts";
 import type { Dialect } from "../../src/storage/migrations.ts";
 import { sharedPostgres } from "./postgres.ts";
@@ -12,21 +13,33 @@ export interface TestDatabase {
   db: Database;
   /** Of its own for each test: a data directory. */
   directory: string;
+  /** An expression that opens the same in another process. */
+  openingCode: string;
   /** As another process would, on connections of its own; closed with the database. */
   openAgain(): Promise<Database>;
   close(): Promise<void>;
 }
 
+/** One in which nothing was ever made. */
+export interface EmptyDatabase {
+  openingCode: string;
+  run(statement: string): Promise<unknown>;
+  tables(): Promise<string[]>;
+  /** Makes all tables. */
+  open(): Promise<Database>;
+}
+
 export interface TestDatabases {
   dialect: Dialect;
-  /** One with all tables, and nothing in them but what a new one has. */
-  open(): Promise<TestDatabase>;
   /** What it says where a table is not there. */
   missingTable: string;
   /** A test of what only one of them has. */
   only(dialect: Dialect, name: string, run: () => Promise<void>): void;
-  /** An expression for a module or another process, by which it opens the database of now. */
-  openingCode(): string;
+  /** One with all tables, and nothing in them but what a new one has. */
+  open(): Promise<TestDatabase>;
+  /** The same for a test that changes tables: nobody else ever uses it. */
+  openOwn(): Promise<TestDatabase>;
+  empty(): Promise<EmptyDatabase>;
 }
 
 /** Runs a suite on SQLite and on PostgreSQL. */
@@ -35,38 +48,31 @@ export function onEachDatabase(suite: (databases: TestDatabases) => void): void 
   describe("on PostgreSQL", () => suite(postgresDatabases()));
 }
 
-const databaseModule = JSON.stringify(join(import.meta.dir, "../../src/storage/database.ts"));
-
-const onlyOn = (own: Dialect) => (dialect: Dialect, name: string, run: () => Promise<void>) => {
-  if (dialect === own) test(name, run);
-};
-
 export function sqliteDatabases(): TestDatabases {
-  let file = "";
+  const open = async () => {
+    const directory = newDirectory();
+    const file = join(directory, "headrace.db");
+    return testDatabase(directory, await openDatabase(file), {
+      openingCode: opening("openDatabase", file),
+      openAgain: () => openDatabase(file),
+    });
+  };
   return {
     dialect: "sqlite",
     missingTable: "SQLITE_ERROR",
     only: onlyOn("sqlite"),
-    async open() {
-      const directory = mkdtempSync(join(tmpdir(), "headrace-database-"));
-      file = join(directory, "headrace.db");
-      const opened = [await openDatabase(file)];
+    open,
+    openOwn: open,
+    async empty() {
+      const file = join(newDirectory(), "empty.db");
+      const plain = new SQL({ adapter: "sqlite", filename: file });
       return {
-        dialect: "sqlite",
-        db: opened[0] as Database,
-        directory,
-        async openAgain() {
-          const again = await openDatabase(join(directory, "headrace.db"));
-          opened.push(again);
-          return again;
-        },
-        async close() {
-          for (const one of opened) await one.close();
-          rmSync(directory, { recursive: true, force: true });
-        },
+        openingCode: opening("openDatabase", file),
+        run: (statement) => plain.unsafe(statement),
+        tables: async () => namesOf(await plain`SELECT name FROM sqlite_schema WHERE type = 'table'`),
+        open: () => openDatabase(file),
       };
     },
-    openingCode: () => `(await import(${databaseModule})).openDatabase(${JSON.stringify(file)})`,
   };
 }
 
@@ -74,12 +80,12 @@ export function sqliteDatabases(): TestDatabases {
 function postgresDatabases(): TestDatabases {
   let url = "";
   let db: Database;
+  let isOpen = false;
+  let isOver = false;
   beforeAll(async () => {
     url = await (await sharedPostgres()).freshDatabase();
     db = await openPostgres(url);
   });
-  let isOpen = false;
-  let isOver = false;
   afterAll(async () => {
     isOver = true;
     // A suite may use one database for all of its tests, and close it after this.
@@ -90,33 +96,77 @@ function postgresDatabases(): TestDatabases {
     missingTable: "42P01",
     only: onlyOn("postgres"),
     async open() {
-      const directory = mkdtempSync(join(tmpdir(), "headrace-database-"));
-      const opened: Database[] = [];
       isOpen = true;
+      const again = { openingCode: opening("openPostgres", url), openAgain: () => openPostgres(url) };
+      return testDatabase(newDirectory(), db, again, async () => {
+        isOpen = false;
+        await (isOver ? db.close() : emptyTables(db));
+      });
+    },
+    async openOwn() {
+      const own = await (await sharedPostgres()).freshDatabase();
+      const again = { openingCode: opening("openPostgres", own), openAgain: () => openPostgres(own) };
+      return testDatabase(newDirectory(), await openPostgres(own), again);
+    },
+    async empty() {
+      const own = await (await sharedPostgres()).emptyDatabase();
+      const plain = new SQL(own, { max: 1 });
       return {
-        dialect: "postgres",
-        db,
-        directory,
-        async openAgain() {
-          const again = await openPostgres(url);
-          opened.push(again);
-          return again;
-        },
-        async close() {
-          for (const one of opened) await one.close();
-          rmSync(directory, { recursive: true, force: true });
-          isOpen = false;
-          if (isOver) await db.close();
-          else await empty(db);
-        },
+        openingCode: opening("openPostgres", own),
+        run: (statement) => plain.unsafe(statement),
+        tables: async () => namesOf(await plain`SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'`),
+        open: () => openPostgres(own),
       };
     },
-    openingCode: () => `(await import(${databaseModule})).openPostgres(${JSON.stringify(url)})`,
   };
 }
 
+function testDatabase(
+  directory: string,
+  db: Database,
+  { openingCode, openAgain }: Pick<TestDatabase, "openingCode" | "openAgain">,
+  closeDatabase = () => db.close(),
+): TestDatabase {
+  const others: Database[] = [];
+  return {
+    dialect: dialectOf(db),
+    db,
+    directory,
+    openingCode,
+    async openAgain() {
+      const other = await openAgain();
+      others.push(other);
+      return other;
+    },
+    async close() {
+      for (const other of others) await other.close();
+      await closeDatabase();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+function onlyOn(own: Dialect): TestDatabases["only"] {
+  return (dialect, name, run) => {
+    if (dialect === own) test(name, run);
+  };
+}
+
+function opening(name: "openDatabase" | "openPostgres", argument: string): string {
+  const module = join(import.meta.dir, "../../src/storage/database.ts");
+  return `(await import(${JSON.stringify(module)})).${name}(${JSON.stringify(argument)})`;
+}
+
+function newDirectory(): string {
+  return mkdtempSync(join(tmpdir(), "headrace-database-"));
+}
+
+function namesOf(rows: readonly { name: string }[]): string[] {
+  return rows.map(({ name }) => name);
+}
+
 /** As the migrations leave it; what belongs to others last. */
-async function empty(db: Database): Promise<void> {
+async function emptyTables(db: Database): Promise<void> {
   const tables: { name: string }[] = await db`
     SELECT relname AS name FROM pg_class
     WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname <> 'schema_migrations'
