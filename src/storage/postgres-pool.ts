@@ -6,41 +6,51 @@ import { WriteTurns } from "./write-turns.ts";
 
 /** Connections of one process. */
 const connections = 10;
-/** The server ends what takes longer. Queries of requests are made of pieces that take milliseconds. */
-const statementMs = 5_000;
-/** Shorter than a statement may take, and longer than somebody who hangs in a transaction can hold a lock. */
-const lockMs = 4_000;
-/** A process that hangs in a transaction holds up the others for so long. */
-const idleInTransactionMs = 3_000;
-/** What even the server's own bounds did not end by then is not answered any more. */
-const readMs = 6_000;
-const transactionMs = 15_000;
-const lookEveryMs = 500;
 /** Before another try, for the event loop to hear of other connections that broke. */
 const pauseMs = 10;
 
-const serverSettings = {
-  application_name: "headrace",
-  statement_timeout: statementMs,
-  lock_timeout: lockMs,
-  idle_in_transaction_session_timeout: idleInTransactionMs,
-  // What `writing` promises rests on it: after the lock, each statement sees what was committed before.
-  default_transaction_isolation: "read committed",
-  client_encoding: "UTF8",
+/** Each but the first two is kept by the server. */
+export interface PoolBounds {
+  /** What even the server's own bounds did not end by then is not answered any more. */
+  readMs: number;
+  transactionMs: number;
+  /** Queries of requests are made of pieces that take milliseconds. */
+  statementMs: number;
+  /** Shorter than a statement may take, and longer than somebody who hangs in a transaction can hold a lock. */
+  lockMs: number;
+  /** A process that hangs in a transaction holds up the others for so long. */
+  idleInTransactionMs: number;
+}
+
+const usualBounds: PoolBounds = {
+  readMs: 6_000,
+  transactionMs: 15_000,
+  statementMs: 5_000,
+  lockMs: 4_000,
+  idleInTransactionMs: 3_000,
 };
+/** A bound is kept to a twelfth of the shortest. */
+const looksPerBound = 12;
 
-const options = {
-  max: connections,
-  // In seconds.
-  connectionTimeout: 3,
-  // Before a firewall forgets them, and so that all move to a server that took over in the end.
-  idleTimeout: 240,
-  maxLifetime: 1_800,
-  connection: serverSettings,
-} as const;
-
-function connect(url: string): SQL {
-  return new SQL(url, { ...options, database: databaseOf(url) });
+function connect(url: string, { statementMs, lockMs, idleInTransactionMs }: PoolBounds): SQL {
+  return new SQL(url, {
+    max: connections,
+    database: databaseOf(url),
+    // In seconds.
+    connectionTimeout: 3,
+    // Before a firewall forgets them, and so that all move to a server that took over in the end.
+    idleTimeout: 240,
+    maxLifetime: 1_800,
+    connection: {
+      application_name: "headrace",
+      statement_timeout: statementMs,
+      lock_timeout: lockMs,
+      idle_in_transaction_session_timeout: idleInTransactionMs,
+      // What `writing` promises rests on it: after the lock, each statement sees what was committed before.
+      default_transaction_isolation: "read committed",
+      client_encoding: "UTF8",
+    },
+  });
 }
 
 /** Named beside the URL: Bun would let PGDATABASE of the environment come before what is in it. */
@@ -63,8 +73,8 @@ type Work = (tx: SQL) => unknown;
  *   restart of the server each pooled one fails once. Nothing else is ever repeated, as it may have been done;
  * - what the server does not answer in time fails; if it answers nothing at all any more, all connections are given up.
  */
-export function openPool(url: string): SQL {
-  const pool = new Pool(url);
+export function openPool(url: string, bounds = usualBounds): SQL {
+  const pool = new Pool(url, bounds);
   return new Proxy(pool.sql, {
     apply(_target, _self, args) {
       const isTemplate = Array.isArray(args[0]) && "raw" in args[0];
@@ -90,16 +100,20 @@ export function turnsOf(db: SQL): WriteTurns | undefined {
 class Pool {
   readonly turns = new WriteTurns();
   readonly #url: string;
+  readonly #bounds: PoolBounds;
+  readonly #lookEveryMs: number;
   readonly #operations = new Set<Operation>();
   readonly #timer: ReturnType<typeof setInterval>;
   #sql: SQL;
   #answeredMs = performance.now();
   #lookedMs = performance.now();
 
-  constructor(url: string) {
+  constructor(url: string, bounds: PoolBounds) {
     this.#url = url;
-    this.#sql = connect(url);
-    this.#timer = setInterval(() => this.#look(), lookEveryMs);
+    this.#bounds = bounds;
+    this.#sql = connect(url, bounds);
+    this.#lookEveryMs = bounds.readMs / looksPerBound;
+    this.#timer = setInterval(() => this.#look(), this.#lookEveryMs);
     this.#timer.unref();
   }
 
@@ -113,7 +127,7 @@ class Pool {
     const first = Reflect.get(query, "then") as Query["then"];
     let running: Promise<unknown> | undefined;
     const run = () => {
-      running ??= this.#bounded(readMs, () =>
+      running ??= this.#bounded(this.#bounds.readMs, () =>
         this.#read(args, () => new Promise((...both) => first.apply(query, both))),
       );
       return running;
@@ -140,7 +154,7 @@ class Pool {
 
   begin(args: unknown[]): Promise<unknown> {
     const work = args.at(-1) as Work;
-    return this.#bounded(transactionMs, (isOver) => {
+    return this.#bounded(this.#bounds.transactionMs, (isOver) => {
       let begun = false;
       const guarded: Work = async (tx) => {
         begun = true;
@@ -198,7 +212,7 @@ class Pool {
   #look(): void {
     const nowMs = performance.now();
     // While this process itself stood still, nobody was late.
-    const stoodStillMs = Math.max(0, nowMs - this.#lookedMs - lookEveryMs);
+    const stoodStillMs = Math.max(0, nowMs - this.#lookedMs - this.#lookEveryMs);
     this.#lookedMs = nowMs;
     this.#answeredMs += stoodStillMs;
     for (const operation of this.#operations) operation.startedMs += stoodStillMs;
@@ -211,7 +225,7 @@ class Pool {
   /** Connections to a server that is silent would stay until TCP gives them up, which takes a quarter of an hour. */
   #renew(): void {
     const old = this.#sql;
-    this.#sql = connect(this.#url);
+    this.#sql = connect(this.#url, this.#bounds);
     this.#answeredMs = performance.now();
     void old.close({ timeout: 0 }).catch(() => {});
   }
