@@ -1,4 +1,5 @@
 // The two databases that stores have to work on alike: a suite is run on each, every test on one that is empty.
+import { Database as Sqlite } from "bun:sqlite";
 import { afterAll, beforeAll, describe, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,6 +18,8 @@ export interface TestDatabase {
   openingCode: string;
   /** As another process would, on connections of its own; closed with the database. */
   openAgain(): Promise<Database>;
+  /** No usage is written from here on, until what it gives is called. */
+  refuseUsage(): Promise<() => Promise<void>>;
   close(): Promise<void>;
 }
 
@@ -55,6 +58,11 @@ export function sqliteDatabases(): TestDatabases {
     return testDatabase(directory, await openDatabase(file), {
       openingCode: opening("openDatabase", file),
       openAgain: () => openDatabase(file),
+      refuseUsage: async () => {
+        const other = new Sqlite(file);
+        other.run("BEGIN IMMEDIATE");
+        return async () => other.close();
+      },
     });
   };
   return {
@@ -97,16 +105,15 @@ function postgresDatabases(): TestDatabases {
     only: onlyOn("postgres"),
     async open() {
       isOpen = true;
-      const again = { openingCode: opening("openPostgres", url), openAgain: () => openPostgres(url) };
-      return testDatabase(newDirectory(), db, again, async () => {
+      return testDatabase(newDirectory(), db, postgresWays(url, db), async () => {
         isOpen = false;
         await (isOver ? db.close() : emptyTables(db));
       });
     },
     async openOwn() {
       const own = await (await sharedPostgres()).freshDatabase();
-      const again = { openingCode: opening("openPostgres", own), openAgain: () => openPostgres(own) };
-      return testDatabase(newDirectory(), await openPostgres(own), again);
+      const ownDb = await openPostgres(own);
+      return testDatabase(newDirectory(), ownDb, postgresWays(own, ownDb));
     },
     async empty() {
       const own = await (await sharedPostgres()).emptyDatabase();
@@ -121,10 +128,23 @@ function postgresDatabases(): TestDatabases {
   };
 }
 
+type Ways = Pick<TestDatabase, "openingCode" | "openAgain" | "refuseUsage">;
+
+function postgresWays(url: string, db: Database): Ways {
+  return {
+    openingCode: opening("openPostgres", url),
+    openAgain: () => openPostgres(url),
+    async refuseUsage() {
+      await db.unsafe("ALTER TABLE usage_records RENAME TO out_of_reach");
+      return async () => void (await db.unsafe("ALTER TABLE IF EXISTS out_of_reach RENAME TO usage_records"));
+    },
+  };
+}
+
 function testDatabase(
   directory: string,
   db: Database,
-  { openingCode, openAgain }: Pick<TestDatabase, "openingCode" | "openAgain">,
+  { openingCode, openAgain, refuseUsage }: Ways,
   closeDatabase = () => db.close(),
 ): TestDatabase {
   const others: Database[] = [];
@@ -133,6 +153,7 @@ function testDatabase(
     db,
     directory,
     openingCode,
+    refuseUsage,
     async openAgain() {
       const other = await openAgain();
       others.push(other);
