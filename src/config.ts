@@ -224,6 +224,14 @@ export function loadDatabaseUrl(env: Env = process.env): string | undefined {
   return value;
 }
 
+/** Likewise, where limits are counted for all replicas. */
+export function loadRedisUrl(env: Env = process.env): string | undefined {
+  const reader = new OptionReader({ flags: {}, env, file: undefined });
+  const { value } = reader.take(options.redisUrl);
+  throwIfAny(reader.problems);
+  return value;
+}
+
 /** HEADRACE_SECRET as 64 hex digits, for commands on the server's own files; undefined where unset. Throws a ConfigError. */
 export function loadSecretHex(env: Env = process.env): string | undefined {
   const reader = new OptionReader({ flags: {}, env, file: undefined });

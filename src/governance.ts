@@ -12,7 +12,7 @@ import { Admitter } from "./policy/admit.ts";
 import { Authenticator } from "./policy/authenticate.ts";
 import { KeyActivity } from "./policy/key-activity.ts";
 import { LearnedLengths } from "./policy/learned-lengths.ts";
-import { limitsOf } from "./policy/limits-of.ts";
+import { limitsOf, quotasOf } from "./policy/limits-of.ts";
 import { RefusalCounts } from "./policy/refusal-counts.ts";
 import { RefusalLog } from "./policy/refusal-log.ts";
 import { SigningKeys } from "./policy/signing-keys.ts";
@@ -168,20 +168,6 @@ export async function openGovernance(options: GovernanceOptions) {
       authenticator.invalidate();
     },
   };
-}
-
-/** Ids of all quotas that usage of these keys counts against. */
-async function quotasOf(
-  keyIds: Iterable<string>,
-  keys: SqlKeyStore,
-  limitsOfChain: (chain: KeyChain) => ReturnType<typeof limitsOf>,
-): Promise<Set<string>> {
-  const ids = new Set<string>();
-  for (const keyId of keyIds) {
-    const chain = await keys.findChainById(keyId);
-    if (chain) for (const { id } of limitsOfChain(chain).quotas) ids.add(id);
-  }
-  return ids;
 }
 
 /** What the ledger knows of the windows that have not passed yet: a restart must not grant every limit anew. */

@@ -9,14 +9,15 @@ export interface ReadinessOptions {
   catalog: Pick<Catalog, "complete">;
   /** Undefined where the database is not shared. */
   replicas: Pick<Replicas, "isUncoordinated"> | undefined;
-  /** Whether limits are counted in Redis now; undefined where there is none. Answers within a second. */
-  redis: (() => "ok" | "failed" | Promise<"ok" | "failed">) | undefined;
+  /** Whether limits are counted in Redis now; undefined where there is none. */
+  redis: (() => "ok" | "failed") | undefined;
   isDraining(): boolean;
 }
 
 export async function readinessOf(options: ReadinessOptions): Promise<Readiness> {
   const { authenticator, catalog, replicas, redis, isDraining } = options;
-  const [database, counters] = await Promise.all([authenticator.reach(), redis?.()]);
+  const database = await authenticator.reach();
+  const counters = redis?.();
   const checks: Record<string, CheckState> = {
     database: database === "ok" ? "ok" : "failed",
     ...(counters === undefined ? {} : { redis: counters }),

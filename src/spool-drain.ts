@@ -2,16 +2,23 @@
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type DatabasePlace, withDatabaseOf } from "./data-directory.ts";
+import { systemClock } from "./domain/clock.ts";
 import { StartError } from "./domain/errors.ts";
 import type { Log } from "./domain/log.ts";
+import { limitsOf, quotasOf } from "./policy/limits-of.ts";
+import { Tiers } from "./policy/tiers.ts";
 import type { Database } from "./storage/database.ts";
 import { tryLockFile } from "./storage/file-lock.ts";
+import { SqlKeyStore } from "./storage/key-store.ts";
 import { accountsOf, type Recovered, recoverSpool } from "./storage/ledger-recovery.ts";
+import { SharedLimits } from "./storage/shared-limits.ts";
 import { openUsageWriter } from "./storage/usage-writer.ts";
 
 export interface SpoolDrainOptions extends DatabasePlace {
   /** A data directory, or the directory `spool` of one. */
   directory: string;
+  /** Where limits are counted for all replicas; undefined: nowhere but in each. */
+  redisUrl: string | undefined;
   log: Log;
 }
 
@@ -21,22 +28,48 @@ export interface DrainedSpool extends Recovered {
 }
 
 /** Done again, it finds nothing more. Throws a StartError that says why nothing was taken over. */
-export async function drainSpool({ directory, log, ...place }: SpoolDrainOptions): Promise<DrainedSpool> {
+export async function drainSpool(options: SpoolDrainOptions): Promise<DrainedSpool> {
+  const { directory, redisUrl, log, ...place } = options;
   const spool = spoolIn(directory);
   const release = lockOf(dirname(spool));
   try {
     return await withDatabaseOf(place, async (db) => {
       await requireKnown(db, accountsOf(spool));
+      const counters = await openCounters(redisUrl, log);
       const writer = await openUsageWriter(db);
       try {
-        return { spool, ...(await recoverSpool({ db, writer, directory: spool, log })) };
+        const recovered = await recoverSpool({ db, writer, directory: spool, log });
+        // What is counted in Redis lacks this usage: it is read from the database again at its next use.
+        counters?.forgetQuotas(await quotasOfKeys(db, recovered.keyIds));
+        return { spool, ...recovered };
       } finally {
         writer.close();
+        await counters?.close();
       }
     });
   } finally {
     release();
   }
+}
+
+/** Before anything is taken over: afterwards it would not be known any more whose counters are to be forgotten. */
+async function openCounters(url: string | undefined, log: Log): Promise<SharedLimits | undefined> {
+  if (url === undefined) return undefined;
+  const ledger = { readTotals: () => Promise.reject(new Error("nothing is counted here")) };
+  const limits = await SharedLimits.open({ url, clock: systemClock, ledger, log });
+  const state = limits.state();
+  if (state.status === "ok") return limits;
+  await limits.close();
+  throw new StartError(
+    `The server at HEADRACE_REDIS_URL cannot be used (${state.reason}), and it counts quotas that this usage is part of. Try again when it is back.`,
+  );
+}
+
+function quotasOfKeys(db: Database, keyIds: ReadonlySet<string>): Promise<Set<string>> {
+  const tiers = new Tiers();
+  return quotasOf(keyIds, new SqlKeyStore(db), ({ keys, account }) =>
+    limitsOf({ keys, account, environment: keys[0].environment, tier: tiers.find(account.tier) }),
+  );
 }
 
 function spoolIn(directory: string): string {

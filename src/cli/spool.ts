@@ -1,7 +1,7 @@
 // `headrace spool drain`: brings the usage that a lost server had not written yet into the database.
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { loadDatabaseUrl } from "../config.ts";
+import { loadDatabaseUrl, loadRedisUrl } from "../config.ts";
 import { drainSpool } from "../spool-drain.ts";
 import type { CliContext } from "./context.ts";
 import { formatCount } from "./figures.ts";
@@ -43,6 +43,7 @@ async function drain(context: CliContext, directory: string, flags: SpoolFlags):
     directory: resolve(directory),
     dataDir: await context.dataDir(flags.dataDir),
     databaseUrl: loadDatabaseUrl(context.env),
+    redisUrl: loadRedisUrl(context.env),
     log: { info() {}, warn() {}, error() {} },
   });
   if (damaged > 0) {

@@ -2,7 +2,7 @@
 import type { Account, Tier } from "../domain/account.ts";
 import type { Environment } from "../domain/api-key.ts";
 import type { LimitSet, Quota, RateLimit } from "../domain/limits.ts";
-import type { ApiKeyRecord } from "../domain/principal.ts";
+import type { ApiKeyRecord, KeyChain, KeyStore } from "../domain/principal.ts";
 
 export interface LimitedParty {
   /** The key and those that bound it: what a child uses counts against its maker too. */
@@ -36,6 +36,20 @@ export function limitsOf({ keys, account, environment, tier }: LimitedParty): Li
     tokens: ofTier(tier.tokensPerMinute),
     quotas: [ofAccount, ...keys.map(ownQuota)],
   };
+}
+
+/** Ids of all quotas that usage of these keys counts against. */
+export async function quotasOf(
+  keyIds: Iterable<string>,
+  keys: Pick<KeyStore, "findChainById">,
+  limitsOfChain: (chain: KeyChain) => Pick<LimitSet, "quotas">,
+): Promise<Set<string>> {
+  const ids = new Set<string>();
+  for (const keyId of keyIds) {
+    const chain = await keys.findChainById(keyId);
+    if (chain) for (const { id } of limitsOfChain(chain).quotas) ids.add(id);
+  }
+  return ids;
 }
 
 /** Under its limit id: the keys of a rotation share one budget. */
