@@ -6,13 +6,7 @@ import { join } from "node:path";
 import type { Socket } from "bun";
 import { rawUpstream } from "../http1/testing/raw-upstream.ts";
 import { ConnectError } from "./connect.ts";
-import {
-  connectTo,
-  RecordingListener,
-  startWebSocketServer,
-  testProtocol,
-  until,
-} from "./testing/websocket-fixture.ts";
+import { connectTo, startWebSocketServer, testProtocol, until } from "./testing/websocket-fixture.ts";
 
 async function problemOf(url: string, connectMs = 2_000, more: object = {}): Promise<string> {
   try {
