@@ -39,7 +39,7 @@ export interface UpstreamStore {
   listUpstreams(): Promise<StoredUpstream[]>;
   /** Names, wherever the upstreams come from. */
   listDrained(): Promise<string[]>;
-  /** Not drained, whatever had its name before. False where there is one of this name. */
+  /** Not drained, whatever had its name before. False where there is one of this name, or a node. */
   insertUpstream(upstream: StoredUpstream, event: AuditEvent): Promise<boolean>;
   /** What is left out of `change` stays. False, and nothing is written, where `upstream` is not there any more. */
   changeUpstream(name: string, change: UpstreamChange, event: AuditEvent): Promise<boolean>;

@@ -202,6 +202,9 @@ export class Upstreams {
         `name: headrace.yaml has an upstream ${name}; choose another name, or change that one in the file.`,
       );
     }
+    if (known?.source === "node") {
+      throw new GatewayError("invalid_request", `name: there is a node ${name}; choose another name.`);
+    }
     if (this.#stored.some((upstream) => upstream.name === name)) throw nameTaken(name);
     if (this.#stored.length < mostUpstreams) return;
     throw new GatewayError(

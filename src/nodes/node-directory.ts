@@ -41,6 +41,8 @@ interface Link {
   /** How many looks at the database had begun when it came, and when it stood there; undefined: not yet. */
   cameAt: number;
   standsSince: number | undefined;
+  /** What the node was last told of how it stands. */
+  told: string;
 }
 
 /** How soon it is noticed that a process that held connections has died. */
@@ -202,6 +204,7 @@ export class NodeDirectory implements NodeWays {
       connectedAt: this.#options.clock.nowSeconds(),
       cameAt: this.#looks,
       standsSince: undefined,
+      told: "",
     };
     this.#links.set(nodeId, link);
     if (before && !before.end.draining) {
@@ -209,6 +212,7 @@ export class NodeDirectory implements NodeWays {
     }
     this.#awaySinceMs.delete(nodeId);
     this.#tell("node.connected", end);
+    this.#tellStanding(link);
     void this.#write(nodeId, () => this.#register(link));
     if (this.#isClosing) end.close(tunnelCloseCodes.goingAway, "The gateway stops.");
     return {
@@ -316,7 +320,19 @@ export class NodeDirectory implements NodeWays {
     const shown = [this.#recordsText, ...standing].join("\n");
     if (shown === this.#shown) return;
     this.#shown = shown;
+    for (const link of this.#links.values()) this.#tellStanding(link);
     this.#options.onChange();
+  }
+
+  #tellStanding(link: Link): void {
+    const { end } = link;
+    const record = this.#records.get(end.nodeId);
+    if (!record || end.closed) return;
+    const { name, approvedModels } = record;
+    const told = JSON.stringify([name, approvedModels]);
+    if (told === link.told) return;
+    link.told = told;
+    end.tell({ name, approvedModels });
   }
 
   async #touch(): Promise<void> {

@@ -105,6 +105,10 @@ export class Uplink {
         log.info("node_link", { status: state.status, gateway: url, node: name, detail: state.message });
         this.#tell();
       },
+      onStanding: ({ approvedModels }) => {
+        this.#approved = approvedModels;
+        this.#tell();
+      },
       onFault: (error) => log.error("node_request_failed", { detail: describe(error) }),
     });
     this.#joined = { identity, link };

@@ -38,6 +38,8 @@ export class SqlUpstreamStore implements UpstreamStore {
 
   insertUpstream(upstream: StoredUpstream, event: AuditEvent): Promise<boolean> {
     return this.#change(event, async (tx) => {
+      const nodes: unknown[] = await tx`SELECT id FROM nodes WHERE name = ${upstream.name}`;
+      if (nodes.length > 0) return false;
       const added: unknown[] = await tx`
         INSERT INTO upstreams ${tx(toRow(upstream))} ON CONFLICT (name) DO NOTHING RETURNING name`;
       if (added.length === 0) return false;

@@ -33,6 +33,7 @@ export async function operate(server: TestServer, secretHex?: string): Promise<G
   const { key: operator } = await makeOperatorKey({
     dataDir: server.dataDir,
     secretHex,
+    databaseUrl: server.config.databaseUrl,
     environment: undefined,
     request: { name: "Operator", scopes: ["admin:manage"] },
     nowSeconds: Math.floor(Date.now() / 1000),
