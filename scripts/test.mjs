@@ -26,12 +26,12 @@ ensureDebianPackages({
 
 const long = process.argv.includes("--long");
 const chosen = process.argv.slice(2).filter((argument) => argument !== "--long");
-// Pages in a browser mostly wait for the browser: two files of them at a time use the machine better. What measures, or
-// ends processes, has the machine to itself.
-const inBrowser = join("tests", "browser");
+// These mostly wait for a browser, or for other programs: two files of them at a time use the machine better. What measures
+// has the machine to itself.
+const waiting = ["e2e", "browser"].map((name) => join("tests", name));
 const others = readdirSync(join(root, "tests"))
   .map((name) => join("tests", name))
-  .filter((path) => path !== inBrowser);
+  .filter((path) => !waiting.includes(path));
 const together = ["--parallel=2", "--no-isolate"];
 const runs =
   chosen.length > 0
@@ -40,7 +40,7 @@ const runs =
       ? [[join("tests", "faults")]]
       : [
           ["src", "bench", ...others],
-          [...together, inBrowser],
+          [...together, ...waiting],
         ];
 // The tests set what they need; what this shell has set for a Headrace of its own must not leak in.
 const env = Object.fromEntries(Object.entries(bunEnvironment()).filter(([name]) => !name.startsWith("HEADRACE_")));

@@ -23,6 +23,7 @@ import { SqlAuditLog } from "./storage/audit-log.ts";
 import { ChatQueue } from "./storage/chat-queue.ts";
 import { ChatRetention } from "./storage/chat-retention.ts";
 import { SqlChatStore } from "./storage/chat-store.ts";
+import { beginServing, requireWholeCopy } from "./storage/copy-marks.ts";
 import type { Database } from "./storage/database.ts";
 import { SqlKeyStore } from "./storage/key-store.ts";
 import { SpoolLedger } from "./storage/ledger.ts";
@@ -57,7 +58,14 @@ export type Governance = Awaited<ReturnType<typeof openGovernance>>;
 export async function openGovernance(options: GovernanceOptions) {
   const { db, config, log, clock, baseUrl, feed = noChangeFeed, countReplicas = () => 1, opened } = options;
   const secret = loadSecret(config.dataDir, config.secretHex === undefined ? undefined : fromHex(config.secretHex));
+  await requireWholeCopy(db);
   if (!(await claimSecret(db, secret, clock.nowSeconds()))) throw otherSecret(config);
+  const copiedTo = await beginServing(db);
+  if (copiedTo !== undefined) {
+    log.warn("records_moved", {
+      detail: `The records in ${config.dataDir} were copied to PostgreSQL at ${copiedTo}, and this server goes on with the old ones. Set HEADRACE_DATABASE_URL, unless that is meant.`,
+    });
+  }
   const pepper = deriveKey(secret, "api-key-pepper-v1");
   const keys = new SqlKeyStore(db);
   const accounts = new SqlAccountStore(db);

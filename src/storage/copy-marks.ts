@@ -1,7 +1,7 @@
 // What two databases say of a copy from the one to the other, so that it goes on where it stopped and nobody serves from half of it.
 import { z } from "zod";
 import { StartError } from "../domain/errors.ts";
-import type { Database } from "./database.ts";
+import { type Database, writing } from "./database.ts";
 import { copyNames } from "./sqlite-source.ts";
 
 const copyState = z.object({
@@ -39,19 +39,19 @@ export async function markCopied(db: Database, place: string): Promise<void> {
   await put(db, copyNames.to, place);
 }
 
-/**
- * For a server that starts: throws a StartError where the database is only half there. Gives where its records were copied
- * to, if so: from now on the two differ, and no copy goes on from here.
- */
+/** Before a server writes anything: throws a StartError where the database is only half there. */
+export async function requireWholeCopy(db: Database): Promise<void> {
+  if ((await readCopyState(db))?.state !== "copying") return;
+  throw new StartError(
+    "The records of SQLite are not all in this database yet. Run `headrace migrate sqlite-to-postgres` again: it goes on where it stopped.",
+  );
+}
+
+/** Once a server serves from it: no copy goes on from here. Gives where its records were copied to before, if so. */
 export async function beginServing(db: Database): Promise<string | undefined> {
-  const state = await readCopyState(db);
-  if (state?.state === "copying") {
-    throw new StartError(
-      "The records of SQLite are not all in this database yet. Run `headrace migrate sqlite-to-postgres` again: it goes on where it stopped.",
-    );
+  if ((await find(db, copyNames.id)) !== undefined) {
+    await writing(db, async (tx) => await tx`DELETE FROM installation WHERE name = ${copyNames.id}`);
   }
-  if ((await find(db, copyNames.id)) !== undefined)
-    await db.begin(async (tx) => await tx`DELETE FROM installation WHERE name = ${copyNames.id}`);
   return await find(db, copyNames.to);
 }
 

@@ -4,7 +4,7 @@ import { StartError } from "../domain/errors.ts";
 import { replicaGoneSeconds } from "../domain/replica.ts";
 import { type CopyState, forgetCopy, readCopyState, writeCopyState } from "./copy-marks.ts";
 import { databaseSeconds, openPostgres } from "./database.ts";
-import { postgresCode } from "./postgres-errors.ts";
+import { isPostgresOutage, postgresCode } from "./postgres-errors.ts";
 import { bringUpToDate } from "./schema.ts";
 import {
   fromTable,
@@ -74,7 +74,7 @@ export async function copyRecords(options: CopyOptions): Promise<ComparedTable[]
     return compared;
   } catch (error) {
     const code = postgresCode(error);
-    if (code === undefined) throw error;
+    if (code === undefined || !isPostgresOutage(code)) throw error;
     throw new StartError(
       `HEADRACE_DATABASE_URL: PostgreSQL ended the copy (${code}). Nothing is lost: run the same command again, and it goes on where it stopped.`,
       { cause: error },
@@ -128,7 +128,7 @@ async function requireEmpty(target: SQL, tables: readonly SourceTable[]): Promis
   const atFirst = await rowsOfNewDatabase();
   for (const { name } of tables) {
     const [row] = await target.unsafe(
-      `SELECT count(*) AS rows FROM (SELECT 1 FROM ${quoted(name)} LIMIT 1000) AS some`,
+      `SELECT count(*) AS rows FROM (SELECT 1 FROM ${quoted(name)} LIMIT 1000) AS first_rows`,
     );
     if (Number(row.rows) === (atFirst.get(name)?.length ?? 0)) continue;
     throw new StartError(
