@@ -101,7 +101,7 @@ test("all records move, and a server on the new database answers the same key an
   expect(counts).toEqual({ usage: 3_002, chats: rowsOf(dataDir, "stored_chats") });
   expect(counts.chats).toBeGreaterThan(10);
   const keys = async (at: string) => {
-    const answer = await fetch(`${at}/v1/api-keys?limit=100`, {
+    const answer = await fetch(`${at}/v1/keys?limit=100`, {
       headers: { authorization: `Bearer ${world.server.key}` },
     });
     return ((await answer.json()) as { data: { id: string }[] }).data.map(({ id }) => id);
