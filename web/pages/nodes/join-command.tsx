@@ -6,7 +6,6 @@ import { useList, useRead } from "../../api/queries.ts";
 import { nowSeconds } from "../../api/server-time.ts";
 import type { CreatedNodeJoinToken, Node, NodeJoinToken } from "../../api/types.ts";
 import { CopyBlock } from "../../parts/copy.tsx";
-import { CopyNow } from "../../parts/copy-now.tsx";
 import { at } from "../../parts/figures.ts";
 import { shellWord } from "../../parts/snippet-text.ts";
 import { useFirstButton } from "../../parts/use-first-button.ts";
@@ -52,7 +51,9 @@ function Command({ token }: { token: string }) {
   const { origin, hostname } = window.location;
   return (
     <>
-      <CopyNow what="the command" />
+      <Alert color="yellow" icon={<AlertIcon />} title="Copy the command now">
+        It is shown only this once. Whoever has it can let one machine in, so send it as you would a password.
+      </Alert>
       <Text size="sm">
         Run it on the machine that is to join. It needs Node.js there, and goes on to serve the models that it finds;
         after a restart of the machine <Code>npx headrace serve</Code> connects again.
