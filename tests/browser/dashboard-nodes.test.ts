@@ -1,6 +1,6 @@
 // In a real browser: operators let a machine join as a node, approve what it may serve, drain, change and remove it.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { desktop, leaveBrowser, openVisitor, type Visitor } from "../support/chromium.ts";
 import { type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
 import { until } from "../support/headrace.ts";
@@ -35,6 +35,7 @@ const dialog = (page: Page) => page.getByRole("dialog").last();
 const press = (page: Page, name: string) => dialog(page).getByRole("button", { name, exact: true }).click();
 const answer = (page: Page, title: string, action: string) =>
   page.getByRole("dialog", { name: title }).getByRole("button", { name: action, exact: true }).click();
+const isFocused = (part: Locator) => part.evaluate((element) => element === document.activeElement);
 const node = async (id: string) => await world.browser.ask(`/v1/admin/nodes/${id}`);
 const newToken = async (body: object = {}) =>
   (await world.browser.ask("/v1/admin/node-tokens", { method: "POST", body })) as unknown as Made;
@@ -57,7 +58,7 @@ test("a machine joins by the command of the dialog, which waits for it; it serve
   await dialog(page).getByRole("radio", { name: "Nothing before I approve it" }).check();
   await press(page, "Make the command");
   await dialog(page).getByText("Waiting for the machine to join").waitFor();
-  const command = (await dialog(page).getByLabel("Copy the command").textContent()) ?? "";
+  const command = (await dialog(page).getByLabel("Copy the command", { exact: true }).textContent()) ?? "";
   const [, url = "", token = ""] = /^npx headrace node join (\S+) --token (\S+)$/.exec(command) ?? [];
   expect(url).toBe(world.server.url);
   await look(visitor, "nodes-joining");
@@ -110,8 +111,14 @@ test("a node is changed, drained and removed; its machine is let in no more, and
   await using visitor = await arrive(`/admin/nodes?node=old`);
   const { page } = visitor;
   await press(page, "Edit");
+  await press(page, "Cancel");
+  await until(
+    () => isFocused(dialog(page).getByRole("button", { name: "Edit" })),
+    "the keyboard is where it came from",
+  );
+  await press(page, "Edit");
   const name = dialog(page).getByRole("textbox", { name: "Name" });
-  await until(() => name.evaluate((field) => field === document.activeElement), "the keyboard is in the form");
+  await until(() => isFocused(name), "the keyboard is in the form");
   await name.fill("north");
   await press(page, "Save");
   await dialog(page).getByText("already; choose another name").waitFor();
@@ -146,14 +153,13 @@ test("a token that nobody has used is withdrawn, and a dialog that waits for it 
   await using visitor = await arrive("/admin/nodes?new");
   const { page } = visitor;
   await press(page, "Make the command");
-  const command = (await dialog(page).getByLabel("Copy the command").textContent()) ?? "";
+  const command = (await dialog(page).getByLabel("Copy the command", { exact: true }).textContent()) ?? "";
   const token = command.split(" ").at(-1) ?? "";
   await using other = await arrive("/admin/nodes");
   await other.press(`Withdraw the token …${token.slice(-4)}`);
   await answer(other.page, "Withdraw the join token?", "Withdraw it");
   await other.page.getByText(`The join token …${token.slice(-4)} is withdrawn`).waitFor();
   await dialog(page).getByText("The command no longer works").waitFor();
-  await look(visitor, "nodes-token-ended");
   expect(joinNode({ url: world.server.url, token, name: "late" })).rejects.toThrow("lets nobody in");
   await press(page, "Make another");
   await dialog(page).getByRole("radio", { name: "Nothing before I approve it" }).waitFor();
@@ -172,3 +178,18 @@ test("a node that is away says since when; among the upstreams it leads to its p
   await look(visitor, "node-offline");
   expect(visitor.trouble).toEqual([]);
 }, 40_000);
+
+test("the audit log of all accounts tells of nodes by their names", async () => {
+  await using there = await machine("loft", ["loft-mini"], { approved_models: ["loft-mini"] });
+  await world.browser.ask(`/v1/admin/nodes/${there.id}`, { method: "PATCH", body: { max_concurrency: 2 } });
+  // What anybody can cause is written in the background.
+  const events = () => world.browser.ask(`/v1/admin/audit?action=node.connected&target=${there.id}`);
+  await until(async () => ((await events())["data"] as unknown[]).length > 0, "the connection is in the audit log");
+  await using visitor = await arrive("/admin/audit-log");
+  const { page } = visitor;
+  await page.getByText("The machine loft joined as a node").waitFor();
+  await page.getByText("The node loft connected").waitFor();
+  await page.getByText("changed the node loft").waitFor();
+  await page.getByText("max concurrency: none → 2").waitFor();
+  expect(visitor.trouble).toEqual([]);
+}, 20_000);

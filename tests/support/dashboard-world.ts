@@ -14,6 +14,7 @@ import { operator } from "./browser-world.ts";
 import * as data from "./dashboard-data.ts";
 import { type ModelServers, startModelServers } from "./dashboard-models.ts";
 import { startHeadrace, type TestServer, type TestServerOptions, until } from "./headrace.ts";
+import { joinNode } from "./joined-node.ts";
 import { cookieHeader, testOrigin } from "./people.ts";
 import { seeded } from "./seeded.ts";
 
@@ -163,6 +164,17 @@ async function addApps(browser: Browser): Promise<string[]> {
   return ids;
 }
 
+/** One that serves all it has, one that waits for approval, and one that is away. */
+async function addNodes(browser: Browser, url: string): Promise<void> {
+  const token = async (body: object) =>
+    String((await browser.ask("/v1/admin/node-tokens", { method: "POST", body }))["token"]);
+  const all = { approved_models: ["*"] };
+  await joinNode({ url, token: await token(all), name: "lab-dgx", models: ["lab-large", "lab-embed"] });
+  await joinNode({ url, token: await token({}), name: "workstation", models: ["qwen3:8b", "gemma3:4b"] });
+  const away = await joinNode({ url, token: await token(all), name: "old-laptop", models: ["phi4"] });
+  await away[Symbol.asyncDispose]();
+}
+
 interface Allowing extends data.Setting {
   personId: string;
   /** Of the membership. */
@@ -250,8 +262,11 @@ if (import.meta.main) {
     },
   });
   const world = await openDashboardWorld({ flags: { port: values.port }, wordMs: 30 });
-  if (!values.empty) await world.fill(values.plenty ? plenty : {});
-  const { server } = world;
+  const { server, browser } = world;
+  if (!values.empty) {
+    await world.fill(values.plenty ? plenty : {});
+    await addNodes(browser, server.url);
+  }
   process.stdout.write(
     `Dashboard   ${server.url}/\nSign in     ${operator.email}   (operator and owner)\n` +
       (values.empty
