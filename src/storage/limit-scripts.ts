@@ -89,12 +89,14 @@ local function keepQuota(key, q) call('SET', key, pack(q), 'PX', 7200000) end
 `;
 
 const takeHold = `
--- The bucket, refilled, under these figures; and whether they are others than before.
+-- The bucket, refilled, under these figures; and whether that has to be kept even where nothing is taken: they are others
+-- than before, or the server's clock was set back.
 local function bucketOf(text, limit, window, isOfTokens)
   if not text then return newBucket(limit, window, isOfTokens), false end
   local b = unpacked(text)
+  local isAhead = b[REFILLED] > now + 1
   refill(b)
-  if b[LIMIT] == limit and b[WINDOW] == window then return b, false end
+  if b[LIMIT] == limit and b[WINDOW] == window then return b, isAhead end
   local scale = limit / b[LIMIT]
   b[BACKLOG] = ceil(b[BACKLOG] * scale)
   if isOfTokens then
@@ -202,13 +204,13 @@ local ADMITTED, REFUSED, UNREAD, STRANGER = 0, 1, 2, 3
 if lease ~= 'peek' and call('HGET', KEYS[1], 's') ~= session then return { STRANGER } end
 local values = {}
 if #KEYS > 1 then values = call('MGET', unpack(KEYS, 2)) end
-local buckets, adopted, seen = {}, {}, {}
+local buckets, changed, seen = {}, {}, {}
 for i = 1, bucketCount do
   local key = KEYS[1 + i]
   local limit, window = tonumber(ARGV[11 + 2 * i]), tonumber(ARGV[12 + 2 * i])
   if seen[key] then buckets[i] = seen[key]
   else
-    buckets[i], adopted[i] = bucketOf(values[i], limit, window, i > requestCount)
+    buckets[i], changed[i] = bucketOf(values[i], limit, window, i > requestCount)
     seen[key] = buckets[i]
   end
 end
@@ -237,12 +239,12 @@ local function answer(verdict)
   return reply
 end
 
-local function keepAdopted()
-  for i = 1, bucketCount do if adopted[i] then keep(KEYS[1 + i], buckets[i]) end end
+local function keepChanged()
+  for i = 1, bucketCount do if changed[i] then keep(KEYS[1 + i], buckets[i]) end end
 end
 
 if lease == 'peek' then
-  keepAdopted()
+  keepChanged()
   return answer(isUnread and UNREAD or ADMITTED)
 end
 
@@ -257,7 +259,7 @@ for i = 1, bucketCount do
   if b[BACKLOG] > (b[LIMIT] - needed) * b[WINDOW] then isRefused = true end
 end
 if isRefused or isUnread then
-  keepAdopted()
+  keepChanged()
   return answer(isRefused and REFUSED or UNREAD)
 end
 
@@ -482,9 +484,13 @@ end
 return found[1]
 `;
 
-/** A replica ends in order, with nothing open. */
+/** A replica ends in order. Where it left something open, that is dropped as of a dead one. */
 export const leaveScript = `${common}
+local leases = prefix .. 'leases:' .. me
+if call('HLEN', leases) > call('HEXISTS', leases, 's') + call('HEXISTS', leases, '#') then
+  return redis.status_reply('OPEN')
+end
 call('ZREM', prefix .. 'replicas', me)
-call('DEL', prefix .. 'leases:' .. me)
+call('DEL', leases)
 return redis.status_reply('OK')
 `;

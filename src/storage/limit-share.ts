@@ -80,9 +80,10 @@ export class LimitShare {
     const charges: ShareCharge[] = [];
     for (const touched of [...this.#touched.requests.values(), ...this.#touched.tokens.values()]) {
       const { kind, rule, share, begunWith, begunMs } = touched;
-      const taken = this.#taken(touched);
-      const begun = all ? 0 : Math.max(0, Math.floor(begunWith - (nowMs - begunMs) * perMsOf(share)));
-      if (taken > begun) charges.push({ kind, rule, count: taken - begun });
+      const begun = all ? 0 : Math.max(0, begunWith - (nowMs - begunMs) * perMsOf(share));
+      // Both have been refilled by the same fraction.
+      const count = Math.round(this.#taken(touched) - begun);
+      if (count > 0) charges.push({ kind, rule, count });
     }
     return charges;
   }
@@ -127,7 +128,7 @@ export class LimitShare {
 
   #taken({ kind, share }: Touched): number {
     const state = this.#memory.peek({ requests: [], tokens: [], quotas: [], [kind]: [share] })[kind];
-    return Math.ceil((state?.resetMs ?? 0) * perMsOf(share));
+    return (state?.resetMs ?? 0) * perMsOf(share);
   }
 
   #readSometimes(quota: Quota): void {
