@@ -6,6 +6,7 @@ import { join } from "node:path";
 import OpenAI from "openai";
 import type { JoinTokenWire } from "../../src/domain/node-wire.ts";
 import { startHeadrace, until } from "../support/headrace.ts";
+import { ask, endless, messages, model, reading, usageRow } from "../support/node-requests.ts";
 import {
   connected,
   type Gateway,
@@ -17,7 +18,6 @@ import {
 } from "../support/nodes.ts";
 import {
   chatScript,
-  chunk,
   type Script,
   type ScriptedUpstream,
   startUpstream,
@@ -25,8 +25,6 @@ import {
 } from "../support/scripted-upstream.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
 
-const messages = [{ role: "user" as const, content: "Hi" }];
-const model = "upstream-model";
 const backWithinMs = 5_000;
 const stack: AsyncDisposable[] = [];
 afterEach(async () => {
@@ -52,9 +50,6 @@ async function network(options: JoinOptions & { script?: Script; gateway?: Gatew
   return { gateway, node, upstream };
 }
 
-const ask = (gateway: Gateway, more: Record<string, unknown> = {}) =>
-  gateway.request("/v1/chat/completions", { body: { model, messages, ...more } });
-
 const errorOf = async (response: Response) =>
   ((await response.json()) as { error: { message: string; code: string } }).error;
 
@@ -62,61 +57,6 @@ const modelIds = async (gateway: Gateway) => {
   const list = (await (await gateway.request("/v1/models")).json()) as { data: { id: string }[] };
   return list.data.map(({ id }) => id);
 };
-
-/** The newest row of the list of requests. */
-const usageRow = (gateway: Gateway, match: Record<string, unknown>) =>
-  until(
-    async () => {
-      const list = (await (await gateway.request("/v1/requests")).json()) as { data: Record<string, unknown>[] };
-      return list.data.find((row) => Object.entries(match).every(([name, value]) => row[name] === value));
-    },
-    `a usage row with ${JSON.stringify(match)}`,
-  );
-
-/** Sends words without an end until it is told to stop, or nobody reads any more. */
-function endless(): { script: Script; release(): void; left: () => boolean } {
-  let released = false;
-  let open = 0;
-  return {
-    release: () => {
-      released = true;
-    },
-    left: () => open === 0,
-    script: async (_request, res) => {
-      let left = false;
-      open++;
-      res.writeHead(200, { "content-type": "text/event-stream" });
-      res.on("close", () => {
-        left = true;
-        open--;
-      });
-      while (!released && !left) {
-        res.write(chunk({ content: "word " }));
-        await Bun.sleep(5);
-      }
-      res.write(chunk({}, "stop"));
-      res.end("data: [DONE]\n\n");
-    },
-  };
-}
-
-/** Reads until so many events came, and goes on in the background. */
-async function reading(response: Response, events: number): Promise<{ text(): string; whole: Promise<string> }> {
-  let text = "";
-  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
-  const decoder = new TextDecoder();
-  const more = async () => {
-    const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }));
-    if (value) text += decoder.decode(value, { stream: true });
-    return !done;
-  };
-  while (text.split("data: ").length <= events) if (!(await more())) break;
-  const rest = async () => {
-    while (await more());
-    return text;
-  };
-  return { text: () => text, whole: rest() };
-}
 
 test("a streamed request of the openai SDK goes through the node, and is metered under the node's name", async () => {
   const { gateway, upstream } = await network({ script: chatScript(["Hello", " from", " afar"]) });

@@ -6,6 +6,8 @@ export interface TcpProxy {
   /** Breaks everything off, and lets nothing through any more. */
   cut(): void;
   mend(): void;
+  /** Where connections go from now on; those that there are stay. */
+  lead(port: number): void;
   /** Connections since the start. */
   connections: number;
   [Symbol.asyncDispose](): Promise<void>;
@@ -14,13 +16,14 @@ export interface TcpProxy {
 export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   const sockets = new Set<Socket>();
   let isCut = false;
+  let port = targetPort;
   const server = createServer((client) => {
     if (isCut) {
       client.destroy();
       return;
     }
     proxy.connections++;
-    const target = dial(targetPort, "127.0.0.1");
+    const target = dial(port, "127.0.0.1");
     const ends = [client, target] as const;
     for (const [index, end] of ends.entries()) {
       const other = ends[1 - index] as Socket;
@@ -35,12 +38,12 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     }
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as { port: number };
+  const address = server.address() as { port: number };
   const breakAll = () => {
     for (const socket of sockets) socket.resetAndDestroy();
   };
   const proxy: TcpProxy = {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://127.0.0.1:${address.port}`,
     connections: 0,
     cut() {
       isCut = true;
@@ -48,6 +51,9 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     },
     mend() {
       isCut = false;
+    },
+    lead(next) {
+      port = next;
     },
     async [Symbol.asyncDispose]() {
       breakAll();
