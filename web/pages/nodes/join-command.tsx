@@ -2,7 +2,7 @@
 import { Alert, Button, Code, Group, Loader, Stack, Text } from "@mantine/core";
 import { AlertIcon, CheckCircleIcon } from "@primer/octicons-react";
 import type { ReactNode } from "react";
-import { useList, useRead } from "../../api/queries.ts";
+import { useList } from "../../api/queries.ts";
 import { nowSeconds } from "../../api/server-time.ts";
 import type { CreatedNodeJoinToken, Node, NodeJoinToken } from "../../api/types.ts";
 import { CopyBlock } from "../../parts/copy.tsx";
@@ -11,7 +11,7 @@ import { shellWord } from "../../parts/snippet-text.ts";
 import { useFirstButton } from "../../parts/use-first-button.ts";
 import { useLast } from "../../parts/use-last.ts";
 import { modelCount, waitsForApproval } from "./node-state.tsx";
-import { nodePath, tokensPath } from "./use-node-change.ts";
+import { nodesPath, tokensPath } from "./use-node-change.ts";
 
 const askedEveryMs = 2_000;
 
@@ -85,13 +85,15 @@ function useJoining({ id, expires_at: expiresAt }: CreatedNodeJoinToken): { step
   const token = tokens.items.find((one) => one.id === id);
   const known = useLast(token);
   const nodeId = token?.node_id ?? null;
-  const joined = useRead<Node>(nodePath(nodeId ?? ""), {}, { enabled: nodeId !== null, everyMs: askedEveryMs });
-  return { step: stepOf(), node: joined.data };
+  // Asked of the list, and kept: of several replicas one may not know yet who has just joined at another.
+  const nodes = useList<Node>(nodesPath, {}, { enabled: nodeId !== null, everyMs: askedEveryMs });
+  const node = useLast(nodes.items.find((one) => one.id === nodeId));
+  return { step: stepOf(), node };
 
   function stepOf(): Step {
-    const isRemoved = joined.error?.status === 404 || (token?.status === "used" && nodeId === null);
-    if (isRemoved || (known && !token)) return "ended";
-    if (nodeId !== null) return joined.data && joined.data.status !== "offline" ? "connected" : "joined";
+    const isTaken = token?.status === "used";
+    if ((known && !token) || (isTaken && nodeId === null)) return "ended";
+    if (nodeId !== null) return node && node.status !== "offline" ? "connected" : "joined";
     return token?.status === "expired" || expiresAt <= nowSeconds() ? "expired" : "waiting";
   }
 }
