@@ -179,6 +179,28 @@ test("a node that is away says since when; among the upstreams it leads to its p
   expect(visitor.trouble).toEqual([]);
 }, 40_000);
 
+test("where there are several replicas it is said which of them holds a connection, else not", async () => {
+  await using shed = await machine("shed", ["shed-mini"], { approved_models: ["*"] });
+  const { replica_id: id } = await node(shed.id);
+  const system = await world.browser.ask("/v1/admin/system");
+  const [own] = system["replicas"] as Record<string, unknown>[];
+  const replicas = [
+    { ...own, id, advertise_url: "http://10.0.0.7:7700" },
+    { ...own, id: "rep_other", advertise_url: null, current: false },
+  ];
+  await using visitor = await arrive("/admin/nodes");
+  const { page } = visitor;
+  await page.getByRole("button", { name: "shed" }).waitFor();
+  expect(await page.getByRole("columnheader", { name: "Replica" }).count()).toBe(0);
+  await page.route("**/v1/admin/system", (route) => route.fulfill({ json: { ...system, replicas } }));
+  await visitor.go("/admin/nodes");
+  await page.getByRole("cell", { name: "10.0.0.7:7700" }).waitFor();
+  await look(visitor, "nodes-replicas");
+  await page.getByRole("button", { name: "shed" }).click();
+  await dialog(page).getByText("Held by replica").waitFor();
+  expect(visitor.trouble).toEqual([]);
+}, 20_000);
+
 test("the audit log of all accounts tells of nodes by their names", async () => {
   await using there = await machine("loft", ["loft-mini"], { approved_models: ["loft-mini"] });
   await world.browser.ask(`/v1/admin/nodes/${there.id}`, { method: "PATCH", body: { max_concurrency: 2 } });
