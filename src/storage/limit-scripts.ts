@@ -68,8 +68,8 @@ end
 
 -- Full again it is the same as a new one; until then, and for a minute, it is kept.
 local function keep(key, b)
-  local ms = max(60000, ceil(b[BACKLOG] / b[LIMIT]) + 1000)
-  call('SET', key, pack(b), 'PX', string.format('%.0f', ms))
+  local ms = ceil(b[BACKLOG] / b[LIMIT]) + 1000
+  call('SET', key, pack(b), 'PX', ms <= 60000 and '60000' or string.format('%.0f', ms))
 end
 
 local function take(b, count)
@@ -85,7 +85,7 @@ local function quotaOf(text)
 end
 
 -- Unused for two hours, it is read anew when it is needed.
-local function keepQuota(key, q) call('SET', key, pack(q), 'PX', 7200000) end
+local function keepQuota(key, q) call('SET', key, pack(q), 'PX', '7200000') end
 `;
 
 const takeHold = `
@@ -291,141 +291,119 @@ return answer(ADMITTED)
 
 /**
  * What happened to leases and figures, in order and each once: ARGV has the number of the first operation and how many there
- * are, then each with its name and arguments. Those with a number that was seen before are skipped.
+ * are, then of each its name, how many arguments it has, and these. Those with a number that was seen before are skipped.
  */
 export const applyScript = `${common}${fields}${bucket}${quota}${giveBack}${heldOf}
 local first, count = tonumber(ARGV[4]), tonumber(ARGV[5])
+local leases = prefix .. 'leases:' .. me
 local at = 5
 local function text() at = at + 1; return ARGV[at] end
 local function number() at = at + 1; return tonumber(ARGV[at]) end
 
-local function readLease()
-  local op = { id = text(), tokens = number(), nano = number(), rules = {}, quotas = {} }
-  for i = 1, number() do op.rules[i] = { text(), number(), number() } end
-  for i = 1, number() do op.quotas[i] = { text(), number() == 1 } end
-  return op
-end
-
-local leases = prefix .. 'leases:' .. me
-
-local function recordOf(op)
-  local value = call('HGET', leases, op.id)
-  return value and unpacked(value)
-end
-
-local function takeMore(rec, op, more)
+local function takeMore(more, rules)
   if more <= 0 then return end
-  for _, rule in ipairs(op.rules) do
+  for _, rule in ipairs(rules) do
     local b = bucketAt(rule[1], rule[2], rule[3], true)
     take(b, more)
     keep(rule[1], b)
   end
 end
 
-local operations = {}
-
--- The lease holds at least this much. Where nothing is known of it, it holds what it does of quotas from here on.
-function operations.extend()
-  local op = readLease()
-  local rec = recordOf(op)
-  if rec then
-    takeMore(rec, op, op.tokens - rec[TOKENS])
-  else
-    rec = { 0, 0, 0, 0 }
-    for _, quota in ipairs(op.quotas) do if quota[2] then rec[#rec + 1] = quota[1] end end
+-- Gives back what it did not use, of buckets and quotas.
+local function endLease(rec, tokens)
+  for i = 1, rec[BUCKETS] do
+    local from = REST + (i - 1) * 3
+    local value = call('GET', rec[from])
+    local b = value and unpacked(value)
+    -- Another than that of the lease was empty in between: nothing comes back.
+    if b and b[BORN] == rec[from + 1] then
+      refill(b)
+      release(b, rec[from + 2], max(rec[TOKENS], tokens) - tokens)
+      keep(rec[from], b)
+    end
   end
   local heldTokens, heldNano = heldBy(rec)
-  rec[TOKENS], rec[NANO], rec[COUNTS] = max(rec[TOKENS], op.tokens), max(rec[NANO], op.nano), 1
-  for i = quotasOf(rec), #rec do changeHeld(rec[i], rec[TOKENS] - heldTokens, rec[NANO] - heldNano) end
-  call('HSET', leases, op.id, pack(rec))
+  for i = quotasOf(rec), #rec do changeHeld(rec[i], -heldTokens, -heldNano) end
 end
 
-local function settle(isCounted)
-  local op = readLease()
-  local rec = recordOf(op)
-  if rec then
-    takeMore(rec, op, op.tokens - rec[TOKENS])
-    local unused = max(rec[TOKENS], op.tokens) - op.tokens
-    for i = 1, rec[BUCKETS] do
-      local from = REST + (i - 1) * 3
-      local value = call('GET', rec[from])
-      local b = value and unpacked(value)
-      -- Another than that of the lease was empty in between: nothing comes back.
-      if b and b[BORN] == rec[from + 1] then
-        refill(b)
-        release(b, rec[from + 2], unused)
-        keep(rec[from], b)
+-- extend: the lease holds at least this much; where nothing is known of it, it holds that of quotas from here on.
+-- settle: it ends, and used this much. release: it ends; what it used is told in another way, or is nothing.
+local function onLease(name)
+  local id, tokens, nano, rules = text(), number(), number(), {}
+  for i = 1, number() do rules[i] = { text(), number(), number() } end
+  local value = call('HGET', leases, id)
+  local rec = value and unpacked(value)
+  if rec then takeMore(tokens - rec[TOKENS], rules) end
+  local quotaCount = number()
+  if name == 'extend' then
+    if not rec then
+      rec = { 0, 0, 0, 0 }
+      for i = 1, quotaCount do
+        local key, isLimited = text(), text()
+        if isLimited == '1' then rec[#rec + 1] = key end
       end
     end
     local heldTokens, heldNano = heldBy(rec)
-    for i = quotasOf(rec), #rec do changeHeld(rec[i], -heldTokens, -heldNano) end
-    call('HDEL', leases, op.id)
+    rec[TOKENS], rec[NANO], rec[COUNTS] = max(rec[TOKENS], tokens), max(rec[NANO], nano), 1
+    for i = quotasOf(rec), #rec do changeHeld(rec[i], rec[TOKENS] - heldTokens, rec[NANO] - heldNano) end
+    call('HSET', leases, id, pack(rec))
+    return
   end
-  if not isCounted then return end
-  for _, quota in ipairs(op.quotas) do
-    local value = call('GET', quota[1])
-    local q = value and unpacked(value)
+  if rec then
+    endLease(rec, tokens)
+    call('HDEL', leases, id)
+  end
+  if name == 'release' then return end
+  for i = 1, quotaCount do
+    local key = text()
+    at = at + 1
+    local q = quotaOf(call('GET', key))
     -- Where it is not read yet, the ledger's figures will stand in its place, this request included.
-    if q and q[READ_AT] > 0 then
-      q[USED], q[USED_NANO] = q[USED] + op.tokens, q[USED_NANO] + op.nano
-      keepQuota(quota[1], q)
+    if q[READ_AT] > 0 then
+      q[USED], q[USED_NANO] = q[USED] + tokens, q[USED_NANO] + nano
+      keepQuota(key, q)
     end
   end
 end
 
-function operations.settle() settle(true) end
-
--- As settle; what it used is told in another way, or is nothing.
-function operations.release() settle(false) end
-
 -- Taken elsewhere, while nobody could be asked here. Requests never owe.
-function operations.charge()
-  local key, limit, window, amount, isOfTokens = text(), number(), number(), number(), number() == 1
+local function charge()
+  local key, limit, window, amount, isOfTokens = text(), number(), number(), number(), text() == '1'
   local b = bucketAt(key, limit, window, isOfTokens)
   take(b, amount)
   if not isOfTokens then b[BACKLOG] = min(b[BACKLOG], b[LIMIT] * b[WINDOW]) end
   keep(key, b)
 end
 
--- Used elsewhere, after a moment. What was read from the ledger since then may have it already, or not: read it again.
-function operations.use()
-  local key, tokens, nano, since = text(), number(), number(), number()
-  local value = call('GET', key)
-  local q = value and unpacked(value)
-  if not q or q[READ_AT] == 0 then return end
-  if q[READ_AT] < since then q[USED], q[USED_NANO] = q[USED] + tokens, q[USED_NANO] + nano
-  else q[READ_AT] = 0 end
-  keepQuota(key, q)
-end
-
--- Not by an earlier session: what was settled since its reading counted nowhere.
-function operations.load()
-  local key, tokens, nano, session = text(), number(), number(), text()
-  local q = quotaOf(call('GET', key))
-  if q[READ_AT] > 0 or call('HGET', leases, 's') ~= session then return end
-  q[USED], q[USED_NANO], q[READ_AT] = tokens, nano, micros
-  keepQuota(key, q)
-end
-
-function operations.forget()
+-- use: used elsewhere, after a moment. What was read from the ledger since then may have it already, or not: read it again.
+-- load: read from the ledger; not by an earlier session, as what was settled since counted nowhere. forget: read it again.
+local function onQuota(name)
   local key = text()
-  local value = call('GET', key)
-  if not value then return end
-  local q = unpacked(value)
-  q[READ_AT] = 0
+  local q = quotaOf(call('GET', key))
+  if name == 'load' then
+    local tokens, nano, session = number(), number(), text()
+    if q[READ_AT] > 0 or call('HGET', leases, 's') ~= session then return end
+    q[USED], q[USED_NANO], q[READ_AT] = tokens, nano, micros
+  elseif q[READ_AT] == 0 then return
+  elseif name == 'forget' then q[READ_AT] = 0
+  else
+    local tokens, nano, since = number(), number(), number()
+    if q[READ_AT] < since then q[USED], q[USED_NANO] = q[USED] + tokens, q[USED_NANO] + nano
+    else q[READ_AT] = 0 end
+  end
   keepQuota(key, q)
 end
 
 local last = tonumber(call('HGET', leases, '#') or 0)
--- Skipped ones are read as well, to find where the next begins.
-local skipped = {
-  extend = readLease, settle = readLease, release = readLease,
-  charge = function() at = at + 5 end, use = function() at = at + 4 end,
-  load = function() at = at + 4 end, forget = function() at = at + 1 end,
-}
 for i = first, first + count - 1 do
-  local name = text()
-  if i > last then operations[name]() else skipped[name]() end
+  local name, size = text(), number()
+  local from = at
+  if i > last then
+    if name == 'settle' or name == 'extend' or name == 'release' then onLease(name)
+    elseif name == 'charge' then charge()
+    else onQuota(name) end
+  end
+  at = from + size
 end
 if first + count - 1 > last then call('HSET', leases, '#', string.format('%.0f', first + count - 1)) end
 return redis.status_reply('OK')

@@ -3,7 +3,7 @@ import type { CalendarMonth } from "../domain/calendar-month.ts";
 import { calendarMonthOf } from "../domain/calendar-month.ts";
 import type { Clock } from "../domain/clock.ts";
 import type { Log } from "../domain/log.ts";
-import { LimitOperations } from "./limit-operations.ts";
+import { type LimitOperation, LimitOperations } from "./limit-operations.ts";
 import { admitScript, applyScript, beatScript, leaveScript, sweepScript } from "./limit-scripts.ts";
 import { RedisConnection } from "./redis-connection.ts";
 
@@ -79,7 +79,7 @@ export class LimitsLink {
     this.operations = new LimitOperations({
       connection: this.#connection,
       apply: (first, operations) =>
-        this.#run("apply", [], [String(first), String(operations.length), ...operations.flat()]),
+        this.#run("apply", [], [String(first), String(operations.length), ...operations.flatMap(withCount)]),
     });
   }
 
@@ -230,4 +230,8 @@ export class LimitsLink {
       if (this.#connection.isUp) this.#connection.giveUp(error instanceof Error ? error.message : "unknown");
     });
   }
+}
+
+function withCount([name, ...args]: LimitOperation): string[] {
+  return [name, String(args.length), ...args];
 }
