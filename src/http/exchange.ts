@@ -3,6 +3,7 @@ import type { ClientStream } from "../domain/client-stream.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { LogFields } from "../domain/log.ts";
 import { keyOf, type Principal } from "../domain/principal.ts";
+import type { ByteChannel } from "../http1/byte-channel.ts";
 import type { IncomingRequest, Reply } from "../http1/message.ts";
 import { requireScope } from "../policy/authorize.ts";
 import { clientAddress, isLocalRequest } from "./client-address.ts";
@@ -134,7 +135,7 @@ export class HttpExchange implements Exchange {
     this.#status = status;
     const headers = this.#headersWith(answer.headers);
     try {
-      if ("upgrade" in answer) answer.upgrade(this.#reply.upgrade(headers));
+      if ("upgrade" in answer) this.#upgrade(answer, this.#reply.upgrade(headers));
       else if ("begin" in answer) this.#begin(answer, this.#reply.stream(status, headers));
       else this.#reply.send(status, headers, answer.body);
     } catch (error) {
@@ -150,6 +151,16 @@ export class HttpExchange implements Exchange {
     } catch (error) {
       // Nobody else would end it: the client would wait, and the connection be held, for ever.
       client.abort();
+      throw error;
+    }
+  }
+
+  #upgrade(answer: UpgradeAnswer, channel: ByteChannel): void {
+    try {
+      answer.upgrade(channel);
+    } catch (error) {
+      // As above: nobody else would end it.
+      channel.terminate();
       throw error;
     }
   }

@@ -24,7 +24,7 @@ import {
   readCredit,
 } from "./messages.ts";
 import { NodeStream, type NodeStreamOwner } from "./node-stream.ts";
-import { type Hello, type Proof, parseHello, parseRequestHead, parseStanding } from "./payloads.ts";
+import { type Hello, type Proof, parseHello, parseRequestHead, parseStanding, type RequestHead } from "./payloads.ts";
 import { Strays } from "./strays.ts";
 import { TunnelConnection, type TunnelUser } from "./tunnel-connection.ts";
 
@@ -241,7 +241,8 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
       throw new ProtocolError("a request is malformed");
     }
     const { limits } = this.#options;
-    const request = parseRequestHead(payload.subarray(2, 2 + headLength));
+    const request = this.#requestOf(id, payload.subarray(2, 2 + headLength));
+    if (!request) return;
     const body = new IncomingBody(request.length, limits.windowBytes, this.#budget);
     const stream = new NodeStream(id, this, request, body, this.#windowBytes);
     const full = this.#streams.size >= limits.streams || (this.#drainSent && this.#drainReceived);
@@ -250,7 +251,19 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     else if (request.length > limits.bodyBytes) {
       stream.fail(new GatewayError("upstream_error", `The node takes requests of at most ${limits.bodyBytes} bytes.`));
     } else {
-      this.#receivedBody(stream, payload.subarray(2 + headLength));
+      guarded(stream, () => this.#receivedBody(stream, payload.subarray(2 + headLength)));
+    }
+  }
+
+  /** Undefined where it is none: the gateway is told. */
+  #requestOf(id: number, payload: Buffer): RequestHead | undefined {
+    try {
+      return parseRequestHead(payload);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.send(fail, id, Buffer.from(JSON.stringify({ code: "upstream_error", message: error.message })));
+      this.#strays.expect(this.#options.limits.windowBytes);
+      return undefined;
     }
   }
 
@@ -260,15 +273,11 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
       this.#strays.came(payload.length);
       return;
     }
-    try {
+    guarded(stream, () => {
       if (type === messageTypes.cancel) stream.cancel();
       else if (type === messageTypes.credit) stream.grant(readCredit(payload));
       else this.#receivedBody(stream, payload);
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error;
-      // What is wrong with one stream does not harm the others.
-      stream.stop(error.message);
-    }
+    });
   }
 
   #receivedBody(stream: NodeStream, piece: Buffer): void {
@@ -303,5 +312,15 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
   #endIfDrained(): void {
     if (!this.#drained || !this.#drainReceived || this.#streams.size > 0) return;
     this.close(tunnelCloseCodes.normal, "the node is going away");
+  }
+}
+
+/** What is wrong with one stream does not harm the others. */
+function guarded(stream: NodeStream, work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    if (!(error instanceof ProtocolError)) throw error;
+    stream.stop(error.message);
   }
 }

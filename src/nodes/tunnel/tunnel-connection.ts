@@ -168,8 +168,8 @@ export class TunnelConnection implements MessageLinkListener {
   }
 
   #cut(reason: string): void {
-    this.#link.terminate();
     this.#end(tunnelCloseCodes.broken, reason);
+    this.#link.terminate();
   }
 
   #end(code: number, reason: string): void {

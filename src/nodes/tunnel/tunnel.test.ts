@@ -1,8 +1,7 @@
-// Requests over a tunnel, from end to end over real sockets: answers, back-pressure, cancelling, many at once, drains.
+// Requests over a tunnel, from end to end over real sockets: answers, back-pressure, cancelling, many at once.
 import { describe, expect, test } from "bun:test";
 import { bodyOf } from "../../domain/body-source.ts";
 import { Cancellation } from "../../domain/cancellation.ts";
-import { GatewayError } from "../../domain/errors.ts";
 import {
   endOf,
   RecordingSink,
@@ -13,20 +12,10 @@ import {
   textOf,
   until,
 } from "../testing/tunnel-fixture.ts";
-import { defaultTunnelLimits, tunnelCloseCodes } from "./contract.ts";
+import { defaultTunnelLimits } from "./contract.ts";
 
 const plain = new Headers({ "content-type": "text/plain" });
 const answering = (body: ScriptedBody) => ({ status: 200, headers: plain, body });
-
-async function errorOf(work: Promise<unknown>): Promise<GatewayError> {
-  try {
-    await work;
-  } catch (error) {
-    if (error instanceof GatewayError) return error;
-    throw error;
-  }
-  throw new Error("nothing was thrown");
-}
 
 test("a request reaches the node as it was sent, and its answer comes back with the headers that matter", async () => {
   await using gateway = startGateway();
@@ -150,6 +139,18 @@ describe("back-pressure", () => {
     expect(Buffer.concat(pieces).equals(sent)).toBe(true);
   });
 
+  test("many large requests and answers at once share the connection, and each arrives whole", async () => {
+    await using gateway = startGateway();
+    using node = startNode(gateway);
+    const end = await endOf(gateway, node);
+    const bodies = Array.from({ length: 64 }, (_, index) => Buffer.alloc(1_000_000 + index, `${index};`));
+    const texts = await Promise.all(
+      bodies.map(async (body) => textOf(await end.send(requestOf(body), new Cancellation()))),
+    );
+    expect(texts.every((text, index) => text === bodies[index]?.toString())).toBe(true);
+    expect([end.openStreams, node.link.openStreams]).toEqual([0, 0]);
+  });
+
   test("a large request waits for what the node grants", async () => {
     await using gateway = startGateway();
     using node = startNode(gateway, { limits: { windowBytes: 2_048, bodyBytes: 1_000_000 } });
@@ -251,243 +252,4 @@ describe("cancelling", () => {
     await until(() => body.cancelled, "the cancellation of the answer");
     expect(body.sink).toBeUndefined();
   });
-});
-
-describe("what fails at the node", () => {
-  test("before the answer: its code, our words for the client, the node's for the log", async () => {
-    await using gateway = startGateway();
-    const failures = [
-      new GatewayError("upstream_timeout", "too slow", { detail: "model-7" }),
-      new GatewayError("service_unavailable", "full"),
-      new GatewayError("internal_error", "secret\n things"),
-      new Error("a bug"),
-    ];
-    using node = startNode(gateway, {
-      handle: async () => {
-        throw failures.shift();
-      },
-    });
-    const end = await endOf(gateway, node);
-    const errors = [];
-    for (let index = 0; index < 4; index++) errors.push(await errorOf(end.send(requestOf("x"), new Cancellation())));
-    expect(errors.map(({ code, message }) => [code, message])).toEqual([
-      ["upstream_timeout", "The model server of the node did not answer in time."],
-      ["service_unavailable", "The node takes no more requests for now."],
-      ["upstream_error", "The node could not answer."],
-      ["upstream_error", "The node could not answer."],
-    ]);
-    expect(errors.map(({ detail }) => detail)).toEqual([
-      `${node.id}: too slow (model-7)`,
-      `${node.id}: full`,
-      `${node.id}: secret  things`,
-      `${node.id}: Error: a bug`,
-    ]);
-    expect(node.faults.map(String)).toEqual(["Error: a bug"]);
-  });
-
-  test("in the middle of the answer: what came before is given first", async () => {
-    await using gateway = startGateway();
-    const body = new ScriptedBody();
-    using node = startNode(gateway, { handle: async () => answering(body) });
-    const end = await endOf(gateway, node);
-    const response = await end.send(requestOf("x"), new Cancellation());
-    body.sink?.data(Buffer.from("half"));
-    body.sink?.fail(new GatewayError("upstream_error", "broke"));
-    await until(() => end.openStreams === 0, "the end of the stream");
-    const sink = new RecordingSink();
-    response.body.flow(sink);
-    expect(sink.bytes).toBe(4);
-    expect((sink.error as GatewayError).message).toBe("The node broke off its answer.");
-  });
-
-  test("a request that is larger than the node takes, or more than it may hold", async () => {
-    await using gateway = startGateway();
-    const wait = Promise.withResolvers<void>();
-    using node = startNode(gateway, {
-      limits: { bodyBytes: 10_000, allBodyBytes: 15_000 },
-      handle: async () => {
-        await wait.promise;
-        return { status: 200, headers: plain, body: bodyOf(Buffer.from("ok")) };
-      },
-    });
-    const end = await endOf(gateway, node);
-    const large = await errorOf(end.send(requestOf(Buffer.alloc(10_001)), new Cancellation()));
-    expect([large.code, large.detail]).toEqual([
-      "upstream_error",
-      `${node.id}: The node takes requests of at most 10000 bytes.`,
-    ]);
-    const first = end.send(requestOf(Buffer.alloc(9_000)), new Cancellation());
-    const second = await errorOf(end.send(requestOf(Buffer.alloc(9_000)), new Cancellation()));
-    expect(second.code).toBe("service_unavailable");
-    wait.resolve();
-    expect(await textOf(await first)).toBe("ok");
-    expect(await textOf(await end.send(requestOf(Buffer.alloc(9_000)), new Cancellation()))).toBe("ok");
-  });
-
-  test("more requests than it takes at once are refused without being sent", async () => {
-    await using gateway = startGateway();
-    using node = startNode(gateway, { limits: { streams: 2 }, handle: () => new Promise(() => {}) });
-    const end = await endOf(gateway, node);
-    const open = [1, 2].map(() => end.send(requestOf("x"), new Cancellation()));
-    const third = await errorOf(end.send(requestOf("x"), new Cancellation()));
-    expect([third.code, third.detail]).toEqual(["service_unavailable", `${node.id}: 2 requests are open`]);
-    end.close(1000, "");
-    for (const response of open) expect((await errorOf(response)).code).toBe("upstream_error");
-  });
-});
-
-describe("time limits", () => {
-  test("an answer that does not begin, and one that falls silent, end with upstream_timeout; the node is told", async () => {
-    await using gateway = startGateway({
-      firstByteTimeoutMs: 80,
-      idleTimeoutMs: 80,
-      limits: { heartbeatMs: 50, silenceMs: 2_000 },
-    });
-    const silent = new ScriptedBody();
-    const cancellations: Cancellation[] = [];
-    using node = startNode(gateway, {
-      handle: async (request, cancellation) => {
-        cancellations.push(cancellation);
-        if ((request.body as Uint8Array).length === 1) return new Promise(() => {});
-        return answering(silent);
-      },
-    });
-    const end = await endOf(gateway, node);
-    const late = await errorOf(end.send(requestOf("x"), new Cancellation()));
-    expect([late.code, late.message]).toEqual(["upstream_timeout", "The node did not answer within 0 s."]);
-    await until(() => cancellations[0]?.cancelled, "the cancellation at the node");
-    const response = await end.send(requestOf("xx"), new Cancellation());
-    const sink = new RecordingSink();
-    response.body.flow(sink);
-    // Silence that the taker asked for is not the node's.
-    response.body.pause();
-    await Bun.sleep(200);
-    expect(sink.error).toBeUndefined();
-    response.body.resume();
-    await until(() => sink.error, "the end");
-    expect((sink.error as GatewayError).code).toBe("upstream_timeout");
-    await until(() => silent.cancelled, "the cancellation at the node");
-  });
-});
-
-describe("the end of a tunnel", () => {
-  test("a node that drains gets nothing new, finishes what it has, and leaves", async () => {
-    await using gateway = startGateway();
-    const body = new ScriptedBody();
-    using node = startNode(gateway, { handle: async () => answering(body) });
-    const end = await endOf(gateway, node);
-    const response = await end.send(requestOf("x"), new Cancellation());
-    const drained = node.link.drain();
-    await until(() => gateway.ends[0]?.draining, "the word of the node");
-    expect(end.draining).toBe(true);
-    expect((await errorOf(end.send(requestOf("x"), new Cancellation()))).code).toBe("service_unavailable");
-    const text = textOf(response);
-    body.sink?.data(Buffer.from("all of it"));
-    body.sink?.end();
-    expect(await text).toBe("all of it");
-    await drained;
-    await until(() => gateway.ends[0]?.closed, "the end");
-    expect(gateway.ends[0]?.closed?.code).toBe(tunnelCloseCodes.normal);
-    expect(node.link.state.status).toBe("closed");
-    expect(gateway.ends.length).toBe(1);
-  });
-
-  test("a request that crosses the word of the node is still answered", async () => {
-    await using gateway = startGateway();
-    using node = startNode(gateway);
-    const end = await endOf(gateway, node);
-    const answer = end.send(requestOf("crossing"), new Cancellation());
-    const drained = node.link.drain();
-    expect(await textOf(await answer)).toBe("crossing");
-    await drained;
-  });
-
-  test("a gateway that drains finishes what is open, while the node connects anew", async () => {
-    await using gateway = startGateway();
-    const body = new ScriptedBody();
-    using node = startNode(gateway, {
-      handle: async (request) =>
-        (request.body as Uint8Array).length > 1
-          ? { status: 200, headers: plain, body: bodyOf(Buffer.from("ok")) }
-          : answering(body),
-    });
-    const end = await endOf(gateway, node);
-    const response = await end.send(requestOf("x"), new Cancellation());
-    const drained = end.drain();
-    const next = await endOf(gateway, node, 2);
-    expect(await textOf(await next.send(requestOf("new"), new Cancellation()))).toBe("ok");
-    const text = textOf(response);
-    body.sink?.data(Buffer.from("old"));
-    body.sink?.end();
-    expect(await text).toBe("old");
-    await drained;
-    expect(gateway.ends[0]?.closed).toEqual({ code: tunnelCloseCodes.goingAway, reason: "the gateway is going away" });
-    expect(next.closed).toBe(false);
-    expect(node.link.state.status).toBe("connected");
-  });
-
-  test("an idle tunnel drains at once; the second call is the same; drains of both ends at once end as well", async () => {
-    await using gateway = startGateway();
-    using node = startNode(gateway);
-    const end = await endOf(gateway, node);
-    expect(end.drain()).toBe(end.drain());
-    await Promise.all([end.drain(), node.link.drain()]);
-    await end.drain();
-    expect(end.closed).toBe(true);
-  });
-
-  test("what is open fails at once when the gateway closes it, and stops at the node", async () => {
-    await using gateway = startGateway();
-    const body = new ScriptedBody();
-    const cancellations: Cancellation[] = [];
-    using node = startNode(gateway, {
-      handle: async (request, cancellation) => {
-        cancellations.push(cancellation);
-        return (request.body as Uint8Array).length === 1 ? new Promise(() => {}) : answering(body);
-      },
-    });
-    const end = await endOf(gateway, node);
-    const waiting = end.send(requestOf("x"), new Cancellation());
-    const response = await end.send(requestOf("xx"), new Cancellation());
-    const sink = new RecordingSink();
-    response.body.flow(sink);
-    end.close(tunnelCloseCodes.replaced, "it has connected again");
-    expect((await errorOf(waiting)).message).toBe("The connection to the node broke.");
-    expect((sink.error as GatewayError).code).toBe("upstream_error");
-    expect((await errorOf(end.send(requestOf("x"), new Cancellation()))).code).toBe("upstream_error");
-    await until(() => body.cancelled && cancellations.every(({ cancelled }) => cancelled), "the end of the work");
-    expect(gateway.ends[0]?.closed).toEqual({ code: tunnelCloseCodes.replaced, reason: "it has connected again" });
-  });
-});
-
-test("announcements come anew when they change, at most one a second, the last one always", async () => {
-  await using gateway = startGateway({ limits: { heartbeatMs: 100 } });
-  let count = 0;
-  using node = startNode(gateway, {
-    announcement: () => ({
-      version: "1.0.0",
-      models: [{ id: `m${count}`, context: 10, concurrency: { chat: 4 }, capabilities: { chat: true } }],
-      load: { active: count, waiting: 0 },
-    }),
-  });
-  const end = await endOf(gateway, node);
-  while (count < 50) {
-    count++;
-    node.link.announce();
-  }
-  await until(() => end.announcement?.load?.active === 50, "the last one");
-  expect(end.announcement?.models).toEqual([
-    { id: "m50", context: 10, concurrency: { chat: 4 }, capabilities: { chat: true } },
-  ]);
-  expect(gateway.ends[0]?.announcements.length).toBeLessThanOrEqual(3);
-});
-
-test("a node hears how it stands with its gateway", async () => {
-  await using gateway = startGateway();
-  const heard: unknown[] = [];
-  using node = startNode(gateway, { onStanding: (standing) => void heard.push(standing) });
-  const end = await endOf(gateway, node);
-  end.tell({ name: "attic", approvedModels: ["a", "b"] });
-  await until(() => heard.length === 1, "the standing");
-  expect(heard).toEqual([{ name: "attic", approvedModels: ["a", "b"] }]);
 });
