@@ -16,8 +16,10 @@ import { createRoutes } from "./http/routes.ts";
 import { startHttpServer } from "./http/server.ts";
 import { Capacity } from "./inference/capacity.ts";
 import { Catalog } from "./inference/catalog.ts";
+import { LoadReader } from "./inference/load-reader.ts";
 import { Upstreams } from "./inference/manage-upstreams.ts";
 import { ModelStatus } from "./inference/model-status.ts";
+import { RestProbes } from "./inference/rest-probes.ts";
 import { Router } from "./inference/route.ts";
 import { RoutingWatcher } from "./inference/routing-watcher.ts";
 import { Stopping } from "./inference/stopping.ts";
@@ -172,6 +174,14 @@ async function compose(
   const sources = new EngineSources(engine, config);
   const configure = () => catalog.configure(sources.list(), sources.declaredModels());
   const router = new Router(clock);
+  router.gateways = () => replicas.count;
+  catalog.watcher = router;
+  const probes = new RestProbes({ router, catalog });
+  const loads = new LoadReader({ engines: () => sources.known().map((known) => known.engine), router, clock });
+  opened.push(
+    () => probes.close(),
+    () => loads.close(),
+  );
   const capacity = new Capacity({
     clock,
     router,

@@ -62,7 +62,7 @@ export function makePolicy(name: PolicyName, world: World): Policy {
 /** The router as the gateway has it; only hashes of texts are made of ids here, as there is no text. */
 function headrace({ replicas, clock, random, gateways }: World, warm: boolean): Policy {
   const router = new Router(clock, random);
-  router.gateways = gateways;
+  router.gateways = () => gateways;
   const engines = replicas.map(
     (_, index): Engine => ({
       name: `replica-${index}`,

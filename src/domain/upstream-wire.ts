@@ -4,6 +4,9 @@ import { defaultEnvironments, environments } from "./api-key.ts";
 import { upstreamDefaults, upstreamSources } from "./upstream.ts";
 import { unixSeconds } from "./wire.ts";
 
+export const healthStates = ["ok", "resting", "ready", "trying"] as const;
+export type HealthState = (typeof healthStates)[number];
+
 const name = z.string().min(1).max(63);
 const url = z
   .string()
@@ -74,10 +77,24 @@ export const upstreamShape = z
       .describe(
         "As of the last look, every 30 s; `starting`: it was not asked yet. `draining` comes before the others.",
       ),
+    health: z
+      .enum(healthStates)
+      .describe(
+        "`resting`: it could not be reached a moment ago, and other deployments come first; `trying`: its rest is over, and one request or probe finds out; `ready`: the next one will.",
+      ),
     models: z.int().describe("How many models it listed when it was last reached."),
     running: z.int().describe("Requests that it works on."),
     waiting: z.int().describe("Requests that wait for a place."),
     concurrency: z.int().nullable().describe("How many it takes at once now; null where nothing was sent to it yet."),
+    load: z
+      .object({
+        running: z.int().describe("Requests that it works on, whoever sent them."),
+        waiting: z.int().describe("Requests that wait inside of it."),
+        cache_use: z.number().nullable().describe("Part of its memory for prompts that is taken, 0 to 1."),
+        cache_hits: z.number().nullable().describe("Part of the prompt tokens that it found there, 0 to 1."),
+      })
+      .nullable()
+      .describe("What it says itself in its metrics, as vLLM, SGLang and llama-server do; null where nothing lately."),
     error: z.string().nullable().describe("Why it cannot be reached."),
     created_at: unixSeconds.nullable().describe("null for those that were not added here."),
   })

@@ -88,30 +88,47 @@ export function postJson(
 
 /** GET /models. Rejects where the answer is not an OpenAI model list. */
 export async function getModels(target: HttpTarget, signal: AbortSignal): Promise<EngineModel[]> {
+  const { status, text } = await getText(target, `${target.basePath}/models`, maxListBytes, signal);
+  if (status !== 200) {
+    throw new GatewayError("upstream_error", `GET /models answered ${status}`, { detail: target.name });
+  }
+  if (text === undefined) throw new GatewayError("upstream_error", "GET /models answered too much");
+  return parseModels(text);
+}
+
+/** `text`: of a 200; undefined where it is longer than `mostBytes`. */
+export async function getText(
+  target: HttpTarget,
+  path: string,
+  mostBytes: number,
+  signal: AbortSignal,
+): Promise<{ status: number; text: string | undefined }> {
   signal.throwIfAborted();
   const cancellation = new Cancellation();
   const abort = () => cancellation.cancel(signal.reason);
   signal.addEventListener("abort", abort, { once: true });
   try {
-    const path = `${target.basePath}/models`;
     const response = await send(target, { method: "GET", path, headers: requestHeaders(target) }, cancellation);
-    if (response.status !== 200) {
-      response.body.cancel();
-      throw new GatewayError("upstream_error", `GET /models answered ${response.status}`, { detail: target.name });
-    }
-    return parseModels(await readList(response, cancellation));
+    const { status } = response;
+    if (status === 200) return { status, text: await readText(response, mostBytes, cancellation) };
+    response.body.cancel();
+    return { status, text: undefined };
   } finally {
     signal.removeEventListener("abort", abort);
   }
 }
 
-async function readList({ body }: ClientResponse, cancellation: Cancellation): Promise<string> {
+async function readText(
+  { body }: ClientResponse,
+  mostBytes: number,
+  cancellation: Cancellation,
+): Promise<string | undefined> {
   try {
-    const bytes = await readAll(body, maxListBytes, cancellation, () => {});
+    const bytes = await readAll(body, mostBytes, cancellation, () => {});
     return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
   } catch (error) {
-    if (!(error instanceof BodyTooLongError)) throw error;
-    throw new GatewayError("upstream_error", "GET /models answered too much");
+    if (error instanceof BodyTooLongError) return undefined;
+    throw error;
   }
 }
 

@@ -1,7 +1,8 @@
 // An OpenAI-compatible server as an engine: Ollama, vLLM, SGLang, llama-server, LM Studio, LocalAI, or a cloud API.
 import type { Cancellation } from "../domain/cancellation.ts";
-import type { Engine, EngineModel, EngineRequest, EngineResponse } from "../domain/engine.ts";
+import type { Engine, EngineLoad, EngineModel, EngineRequest, EngineResponse } from "../domain/engine.ts";
 import { getModels, type HttpClientKind, type HttpTarget, httpTarget, postJson } from "./http-engine.ts";
+import { getServerLoad } from "./server-load.ts";
 
 const shortestSecret = 8;
 
@@ -34,6 +35,10 @@ export class UpstreamEngine implements Engine {
 
   models(signal: AbortSignal): Promise<EngineModel[]> {
     return getModels(this.#target, signal);
+  }
+
+  load(signal: AbortSignal): Promise<EngineLoad | undefined> {
+    return getServerLoad(this.#target, signal);
   }
 
   redact(text: string): string {

@@ -42,7 +42,15 @@ export interface EngineStatus {
   error: string | undefined;
 }
 
+/** Told what a look at an engine tells of its being there. */
+export interface EngineWatcher {
+  reached(engine: Engine): void;
+  unreachable(engine: Engine): void;
+}
+
 export class Catalog {
+  /** Where somebody wants to know. */
+  watcher: EngineWatcher | undefined;
   readonly #log: Log;
   readonly #clock: Clock;
   #sources: readonly CatalogSource[] = [];
@@ -129,12 +137,15 @@ export class Catalog {
     try {
       const models = await engine.models(AbortSignal.timeout(pollTimeoutMs));
       if (!this.#has(engine)) return;
+      this.watcher?.reached(engine);
       const isBack = this.#faults.delete(engine) && source.configured;
       const isNew = isBack || !this.#reported.has(engine);
       this.#reported.set(engine, models);
       if (isNew) this.#log.info("upstream_reached", { upstream: engine.name, models: models.length });
     } catch (error) {
       if (!this.#has(engine)) return;
+      // One that never listed models may serve some all the same, and one that is slow to may only be busy.
+      if (this.#reported.has(engine) && !isTimeout(error)) this.watcher?.unreachable(engine);
       const last = engine.lastModels?.();
       if (last) this.#reported.set(engine, last);
       const detail = describeFault(engine, error);
@@ -221,6 +232,10 @@ function merge(known: Model, deployment: Deployment, source: CatalogSource, repo
     context: contexts.length > 0 ? Math.min(...contexts) : undefined,
     deployments: [...known.deployments, deployment],
   };
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && error.name === "TimeoutError";
 }
 
 function runsOn(model: Model, engine: Engine): boolean {

@@ -25,6 +25,7 @@ export class EngineState {
   others = 0;
   saidUntilMs = Number.NEGATIVE_INFINITY;
   said: EngineLoad | undefined;
+  lastUsedMs = Number.NEGATIVE_INFINITY;
 }
 
 export class DeploymentState {
@@ -98,6 +99,7 @@ export class Assignment {
     this.#open = promptTokens + answerWork(state, size);
     state.engine.work += this.#open;
     state.engine.requests++;
+    state.engine.lastUsedMs = this.#sinceMs;
   }
 
   /** The answer began, so its prompt was read. Only the first call counts. */

@@ -1,10 +1,11 @@
 // Whether an engine, or one model on it, is to be asked: it rests after a failure, and then one request tries it.
+import type { HealthState } from "../domain/upstream-wire.ts";
 
 /**
  * `ready`: its rest is over, and the next who asks tries it; `trying`: somebody does, and the others wait for what comes
  * of it.
  */
-export type HealthState = "ok" | "resting" | "ready" | "trying";
+export type { HealthState };
 
 const firstRestMs = 2_000;
 const longestRestMs = 60_000;

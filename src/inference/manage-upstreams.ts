@@ -25,7 +25,7 @@ export interface UpstreamsOptions {
   store: UpstreamStore;
   sources: UpstreamSources;
   catalog: Pick<Catalog, "status" | "refreshSource">;
-  router: Pick<Router, "drained">;
+  router: Pick<Router, "drained" | "engineState" | "loadOf">;
   capacity: Pick<Capacity, "figures" | "regroup">;
   /** 32 bytes. */
   sealingKey: Uint8Array;

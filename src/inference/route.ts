@@ -32,7 +32,7 @@ export class Router {
   /** Told when an engine begins to rest: somebody may ask it after `restMs` whether it is back. */
   onRest: ((engine: Engine, restMs: number) => void) | undefined;
   /** Processes that send to the same engines, this one included. */
-  gateways = 1;
+  gateways: () => number = () => 1;
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #engines = new WeakMap<Engine, EngineState>();
@@ -60,7 +60,7 @@ export class Router {
     });
     const prefix = well < 2 ? undefined : workload.prefix();
     if (prefix) this.#tables.get(model.id)?.read(prefix, candidates);
-    return ranked(candidates, { size: workload, prefix, nowMs, gateways: this.gateways }, this.#random);
+    return ranked(candidates, { size: workload, prefix, nowMs, gateways: this.gateways() }, this.#random);
   }
 
   /** As of the engine and of this model on it, whichever is worse. */
@@ -155,6 +155,20 @@ export class Router {
   loadOf(engine: Engine): EngineLoad | undefined {
     const { said, saidUntilMs } = this.#engine(engine);
     return saidUntilMs > this.#clock.monotonicMs() ? said : undefined;
+  }
+
+  /** As `claim` and `release`, for whoever asks the engine something that is no request. */
+  claimEngine(engine: Engine): boolean {
+    return this.#engine(engine).health.claim(this.#clock.monotonicMs());
+  }
+
+  releaseEngine(engine: Engine): void {
+    this.#engine(engine).health.release();
+  }
+
+  /** Monotonic milliseconds of the last request to it. */
+  lastUsedMs(engine: Engine): number {
+    return this.#engine(engine).lastUsedMs;
   }
 
   /** Requests that the engine has from this gateway. */

@@ -4,6 +4,7 @@ import type { StoredUpstream, UpstreamSettings, UpstreamSource } from "../domain
 import type { UpstreamWire } from "../domain/upstream-wire.ts";
 import type { Capacity } from "./capacity.ts";
 import type { Catalog } from "./catalog.ts";
+import type { Router } from "./route.ts";
 
 /** One of the database, ready to be used. */
 export interface OpenedUpstream extends UpstreamSettings {
@@ -34,6 +35,7 @@ export interface UpstreamViewDeps {
   sources: Pick<UpstreamSources, "former">;
   catalog: Pick<Catalog, "status">;
   capacity: Pick<Capacity, "figures">;
+  router: Pick<Router, "engineState" | "loadOf">;
 }
 
 export interface UpstreamStanding {
@@ -48,7 +50,7 @@ const unreadableText = "Its API key was sealed with another secret, or for anoth
 
 export function upstreamToWire(
   upstream: KnownUpstream,
-  { sources, catalog, capacity }: UpstreamViewDeps,
+  { sources, catalog, capacity, router }: UpstreamViewDeps,
   { stored, isUnreadable, isDraining }: UpstreamStanding,
 ): UpstreamWire {
   const { name, source, engine } = upstream;
@@ -56,6 +58,7 @@ export function upstreamToWire(
   const now = capacity.figures(engine);
   const all = [...sources.former(name).flatMap((former) => capacity.figures(former)), ...now];
   const { models, error } = catalog.status(engine);
+  const load = router.loadOf(engine);
   const asked = error !== undefined ? "unreachable" : models === undefined ? "starting" : "ok";
   return {
     object: "upstream",
@@ -70,10 +73,19 @@ export function upstreamToWire(
     idle_seconds: upstream.idleSeconds,
     max_concurrency: upstream.maxConcurrency,
     state: isDraining ? "draining" : asked,
+    health: router.engineState(engine),
     models: models ?? 0,
     running: sum(all.map(({ inFlight }) => inFlight)),
     waiting: sum(all.map(({ waiting }) => waiting)),
     concurrency: now.length === 0 ? upstream.maxConcurrency : sum(now.map(({ limit }) => limit)),
+    load: load
+      ? {
+          running: load.running,
+          waiting: load.waiting,
+          cache_use: load.cacheUse,
+          cache_hits: load.cacheHits,
+        }
+      : null,
     error: own && isUnreadable ? unreadableText : (error ?? null),
     created_at: own?.createdAt ?? null,
   };

@@ -109,7 +109,17 @@ test("one that is added is served with the answer, and its key is seen by it alo
   expect(body).toEqual({
     ...{ object: "upstream", name: "added", url: upstream.url, source: "database", overrides_database: false },
     ...{ has_api_key: true, discover: true, environments: ["live", "dev"], timeout_seconds: 600, idle_seconds: 900 },
-    ...{ max_concurrency: 3, state: "ok", models: 1, running: 0, waiting: 0, concurrency: 3, error: null },
+    ...{
+      max_concurrency: 3,
+      state: "ok",
+      models: 1,
+      running: 0,
+      health: "ok",
+      load: null,
+      waiting: 0,
+      concurrency: 3,
+      error: null,
+    },
     created_at: expect.any(Number),
   });
   expect(await modelIds(server)).toEqual(["upstream-model"]);

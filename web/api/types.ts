@@ -2718,6 +2718,10 @@ export interface Upstream {
    */
   state: "ok" | "unreachable" | "draining" | "starting";
   /**
+   * `resting`: it could not be reached a moment ago, and other deployments come first; `trying`: its rest is over, and one request or probe finds out; `ready`: the next one will.
+   */
+  health: "ok" | "resting" | "ready" | "trying";
+  /**
    * How many models it listed when it was last reached.
    */
   models: number;
@@ -2733,6 +2737,27 @@ export interface Upstream {
    * How many it takes at once now; null where nothing was sent to it yet.
    */
   concurrency: number | null;
+  /**
+   * What it says itself in its metrics, as vLLM, SGLang and llama-server do; null where nothing lately.
+   */
+  load: {
+    /**
+     * Requests that it works on, whoever sent them.
+     */
+    running: number;
+    /**
+     * Requests that wait inside of it.
+     */
+    waiting: number;
+    /**
+     * Part of its memory for prompts that is taken, 0 to 1.
+     */
+    cache_use: number | null;
+    /**
+     * Part of the prompt tokens that it found there, 0 to 1.
+     */
+    cache_hits: number | null;
+  } | null;
   /**
    * Why it cannot be reached.
    */

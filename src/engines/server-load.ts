@@ -1,0 +1,91 @@
+// Reads from a model server's metrics how busy it is: vLLM, SGLang and llama-server tell it in Prometheus' text form.
+import type { EngineLoad } from "../domain/engine.ts";
+import { getText, type HttpTarget } from "./http-engine.ts";
+
+type Figure = "running" | "waiting" | "cacheUse" | "cacheHits" | "hits" | "queries";
+
+const figures: ReadonlyMap<string, Figure> = new Map([
+  ["vllm:num_requests_running", "running"],
+  ["vllm:num_requests_waiting", "waiting"],
+  ["vllm:kv_cache_usage_perc", "cacheUse"],
+  // Until vLLM 0.10.
+  ["vllm:gpu_cache_usage_perc", "cacheUse"],
+  ["vllm:prefix_cache_hits", "hits"],
+  ["vllm:prefix_cache_hits_total", "hits"],
+  ["vllm:prefix_cache_queries", "queries"],
+  ["vllm:prefix_cache_queries_total", "queries"],
+  ["vllm:gpu_prefix_cache_hits_total", "hits"],
+  ["vllm:gpu_prefix_cache_queries_total", "queries"],
+  ["sglang:num_running_reqs", "running"],
+  ["sglang:num_queue_reqs", "waiting"],
+  ["sglang:token_usage", "cacheUse"],
+  ["sglang:cache_hit_rate", "cacheHits"],
+  ["llamacpp:requests_processing", "running"],
+  ["llamacpp:requests_deferred", "waiting"],
+  ["llamacpp:kv_cache_usage_ratio", "cacheUse"],
+]);
+
+const maxBytes = 2 * 1024 * 1024;
+/** What it answers that has nothing there, or not for us: it will not do so later either. */
+const never = new Set([400, 401, 403, 404, 405, 410, 501]);
+
+/** Undefined where the server never will say. Rejects where it could not be asked now. */
+export async function getServerLoad(target: HttpTarget, signal: AbortSignal): Promise<EngineLoad | undefined> {
+  // Beside the API and not within it; a path before that leads to the same server.
+  const path = `${target.basePath.replace(/\/v1$/, "")}/metrics`;
+  const { status, text } = await getText(target, path, maxBytes, signal);
+  if (status === 200) return text === undefined ? undefined : readServerLoad(text);
+  if (never.has(status) || (status >= 300 && status < 400)) return undefined;
+  throw new Error(`GET ${path} answered ${status}`);
+}
+
+/** Undefined where it does not say how many requests it works on. Several models or engines of one server are added up. */
+export function readServerLoad(text: string): EngineLoad | undefined {
+  const found = new Map<Figure, number[]>();
+  for (let start = 0; start < text.length; ) {
+    const newline = text.indexOf("\n", start);
+    const end = newline < 0 ? text.length : newline;
+    const sample = readSample(text, start, end);
+    if (sample) found.set(sample.figure, [...(found.get(sample.figure) ?? []), sample.value]);
+    start = end + 1;
+  }
+  const sum = (figure: Figure) => found.get(figure)?.reduce((total, value) => total + value, 0);
+  const part = (figure: Figure) => {
+    const values = found.get(figure);
+    return values ? clamped(Math.max(...values)) : null;
+  };
+  const running = sum("running");
+  if (running === undefined) return undefined;
+  const queries = sum("queries") ?? 0;
+  const hitRate = queries > 0 ? clamped((sum("hits") ?? 0) / queries) : null;
+  return {
+    running: Math.round(running),
+    waiting: Math.round(sum("waiting") ?? 0),
+    cacheUse: part("cacheUse"),
+    cacheHits: part("cacheHits") ?? hitRate,
+  };
+}
+
+/** One line: a name, labels, which may hold anything in quotes, and a value. */
+function readSample(text: string, start: number, end: number): { figure: Figure; value: number } | undefined {
+  let nameEnd = start;
+  for (; nameEnd < end; nameEnd++) {
+    const code = text.charCodeAt(nameEnd);
+    if (code === openBrace || code === space) break;
+  }
+  const figure = figures.get(text.slice(start, nameEnd));
+  if (!figure) return undefined;
+  const line = text.slice(nameEnd, end);
+  const [first = ""] = line
+    .slice(line.lastIndexOf("}") + 1)
+    .trim()
+    .split(" ");
+  const value = Number(first);
+  return first !== "" && Number.isFinite(value) && value >= 0 ? { figure, value } : undefined;
+}
+
+const [openBrace, space] = [0x7b, 0x20];
+
+function clamped(part: number): number {
+  return Math.min(1, part);
+}
