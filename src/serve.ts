@@ -32,6 +32,7 @@ import { readinessOf } from "./readiness.ts";
 import { readCredentials, removeCredentials, useCredentialsOf, writeCredentials } from "./storage/credentials-file.ts";
 import { lockDataDirectory } from "./storage/data-directory-lock.ts";
 import { observed, openDatabase, openPostgres, waitBriefly } from "./storage/database.ts";
+import type { PoolBounds } from "./storage/postgres-pool.ts";
 import { RedisChangeFeed } from "./storage/redis-change-feed.ts";
 import { SqlReplicaStore } from "./storage/replica-store.ts";
 import { SqlUpstreamStore } from "./storage/upstream-store.ts";
@@ -48,6 +49,8 @@ export interface ServeOptions {
   heartbeatMs?: number;
   /** How often engines are asked for their models. */
   pollMs?: number;
+  /** Of PostgreSQL; the usual unless a test has less patience. */
+  databaseBounds?: PoolBounds;
   /** Told of every statement; a test shows with it what reads nothing. */
   onDatabaseUse?: () => void;
 }
@@ -134,7 +137,7 @@ async function compose(
   const { databaseUrl } = config;
   const db = await (databaseUrl === undefined
     ? openDatabase(join(config.dataDir, databaseName))
-    : openPostgres(databaseUrl));
+    : openPostgres(databaseUrl, { bounds: options.databaseBounds }));
   opened.push(() => db.close());
   const feed = await openChangeFeed(config, log, opened);
   const { version } = packageJson;

@@ -2,7 +2,7 @@
 import { SQL } from "bun";
 import { StartError } from "../domain/errors.ts";
 import { isPostgresOutage, postgresCode } from "./postgres-errors.ts";
-import { databaseOf, openPool } from "./postgres-pool.ts";
+import { databaseOf, openPool, type PoolBounds } from "./postgres-pool.ts";
 import { bringUpToDate, requireCurrent } from "./schema.ts";
 
 const oldestServer = 150_000;
@@ -17,12 +17,19 @@ const pauseMs = 500;
 /** A server that was started at the same time needs a moment. */
 const startWaitMs = 10_000;
 
+export interface PostgresOptions {
+  /** How long to wait for a server that is not there yet. */
+  waitMs?: number;
+  /** What nobody waits longer for; the usual unless told otherwise. */
+  bounds?: PoolBounds | undefined;
+}
+
 /**
  * Opens a database of PostgreSQL 15 or later, and brings its schema up to date. Throws a StartError that says what to do;
  * none has the URL, which may have a password.
  */
-export function openPostgres(url: string, { waitMs = startWaitMs } = {}): Promise<SQL> {
-  return open(url, waitMs, async (db) => {
+export function openPostgres(url: string, { waitMs = startWaitMs, bounds }: PostgresOptions = {}): Promise<SQL> {
+  return open(url, { waitMs, bounds }, async (db) => {
     for (let tries = 1; ; tries++) {
       try {
         return await migrate(db);
@@ -36,10 +43,14 @@ export function openPostgres(url: string, { waitMs = startWaitMs } = {}): Promis
 
 /** For a command beside a server: throws a StartError where its schema is not that of this version. */
 export function openExistingPostgres(url: string): Promise<SQL> {
-  return open(url, 0, (db) => requireCurrent(db, "postgres"));
+  return open(url, { waitMs: 0 }, (db) => requireCurrent(db, "postgres"));
 }
 
-async function open(url: string, waitMs: number, prepare: (db: SQL) => Promise<void>): Promise<SQL> {
+async function open(
+  url: string,
+  { waitMs, bounds }: PostgresOptions & { waitMs: number },
+  prepare: (db: SQL) => Promise<void>,
+): Promise<SQL> {
   const place = placeOf(url);
   const db = new SQL(url, { max: 1, connectionTimeout: 5, database: databaseOf(url) });
   try {
@@ -50,7 +61,7 @@ async function open(url: string, waitMs: number, prepare: (db: SQL) => Promise<v
   } finally {
     await db.close({ timeout: 0 });
   }
-  return openPool(url);
+  return openPool(url, bounds);
 }
 
 const lockTimeout = "55P03";

@@ -24,13 +24,15 @@ export interface PoolBounds {
 
 const usualBounds: PoolBounds = {
   readMs: 6_000,
-  transactionMs: 15_000,
+  transactionMs: 8_000,
   statementMs: 5_000,
   lockMs: 4_000,
   idleInTransactionMs: 3_000,
 };
 /** A bound is kept to a twelfth of the shortest. */
 const looksPerBound = 12;
+/** Of a server that went silent nobody waits longer than for a sixth of the bound, until it answers something. */
+const silentPart = 6;
 
 function connect(url: string, { statementMs, lockMs, idleInTransactionMs }: PoolBounds): SQL {
   return new SQL(url, {
@@ -107,6 +109,7 @@ class Pool {
   #sql: SQL;
   #answeredMs = performance.now();
   #lookedMs = performance.now();
+  #isSilent = false;
 
   constructor(url: string, bounds: PoolBounds) {
     this.#url = url;
@@ -197,16 +200,27 @@ class Pool {
     };
     const operation: Operation = { startedMs: performance.now(), boundMs, giveUp };
     this.#operations.add(operation);
+    // Also where nobody waits for it any more.
+    const done = work(() => isOver).then(
+      (result) => {
+        this.#answered();
+        return result;
+      },
+      (error) => {
+        if (/^[0-9A-Z]{5}$/.test(postgresCode(error) ?? "")) this.#answered();
+        throw error;
+      },
+    );
     try {
-      const result = await Promise.race([work(() => isOver), over]);
-      this.#answeredMs = performance.now();
-      return result;
-    } catch (error) {
-      if (/^[0-9A-Z]{5}$/.test(postgresCode(error) ?? "")) this.#answeredMs = performance.now();
-      throw error;
+      return await Promise.race([done, over]);
     } finally {
       this.#operations.delete(operation);
     }
+  }
+
+  #answered(): void {
+    this.#answeredMs = performance.now();
+    this.#isSilent = false;
   }
 
   #look(): void {
@@ -216,10 +230,13 @@ class Pool {
     this.#lookedMs = nowMs;
     this.#answeredMs += stoodStillMs;
     for (const operation of this.#operations) operation.startedMs += stoodStillMs;
-    const late = [...this.#operations].filter(({ startedMs, boundMs }) => nowMs - startedMs > boundMs);
+    const { readMs } = this.#bounds;
+    const longestMs = this.#isSilent ? readMs / silentPart : Number.POSITIVE_INFINITY;
+    const late = [...this.#operations].filter(
+      ({ startedMs, boundMs }) => nowMs - startedMs > Math.min(boundMs, longestMs),
+    );
     for (const { giveUp } of late) giveUp();
-    const silentMs = nowMs - this.#answeredMs;
-    if (late.some(({ boundMs }) => silentMs > boundMs)) this.#renew();
+    if (late.length > 0 && nowMs - this.#answeredMs > readMs) this.#renew();
   }
 
   /** Connections to a server that is silent would stay until TCP gives them up, which takes a quarter of an hour. */
@@ -227,6 +244,7 @@ class Pool {
     const old = this.#sql;
     this.#sql = connect(this.#url, this.#bounds);
     this.#answeredMs = performance.now();
+    this.#isSilent = true;
     void old.close({ timeout: 0 }).catch(() => {});
   }
 }
