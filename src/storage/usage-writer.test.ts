@@ -127,6 +127,43 @@ onEachDatabase((databases) => {
     expect(await writer.insert(records)).toBe(100);
   });
 
+  databases.only(
+    "postgres",
+    "of several processes that add to the same roll-ups at once, each in its own order, all arrive",
+    async () => {
+      const others = await Promise.all([opened.openAgain(), opened.openAgain(), opened.openAgain()]);
+      const writers = [writer, ...(await Promise.all(others.map((other) => openUsageWriter(other))))];
+      const records = Array.from({ length: 1_600 }, (_, i) => recordOf(i, 60));
+      const added = await Promise.all(
+        writers.map(async (one, w) => {
+          const own = records.filter((_, i) => i % writers.length === w);
+          const ordered = w % 2 === 0 ? own : own.toReversed();
+          let count = 0;
+          for (let from = 0; from < ordered.length; from += 40) {
+            count += await one.insert(ordered.slice(from, from + 40), 10_000);
+          }
+          return count;
+        }),
+      );
+      expect(added).toEqual([400, 400, 400, 400]);
+      const { found, expected } = await rollups();
+      expect(found).toEqual(expected);
+      for (const one of writers.slice(1)) one.close();
+    },
+  );
+
+  databases.only(
+    "postgres",
+    "a name of a model that PostgreSQL cannot keep as it is does not hold up the others",
+    async () => {
+      const odd = ["a\0b", "half \ud83d", "whole \ud83d\ude00"];
+      const records = odd.map((model, i) => ({ ...recordOf(i, 3), model, upstream: null }));
+      expect(await writer.insert(records)).toBe(3);
+      expect((await stored()).map(({ model }) => model)).toEqual(["a\ufffdb", "half \ufffd", "whole \ud83d\ude00"]);
+      expect(await writer.insert(records)).toBe(0);
+    },
+  );
+
   databases.only("sqlite", "never waits for a lock within SQLite, in the thread that serves requests", async () => {
     const other = new Sqlite(join(opened.directory, "headrace.db"));
     other.run("BEGIN IMMEDIATE");
