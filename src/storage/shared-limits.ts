@@ -2,17 +2,17 @@
 import type { CalendarMonth } from "../domain/calendar-month.ts";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
-import { type LimitKind, unreadUsageRefusal } from "../domain/limit-refusal.ts";
-import type { Admission, LimitSet, LimitStatus, LimitStore, Quota, RateLimit, Reservation } from "../domain/limits.ts";
+import { unreadUsageRefusal } from "../domain/limit-refusal.ts";
+import type { Admission, LimitSet, LimitStatus, LimitStore, Quota, Reservation } from "../domain/limits.ts";
 import type { Log } from "../domain/log.ts";
-import { Bucket } from "../domain/rate-limit.ts";
 import type { Ledger, UsageTotals } from "../domain/usage.ts";
-import { type QuotaFigures, quotaShortage, rateShortage, statusOf } from "./limit-decision.ts";
+import { bucketsIn, headSize, quotaAt, quotaSize, refusalOf, serverMs, verdicts } from "./limit-answer.ts";
+import { statusOf } from "./limit-decision.ts";
 import { amountsOf, bucketKey, figuresOf, type LimitPlan, planOf, quotaKey } from "./limit-plan.ts";
 import { LimitShare } from "./limit-share.ts";
 import { LimitsLink, type ServerTime } from "./limits-link.ts";
+import { SeenLimits } from "./seen-limits.ts";
 import { SharedLease } from "./shared-lease.ts";
-import { SweptMap } from "./swept-map.ts";
 
 export interface SharedLimitsOptions {
   /** Has a password; never told to anybody. */
@@ -37,22 +37,8 @@ export type SharedLimitsState =
   /** Each replica admits its share by itself. Unix seconds. */
   | { status: "degraded"; since: number; reason: string; replicas: number };
 
-/** What the script says; the numbers are its own. */
-const verdicts = { admitted: 0, refused: 1, unread: 2, stranger: 3 } as const;
-const headSize = 4;
-const quotaSize = 5;
 /** A server that forgets between two questions, again and again, is none. */
 const mostAttempts = 4;
-/** What was seen longer ago says too little. */
-const seenMs = 60_000;
-
-/** What a limit or quota stood at when it was last seen. */
-interface Seen {
-  first: number;
-  second: number;
-  atMs: number;
-}
-
 interface Outage {
   share: LimitShare;
   replicas: number;
@@ -69,7 +55,7 @@ export class SharedLimits implements LimitStore {
   readonly #plans = new WeakMap<LimitSet, LimitPlan>();
   readonly #leases = new Map<number, SharedLease>();
   readonly #reading = new Map<string, Promise<void>>();
-  readonly #seen: SweptMap<Seen>;
+  readonly #seen: SeenLimits;
   #outage: Outage | undefined;
 
   /** Resolves after the first try to reach the server; where that fails it goes on without, and keeps trying. */
@@ -83,7 +69,7 @@ export class SharedLimits implements LimitStore {
     const { clock, log, url, time, deadlineMs, retryMs, prefix = "headrace:" } = options;
     this.#options = options;
     this.#prefix = prefix;
-    this.#seen = new SweptMap((seen) => clock.monotonicMs() - seen.atMs > seenMs);
+    this.#seen = new SeenLimits(clock);
     this.#link = new LimitsLink({
       url,
       prefix,
@@ -246,24 +232,16 @@ export class SharedLimits implements LimitStore {
 
   /** Keeps in mind what the answer tells of each limit. */
   #take(plan: LimitPlan, limits: LimitSet, answer: readonly number[]): LimitStatus {
-    const nowMs = this.#options.clock.monotonicMs();
-    this.#seen.used(nowMs);
     const { keys, limited } = plan;
     const buckets = keys.length - limited.length;
-    for (let i = 0; i < buckets; i++) this.#see(keys[i] as string, answer[headSize + 2 * i] ?? 0, 0, nowMs);
+    for (let i = 0; i < buckets; i++) this.#seen.see(keys[i] as string, answer[headSize + 2 * i] ?? 0, 0);
     for (let i = 0; i < limited.length; i++) {
       const quota = quotaAt(answer, headSize + 2 * buckets + quotaSize * i, plan.month);
       if (!quota.isRead) continue;
       const { usedTokens, heldTokens, usedNanoUsd, heldNanoUsd } = quota;
-      this.#see(keys[buckets + i] as string, usedTokens + heldTokens, usedNanoUsd + heldNanoUsd, nowMs);
+      this.#seen.see(keys[buckets + i] as string, usedTokens + heldTokens, usedNanoUsd + heldNanoUsd);
     }
     return statusOf(bucketsIn(limits, answer), serverMs(answer));
-  }
-
-  #see(key: string, first: number, second: number, atMs: number): void {
-    const seen = this.#seen.get(key);
-    if (seen) Object.assign(seen, { first, second, atMs });
-    else this.#seen.set(key, { first, second, atMs });
   }
 
   async #readMissing(plan: LimitPlan, limits: LimitSet, answer: readonly number[]): Promise<void> {
@@ -325,8 +303,8 @@ export class SharedLimits implements LimitStore {
         clock,
         ledger,
         replicas,
-        lastTaken: (kind, rule) => this.#lastTaken(kind, rule),
-        lastUsed: (quota) => this.#lastUsed(quota),
+        lastTaken: (kind, rule) => this.#seen.taken(bucketKey(this.#prefix, kind, rule.id), rule),
+        lastUsed: (quota) => this.#seen.used(quotaKey(this.#prefix, this.#link.month(), quota.id)),
       }),
       replicas,
       since: clock.nowSeconds(),
@@ -356,20 +334,6 @@ export class SharedLimits implements LimitStore {
       operations.add("charge", bucketKey(this.#prefix, kind, rule.id), ...figuresOf(rule), String(count), isOfTokens);
     }
   }
-
-  #lastTaken(kind: LimitKind, rule: RateLimit): number {
-    const seen = this.#seen.get(bucketKey(this.#prefix, kind, rule.id));
-    if (!seen) return 0;
-    const nowMs = this.#options.clock.monotonicMs();
-    const backlog = seen.first - (nowMs - seen.atMs) * rule.limit;
-    return Math.max(0, Math.ceil(backlog / (rule.windowSeconds * 1000)));
-  }
-
-  #lastUsed(quota: Quota): UsageTotals | undefined {
-    const seen = this.#seen.get(quotaKey(this.#prefix, this.#link.month(), quota.id));
-    if (!seen || this.#options.clock.monotonicMs() - seen.atMs > seenMs) return undefined;
-    return { tokens: seen.first, nanoUsd: seen.second };
-  }
 }
 
 const noReservation: Reservation = { tokens: 0, nanoUsd: 0, minTokens: 0, minNanoUsd: 0 };
@@ -377,35 +341,4 @@ const noReservation: Reservation = { tokens: 0, nanoUsd: 0, minTokens: 0, minNan
 /** Lua has the same numbers; above these neither is exact. */
 function amountText(amount: number): string {
   return String(Math.min(amount, Number.MAX_SAFE_INTEGER));
-}
-
-function serverMs(answer: readonly number[]): number {
-  return (answer[1] ?? 0) / 1000;
-}
-
-function bucketsIn({ requests, tokens }: LimitSet, answer: readonly number[]) {
-  const bucketAt = (rule: RateLimit, i: number) =>
-    Bucket.standing(rule, answer[headSize + 2 * i] ?? 0, answer[headSize + 2 * i + 1] ?? 0);
-  return {
-    requests: requests.map(bucketAt),
-    tokens: tokens.map((rule, i) => bucketAt(rule, requests.length + i)),
-  };
-}
-
-function quotaAt(answer: readonly number[], at: number, month: CalendarMonth): QuotaFigures {
-  const [usedTokens = 0, heldTokens = 0, usedNanoUsd = 0, heldNanoUsd = 0, readAt = 0] = answer.slice(at);
-  return { month, usedTokens, heldTokens, usedNanoUsd, heldNanoUsd, isRead: readAt > 0 };
-}
-
-/** The script has found that one refuses; which one is told is decided as everywhere. */
-function refusalOf(plan: LimitPlan, limits: LimitSet, reservation: Reservation, answer: readonly number[]) {
-  const { month, keys, limited } = plan;
-  const from = headSize + 2 * (keys.length - limited.length);
-  const quotas: (QuotaFigures | undefined)[] = [];
-  for (const [i, place] of limited.entries()) quotas[place] = quotaAt(answer, from + quotaSize * i, month);
-  const refusal =
-    quotaShortage(limits.quotas, quotas, reservation) ??
-    rateShortage(limits, bucketsIn(limits, answer), reservation, serverMs(answer));
-  if (!refusal) throw new Error("The shared limits refused what no limit refuses.");
-  return refusal;
 }
