@@ -6,6 +6,7 @@ import { StartError } from "../domain/errors.ts";
 import { nodeNamePattern } from "../domain/node.ts";
 import type { NodeIdentity, NodeLinkReport } from "../domain/node-identity.ts";
 import { JoinRefused, joinGateway } from "../nodes/join-gateway.ts";
+import { proxyFor } from "../nodes/outbound-proxy.ts";
 import { DataDirectoryInUse, lockDataDirectory } from "../storage/data-directory-lock.ts";
 import {
   deleteNodeIdentity,
@@ -108,7 +109,8 @@ async function joinAndServe(context: CliContext, gatewayUrl: string, flags: Join
     );
   }
   const token = await tokenOf(context, flags);
-  const identity = await interruptible((signal) => joinGateway({ gatewayUrl, token, name, signal })).catch(
+  const proxy = proxyFor(gatewayUrl, context.env);
+  const identity = await interruptible((signal) => joinGateway({ gatewayUrl, token, name, proxy, signal })).catch(
     (error: unknown) => {
       throw explainJoin(error, gatewayUrl);
     },

@@ -9,6 +9,8 @@ export interface NodeIdentity {
   name: string;
   /** Ed25519, PKCS #8 as base64url: a secret. */
   private_key: string;
+  /** By way of which it joined and connects; may hold a password. Left out: directly. */
+  proxy?: string | undefined;
   /** Unix seconds. */
   joined_at: number;
 }

@@ -10,6 +10,8 @@ export interface JoinOptions {
   /** A secret. */
   token: string;
   name: string;
+  /** By way of which it goes out, now and later. */
+  proxy?: string | undefined;
   signal: AbortSignal;
 }
 
@@ -28,7 +30,7 @@ const timeoutMs = 30_000;
 const refusal = z.object({ error: z.object({ message: z.string() }) });
 
 /** Rejects with JoinRefused, with the reason of `signal`, or as `fetch` does. The token is used up once it resolves. */
-export async function joinGateway({ gatewayUrl, token, name, signal }: JoinOptions): Promise<NodeIdentity> {
+export async function joinGateway({ gatewayUrl, token, name, proxy, signal }: JoinOptions): Promise<NodeIdentity> {
   const { publicKey, privateKey } = newNodeKey();
   const response = await fetch(`${gatewayUrl}/v1/nodes`, {
     method: "POST",
@@ -36,6 +38,7 @@ export async function joinGateway({ gatewayUrl, token, name, signal }: JoinOptio
     body: JSON.stringify({ token, name, public_key: publicKey }),
     // The token must not follow a redirect to somewhere else.
     redirect: "manual",
+    ...(proxy === undefined ? {} : { proxy }),
     signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
   });
   const answer: unknown = await response.json().catch(() => undefined);
@@ -55,6 +58,7 @@ export async function joinGateway({ gatewayUrl, token, name, signal }: JoinOptio
     node_id: id,
     name: joined.data.name,
     private_key: privateKey,
+    ...(proxy === undefined ? {} : { proxy }),
     joined_at: createdAt,
   };
 }

@@ -96,9 +96,9 @@ export class Uplink {
       log.error("node_identity_unusable", { detail: error instanceof Error ? error.message : String(error) });
     }
     if (!identity || this.#isDraining) return;
-    const { gateway_url: url, gateway, node_id: id, private_key: privateKey, name } = identity;
+    const { gateway_url: url, gateway, node_id: id, private_key: privateKey, proxy, name } = identity;
     const link = new NodeLink({
-      ...{ url, gateway, node: { id, privateKey } },
+      ...{ url, gateway, node: { id, privateKey }, proxy },
       handle: (request, cancellation) => serving.handle(request, cancellation),
       announcement: () => serving.announcement(),
       onState: (state) => {

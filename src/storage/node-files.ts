@@ -11,6 +11,7 @@ const identityShape: z.ZodType<NodeIdentity> = z.object({
   node_id: z.string().min(1),
   name: z.string().min(1),
   private_key: z.string().min(1),
+  proxy: z.string().min(1).optional(),
   joined_at: z.int(),
 });
 
