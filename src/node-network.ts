@@ -94,7 +94,7 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
     uplink,
     routes: {
       nodes: new Nodes({
-        ...{ store, directory, capacity, router, isUpstream, tokenKey },
+        ...{ store, directory, capacity, router, isUpstream, gatewayUrl, tokenKey },
         drainedChanged: options.drainedChanged,
       }),
       enrolment: new Enrolment({ store, directory, limits: governance.limits, isUpstream, gatewayUrl, tokenKey, log }),

@@ -29,8 +29,9 @@ export function showNode(
     terminal.note(line);
     if (!isOver) return;
     clearInterval(timer);
-    process.exitCode = 1;
-    void stop("node_refused");
+    // Somebody has to hear of a node that is not let in; that it left was somebody's wish.
+    if (now) process.exitCode = 1;
+    void stop(now ? "node_refused" : "node_left");
   };
   const timer = setInterval(show, redrawMs);
   if (terminal.interactive) terminal.note(terminal.err.dim("Ctrl-C ends it: running requests are finished first."));

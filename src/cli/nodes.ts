@@ -200,8 +200,7 @@ async function makeToken(context: CliContext, options: TokenOptions): Promise<vo
   const until = formatTimeAndRelative(made.expires_at, Math.floor(context.nowMs() / 1000));
   terminal.note(`On the machine that is to join, until ${until}, once:`);
   terminal.note("");
-  const gateway = connection.baseUrl.replace(/\/v1$/, "");
-  terminal.print(terminal.out.bold(`headrace node join ${gateway} --token ${made.token}`));
+  terminal.print(terminal.out.bold(`headrace node join ${printable(made.gateway_url)} --token ${made.token}`));
   terminal.note("");
   const approved = made.approved_models;
   terminal.note(

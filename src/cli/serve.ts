@@ -183,7 +183,7 @@ function followSignals(
     await server.close(drainMs);
     log.info("stopped");
     log.flush();
-    process.exit(0);
+    process.exit();
   };
   process.on("SIGTERM", () => void stop("SIGTERM"));
   process.on("SIGINT", () => void stop("SIGINT"));

@@ -127,6 +127,7 @@ export type JoinTokenWire = z.infer<typeof joinTokenShape>;
 export const createdJoinTokenShape = joinTokenShape
   .extend({
     token: z.string().describe("The token itself, shown in this answer alone."),
+    gateway_url: z.string().describe("What the gateway calls itself: where the machine joins."),
   })
   .meta({ id: "CreatedNodeJoinToken" });
 export type CreatedJoinTokenWire = z.infer<typeof createdJoinTokenShape>;

@@ -30,6 +30,8 @@ export interface NodesOptions {
   drainedChanged(): Promise<void>;
   /** Whether a model server that is no node has the name. */
   isUpstream(name: string): boolean;
+  /** Where nodes know this gateway to be, without `/v1`. */
+  gatewayUrl(): string;
   /** 32 bytes. */
   tokenKey: Uint8Array;
 }
@@ -92,7 +94,7 @@ export class Nodes {
   ): Promise<CreatedJoinTokenWire> {
     requireOperator(principal);
     const { nowSeconds } = origin;
-    const { store, tokenKey } = this.#options;
+    const { store, tokenKey, gatewayUrl } = this.#options;
     const open = (await store.listTokens()).filter(
       ({ usedAt, expiresAt }) => usedAt === null && expiresAt > nowSeconds,
     );
@@ -118,7 +120,7 @@ export class Nodes {
     const { approved_models, environments, expires_at } = joinTokenToWire(record, nowSeconds);
     const detail = { approved_models, environments, expires_at };
     await store.insertToken(record, auditEvent("node_token.created", principal, origin, about(record.id, detail)));
-    return { ...joinTokenToWire(record, nowSeconds), token };
+    return { ...joinTokenToWire(record, nowSeconds), token, gateway_url: gatewayUrl() };
   }
 
   /** Newest first. */

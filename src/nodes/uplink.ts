@@ -102,7 +102,8 @@ export class Uplink {
       handle: (request, cancellation) => serving.handle(request, cancellation),
       announcement: () => serving.announcement(),
       onState: (state) => {
-        log.info("node_link", { status: state.status, gateway: url, node: name, detail: state.message });
+        const detail = state.message === "" ? {} : { detail: state.message };
+        log.info("node_link", { status: state.status, gateway: url, node: name, ...detail });
         this.#tell();
       },
       onStanding: ({ approvedModels }) => {
