@@ -3068,6 +3068,10 @@ export interface CreatedNodeJoinToken {
    * The token itself, shown in this answer alone.
    */
   token: string;
+  /**
+   * What the gateway calls itself: where the machine joins.
+   */
+  gateway_url: string;
 }
 export interface NodeJoinTokenList {
   object: "list";
