@@ -1,0 +1,57 @@
+// What replicas sign for each other: good once, for a short time, for exactly what was signed.
+import { expect, test } from "bun:test";
+import { randomBytes } from "node:crypto";
+import { manualClock } from "../../tests/support/manual-clock.ts";
+import { bodyDigest, ForwardVerifier, type SignedRequest, signForward } from "./forward-signature.ts";
+
+const key = randomBytes(32);
+const request: SignedRequest = {
+  method: "POST",
+  path: "/internal/nodes/node_1/requests",
+  replicaId: "rep_1",
+  about: "eyJ9",
+  bodyDigest: bodyDigest("{}"),
+};
+
+test("what was signed passes once, and not again for as long as its time would be good", () => {
+  const clock = manualClock();
+  const verifier = new ForwardVerifier(key, clock);
+  const signed = signForward(request, key, clock);
+  expect(verifier.verify(request, signed)).toBe(true);
+  for (let second = 0; second <= 70; second++) {
+    expect(verifier.verify(request, signed)).toBe(false);
+    // Others come meanwhile.
+    expect(verifier.verify(request, signForward(request, key, clock))).toBe(true);
+    clock.advance(1_000);
+  }
+});
+
+test.each([
+  ["method", "PUT"],
+  ["path", "/internal/nodes/node_2/requests"],
+  ["replicaId", "rep_2"],
+  ["about", "eyJ8"],
+  ["bodyDigest", bodyDigest("{ }")],
+] as const)("another %s does not pass", (name, value) => {
+  const clock = manualClock();
+  const verifier = new ForwardVerifier(key, clock);
+  const signed = signForward(request, key, clock);
+  expect(verifier.verify({ ...request, [name]: value }, signed)).toBe(false);
+  // And what did not pass has used up nothing.
+  expect(verifier.verify(request, signed)).toBe(true);
+});
+
+test("30 s either way pass, more do not; nor does another key, nor what is no signature", () => {
+  const clock = manualClock();
+  const signed = signForward(request, key, clock);
+  const at = (seconds: number) => {
+    const other = manualClock();
+    other.jump(seconds);
+    return new ForwardVerifier(key, other).verify(request, signed);
+  };
+  expect([-31, -30, 0, 30, 31].map(at)).toEqual([false, true, true, true, false]);
+  expect(new ForwardVerifier(randomBytes(32), clock).verify(request, signed)).toBe(false);
+  for (const wrong of ["", ".", signed.slice(1), `${signed}A`, signed.replace(/^\d+/, "1"), "1.2.3"]) {
+    expect(new ForwardVerifier(key, clock).verify(request, wrong)).toBe(false);
+  }
+});
