@@ -51,6 +51,8 @@ export interface ServeOptions {
   pollMs?: number;
   /** Of PostgreSQL; the usual unless a test has less patience. */
   databaseBounds?: PoolBounds;
+  /** How often servers that requests go to are asked how busy they are. */
+  loadReadMs?: number;
   /** Told of every statement; a test shows with it what reads nothing. */
   onDatabaseUse?: () => void;
 }
@@ -180,7 +182,12 @@ async function compose(
   router.gateways = () => replicas.count;
   catalog.watcher = router;
   const probes = new RestProbes({ router, catalog });
-  const loads = new LoadReader({ engines: () => sources.known().map((known) => known.engine), router, clock });
+  const loads = new LoadReader({
+    engines: () => sources.known().map((known) => known.engine),
+    router,
+    clock,
+    everyMs: options.loadReadMs,
+  });
   opened.push(
     () => probes.close(),
     () => loads.close(),

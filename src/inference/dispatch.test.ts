@@ -79,6 +79,7 @@ function send(
     cancellation?: Cancellation;
     request?: DecodedRequest;
     modelNow?: () => Model | undefined;
+    standIns?: readonly Model[];
   } = {},
 ): Promise<Dispatched> {
   const { accountId = "a", recording = false, cancellation = new Cancellation() } = options;
@@ -89,7 +90,7 @@ function send(
     cancellation,
     workload: { promptTokens: 1, maxCompletionTokens: undefined, width: 1, prefix: () => undefined },
     modelNow: options.modelNow ?? (() => model),
-    standIns: () => [],
+    standIns: () => options.standIns ?? [],
     waited: (ms) => void waits.push(ms),
     sending() {
       sent++;
@@ -275,5 +276,74 @@ describe("the body for an engine", () => {
       { model: "m", messages: [] },
       { model: "m", messages: [], store: true, metadata: { a: "b" } },
     ]);
+  });
+});
+
+describe("models that stand in", () => {
+  const named = (id: string, fallbacks: readonly string[] | undefined, ...engines: Engine[]): Model => ({
+    ...{ ...modelOn(...engines), id },
+    ...(fallbacks ? { fallbacks } : {}),
+  });
+  const noting = (asked: string[], name: string, code: () => number) => {
+    const answer = () => {
+      asked.push(name);
+      return status(code());
+    };
+    return { ...engineThat(answer), name };
+  };
+  const taken = async (dispatched: Promise<Dispatched>) => {
+    const { model, done } = await dispatched;
+    return { id: model.id, done };
+  };
+
+  test("are asked in their order, once all deployments before failed; the error is of what was asked for", async () => {
+    const asked: string[] = [];
+    const failing = (name: string, code: number) => noting(asked, name, () => code);
+    const [a, b, c, d] = [failing("a", 500), failing("b", 502), failing("c", 503), failing("d", 504)];
+    const model = named("m", ["n", "o"], a, b);
+    const standIns = [named("n", undefined, c), named("o", undefined, d)];
+    await expect(send(model, { standIns })).rejects.toMatchObject({ code: "upstream_error" });
+    expect(asked).toEqual(["a", "b", "c", "d"]);
+  });
+
+  test("are asked first while all that serves the model rests, and last where they fail as well", async () => {
+    const asked: string[] = [];
+    let code = 200;
+    const broken = noting(asked, "broken", () => 500);
+    const other = noting(asked, "other", () => code);
+    const model = named("m", ["n"], broken);
+    const standIns = [named("n", undefined, other)];
+    const first = await taken(send(model, { standIns }));
+    const second = await taken(send(model, { standIns }));
+    expect([first.id, second.id, asked]).toEqual(["n", "n", ["broken", "other", "other"]]);
+    code = 500;
+    asked.length = 0;
+    await expect(send(model, { standIns })).rejects.toMatchObject({ code: "upstream_error" });
+    expect(asked).toEqual(["other", "broken"]);
+  });
+
+  test("are not asked where the request is at fault, nor once the client left", async () => {
+    const refusing = engineThat(() => status(400));
+    const other = engineThat(() => status(200));
+    const standIns = [named("n", undefined, other)];
+    await expect(send(named("m", ["n"], refusing), { standIns })).rejects.toMatchObject({ code: "invalid_request" });
+    const cancellation = new Cancellation();
+    const leaving = engineThat(() => {
+      cancellation.cancel(new Error("left"));
+      throw new GatewayError("upstream_error", "broke off");
+    });
+    await expect(send(named("m", ["n"], leaving), { standIns, cancellation })).rejects.toThrow("broke off");
+    expect(other.requests).toHaveLength(0);
+  });
+
+  test("a crash under many requests is retried within the budget, which what waits for room does not touch", async () => {
+    const bad = { ...engineThat(() => status(500)), name: "bad" };
+    const good = { ...engineThat(() => status(200)), name: "good" };
+    const model = modelOn(bad, good);
+    const outcomes = await Promise.allSettled(Array.from({ length: 60 }, () => send(model)));
+    const answered = outcomes.filter(({ status: outcome }) => outcome === "fulfilled").length;
+    expect(bad.requests.length).toBeGreaterThan(30);
+    // Those that went to the good one at once, ten, and a fifth of all.
+    expect(answered).toBe(60 - bad.requests.length + 10 + 12);
   });
 });

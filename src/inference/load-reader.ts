@@ -7,8 +7,8 @@ export interface LoadReaderOptions {
   engines(): readonly Engine[];
   router: Pick<Router, "said" | "lastUsedMs">;
   clock: Clock;
-  /** How often. */
-  everyMs?: number;
+  /** How often. Default 2 s. */
+  everyMs?: number | undefined;
 }
 
 const everyMs = 2_000;
