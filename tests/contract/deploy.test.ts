@@ -1,0 +1,207 @@
+// What deploy/ says is true of this program: variables exist, commands are there, the files can be read by those who read them.
+import { describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { parseAllDocuments } from "yaml";
+import packageJson from "../../package.json" with { type: "json" };
+import { options } from "../../src/config/options.ts";
+import { readConfigFile } from "../../src/config.ts";
+
+const root = join(import.meta.dir, "../..");
+const deploy = join(root, "deploy");
+const files = readdirSync(deploy, { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isFile())
+  .map((entry) => relative(deploy, join(entry.parentPath, entry.name)));
+const read = (name: string) => readFileSync(join(deploy, name), "utf8");
+
+/** All documents of a file of YAML. */
+function parsed(name: string): Yaml[] {
+  return parseAllDocuments(read(name), { merge: true }).map((document) => {
+    expect(document.errors, name).toEqual([]);
+    return document.toJS() as Yaml;
+  });
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: files of others' formats, of which a few members are looked at.
+type Yaml = any;
+
+test.each(files)("%s names only variables that Headrace has", (name) => {
+  const known = new Set(Object.values(options).flatMap(({ env }) => (env === undefined ? [] : [env])));
+  const named = new Set(read(name).match(/\bHEADRACE_[A-Z_]+\b/g));
+  expect([...named].filter((variable) => !known.has(variable))).toEqual([]);
+});
+
+test.each(files.filter((name) => name.endsWith(".yaml")))("%s is YAML", (name) => {
+  expect(parsed(name).length).toBeGreaterThan(0);
+});
+
+test.each(["headrace.yaml", "kubernetes/headrace.yaml"])("%s is a configuration that Headrace takes", async (name) => {
+  await readConfigFile({ path: join(deploy, name), env: {} });
+});
+
+describe("the image", () => {
+  const dockerfile = read("Dockerfile");
+
+  test("has what is copied into it, and is built by commands that there are", () => {
+    const copied = [...dockerfile.matchAll(/^COPY(?: --chmod=\d+)? ([^-].*) \S+$/gm)].flatMap(([, from = ""]) =>
+      from.split(" "),
+    );
+    expect(copied).toContain("deploy/health-check.ts");
+    for (const path of copied) expect(existsSync(join(root, path)), path).toBe(true);
+    const built = [...dockerfile.matchAll(/^COPY --from=build (.*) \S+$/gm)].flatMap(([, from = ""]) =>
+      from.split(" "),
+    );
+    for (const path of built
+      .map((one) => one.replace(/^\/app\//, ""))
+      .filter((path) => !/^\/bun$|^dist|^node_modules/.test(path))) {
+      expect(existsSync(join(root, path)), path).toBe(true);
+    }
+    expect(dockerfile).toContain("RUN node scripts/build.mjs");
+    expect(existsSync(join(root, "scripts/build.mjs"))).toBe(true);
+    expect(read("headrace")).toContain("exec bun /app/src/main.ts");
+    expect(existsSync(join(root, "src/main.ts"))).toBe(true);
+  });
+
+  test("leaves out packages of the dashboard alone, all of them", () => {
+    const [, removed = ""] = /npm uninstall ((?:.|\n)*?)\n {2}&&/.exec(dockerfile) ?? [];
+    const names = removed.split(/[\s\\]+/).filter((word) => /^[@a-z]/.test(word));
+    const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
+      .filter((name) => /\.tsx?$/.test(name) && !name.endsWith(".test.ts"))
+      .map((name) => readFileSync(join(root, "src", name), "utf8"))
+      .join("\n");
+    const ofDashboard = Object.keys(packageJson.dependencies).filter(
+      (name) => name !== "bun" && !sources.includes(`"${name}"`) && !sources.includes(`"${name}/`),
+    );
+    expect(names.toSorted()).toEqual(ofDashboard.toSorted());
+  });
+
+  test("starts Bun as the launcher does, and nobody in it is root", () => {
+    const launcher = readFileSync(join(root, "scripts/setup.mjs"), "utf8");
+    const [limit = ""] = /BUN_CONFIG_MAX_HTTP_REQUESTS: "\d+"/.exec(launcher) ?? [];
+    expect(dockerfile).toContain(limit.replace(': "', "=").replace('"', ""));
+    expect(dockerfile).toMatch(/^USER 10001:10001$/m);
+    expect(parsed("kubernetes/stateful-set.yaml")[0].spec.template.spec.securityContext).toMatchObject({
+      runAsNonRoot: true,
+      runAsUser: 10_001,
+    });
+  });
+
+  test("the check of its health follows the server", async () => {
+    const script = join(deploy, "health-check.ts");
+    let status = 200;
+    const server = Bun.serve({
+      ...{ port: 0, hostname: "127.0.0.1" },
+      fetch: ({ url }) => new Response("", { status: new URL(url).pathname === "/healthz" ? status : 404 }),
+    });
+    const check = () =>
+      Bun.spawn([process.execPath, script], { env: { ...process.env, HEADRACE_PORT: String(server.port) } }).exited;
+    expect(await check()).toBe(0);
+    status = 503;
+    expect(await check()).toBe(1);
+    await server.stop(true);
+    expect(await check()).toBe(1);
+  });
+});
+
+/** Of a stop: open requests are given 30 s, in src/cli/serve.ts. */
+const drainSeconds = Number(
+  /const drainMs = (\d+)_000;/.exec(readFileSync(join(root, "src/cli/serve.ts"), "utf8"))?.[1],
+);
+
+describe("Kubernetes", () => {
+  const [set] = parsed("kubernetes/stateful-set.yaml");
+  const pod = set.spec.template.spec;
+  const [container] = pod.containers;
+
+  test("each replica has a volume of its own, and a name that the headless service gives", () => {
+    const services = parsed("kubernetes/services.yaml");
+    expect(services.find(({ metadata }) => metadata.name === set.spec.serviceName).spec.clusterIP).toBe("None");
+    expect(set.spec.volumeClaimTemplates.map(({ metadata }: Yaml) => metadata.name)).toEqual(["data"]);
+    expect(container.volumeMounts).toContainEqual({ name: "data", mountPath: "/data" });
+    for (const { spec } of services) expect(set.spec.template.metadata.labels).toMatchObject(spec.selector);
+    const [budget] = parsed("kubernetes/disruption-budget.yaml");
+    expect(set.spec.template.metadata.labels).toMatchObject(budget.spec.selector.matchLabels);
+  });
+
+  test("no service of its namespace becomes a variable of Headrace, and requests are given their time at a stop", () => {
+    expect(pod.enableServiceLinks).toBe(false);
+    const sleep = Number(container.lifecycle.preStop.exec.command[1]);
+    expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(sleep + drainSeconds + 5);
+  });
+
+  test("a replica whose database is away is not restarted for it", () => {
+    expect(container.livenessProbe.httpGet.path).toBe("/healthz");
+    expect(container.readinessProbe.httpGet.path).toBe("/readyz");
+  });
+
+  test("all that kustomization.yaml names is there", () => {
+    const [kustomization] = parsed("kubernetes/kustomization.yaml");
+    const [generated] = kustomization.configMapGenerator;
+    for (const name of [...kustomization.resources, ...generated.files]) {
+      expect(existsSync(join(deploy, "kubernetes", name)), name).toBe(true);
+    }
+    const keys = [...generated.files, ...generated.literals.map((literal: string) => literal.split("=")[0])];
+    const used = container.env.flatMap(({ valueFrom }: Yaml) => valueFrom?.configMapKeyRef?.key ?? []);
+    for (const key of used) expect(keys).toContain(key);
+  });
+});
+
+describe("compose", () => {
+  const [compose] = parsed("compose.yaml");
+
+  test("replicas have the same settings but for their address, and a volume each", () => {
+    const replicas = Object.entries<Yaml>(compose.services).filter(([name]) => name.startsWith("headrace-"));
+    expect(replicas.length).toBe(2);
+    const volumes = replicas.map(
+      ([
+        ,
+        {
+          volumes: [volume],
+        },
+      ]) => volume.split(":")[0],
+    );
+    expect(new Set(volumes).size).toBe(2);
+    for (const volume of volumes) expect(Object.keys(compose.volumes)).toContain(volume);
+    for (const [name, { environment, read_only, stop_grace_period }] of replicas) {
+      expect(environment.HEADRACE_ADVERTISE_URL).toBe(`http://${name}:7545`);
+      expect(environment).toMatchObject({
+        ...replicas[0]?.[1].environment,
+        HEADRACE_ADVERTISE_URL: expect.any(String),
+      });
+      expect(read_only).toBe(true);
+      expect(Number.parseInt(stop_grace_period, 10)).toBeGreaterThan(drainSeconds + 5);
+    }
+    for (const [name] of replicas) expect(read("nginx/compose.conf")).toContain(`server ${name}:7545`);
+  });
+
+  test("every variable that it asks for is in the example, and every file that it mounts is there", () => {
+    const asked = new Set([...read("compose.yaml").matchAll(/\$\{([A-Z_]+)/g)].map(([, name]) => name));
+    for (const name of asked) expect(read("compose.env.example")).toMatch(new RegExp(`^${name}=`, "m"));
+    for (const [, path = ""] of read("compose.yaml").matchAll(/(\.\/[\w./-]+):/g)) {
+      expect(existsSync(join(deploy, path)), path).toBe(true);
+    }
+  });
+});
+
+describe("systemd", () => {
+  const unit = read("headrace.service");
+
+  test("starts what there is, and waits for open requests at a stop", () => {
+    const [, path = ""] = /^ExecStart=\/usr\/bin\/node \/opt\/headrace\/(\S+) serve$/m.exec(unit) ?? [];
+    expect(existsSync(join(root, path))).toBe(true);
+    expect(packageJson.scripts.build).toBe("node scripts/build.mjs");
+    expect(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1])).toBeGreaterThan(drainSeconds + 5);
+  });
+
+  // Wherever systemd is: it knows all of its settings, and says which it does not.
+  test.skipIf(Bun.which("systemd-analyze") === null)("is a unit that systemd takes", async () => {
+    const child = Bun.spawn(["systemd-analyze", "verify", join(deploy, "headrace.service")], {
+      stderr: "pipe",
+    });
+    const said = await new Response(child.stderr).text();
+    const ofOurs = said
+      .split("\n")
+      .filter((line) => line.includes("headrace.service") && !/Command .* is not executable/.test(line));
+    expect(ofOurs).toEqual([]);
+  });
+});
