@@ -35,6 +35,10 @@ interface Waiting {
 const defaultDeadlineMs = 250;
 const defaultRetryMs = 1_000;
 const connectMs = 1_000;
+const secondLookMs = 10;
+/** A look that comes so much later than it should was held up by this process, which then has not read what has come either. */
+const busyMs = 30;
+const longestBusyMs = 1_000;
 /** A connection that lasted so long is tried again at once. */
 const steadyMs = 2_000;
 
@@ -160,20 +164,24 @@ export class RedisConnection {
 
   /** Whether the oldest question has waited for too long. */
   #look(): void {
-    this.#watch = undefined;
     const [oldest] = this.#waiting;
+    this.#watch = undefined;
     if (!oldest) return;
     const leftMs = oldest.sentMs + this.#deadlineMs - performance.now();
-    if (leftMs > 0) {
-      this.#watch = setTimeout(() => this.#look(), Math.ceil(leftMs));
-      return;
-    }
-    // This process may have been busy or asleep, and the answer have come meanwhile: it is read before the next look.
+    if (leftMs > 0) this.#watch = setTimeout(() => this.#look(), Math.ceil(leftMs));
+    else this.#lookOnceMore(oldest);
+  }
+
+  /** This process may have been busy or asleep, and the answer have come meanwhile: what has come is read before the next look. */
+  #lookOnceMore(oldest: Waiting): void {
+    const dueMs = performance.now() + secondLookMs;
+    const lastMs = oldest.sentMs + this.#deadlineMs + longestBusyMs;
     this.#watch = setTimeout(() => {
       this.#watch = undefined;
-      if (this.#waiting.has(oldest)) this.#lose(this.#client, `no answer within ${this.#deadlineMs} ms`);
-      else this.#look();
-    }, 10);
+      if (!this.#waiting.has(oldest)) this.#look();
+      else if (performance.now() > dueMs + busyMs && performance.now() < lastMs) this.#lookOnceMore(oldest);
+      else this.#lose(this.#client, `no answer within ${this.#deadlineMs} ms`);
+    }, secondLookMs);
   }
 
   /** Of a command that was sent just now. */
