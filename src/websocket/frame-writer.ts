@@ -46,7 +46,8 @@ export class FrameWriter {
     length = this.#put(scratch, length, opcode, first, second);
     if (this.#scheduled) return;
     this.#scheduled = true;
-    queueMicrotask(() => {
+    // Not at the end of this task: what other sockets have for this connection in the same turn goes along.
+    setImmediate(() => {
       this.#scheduled = false;
       this.flush();
     });

@@ -58,6 +58,8 @@ export class WebSocketLink implements MessageLink, ByteChannelListener, FrameLis
   close(code: number, reason: string): void {
     if (this.#closing || this.#channel.closed) return;
     this.#sendClose(code, reason);
+    // Whoever ends a process next has said so.
+    this.#writer.flush();
     this.#awaitEnd();
   }
 
