@@ -17,6 +17,7 @@ import { ForwardVerifier } from "./nodes/forward-signature.ts";
 import { LocalServing } from "./nodes/local-serving.ts";
 import { Nodes } from "./nodes/manage-nodes.ts";
 import { NodeDirectory } from "./nodes/node-directory.ts";
+import type { NodeEngine } from "./nodes/node-engine.ts";
 import { ReplicaForwarder } from "./nodes/replica-forwarder.ts";
 import { Uplink } from "./nodes/uplink.ts";
 import type { Database } from "./storage/database.ts";
@@ -51,6 +52,9 @@ export type NodeNetwork = Awaited<ReturnType<typeof openNodeNetwork>>;
 /** As upstreams have it that say nothing else. */
 const [firstByteTimeoutMs, idleTimeoutMs] = [600_000, 900_000];
 
+/** Levels of a body that comes from the gateway, however few this machine takes itself. */
+const deepest = 256;
+
 /** To be called before the catalog is configured for the first time. Rejects where the database cannot be asked. */
 export async function openNodeNetwork(options: NodeNetworkOptions) {
   const { db, governance, feed, replicaId, sources, catalog, router, capacity, clock, log, opened } = options;
@@ -59,10 +63,15 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
   const forwardKey = governance.keyFor("replica-forward-v1");
   const forwarder = new ReplicaForwarder({ key: forwardKey, clock, firstByteTimeoutMs, idleTimeoutMs });
   opened(() => forwarder.close());
+  let reachable: ReadonlySet<NodeEngine> = new Set();
   const follow = () => {
     options.configure();
     const engines = directory.engines().map(({ engine }) => engine);
-    for (const engine of engines) if (engine.accepts) router.reached(engine);
+    const before = reachable;
+    reachable = new Set(engines.filter((engine) => engine.accepts));
+    // What failed with the connection is no fault of the node's any more.
+    for (const engine of reachable) if (!before.has(engine)) router.reached(engine);
+    warnOfHidden();
     // Who waits looks again for where it may go.
     void catalog.refreshSource(...engines).then(() => capacity.regroup());
   };
@@ -71,6 +80,18 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
     onChange: follow,
   });
   sources.nodes = () => directory.engines();
+  let hidden: ReadonlySet<string> = new Set();
+  /** A configuration file may name an upstream as a node is named, which then stands back. */
+  const warnOfHidden = () => {
+    const shown = new Set(sources.known().map(({ engine }) => engine));
+    const now = directory.engines().filter(({ engine }) => !shown.has(engine));
+    for (const { record } of now) {
+      if (hidden.has(record.id)) continue;
+      const detail = "headrace.yaml has an upstream of this name: rename either, or the node serves nothing";
+      log.warn("node_name_taken", { node: record.name, detail });
+    }
+    hidden = new Set(now.map(({ record }) => record.id));
+  };
   await directory.load();
   const tokenKey = governance.keyFor("node-token-v1");
   const isUpstream = (name: string) => sources.known().some((known) => known.name === name && known.source !== "node");
@@ -87,7 +108,12 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
       return { status, headers, body: String(body) };
     },
   });
-  const requestLimits = (): RequestLimits => sources.config.limits;
+  // The gateway has checked by its own limits what it passes on.
+  const requestLimits = (): RequestLimits => ({
+    bodyBytes: Number.MAX_SAFE_INTEGER,
+    depth: Math.max(sources.config.limits.depth, deepest),
+    messages: Number.MAX_SAFE_INTEGER,
+  });
   const uplink = new Uplink({ serving, files: uplinkFiles(options.config.dataDir), clock, log });
   return {
     directory,
@@ -103,6 +129,8 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
       forwardVerifier: new ForwardVerifier(forwardKey, clock),
       replicaId,
     },
+    /** After a change of the configuration file. */
+    reconfigured: warnOfHidden,
     /** Once the server listens. */
     start(): void {
       directory.start();

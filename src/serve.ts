@@ -348,6 +348,7 @@ async function compose(
       sources.config = changed;
       governance.reconfigure(changed);
       configure();
+      network.reconfigured();
       await catalog.refresh();
       capacity.regroup();
     },

@@ -211,6 +211,7 @@ export class NodeDirectory implements NodeWays {
       before.end.close(tunnelCloseCodes.replaced, "The node has connected again.");
     }
     this.#awaySinceMs.delete(nodeId);
+    this.#options.log.info("node_connected", { node: this.#nameOf(nodeId), client: end.clientAddress });
     this.#tell("node.connected", end);
     this.#tellStanding(link);
     void this.#write(nodeId, () => this.#register(link));

@@ -326,3 +326,15 @@ test("machines of one address may not try to join without end", async () => {
   expect(statuses.filter((status) => status === 403)).toHaveLength(60);
   expect(statuses.filter((status) => status === 429)).toHaveLength(10);
 });
+
+test("an upstream of the configuration file that takes the name of a node is served in its place, and that is told", async () => {
+  const { gateway, node, upstream } = await network();
+  const yaml = `upstreams:\n  - { name: gpu-1, url: "${upstream.url}" }\n`;
+  await gateway.reconfigure(yaml);
+  expect((await gateway.admin("GET", "/upstreams/gpu-1")).body).toMatchObject({ source: "file" });
+  expect(gateway.logged("node_name_taken")).toMatchObject([{ node: "gpu-1" }]);
+  expect((await ask(gateway)).status).toBe(200);
+  expect((await gateway.admin("PATCH", `/nodes/${node.id}`, { name: "gpu-2" })).body.name).toBe("gpu-2");
+  const names = (await gateway.admin("GET", "/upstreams")).body.data.map((one: { name: string }) => one.name);
+  expect(names).toEqual(["built-in", "gpu-1", "gpu-2"]);
+});
