@@ -19,6 +19,8 @@ ensureDebianPackages({
   openssl: "openssl",
   chromium: "chromium",
   ip: "iproute2",
+  // Debian keeps it off the PATH of people.
+  "/usr/sbin/nginx nginx": "nginx",
   "redis-server": "redis-server",
   // Debian keeps it off the PATH.
   "/usr/lib/postgresql/*/bin/postgres postgres": "postgresql",
