@@ -70,6 +70,7 @@ export class RevisionWatcher {
    */
   hint(): Promise<void> {
     const hintedMs = this.#options.clock.monotonicMs();
+    if (this.#away) this.#options.onChange();
     // What is told while it looks may be newer than what that look sees.
     const done = this.ask().then(() => (this.#confirmedMs < hintedMs ? this.ask() : undefined));
     return done.then(() => {

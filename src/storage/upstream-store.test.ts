@@ -50,6 +50,21 @@ onEachDatabase((databases) => {
     expect(await actions()).toEqual(["upstream.created", "upstream.created"]);
   });
 
+  test("each change moves the number by which other processes see it, and nothing else does", async () => {
+    const revisions = [await store.routingRevision()];
+    const after = async (change: Promise<boolean>) => {
+      await change;
+      revisions.push(await store.routingRevision());
+    };
+    await after(store.insertUpstream(upstream("a"), event("upstream.created")));
+    await after(store.insertUpstream(upstream("a"), event("upstream.created")));
+    await after(store.changeUpstream("a", { draining: true }, event("upstream.updated")));
+    await after(store.deleteUpstream("a", { draining: false }, event("upstream.deleted")));
+    await after(store.deleteUpstream("a", { draining: false }, event("upstream.deleted")));
+    const [first = 0] = revisions;
+    expect(revisions.map((revision) => revision - first)).toEqual([0, 1, 1, 2, 3, 3]);
+  });
+
   test("a name that is taken is not taken over, and nothing is told", async () => {
     await store.insertUpstream(upstream("a"), event("upstream.created"));
     const second = upstream("a", { url: "http://elsewhere/v1" });

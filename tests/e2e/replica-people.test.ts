@@ -1,7 +1,9 @@
 // Signing in and OAuth at several replicas: each request goes to another one, and every flow comes to its end.
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { systemClock } from "../../src/domain/clock.ts";
+import { makeSetupLink } from "../../src/setup-link.ts";
 import { Browser, decideDevice, invite, setUp, signIn } from "../support/browser.ts";
+import { startHeadrace, until } from "../support/headrace.ts";
 import { clientId, clientSecret, type LyingProvider, startLyingProvider } from "../support/identity-provider.ts";
 import { manualClock } from "../support/manual-clock.ts";
 import { askAsApp, codeFields, codeFor, refreshFields, registerApp, signInTo } from "../support/oauth-apps.ts";
@@ -206,4 +208,47 @@ test("a token of a key that one replica has just begun to sign with is good at t
   for (const { access_token: token } of made) {
     for (const { url } of all.servers) expect(await probe(url, token)).toBe(200);
   }
+});
+
+test("one with another secret does not start, and says which variable it is", async () => {
+  const env = { ...all.env, HEADRACE_SECRET: "ab".repeat(32) };
+  const flags = { mode: "production", publicUrl: all.url };
+  await expect(startHeadrace({ env, flags })).rejects.toThrow(
+    /The secret is not the one .* Set HEADRACE_SECRET to what the other replicas have/,
+  );
+});
+
+test("several without Redis say once in the log, and to monitors and operators, that each counts for itself", async () => {
+  for (const server of all.servers) {
+    await until(async () => {
+      await server.replicas.refresh();
+      return server.replicas.isUncoordinated;
+    }, "it knows of the other");
+    await server.replicas.refresh();
+    expect(server.logged("limits_are_not_shared")).toHaveLength(1);
+    const answer = await fetch(`${server.url}/readyz`);
+    expect([answer.status, await answer.json()]).toEqual([
+      200,
+      { status: "degraded", checks: { database: "ok", replicas: "degraded", models: "ok", server: "ok" } },
+    ]);
+  }
+  expect(await olga.ask("/v1/admin/system")).toMatchObject({ redis: null, checks: { replicas: "degraded" } });
+});
+
+test("until there is a person, one that starts later shows the same link, and ends none that an operator has made", async () => {
+  await using few = await startReplicas({ count: 1 });
+  const flags = { mode: "production", publicUrl: few.url };
+  {
+    await using later = await startHeadrace({ env: few.env, flags });
+    expect(later.setupLink).toBe(few.setupLink ?? "");
+    expect(later.key).toBe("");
+  }
+  const place = { dataDir: few.servers[0]?.dataDir ?? "", databaseUrl: few.env["HEADRACE_DATABASE_URL"] };
+  const made = await makeSetupLink({ ...place, baseUrl: `${few.url}/v1`, nowSeconds: systemClock.nowSeconds() });
+  {
+    await using later = await startHeadrace({ env: few.env, flags });
+    expect(later.setupLink).toBeUndefined();
+  }
+  const browser = await setUp({ url: few.url, setupLink: made.url });
+  expect(browser.page.url.pathname).toBe("/");
 });
