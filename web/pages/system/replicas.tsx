@@ -10,8 +10,8 @@ export function Replicas({ system: { replicas } }: { system: System }) {
       <Title order={2} size="h5" mb="sm">
         Replicas
       </Title>
-      <ScrollRegion label="Replicas">
-        <Table>
+      <ScrollRegion className="long-table" label="Replicas">
+        <Table verticalSpacing="xs" miw={600}>
           <Table.Thead>
             <Table.Tr>
               <Table.Th>Reached by others at</Table.Th>
@@ -25,7 +25,7 @@ export function Replicas({ system: { replicas } }: { system: System }) {
               <Table.Tr key={replica.id}>
                 <Table.Td>
                   <Group gap="xs" wrap="nowrap">
-                    <span>{replica.advertise_url ?? "nothing, as it has no advertise URL"}</span>
+                    <span>{replica.advertise_url ?? "no advertise URL"}</span>
                     {replica.current && (
                       <Badge variant="default" tt="none" fw={500} miw="max-content">
                         answered this

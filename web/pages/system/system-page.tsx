@@ -57,6 +57,7 @@ function Health() {
             facts={[
               ["Version", system.version],
               ["Mode", system.mode],
+              ["Limits are counted in", countedIn(system)],
               ["Up for", span(Math.max(0, dataUpdatedAt / 1000 - system.started_at))],
               ["Since", atSecond(system.started_at)],
             ]}
@@ -82,9 +83,6 @@ function Health() {
             ]}
           />
         </Part>
-        <Part title="Limits" about={system.redis ? undefined : "Several replicas need Redis or Valkey to share them."}>
-          <Facts facts={[["Counted in", countedIn(system)]]} />
-        </Part>
       </SimpleGrid>
       {system.database.kind === "postgres" && <Replicas system={system} />}
       <Checks checks={system.checks} />
@@ -93,11 +91,11 @@ function Health() {
 }
 
 function countedIn({ redis }: System): string {
-  if (!redis) return "this process";
-  return redis.state === "ok" ? "Redis, for all replicas" : "each replica, as Redis is away";
+  if (!redis) return "its memory";
+  return redis.state === "ok" ? "Redis, for all replicas" : "each replica for itself";
 }
 
-function Part({ title, about, children }: { title: string; about?: string | undefined; children: ReactNode }) {
+function Part({ title, about, children }: { title: string; about?: string; children: ReactNode }) {
   return (
     <Paper withBorder p="md">
       <Title order={2} size="h5" mb="sm">
