@@ -51,6 +51,8 @@ function connect(url: string, { statementMs, lockMs, idleInTransactionMs }: Pool
       // What `writing` promises rests on it: after the lock, each statement sees what was committed before.
       default_transaction_isolation: "read committed",
       client_encoding: "UTF8",
+      // To compile a query takes longer than any of ours should.
+      jit: "off",
     },
   });
 }

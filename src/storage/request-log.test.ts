@@ -1,6 +1,7 @@
 // The list of requests: the right ones in the right order, pages without gaps or doubles, and bounded reading for each.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../tests/support/databases.ts";
+import { explainedByPostgres } from "../../tests/support/query-plans.ts";
 import type { Clock } from "../domain/clock.ts";
 import type { RequestFilter, RequestPosition } from "../domain/request-log.ts";
 import { type UsageRecord, usageOutcomes } from "../domain/usage.ts";
@@ -318,6 +319,22 @@ onEachDatabase((databases) => {
         "SEARCH usage_rollups USING PRIMARY KEY (account_id=? AND environment=? AND span=? AND start<?)",
         "SEARCH usage_rollups USING PRIMARY KEY (account_id=? AND environment=? AND span=? AND start>? AND start<?)",
       ]);
+    });
+
+    databases.only("postgres", "every query finds its rows by an index", async () => {
+      await db.unsafe("ANALYZE usage_rollups");
+      await db.unsafe("ANALYZE usage_records");
+      const plans = new Set<string>();
+      const explained = new SqlRequestLog(explainedByPostgres(db, plans), patient);
+      const busy = filter({ accountId: "acct_busy" });
+      const { next } = await explained.list(busy, { after: undefined, limit: 10 });
+      await explained.list({ ...busy, model: "m", appId: "app_1" }, { after: undefined, limit: 10 });
+      await explained.list({ ...busy, keyId: "key_busy" }, { after: next ?? undefined, limit: 10 });
+      await explained.list(filter(), { after: undefined, limit: 10 });
+      await explained.find(busy, "req_1");
+      expect([...plans].filter((plan) => plan.startsWith("all of usage_records"))).toEqual([]);
+      expect([...plans]).toContain("usage_records_by_time");
+      expect([...plans]).toContain("usage_records_pkey");
     });
 
     test("a search that finds nothing ends after its time, says where to go on, and lets other work go on", async () => {

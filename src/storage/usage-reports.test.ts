@@ -1,6 +1,7 @@
 // Usage reports: sums that are right, pages without gaps or doubles, and only as much reading as a page needs.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../tests/support/databases.ts";
+import { explainedByPostgres } from "../../tests/support/query-plans.ts";
 import { type UsageQuery, type UsageRow, usageBuckets, usageGroups } from "../domain/usage.ts";
 import { bucketEnd, bucketStart } from "../domain/usage-bucket.ts";
 import type { Database } from "./database.ts";
@@ -372,6 +373,23 @@ onEachDatabase((databases) => {
         ]);
       },
     );
+
+    databases.only("postgres", "every query finds its rows by an index", async () => {
+      await db.unsafe("ANALYZE usage_rollups");
+      const plans = new Set<string>();
+      const explained = new SqlUsageReports(explainedByPostgres(db, plans));
+      for (const bucket of usageBuckets) {
+        for (const groupBy of [[], ["model"], usageGroups] as const) {
+          const after = { start: january, groups: { model: "m", key: "k", environment: "live", app: null } };
+          const week = query({ bucket, groupBy, end: january + 7 * day });
+          await explained.report(week, { after, limit: 10 });
+          await explained.report({ ...week, model: "m" }, { after, limit: 10 });
+          await explained.report({ ...week, appId: "app_1" }, { after, limit: 10 });
+          await explained.report({ ...week, keyId: "key_1" }, { after: undefined, limit: 10 });
+        }
+      }
+      expect([...plans].sort()).toEqual(["usage_rollups_by_app", "usage_rollups_by_key", "usage_rollups_pkey"]);
+    });
 
     test("months add up to the same as days and hours", async () => {
       const totals = [];
