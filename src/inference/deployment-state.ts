@@ -84,18 +84,20 @@ export class Assignment {
   readonly #sinceMs: number;
   readonly #promptWork: number;
   readonly #width: number;
+  readonly #learns: boolean;
   /** Still counted. */
   #open: number;
   #prompted = false;
   #ended = false;
 
-  /** `promptTokens`: those that it has to read, as far as is known. */
-  constructor(state: DeploymentState, promptTokens: number, size: RequestSize, clock: Clock) {
+  /** `promptTokens`: those that it has to read, as far as is known; `learns`: whether its pace matters to anybody. */
+  constructor(state: DeploymentState, promptTokens: number, size: RequestSize, clock: Clock, learns: boolean) {
     this.#state = state;
     this.#clock = clock;
     this.#sinceMs = clock.monotonicMs();
     this.#promptWork = promptTokens;
     this.#width = size.width;
+    this.#learns = learns;
     this.#open = promptTokens + answerWork(state, size);
     state.engine.work += this.#open;
     state.engine.requests++;
@@ -118,7 +120,7 @@ export class Assignment {
     engine.requests--;
     // Sums of fractions do not come out even: where nothing is open, nothing is left.
     engine.work = engine.requests === 0 ? 0 : engine.work - this.#open;
-    if (answerTokens === undefined) return;
+    if (answerTokens === undefined || !this.#learns) return;
     const work = this.#promptWork + answerTokens * answerTokenWork;
     this.#state.learn(work, this.#clock.monotonicMs() - this.#sinceMs, answerTokens / this.#width);
   }

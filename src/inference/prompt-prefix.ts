@@ -81,7 +81,8 @@ class Chain {
 
   addMessage(message: { role?: unknown; content?: unknown; tool_calls?: unknown }): void {
     const { role, content, tool_calls: calls } = message;
-    if (typeof role === "string") this.add(role);
+    // One letter tells the roles apart: a hash of each would take longer than one of a short message.
+    if (typeof role === "string") this.#hash = Math.imul(this.#hash ^ role.charCodeAt(0), 0x9e3779b1) >>> 0;
     this.addValue(content);
     if (calls !== undefined && calls !== null) this.add(JSON.stringify(calls));
     if (this.#userSpoke) this.#prefix.continues = true;

@@ -105,10 +105,12 @@ export class Router {
   /** Counts the request's work as outstanding until its assignment ends; the deployment is warm for its prompt from now on. */
   begin(deployment: Deployment, model: Model, workload: Workload): Assignment {
     const state = this.#state(deployment);
-    const { promptTokens } = workload;
-    const prefix = this.#isChoice(model) ? workload.prefix() : undefined;
-    const cold = prefix ? coldPart(prefix, this.#remember(model, state, prefix)) : 1;
-    return new Assignment(state, promptTokens * cold, workload, this.#clock);
+    let { promptTokens } = workload;
+    // Nothing has to be known of the pace of one that there is no other beside.
+    const isAlone = model.deployments.length < 2;
+    const prefix = !isAlone && this.#isChoice(model) ? workload.prefix() : undefined;
+    if (prefix) promptTokens *= coldPart(prefix, this.#remember(model, state, prefix));
+    return new Assignment(state, promptTokens, workload, this.#clock, !isAlone);
   }
 
   succeeded(deployment: Deployment): void {
@@ -187,13 +189,20 @@ export class Router {
   }
 
   #open({ deployments }: Model): readonly Deployment[] {
-    const isOpen = ({ engine }: Deployment) => engine.accepts !== false && !this.drained.has(engine.name);
-    return deployments.every(isOpen) ? deployments : deployments.filter(isOpen);
+    for (const { engine } of deployments) if (!this.#isOpen(engine)) return this.#openOf(deployments);
+    return deployments;
+  }
+
+  #openOf(deployments: readonly Deployment[]): readonly Deployment[] {
+    return deployments.filter(({ engine }) => this.#isOpen(engine));
+  }
+
+  #isOpen({ name, accepts }: Engine): boolean {
+    return accepts !== false && !this.drained.has(name);
   }
 
   /** Whether another could have been asked as well: for one alone nothing has to be remembered. */
   #isChoice(model: Model): boolean {
-    if (model.deployments.length < 2) return false;
     const nowMs = this.#clock.monotonicMs();
     let well = 0;
     for (const deployment of this.#open(model)) if (!isAway(this.#state(deployment), nowMs)) well++;
