@@ -1,41 +1,30 @@
 // The composition root: the only file that knows all adapters. A test starts it on port 0 with a temporary directory.
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
-import { join } from "node:path";
 import packageJson from "../package.json" with { type: "json" };
-import { checkModelFiles, createBuiltInEngine } from "./built-in-models.ts";
+import { checkModelFiles } from "./built-in-models.ts";
 import type { Config, ReloadableConfig } from "./config.ts";
-import { type ChangeFeed, noChangeFeed } from "./domain/change-feed.ts";
 import { type Clock, systemClock } from "./domain/clock.ts";
 import type { Log } from "./domain/log.ts";
-import { EngineSources } from "./engine-sources.ts";
 import type { LlamaEngine } from "./engines/llama/llama-engine.ts";
 import { type FoundServer, findLocalServers, knownLocalServers, type LocalServer } from "./engines/local-servers.ts";
 import { type Governance, openGovernance } from "./governance.ts";
 import { trustedProxies } from "./http/client-address.ts";
 import { createRoutes } from "./http/routes.ts";
 import { startHttpServer } from "./http/server.ts";
-import { Capacity } from "./inference/capacity.ts";
-import { Catalog } from "./inference/catalog.ts";
-import { LoadReader } from "./inference/load-reader.ts";
-import { Upstreams } from "./inference/manage-upstreams.ts";
+import type { Capacity } from "./inference/capacity.ts";
+import type { Catalog } from "./inference/catalog.ts";
 import { ModelStatus } from "./inference/model-status.ts";
-import { RestProbes } from "./inference/rest-probes.ts";
-import { Router } from "./inference/route.ts";
-import { RoutingWatcher } from "./inference/routing-watcher.ts";
 import { Stopping } from "./inference/stopping.ts";
 import { UpstreamTests } from "./inference/upstream-test.ts";
-import { type NodeNetwork, openNodeNetwork } from "./node-network.ts";
+import { openModelRouting } from "./model-routing.ts";
+import type { NodeNetwork } from "./node-network.ts";
 import { openPeople, type People } from "./people.ts";
 import { ensureFirstKey, type FirstKey } from "./policy/first-key.ts";
-import { Replicas } from "./policy/replicas.ts";
+import type { Replicas } from "./policy/replicas.ts";
 import { readinessOf } from "./readiness.ts";
+import { openRecords } from "./records.ts";
 import { readCredentials, removeCredentials, useCredentialsOf, writeCredentials } from "./storage/credentials-file.ts";
-import { lockDataDirectory } from "./storage/data-directory-lock.ts";
-import { observed, openDatabase, openPostgres, waitBriefly } from "./storage/database.ts";
+import { observed, waitBriefly } from "./storage/database.ts";
 import type { PoolBounds } from "./storage/postgres-pool.ts";
-import { RedisChangeFeed } from "./storage/redis-change-feed.ts";
-import { SqlReplicaStore } from "./storage/replica-store.ts";
-import { SqlUpstreamStore } from "./storage/upstream-store.ts";
 import { SystemHealth } from "./system-health.ts";
 
 export type { FirstKey };
@@ -84,7 +73,6 @@ export interface RunningServer {
 const defaultPollMs = 30_000;
 const defaultHeartbeatMs = 10_000;
 const farewellMs = 500;
-const databaseName = "headrace.db";
 
 export async function serve(config: Config, options: ServeOptions): Promise<RunningServer> {
   const opened: (() => unknown)[] = [];
@@ -99,18 +87,6 @@ export async function serve(config: Config, options: ServeOptions): Promise<Runn
     await closeAll();
     throw error;
   }
-}
-
-/** Nobody is there to be told where there is one process alone. */
-async function openChangeFeed(
-  { redisUrl }: Pick<Config, "redisUrl">,
-  log: Log,
-  opened: (() => unknown)[],
-): Promise<ChangeFeed> {
-  if (redisUrl === undefined) return noChangeFeed;
-  const feed = await RedisChangeFeed.open({ url: redisUrl, log });
-  opened.push(() => feed.close());
-  return feed;
 }
 
 /** One part that fails to close must not keep the others, the ledger and the lock among them, from being closed. */
@@ -133,24 +109,13 @@ async function compose(
 ): Promise<RunningServer> {
   const { log, clock = systemClock, heartbeatMs = defaultHeartbeatMs, pollMs = defaultPollMs } = options;
   checkModelFiles(config);
-  prepareDirectory(config);
-  opened.push(lockDataDirectory(config.dataDir));
   const startedAt = clock.nowSeconds();
-  const { databaseUrl } = config;
-  const db = await (databaseUrl === undefined
-    ? openDatabase(join(config.dataDir, databaseName))
-    : openPostgres(databaseUrl, { bounds: options.databaseBounds }));
-  opened.push(() => db.close());
-  const feed = await openChangeFeed(config, log, opened);
   const { version } = packageJson;
-  const replicas = new Replicas({
-    ...{ store: new SqlReplicaStore(db), log, version },
-    advertiseUrl: config.advertiseUrl ?? null,
-    isShared: config.databaseUrl !== undefined,
-    sharesLimits: config.redisUrl !== undefined,
+  const { db, feed, replicas } = await openRecords({
+    ...{ config, log, version },
+    databaseBounds: options.databaseBounds,
+    opened: (close) => opened.push(close),
   });
-  await replicas.start();
-  opened.push(() => replicas.close());
   let baseUrl = "";
   const governance = await openGovernance({
     db: options.onDatabaseUse ? observed(db, options.onDatabaseUse) : db,
@@ -173,79 +138,12 @@ async function compose(
     opened: (close) => opened.push(close),
   });
 
-  const catalog = new Catalog({ log, clock });
-  const engine = await createBuiltInEngine(config, log, () => void catalog.refresh());
-  opened.push(() => engine.close());
-  const sources = new EngineSources(engine, config);
-  const configure = () => catalog.configure(sources.list(), sources.declaredModels());
-  const router = new Router(clock);
-  router.gateways = () => replicas.count;
-  catalog.watcher = router;
-  const probes = new RestProbes({ router, catalog });
-  const loads = new LoadReader({
-    engines: () => sources.known().map((known) => known.engine),
-    router,
-    clock,
-    everyMs: options.loadReadMs,
-  });
-  opened.push(
-    () => probes.close(),
-    () => loads.close(),
-  );
-  const capacity = new Capacity({
-    clock,
-    router,
-    bounds: () => {
-      const { queue, queueSeconds } = sources.config.limits;
-      return { maxWaiting: queue, longestWaitMs: queueSeconds * 1000 };
-    },
-  });
-  const upstreamStore = new SqlUpstreamStore(db);
-  const upstreams = new Upstreams({
-    store: upstreamStore,
-    sealingKey: governance.keyFor("upstream-seal-v1"),
-    ...{ sources, catalog, router, capacity, configure, log },
-    announce: () => feed.announce("routing"),
-  });
-  const network = await openNodeNetwork({
-    ...{
-      db,
-      config,
-      governance,
-      feed,
-      replicaId: replicas.id,
-      sources,
-      catalog,
-      router,
-      capacity,
-      clock,
-      log,
-      version,
-    },
+  const { engine, sources, catalog, router, capacity, upstreams, network, configure } = await openModelRouting({
+    ...{ db, config, governance, feed, replicas, clock, log, version },
+    loadReadMs: options.loadReadMs,
     baseUrl: () => baseUrl,
-    configure,
-    drainedChanged: () => upstreams.reload(),
     opened: (close) => opened.push(close),
   });
-  await upstreams.load();
-  configure();
-  // Known before the first request can come; loading waits until it is clear that the port is free.
-  await catalog.refreshSource(engine);
-
-  // Nobody else writes to a file of SQLite what is routed by.
-  if (config.databaseUrl !== undefined) {
-    const routing = new RoutingWatcher({
-      store: upstreamStore,
-      feed,
-      reload: async () => {
-        await upstreams.reload();
-        await network.directory.refresh();
-      },
-      log,
-    });
-    routing.start();
-    opened.push(() => routing.close());
-  }
 
   let draining = false;
   const stopping = new Stopping();
@@ -362,27 +260,6 @@ async function compose(
       await closeAll();
     },
   };
-}
-
-/**
- * For its owner only: keys' digests, usage and stored chats are in it. A directory that was there, such as a mounted volume,
- * may be open to others, so its files are not; SQLite gives its journals the mode of the database.
- */
-function prepareDirectory({ dataDir, databaseUrl }: Config): void {
-  if (!existsSync(dataDir)) {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-    chmodSync(dataDir, 0o700);
-  }
-  for (const name of databaseUrl === undefined ? [databaseName, "server.lock"] : ["server.lock"]) {
-    const file = join(dataDir, name);
-    closeSync(openSync(file, "a", 0o600));
-    chmodSync(file, 0o600);
-  }
-  // Left by a process that was killed: they are used on as they are.
-  for (const name of [`${databaseName}-wal`, `${databaseName}-shm`]) {
-    const file = join(dataDir, name);
-    if (existsSync(file)) chmodSync(file, 0o600);
-  }
 }
 
 /** A later start may have another address; the key in the file is known to nobody else. */

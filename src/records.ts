@@ -1,0 +1,77 @@
+// Opens what is shared by all replicas, or by nobody: the data directory, the records, and word of changes.
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
+import { join } from "node:path";
+import type { Config } from "./config.ts";
+import { type ChangeFeed, noChangeFeed } from "./domain/change-feed.ts";
+import type { Log } from "./domain/log.ts";
+import { Replicas } from "./policy/replicas.ts";
+import { lockDataDirectory } from "./storage/data-directory-lock.ts";
+import { type Database, openDatabase, openPostgres } from "./storage/database.ts";
+import type { PoolBounds } from "./storage/postgres-pool.ts";
+import { RedisChangeFeed } from "./storage/redis-change-feed.ts";
+import { SqlReplicaStore } from "./storage/replica-store.ts";
+
+export interface RecordsOptions {
+  config: Config;
+  log: Log;
+  version: string;
+  /** Of PostgreSQL; undefined: the usual. */
+  databaseBounds: PoolBounds | undefined;
+  /** Takes what has to be closed, in the order in which it was opened. */
+  opened(close: () => unknown): void;
+}
+
+export interface Records {
+  db: Database;
+  feed: ChangeFeed;
+  replicas: Replicas;
+}
+
+const databaseName = "headrace.db";
+
+/** Rejects with a StartError where another server has the directory, or the database cannot be used. */
+export async function openRecords({ config, log, version, databaseBounds, opened }: RecordsOptions): Promise<Records> {
+  const { dataDir, databaseUrl, redisUrl } = config;
+  prepareDirectory(config);
+  opened(lockDataDirectory(dataDir));
+  const db = await (databaseUrl === undefined
+    ? openDatabase(join(dataDir, databaseName))
+    : openPostgres(databaseUrl, { bounds: databaseBounds }));
+  opened(() => db.close());
+  let feed = noChangeFeed;
+  if (redisUrl !== undefined) {
+    const redisFeed = await RedisChangeFeed.open({ url: redisUrl, log });
+    opened(() => redisFeed.close());
+    feed = redisFeed;
+  }
+  const replicas = new Replicas({
+    ...{ store: new SqlReplicaStore(db), log, version },
+    advertiseUrl: config.advertiseUrl ?? null,
+    isShared: databaseUrl !== undefined,
+    sharesLimits: redisUrl !== undefined,
+  });
+  await replicas.start();
+  opened(() => replicas.close());
+  return { db, feed, replicas };
+}
+
+/**
+ * For its owner only: keys' digests, usage and stored chats are in it. A directory that was there, such as a mounted volume,
+ * may be open to others, so its files are not; SQLite gives its journals the mode of the database.
+ */
+function prepareDirectory({ dataDir, databaseUrl }: Config): void {
+  if (!existsSync(dataDir)) {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    chmodSync(dataDir, 0o700);
+  }
+  for (const name of databaseUrl === undefined ? [databaseName, "server.lock"] : ["server.lock"]) {
+    const file = join(dataDir, name);
+    closeSync(openSync(file, "a", 0o600));
+    chmodSync(file, 0o600);
+  }
+  // Left by a process that was killed: they are used on as they are.
+  for (const name of [`${databaseName}-wal`, `${databaseName}-shm`]) {
+    const file = join(dataDir, name);
+    if (existsSync(file)) chmodSync(file, 0o600);
+  }
+}
