@@ -1,93 +1,106 @@
 // `bun bench/affinity.ts`: what routing by warm prompts saves, in a simulation with published shapes of traffic.
+import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { policyNames } from "./affinity/policies.ts";
+import { seededRandom } from "./affinity/random.ts";
 import { usualReplica } from "./affinity/replica.ts";
 import { type Outcome, simulate } from "./affinity/simulate.ts";
-import { exponential, Ids, readTrace, type Session, type Shape, shapes } from "./affinity/traffic.ts";
+import { readTrace, type Session, sessionsOf, shapes } from "./affinity/traffic.ts";
+
+const help = `bun bench/affinity.ts [options]
+  --shapes chat,shared,agents   which traffic
+  --replicas 2,4,8,16,32,64     how many replicas of the model
+  --gateways 1                  gateways before them, each of which knows its own requests alone
+  --minutes 10                  simulated; the first fifth is not counted
+  --load 1                      traffic, as a multiple of the usual
+  --cache 400000                tokens that fit into a replica's cache
+  --seed 1
+  --trace FILE                  a trace in the form of Mooncake's in place of the shapes; --minutes should be its length
+  --policies ${policyNames.join(",")}
+  --json FILE                   the figures as JSON`;
+
+interface Result {
+  traffic: string;
+  replicas: number;
+  gateways: number;
+  policy: string;
+  outcome: Outcome;
+}
 
 const { values } = parseArgs({
   options: {
-    replicas: { type: "string", default: "2,4,8,16,32,64" },
     shapes: { type: "string", default: shapes.map(({ name }) => name).join(",") },
+    replicas: { type: "string", default: "2,4,8,16,32,64" },
     gateways: { type: "string", default: "1" },
-    minutes: { type: "string", default: "15" },
+    minutes: { type: "string", default: "10" },
     load: { type: "string", default: "1" },
+    cache: { type: "string", default: String(usualReplica.cacheTokens) },
     seed: { type: "string", default: "1" },
     trace: { type: "string" },
-    stretch: { type: "string", default: "1" },
     policies: { type: "string", default: policyNames.join(",") },
-    json: { type: "boolean", default: false },
+    json: { type: "string" },
+    help: { type: "boolean", default: false },
   },
 });
-
-export function seededRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let bits = Math.imul(state ^ (state >>> 15), state | 1);
-    bits ^= bits + Math.imul(bits ^ (bits >>> 7), bits | 61);
-    return ((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32;
-  };
+if (values.help) {
+  console.log(help);
+  process.exit(0);
 }
-
-function sessionsOf(shape: Shape, replicas: number, durationMs: number, seed: number, load: number): Session[] {
-  const random = seededRandom(seed);
-  const ids = new Ids();
-  const sessions: Session[] = [];
-  for (let atMs = 0; atMs < durationMs; ) {
-    atMs += exponential(1_000 / (shape.sessionsPerSecond * load * replicas), random);
-    sessions.push({ ...shape.session(random, ids), startMs: atMs });
-  }
-  return sessions;
-}
-
+const [gateways, load, seed] = [values.gateways, values.load, values.seed].map(Number) as [number, number, number];
 const durationMs = Number(values.minutes) * 60_000;
-const results: { shape: string; replicas: number; policy: string; outcome: Outcome }[] = [];
+const settings = { ...usualReplica, cacheTokens: Number(values.cache) };
+const trace = values.trace === undefined ? undefined : readTrace(await Bun.file(values.trace).text());
+
+function trafficFor(replicas: number): [name: string, sessions: readonly Session[]][] {
+  if (trace) return [["trace", trace]];
+  const chosen = shapes.filter(({ name }) => values.shapes.split(",").includes(name));
+  return chosen.map((shape) => [
+    shape.name,
+    sessionsOf(shape, { perSecond: replicas * load, durationMs, random: seededRandom(seed) }),
+  ]);
+}
+
+const results: Result[] = [];
+const policies = policyNames.filter((name) => values.policies.split(",").includes(name));
 for (const replicas of values.replicas.split(",").map(Number)) {
-  const wanted: [string, readonly Session[]][] = values.trace
-    ? [["trace", readTrace(await Bun.file(values.trace).text(), Number(values.stretch))]]
-    : shapes
-        .filter(({ name }) => values.shapes.split(",").includes(name))
-        .map((shape) => [
-          shape.name,
-          sessionsOf(shape, replicas, durationMs, Number(values.seed), Number(values.load)),
-        ]);
-  for (const [shape, sessions] of wanted) {
-    let least: Outcome | undefined;
-    for (const policy of policyNames.filter((name) => values.policies.split(",").includes(name))) {
-      const began = performance.now();
-      const outcome = simulate(
-        {
-          sessions,
-          replicas,
-          gateways: Number(values.gateways),
-          settings: usualReplica,
-          durationMs,
-          random: seededRandom(Number(values.seed) + 1),
-        },
-        policy,
-      );
-      if (policy === "least requests") least = outcome;
-      results.push({ shape, replicas, policy, outcome });
-      const cut = least ? 1 - outcome.recomputed / least.recomputed : 0;
-      console.error(
-        [
-          shape.padEnd(7),
-          String(replicas).padStart(2),
-          policy.padEnd(24),
-          `n ${outcome.requests}`,
-          `mean ${Math.round(outcome.promptTokens / outcome.requests)}`,
-          `computed ${(outcome.computed * 100).toFixed(1)}%`,
-          `re ${(outcome.recomputed * 100).toFixed(1)}%`,
-          `cut ${(cut * 100).toFixed(0)}%`,
-          `imb ${outcome.imbalance.toFixed(2)}`,
-          `work ${outcome.workImbalance.toFixed(2)}`,
-          `ttft ${outcome.firstTokenP50.toFixed(0)}/${outcome.firstTokenP99.toFixed(0)}`,
-          `busy ${(outcome.busy * 100).toFixed(0)}%`,
-          `${((performance.now() - began) / 1000).toFixed(1)}s`,
-        ].join("  "),
-      );
+  for (const [traffic, sessions] of trafficFor(replicas)) {
+    for (const policy of policies) {
+      process.stderr.write(`\r${traffic}, ${replicas} replicas, ${policy} …`.padEnd(60));
+      const random = seededRandom(seed + 1);
+      const outcome = simulate({ sessions, replicas, gateways, settings, durationMs, random }, policy);
+      results.push({ traffic, replicas, gateways, policy, outcome });
     }
   }
 }
-if (values.json) console.log(JSON.stringify(results, null, 2));
+process.stderr.write("\r".padEnd(61));
+process.stderr.write("\r");
+console.log(tableOf(results));
+if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(results, null, 2)}\n`);
+
+function tableOf(all: readonly Result[]): string {
+  const percent = (part: number) => `${(part * 100).toFixed(1)} %`;
+  const rows = all.map(({ traffic, replicas, policy, outcome }) => {
+    const least = all.find(
+      (one) => one.traffic === traffic && one.replicas === replicas && one.policy === "least requests",
+    );
+    const cut = least && 1 - outcome.recomputed / least.outcome.recomputed;
+    return [
+      traffic,
+      replicas,
+      policy,
+      percent(outcome.computed),
+      percent(outcome.recomputed),
+      cut === undefined || policy === "least requests" ? "" : `${Math.round(cut * 100)} %`,
+      outcome.imbalance.toFixed(2),
+      outcome.workImbalance.toFixed(2),
+      Math.round(outcome.firstTokenP50),
+      Math.round(outcome.firstTokenP99),
+    ];
+  });
+  const head = [
+    ...["Traffic", "Replicas", "Choice", "Prompt tokens computed", "computed again", "cut"],
+    ...["Requests, p99 of max/mean", "Work, p99 of max/mean", "First token p50, ms", "p99, ms"],
+  ];
+  const line = (cells: readonly unknown[]) => `| ${cells.join(" | ")} |`;
+  return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n");
+}

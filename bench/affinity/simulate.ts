@@ -22,7 +22,7 @@ export interface Outcome {
   recomputed: number;
   /** Requests in flight of the busiest replica over the mean of all, each second: 99 of 100 are below. */
   imbalance: number;
-  /** Likewise of the work of a minute. */
+  /** Likewise of the work that was done in a minute, of its prompt tokens and eight times those of answers. */
   workImbalance: number;
   /** Milliseconds to the first token. */
   firstTokenP50: number;
@@ -38,6 +38,9 @@ interface Event {
   run(): void;
 }
 
+const minute = 60_000;
+const workSampleMs = 5_000;
+
 export function simulate(scenario: Scenario, policyName: PolicyName): Outcome {
   return new Simulation(scenario, policyName).run();
 }
@@ -51,7 +54,7 @@ class Simulation {
   readonly #done: SimulatedRequest[] = [];
   readonly #imbalances: number[] = [];
   readonly #workImbalances: number[] = [];
-  #workBefore: readonly number[] = [];
+  readonly #workDone: number[][] = [];
   #nowMs = 0;
   #order = 0;
 
@@ -73,7 +76,7 @@ class Simulation {
     const { sessions, durationMs } = this.#scenario;
     for (const session of sessions) this.#at(session.startMs, () => this.#turn(session, 0, []));
     this.#every(1_000, () => this.#sample());
-    this.#every(60_000, () => this.#sampleWork());
+    this.#every(workSampleMs, () => this.#sampleWork());
     this.#every(2_000, () => {
       for (const policy of this.#policies) policy.look?.();
     });
@@ -139,9 +142,9 @@ class Simulation {
 
   #sampleWork(): void {
     const done = this.#replicas.map(({ promptDone, answerDone }) => promptDone + 8 * answerDone);
-    const before = this.#workBefore;
-    this.#workBefore = done;
-    if (this.#nowMs < this.#countedFromMs) return;
+    const before = this.#workDone[this.#workDone.length - minute / workSampleMs];
+    this.#workDone.push(done);
+    if (!before || this.#nowMs < this.#countedFromMs + minute) return;
     this.#workImbalances.push(imbalanceOf(done.map((work, index) => work - (before[index] ?? 0))));
   }
 

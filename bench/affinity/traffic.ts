@@ -43,7 +43,7 @@ export class Ids {
 }
 
 /** Exponential, as times between events that know nothing of each other. */
-export function exponential(mean: number, random: () => number): number {
+function exponential(mean: number, random: () => number): number {
   return -Math.log(1 - random()) * mean;
 }
 
@@ -145,11 +145,25 @@ export const shapes: readonly Shape[] = [
   },
 ];
 
+/** Sessions of the shape, as many a second as it has for one replica times `perSecond`. */
+export function sessionsOf(
+  shape: Shape,
+  { perSecond, durationMs, random }: { perSecond: number; durationMs: number; random(): number },
+): Session[] {
+  const ids = new Ids();
+  const sessions: Session[] = [];
+  for (let startMs = 0; startMs < durationMs; ) {
+    startMs += exponential(1_000 / (shape.sessionsPerSecond * perSecond), random);
+    sessions.push({ ...shape.session(random, ids), startMs });
+  }
+  return sessions;
+}
+
 /**
  * A trace in the form that Mooncake publishes its own in: `timestamp` in milliseconds, lengths in tokens, and ids of
  * blocks of 512 tokens, each of which stands for everything before it as well. Every request is a session.
  */
-export function readTrace(text: string, stretch: number): Session[] {
+export function readTrace(text: string): Session[] {
   const ids = new Ids();
   return text
     .split("\n")
@@ -170,6 +184,6 @@ export function readTrace(text: string, stretch: number): Session[] {
         left -= tokens;
       }
       const answer = { id: ids.next(), tokens: Math.max(1, output_length) };
-      return { account: "all", startMs: timestamp * stretch, turns: [{ added, answer, pauseMs: 0 }] };
+      return { account: "all", startMs: timestamp, turns: [{ added, answer, pauseMs: 0 }] };
     });
 }

@@ -69,6 +69,12 @@ describe("problems name line, column, key and fix", () => {
       `${model}    environments: []`,
       "headrace.yaml:4:19  models[0].environments: must be a list of live, test and dev",
     ],
+    [`${model}    fallbacks: [m]`, "headrace.yaml:4:17  models[0].fallbacks[0]: is the model itself. Fix: "],
+    [`${model}    fallbacks: [n, n]`, "headrace.yaml:4:20  models[0].fallbacks[1]: is named twice. Fix: "],
+    [
+      `${model}    fallbacks: [n]\n    capabilities: { chat: true }\n  - id: n\n    capabilities: { chat: false }\n    deployments: [{ upstream: built-in }]`,
+      "headrace.yaml:4:17  models[0].fallbacks[0]: cannot do what m does: its chat is false. Fix: ",
+    ],
     [`${model}    context: 0`, "headrace.yaml:4:14  models[0].context: must be a whole number of tokens, 1 or more"],
     [
       "models:\n  - id: a b\n    deployments: [{ upstream: built-in }]",
@@ -238,4 +244,20 @@ describe("warnings", () => {
 
 test("an empty file and one of comments alone are no configuration", () => {
   for (const text of ["", "# nothing\n", "---\n"]) expect(check(text).problems).toEqual([]);
+});
+
+describe("models that stand in", () => {
+  test("may stand in for each other, and may be models that an upstream lists", () => {
+    const each = "models:\n  - { id: m, fallbacks: [n], deployments: [{ upstream: built-in }] }\n";
+    const other = "  - { id: n, fallbacks: [m], deployments: [{ upstream: built-in }] }\n";
+    expect(problemsOf(each + other)).toEqual([]);
+    expect(check(each + other).warnings).toEqual([]);
+    expect(check(upstream + each).warnings).toEqual([]);
+  });
+
+  test("that nobody can know are warned of", () => {
+    expect(check(`${model}    fallbacks: [nobody]`).warnings).toEqual([
+      "headrace.yaml:4:17  models[0].fallbacks[0]: is no model of this file, and no upstream is asked for others",
+    ]);
+  });
 });
