@@ -160,13 +160,13 @@ const model = field(
     deployments: field(
       z.array(deployment).min(1),
       list(
-        "Where it runs; requests are spread by weight.",
+        "Where it runs; requests are spread by weight. Left out: wherever a model of this id is found, at upstreams, nodes and the built-in engine.",
         "deployments, with one entry at least",
-        "Begin each entry with a hyphen, such as - upstream: ollama.",
+        "Begin each entry with a hyphen, such as - upstream: ollama, or leave the key out.",
       ),
-    ),
+    ).default([]),
   }),
-  entry("A model as clients see it.", "id and deployments"),
+  entry("A model as clients see it.", "id"),
 );
 
 const perMinute = (doc: string, example: number): z.ZodNullable<z.ZodInt> =>

@@ -157,6 +157,18 @@ describe("declarations", () => {
     });
   });
 
+  test("without a place, say what holds wherever the model is found, and narrow its environments alone", async () => {
+    const one = new ListedEngine("a", [{ id: "m", context: 100 }]);
+    const two = new ListedEngine("b", [{ id: "m", environments: ["live", "test", "dev"] }]);
+    const price = { input: 1, output: 2 };
+    const wherever = declared("m", { deployments: [], price, environments: ["live", "test"], fallbacks: ["n"] });
+    catalog.configure([source(one), source(two)], [wherever, declared("nowhere", { deployments: [] })]);
+    await catalog.refresh();
+    expect(catalog.find("m")).toMatchObject({ price, context: 100, environments: ["live"], fallbacks: ["n"] });
+    expect(catalog.find("m")?.deployments.map(({ engine }) => engine.name)).toEqual(["a", "b"]);
+    expect(catalog.find("nowhere")).toBeUndefined();
+  });
+
   test("take from the engine what they leave open, under the engine's own id of the model", async () => {
     const a = new ListedEngine("a", [{ id: "long-internal-name", ownedBy: "org", created: 9, context: 100 }]);
     const deployments = [{ engine: "a", model: "long-internal-name", weight: 3 }];

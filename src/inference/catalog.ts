@@ -29,6 +29,7 @@ export interface DeclaredModel {
   context: number | undefined;
   environments: readonly Environment[] | undefined;
   price: Price | undefined;
+  /** None: wherever it is found under its id. */
   deployments: readonly { engine: string; model: string; weight: number }[];
   /** Public ids of models that stand in for it, best first. */
   fallbacks?: readonly string[] | undefined;
@@ -162,7 +163,8 @@ export class Catalog {
 
   #rebuild(): void {
     const models = new Map<string, Model>();
-    for (const declared of this.#declared) models.set(declared.id, this.#fromDeclaration(declared));
+    const placed = this.#declared.filter(({ deployments }) => deployments.length > 0);
+    for (const declared of placed) models.set(declared.id, this.#fromDeclaration(declared));
     const declared = new Set(models.keys());
     // What somebody configured comes first; a server that was merely found never takes its requests.
     for (const source of [...this.#sources].sort((one, two) => Number(two.configured) - Number(one.configured))) {
@@ -176,6 +178,10 @@ export class Catalog {
           models.set(reported.id, merge(known, deployment, source, reported));
         }
       }
+    }
+    for (const one of this.#declared) {
+      const found = models.get(one.id);
+      if (one.deployments.length === 0 && found) models.set(one.id, withDeclared(found, one));
     }
     this.#models = models;
   }
@@ -220,6 +226,20 @@ export class Catalog {
     this.#firstSeen.set(id, seen);
     return seen;
   }
+}
+
+/** Of a model that runs wherever it is found: its environments are those of both, as who offers it may mean it for some alone. */
+function withDeclared(found: Model, declared: DeclaredModel): Model {
+  const { environments } = declared;
+  return {
+    ...found,
+    ownedBy: declared.ownedBy ?? found.ownedBy,
+    capabilities: declared.capabilities ?? found.capabilities,
+    context: declared.context ?? found.context,
+    environments: found.environments.filter((name) => environments?.includes(name) ?? true),
+    price: declared.price,
+    ...(declared.fallbacks && declared.fallbacks.length > 0 ? { fallbacks: declared.fallbacks } : {}),
+  };
 }
 
 /** Another deployment may only narrow what the model promises, as any of them may get a request. */

@@ -52,6 +52,13 @@ export class NodeEngine implements Engine {
   }
 
   send(request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse> {
+    const record = this.#ways.record(this.nodeId);
+    // It may have waited for its turn while an operator thought better of it.
+    if (record && !isApproved(record, request.model)) {
+      return Promise.reject(
+        new GatewayError("model_not_found", `The node does not serve \`${request.model}\` any more.`),
+      );
+    }
     return this.#ways.send(this.nodeId, request, cancellation);
   }
 
