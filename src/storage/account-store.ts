@@ -6,6 +6,7 @@ import { changeCredentials } from "./credential-change.ts";
 import { type AccountRow, accountFromRow, accountToRow, integer, readAccount, words } from "./credential-rows.ts";
 import type { Database } from "./database.ts";
 import { available } from "./outage.ts";
+import { lookupsOf } from "./postgres-pool.ts";
 
 interface TierRow {
   name: string;
@@ -90,7 +91,7 @@ export class SqlAccountStore implements AccountStore {
   }
 
   async listTiers(): Promise<Tier[]> {
-    const rows: TierRow[] = await available(this.#db`SELECT * FROM tiers ORDER BY name`);
+    const rows: TierRow[] = await available(lookupsOf(this.#db)`SELECT * FROM tiers ORDER BY name`);
     return rows.map((row) => ({
       name: row.name,
       requestsPerMinute: integer(row.requests_per_minute),

@@ -6,22 +6,25 @@ import { changeCredentials } from "./credential-change.ts";
 import { type KeyRow, keyFromRow, keyToRow, readChain } from "./credential-rows.ts";
 import { type Database, writing } from "./database.ts";
 import { available } from "./outage.ts";
+import { lookupsOf } from "./postgres-pool.ts";
 
 const touchAtOnce = 200;
 
 export class SqlKeyStore implements KeyStore {
   readonly #db: Database;
+  readonly #lookups: Database;
 
   constructor(db: Database) {
     this.#db = db;
+    this.#lookups = lookupsOf(db);
   }
 
   findChainByDigest(digest: string): Promise<KeyChain | undefined> {
-    return available(readChain(this.#db, { digest }));
+    return available(readChain(this.#lookups, { digest }));
   }
 
   findChainById(id: string): Promise<KeyChain | undefined> {
-    return available(readChain(this.#db, { id }));
+    return available(readChain(this.#lookups, { id }));
   }
 
   firstKey(environment: Environment): Promise<ApiKeyRecord | undefined> {
@@ -122,7 +125,7 @@ export class SqlKeyStore implements KeyStore {
 
   async credentialRevision(): Promise<number> {
     const [row]: { revision: number | string }[] = await this
-      .#db`SELECT revision FROM credential_revision WHERE id = 1`;
+      .#lookups`SELECT revision FROM credential_revision WHERE id = 1`;
     return Number(row?.revision);
   }
 }

@@ -2,9 +2,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
 import { type PostgresServer, startPostgres } from "../../tests/support/postgres.ts";
+import { SqlAccountStore } from "./account-store.ts";
 import { writing } from "./database.ts";
+import { SqlKeyStore } from "./key-store.ts";
 import { available } from "./outage.ts";
-import { openPool } from "./postgres-pool.ts";
+import { lookupsOf, openPool } from "./postgres-pool.ts";
 
 /** A tenth of the usual. */
 const bounds = { readMs: 600, transactionMs: 800, statementMs: 500, lockMs: 400, idleInTransactionMs: 300 };
@@ -33,7 +35,10 @@ afterEach(async () => {
 
 /** One connection for each; what a restart of the server does to them. */
 async function breakConnections(): Promise<void> {
-  await Promise.all(Array.from({ length: 10 }, () => db`SELECT pg_sleep(0.2)`));
+  await Promise.all([
+    ...Array.from({ length: 8 }, () => db`SELECT pg_sleep(0.2)`),
+    ...Array.from({ length: 2 }, () => lookupsOf(db)`SELECT pg_sleep(0.2)`),
+  ]);
   const broken = await admin`
     SELECT count(pg_terminate_backend(pid)) AS n FROM pg_stat_activity WHERE application_name = 'headrace'`;
   expect(Number(broken[0].n)).toBe(10);
@@ -54,10 +59,25 @@ async function took(work: PromiseLike<unknown>): Promise<number> {
   return performance.now() - startedMs;
 }
 
+test("while reports hold every other connection, credentials are looked up, and a revocation is seen, at once", async () => {
+  const reports = Promise.all(Array.from({ length: 30 }, () => codeOf(db`SELECT pg_sleep(0.3)`)));
+  const keys = new SqlKeyStore(db);
+  const looked = await took(
+    Promise.all([
+      keys.findChainByDigest("none"),
+      keys.findChainById("none"),
+      keys.credentialRevision(),
+      new SqlAccountStore(db).listTiers(),
+    ]),
+  );
+  expect(looked).toBeLessThan(250);
+  await reports;
+});
+
 describe("after a restart, when every connection of before is broken", () => {
   test("no read fails", async () => {
     await breakConnections();
-    const reads = Array.from({ length: 30 }, () => codeOf(db`SELECT 1`));
+    const reads = [db, lookupsOf(db)].flatMap((on) => Array.from({ length: 30 }, () => codeOf(on`SELECT 1`)));
     expect(new Set(await Promise.all(reads))).toEqual(new Set(["done"]));
   });
 

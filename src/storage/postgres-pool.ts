@@ -4,8 +4,10 @@ import { GatewayError } from "../domain/errors.ts";
 import { isLostConnection, isStaleStatement, postgresCode } from "./postgres-errors.ts";
 import { WriteTurns } from "./write-turns.ts";
 
-/** Connections of one process. */
-const connections = 10;
+/** Connections of one process, for all but the next. */
+const connections = 8;
+/** For what tells whether a credential holds: reports that are slow must neither keep keys out, nor a revocation from being seen. */
+const lookupConnections = 2;
 /** Before another try, for the event loop to hear of other connections that broke. */
 const pauseMs = 10;
 
@@ -34,9 +36,9 @@ const looksPerBound = 12;
 /** Of a server that went silent nobody waits longer than for a sixth of the bound, until it answers something. */
 const silentPart = 6;
 
-function connect(url: string, { statementMs, lockMs, idleInTransactionMs }: PoolBounds): SQL {
+function connect(url: string, max: number, { statementMs, lockMs, idleInTransactionMs }: PoolBounds): SQL {
   return new SQL(url, {
-    max: connections,
+    max,
     database: databaseOf(url),
     // In seconds.
     connectionTimeout: 3,
@@ -78,7 +80,20 @@ type Work = (tx: SQL) => unknown;
  * - what the server does not answer in time fails; if it answers nothing at all any more, all connections are given up.
  */
 export function openPool(url: string, bounds = usualBounds): SQL {
-  const pool = new Pool(url, bounds);
+  const lookups = new Pool(url, lookupConnections, bounds);
+  const pool = new Pool(url, connections, bounds);
+  const close = async () => {
+    await Promise.all([pool.close(), lookups.close()]);
+  };
+  return asDatabase(pool, { close, lookups: asDatabase(lookups, { close: () => lookups.close() }) });
+}
+
+interface PoolParts {
+  close: () => Promise<void>;
+  lookups?: SQL;
+}
+
+function asDatabase(pool: Pool, { close, lookups }: PoolParts): SQL {
   return new Proxy(pool.sql, {
     apply(_target, _self, args) {
       const isTemplate = Array.isArray(args[0]) && "raw" in args[0];
@@ -86,8 +101,9 @@ export function openPool(url: string, bounds = usualBounds): SQL {
     },
     get(_target, name) {
       if (name === "begin") return (...args: unknown[]) => pool.begin(args);
-      if (name === "close" || name === "end") return () => pool.close();
+      if (name === "close" || name === "end") return close;
       if (name === turnsOfPool) return pool.turns;
+      if (name === lookupsOfPool) return { lookups };
       const value: unknown = Reflect.get(pool.sql, name);
       return typeof value === "function" ? value.bind(pool.sql) : value;
     },
@@ -95,15 +111,23 @@ export function openPool(url: string, bounds = usualBounds): SQL {
 }
 
 const turnsOfPool = Symbol("turns");
+const lookupsOfPool = Symbol("lookups");
 
 /** The turns of those who write, where the database is such a pool. */
 export function turnsOf(db: SQL): WriteTurns | undefined {
   return Reflect.get(db, turnsOfPool) as WriteTurns | undefined;
 }
 
+/** The same database by connections that nothing else occupies, for short reads on which credentials hang. */
+export function lookupsOf(db: SQL): SQL {
+  const parts = Reflect.get(db, lookupsOfPool) as Pick<PoolParts, "lookups"> | undefined;
+  return parts?.lookups ?? db;
+}
+
 class Pool {
   readonly turns = new WriteTurns();
   readonly #url: string;
+  readonly #max: number;
   readonly #bounds: PoolBounds;
   readonly #lookEveryMs: number;
   readonly #operations = new Set<Operation>();
@@ -113,10 +137,11 @@ class Pool {
   #lookedMs = performance.now();
   #isSilent = false;
 
-  constructor(url: string, bounds: PoolBounds) {
+  constructor(url: string, max: number, bounds: PoolBounds) {
     this.#url = url;
+    this.#max = max;
     this.#bounds = bounds;
-    this.#sql = connect(url, bounds);
+    this.#sql = connect(url, max, bounds);
     this.#lookEveryMs = bounds.readMs / looksPerBound;
     this.#timer = setInterval(() => this.#look(), this.#lookEveryMs);
     this.#timer.unref();
@@ -244,7 +269,7 @@ class Pool {
   /** Connections to a server that is silent would stay until TCP gives them up, which takes a quarter of an hour. */
   #renew(): void {
     const old = this.#sql;
-    this.#sql = connect(this.#url, this.#bounds);
+    this.#sql = connect(this.#url, this.#max, this.#bounds);
     this.#answeredMs = performance.now();
     this.#isSilent = true;
     void old.close({ timeout: 0 }).catch(() => {});
