@@ -19,6 +19,7 @@ ensureDebianPackages({
   openssl: "openssl",
   chromium: "chromium",
   ip: "iproute2",
+  nft: "nftables",
   // Debian keeps it off the PATH of people.
   "/usr/sbin/nginx nginx": "nginx",
   "redis-server": "redis-server",
