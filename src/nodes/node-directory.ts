@@ -8,6 +8,7 @@ import type { Log } from "../domain/log.ts";
 import { mostNodeModels, type NodeConnection, type NodeRecord, type NodeStore } from "../domain/node.ts";
 import { auditEvent } from "../policy/audit.ts";
 import { BoundedAudit } from "../policy/bounded-audit.ts";
+import { ConnectionPace } from "./connection-pace.ts";
 import { NodeEngine, type NodeWays, nodeIsAway } from "./node-engine.ts";
 import type { ReplicaForwarder } from "./replica-forwarder.ts";
 import { type GatewayEnd, type GatewayEndListener, tunnelCloseCodes } from "./tunnel/contract.ts";
@@ -50,6 +51,8 @@ const defaultPollMs = 2_000;
 /** For how long the models of a node that lost its connection stay on offer. */
 const awaySeconds = 600;
 const touchMs = 60_000;
+const removed = "The node was removed from the gateway.";
+const deaf: GatewayEndListener = { announced() {}, draining() {}, closed() {} };
 
 export class NodeDirectory implements NodeWays {
   readonly #options: NodeDirectoryOptions;
@@ -58,6 +61,9 @@ export class NodeDirectory implements NodeWays {
   /** Held by other processes. */
   #remote: ReadonlyMap<string, NodeConnection> = new Map();
   readonly #links = new Map<string, Link>();
+  /** Whose node has another one by now: they take nothing new and finish what they have. */
+  readonly #leaving = new Set<GatewayEnd>();
+  readonly #pace: ConnectionPace;
   /** By id, name and limit: with another of these it is another engine. */
   #engines = new Map<string, NodeEngine>();
   /** Since when nodes that were connected are away, monotonic milliseconds. */
@@ -75,6 +81,7 @@ export class NodeDirectory implements NodeWays {
 
   constructor(options: NodeDirectoryOptions) {
     this.#options = options;
+    this.#pace = new ConnectionPace(options.clock);
     this.#audit = new BoundedAudit({
       ...options,
       faultName: "node_connections_not_audited",
@@ -106,7 +113,7 @@ export class NodeDirectory implements NodeWays {
     this.#isClosing = true;
     for (const timer of this.#timers) clearInterval(timer);
     const ends = [...this.#links.values()].map(({ end }) => end);
-    for (const end of ends) end.close(tunnelCloseCodes.goingAway, "The gateway stops.");
+    for (const end of [...ends, ...this.#leaving]) end.close(tunnelCloseCodes.goingAway, "The gateway stops.");
     const { store, clock, log } = this.#options;
     for (const { nodeId, connectionId } of ends) {
       await store
@@ -198,6 +205,11 @@ export class NodeDirectory implements NodeWays {
   /** A node that has proven who it is. It takes the place of its earlier connection. */
   connected(end: GatewayEnd): GatewayEndListener {
     const { nodeId } = end;
+    const refusal = this.#refusal(nodeId);
+    if (refusal) {
+      end.close(...refusal);
+      return deaf;
+    }
     const before = this.#links.get(nodeId);
     const link: Link = {
       end,
@@ -207,15 +219,12 @@ export class NodeDirectory implements NodeWays {
       told: "",
     };
     this.#links.set(nodeId, link);
-    if (before && !before.end.draining) {
-      before.end.close(tunnelCloseCodes.replaced, "The node has connected again.");
-    }
+    if (before) this.#replace(before.end);
     this.#awaySinceMs.delete(nodeId);
     this.#options.log.info("node_connected", { node: this.#nameOf(nodeId), client: end.clientAddress });
     this.#tell("node.connected", end);
     this.#tellStanding(link);
     void this.#write(nodeId, () => this.#register(link));
-    if (this.#isClosing) end.close(tunnelCloseCodes.goingAway, "The gateway stops.");
     return {
       announced: () => void this.#write(nodeId, () => this.#register(link)),
       draining: () => this.#options.onChange(),
@@ -239,10 +248,31 @@ export class NodeDirectory implements NodeWays {
     return this.#looking;
   }
 
+  #refusal(nodeId: string): [code: number, reason: string] | undefined {
+    if (this.#isClosing) return [tunnelCloseCodes.goingAway, "The gateway stops."];
+    // Each costs a write, and a look at all replicas. The one that it has stays.
+    if (!this.#pace.take(nodeId)) return [tunnelCloseCodes.busy, "The node connects too often; it has to wait."];
+    return undefined;
+  }
+
+  #replace(end: GatewayEnd): void {
+    if (end.draining && end.openStreams > 0) this.#leaving.add(end);
+    else end.close(tunnelCloseCodes.replaced, "The node has connected again.");
+  }
+
+  /** A node that says it leaves may never do it. */
+  #endLeft(): void {
+    for (const end of [...this.#leaving]) {
+      if (!this.#records.has(end.nodeId)) end.close(tunnelCloseCodes.revoked, removed);
+      else if (end.openStreams === 0) end.close(tunnelCloseCodes.replaced, "The node has connected again.");
+    }
+  }
+
   async #poll(): Promise<void> {
     await this.#writeAgain();
     // Of a process that died nobody tells.
     if (this.#remote.size > 0) await this.#lookForConnections(++this.#looks).catch(() => {});
+    this.#endLeft();
     this.#notice();
   }
 
@@ -253,6 +283,7 @@ export class NodeDirectory implements NodeWays {
     this.#records = new Map(records.map((record) => [record.id, record]));
     this.#recordsText = JSON.stringify(records.map((record) => ({ ...record, lastSeenAt: null })));
     await this.#lookForConnections(look);
+    this.#endLeft();
     this.#notice();
   }
 
@@ -271,7 +302,7 @@ export class NodeDirectory implements NodeWays {
   /** Whether it may stay. What was read before it came, or stood in the database, says nothing of it. */
   #check({ end, cameAt, standsSince }: Link, holder: NodeConnection | undefined, look: number): void {
     if (look > cameAt && !this.#records.has(end.nodeId)) {
-      end.close(tunnelCloseCodes.revoked, "The node was removed from the gateway.");
+      end.close(tunnelCloseCodes.revoked, removed);
     } else if (end.draining) {
       // The node has gone elsewhere, and what is open here ends in its own time.
     } else if (standsSince !== undefined && look > standsSince && holder && holder.connectionId !== end.connectionId) {
@@ -302,6 +333,7 @@ export class NodeDirectory implements NodeWays {
     const { nodeId, connectionId } = end;
     this.#options.log.info("node_disconnected", { node: this.#nameOf(nodeId), code, reason });
     this.#tell("node.disconnected", end, { code });
+    this.#leaving.delete(end);
     if (this.#links.get(nodeId) !== link) return;
     this.#links.delete(nodeId);
     this.#isAway(nodeId);

@@ -1,0 +1,65 @@
+// A machine that joined in order and means harm: what it can do to its gateway is bounded, and ends with its removal.
+import { afterEach, expect, test } from "bun:test";
+import type { RawEnd } from "../../src/nodes/testing/raw-ends.ts";
+import { tunnelCloseCodes } from "../../src/nodes/tunnel/contract.ts";
+import { messageTypes } from "../../src/nodes/tunnel/messages.ts";
+import { until } from "../support/headrace.ts";
+import { hostileNode } from "../support/hostile-node.ts";
+import { ask } from "../support/node-requests.ts";
+import { startGateway } from "../support/nodes.ts";
+
+const stack: AsyncDisposable[] = [];
+afterEach(async () => {
+  for (const part of stack.splice(0).reverse()) await part[Symbol.asyncDispose]();
+});
+
+async function started<Part extends AsyncDisposable>(part: Promise<Part>): Promise<Part> {
+  const ready = await part;
+  stack.push(ready);
+  return ready;
+}
+
+test("a node that says it leaves, never does and connects again has one connection, and none once it is removed", async () => {
+  const gateway = await started(startGateway());
+  const node = await hostileNode(gateway, "mallory", ["m"]);
+  const ends: RawEnd[] = [];
+  for (let count = 0; count < 5; count++) {
+    const end = await node.connect();
+    ends.push(end);
+    end.send(messageTypes.drain, 0);
+    await end.received(messageTypes.drain);
+  }
+  const open = () => ends.filter(({ listener }) => listener.end === undefined);
+  await until(() => open().length === 1, "what was replaced is closed", 2_000);
+  await gateway.admin("DELETE", `/nodes/${node.identity.node_id}`);
+  await until(() => open().length === 0, "a removed node is cut off", 2_000);
+});
+
+test("what a removed node had under way on a connection that it said it would leave ends as well", async () => {
+  const gateway = await started(startGateway());
+  const node = await hostileNode(gateway, "mallory", ["upstream-model"]);
+  const old = await node.connect((end, stream) => end.send(messageTypes.head, stream, '{"status":200}'));
+  await until(async () => (await gateway.node("mallory"))?.status === "online", "it serves");
+  const answer = await ask(gateway, { stream: true });
+  old.send(messageTypes.drain, 0);
+  await old.received(messageTypes.drain);
+  await node.connect();
+  expect(old.listener.end).toBeUndefined();
+  await gateway.admin("DELETE", `/nodes/${node.identity.node_id}`);
+  expect((await old.end()).code).toBe(tunnelCloseCodes.revoked);
+  expect(await answer.text()).toContain('data: {"error":');
+});
+
+test("a node that connects again and again is made to wait, and keeps the connection that it has", async () => {
+  const gateway = await started(startGateway());
+  const node = await hostileNode(gateway, "mallory", ["m"]);
+  const ends: RawEnd[] = [];
+  for (let count = 0; count < 40; count++) ends.push(await node.connect());
+  await until(() => ends.filter(({ listener }) => listener.end === undefined).length === 1, "all but one are closed");
+  const busy = ends.filter(({ listener }) => listener.end?.code === tunnelCloseCodes.busy);
+  expect(busy.length).toBeGreaterThan(10);
+  // The last ones were sent away, so that it is an earlier one that stays.
+  expect(ends.at(-1)?.listener.end?.code).toBe(tunnelCloseCodes.busy);
+  expect((await gateway.node("mallory"))?.status).toBe("online");
+  expect(gateway.logged("node_connected").length).toBe(ends.length - busy.length);
+});
