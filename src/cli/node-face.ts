@@ -18,9 +18,12 @@ export function showNode(
     const line = now ? lineOf(now, terminal) : "This machine has left its gateway.";
     const isOver = now === undefined || now.status === "refused";
     if (terminal.interactive && !isOver) {
-      const columns = Math.max(leastColumns, terminal.stderr.columns ?? 80);
-      terminal.stderr.write(`\r\x1b[2K${cut(line, columns - 1)}`);
-      shown = line;
+      // Some say 0 where they do not know.
+      const columns = Math.max(leastColumns, terminal.stderr.columns || 80);
+      const fitting = cut(line, columns - 1);
+      if (fitting === shown) return;
+      terminal.stderr.write(`\r\x1b[2K${fitting}`);
+      shown = fitting;
       return;
     }
     if (line === shown) return;
