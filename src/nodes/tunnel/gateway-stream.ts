@@ -83,6 +83,9 @@ export class GatewayStream implements AnswerOwner {
       this.fail(new GatewayError(code, "The model server of the node did not answer in time.", { detail }));
     } else if (code === "service_unavailable") {
       this.fail(new GatewayError(code, "The node takes no more requests for now.", { detail, retryAfterSeconds: 1 }));
+    } else if (code === "request_too_large" && this.waits) {
+      // The request's fault: the node works, and no other client's requests are to be kept from it.
+      this.fail(new GatewayError(code, "The request is too large for this model.", { detail }));
     } else {
       const when = this.waits ? "could not answer" : "broke off its answer";
       this.fail(new GatewayError("upstream_error", `The node ${when}.`, { detail }));

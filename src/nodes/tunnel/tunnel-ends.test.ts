@@ -87,8 +87,9 @@ describe("what fails at the node", () => {
     });
     const end = await endOf(gateway, node);
     const large = await errorOf(end.send(requestOf(Buffer.alloc(10_001)), new Cancellation()));
-    expect([large.code, large.detail]).toEqual([
-      "upstream_error",
+    expect([large.code, large.message, large.detail]).toEqual([
+      "request_too_large",
+      "The request is too large for this model.",
       `${node.id}: The node takes requests of at most 10000 bytes.`,
     ]);
     const first = end.send(requestOf(Buffer.alloc(9_000)), new Cancellation());
