@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { SQL } from "bun";
 import { type PostgresServer, startPostgres } from "../../tests/support/postgres.ts";
 import { SqlAccountStore } from "./account-store.ts";
-import { writing } from "./database.ts";
+import { adding, writing } from "./database.ts";
 import { SqlKeyStore } from "./key-store.ts";
 import { available } from "./outage.ts";
 import { lookupsOf, openPool } from "./postgres-pool.ts";
@@ -189,11 +189,17 @@ describe("somebody else", () => {
   test("who adds a column meanwhile makes no statement fail that was prepared before", async () => {
     const own = await server.freshDatabase();
     const [using, migrating] = [openPool(own, bounds), new SQL(own, { max: 1 })];
-    const read = (on: SQL) => on`SELECT * FROM tiers WHERE name = ${"free"}`;
-    await read(using);
-    await writing(using, (tx) => read(tx));
+    const read = (on: SQL) => on`SELECT *, ${"free"} AS asked FROM tiers WHERE name = ${"free"}`;
+    const everywhere = <Result>(work: () => PromiseLike<Result>) => Promise.all(Array.from({ length: 30 }, work));
+    const readAndWait = async (tx: SQL) => {
+      await read(tx);
+      await tx`SELECT pg_sleep(0.02)`;
+    };
+    await everywhere(() => adding(using, readAndWait));
     await migrating`ALTER TABLE tiers ADD COLUMN more BIGINT`;
-    expect(await codeOf(read(using))).toBe("done");
+    expect(new Set(await everywhere(() => codeOf(read(using))))).toEqual(new Set(["done"]));
+    await migrating`ALTER TABLE tiers ADD COLUMN still_more BIGINT`;
+    expect(new Set(await everywhere(() => codeOf(adding(using, readAndWait))))).toEqual(new Set(["done"]));
     expect(await codeOf(writing(using, (tx) => read(tx)))).toBe("done");
     await Promise.all([using.close(), migrating.close()]);
   });

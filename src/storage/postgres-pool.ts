@@ -8,6 +8,8 @@ import { WriteTurns } from "./write-turns.ts";
 const connections = 8;
 /** For what tells whether a credential holds: reports that are slow must neither keep keys out, nor a revocation from being seen. */
 const lookupConnections = 2;
+/** How many of a transaction, about, read what a newer version may have added to. */
+const statementsOfWork = 4;
 /** Before another try, for the event loop to hear of other connections that broke. */
 const pauseMs = 10;
 
@@ -172,14 +174,24 @@ class Pool {
 
   async #read(args: unknown[], first: () => Promise<unknown>): Promise<unknown> {
     const sql = this.#sql;
-    try {
-      return await first();
-    } catch (error) {
-      const [[text = ""]] = args as [readonly string[]];
-      if (!isLostConnection(error) || this.#sql !== sql || !/^\s*(SELECT|WITH)\b/i.test(text)) throw error;
+    const [[text = ""]] = args as [readonly string[]];
+    for (let tries = 1; ; tries++) {
+      try {
+        return await (tries === 1 ? first() : Reflect.apply(this.#sql, undefined, args));
+      } catch (error) {
+        const mayRepeat = tries === 1 && this.#sql === sql && /^\s*(SELECT|WITH)\b/i.test(text);
+        if (!(isLostConnection(error) ? mayRepeat : this.#isStale(error, tries))) throw error;
+      }
+      await Bun.sleep(pauseMs);
     }
-    await Bun.sleep(pauseMs);
-    return await Reflect.apply(this.#sql, undefined, args);
+  }
+
+  /**
+   * Each connection has prepared it, and a transaction several: one after the other is prepared anew. What could not be run
+   * was not done.
+   */
+  #isStale(error: unknown, tries: number): boolean {
+    return isStaleStatement(error) && tries <= statementsOfWork * this.#max;
   }
 
   begin(args: unknown[]): Promise<unknown> {
@@ -199,16 +211,16 @@ class Pool {
 
   async #begin(args: unknown[], begun: () => boolean): Promise<unknown> {
     const sql = this.#sql;
-    const begin = (): Promise<unknown> => Reflect.apply(this.#sql.begin, this.#sql, args);
-    try {
-      return await begin();
-    } catch (error) {
-      const mayRepeat = isLostConnection(error) ? !begun() && this.#sql === sql : isStaleStatement(error);
-      // A transaction with a statement that could not be run was undone, all of it.
-      if (!mayRepeat) throw error;
+    for (let tries = 1; ; tries++) {
+      try {
+        return await Reflect.apply(this.#sql.begin, this.#sql, args);
+      } catch (error) {
+        const mayRepeat = tries === 1 && !begun() && this.#sql === sql;
+        // A transaction with a statement that could not be run was undone, all of it.
+        if (!(isLostConnection(error) ? mayRepeat : this.#isStale(error, tries))) throw error;
+      }
+      await Bun.sleep(pauseMs);
     }
-    await Bun.sleep(pauseMs);
-    return await begin();
   }
 
   /** Those that run fail. */
