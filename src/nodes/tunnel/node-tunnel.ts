@@ -249,7 +249,9 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     this.#streams.set(id, stream);
     if (full) stream.fail(new GatewayError("service_unavailable", "The node takes no more requests for now."));
     else if (request.length > limits.bodyBytes) {
-      stream.fail(new GatewayError("request_too_large", `The node takes requests of at most ${limits.bodyBytes} bytes.`));
+      stream.fail(
+        new GatewayError("request_too_large", `The node takes requests of at most ${limits.bodyBytes} bytes.`),
+      );
     } else {
       guarded(stream, () => this.#receivedBody(stream, payload.subarray(2 + headLength)));
     }
