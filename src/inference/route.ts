@@ -20,6 +20,8 @@ export type FailureScope = "engine" | "deployment";
 
 /** What a server said of its load is no longer believed after this. */
 const saidMs = 10_000;
+/** Work of a prompt token that is warm, as far as is known: it may be gone by now. By simulation. */
+const warmTokenWork = 0.25;
 /** Models with a table of their own; that of whichever has had it longest makes room. */
 const mostTables = 32;
 /** Hashes of prompts that are remembered for each deployment, and for all, from one turn to the next: some 25 MB. */
@@ -109,7 +111,10 @@ export class Router {
     // Nothing has to be known of the pace of one that there is no other beside.
     const isAlone = model.deployments.length < 2;
     const prefix = !isAlone && this.#isChoice(model) ? workload.prefix() : undefined;
-    if (prefix) promptTokens *= coldPart(prefix, this.#remember(model, state, prefix));
+    if (prefix) {
+      const cold = coldPart(prefix, this.#remember(model, state, prefix));
+      promptTokens *= cold + warmTokenWork * (1 - cold);
+    }
     return new Assignment(state, promptTokens, workload, this.#clock, !isAlone);
   }
 
