@@ -110,12 +110,13 @@ async function joinAndServe(context: CliContext, gatewayUrl: string, flags: Join
   }
   const token = await tokenOf(context, flags);
   const proxy = proxyFor(gatewayUrl, context.env);
+  const undo = prepareNodeDirectory(dataDir);
   const identity = await interruptible((signal) => joinGateway({ gatewayUrl, token, name, proxy, signal })).catch(
     (error: unknown) => {
+      undo();
       throw explainJoin(error, gatewayUrl);
     },
   );
-  prepareNodeDirectory(dataDir);
   writeNodeIdentity(dataDir, identity);
   terminal.note(`This machine is the node ${identity.name} of ${gatewayUrl} now.`);
   if (isServed(dataDir)) {
@@ -188,8 +189,8 @@ async function status(context: CliContext, options: NodeOptions): Promise<void> 
   const identity = readNodeIdentity(dataDir);
   const report = identity && isServed(dataDir) ? readNodeReport(dataDir) : undefined;
   if (options.json) {
-    const { private_key: _, ...shown } = identity ?? { private_key: "" };
-    terminal.print(JSON.stringify({ node: identity ? shown : null, link: report ?? null }, undefined, 2));
+    const node = identity ? shownOf(identity) : null;
+    terminal.print(JSON.stringify({ node, link: report ?? null }, undefined, 2));
   } else if (identity) {
     terminal.print(formatFacts(factsOf(identity, report, Math.floor(context.nowMs() / 1000)), terminal.out));
   }
@@ -198,6 +199,13 @@ async function status(context: CliContext, options: NodeOptions): Promise<void> 
   if (report?.status !== "connected") {
     throw new CliError(report ? printable(report.message) : "No server runs here. Start it with: headrace serve");
   }
+}
+
+/** Without what is secret: the key, and the password of a proxy. */
+function shownOf({ private_key: _, proxy, ...shown }: NodeIdentity) {
+  if (proxy === undefined) return shown;
+  const url = URL.canParse(proxy) ? new URL(proxy) : undefined;
+  return { ...shown, proxy: url ? `${url.protocol}//${url.host}` : "(no URL)" };
 }
 
 function factsOf(identity: NodeIdentity, report: NodeLinkReport | undefined, nowSeconds: number): [string, string][] {

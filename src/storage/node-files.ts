@@ -1,5 +1,16 @@
 // What a machine that joined a gateway keeps in its data directory: who it is, a secret, and how its connection does.
-import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { StartError } from "../domain/errors.ts";
@@ -42,11 +53,26 @@ export function readNodeIdentity(dataDir: string): NodeIdentity | undefined {
   }
 }
 
-/** A machine may join before a server was started on it. */
-export function prepareNodeDirectory(dataDir: string): void {
-  if (existsSync(dataDir)) return;
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  chmodSync(dataDir, 0o700);
+/**
+ * A machine may join before a server was started on it. Throws a StartError where nothing can be kept there, before a
+ * token is used up for it. Gives how to undo it.
+ */
+export function prepareNodeDirectory(dataDir: string): () => void {
+  const isNew = !existsSync(dataDir);
+  const draft = draftOf(nodeIdentityPath(dataDir));
+  try {
+    if (isNew) {
+      mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+      chmodSync(dataDir, 0o700);
+    }
+    writeFileSync(draft, "", { mode: 0o600 });
+    rmSync(draft);
+  } catch (error) {
+    throw new StartError(`${dataDir} cannot be written (${String((error as { code?: string }).code)}).`);
+  }
+  return () => {
+    if (isNew && readdirSync(dataDir).length === 0) rmdirSync(dataDir);
+  };
 }
 
 export function writeNodeIdentity(dataDir: string, identity: NodeIdentity): void {
@@ -80,6 +106,8 @@ export function deleteNodeReport(dataDir: string): void {
   rmSync(reportPath(dataDir), { force: true });
 }
 
+const draftOf = (file: string) => `${file}.${process.pid}`;
+
 function readIfThere(file: string): string | undefined {
   try {
     return readFileSync(file, "utf8");
@@ -91,7 +119,7 @@ function readIfThere(file: string): string | undefined {
 
 /** In one step; only its owner can read it at any time. */
 function replace(file: string, value: unknown): void {
-  const draft = `${file}.${process.pid}`;
+  const draft = draftOf(file);
   writeFileSync(draft, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
   chmodSync(draft, 0o600);
   renameSync(draft, file);

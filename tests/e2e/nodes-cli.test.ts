@@ -117,3 +117,24 @@ test("a node that was removed says so and ends with an error; a token that lets 
   expect(await node.exitCode()).toBe(1);
   expect(node.stderr()).toContain("join again with a new token");
 }, 60_000);
+
+test("a data directory that cannot be written costs no token, and a proxy's password is shown to nobody", async () => {
+  const { stdout: made } = await operator("nodes", "token", "--quiet");
+  const join = ["node", "join", gateway.url, "--token", made.trim(), "--name", "gpu-4"];
+  const nowhere = startProgram(machine, [...join, "--data-dir", "/proc/none/data"]);
+  expect(await nowhere.exitCode()).toBe(1);
+  expect(nowhere.stderr().trim()).toBe("error: /proc/none/data cannot be written (ENOENT).");
+  expect(await gateway.node("gpu-4")).toBeUndefined();
+
+  expect(await atMachine(["node", "leave", "--yes"]).exitCode()).toBe(0);
+  const node = atMachine(join);
+  await connected(gateway, "gpu-4", 30_000);
+  node.signal("SIGTERM");
+  await node.exitCode();
+  const identity = JSON.parse(readFileSync(nodeFile(), "utf8")) as Record<string, unknown>;
+  writeFileSync(nodeFile(), JSON.stringify({ ...identity, proxy: "http://user:hunter2@proxy.example:3128" }));
+  const status = atMachine(["node", "status", "--json"]);
+  await status.exitCode();
+  expect(JSON.parse(status.stdout())).toMatchObject({ node: { name: "gpu-4", proxy: "http://proxy.example:3128" } });
+  expect(status.stdout() + status.stderr()).not.toContain("hunter2");
+}, 60_000);
