@@ -3,6 +3,7 @@ import { GatewayError } from "../domain/errors.ts";
 import type { Log } from "../domain/log.ts";
 import type { ByteChannel } from "../http1/byte-channel.ts";
 import type { HeaderFields, IncomingRequest } from "../http1/message.ts";
+import { clientNetwork } from "../policy/client-network.ts";
 import { checkUpgradeRequest } from "../websocket/handshake.ts";
 import { WebSocketLink } from "../websocket/websocket-link.ts";
 import {
@@ -51,7 +52,8 @@ const mostUnproven = 256;
 export class NodeAcceptor {
   readonly #options: NodeAcceptorOptions;
   readonly #limits: TunnelLimits;
-  readonly #unproven = new Set<TunnelConnection>();
+  /** Oldest first, with the network that each comes from. */
+  readonly #unproven = new Map<TunnelConnection, string>();
   #closed = false;
 
   constructor(options: NodeAcceptorOptions) {
@@ -70,7 +72,8 @@ export class NodeAcceptor {
       Object.assign(answerHeaders, checked.headers);
       throw new GatewayError("invalid_request", checked.problem);
     }
-    if (this.#closed || this.#unproven.size >= mostUnproven) {
+    const network = clientNetwork(clientAddress);
+    if (this.#closed || !this.#hasRoom(network)) {
       throw new GatewayError("service_unavailable", "No more nodes can connect for now; try again shortly.", {
         retryAfterSeconds: 1,
       });
@@ -78,25 +81,36 @@ export class NodeAcceptor {
     return {
       status: 101,
       headers: checked.headers,
-      upgrade: (channel) => void this.#begin(channel, clientAddress),
+      upgrade: (channel) => void this.#begin(channel, clientAddress, network),
     };
   }
 
   /** Takes no more, and ends those that have not said who they are; the others are their owner's to end. */
   close(): void {
     this.#closed = true;
-    for (const connection of [...this.#unproven]) {
+    for (const connection of [...this.#unproven.keys()]) {
       connection.close(tunnelCloseCodes.goingAway, "the gateway is going away");
     }
   }
 
-  #begin(channel: ByteChannel, clientAddress: string): WebSocketLink {
+  /** Where all places are taken, whoever has the most of them gives one to who has fewer. */
+  #hasRoom(network: string): boolean {
+    if (this.#unproven.size < mostUnproven) return true;
+    const places = Map.groupBy(this.#unproven, ([, of]) => of);
+    const own = places.get(network)?.length ?? 0;
+    const [oldest, ...others] = [...places.values()].reduce((most, next) => (next.length > most.length ? next : most));
+    if (!oldest || others.length <= own) return false;
+    oldest[0].close(tunnelCloseCodes.busy, "too many connections of this address wait");
+    return true;
+  }
+
+  #begin(channel: ByteChannel, clientAddress: string, network: string): WebSocketLink {
     return new WebSocketLink(channel, {
       role: "server",
       maxMessageBytes: maxEarlyMessageBytes,
       listen: (link) => {
         const connection: TunnelConnection = new TunnelConnection(link, this.#limits, (it) => {
-          this.#unproven.add(it);
+          this.#unproven.set(it, network);
           return this.#handshake(it, link, clientAddress);
         });
         return connection;

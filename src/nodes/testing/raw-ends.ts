@@ -57,11 +57,12 @@ export class RawEnd {
 }
 
 /** Connected, and nothing said yet. */
-export async function rawNode(gateway: Pick<TestGateway, "url">): Promise<RawEnd> {
+export async function rawNode(gateway: Pick<TestGateway, "url">, from?: string): Promise<RawEnd> {
   const listener = new RecordingListener();
   const link = await connectWebSocket({
     url: new URL(nodeConnectPath, gateway.url),
     protocol: tunnelProtocol,
+    ...(from === undefined ? {} : { headers: { "x-forwarded-for": from } }),
     connectMs: 2_000,
     maxMessageBytes: 1024 * 1024,
     listen: () => listener,

@@ -62,7 +62,8 @@ export function startGateway(options: Partial<NodeAcceptorOptions> = {}): TestGa
       return;
     }
     try {
-      const answer = acceptor.upgrade({ req, clientAddress: req.peer, answerHeaders });
+      const clientAddress = req.headers.get("x-forwarded-for") ?? req.peer;
+      const answer = acceptor.upgrade({ req, clientAddress, answerHeaders });
       answer.upgrade(reply.upgrade(answer.headers));
     } catch (error) {
       reply.send(400, answerHeaders, (error as Error).message);

@@ -155,6 +155,19 @@ describe("before the proof", () => {
     for (const each of waiting) each.link.terminate();
   });
 
+  test("an address that takes all places keeps no other from connecting", async () => {
+    await using gateway = startGateway();
+    const hogs = await Promise.all(Array.from({ length: 254 }, () => rawNode(gateway, "203.0.113.1")));
+    const other = await rawNode(gateway, "203.0.113.2");
+    const another = await rawNode(gateway, "2001:db8::1");
+    const third = await rawNode(gateway, "2001:db8::2");
+    await third.received(messageTypes.hello);
+    expect((await hogs[0]?.end())?.code).toBe(tunnelCloseCodes.busy);
+    expect(rawNode(gateway, "203.0.113.1")).rejects.toThrow("answered 400");
+    expect([other, another, hogs[1]].map((end) => end?.listener.end)).toEqual([undefined, undefined, undefined]);
+    for (const each of [...hogs, other, another, third]) each.link.terminate();
+  });
+
   test("an acceptor that closes ends those that wait, and no others", async () => {
     await using gateway = startGateway();
     const proven = await welcomedNode(gateway);
