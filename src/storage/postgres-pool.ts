@@ -77,8 +77,9 @@ type Work = (tx: SQL) => unknown;
 
 /**
  * The same as `new SQL(url)`, but:
- * - a read outside of a transaction, and the BEGIN of one, are tried once more where the connection was lost: after a
- *   restart of the server each pooled one fails once. Nothing else is ever repeated, as it may have been done;
+ * - a read outside of a transaction, and the BEGIN of one, are tried again where the connection was lost, as often as
+ *   there are connections: after a restart of the server each pooled one fails once. Nothing else is ever repeated, as it
+ *   may have been done;
  * - what the server does not answer in time fails; if it answers nothing at all any more, all connections are given up.
  */
 export function openPool(url: string, bounds = usualBounds): SQL {
@@ -179,7 +180,7 @@ class Pool {
       try {
         return await (tries === 1 ? first() : Reflect.apply(this.#sql, undefined, args));
       } catch (error) {
-        const mayRepeat = tries === 1 && this.#sql === sql && /^\s*(SELECT|WITH)\b/i.test(text);
+        const mayRepeat = tries <= this.#max && this.#sql === sql && /^\s*(SELECT|WITH)\b/i.test(text);
         if (!(isLostConnection(error) ? mayRepeat : this.#isStale(error, tries))) throw error;
       }
       await Bun.sleep(pauseMs);
@@ -215,7 +216,7 @@ class Pool {
       try {
         return await Reflect.apply(this.#sql.begin, this.#sql, args);
       } catch (error) {
-        const mayRepeat = tries === 1 && !begun() && this.#sql === sql;
+        const mayRepeat = tries <= this.#max && !begun() && this.#sql === sql;
         // A transaction with a statement that could not be run was undone, all of it.
         if (!(isLostConnection(error) ? mayRepeat : this.#isStale(error, tries))) throw error;
       }
