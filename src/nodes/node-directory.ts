@@ -71,6 +71,8 @@ export class NodeDirectory implements NodeWays {
   /** What the records say that others see. */
   #recordsText = "";
   #looks = 0;
+  /** The latest look whose answer is known. */
+  #seenLook = 0;
   #looking: Promise<void> | undefined;
   #again = false;
   /** What the database still has to be told. */
@@ -290,6 +292,9 @@ export class NodeDirectory implements NodeWays {
   async #lookForConnections(look: number): Promise<void> {
     const { store, replicaId } = this.#options;
     const connections = await store.listConnections();
+    // Two of them can be under way, and the later one answered first.
+    if (look < this.#seenLook) return;
+    this.#seenLook = look;
     const before = this.#remote;
     const holders = new Map(connections.map((connection) => [connection.nodeId, connection]));
     this.#remote = new Map([...holders].filter(([, connection]) => connection.replicaId !== replicaId));
