@@ -55,6 +55,9 @@ test("entries that are no model are left out, and fields that make no sense are 
       { id: "" },
       { id: 7 },
       { id: "x".repeat(257) },
+      { id: "a\u0000b" },
+      { id: "a\nb" },
+      { id: "a\ud800b" },
       { id: "ok", created: -1, owned_by: 7 },
       {
         id: "also",

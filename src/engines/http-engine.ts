@@ -132,6 +132,9 @@ async function readText(
   }
 }
 
+/** No control characters, as for models of nodes: PostgreSQL keeps no U+0000, and whatever is stored beside such a name would wait for ever. */
+const namePattern = /^[^\p{Cc}\p{Cs}]+$/u;
+
 /** Reads a model list, with the extensions of vLLM (`max_model_len`), LM Studio, and llama-server (`meta`). */
 export function parseModels(text: string): EngineModel[] {
   const value: unknown = JSON.parse(text);
@@ -140,7 +143,7 @@ export function parseModels(text: string): EngineModel[] {
   const models: EngineModel[] = [];
   for (const entry of data as Record<string, unknown>[]) {
     const id = entry?.["id"];
-    if (typeof id !== "string" || id === "" || id.length > 256) continue;
+    if (typeof id !== "string" || id.length > 256 || !namePattern.test(id)) continue;
     const { created, owned_by: ownedBy, capabilities } = entry;
     const meta = entry["meta"] as { n_ctx?: unknown } | null | undefined;
     const context = [entry["context_length"], entry["max_model_len"], entry["max_context_length"], meta?.n_ctx].find(
