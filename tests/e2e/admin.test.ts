@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { scopes } from "../../src/domain/scope.ts";
 import { mismatches, type Schema } from "../contract/json-schema.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import { joinNode } from "../support/joined-node.ts";
 import { makeOperatorKey } from "../support/operator-key.ts";
 import { chatScript, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 
@@ -515,6 +516,33 @@ describe("the audit log", () => {
   });
 });
 
+test("a node joins by a token, is approved, drained and removed; a token that nobody used is withdrawn", async () => {
+  const made = await call("POST", "/v1/admin/node-tokens", { expires_in: 600 });
+  const spare = await call("POST", "/v1/admin/node-tokens", {});
+  secrets.push(made.body.token, spare.body.token);
+  await using node = await joinNode({ url: server.url, token: made.body.token, name: "gpu-1", models: ["big"] });
+  const path = `/v1/admin/nodes/${node.id}`;
+  const list = async () => (await call("GET", "/v1/admin/nodes")).body.data;
+  const [listed] = await until(
+    async () => ((await list())[0]?.announced_models.length ? list() : undefined),
+    "it is known",
+  );
+  expect(listed).toMatchObject({ id: node.id, name: "gpu-1", status: "pending" });
+  const approved = await call("PATCH", path, { approved_models: ["big"] });
+  expect(approved.body).toMatchObject({ status: "online", announced_models: [{ id: "big", approved: true }] });
+  expect((await call("PATCH", path, { draining: true })).body.status).toBe("draining");
+  expect((await call("GET", path)).body.draining).toBe(true);
+  expect((await call("DELETE", `/v1/admin/node-tokens/${spare.body.id}`)).status).toBe(200);
+  const tokens = (await call("GET", "/v1/admin/node-tokens")).body.data as { id: string; status: string }[];
+  expect(tokens.map(({ id, status }) => [id, status])).toEqual([[made.body.id, "used"]]);
+  expect((await call("DELETE", path)).status).toBe(200);
+  expect(await list()).toEqual([]);
+  const done = (await audited(`target=${node.id}`)) as { action: string }[];
+  expect(done.map(({ action }) => action)).toEqual(
+    expect.arrayContaining(["node.joined", "node.updated", "node.deleted"]),
+  );
+});
+
 test("how the server does is told in figures of this moment", async () => {
   const { key } = await makeAccount("free", "dev");
   expect(await chat(key)).toBe(200);
@@ -554,6 +582,6 @@ test("every documented operation of operators was seen to succeed, as documented
       .filter(([, { tags }]) => tags.includes("Administration") && !/people|members|invitations/.test(path))
       .map(([method]) => `${method.toUpperCase()} ${path}`),
   );
-  expect(documented).toHaveLength(20);
+  expect(documented).toHaveLength(27);
   expect([...seen].filter((operation) => operation.includes("/v1/admin/")).sort()).toEqual(documented.sort());
 });
