@@ -11,5 +11,7 @@ export function nanoUsdOf(
   price: Price | undefined,
 ): number | null {
   if (!price) return null;
-  return Math.round((promptTokens * price.input + completionTokens * price.output) * nanoUsdPerPriceUnit);
+  const nanoUsd = Math.round((promptTokens * price.input + completionTokens * price.output) * nanoUsdPerPriceUnit);
+  // Of a price that is a mistake: PostgreSQL refuses a larger one, and with it all usage that is written together.
+  return Math.min(nanoUsd, Number.MAX_SAFE_INTEGER);
 }
