@@ -162,6 +162,12 @@ describe("what is refused", () => {
       "HEADRACE_SECRET: is missing; the records in PostgreSQL need it",
     ],
     [{}, { HEADRACE_DATABASE_URL: "mysql://u:pw@h/d" }, "HEADRACE_DATABASE_URL: must be a postgres:// URL"],
+    [{}, { HEADRACE_DATABASE_URL: "postgres://u:pw@h/d%zz" }, "HEADRACE_DATABASE_URL: must be a postgres:// URL"],
+    [
+      {},
+      { HEADRACE_DATABASE_URL: "postgres://u:pw@h/d?sslmode=on" },
+      "HEADRACE_DATABASE_URL: must be a postgres:// URL",
+    ],
     [{}, { HEADRACE_REDIS_URL: "redis://h" }, "HEADRACE_DATABASE_URL: is missing; HEADRACE_REDIS_URL is set"],
     [{}, { HEADRACE_REDIS_URL: "http://h" }, "HEADRACE_REDIS_URL: must be a redis:// or rediss:// URL"],
     [{ advertiseUrl: "h:1" }, {}, "--advertise-url: must be an http:// or https:// URL"],

@@ -59,7 +59,8 @@ export function isIssuerUrl(text: string): boolean {
 /** `postgres://user:password@host:5432/database`; parameters such as `sslmode` may follow. */
 export function isPostgresUrl(text: string): boolean {
   const url = serverUrl(text, /^postgres(ql)?:\/\/[^/]/i);
-  return url !== undefined && /^\/[^/]+$/.test(url.pathname);
+  if (url === undefined || !/^\/[^/]+$/.test(url.pathname) || !isPercentEncoded(url.pathname)) return false;
+  return /^(disable|allow|prefer|require|verify-ca|verify-full)$/.test(url.searchParams.get("sslmode") ?? "prefer");
 }
 
 /** `redis://user:password@host:6379/0`, `rediss://` for TLS. */
