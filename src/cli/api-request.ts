@@ -170,7 +170,13 @@ function refusal(status: number, body: string, { baseUrl, keySource, login }: Co
     const message = `${baseUrl} redirects elsewhere (${status}). Give the final address: redirects are not followed.`;
     return new ApiError(message, status, told);
   }
-  if (told) return new ApiError(`${baseUrl}: ${printable(told.message)} (${status})`, status, told);
+  if (told) {
+    // Whoever comes here first has the first key, which does not operate.
+    const hint = told.message.endsWith(": admin:manage")
+      ? ". It takes an operator's key: on the server's machine, HEADRACE_API_KEY=$(headrace operator-key --quiet)"
+      : "";
+    return new ApiError(`${baseUrl}: ${printable(told.message)} (${status})${hint}`, status, told);
+  }
   return notThisApi(status, baseUrl);
 }
 

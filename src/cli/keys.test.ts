@@ -75,6 +75,11 @@ describe("list", () => {
     const { code, stderr } = await keys(["list"]);
     expect([code, stderr]).toEqual([1, `error: ${api.baseUrl}: API key lacks required scope: keys:manage (403)\n`]);
   });
+
+  test("tells who comes with an ordinary key where operators get theirs", async () => {
+    api.answer = () => refusal(403, "insufficient_scope", "API key lacks required scope: admin:manage");
+    expect((await keys(["list"])).stderr).toContain("(403). It takes an operator's key: on the server's machine, ");
+  });
 });
 
 describe("the key that is meant", () => {
