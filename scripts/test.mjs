@@ -3,6 +3,7 @@
 import { spawn } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import {
   bunEnvironment,
   bunExecutable,
@@ -50,6 +51,7 @@ const env = Object.fromEntries(Object.entries(bunEnvironment()).filter(([name]) 
 if (long) env["TEST_LONG"] = "1";
 
 const total = { pass: 0, fail: 0, skip: 0 };
+const failures = [];
 let isGood = true;
 for (const paths of runs) {
   const { code, tail } = await run(["test", "--timeout", "60000", ...paths]);
@@ -57,17 +59,26 @@ for (const paths of runs) {
   for (const word of Object.keys(total)) total[word] += count(word);
   isGood &&= code === 0 && count("pass") > 0;
 }
+// Told again at the end: what failed early is far up by then, and where only the end of a log is kept, gone.
+if (failures.length > 0) console.log(`\nWhat failed:\n${failures.join("\n")}`);
 console.log(`\n${total.pass} passed, ${total.fail} failed${total.skip > 0 ? `, ${total.skip} skipped` : ""}`);
 process.exit(isGood ? 0 : 1);
 
-/** With the end of what it had to say. */
+/** With the end of what it had to say. What it says of each test that fails is kept in `failures`. */
 function run(args) {
   return new Promise((resolve) => {
     const child = spawn(bunExecutable(), args, { cwd: root, env, stdio: ["ignore", "inherit", "pipe"] });
     let tail = "";
+    let ofThisTest = [];
     child.stderr.on("data", (bytes) => {
       process.stderr.write(bytes);
       tail = (tail + bytes).slice(-4000);
+    });
+    createInterface({ input: child.stderr }).on("line", (line) => {
+      ofThisTest.push(line);
+      if (ofThisTest.length > 100) ofThisTest.shift();
+      if (line.startsWith("(fail)")) failures.push(...ofThisTest);
+      if (/^\((pass|fail|skip|todo)\)/.test(line)) ofThisTest = [];
     });
     child.on("close", (code) => resolve({ code, tail }));
   });
