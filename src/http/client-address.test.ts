@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import type { BlockList } from "node:net";
 import { incoming } from "../../tests/support/exchange.ts";
+import { withinMs } from "../../tests/support/long.ts";
 import * as subject from "./client-address.ts";
 
 const { trustedProxies } = subject;
@@ -57,7 +58,7 @@ describe("the client's address", () => {
     const trusted = trustedProxies(["10.0.0.0/8"]);
     const startedMs = performance.now();
     expect(clientAddress(forwarded("10.1.1.1,".repeat(100_000)), "10.0.0.1", trusted)).toMatch(/^10\./);
-    expect(performance.now() - startedMs).toBeLessThan(1_000);
+    expect(performance.now() - startedMs).toBeLessThan(withinMs(1_000));
   });
 });
 

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { withinMs } from "../../tests/support/long.ts";
 import { bodyOf, readAll } from "../domain/body-source.ts";
 import { Cancellation } from "../domain/cancellation.ts";
 import { Http1Client, type Http1ClientOptions } from "./client.ts";
@@ -469,13 +470,13 @@ describe("time limits", () => {
   test("for the head hold, whatever comes before it is complete", async () => {
     const { upstream, client } = setup(({ socket }) => {
       const timer = setInterval(() => socket.write("HTTP/1.1 100 Continue\r\n\r\n"), 30);
-      setTimeout(() => clearInterval(timer), 600);
+      setTimeout(() => clearInterval(timer), 4_000);
     });
     const took = await timed(async () => {
       expect((await refusal(send(client, post, { firstByteTimeoutMs: 200 }))).fault).toBe("first_byte_timeout");
     });
     expect(took).toBeGreaterThan(190);
-    expect(took).toBeLessThan(550);
+    expect(took).toBeLessThan(withinMs(550));
     await until(() => upstream.connections[0]?.closed === true, "the connection is closed");
   });
 
@@ -488,7 +489,7 @@ describe("time limits", () => {
       expect(await refusal(ask(client, post, { idleTimeoutMs: 300 }))).toMatchObject({ fault: "idle_timeout" });
     });
     expect(took).toBeGreaterThan(640);
-    expect(took).toBeLessThan(1_500);
+    expect(took).toBeLessThan(withinMs(1_500));
   });
 
   test("for silence do not count what the taker of the body takes to go on", async () => {
@@ -727,6 +728,6 @@ describe("failures of the connection", () => {
     const child = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe", timeout: 10_000 });
     expect(await new Response(child.stdout).text()).toBe("late\n");
     expect(await child.exited).toBe(0);
-    expect(performance.now() - startedMs).toBeLessThan(5_000);
+    expect(performance.now() - startedMs).toBeLessThan(withinMs(5_000));
   });
 });

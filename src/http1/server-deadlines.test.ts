@@ -1,5 +1,6 @@
 // Clients that are slow, silent or gone: each holds a connection for a bounded time, and an open stream for as long as it likes.
 import { describe, expect, test } from "bun:test";
+import { withinMs } from "../../tests/support/long.ts";
 import type { ClientStream } from "../domain/client-stream.ts";
 import type { RequestBodyError } from "./message.ts";
 import { echo, get, startTestServer, until } from "./testing/server-fixture.ts";
@@ -19,7 +20,7 @@ describe("a connection without a request", () => {
     const [{ text, closed }, ms] = await timed(connection.ended());
     expect([text, closed]).toEqual(["", true]);
     expect(ms).toBeGreaterThan(40);
-    expect(ms).toBeLessThan(300);
+    expect(ms).toBeLessThan(withinMs(300));
   });
 
   test("is closed when it stays idle after its answer", async () => {
@@ -30,7 +31,7 @@ describe("a connection without a request", () => {
     const [{ answers, closed }, ms] = await timed(connection.ended());
     expect([answers.length, closed]).toEqual([1, true]);
     expect(ms).toBeGreaterThan(40);
-    expect(ms).toBeLessThan(300);
+    expect(ms).toBeLessThan(withinMs(300));
   });
 
   test("is answered 408 when its head does not end, also where bytes keep coming", async () => {
@@ -48,7 +49,7 @@ describe("a connection without a request", () => {
     expect(answers.map((answer) => answer.status)).toEqual([408]);
     expect(closed).toBe(true);
     expect(ms).toBeGreaterThan(60);
-    expect(ms).toBeLessThan(400);
+    expect(ms).toBeLessThan(withinMs(400));
     expect(it.requests).toHaveLength(0);
   });
 
@@ -104,12 +105,12 @@ describe("a body", () => {
     const connection = await it.open();
     await connection.write(head);
     const startedMs = performance.now();
-    while (faults.length === 0 && performance.now() - startedMs < 2_000) {
+    while (faults.length === 0 && performance.now() - startedMs < 5_000) {
       await connection.write("x");
       await Bun.sleep(10);
     }
     expect(faults[0]?.fault).toBe("incomplete");
-    expect(performance.now() - startedMs).toBeLessThan(600);
+    expect(performance.now() - startedMs).toBeLessThan(withinMs(600));
   });
 
   test("that is slow but steady is read", async () => {
@@ -258,9 +259,9 @@ describe("an answer", () => {
     connection.socket.pause();
     await connection.write(get("/", ["Connection: close"]));
     const startedMs = performance.now();
-    while ((await connection.write("x")) && performance.now() - startedMs < 2_000) await Bun.sleep(10);
+    while ((await connection.write("x")) && performance.now() - startedMs < 5_000) await Bun.sleep(10);
     expect(performance.now() - startedMs).toBeGreaterThan(30);
-    expect(performance.now() - startedMs).toBeLessThan(500);
+    expect(performance.now() - startedMs).toBeLessThan(withinMs(500));
   });
 
   test("that ended the connection arrives whole, also where the client takes it late", async () => {

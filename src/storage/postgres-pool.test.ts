@@ -1,6 +1,7 @@
 // Connections to a real PostgreSQL that is restarted, stops to answer, or is held up by somebody who hangs.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
+import { withinMs } from "../../tests/support/long.ts";
 import { type PostgresServer, startPostgres } from "../../tests/support/postgres.ts";
 import { SqlAccountStore } from "./account-store.ts";
 import { adding, writing } from "./database.ts";
@@ -60,18 +61,18 @@ async function took(work: PromiseLike<unknown>): Promise<number> {
 }
 
 test("while reports hold every other connection, credentials are looked up, and a revocation is seen, at once", async () => {
-  const reports = Promise.all(Array.from({ length: 30 }, () => codeOf(db`SELECT pg_sleep(0.3)`)));
+  let ended = 0;
+  const reports = Array.from({ length: 30 }, () => codeOf(db`SELECT pg_sleep(0.3)`).then(() => ended++));
   const keys = new SqlKeyStore(db);
-  const looked = await took(
-    Promise.all([
-      keys.findChainByDigest("none"),
-      keys.findChainById("none"),
-      keys.credentialRevision(),
-      new SqlAccountStore(db).listTiers(),
-    ]),
-  );
-  expect(looked).toBeLessThan(250);
-  await reports;
+  await Promise.all([
+    keys.findChainByDigest("none"),
+    keys.findChainById("none"),
+    keys.credentialRevision(),
+    new SqlAccountStore(db).listTiers(),
+  ]);
+  // Of one queue with the reports they would be the last.
+  expect(ended).toBeLessThan(16);
+  await Promise.all(reports);
 });
 
 describe("after a restart, when every connection of before is broken", () => {
@@ -111,7 +112,9 @@ describe("a server that is stopped", () => {
   test("is told at once, and used again as soon as it is back", async () => {
     await db`SELECT 1`;
     await server.stop();
-    expect(await took(codeOf(db`SELECT 1`).then((code) => expect(code).toBe("service_unavailable")))).toBeLessThan(300);
+    expect(await took(codeOf(db`SELECT 1`).then((code) => expect(code).toBe("service_unavailable")))).toBeLessThan(
+      withinMs(300),
+    );
     expect(await codeOf(writing(db, (tx) => raise(tx)))).toBe("service_unavailable");
     await server.start();
     admin = new SQL(server.adminUrlOf("postgres"), { max: 1 });
@@ -126,7 +129,7 @@ describe("a server that does not answer any more", () => {
     const startedMs = performance.now();
     const waiting = [codeOf(db`SELECT 1`), codeOf(writing(db, (tx) => raise(tx)))];
     expect(await Promise.all(waiting)).toEqual(["service_unavailable", "service_unavailable"]);
-    expect(performance.now() - startedMs).toBeLessThan(bounds.readMs + 600);
+    expect(performance.now() - startedMs).toBeLessThan(withinMs(bounds.readMs + 600));
     await server.resume();
     expect(await codeOf(db`SELECT 1`)).toBe("done");
     expect(await codeOf(writing(db, (tx) => raise(tx)))).toBe("done");
@@ -155,16 +158,19 @@ describe("somebody else", () => {
   test("who hangs in a transaction with the writers' lock holds the others up for a moment alone", async () => {
     const other = openPool(url, bounds);
     const entered = Promise.withResolvers<void>();
+    let awake = false;
     const hanging = writing(other, async (tx) => {
       await raise(tx);
       entered.resolve();
-      await Bun.sleep(1_000);
+      await Bun.sleep(2_000);
+      awake = true;
       await raise(tx);
     });
     const told = codeOf(hanging);
     await entered.promise;
     const before = await revision();
-    expect(await took(writing(db, (tx) => raise(tx)))).toBeLessThan(bounds.idleInTransactionMs + 300);
+    await writing(db, (tx) => raise(tx));
+    expect(awake).toBe(false);
     expect(await told).toBe("service_unavailable");
     expect(await revision()).toBe(before + 1);
     await other.close();
@@ -183,7 +189,7 @@ describe("somebody else", () => {
     await child.stdout.getReader().read();
     child.kill("SIGKILL");
     await child.exited;
-    expect(await took(writing(db, (tx) => raise(tx)))).toBeLessThan(200);
+    expect(await took(writing(db, (tx) => raise(tx)))).toBeLessThan(withinMs(200));
   });
 
   test("who adds a column meanwhile makes no statement fail that was prepared before", async () => {
@@ -214,7 +220,7 @@ describe("writers of one process", () => {
     });
     const others = Array.from({ length: 200 }, () => writing(db, (tx) => raise(tx)));
     const reads = Array.from({ length: 50 }, () => took(db`SELECT 1`));
-    expect(Math.max(...(await Promise.all(reads)))).toBeLessThan(300);
+    expect(Math.max(...(await Promise.all(reads)))).toBeLessThan(withinMs(300));
     await Promise.all([first, ...others]);
   });
 

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { clientEvents } from "../contract/replay.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import { withinMs } from "../support/long.ts";
 import { chunk } from "../support/scripted-upstream.ts";
 import { plainAnswer, type RawUpstream, rawYaml, startRawUpstream, streamHead, upstreamKey } from "./raw-upstream.ts";
 
@@ -153,7 +154,7 @@ describe("after the first event", () => {
     const startedMs = performance.now();
     const seen = await stream();
     expect(seen).toMatchObject({ content: "Hello", done: true, error: undefined });
-    expect(performance.now() - startedMs).toBeLessThan(900);
+    expect(performance.now() - startedMs).toBeLessThan(withinMs(900));
     await until(() => upstream.requests[0]?.hungUp, "the gateway lets the connection go", 3_000);
   });
 });
@@ -241,8 +242,8 @@ describe("an event that is too much", () => {
     expectFailed(seen, "Hello");
     expect(seen.text.length).toBeLessThan(2_000);
     expect(written).toBeGreaterThan(1_000_000);
-    expect(performance.now() - startedMs).toBeLessThan(5_000);
-    expect(longestStallMs).toBeLessThan(1_000);
+    expect(performance.now() - startedMs).toBeLessThan(withinMs(5_000));
+    expect(longestStallMs).toBeLessThan(withinMs(1_000));
     expect((process.memoryUsage.rss() - before) / 1e6).toBeLessThan(250);
     await until(() => upstream.requests[0]?.hungUp, "the gateway hangs up", 2_000);
   });

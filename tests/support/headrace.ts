@@ -6,6 +6,7 @@ import { type Config, loadConfig, readConfigFile } from "../../src/config.ts";
 import type { LogFields } from "../../src/domain/log.ts";
 import { StreamLog } from "../../src/logging.ts";
 import { type RunningServer, type ServeOptions, serve } from "../../src/serve.ts";
+import { withinMs } from "./long.ts";
 
 export interface TestServer extends RunningServer {
   /** The first key. */
@@ -106,7 +107,7 @@ export async function until<Value>(
   what: string,
   deadlineMs = 10_000,
 ): Promise<NonNullable<Value>> {
-  const end = performance.now() + deadlineMs;
+  const end = performance.now() + withinMs(deadlineMs);
   for (;;) {
     const value = await condition();
     if (value) return value as NonNullable<Value>;
