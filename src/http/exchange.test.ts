@@ -5,12 +5,14 @@ import { BlockList } from "node:net";
 import { rawUntilClosed } from "../../tests/hostile/raw-client.ts";
 import { manualClock } from "../../tests/support/manual-clock.ts";
 import { noSessions } from "../../tests/support/principal.ts";
+import type { ClientStream } from "../domain/client-stream.ts";
 import type { Log } from "../domain/log.ts";
+import type { HttpEnd } from "../domain/observer.ts";
 import type { Authenticator } from "../policy/authenticate.ts";
-import type { PublicRoute } from "./route.ts";
+import type { Exchange, PublicRoute } from "./route.ts";
 import { startHttpServer } from "./server.ts";
 
-function serverWith(handle: () => unknown, errors: string[] = []) {
+function serverWith(handle: () => unknown, errors: string[] = [], ends: HttpEnd[] = []) {
   return startHttpServer({
     hostname: "127.0.0.1",
     port: 0,
@@ -21,6 +23,7 @@ function serverWith(handle: () => unknown, errors: string[] = []) {
     corsOrigins: () => [],
     log: { info() {}, warn() {}, error: (event: string) => errors.push(event) } as unknown as Log,
     clock: manualClock(),
+    observer: { httpEnded: (end) => void ends.push(end) },
   });
 }
 
@@ -46,5 +49,62 @@ test("an answer with a header that cannot be sent becomes a fault of ours, and h
   expect([response.status, response.headers.get("location")]).toEqual([500, null]);
   expect(await response.json()).toMatchObject({ error: { code: "internal_error" } });
   expect([server.pendingRequests, errors]).toEqual([0, ["request"]]);
+  server.close();
+});
+
+test("each exchange is told of once at its end: answered, failed, of no route, and what is no request", async () => {
+  const ends: HttpEnd[] = [];
+  let answers = 0;
+  const handle = () => {
+    if (answers++ > 0) throw new Error("boom");
+    return Response.json({});
+  };
+  const server = serverWith(handle, [], ends);
+  const url = `http://127.0.0.1:${server.port}`;
+  const ids: (string | null)[] = [];
+  for (const [method, path] of [
+    ["GET", "/"],
+    ["GET", "/"],
+    ["GET", "/none"],
+    ["PUT", "/"],
+  ] as const) {
+    const response = await fetch(url + path, { method });
+    await response.bytes();
+    ids.push(response.headers.get("x-request-id"));
+  }
+  await rawUntilClosed(url, "no request\r\n\r\n");
+  const durationMs = 0;
+  expect(ends).toEqual([
+    { requestId: String(ids[0]), method: "GET", route: "/", status: 200, durationMs },
+    { requestId: String(ids[1]), method: "GET", route: "/", status: 500, durationMs },
+    { requestId: String(ids[2]), method: "GET", route: undefined, status: 404, durationMs },
+    { requestId: String(ids[3]), method: "PUT", route: undefined, status: 405, durationMs },
+    { requestId: expect.any(String), method: "", route: undefined, status: 400, durationMs },
+  ]);
+  server.close();
+});
+
+test("an exchange that goes on after its handler is told of when it ends", async () => {
+  const ends: HttpEnd[] = [];
+  const { promise, resolve } = Promise.withResolvers<() => void>();
+  const route = (exchange: Exchange) => {
+    const log = exchange.defer();
+    return {
+      status: 200,
+      headers: {},
+      begin: (client: ClientStream) =>
+        resolve(() => {
+          client.end("over");
+          log.finish();
+        }),
+    };
+  };
+  const server = serverWith(route as () => unknown, [], ends);
+  const answer = fetch(`http://127.0.0.1:${server.port}/`);
+  const finish = await promise;
+  expect(ends).toEqual([]);
+  finish();
+  expect(await (await answer).text()).toBe("over");
+  expect(ends).toHaveLength(1);
   server.close();
 });

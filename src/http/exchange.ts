@@ -202,14 +202,19 @@ export class HttpExchange implements Exchange {
 
   #write(error?: GatewayError): void {
     const fields = this.#fields;
-    fields["status"] = this.#status;
-    fields["ms"] = Math.round((this.#options.clock.monotonicMs() - this.#startedMs) * 10) / 10;
+    const { clock, observer } = this.#options;
+    const status = this.#status;
+    const durationMs = clock.monotonicMs() - this.#startedMs;
+    fields["status"] = status;
+    fields["ms"] = Math.round(durationMs * 10) / 10;
     if (error) {
       fields["code"] = error.code;
       if (error.detail !== undefined) fields["detail"] = error.detail;
     }
     if (error?.code === "internal_error") this.#options.log.error("request", fields);
     else this.#options.log.info("request", fields);
+    const { requestId, req } = this;
+    observer?.httpEnded({ requestId, method: req.method, route: this.#found?.route.path, status, durationMs });
   }
 }
 

@@ -3,6 +3,7 @@ import type { BlockList } from "node:net";
 import type { Clock } from "../domain/clock.ts";
 import { type ErrorCode, GatewayError } from "../domain/errors.ts";
 import type { Log } from "../domain/log.ts";
+import type { Observer } from "../domain/observer.ts";
 import type { HeaderFields, IncomingRequest, Reply } from "../http1/message.ts";
 import { type Http1Server, startHttp1Server } from "../http1/server.ts";
 import type { Authenticator } from "../policy/authenticate.ts";
@@ -27,6 +28,8 @@ export interface HttpServerOptions {
   corsOrigins(): readonly string[];
   log: Log;
   clock: Clock;
+  /** Told of the end of each exchange. */
+  observer?: Pick<Observer, "httpEnded"> | undefined;
 }
 
 export function startHttpServer(options: HttpServerOptions): Http1Server {
@@ -35,7 +38,7 @@ export function startHttpServer(options: HttpServerOptions): Http1Server {
     hostname: options.hostname,
     port: options.port,
     onRequest: (req: IncomingRequest, reply: Reply) => void new HttpExchange(req, reply, table, options).serve(),
-    onMalformed: (fault) => malformedAnswer(fault, options.log),
+    onMalformed: (fault) => malformedAnswer(fault, options),
     onFault: (error) => options.log.error("connection_failed", { detail: String(error) }),
   });
 }
@@ -48,12 +51,13 @@ const codeOfStatus: Readonly<Record<number, ErrorCode>> = {
 /** What is no request gets the shape of every other error, and its line in the log. */
 function malformedAnswer(
   { status, reason, peer }: { status: number; reason: string; peer: string },
-  log: Log,
+  { log, observer }: Pick<HttpServerOptions, "log" | "observer">,
 ): { headers: HeaderFields; body: string } {
   const id = `req_${Bun.randomUUIDv7()}`;
   const code = codeOfStatus[status] ?? "invalid_request";
   const error = new GatewayError(code, reason, code === "service_unavailable" ? { retryAfterSeconds: 5 } : {});
   const { headers, body } = errorAnswer(error);
   log.info("request", { id, client: peer, route: "none", status, code, detail: "malformed" });
+  observer?.httpEnded({ requestId: id, method: "", route: undefined, status, durationMs: 0 });
   return { headers: { ...headers, "x-request-id": id }, body: String(body) };
 }

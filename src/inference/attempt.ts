@@ -40,6 +40,8 @@ export interface Sender {
   standIns(): readonly Model[];
   waited(ms: number): void;
   sending(): void;
+  /** An engine gave the head of an answer; `error`: or failed, or refused. */
+  attempted(deployment: Deployment, error: unknown): void;
 }
 
 export interface Refused {
@@ -55,6 +57,7 @@ export class Attempt implements Dispatched {
   /** Whether it tries the deployment after a rest. */
   readonly #isTrial: boolean;
   readonly #router: Router;
+  readonly #sender: Sender;
   readonly #cancellation: Cancellation;
   readonly #assignment: Assignment;
   #response: EngineResponse | undefined;
@@ -65,6 +68,7 @@ export class Attempt implements Dispatched {
     this.#place = place;
     this.#isTrial = isTrial;
     this.#router = router;
+    this.#sender = sender;
     this.#cancellation = sender.cancellation;
     this.#assignment = router.begin(deployment, model, sender.workload);
   }
@@ -74,18 +78,19 @@ export class Attempt implements Dispatched {
     return this.#response;
   }
 
-  send(request: DecodedRequest, sender: Sender): Promise<EngineResponse> {
+  send(request: DecodedRequest): Promise<EngineResponse> {
     const { engine, model } = this.deployment;
     const { operation, stream, width } = request;
-    const { requestId } = sender;
-    const body = rewriteRequest(request, model, sender.recording);
-    sender.sending();
+    const { requestId, recording } = this.#sender;
+    const body = rewriteRequest(request, model, recording);
+    this.#sender.sending();
     return engine.send({ requestId, operation, model, body, stream, width }, this.#cancellation);
   }
 
   taken(response: EngineResponse): Dispatched {
     this.#response = response;
     this.#router.succeeded(this.deployment);
+    this.#sender.attempted(this.deployment, undefined);
     return this;
   }
 
@@ -102,6 +107,7 @@ export class Attempt implements Dispatched {
     if (again) this.#release();
     else this.#fail("deployment");
     this.#end();
+    this.#sender.attempted(this.deployment, error);
     return { failure: error, again };
   }
 
@@ -116,6 +122,7 @@ export class Attempt implements Dispatched {
       this.#release();
     }
     this.#end();
+    this.#sender.attempted(this.deployment, error);
     if (!isFault) throw error;
     return { failure: error, again: false };
   }

@@ -95,6 +95,7 @@ function send(
     sending() {
       sent++;
     },
+    attempted: ({ engine }, error) => void told.push([engine.name, codeOf(error)]),
   };
   return dispatch(options.request ?? requestWith(), model, { router, capacity, clock: systemClock }, sender);
 }
@@ -102,10 +103,18 @@ function send(
 /** How long the requests of a test waited, and how many were sent. */
 let waits: number[] = [];
 let sent = 0;
+/** What became of each that was asked. */
+let told: [engine: string, code: string | undefined][] = [];
 beforeEach(() => {
   waits = [];
   sent = 0;
+  told = [];
 });
+
+function codeOf(error: unknown): string | undefined {
+  if (error === undefined) return undefined;
+  return error instanceof GatewayError ? error.code : String(error);
+}
 
 const inFlight = (engine: Engine) => capacity.figures(engine)[0]?.inFlight;
 
@@ -208,6 +217,23 @@ describe("waiting", () => {
     expect(bad.requests).toHaveLength(1);
     dispatched.done(false);
   });
+});
+
+test("what became of each attempt is told, whether the next one follows or not", async () => {
+  const named = (name: string, answer: Answer) => ({ ...engineThat(answer), name });
+  const lost = named("lost", () => Promise.reject(new GatewayError("upstream_error", "unreachable")));
+  const [bad, good] = [named("bad", () => status(500)), named("good", () => status(200))];
+  (await send(modelOn(lost, bad, good))).done(false);
+  expect(told.at(-1)).toEqual(["good", undefined]);
+  // Which ones come before it is up to the router.
+  expect(told.slice(0, -1).every(([, code]) => code === "upstream_error")).toBe(true);
+  told = [];
+  await expect(send(modelOn(named("strict", () => status(400))))).rejects.toBeInstanceOf(GatewayError);
+  await expect(send(modelOn(named("odd", () => Promise.reject(new Error("ours")))))).rejects.toThrow("ours");
+  expect(told).toEqual([
+    ["strict", "invalid_request"],
+    ["odd", "Error: ours"],
+  ]);
 });
 
 test("an engine that was deleted while another one failed is asked no more", async () => {

@@ -103,7 +103,7 @@ class Dispatching {
       }
       const attempt = new Attempt(seat, offered, router, this.#sender);
       try {
-        const response = await attempt.send(this.#request, this.#sender);
+        const response = await attempt.send(this.#request);
         if (response.status >= 200 && response.status < 300) return attempt.taken(response);
         refused = await attempt.refused(response, this.#request);
       } catch (error) {

@@ -5,10 +5,11 @@ import type { ClientStream } from "../domain/client-stream.ts";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { LimitStatus } from "../domain/limits.ts";
-import type { Model } from "../domain/model.ts";
+import type { Deployment, Model } from "../domain/model.ts";
+import type { Observer } from "../domain/observer.ts";
 import { keyOf, type Principal } from "../domain/principal.ts";
 import type { ChatWriter } from "../domain/stored-chat.ts";
-import type { Ledger, TokenUsage, UsageOutcome } from "../domain/usage.ts";
+import type { Ledger, TokenUsage, UsageBegin, UsageOutcome } from "../domain/usage.ts";
 import type { Admitted, Admitter } from "../policy/admit.ts";
 import { mayUseModel, requireModel } from "../policy/authorize.ts";
 import { usageBounds } from "../policy/believable-usage.ts";
@@ -63,6 +64,7 @@ export interface InferenceDeps {
   stopping: Stopping;
   /** Silence after which a stream gets a comment line. Default 10 s. */
   heartbeatMs: number;
+  observer?: Omit<Observer, "httpEnded"> | undefined;
 }
 
 /** Either JSON, or what sends a stream of events to the client. */
@@ -85,6 +87,9 @@ export async function run(call: InferenceCall, deps: InferenceDeps): Promise<Inf
     admitted = admission instanceof Promise ? await admission : admission;
   } catch (error) {
     deps.refusalCounts.count(principal, model.id, error);
+    const { requestId } = call;
+    const { environment } = principal;
+    deps.observer?.inferenceRefused({ requestId, operation: request.operation, model: model.id, environment, error });
     throw error;
   }
   const open = new OpenRequest(call, deps, { model, facts, recorder, admitted });
@@ -113,11 +118,12 @@ class OpenRequest implements Sender, Workload {
   readonly #model: Model;
   readonly #facts: RequestFacts;
   readonly #createdAt: number;
+  readonly #begin: UsageBegin;
   readonly #meter: Meter;
   readonly #recorder: ChatRecorder | undefined;
   #dispatched: Dispatched | undefined;
-  /** Whether an engine was asked: what was never sent costs nothing. */
-  #sent = false;
+  /** Times that an engine was asked: what was never sent costs nothing. */
+  #sendings = 0;
   /** The server ended first: its own end of the connection, a moment later, is no client that left. */
   #stopped = false;
   #queueMs = 0;
@@ -138,27 +144,29 @@ class OpenRequest implements Sender, Workload {
     this.#facts = facts;
     this.#recorder = recorder;
     this.#createdAt = deps.clock.nowSeconds();
+    this.#begin = {
+      requestId: call.requestId,
+      at: this.#createdAt,
+      accountId: principal.account.id,
+      keyId: keyOf(principal).id,
+      appId: principal.appId,
+      environment: principal.environment,
+      operation: request.operation,
+      model: model.id,
+      stream: request.stream,
+    };
     this.#meter = new Meter({
       ledger: deps.ledger,
       clock: deps.clock,
       lease: admitted.lease,
       reservedTokens: admitted.reservedTokens,
-      begin: {
-        requestId: call.requestId,
-        at: this.#createdAt,
-        accountId: principal.account.id,
-        keyId: keyOf(principal).id,
-        appId: principal.appId,
-        environment: principal.environment,
-        operation: request.operation,
-        model: model.id,
-        stream: request.stream,
-      },
+      begin: this.#begin,
       price: model.price,
       bounds: usageBounds(model, facts),
     });
     call.left.onCancel(this.#abort);
     deps.stopping.add(this.#stopServing);
+    deps.observer?.inferenceBegan(this.#begin);
   }
 
   get workload(): Workload {
@@ -188,7 +196,11 @@ class OpenRequest implements Sender, Workload {
   }
 
   sending(): void {
-    this.#sent = true;
+    this.#sendings++;
+  }
+
+  attempted({ engine }: Deployment, error: unknown): void {
+    this.#deps.observer?.attempted(this.requestId, this.#model.id, engine.name, error);
   }
 
   async whole(): Promise<string | Uint8Array> {
@@ -289,7 +301,7 @@ class OpenRequest implements Sender, Workload {
   async #endWithoutAnswer(thrown: unknown): Promise<unknown> {
     const error = this.#stopped ? stoppingError() : thrown;
     const outcome = this.#stopped ? "failed" : outcomeOf(error, this.#call.left);
-    const promptTokens = outcome === "cancelled" && this.#sent ? this.#facts.promptTokens : 0;
+    const promptTokens = outcome === "cancelled" && this.#sendings > 0 ? this.#facts.promptTokens : 0;
     await this.#end(outcome, { promptTokens, completionTokens: 0, estimated: true }, error);
     return error;
   }
@@ -299,21 +311,26 @@ class OpenRequest implements Sender, Workload {
     this.#call.left.off(this.#abort);
     this.#deps.stopping.remove(this.#stopServing);
     if (error !== undefined) this.#deps.refusalCounts.count(this.#call.principal, this.#model.id, error);
-    const { usage, kept } = this.#meter.settle({
+    const { end, kept } = this.#meter.settle({
       outcome,
       usage: reported,
       errorCode: error instanceof GatewayError ? error.code : null,
       upstream: this.#dispatched?.deployment.engine.name ?? null,
       queueMs: Math.round(this.#queueMs),
     });
+    const served = this.#dispatched?.model ?? this.#model;
+    this.#deps.observer?.inferenceEnded(this.#begin, end, {
+      attempts: this.#sendings,
+      standIn: served.id === this.#model.id ? undefined : served.id,
+      refusal: error instanceof GatewayError ? error.refusal : undefined,
+    });
     if (outcome === "completed") {
       // What a limit may have cut, and what generates nothing, says nothing of the usual length.
       const { maxCompletionTokens, width } = this.#facts;
-      const served = this.#dispatched?.model ?? this.#model;
-      if (maxCompletionTokens === undefined) this.#deps.admitter.learn(served, usage.completionTokens / width);
-      this.#recorder?.keep(this.#createdAt, usage);
+      if (maxCompletionTokens === undefined) this.#deps.admitter.learn(served, end.completionTokens / width);
+      this.#recorder?.keep(this.#createdAt, end);
     }
-    this.#call.onEnd({ outcome, usage, error });
+    this.#call.onEnd({ outcome, usage: end, error });
     return kept;
   }
 }

@@ -121,6 +121,7 @@ export class LocalServing {
       standIns: () => [],
       waited() {},
       sending() {},
+      attempted() {},
     };
     return dispatch(decoded, model, this.#options, sender);
   }

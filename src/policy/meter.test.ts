@@ -159,7 +159,7 @@ describe("a meter", () => {
 
   test("a report beyond all bounds is not believed, and marked", () => {
     const run = start();
-    const { usage: booked } = run.create().settle({
+    const { end: booked } = run.create().settle({
       ...end,
       usage: { promptTokens: 5, completionTokens: 1_000_000, estimated: false },
     });

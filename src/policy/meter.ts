@@ -32,7 +32,7 @@ const growth = 1.25;
 
 /** What was booked at the end. */
 export interface Settled {
-  usage: TokenUsage;
+  end: UsageEnd;
   /** Resolves when the figure survives `kill -9`, as in `LedgerEntry.settle`; never rejects. */
   kept: Promise<void>;
 }
@@ -127,7 +127,7 @@ export class Meter {
       firstTokenMs: this.#firstTokenMs,
       queueMs,
     };
-    return { usage, kept: this.#entry.settle(end) };
+    return { end, kept: this.#entry.settle(end) };
   }
 }
 
