@@ -35,7 +35,8 @@ export function configuration(upstreamPort: number, options: ServedModels): stri
   return `upstreams:
   - { name: mock, url: "${url}", api_key: sk-bench-upstream-key${concurrency} }
 models:
-${models.join("")}tiers:
+${models.join("")}limits: { open_requests_per_key: 1000000 }
+tiers:
   - name: enterprise
     requests_per_minute: 100000000
     tokens_per_minute: 10000000000

@@ -19,6 +19,7 @@ import { openModelRouting } from "./model-routing.ts";
 import type { NodeNetwork } from "./node-network.ts";
 import { openPeople, type People } from "./people.ts";
 import { ensureFirstKey, type FirstKey } from "./policy/first-key.ts";
+import { OpenRequests } from "./policy/open-requests.ts";
 import type { Replicas } from "./policy/replicas.ts";
 import { readinessOf } from "./readiness.ts";
 import { openRecords } from "./records.ts";
@@ -177,6 +178,7 @@ async function compose(
     readiness,
     systemHealth: () => health.figures(),
   });
+  const openRequests = new OpenRequests(() => sources.config.limits.openRequestsPerKey);
   const server = startHttpServer({
     hostname: config.host,
     port: config.port,
@@ -184,6 +186,7 @@ async function compose(
     authenticator: governance.authenticator,
     sessions: people.sessionPrincipals,
     resourceMetadata: () => `${baseUrl.replace(/\/v1$/, "")}/.well-known/oauth-protected-resource/v1`,
+    openRequests,
     trustedProxies: trustedProxies(config.trustedProxies),
     corsOrigins: () => sources.config.cors.origins,
     log,

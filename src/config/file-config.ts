@@ -73,6 +73,8 @@ export interface ReloadableConfig {
     /** Requests that may wait for one engine or model. */
     readonly queue: number;
     readonly queueSeconds: number;
+    /** At the same time, in each process. */
+    readonly openRequestsPerKey: number;
   };
   /** 0: nothing is stored. */
   readonly chatRetentionDays: number;
@@ -125,6 +127,7 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
       depth: data.limits.depth,
       queue: data.limits.queue,
       queueSeconds: data.limits.queue_seconds,
+      openRequestsPerKey: data.limits.open_requests_per_key,
     },
     chatRetentionDays: data.stored_chats.retention_days,
     cors: { origins: data.cors.origins },

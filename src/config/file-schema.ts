@@ -225,8 +225,13 @@ const limits = field(
       fix: "Give a number such as 512.",
     }).default(512),
     queue_seconds: seconds("Longest wait for a place; where it would be longer: 503 at once.", 30).default(30),
+    open_requests_per_key: field(z.int().min(1).max(1_000_000), {
+      doc: "Most requests that one key may have open at the same time in each server process, answers that are still being taken included; above it: 429.",
+      must: "a whole number from 1 to 1000000",
+      fix: "Give a number such as 1000.",
+    }).default(1000),
   }),
-  mapping("What one request may be, and how long it may wait, at most."),
+  mapping("What one request may be, how long it may wait, and how many one key may have open, at most."),
 );
 
 const storedChats = field(

@@ -19,6 +19,7 @@ function serverWith(handle: () => unknown, errors: string[] = [], ends: HttpEnd[
     routes: [{ method: "GET", path: "/", access: "public", handle } as unknown as PublicRoute],
     authenticator: {} as Authenticator,
     sessions: noSessions,
+    openRequests: { enter: () => ({ release: () => {} }) },
     trustedProxies: new BlockList(),
     corsOrigins: () => [],
     log: { info() {}, warn() {}, error: (event: string) => errors.push(event) } as unknown as Log,

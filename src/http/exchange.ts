@@ -120,6 +120,8 @@ export class HttpExchange implements Exchange {
 
   #authenticated(route: ScopedRoute | PersonRoute, principal: Principal): Answer | Promise<Answer> {
     this.#fields["key"] = keyOf(principal).id;
+    const place = this.#options.openRequests.enter(principal);
+    this.req.onOver(() => place.release());
     if (route.access === "person") return route.handle(this, requirePerson(principal));
     requireScope(principal, route.access);
     return route.handle(this, principal);

@@ -7,6 +7,7 @@ import type { Observer } from "../domain/observer.ts";
 import type { HeaderFields, IncomingRequest, Reply } from "../http1/message.ts";
 import { type Http1Server, startHttp1Server } from "../http1/server.ts";
 import type { Authenticator } from "../policy/authenticate.ts";
+import type { OpenRequests } from "../policy/open-requests.ts";
 import { errorAnswer } from "./errors.ts";
 import { HttpExchange } from "./exchange.ts";
 import type { Route } from "./route.ts";
@@ -23,6 +24,7 @@ export interface HttpServerOptions {
   sessions: Pick<SessionPrincipals, "applies" | "find">;
   /** URL of the protected resource's metadata (RFC 9728, 5.1), told with each 401. */
   resourceMetadata?: () => string;
+  openRequests: Pick<OpenRequests, "enter">;
   trustedProxies: BlockList;
   /** Allowed origins; read for every request, as a reload may change them. */
   corsOrigins(): readonly string[];

@@ -4,6 +4,7 @@ import { createRemoteJWKSet, jwtVerify } from "jose";
 import { audience, type Credentials, issuer, openCredentials, testEvent } from "../../tests/support/credentials.ts";
 import { noSessions } from "../../tests/support/principal.ts";
 import { generateApiKey } from "../domain/api-key.ts";
+import { OpenRequests } from "../policy/open-requests.ts";
 import { trustedProxies } from "./client-address.ts";
 import { startHttpServer } from "./server.ts";
 import { tokenRoutes } from "./token-routes.ts";
@@ -19,6 +20,7 @@ beforeEach(async () => {
   const { authenticator, tokens, signingKeys, clock, log } = all;
   const throttle = { require: async () => {} };
   server = startHttpServer({
+    openRequests: new OpenRequests(() => 1_000),
     ...{ hostname: "127.0.0.1", port: 0, authenticator, log, clock },
     routes: tokenRoutes({ authenticator, tokens, signingKeys, throttle, clock }),
     sessions: noSessions,

@@ -26,6 +26,8 @@ export class ConnectionRequest implements IncomingRequest {
   #bodyRead: boolean;
   #left: Cancellation | undefined;
   #clientLeft = false;
+  #isOver = false;
+  #over: (() => void) | undefined;
 
   /** `body`: undefined where there is none, bytes where all of it is here. */
   constructor(
@@ -71,6 +73,17 @@ export class ConnectionRequest implements IncomingRequest {
       return body ?? nothing;
     }
     return this.#readIncoming(body, maxBytes);
+  }
+
+  onOver(listener: () => void): void {
+    if (this.#isOver) listener();
+    else this.#over = listener;
+  }
+
+  /** Answered, left or handed over. */
+  over(): void {
+    this.#isOver = true;
+    this.#over?.();
   }
 
   /** Cancels `left`; nothing where nobody asked for it yet. */

@@ -8,7 +8,7 @@ import { HeadError, type RequestHead } from "./head.ts";
 import type { HeaderFields, IncomingRequest, Reply } from "./message.ts";
 import { putHead, scratch } from "./outgoing.ts";
 import { OutgoingReply, type ReplyConnection } from "./outgoing-reply.ts";
-import { type Http1Limits, slowestBodyBytesPerSecond } from "./server-limits.ts";
+import { type Http1Limits, slowestBytesPerSecond } from "./server-limits.ts";
 import { UpgradedConnection } from "./upgraded-connection.ts";
 
 /** What a connection needs of its server. */
@@ -44,6 +44,9 @@ export class Connection implements RequestConnection, ReplyConnection {
   #body: ConnectionBody | undefined;
   #bodySinceMs = 0;
   #keepsAlive = true;
+  /** From when on the client has been behind with its answer, and what it took since. */
+  #behindSinceMs = 0;
+  #takenBytes = 0;
   /** All of the answer was written, the kernel took not all of it yet. */
   #answered = false;
   /** Ends once all was sent. */
@@ -92,7 +95,8 @@ export class Connection implements RequestConnection, ReplyConnection {
   /** The kernel has room again, or Bun says so. */
   drain(): void {
     if (!this.#output.behind) return;
-    if (this.#output.flush() > 0) this.#deadlineMs = performance.now() + this.#server.limits.unsentMs;
+    const taken = this.#output.flush();
+    if (taken > 0) this.#tookSome(taken);
     if (this.#output.behind) return;
     this.#deadlineMs = never;
     if (this.#ending) this.#linger();
@@ -180,7 +184,9 @@ export class Connection implements RequestConnection, ReplyConnection {
     if (this.#closed || start === end) return;
     const wasBehind = this.#output.behind;
     if (this.#output.write(bytes, start, end) || wasBehind) return;
-    this.#deadlineMs = performance.now() + this.#server.limits.unsentMs;
+    this.#behindSinceMs = performance.now();
+    this.#takenBytes = 0;
+    this.#deadlineMs = this.#behindSinceMs + this.#server.limits.unsentMs;
   }
 
   upgrade(head: Buffer, end: number): ByteChannel {
@@ -217,6 +223,14 @@ export class Connection implements RequestConnection, ReplyConnection {
     this.#finish();
   }
 
+  /** A client that takes a few bytes now and then must not hold what waits for it for ever. */
+  #tookSome(bytes: number): void {
+    const { unsentMs } = this.#server.limits;
+    this.#takenBytes += bytes;
+    const paceMs = unsentMs + (this.#takenBytes / slowestBytesPerSecond) * 1000;
+    this.#deadlineMs = Math.min(performance.now() + unsentMs, this.#behindSinceMs + paceMs);
+  }
+
   #pushBody(body: ConnectionBody, bytes: Buffer): number {
     const end = body.push(bytes, 0);
     if (body.complete) {
@@ -232,7 +246,7 @@ export class Connection implements RequestConnection, ReplyConnection {
   #setBodyDeadline(): void {
     if (!this.#body || this.#output.behind) return;
     const { bodyIdleMs } = this.#server.limits;
-    const paceMs = bodyIdleMs + (this.#body.receivedBytes / slowestBodyBytesPerSecond) * 1000;
+    const paceMs = bodyIdleMs + (this.#body.receivedBytes / slowestBytesPerSecond) * 1000;
     this.#deadlineMs = Math.min(performance.now() + bodyIdleMs, this.#bodySinceMs + paceMs);
   }
 
@@ -306,10 +320,12 @@ export class Connection implements RequestConnection, ReplyConnection {
   }
 
   #forgetRequest(): void {
+    const request = this.#request;
     this.#request = undefined;
     this.#reply = undefined;
     this.#body = undefined;
     this.#server.requestEnded();
+    request?.over();
   }
 
   /** Takes nothing more, and closes when what was written has arrived as well as it can. */

@@ -30,6 +30,11 @@ export interface IncomingRequest {
   readBody(maxBytes: number): Uint8Array | Promise<Uint8Array>;
   /** Cancelled when the client leaves before the answer was sent, or the server is closed by force. */
   readonly left: Cancellation;
+  /**
+   * `listener` is called once, when all of the answer is with the kernel or the connection has ended; at once where that
+   * has happened. For one listener, which must not throw.
+   */
+  onOver(listener: () => void): void;
 }
 
 /**

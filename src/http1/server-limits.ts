@@ -14,7 +14,10 @@ export interface Http1Limits {
   idleMs: number;
   /** Without a byte of a body that is waited for. All of it may take this long and a second more for every 500 bytes. */
   bodyIdleMs: number;
-  /** Without the client taking a byte of what was sent to it. */
+  /**
+   * Without the client taking a byte of what was sent to it. It may be behind for this long and a second more for every
+   * 500 bytes that it takes meanwhile.
+   */
   unsentMs: number;
   /** From the end of the last answer until the connection is cut, if the client goes on sending. */
   lingerMs: number;
@@ -24,8 +27,8 @@ export interface Http1Limits {
   connections: number;
 }
 
-/** A client that sends a body more slowly than this keeps its place for nothing. */
-export const slowestBodyBytesPerSecond = 500;
+/** A client that sends a body, or takes an answer, more slowly than this keeps its place for nothing. */
+export const slowestBytesPerSecond = 500;
 
 export function defaultLimits(): Http1Limits {
   return {

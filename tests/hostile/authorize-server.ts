@@ -9,6 +9,7 @@ import { authorizeRoutes } from "../../src/http/pages/authorize-routes.ts";
 import { deviceRoutes } from "../../src/http/pages/device-routes.ts";
 import { startHttpServer } from "../../src/http/server.ts";
 import type { Authenticator } from "../../src/policy/authenticate.ts";
+import { OpenRequests } from "../../src/policy/open-requests.ts";
 import { SqlAppStore } from "../../src/storage/app-store.ts";
 import { MemoryLimits } from "../../src/storage/memory-limits.ts";
 import { SqlOAuthStore } from "../../src/storage/oauth-store.ts";
@@ -35,6 +36,7 @@ export async function startAuthorizeServer() {
   const lines: string[] = [];
   const write = (event: string, fields?: unknown) => void lines.push(JSON.stringify({ event, fields }));
   const server = startHttpServer({
+    openRequests: new OpenRequests(() => 1_000),
     hostname: "127.0.0.1",
     port: 0,
     routes: [...authorizeRoutes(deps), ...deviceRoutes({ ...deps, environment: "dev" })],

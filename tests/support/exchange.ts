@@ -33,6 +33,7 @@ export function incoming({ method = "GET", target, headers = {}, peer = "127.0.0
       return bytes;
     },
     left: new Cancellation(),
+    onOver: () => {},
   } satisfies IncomingRequest;
 }
 

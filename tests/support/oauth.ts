@@ -9,6 +9,7 @@ import type { ScopedRoute } from "../../src/http/route.ts";
 import { startHttpServer } from "../../src/http/server.ts";
 import { ClientThrottle } from "../../src/oauth/client/client-throttle.ts";
 import { tokenDigest } from "../../src/policy/opaque-token.ts";
+import { OpenRequests } from "../../src/policy/open-requests.ts";
 import { SqlAppStore } from "../../src/storage/app-store.ts";
 import { MemoryLimits } from "../../src/storage/memory-limits.ts";
 import { SqlOAuthStore } from "../../src/storage/oauth-store.ts";
@@ -67,6 +68,7 @@ export async function startOAuth() {
     handle: (_, principal) => Response.json({ app: principal.appId, scopes: [...principal.scopes] }),
   };
   const server = startHttpServer({
+    openRequests: new OpenRequests(() => 1_000),
     ...{ hostname: "127.0.0.1", port: 0, authenticator, log, clock, sessions: noSessions },
     resourceMetadata: () => "",
     routes: [

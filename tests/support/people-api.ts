@@ -19,6 +19,7 @@ import { startHttpServer } from "../../src/http/server.ts";
 import { SessionPrincipals } from "../../src/http/session-principal.ts";
 import { sessionRoutes } from "../../src/http/session-routes.ts";
 import { auditEvent } from "../../src/policy/audit.ts";
+import { OpenRequests } from "../../src/policy/open-requests.ts";
 import { Throttle } from "../../src/policy/throttle.ts";
 import { MemoryLimits } from "../../src/storage/memory-limits.ts";
 import { mismatches, type Schema } from "../contract/json-schema.ts";
@@ -66,6 +67,7 @@ export async function openPeopleApi({ mailing = false } = {}) {
     ...keyRoutes({ keys, pepper: new Uint8Array(32), throttle, clock, limits: requestLimits, changed }),
   ];
   const server = startHttpServer({
+    openRequests: new OpenRequests(() => 1_000),
     ...{ hostname: "127.0.0.1", port: 0, routes, authenticator, log, clock },
     sessions: new SessionPrincipals({
       ...{ sessions, authenticator, environment: "dev" },

@@ -1,0 +1,58 @@
+// Places of a key are as many as it may have, are given back, and are nobody else's.
+import { expect, test } from "bun:test";
+import type { Principal } from "../domain/principal.ts";
+import { OpenRequests } from "./open-requests.ts";
+
+const of = (limitId: string, id = limitId) => ({ keys: [{ id, limitId }] }) as unknown as Principal;
+
+function refusal(work: () => unknown): unknown {
+  try {
+    work();
+  } catch (error) {
+    return error;
+  }
+  return undefined;
+}
+
+test("a key has its places and no more, each given back is there again, and other keys have their own", () => {
+  const open = new OpenRequests(() => 2);
+  const [first] = [open.enter(of("a")), open.enter(of("a"))];
+  expect(refusal(() => open.enter(of("a")))).toMatchObject({
+    code: "rate_limit_exceeded",
+    retryAfterSeconds: 1,
+    message:
+      "This key has 2 requests open, the most that it may have at the same time. Retry when one of them has ended.",
+  });
+  open.enter(of("b"));
+  first?.release();
+  open.enter(of("a"));
+  expect(refusal(() => open.enter(of("a")))).toBeDefined();
+});
+
+test("the two keys of a rotation share their places", () => {
+  const open = new OpenRequests(() => 1);
+  open.enter(of("a", "old"));
+  expect(refusal(() => open.enter(of("a", "new")))).toBeDefined();
+});
+
+test("another limit holds at once, and what is open beyond it only has to end", () => {
+  let most = 3;
+  const open = new OpenRequests(() => most);
+  const places = [1, 2, 3].map(() => open.enter(of("a")));
+  most = 1;
+  for (const place of places) {
+    expect(refusal(() => open.enter(of("a")))).toBeDefined();
+    place.release();
+  }
+  open.enter(of("a"));
+});
+
+test("keys without an open request take no memory", () => {
+  const open = new OpenRequests(() => 1);
+  for (let n = 0; n < 100; n++) {
+    const place = open.enter(of(`${n}`));
+    expect(open.keys).toBe(1);
+    place.release();
+  }
+  expect(open.keys).toBe(0);
+});
