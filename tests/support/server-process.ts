@@ -20,12 +20,15 @@ export interface ServerProcessOptions {
   config: string;
   args?: readonly string[];
   env?: Record<string, string>;
+  /** A module that runs in it before the program. */
+  preload?: string;
 }
 
 export async function startServerProcess(options: ServerProcessOptions): Promise<ServerProcess> {
-  const { dataDir, config, args = [], env = {} } = options;
+  const { dataDir, config, args = [], env = {}, preload } = options;
   const own = ["serve", "--port", "0", "--config", config, "--data-dir", dataDir, "--no-demo", "--no-discover-local"];
-  const child = Bun.spawn([process.execPath, join(root, "src", "main.ts"), ...own, ...args, "--log-format", "json"], {
+  const bun = [process.execPath, ...(preload === undefined ? [] : ["--preload", preload])];
+  const child = Bun.spawn([...bun, join(root, "src", "main.ts"), ...own, ...args, "--log-format", "json"], {
     cwd: join(config, ".."),
     env: { PATH: "/usr/bin:/bin", HOME: join(config, ".."), BUN_CONFIG_MAX_HTTP_REQUESTS: "65535", ...env },
     stdin: "ignore",
