@@ -56,7 +56,7 @@ describe("where values come from", () => {
       dataDir: "/home/u/.local/share/headrace",
       publicUrl: undefined,
       trustedProxies: [],
-      secretHex: undefined,
+      secretsHex: undefined,
       discoverLocal: true,
       engine: { demo: true, models: [], context: undefined, parallel: undefined, threads: undefined },
       upstreams: [],
@@ -253,9 +253,9 @@ describe("the secret", () => {
   const hex = "0a".repeat(32);
   test("is read as hex or base64, from the environment only", async () => {
     const base64 = Buffer.from(hex, "hex").toString("base64");
-    expect((await load({ env: { HEADRACE_SECRET: hex } })).secretHex).toBe(hex);
-    expect((await load({ env: { HEADRACE_SECRET: `${base64}\n` } })).secretHex).toBe(hex);
-    expect((await load({ flags: { secret: hex } })).secretHex).toBeUndefined();
+    expect((await load({ env: { HEADRACE_SECRET: hex } })).secretsHex).toEqual([hex]);
+    expect((await load({ env: { HEADRACE_SECRET: `${base64}\n` } })).secretsHex).toEqual([hex]);
+    expect((await load({ flags: { secret: hex } })).secretsHex).toBeUndefined();
   });
 
   test.each(["canary-too-short", " ", `${hex}00`])(

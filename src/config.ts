@@ -11,7 +11,7 @@ import {
   ssoConfig,
   startupKeys,
 } from "./config/file-config.ts";
-import { bareHost, decodeSecret, defaultDataDir, type Env, resolvePath } from "./config/formats.ts";
+import { bareHost, decodeSecrets, defaultDataDir, type Env, resolvePath } from "./config/formats.ts";
 import { type PullSource, readPullSource } from "./config/hugging-face.ts";
 import { type LogFormat, type Mode, options } from "./config/options.ts";
 import { placeOutsideFile, throwIfAny } from "./config/problems.ts";
@@ -45,8 +45,8 @@ export interface Config extends ReloadableConfig {
   readonly publicUrl: string | undefined;
   /** Addresses and CIDR ranges. */
   readonly trustedProxies: readonly string[];
-  /** 32 bytes as 64 hex digits, a secret; undefined: the one generated in the data directory. */
-  readonly secretHex: string | undefined;
+  /** Each 32 bytes as 64 hex digits, the one in use first: secrets. Undefined: what is in the data directory. */
+  readonly secretsHex: readonly string[] | undefined;
   /** A secret. Undefined: SQLite in the data directory. */
   readonly databaseUrl: string | undefined;
   /** A secret. Undefined: counters in memory. */
@@ -136,7 +136,7 @@ function readOthers(reader: OptionReader, absolute: (path: string, from: SourceK
     logFormat: reader.take(options.logFormat).value,
     dataDir: dataDir.value === undefined ? undefined : absolute(dataDir.value, dataDir.from),
     trustedProxies: reader.take(options.trustedProxies).value,
-    secretHex: secret === undefined ? undefined : decodeSecret(secret),
+    secretsHex: secret === undefined ? undefined : decodeSecrets(secret),
     ...readStores(reader),
     advertiseUrl: trimmed(reader.take(options.advertiseUrl).value),
     discoverLocal: reader.take(options.discoverLocal).value,
@@ -232,12 +232,12 @@ export function loadRedisUrl(env: Env = process.env): string | undefined {
   return value;
 }
 
-/** HEADRACE_SECRET as 64 hex digits, for commands on the server's own files; undefined where unset. Throws a ConfigError. */
-export function loadSecretHex(env: Env = process.env): string | undefined {
+/** HEADRACE_SECRET, each as 64 hex digits, for commands on the server's own files; undefined where unset. Throws a ConfigError. */
+export function loadSecretsHex(env: Env = process.env): readonly string[] | undefined {
   const reader = new OptionReader({ flags: {}, env, file: undefined });
   const secret = reader.take(options.secret).value;
   throwIfAny(reader.problems);
-  return secret === undefined ? undefined : decodeSecret(secret);
+  return secret === undefined ? undefined : decodeSecrets(secret);
 }
 
 /** Where `headrace pull` fetches from: HF_ENDPOINT (a mirror) and HF_TOKEN. Throws a ConfigError. */

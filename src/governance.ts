@@ -6,7 +6,7 @@ import type { Clock } from "./domain/clock.ts";
 import { StartError } from "./domain/errors.ts";
 import type { Log } from "./domain/log.ts";
 import type { KeyChain } from "./domain/principal.ts";
-import { claimSecret } from "./installation-secret.ts";
+import { claimSecret, idOfSecret, secretInUse } from "./installation-secret.ts";
 import { AccessTokens } from "./policy/access-tokens.ts";
 import { Admitter } from "./policy/admit.ts";
 import { Authenticator } from "./policy/authenticate.ts";
@@ -18,6 +18,7 @@ import { RefusalLog } from "./policy/refusal-log.ts";
 import { SigningKeys } from "./policy/signing-keys.ts";
 import { Throttle } from "./policy/throttle.ts";
 import { Tiers } from "./policy/tiers.ts";
+import { SecretRotation } from "./secret-rotation.ts";
 import { SqlAccountStore } from "./storage/account-store.ts";
 import { SqlAuditLog } from "./storage/audit-log.ts";
 import { ChatQueue } from "./storage/chat-queue.ts";
@@ -31,7 +32,7 @@ import { MemoryLimits } from "./storage/memory-limits.ts";
 import { recentUsage } from "./storage/recent-usage.ts";
 import { SqlRefusalStore } from "./storage/refusal-store.ts";
 import { SqlRequestLog } from "./storage/request-log.ts";
-import { deriveKey, loadSecret } from "./storage/secret-file.ts";
+import { deriveKeys, loadSecrets } from "./storage/secret-file.ts";
 import { SharedLimits } from "./storage/shared-limits.ts";
 import { SqlSigningKeyStore } from "./storage/signing-key-store.ts";
 import { SqlSpeeds } from "./storage/speeds.ts";
@@ -57,17 +58,24 @@ export type Governance = Awaited<ReturnType<typeof openGovernance>>;
 /** Resolves when what an earlier process left in the ledger's spool is in the database. */
 export async function openGovernance(options: GovernanceOptions) {
   const { db, config, log, clock, baseUrl, feed = noChangeFeed, countReplicas = () => 1, opened } = options;
-  const secret = loadSecret(config.dataDir, config.secretHex === undefined ? undefined : fromHex(config.secretHex));
+  const secrets = loadSecrets(config.dataDir, config.secretsHex);
   await requireWholeCopy(db);
-  if (!(await claimSecret(db, secret, clock.nowSeconds()))) throw otherSecret(config);
+  if (!(await secretInUse(db, secrets, clock.nowSeconds()))) throw otherSecret(config);
+  const secretRotation = new SecretRotation({ db, secrets, clock, log });
+  opened(() => secretRotation.close());
+  // Before its secret is the one in use: from then on the ones before it may be dropped.
+  await secretRotation.reseal();
+  if (!(await claimSecret(db, secrets, clock.nowSeconds()))) throw otherSecret(config);
   const copiedTo = await beginServing(db);
   if (copiedTo !== undefined) {
     log.warn("records_moved", {
       detail: `The records in ${config.dataDir} were copied to PostgreSQL at ${copiedTo}, and this server goes on with the old ones. Set HEADRACE_DATABASE_URL, unless that is meant.`,
     });
   }
-  const pepper = deriveKey(secret, "api-key-pepper-v1");
-  const keys = new SqlKeyStore(db);
+  const peppers = deriveKeys(secrets, "api-key-pepper-v1");
+  const [pepper] = peppers;
+  const secretId = idOfSecret(secrets[0]);
+  const keys = new SqlKeyStore(db, { secretId });
   const accounts = new SqlAccountStore(db);
   const audit = new SqlAuditLog(db);
   const chats = new SqlChatStore(db);
@@ -100,7 +108,7 @@ export async function openGovernance(options: GovernanceOptions) {
   const signingKeys = new SigningKeys({
     store: new SqlSigningKeyStore(db),
     audit,
-    sealingKey: deriveKey(secret, "signing-key-seal-v1"),
+    sealingKey: deriveKeys(secrets, "signing-key-seal-v1"),
     clock,
     log,
   });
@@ -117,7 +125,8 @@ export async function openGovernance(options: GovernanceOptions) {
   opened(() => refusalCounts.close());
   const authenticator = new Authenticator({
     keys,
-    pepper,
+    pepper: peppers,
+    renewals: secretRotation.renewals,
     mode: config.mode,
     tokens,
     activity,
@@ -140,8 +149,12 @@ export async function openGovernance(options: GovernanceOptions) {
 
   return {
     pepper,
-    /** A key for one purpose, 32 bytes, derived from the installation's secret. */
-    keyFor: (purpose: Exclude<Parameters<typeof deriveKey>[1], "api-key-pepper-v1">) => deriveKey(secret, purpose),
+    /** Of the secret in use and those that it replaces. */
+    peppers,
+    secretId,
+    secretRotation,
+    /** Keys for one purpose, 32 bytes each, derived from the installation's secret and those that it replaces. */
+    keyFor: (purpose: Exclude<Parameters<typeof deriveKeys>[1], "api-key-pepper-v1">) => deriveKeys(secrets, purpose),
     keys,
     accounts,
     audit,
@@ -203,11 +216,7 @@ function otherSecret({ databaseUrl, dataDir }: Config): StartError {
     "The secret is not the one with which this database was set up, so every API key, sign-in and sealed setting would be refused. ";
   return new StartError(
     databaseUrl === undefined
-      ? `${start}Set HEADRACE_SECRET to what it was, or unset it where the file \`secret\` in ${dataDir} was used before.`
-      : `${start}Set HEADRACE_SECRET to what the other replicas have: it is the same for all that share a database.`,
+      ? `${start}Set HEADRACE_SECRET to what it was, that one after a new one where it is replaced, or unset it where the file \`secret\` in ${dataDir} was used before.`
+      : `${start}Set HEADRACE_SECRET to what the other replicas have: it is the same for all that share a database. To replace it, all of them accept the new one first: docs/operating.md, "Replacing the secret".`,
   );
-}
-
-function fromHex(text: string): Uint8Array {
-  return Buffer.from(text, "hex");
 }

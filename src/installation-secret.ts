@@ -1,40 +1,63 @@
 // Whether a secret is the one that a database was set up with: under another one every key is refused, and nothing says why.
 import { createHmac } from "node:crypto";
-import type { SigningKey } from "./domain/signing-key.ts";
+import type { KeyRing } from "./domain/key-ring.ts";
 import { sameSecret } from "./policy/opaque-token.ts";
 import { unseal } from "./policy/sealing.ts";
 import type { Database } from "./storage/database.ts";
-import { SqlInstallation } from "./storage/installation-store.ts";
 import { deriveKey } from "./storage/secret-file.ts";
+import { type SecretState, SqlSecretStore, secretIdOf } from "./storage/secret-store.ts";
 import { SqlSigningKeyStore } from "./storage/signing-key-store.ts";
 
-const name = "secret_check";
-
-/** Writes nothing. True as well for a database that nothing was written to under a secret. */
-export async function isSecretOf(db: Database, secret: Uint8Array, nowSeconds: number): Promise<boolean> {
-  const known = await new SqlInstallation(db).find(name);
-  if (known !== undefined) return sameSecret(known, checkOf(secret));
-  // Of a Headrace that kept no check: its signing keys open under its secret alone.
-  const sealingKey = deriveKey(secret, "signing-key-seal-v1");
-  const opens = ({ id, sealedPrivateJwk }: SigningKey) => {
-    try {
-      return unseal(sealedPrivateJwk, sealingKey, id) !== "";
-    } catch {
-      return false;
-    }
-  };
-  const sealed = await new SqlSigningKeyStore(db).listSigningKeys(nowSeconds);
-  return sealed.length === 0 || sealed.some(opens);
+/**
+ * That one of the secrets that is in use in the database; undefined where none of them is. The first of them for a database
+ * that nothing was written to under a secret. Writes nothing.
+ */
+export async function secretInUse(db: Database, secrets: KeyRing, nowSeconds: number): Promise<Uint8Array | undefined> {
+  return inUse(db, await new SqlSecretStore(db).state(), secrets, nowSeconds);
 }
 
-/** From here on no other is taken. False where it is another one than that of the database: of two first starts one decides. */
-export async function claimSecret(db: Database, secret: Uint8Array, nowSeconds: number): Promise<boolean> {
-  if (!(await isSecretOf(db, secret, nowSeconds))) return false;
-  const own = checkOf(secret);
-  return sameSecret(await new SqlInstallation(db).ensure(name, own), own);
+/**
+ * From here on the first of the secrets is the one in use, and others are taken only beside it. False where the one in use
+ * is none of them: of two first starts one decides.
+ */
+export async function claimSecret(db: Database, secrets: KeyRing, nowSeconds: number): Promise<boolean> {
+  const store = new SqlSecretStore(db);
+  const state = await store.state();
+  const found = await inUse(db, state, secrets, nowSeconds);
+  if (!found) return false;
+  const own = checkOf(secrets[0]);
+  if (state.check === own && state.first !== undefined) return true;
+  return await store.claim({ own, accepted: secrets.map(checkOf), before: checkOf(found), nowSeconds });
 }
 
 /** Tells nobody the secret: 256 bits cannot be guessed. */
-function checkOf(secret: Uint8Array): string {
+export function checkOf(secret: Uint8Array): string {
   return createHmac("sha256", deriveKey(secret, "secret-check-v1")).update("headrace").digest("base64url");
+}
+
+/** By which rows say what they were made under. */
+export function idOfSecret(secret: Uint8Array): string {
+  return secretIdOf(checkOf(secret));
+}
+
+async function inUse(
+  db: Database,
+  { check }: SecretState,
+  secrets: KeyRing,
+  nowSeconds: number,
+): Promise<Uint8Array | undefined> {
+  if (check !== undefined) return secrets.find((secret) => sameSecret(check, checkOf(secret)));
+  // Of a Headrace that kept no check: its signing keys open under its secret alone.
+  const sealed = await new SqlSigningKeyStore(db).listSigningKeys(nowSeconds);
+  if (sealed.length === 0) return secrets[0];
+  return secrets.find((secret) => {
+    const sealingKey = deriveKey(secret, "signing-key-seal-v1");
+    return sealed.some(({ id, sealedPrivateJwk }) => {
+      try {
+        return unseal(sealedPrivateJwk, sealingKey, id) !== "";
+      } catch {
+        return false;
+      }
+    });
+  });
 }

@@ -3,21 +3,21 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { StartError } from "./domain/errors.ts";
 import type { Log } from "./domain/log.ts";
-import { claimSecret } from "./installation-secret.ts";
+import { claimSecret, secretInUse } from "./installation-secret.ts";
 import { copyIdOf, markCopied } from "./storage/copy-marks.ts";
 import { type ComparedTable, type CopyProgress, copyRecords } from "./storage/copy-records.ts";
 import { lockDataDirectory } from "./storage/data-directory-lock.ts";
 import { openDatabase } from "./storage/database.ts";
 import { type Recovered, recoverSpool } from "./storage/ledger-recovery.ts";
-import { loadSecret } from "./storage/secret-file.ts";
+import { loadSecrets } from "./storage/secret-file.ts";
 import { SqliteSource } from "./storage/sqlite-source.ts";
 import { openUsageWriter } from "./storage/usage-writer.ts";
 
 export interface MoveOptions {
   dataDir: string;
   databaseUrl: string;
-  /** As 64 hex digits; undefined: the one in the data directory. */
-  secretHex: string | undefined;
+  /** Each as 64 hex digits; undefined: what is in the data directory. */
+  secretsHex: readonly string[] | undefined;
   nowSeconds: number;
   log: Log;
   /** Told of the usage that the database did not have yet, before anything is copied. */
@@ -37,7 +37,7 @@ export interface Moved {
 
 /** No server runs on the data directory meanwhile. Throws a StartError that says why nothing, or not all, was copied. */
 export async function moveToPostgres(options: MoveOptions): Promise<Moved> {
-  const { dataDir, databaseUrl, secretHex, nowSeconds, log } = options;
+  const { dataDir, databaseUrl, secretsHex, nowSeconds, log } = options;
   const file = join(dataDir, "headrace.db");
   if (!existsSync(file)) {
     throw new StartError(`There is no database ${file}: name the data directory of the server with --data-dir.`);
@@ -47,11 +47,13 @@ export async function moveToPostgres(options: MoveOptions): Promise<Moved> {
     const db = await openDatabase(file);
     try {
       const secretFile = join(dataDir, "secret");
-      if (secretHex === undefined && !existsSync(secretFile)) {
+      if (secretsHex === undefined && !existsSync(secretFile)) {
         throw new StartError(`There is no file ${secretFile}: set HEADRACE_SECRET to what the server is started with.`);
       }
-      const secret = secretHex === undefined ? loadSecret(dataDir, undefined) : Buffer.from(secretHex, "hex");
-      if (!(await claimSecret(db, secret, nowSeconds))) throw otherSecret();
+      const secrets = loadSecrets(dataDir, secretsHex);
+      const secret = await secretInUse(db, secrets, nowSeconds);
+      // The one that the database has stays in use: a server takes the next one over.
+      if (!secret || !(await claimSecret(db, [secret, ...secrets], nowSeconds))) throw otherSecret();
       const writer = await openUsageWriter(db);
       try {
         options.onDrained?.(await recoverSpool({ db, writer, directory: join(dataDir, "spool"), log }));
@@ -72,7 +74,7 @@ export async function moveToPostgres(options: MoveOptions): Promise<Moved> {
       }
       const isSame = tables.every(({ differences }) => differences.length === 0);
       if (isSame) await markCopied(db, placeOf(databaseUrl));
-      return { tables, isSame, secretFile: secretHex === undefined ? secretFile : undefined };
+      return { tables, isSame, secretFile: secretsHex === undefined ? secretFile : undefined };
     } finally {
       await db.close();
     }

@@ -1,21 +1,21 @@
 // Composes what makes an operator's key in a server's data directory, beside the server where one runs.
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { type DatabasePlace, withDatabaseOf } from "./data-directory.ts";
 import type { Account, AccountStore } from "./domain/account.ts";
 import { type Environment, parseApiKey } from "./domain/api-key.ts";
 import { StartError } from "./domain/errors.ts";
+import type { KeyRing } from "./domain/key-ring.ts";
 import type { CreateKeyRequest, KeyWire } from "./domain/key-wire.ts";
-import { isSecretOf } from "./installation-secret.ts";
+import { idOfSecret, secretInUse } from "./installation-secret.ts";
 import { createKeyAtConsole, toWire } from "./policy/manage-keys.ts";
 import { SqlAccountStore } from "./storage/account-store.ts";
 import { readCredentials } from "./storage/credentials-file.ts";
 import { SqlKeyStore } from "./storage/key-store.ts";
-import { deriveKey, loadSecret } from "./storage/secret-file.ts";
+import { deriveKey, loadSecrets, secretFile } from "./storage/secret-file.ts";
 
 export interface OperatorKeyOptions extends DatabasePlace {
-  /** As 64 hex digits; undefined: the one in the data directory. */
-  secretHex: string | undefined;
+  /** Each as 64 hex digits; undefined: what is in the data directory. */
+  secretsHex: readonly string[] | undefined;
   /** Undefined: that of the mode in which the server ran last. */
   environment: Environment | undefined;
   request: CreateKeyRequest;
@@ -33,28 +33,28 @@ export interface OperatorKey {
 export async function makeOperatorKey(options: OperatorKeyOptions): Promise<OperatorKey> {
   const { dataDir, request, nowSeconds } = options;
   return withDatabaseOf(options, async (db) => {
-    const secret = readSecret(dataDir, options.secretHex);
-    if (!(await isSecretOf(db, secret, nowSeconds))) throw otherSecret();
+    // Not the first of them where a server has not taken that over yet: it would refuse the key.
+    const secret = await secretInUse(db, readSecrets(dataDir, options.secretsHex), nowSeconds);
+    if (!secret) throw otherSecret();
     const account = await firstActiveAccount(new SqlAccountStore(db));
     const { record, key, event } = createKeyAtConsole(
       request,
       { accountId: account.id, environment: options.environment ?? usualEnvironment(dataDir) },
       { pepper: deriveKey(secret, "api-key-pepper-v1"), origin: { nowSeconds, clientAddress: null, requestId: null } },
     );
-    await new SqlKeyStore(db).insertKey(record, event);
+    await new SqlKeyStore(db, { secretId: idOfSecret(secret) }).insertKey(record, event);
     return { record: toWire(record, [], nowSeconds), key, account };
   });
 }
 
 /** Never makes one: a key under a secret that the server does not have would be refused. */
-function readSecret(dataDir: string, secretHex: string | undefined): Uint8Array {
-  if (secretHex !== undefined) return Buffer.from(secretHex, "hex");
-  const file = join(dataDir, "secret");
-  if (!existsSync(file)) {
+export function readSecrets(dataDir: string, secretsHex: readonly string[] | undefined): KeyRing {
+  const file = secretFile(dataDir);
+  if (secretsHex === undefined && !existsSync(file)) {
     throw new StartError(`There is no file ${file}: set HEADRACE_SECRET to what the server is started with.`);
   }
   try {
-    return loadSecret(dataDir, undefined);
+    return loadSecrets(dataDir, secretsHex);
   } catch (error) {
     if (error instanceof StartError) throw error;
     throw new StartError(`The file ${file} cannot be read: ${String(error)}`);

@@ -1,8 +1,9 @@
 // Composes what people and apps sign in with: accounts, sessions, passkeys, single sign-on, the authorization server.
+
 import { BrowserSessions, idleSeconds } from "./accounts/browser-sessions.ts";
 import { FailedSignIns } from "./accounts/failed-sign-ins.ts";
 import { OneTimeLinks } from "./accounts/links.ts";
-import { matchesSecret } from "./accounts/manage-apps.ts";
+import { matchingSecret } from "./accounts/manage-apps.ts";
 import { OwnAccount } from "./accounts/own-account.ts";
 import { Passkeys } from "./accounts/passkeys.ts";
 import { SignIn } from "./accounts/sign-in.ts";
@@ -19,6 +20,7 @@ import type { IncomingRequest } from "./http1/message.ts";
 import { SmtpMailer } from "./mail/smtp-mailer.ts";
 import { ClientThrottle } from "./oauth/client/client-throttle.ts";
 import { Housekeeper } from "./oauth/housekeeper.ts";
+import { keyDigest } from "./policy/key-digest.ts";
 import { SqlAppStore } from "./storage/app-store.ts";
 import type { Database } from "./storage/database.ts";
 import { SqlOAuthStore } from "./storage/oauth-store.ts";
@@ -42,7 +44,7 @@ export type People = ReturnType<typeof openPeople>;
 
 /** What the routes for people and apps need beside `Governance`. */
 export function openPeople({ db, config, clock, log, governance, baseUrl, opened }: PeopleOptions) {
-  const { accounts, audit, authenticator, keyFor, limits, pepper } = governance;
+  const { accounts, audit, authenticator, keyFor, limits, pepper, peppers, secretId, secretRotation } = governance;
   const { publicUrl, mail, sso } = config;
   const environment: Environment = config.mode === "development" ? "dev" : "live";
   const issuer = () => baseUrl().replace(/\/v1$/, "");
@@ -101,14 +103,20 @@ export function openPeople({ db, config, clock, log, governance, baseUrl, opened
     sessionStore,
     oauth,
     links,
-    apps: new SqlAppStore(db),
+    apps: new SqlAppStore(db, { secretId }),
     signIn: new SignIn({ people, sessions, limits, failures, clock, log, pending }),
     ownAccount: new OwnAccount({ people, limits, clock }),
     passkeys: new Passkeys({ people, failures, clock, pending }),
     singleSignOn,
     singleSignOnName: () => singleSignOn?.name,
     clientThrottle: new ClientThrottle(limits),
-    matchesSecret: (app: App, secret: string) => matchesSecret(app, secret, pepper, clock.nowSeconds()),
+    matchesSecret(app: App, secret: string): boolean {
+      const match = matchingSecret(app, secret, peppers, clock.nowSeconds());
+      const digest = match && keyDigest(secret, pepper);
+      if (match && digest !== undefined && match.digest !== digest)
+        secretRotation.renewals.appSecretFound(match, digest);
+      return match !== undefined;
+    },
     sessionPrincipals: new SessionPrincipals({ sessions, authenticator, isOwnOrigin: isOwn, environment }),
     isOwnOrigin: isOwn,
     pageOrigin: (req: IncomingRequest) => pageOrigin(req, publicUrl),

@@ -217,6 +217,7 @@ async function compose(
   keepAddress(config.dataDir, baseUrl);
   const setupLink = await people.setupLink();
   await waitBriefly(db);
+  void governance.secretRotation.tell();
 
   const look = async () => {
     if (!config.discoverLocal) return [];

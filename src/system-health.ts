@@ -20,7 +20,7 @@ export interface SystemHealthOptions {
   startedAt: number;
   db: Database;
   replicas: Pick<Replicas, "id" | "live">;
-  governance: Pick<Governance, "ledger" | "authenticator">;
+  governance: Pick<Governance, "ledger" | "authenticator" | "secretRotation">;
   capacity: Pick<Capacity, "waiting">;
   readiness: ServiceRouteDeps["readiness"];
 }
@@ -37,9 +37,10 @@ export class SystemHealth {
     const { version, config, startedAt, db, replicas, governance, capacity, readiness } = this.#options;
     // Before the checks, which look for changes and forget what may have.
     const { cached, unconfirmedMs } = governance.authenticator.figures;
-    const [{ checks }, size] = await Promise.all([
+    const [{ checks }, size, secret] = await Promise.all([
       readiness(),
       withDeadline(databaseSize(db), sizeMs).catch(() => ({ bytes: null, walBytes: null })),
+      withDeadline(governance.secretRotation.figures(), sizeMs).catch(() => undefined),
     ]);
     const delay = this.#delay.figures();
     const { open, spoolBytes, pending } = governance.ledger.figures;
@@ -68,6 +69,17 @@ export class SystemHealth {
       spool: { bytes: spoolBytes, pending },
       requests: { open, waiting: capacity.waiting },
       credentials: { cached, unconfirmed_ms: Math.round(unconfirmedMs) },
+      secret: secret
+        ? {
+            accepted: secret.accepted,
+            keys_under_old: secret.keysUnderOlder,
+            keys_under_dropped: secret.keysUnderDropped,
+            app_secrets_under_old: secret.appSecretsUnderOlder,
+            app_secrets_under_dropped: secret.appSecretsUnderDropped,
+            sealed_under_old: secret.sealedUnderOlder,
+            join_tokens_under_old: secret.joinTokens,
+          }
+        : null,
       checks,
     };
   }

@@ -1,7 +1,9 @@
 // Sessions in browsers: a random token in a cookie that scripts cannot read, replaced every hour, ended by idleness, age or command.
+
 import { createHmac } from "node:crypto";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
+import { currentKey, type Keys, keyRing } from "../domain/key-ring.ts";
 import type { Log } from "../domain/log.ts";
 import type { Person } from "../domain/person.ts";
 import type { FoundSession, Session, SessionStore, SignedIn, SignInMethod, SignInProof } from "../domain/session.ts";
@@ -12,7 +14,7 @@ import { cookieIn, hostCookieName, setCookie } from "./cookies.ts";
 export interface BrowserSessionsOptions {
   sessions: SessionStore;
   /** 32 bytes; CSRF tokens are derived from it. */
-  csrfKey: Uint8Array;
+  csrfKey: Keys;
   /** Whether browsers reach us by https: then the cookie is bound to that. */
   isSecure(): boolean;
   clock: Clock;
@@ -115,13 +117,19 @@ export class BrowserSessions {
   }
 
   /** In constant time. */
-  csrfMatches({ csrfToken }: SignedIn, given: string): boolean {
-    return sameSecret(csrfToken, given);
+  csrfMatches({ csrfToken: current, session }: SignedIn, given: string): boolean {
+    return sameSecret(current, given) || this.#isOlder(session.id, given);
   }
 
   /** What pages send back with everything that changes something. */
   csrfTokenOf(sessionId: string): string {
-    return createHmac("sha256", this.#options.csrfKey).update(sessionId).digest("base64url");
+    return csrfToken(currentKey(this.#options.csrfKey), sessionId);
+  }
+
+  /** A page that was shown under a secret that is being replaced. */
+  #isOlder(sessionId: string, given: string): boolean {
+    const [, ...older] = keyRing(this.#options.csrfKey);
+    return older.some((key) => sameSecret(csrfToken(key, sessionId), given));
   }
 
   #isCurrent({ session }: FoundSession): boolean {
@@ -200,4 +208,8 @@ export class BrowserSessions {
     const ageSeconds = token === "" ? 0 : longestSeconds;
     return setCookie(this.#cookieName(), token, { ageSeconds, isSecure: this.#options.isSecure() });
   }
+}
+
+function csrfToken(key: Uint8Array, sessionId: string): string {
+  return createHmac("sha256", key).update(sessionId).digest("base64url");
 }

@@ -1,8 +1,10 @@
 // Links that work once: to set up the installation, to join an account, to set another password.
+
 import type { Account } from "../domain/account.ts";
 import type { AuditAction, AuditActor, AuditEvent } from "../domain/audit.ts";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
+import { currentKey, type Keys, keyRing } from "../domain/key-ring.ts";
 import type { LimitStore } from "../domain/limits.ts";
 import type { Log } from "../domain/log.ts";
 import type { MailMessage, MailSender } from "../domain/mail.ts";
@@ -106,9 +108,9 @@ export class OneTimeLinks {
 
   /**
    * The same to every replica that starts: one that comes up later must not end what another one has shown already. Its
-   * token is derived from its id under `key`, 32 bytes. Undefined where there is one that an operator made.
+   * token is derived from its id under one of the `keys`, 32 bytes each. Undefined where there is one that an operator made.
    */
-  async sharedSetupLink(key: Uint8Array): Promise<MadeLink | undefined> {
+  async sharedSetupLink(keys: Keys): Promise<MadeLink | undefined> {
     const nobody = { clientAddress: null, requestId: null };
     const id = newLinkId();
     const { link, event } = this.#draft(
@@ -118,12 +120,14 @@ export class OneTimeLinks {
       { by: { type: "system" }, origin: nobody },
       {
         id,
-        token: setupToken(id, key),
+        token: setupToken(id, currentKey(keys)),
       },
     );
     const open = await this.#options.people.ensureLink(link, link.createdAt + usefulSeconds, event);
-    const token = setupToken(open.id, key);
-    if (linkDigest(token) !== open.digest) return undefined;
+    const token = keyRing(keys)
+      .map((key) => setupToken(open.id, key))
+      .find((one) => linkDigest(one) === open.digest);
+    if (token === undefined) return undefined;
     return { id: open.id, url: linkUrl(this.#options.publicOrigin(), "setup", token), expiresAt: open.expiresAt };
   }
 

@@ -4,6 +4,7 @@ import { type App, type AppChanges, type AppSecret, defaultAppScopes } from "../
 import type { AppWire, CreateAppRequest, UpdateAppRequest } from "../domain/app-wire.ts";
 import type { AuditEvent } from "../domain/audit.ts";
 import { GatewayError } from "../domain/errors.ts";
+import { type Keys, keyRing } from "../domain/key-ring.ts";
 import { actorOf, ownOnly, type Principal } from "../domain/principal.ts";
 import { type Scope, scopes } from "../domain/scope.ts";
 import { auditEvent, changedMembers, type Origin } from "../policy/audit.ts";
@@ -104,21 +105,27 @@ export function requireApp<Found extends App>(principal: Principal, app: Found |
   throw new GatewayError("not_found", `There is no app ${shown}. GET /v1/apps lists the apps of this environment.`);
 }
 
-/** Whether it is one of the app's secrets that have not ended. How long that takes tells nothing about any of them. */
-export function matchesSecret(
+/** That one of the app's secrets that it is, of those that have not ended. How long that takes tells nothing about any of them. */
+export function matchingSecret(
   app: Pick<App, "secrets">,
   secret: string,
-  pepper: Uint8Array,
+  pepper: Keys,
   nowSeconds: number,
-): boolean {
-  const presented = Buffer.from(keyDigest(secret, pepper));
-  let matches = false;
-  for (const { digest, expiresAt } of app.secrets) {
-    const isEqual = timingSafeEqual(presented, Buffer.from(digest));
-    const isValid = expiresAt === null || expiresAt > nowSeconds;
-    matches = (isEqual && isValid) || matches;
+): AppSecret | undefined {
+  let match: AppSecret | undefined;
+  for (const key of keyRing(pepper)) {
+    const presented = Buffer.from(keyDigest(secret, key));
+    for (const one of app.secrets) {
+      const isEqual = timingSafeEqual(presented, Buffer.from(one.digest));
+      const isValid = one.expiresAt === null || one.expiresAt > nowSeconds;
+      match = isEqual && isValid ? one : match;
+    }
   }
-  return matches;
+  return match;
+}
+
+export function matchesSecret(...given: Parameters<typeof matchingSecret>): boolean {
+  return matchingSecret(...given) !== undefined;
 }
 
 export function appToWire(app: App, publisher: string, nowSeconds: number): AppWire {

@@ -1,14 +1,16 @@
 // What was begun and waits for its second half, at whichever process: each entry can be taken once, and only so many are kept.
+
 import { createHmac } from "node:crypto";
 import type { Clock } from "../domain/clock.ts";
+import { type KeyRing, type Keys, mapKeys } from "../domain/key-ring.ts";
 import type { PendingStore } from "../domain/pending.ts";
 import { tokenDigest } from "../policy/opaque-token.ts";
 import { seal, unseal } from "../policy/sealing.ts";
 
 export interface PendingOptions {
   store: PendingStore;
-  /** 32 bytes. Each value is sealed under a key of its own, derived from this one and from what it is asked for by. */
-  sealingKey: Uint8Array;
+  /** 32 bytes each. Each value is sealed under a key of its own, derived from this one and from what it is asked for by. */
+  sealingKey: Keys;
   clock: Pick<Clock, "nowSeconds">;
 }
 
@@ -50,9 +52,13 @@ export class Pending<Value> {
   async take(key: string): Promise<Value | undefined> {
     const { store, clock } = this.#options;
     const sealed = await store.take(this.#kind.name, tokenDigest(key), clock.nowSeconds());
-    return sealed === undefined
-      ? undefined
-      : (JSON.parse(unseal(sealed, this.#sealingKeyOf(key), this.#kind.name)) as Value);
+    if (sealed === undefined) return undefined;
+    try {
+      return JSON.parse(unseal(sealed, this.#sealingKeyOf(key), this.#kind.name)) as Value;
+    } catch {
+      // Begun under a secret that is no longer accepted: it has to be begun again.
+      return undefined;
+    }
   }
 
   /** Leaves it there. Throws `service_unavailable`. */
@@ -61,7 +67,9 @@ export class Pending<Value> {
     return store.has(this.#kind.name, tokenDigest(key), clock.nowSeconds());
   }
 
-  #sealingKeyOf(key: string): Uint8Array {
-    return createHmac("sha256", this.#options.sealingKey).update(`${this.#kind.name} ${key}`).digest();
+  #sealingKeyOf(key: string): KeyRing {
+    return mapKeys(this.#options.sealingKey, (sealingKey) =>
+      createHmac("sha256", sealingKey).update(`${this.#kind.name} ${key}`).digest(),
+    );
   }
 }

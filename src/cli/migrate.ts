@@ -1,6 +1,6 @@
 // `headrace migrate sqlite-to-postgres`: moves the records of a data directory to PostgreSQL, and says how to go on from there.
 import type { Command } from "commander";
-import { loadDatabaseUrl, loadSecretHex } from "../config.ts";
+import { loadDatabaseUrl, loadSecretsHex } from "../config.ts";
 import { type Moved, moveToPostgres } from "../move-to-postgres.ts";
 import type { ComparedTable, CopyProgress } from "../storage/copy-records.ts";
 import type { Recovered } from "../storage/ledger-recovery.ts";
@@ -55,7 +55,7 @@ async function migrate(context: CliContext, flags: MigrateFlags): Promise<void> 
     moved = await moveToPostgres({
       dataDir: await context.dataDir(flags.dataDir),
       databaseUrl,
-      secretHex: loadSecretHex(context.env),
+      secretsHex: loadSecretsHex(context.env),
       nowSeconds: Math.floor(context.nowMs() / 1000),
       log: { info() {}, warn() {}, error() {} },
       onDrained: report.drained,

@@ -1,6 +1,6 @@
 // `headrace operator-key`: makes a key that may operate the installation, for whoever has its data directory.
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { loadDatabaseUrl, loadSecretHex } from "../config.ts";
+import { loadDatabaseUrl, loadSecretsHex } from "../config.ts";
 import { type Environment, environments } from "../domain/api-key.ts";
 import { type CreateKeyRequest, createKeyRequest } from "../domain/key-wire.ts";
 import { scopes } from "../domain/scope.ts";
@@ -61,7 +61,7 @@ async function operatorKey(context: CliContext, flags: OperatorKeyFlags): Promis
   const made = await makeOperatorKey({
     dataDir: await context.dataDir(flags.dataDir),
     databaseUrl: loadDatabaseUrl(context.env),
-    secretHex: loadSecretHex(context.env),
+    secretsHex: loadSecretsHex(context.env),
     environment: flags.environment,
     request: requestOf(flags),
     nowSeconds: Math.floor(context.nowMs() / 1000),

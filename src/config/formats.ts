@@ -107,11 +107,21 @@ export function isExactOrigin(text: string): boolean {
   return parseHttpUrl(text)?.origin === text;
 }
 
+/** More than one only while a secret is replaced by the next. */
+const mostSecrets = 4;
+
 /** 32 bytes from 64 hex digits, base64 or base64url, as 64 lower-case hex digits; undefined for anything else. */
 export function decodeSecret(text: string): string | undefined {
   if (/^[0-9a-f]{64}$/i.test(text)) return text.toLowerCase();
   if (!/^[A-Za-z0-9+/_-]{43}=?$/.test(text)) return undefined;
   return Buffer.from(text, "base64").toString("hex");
+}
+
+/** One or more, separated by commas and each once, as `decodeSecret` gives them; undefined where any of them is none. */
+export function decodeSecrets(text: string): readonly string[] | undefined {
+  const secrets = text.split(",").map((one) => decodeSecret(one.trim()));
+  if (secrets.length > mostSecrets || secrets.includes(undefined)) return undefined;
+  return [...new Set(secrets.filter((secret) => secret !== undefined))];
 }
 
 /** `$XDG_DATA_HOME/headrace`, else `~/.local/share/headrace` (XDG Base Directory: relative values are ignored). */

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { field, type Rule } from "./field.ts";
 import {
-  decodeSecret,
+  decodeSecrets,
   isAddressOrRange,
   isHost,
   isOriginUrl,
@@ -159,11 +159,13 @@ export const options = {
     fix: "Give entries such as 10.0.0.0/8 or fd00::/8.",
   }),
   secret: option({
-    schema: z.string().refine((text) => decodeSecret(text) !== undefined),
+    schema: z.string().refine((text) => decodeSecrets(text) !== undefined),
     env: "HEADRACE_SECRET",
     defaultText: "generated once in the data directory",
-    doc: "The secret behind key digests and sealed values: 32 random bytes as hex or base64. A variable only.",
-    must: "32 bytes, as 64 hex digits or 43 to 44 characters of base64 or base64url",
+    doc:
+      "The secret behind key digests and sealed values: 32 random bytes as hex or base64. A variable only. Several, " +
+      "separated by commas: the first is used for all that is new, the others are accepted while it is replaced.",
+    must: "32 bytes, as 64 hex digits or 43 to 44 characters of base64 or base64url, or up to 4 such separated by commas",
     fix: "Make one with `openssl rand -hex 32`, or unset the variable to use the one in the data directory.",
     quiet: true,
   }),

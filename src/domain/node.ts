@@ -91,7 +91,7 @@ export interface NodeStore {
    */
   enrol(
     node: NodeRecord,
-    token: { digest: string; at: number; isFree: boolean },
+    token: { digests: readonly string[]; at: number; isFree: boolean },
     event: (token: NodeJoinToken) => AuditEvent,
   ): Promise<"enrolled" | "unknown" | "expired" | "used" | "name_taken" | "too_many">;
   /** False where it is not there any more, or the new name is taken: then nothing is written. */

@@ -116,8 +116,8 @@ export type KeyChanges = Partial<
 
 /** Every write puts its event into the audit log, and raises the credential revision, in the same transaction. */
 export interface KeyStore {
-  /** One indexed read by full digest, and one for each ancestor. */
-  findChainByDigest(digest: string): Promise<KeyChain | undefined>;
+  /** One indexed read by full digest, or those under older secrets, and one for each ancestor. */
+  findChainByDigest(digest: string, ...older: string[]): Promise<KeyChain | undefined>;
   findChainById(id: string): Promise<KeyChain | undefined>;
   /** The oldest key of an environment that no key made and no operator's is, or what it was rotated into. */
   firstKey(environment: Environment): Promise<ApiKeyRecord | undefined>;

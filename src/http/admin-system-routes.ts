@@ -57,6 +57,20 @@ const systemShape = z
     credentials: z
       .object({ cached: z.int(), unconfirmed_ms: milliseconds })
       .describe("How many are in memory, and the time since the database last said that they hold."),
+    secret: z
+      .object({
+        accepted: z.int().describe("Secrets that are accepted: more than one while one is replaced."),
+        keys_under_old: z.int().describe("Keys that have not been used since the secret was replaced."),
+        keys_under_dropped: z.int().describe("Keys that are refused, as their secret is no longer accepted."),
+        app_secrets_under_old: z.int(),
+        app_secrets_under_dropped: z.int(),
+        sealed_under_old: z.int().describe("Signing keys and keys of upstreams; a start seals them anew."),
+        join_tokens_under_old: z.int(),
+      })
+      .nullable()
+      .describe(
+        "How far the installation's secret is replaced, at most a minute ago; null where it cannot be counted.",
+      ),
     checks: z.record(z.string(), checkState).describe("As in `GET /readyz`."),
   })
   .meta({ id: "System" });

@@ -1,6 +1,8 @@
 // Upstreams while the server runs: what operators add, change, drain and delete, which holds from the answer on.
+
 import type { AuditEvent } from "../domain/audit.ts";
 import { GatewayError } from "../domain/errors.ts";
+import type { Keys } from "../domain/key-ring.ts";
 import type { Log } from "../domain/log.ts";
 import type { Principal } from "../domain/principal.ts";
 import type {
@@ -28,7 +30,7 @@ export interface UpstreamsOptions {
   router: Pick<Router, "drained" | "engineState" | "loadOf">;
   capacity: Pick<Capacity, "figures" | "regroup">;
   /** 32 bytes. */
-  sealingKey: Uint8Array;
+  sealingKey: Keys;
   /** Gives the catalog the sources as they are now. */
   configure(): void;
   /** After each change that was committed here: others look. */
@@ -215,7 +217,7 @@ export class Upstreams {
 
   /** A key opens only for the server that it was given for: whoever changes the row alone gets it sent nowhere else. */
   #seal(apiKey: string | null, upstream: Pick<UpstreamSettings, "name" | "url">): string | null {
-    return apiKey === null ? null : seal(apiKey, this.#options.sealingKey, sealedFor(upstream));
+    return apiKey === null ? null : seal(apiKey, this.#options.sealingKey, upstreamKeyContext(upstream));
   }
 
   #use(stored: readonly StoredUpstream[]): void {
@@ -230,7 +232,7 @@ export class Upstreams {
     const wasUnreadable = this.#unreadable.delete(upstream.name);
     if (upstream.sealedApiKey === null) return undefined;
     try {
-      return unseal(upstream.sealedApiKey, this.#options.sealingKey, sealedFor(upstream));
+      return unseal(upstream.sealedApiKey, this.#options.sealingKey, upstreamKeyContext(upstream));
     } catch {
       this.#unreadable.add(upstream.name);
       if (!wasUnreadable) this.#options.log.error("upstream_key_unreadable", { upstream: upstream.name });
@@ -284,7 +286,8 @@ export class Upstreams {
   }
 }
 
-function sealedFor(upstream: Pick<UpstreamSettings, "name" | "url">): string {
+/** Where a sealed key of an upstream opens. */
+export function upstreamKeyContext(upstream: Pick<UpstreamSettings, "name" | "url">): string {
   return `upstream ${upstream.name} ${placeOf(upstream)}`;
 }
 

@@ -1,13 +1,15 @@
 // How a machine joins: a token that an operator made becomes a node with a key of its own, once.
+
 import { defaultEnvironments } from "../domain/api-key.ts";
 import { GatewayError } from "../domain/errors.ts";
+import type { Keys } from "../domain/key-ring.ts";
 import type { LimitStore } from "../domain/limits.ts";
 import type { Log } from "../domain/log.ts";
 import { mostNodes, type NodeRecord, type NodeStore } from "../domain/node.ts";
 import type { JoinedWire, JoinRequest } from "../domain/node-wire.ts";
 import { auditEvent, type Origin } from "../policy/audit.ts";
 import { clientNetwork } from "../policy/client-network.ts";
-import { joinTokenDigest } from "./join-token.ts";
+import { joinTokenDigests } from "./join-token.ts";
 import { nameTaken } from "./manage-nodes.ts";
 import type { NodeDirectory } from "./node-directory.ts";
 import { nodeName, publicKeyText } from "./node-values.ts";
@@ -21,7 +23,7 @@ export interface EnrolmentOptions {
   /** Where nodes know this gateway to be: what they sign for. Without `/v1`. */
   gatewayUrl(): string;
   /** 32 bytes. */
-  tokenKey: Uint8Array;
+  tokenKey: Keys;
   log: Log;
 }
 
@@ -42,8 +44,8 @@ export class Enrolment {
     await this.#throttle(origin.clientAddress ?? "");
     const name = nodeName(request.name);
     const publicKey = publicKeyText(request.public_key);
-    const digest = joinTokenDigest(request.token, this.#options.tokenKey);
-    if (digest === undefined) throw this.#refuse("malformed", origin);
+    const digests = joinTokenDigests(request.token, this.#options.tokenKey);
+    if (digests === undefined) throw this.#refuse("malformed", origin);
     const node: NodeRecord = {
       id: `node_${Bun.randomUUIDv7()}`,
       name,
@@ -61,7 +63,7 @@ export class Enrolment {
     const isFree = !isUpstream(name);
     const outcome = await store.enrol(
       node,
-      { digest, at: origin.nowSeconds, isFree },
+      { digests, at: origin.nowSeconds, isFree },
       ({ id, approvedModels, environments }) =>
         auditEvent("node.joined", { type: "anonymous" }, origin, {
           accountId: null,

@@ -1,6 +1,8 @@
 // How one replica proves to another that a request is of their installation, is meant for it, and comes for the first time.
+
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../domain/clock.ts";
+import { currentKey, type KeyRing, type Keys, keyRing } from "../domain/key-ring.ts";
 
 /** What is signed, besides the time and the nonce. */
 export interface SignedRequest {
@@ -23,22 +25,22 @@ export function bodyDigest(body: string | Uint8Array): string {
   return createHash("sha256").update(body).digest("hex");
 }
 
-export function signForward(request: SignedRequest, key: Uint8Array, clock: Pick<Clock, "nowSeconds">): string {
+export function signForward(request: SignedRequest, keys: Keys, clock: Pick<Clock, "nowSeconds">): string {
   const at = String(clock.nowSeconds());
   const nonce = randomBytes(16).toString("base64url");
-  return `${at}.${nonce}.${signature(request, at, nonce, key)}`;
+  return `${at}.${nonce}.${signature(request, at, nonce, currentKey(keys))}`;
 }
 
 /** Remembers what it has let in, for as long as that would be good once more. */
 export class ForwardVerifier {
-  readonly #key: Uint8Array;
+  readonly #keys: KeyRing;
   readonly #clock: Clock;
   #seen = new Set<string>();
   #seenBefore = new Set<string>();
   #turnedMs: number;
 
-  constructor(key: Uint8Array, clock: Clock) {
-    this.#key = key;
+  constructor(keys: Keys, clock: Clock) {
+    this.#keys = keyRing(keys);
     this.#clock = clock;
     this.#turnedMs = clock.monotonicMs();
   }
@@ -47,8 +49,10 @@ export class ForwardVerifier {
   verify(request: SignedRequest, signed: string): boolean {
     const [, at = "", nonce = "", given = ""] = pattern.exec(signed) ?? [];
     if (given === "" || Math.abs(this.#clock.nowSeconds() - Number(at)) > windowSeconds) return false;
-    const wanted = signature(request, at, nonce, this.#key);
-    if (!timingSafeEqual(Buffer.from(wanted), Buffer.from(given))) return false;
+    const isSigned = this.#keys.some((key) =>
+      timingSafeEqual(Buffer.from(signature(request, at, nonce, key)), Buffer.from(given)),
+    );
+    if (!isSigned) return false;
     this.#forgetOld();
     if (this.#seen.has(nonce) || this.#seenBefore.has(nonce)) return false;
     this.#seen.add(nonce);

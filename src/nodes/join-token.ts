@@ -1,5 +1,7 @@
 // The text of join tokens, and what is kept of it.
+
 import { randomBase62 } from "../domain/api-key.ts";
+import { type Keys, keyRing } from "../domain/key-ring.ts";
 
 const prefix = "hrn_";
 const randomLength = 32;
@@ -14,7 +16,12 @@ export function newJoinToken(): string {
  * Hex HMAC-SHA-256 under a key of the installation: a stolen database cannot be searched offline. Undefined for what is no
  * join token. Looked up by it, a token tells nothing by the time that takes.
  */
-export function joinTokenDigest(token: string, key: Uint8Array): string | undefined {
+export function joinTokenDigest(token: string, keys: Keys): string | undefined {
+  return joinTokenDigests(token, keys)?.[0];
+}
+
+/** Under the key in use and under older ones. */
+export function joinTokenDigests(token: string, keys: Keys): readonly string[] | undefined {
   if (!pattern.test(token)) return undefined;
-  return new Bun.CryptoHasher("sha256", key).update(token).digest("hex");
+  return keyRing(keys).map((key) => new Bun.CryptoHasher("sha256", key).update(token).digest("hex"));
 }

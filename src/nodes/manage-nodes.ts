@@ -1,7 +1,9 @@
 // Nodes as operators manage them: what they may serve, draining, removal, and the tokens with which machines join.
+
 import { defaultEnvironments } from "../domain/api-key.ts";
 import type { AuditEvent } from "../domain/audit.ts";
 import { GatewayError } from "../domain/errors.ts";
+import type { Keys } from "../domain/key-ring.ts";
 import type { NodeChange, NodeJoinToken, NodeRecord, NodeStore } from "../domain/node.ts";
 import {
   type CreatedJoinTokenWire,
@@ -33,7 +35,7 @@ export interface NodesOptions {
   /** Where nodes know this gateway to be, without `/v1`. */
   gatewayUrl(): string;
   /** 32 bytes. */
-  tokenKey: Uint8Array;
+  tokenKey: Keys;
 }
 
 /** Each is a row, and lets somebody in. */

@@ -1,9 +1,11 @@
 // Sends a request for a node to the process that holds the node's connection, at the address that the database has of it.
+
 import { readAll } from "../domain/body-source.ts";
 import type { Cancellation } from "../domain/cancellation.ts";
 import type { Clock } from "../domain/clock.ts";
 import type { EngineRequest, EngineResponse } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
+import type { Keys } from "../domain/key-ring.ts";
 import type { NodeConnection } from "../domain/node.ts";
 import { Http1Client, type Origin } from "../http1/client.ts";
 import { ClientError, type ClientResponse } from "../http1/client-contract.ts";
@@ -12,7 +14,7 @@ import { aboutText, forwardHeaders, forwardPath, readError } from "./forward-wir
 
 export interface ReplicaForwarderOptions {
   /** 32 bytes, the same at all replicas. */
-  key: Uint8Array;
+  key: Keys;
   clock: Pick<Clock, "nowSeconds">;
   /** As for the tunnel itself, of which the other replica keeps the time. */
   firstByteTimeoutMs: number;

@@ -3,9 +3,10 @@ import { type Environment, parseApiKey } from "../domain/api-key.ts";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { rangesContain } from "../domain/ip-range.ts";
+import { type Keys, keyRing } from "../domain/key-ring.ts";
 import { keyStatus, type Principal, type SignedInPerson } from "../domain/principal.ts";
 import type { AccessTokens, Verification, VerifiedToken } from "./access-tokens.ts";
-import { type CachedChain, CredentialCache, type CredentialCacheOptions } from "./credential-cache.ts";
+import { type CachedChain, CredentialCache, type CredentialCacheOptions, type Digests } from "./credential-cache.ts";
 import type { KeyActivity } from "./key-activity.ts";
 import { keyDigest, memoryIndex } from "./key-digest.ts";
 import type { RefusalLog } from "./refusal-log.ts";
@@ -23,7 +24,7 @@ export interface PresentedCredentials {
 }
 
 export interface AuthenticatorOptions extends CredentialCacheOptions {
-  pepper: Uint8Array;
+  pepper: Keys;
   /** Development keys work in development mode only, and only for local requests. */
   mode: "development" | "production";
   tokens: Pick<AccessTokens, "verify">;
@@ -141,10 +142,15 @@ export class Authenticator {
     this.#requireRightPlace(environment, presented);
     // The store finds it by its HMAC under a secret pepper: how long the look-up takes tells nothing about any stored
     // digest that an attacker, who cannot compute digests, could use. So no comparison here has to take constant time.
-    const entry = this.#cache.byKey(memoryIndex(key), () => keyDigest(key, this.#options.pepper));
+    const entry = this.#cache.byKey(memoryIndex(key), () => this.#digestsOf(key));
     return andThen(entry, (found) =>
       andThen(this.#admit(found, environment, presented), (admitted) => admitted.principal),
     );
+  }
+
+  #digestsOf(key: string): Digests {
+    const [current, ...older] = keyRing(this.#options.pepper);
+    return [keyDigest(key, current), ...older.map((pepper) => keyDigest(key, pepper))];
   }
 
   #byToken(text: string, presented: PresentedCredentials): Principal | Promise<Principal> {

@@ -17,6 +17,8 @@ export interface CredentialCacheOptions {
   log: Log;
   /** What a request of this chain counts against; asked once for each entry. */
   limitsOf(chain: KeyChain): LimitSet;
+  /** Told of a key that was found by its digest under an older secret, with that under the one in use. */
+  renewals?: { keyFound(key: Pick<ApiKeyRecord, "id" | "digest">, digest: string): void } | undefined;
   /** Reads anew what `limitsOf` depends on, after a change by whichever process. */
   reread?(): Promise<void>;
   /** How long entries hold while the store cannot be asked. */
@@ -42,8 +44,11 @@ export interface CachedChain {
   usedAt: number;
 }
 
-/** `digest`: as the store has it, worked out only where the store is asked. */
-type Lookup = { by: "key"; index: string; digest: () => string } | { by: "id"; index: string };
+/** `digests`: as the store may have it, worked out only where the store is asked. */
+type Lookup = { by: "key"; index: string; digests: () => Digests } | { by: "id"; index: string };
+
+/** Under the secret in use, and under those that it replaces. */
+export type Digests = readonly [current: string, ...older: string[]];
 
 const defaultGraceSeconds = 300;
 const defaultCapacity = 100_000;
@@ -122,8 +127,8 @@ export class CredentialCache {
   }
 
   /** A promise only where the store has to be asked; rejects with `service_unavailable` where that fails. */
-  byKey(index: string, digest: () => string): CachedChain | Promise<CachedChain | undefined> {
-    return this.#get({ by: "key", index, digest });
+  byKey(index: string, digests: () => Digests): CachedChain | Promise<CachedChain | undefined> {
+    return this.#get({ by: "key", index, digests });
   }
 
   byId(id: string): CachedChain | Promise<CachedChain | undefined> {
@@ -172,10 +177,13 @@ export class CredentialCache {
   }
 
   async #ask(lookup: Lookup): Promise<KeyChain | undefined> {
-    const { keys } = this.#options;
+    const { keys, renewals } = this.#options;
     try {
-      const read = lookup.by === "key" ? keys.findChainByDigest(lookup.digest()) : keys.findChainById(lookup.index);
-      return await withDeadline(read, readMs);
+      if (lookup.by === "id") return await withDeadline(keys.findChainById(lookup.index), readMs);
+      const [current, ...older] = lookup.digests();
+      const chain = await withDeadline(keys.findChainByDigest(current, ...older), readMs);
+      if (chain && chain.keys[0].digest !== current) renewals?.keyFound(chain.keys[0], current);
+      return chain;
     } catch (error) {
       throw unavailable(`key_store: ${String(error)}`, error);
     }

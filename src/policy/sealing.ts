@@ -1,5 +1,6 @@
 // Seals text under a key of the installation, so that the database alone does not give it away.
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import { currentKey, type Keys, keyRing } from "../domain/key-ring.ts";
 
 const version = "v1";
 const algorithm = "aes-256-gcm";
@@ -7,19 +8,31 @@ const nonceBytes = 12;
 const tagBytes = 16;
 
 /**
- * AES-256-GCM under a 32-byte key and a random nonce, which is safe for far more texts than are ever sealed here.
+ * AES-256-GCM under a 32-byte key, the current one, and a random nonce, which is safe for far more texts than are ever sealed here.
  * `context` is authenticated but not part of the result: sealed text opens only where it belongs.
  */
-export function seal(text: string, key: Uint8Array, context: string): string {
+export function seal(text: string, keys: Keys, context: string): string {
   const nonce = randomBytes(nonceBytes);
-  const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes });
+  const cipher = createCipheriv(algorithm, currentKey(keys), nonce, { authTagLength: tagBytes });
   cipher.setAAD(Buffer.from(context));
   const sealed = Buffer.concat([nonce, cipher.update(text, "utf8"), cipher.final(), cipher.getAuthTag()]);
   return `${version}.${sealed.toString("base64url")}`;
 }
 
-/** Throws where the text was sealed under another key or for another context, or was changed. */
-export function unseal(sealed: string, key: Uint8Array, context: string): string {
+/** Throws where the text was sealed under none of the keys or for another context, or was changed. */
+export function unseal(sealed: string, keys: Keys, context: string): string {
+  let failure: unknown;
+  for (const key of keyRing(keys)) {
+    try {
+      return open(sealed, key, context);
+    } catch (error) {
+      failure ??= error;
+    }
+  }
+  throw failure;
+}
+
+function open(sealed: string, key: Uint8Array, context: string): string {
   const [found, body = ""] = sealed.split(".");
   if (found !== version) throw new Error("sealed by another version");
   const bytes = Buffer.from(body, "base64url");

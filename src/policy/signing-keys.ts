@@ -1,7 +1,9 @@
 // The keys that sign access tokens: made, sealed, published, rotated without a gap.
+
 import type { AuditActor, AuditLog } from "../domain/audit.ts";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
+import type { Keys } from "../domain/key-ring.ts";
 import type { Log } from "../domain/log.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { SigningKey, SigningKeyStore } from "../domain/signing-key.ts";
@@ -12,7 +14,7 @@ export interface SigningKeysOptions {
   store: SigningKeyStore;
   audit: Pick<AuditLog, "append">;
   /** 32 bytes. */
-  sealingKey: Uint8Array;
+  sealingKey: Keys;
   clock: Clock;
   log: Log;
 }

@@ -36,9 +36,12 @@ interface SecretRow {
 
 export class SqlAppStore implements AppStore {
   readonly #db: Database;
+  readonly #secretId: string | null;
 
-  constructor(db: Database) {
+  /** `secretId`: of the installation's secret under which the digests of new ones are made. */
+  constructor(db: Database, { secretId = null }: { secretId?: string | null } = {}) {
     this.#db = db;
+    this.#secretId = secretId;
   }
 
   async findApp(id: string): Promise<PublishedApp | undefined> {
@@ -68,7 +71,7 @@ export class SqlAppStore implements AppStore {
   async insertApp(app: App, event: AuditEvent): Promise<void> {
     await changeCredentials(this.#db, event, async (tx) => {
       await tx`INSERT INTO apps ${tx(appToRow(app))}`;
-      for (const secret of app.secrets) await tx`INSERT INTO app_secrets ${tx(secretToRow(app.id, secret))}`;
+      for (const secret of app.secrets) await tx`INSERT INTO app_secrets ${tx(this.#newRow(app.id, secret))}`;
       return { result: undefined, changed: "added" };
     });
   }
@@ -94,11 +97,11 @@ export class SqlAppStore implements AppStore {
       if (!current) return { result: undefined, changed: false };
       // The one that nothing ended yet; the order of their times would be wrong once a clock was set back.
       const last = current.secrets.find((one) => one.expiresAt === null);
-      await tx`DELETE FROM app_secrets WHERE app_id = ${id}`;
       const kept = last && oldEndAt > event.at ? [{ ...last, expiresAt: oldEndAt }] : [];
-      const secrets = [...kept, secret];
-      for (const one of secrets) await tx`INSERT INTO app_secrets ${tx(secretToRow(id, one))}`;
-      return { result: { ...current, secrets }, changed: true };
+      await tx`DELETE FROM app_secrets WHERE app_id = ${id} AND id <> ${kept[0]?.id ?? ""}`;
+      for (const one of kept) await tx`UPDATE app_secrets SET expires_at = ${one.expiresAt} WHERE id = ${one.id}`;
+      await tx`INSERT INTO app_secrets ${tx(this.#newRow(id, secret))}`;
+      return { result: { ...current, secrets: [...kept, secret] }, changed: true };
     });
   }
 
@@ -117,6 +120,10 @@ export class SqlAppStore implements AppStore {
       await tx`DELETE FROM apps WHERE id = ${id}`;
       return { result: true, changed: true };
     });
+  }
+
+  #newRow(appId: string, secret: AppSecret): SecretRow & { secret_id: string | null } {
+    return { ...secretToRow(appId, secret), secret_id: this.#secretId };
   }
 }
 

@@ -51,10 +51,13 @@ export interface AccountRow {
 const longestChain = 32;
 
 /** A key with those that bound it and its account; undefined where any of them is missing. */
-export async function readChain(db: Database, by: { digest: string } | { id: string }): Promise<KeyChain | undefined> {
+export async function readChain(
+  db: Database,
+  by: { digests: readonly string[] } | { id: string },
+): Promise<KeyChain | undefined> {
   const [row]: KeyRow[] =
-    "digest" in by
-      ? await db`SELECT * FROM api_keys WHERE digest = ${by.digest}`
+    "digests" in by
+      ? await db`SELECT * FROM api_keys WHERE digest IN ${db([...by.digests])}`
       : await db`SELECT * FROM api_keys WHERE id = ${by.id}`;
   if (!row) return undefined;
   const first = keyFromRow(row);

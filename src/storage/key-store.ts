@@ -13,14 +13,17 @@ const touchAtOnce = 200;
 export class SqlKeyStore implements KeyStore {
   readonly #db: Database;
   readonly #lookups: Database;
+  readonly #secretId: string | null;
 
-  constructor(db: Database) {
+  /** `secretId`: of the secret under which the digests of new keys are made. */
+  constructor(db: Database, { secretId = null }: { secretId?: string | null } = {}) {
     this.#db = db;
+    this.#secretId = secretId;
     this.#lookups = lookupsOf(db);
   }
 
-  findChainByDigest(digest: string): Promise<KeyChain | undefined> {
-    return available(readChain(this.#lookups, { digest }));
+  findChainByDigest(digest: string, ...older: string[]): Promise<KeyChain | undefined> {
+    return available(readChain(this.#lookups, { digests: [digest, ...older] }));
   }
 
   findChainById(id: string): Promise<KeyChain | undefined> {
@@ -47,7 +50,7 @@ export class SqlKeyStore implements KeyStore {
 
   async insertKey(key: ApiKeyRecord, event: AuditEvent): Promise<void> {
     await changeCredentials(this.#db, event, async (tx) => {
-      await tx`INSERT INTO api_keys ${tx(keyToRow(key))}`;
+      await tx`INSERT INTO api_keys ${tx(this.#newRow(key))}`;
       return { result: undefined, changed: "added" };
     });
   }
@@ -56,7 +59,7 @@ export class SqlKeyStore implements KeyStore {
     return changeCredentials(this.#db, event, async (tx) => {
       const first = await readFirstKey(tx, key.environment);
       if (first) return { result: first, changed: false };
-      await tx`INSERT INTO api_keys ${tx(keyToRow(key))}`;
+      await tx`INSERT INTO api_keys ${tx(this.#newRow(key))}`;
       return { result: key, changed: "added" };
     });
   }
@@ -94,7 +97,7 @@ export class SqlKeyStore implements KeyStore {
         ...current,
         ...{ id: successor.id, digest, prefix, last4, createdAt, createdBy, lastUsedAt: null },
       };
-      await tx`INSERT INTO api_keys ${tx(keyToRow(added))}`;
+      await tx`INSERT INTO api_keys ${tx(this.#newRow(added))}`;
       await tx`UPDATE api_keys SET parent_id = ${added.id} WHERE parent_id = ${id}`;
       await writeKey(tx, { ...current, revokedAt: revokeAt, revoked: isDue(revokeAt, event.at) });
       return { result: added, changed: true };
@@ -127,6 +130,10 @@ export class SqlKeyStore implements KeyStore {
     const [row]: { revision: number | string }[] = await this
       .#lookups`SELECT revision FROM credential_revision WHERE id = 1`;
     return Number(row?.revision);
+  }
+
+  #newRow(key: ApiKeyRecord): KeyRow & { secret_id: string | null } {
+    return { ...keyToRow(key), secret_id: this.#secretId };
   }
 }
 

@@ -450,4 +450,10 @@ const migrations: readonly (readonly string[])[] = [
     )`,
     `CREATE INDEX node_connections_by_replica ON node_connections (replica_id)`,
   ],
+  [
+    // Id of the secret under which the digest was made, for what is looked up by one. Null: the one that was in use when
+    // rows began to say it (`first_secret` in `installation`), and what has no secret behind it.
+    `ALTER TABLE api_keys ADD COLUMN secret_id TEXT`,
+    `ALTER TABLE app_secrets ADD COLUMN secret_id TEXT`,
+  ],
 ];

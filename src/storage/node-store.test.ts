@@ -47,7 +47,7 @@ onEachDatabase((databases) => {
 
   const addToken = (one: NodeJoinToken) => store.insertToken(one, event("node_token.created"));
   const enrol = (one: NodeRecord, digest: string, at = 150, isFree = true) =>
-    store.enrol(one, { digest, at, isFree }, () => event("node.joined"));
+    store.enrol(one, { digests: [digest], at, isFree }, () => event("node.joined"));
   const actions = async () =>
     (await new SqlAuditLog(db).list({}, { after: undefined, limit: 50 })).map((e) => e.action);
   const revision = () => new SqlUpstreamStore(db).routingRevision();

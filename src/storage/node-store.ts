@@ -94,12 +94,12 @@ export class SqlNodeStore implements NodeStore {
 
   async enrol(
     node: NodeRecord,
-    { digest, at, isFree }: Parameters<NodeStore["enrol"]>[1],
+    { digests, at, isFree }: Parameters<NodeStore["enrol"]>[1],
     event: (token: NodeJoinToken) => AuditEvent,
   ): ReturnType<NodeStore["enrol"]> {
     const outcome = await available(
       writing(this.#db, async (tx): Promise<Awaited<ReturnType<NodeStore["enrol"]>>> => {
-        const [row]: TokenRow[] = await tx`SELECT * FROM node_join_tokens WHERE digest = ${digest}`;
+        const [row]: TokenRow[] = await tx`SELECT * FROM node_join_tokens WHERE digest IN ${tx([...digests])}`;
         if (!row) return "unknown";
         if (row.used_at !== null) return "used";
         if (Number(row.expires_at) <= at) return "expired";

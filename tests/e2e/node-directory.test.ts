@@ -35,7 +35,7 @@ beforeEach(async () => {
   await store.insertToken({ ...token, ...times }, event("node_token.created"));
   const node = { id: nodeId, name: "gpu", publicKey: "k", approvedModels: [], environments: ["live"] } as const;
   const more = { maxConcurrency: null, announced: [], version: null, createdAt: 1, lastSeenAt: null };
-  await store.enrol({ ...node, ...more }, { digest: "d", at: 2, isFree: true }, () => event("node.joined"));
+  await store.enrol({ ...node, ...more }, { digests: ["d"], at: 2, isFree: true }, () => event("node.joined"));
   const replicas = new SqlReplicaStore(opened.db);
   for (const id of ["rep_1", "rep_2"]) await replicas.beat({ id, advertiseUrl: `http://${id}`, version: "1" }, false);
   directory = new NodeDirectory({

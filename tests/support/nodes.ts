@@ -32,7 +32,7 @@ export async function startGateway(options: TestServerOptions = {}): Promise<Gat
 export async function operate(server: TestServer, secretHex?: string): Promise<Gateway> {
   const { key: operator } = await makeOperatorKey({
     dataDir: server.dataDir,
-    secretHex,
+    secretsHex: secretHex === undefined ? undefined : [secretHex],
     databaseUrl: server.config.databaseUrl,
     environment: undefined,
     request: { name: "Operator", scopes: ["admin:manage"] },

@@ -3325,6 +3325,30 @@ export interface System {
     unconfirmed_ms: number;
   };
   /**
+   * How far the installation's secret is replaced, at most a minute ago; null where it cannot be counted.
+   */
+  secret: {
+    /**
+     * Secrets that are accepted: more than one while one is replaced.
+     */
+    accepted: number;
+    /**
+     * Keys that have not been used since the secret was replaced.
+     */
+    keys_under_old: number;
+    /**
+     * Keys that are refused, as their secret is no longer accepted.
+     */
+    keys_under_dropped: number;
+    app_secrets_under_old: number;
+    app_secrets_under_dropped: number;
+    /**
+     * Signing keys and keys of upstreams; a start seals them anew.
+     */
+    sealed_under_old: number;
+    join_tokens_under_old: number;
+  } | null;
+  /**
    * As in `GET /readyz`.
    */
   checks: {

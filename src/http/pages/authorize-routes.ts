@@ -1,8 +1,10 @@
 // GET and POST /oauth/authorize: an app asks, the person decides, the browser goes back to the app (RFC 6749, 4.1).
+
 import { Attempts } from "../../accounts/attempts.ts";
 import type { AppStore } from "../../domain/app.ts";
 import type { Clock } from "../../domain/clock.ts";
 import { GatewayError } from "../../domain/errors.ts";
+import type { Keys } from "../../domain/key-ring.ts";
 import type { LimitStore } from "../../domain/limits.ts";
 import type { OAuthStore } from "../../domain/oauth.ts";
 import type { OwnMembership } from "../../domain/person.ts";
@@ -31,7 +33,7 @@ export interface AuthorizeDeps extends PageDeps {
   /** Public URL without `/v1`. */
   issuer(): string;
   /** 32 bytes; ties forms to requests. May be the one that CSRF tokens are derived from. */
-  formKey: Uint8Array;
+  formKey: Keys;
   clock: Clock;
 }
 

@@ -1,9 +1,11 @@
 // The device page: a person enters the code of a device and says whether it may act for them (RFC 8628, 3.3).
+
 import { Attempts } from "../../accounts/attempts.ts";
 import type { Environment } from "../../domain/api-key.ts";
 import { type AppStore, appScopes, commandLineAppId, type PublishedApp } from "../../domain/app.ts";
 import type { Clock } from "../../domain/clock.ts";
 import { GatewayError } from "../../domain/errors.ts";
+import type { Keys } from "../../domain/key-ring.ts";
 import type { LimitStore } from "../../domain/limits.ts";
 import type { DeviceCode, OAuthStore } from "../../domain/oauth.ts";
 import type { KeyStore } from "../../domain/principal.ts";
@@ -30,7 +32,7 @@ export interface DeviceDeps extends PageDeps {
   /** In which the command line tool acts here. */
   environment: Environment;
   /** 32 bytes; ties forms to codes. May be the one that CSRF tokens are derived from. */
-  formKey: Uint8Array;
+  formKey: Keys;
   clock: Clock;
 }
 

@@ -1,6 +1,7 @@
 // Ties a form to what it was shown for: one session, one purpose, one request with all that the person was told about it.
 import { createHmac } from "node:crypto";
 import { GatewayError } from "../../domain/errors.ts";
+import { currentKey, type Keys, keyRing } from "../../domain/key-ring.ts";
 import type { SignedIn } from "../../domain/session.ts";
 import { sameSecret } from "../../policy/opaque-token.ts";
 
@@ -11,20 +12,24 @@ export interface TicketSubject {
   about: readonly string[];
 }
 
-/** `key`: 32 bytes. Other uses of it never begin as the text here does. */
-export function formTicket(key: Uint8Array, { purpose, signedIn, about }: TicketSubject): string {
+/** `keys`: 32 bytes each. Other uses of them never begin as the text here does. */
+export function formTicket(keys: Keys, subject: TicketSubject): string {
+  return ticketUnder(currentKey(keys), subject);
+}
+
+function ticketUnder(key: Uint8Array, { purpose, signedIn, about }: TicketSubject): string {
   const text = JSON.stringify(["form-ticket", purpose, signedIn.session.id, ...about]);
   return createHmac("sha256", key).update(text).digest("base64url");
 }
 
 /** In constant time. */
-export function hasTicket(key: Uint8Array, subject: TicketSubject, given: string | undefined): boolean {
-  return sameSecret(formTicket(key, subject), given ?? "");
+export function hasTicket(keys: Keys, subject: TicketSubject, given: string | undefined): boolean {
+  return keyRing(keys).some((key) => sameSecret(ticketUnder(key, subject), given ?? ""));
 }
 
 /** Throws `permission_denied`, which becomes an error page. */
-export function requireTicket(key: Uint8Array, subject: TicketSubject, given: string | undefined): void {
-  if (hasTicket(key, subject, given)) return;
+export function requireTicket(keys: Keys, subject: TicketSubject, given: string | undefined): void {
+  if (hasTicket(keys, subject, given)) return;
   throw new GatewayError(
     "permission_denied",
     "This form is out of date: what it was shown for has changed. Go back to the app or device and start again.",

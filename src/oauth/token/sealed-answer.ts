@@ -1,5 +1,6 @@
 // An answer that may have to be given again, sealed so that it opens only for the same request with the same token.
 import { createHmac } from "node:crypto";
+import { type KeyRing, mapKeys } from "../../domain/key-ring.ts";
 import { seal, unseal } from "../../policy/sealing.ts";
 import type { ClientRequest, TokenAnswer, TokenDeps } from "./stage.ts";
 
@@ -19,8 +20,8 @@ export function openAnswer(sealed: string, token: string, request: ClientRequest
   }
 }
 
-function keyOf(token: string, { sealingKey }: Keys): Uint8Array {
-  return createHmac("sha256", sealingKey).update(token).digest();
+function keyOf(token: string, { sealingKey }: Keys): KeyRing {
+  return mapKeys(sealingKey, (key) => createHmac("sha256", key).update(token).digest());
 }
 
 /** What makes two requests with the same token the same. */

@@ -1,5 +1,7 @@
 // What the stages of the token endpoint work with.
+
 import type { PublishedApp } from "../../domain/app.ts";
+import type { Keys } from "../../domain/key-ring.ts";
 import type { OAuthStore } from "../../domain/oauth.ts";
 import type { AccessTokens } from "../../policy/access-tokens.ts";
 import type { RequestOrigin } from "../client/authenticate-client.ts";
@@ -17,7 +19,7 @@ export interface TokenDeps {
   oauth: OAuthStore;
   tokens: Pick<AccessTokens, "issueForGrant">;
   /** 32 bytes; keys for sealed answers are derived from it and the presented token. */
-  sealingKey: Uint8Array;
+  sealingKey: Keys;
   /** To be called when something was revoked: from then on this process asks the store again. */
   changed(): void;
 }
