@@ -10,16 +10,19 @@ import { clientAddress, isLocalRequest } from "./client-address.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { errorAnswer, toGatewayError } from "./errors.ts";
 import { errorPage } from "./pages/error-page.ts";
-import type {
-  Answer,
-  Exchange,
-  PersonPrincipal,
-  PersonRoute,
-  PlainAnswer,
-  Route,
-  ScopedRoute,
-  StreamedAnswer,
-  UpgradeAnswer,
+import { requireStorable } from "./query.ts";
+import {
+  type Answer,
+  type ApiRoute,
+  type Exchange,
+  type PersonPrincipal,
+  type PersonRoute,
+  type PlainAnswer,
+  type Route,
+  restName,
+  type ScopedRoute,
+  type StreamedAnswer,
+  type UpgradeAnswer,
 } from "./route.ts";
 import { type FoundRoute, pathOf, type RouteTable } from "./route-table.ts";
 import type { HttpServerOptions } from "./server.ts";
@@ -122,9 +125,20 @@ export class HttpExchange implements Exchange {
     this.#fields["key"] = keyOf(principal).id;
     const place = this.#options.openRequests.enter(principal);
     this.req.onOver(() => place.release());
-    if (route.access === "person") return route.handle(this, requirePerson(principal));
+    if (route.access === "person") {
+      const person = requirePerson(principal);
+      this.#requireStorableParams(route);
+      return route.handle(this, person);
+    }
     requireScope(principal, route.access);
+    this.#requireStorableParams(route);
     return route.handle(this, principal);
+  }
+
+  #requireStorableParams(route: ApiRoute): void {
+    for (const name in this.params) {
+      requireStorable(name === "*" ? restName(route) : name, this.params[name] ?? "");
+    }
   }
 
   async #sendResponse(response: Response): Promise<void> {

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { type ErrorCode, errorCodes } from "../domain/errors.ts";
 import { scopeMeanings } from "../domain/scope.ts";
 import { errorTable } from "./errors.ts";
-import { type ApiRoute, isDescribed, type Route, type RouteDoc } from "./route.ts";
+import { type ApiRoute, isDescribed, type Route, type RouteDoc, restName } from "./route.ts";
 
 type Json = Record<string, unknown>;
 
@@ -76,8 +76,7 @@ export function openApiDocument(all: readonly Route[], version: string): OpenApi
 
 /** `/v1/models/*` reads `/v1/models/{model}` in the document. */
 function documentedPath(route: ApiRoute): string {
-  const rest = route.doc.parameters?.at(-1)?.name ?? "rest";
-  return route.path.replace(/\*$/, `{${rest}}`).replace(/:(\w+)/g, "{$1}");
+  return route.path.replace(/\*$/, `{${restName(route)}}`).replace(/:(\w+)/g, "{$1}");
 }
 
 function operation(route: ApiRoute, schemas: Record<string, Json>): OpenApiOperation {
@@ -85,7 +84,8 @@ function operation(route: ApiRoute, schemas: Record<string, Json>): OpenApiOpera
   const scoped = access !== "public";
   const description = [doc.description, accessText(access)].filter(Boolean).join("\n\n");
   const codes: ErrorCode[] = [
-    ...(scoped ? (["invalid_api_key"] as const) : []),
+    // Whoever asks has to be looked up; and of a session's request, the environment may be none.
+    ...(scoped ? (["invalid_request", "invalid_api_key", "service_unavailable"] as const) : []),
     ...(scoped && access !== "person" ? (["insufficient_scope"] as const) : []),
     ...(access === "person" ? (["permission_denied"] as const) : []),
     ...(doc.errors ?? []),

@@ -23,6 +23,7 @@ export function readQuery<Schema extends z.ZodObject>(
       );
     }
     if (values.has(name)) throw repeated(name);
+    requireStorable(name, value);
     values.set(name, value);
   }
   const result = schema.safeParse(Object.fromEntries(values));
@@ -44,9 +45,16 @@ export function readPrefixed(target: string, prefix: string): Record<string, str
     if (!isPrefixed(name, prefix)) continue;
     const inner = name.slice(prefix.length + 1, -1);
     if (found.has(inner)) throw repeated(name);
+    requireStorable(shown(name), inner + value);
     found.set(inner, value);
   }
   return Object.fromEntries(found);
+}
+
+/** PostgreSQL neither keeps U+0000 nor compares with it, and nothing that it could name has one. */
+export function requireStorable(name: string, value: string): void {
+  if (!value.includes("\0")) return;
+  throw new GatewayError("invalid_request", `${name}: must not have the character U+0000 (%00); leave it out.`);
 }
 
 function isPrefixed(name: string, prefix: string): boolean {

@@ -137,3 +137,8 @@ export type Route = ApiRoute | PageRoute | MachineRoute;
 export function isDescribed(route: Route): route is ApiRoute {
   return route.access !== "page" && route.access !== "machine";
 }
+
+/** What the rest of a wildcard path is called where people read of it. */
+export function restName({ doc }: ApiRoute): string {
+  return doc.parameters?.at(-1)?.name ?? "rest";
+}
