@@ -30,9 +30,9 @@ ensureDebianPackages({
 
 const long = process.argv.includes("--long");
 const chosen = process.argv.slice(2).filter((argument) => argument !== "--long");
-// These mostly wait for a browser, or for other programs: two files of them at a time use the machine better. What measures
-// has the machine to itself.
-const waiting = ["e2e", "browser"].map((name) => join("tests", name));
+// These mostly wait for a browser, for other programs or for a disk: two files of them at a time use the machine better.
+// What measures has the machine to itself.
+const waiting = ["src", join("tests", "e2e"), join("tests", "browser")];
 const others = readdirSync(join(root, "tests"))
   .map((name) => join("tests", name))
   .filter((path) => !waiting.includes(path));
@@ -43,7 +43,7 @@ const runs =
     : long
       ? [[join("tests", "faults")]]
       : [
-          ["src", "bench", ...others],
+          ["bench", ...others],
           [...together, ...waiting],
         ];
 // The tests set what they need; what this shell has set for a Headrace of its own must not leak in.
