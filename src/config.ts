@@ -51,6 +51,8 @@ export interface Config extends ReloadableConfig {
   readonly databaseUrl: string | undefined;
   /** A secret. Undefined: counters in memory. */
   readonly redisUrl: string | undefined;
+  /** A secret: who shows it may read the metrics. */
+  readonly metricsToken: string | undefined;
   /** An origin without a slash at its end, where other replicas reach this one. */
   readonly advertiseUrl: string | undefined;
   readonly discoverLocal: boolean;
@@ -138,6 +140,7 @@ function readOthers(reader: OptionReader, absolute: (path: string, from: SourceK
     trustedProxies: reader.take(options.trustedProxies).value,
     secretsHex: secret === undefined ? undefined : decodeSecrets(secret),
     ...readStores(reader),
+    metricsToken: reader.take(options.metricsToken).value,
     advertiseUrl: trimmed(reader.take(options.advertiseUrl).value),
     discoverLocal: reader.take(options.discoverLocal).value,
     mail: readMail(reader),

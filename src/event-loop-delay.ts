@@ -18,10 +18,13 @@ export class EventLoopDelay {
   readonly #now: () => number;
   readonly #slices: Slice[] = [];
   readonly #timer: ReturnType<typeof setInterval>;
+  readonly #told: (delayMs: number) => void;
   #lastMs: number;
 
-  constructor(now: () => number = () => performance.now()) {
+  /** `told` gets each sample. */
+  constructor(now: () => number = () => performance.now(), told: (delayMs: number) => void = () => {}) {
     this.#now = now;
+    this.#told = told;
     this.#lastMs = now();
     this.#timer = setInterval(() => this.sample(), intervalMs);
     this.#timer.unref();
@@ -41,6 +44,7 @@ export class EventLoopDelay {
     slice.count++;
     slice.sumMs += delayMs;
     slice.maxMs = Math.max(slice.maxMs, delayMs);
+    this.#told(delayMs);
   }
 
   /** Of about the last minute, in milliseconds. */

@@ -106,6 +106,7 @@ export function openPeople({ db, config, clock, log, governance, baseUrl, opened
     apps: new SqlAppStore(db, { secretId }),
     signIn: new SignIn({ people, sessions, limits, failures, clock, log, pending }),
     ownAccount: new OwnAccount({ people, limits, clock }),
+    failures,
     passkeys: new Passkeys({ people, failures, clock, pending }),
     singleSignOn,
     singleSignOnName: () => singleSignOn?.name,

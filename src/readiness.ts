@@ -5,7 +5,7 @@ import type { Authenticator } from "./policy/authenticate.ts";
 import type { Replicas } from "./policy/replicas.ts";
 
 export interface ReadinessOptions {
-  authenticator: Pick<Authenticator, "reach">;
+  authenticator: Pick<Authenticator, "reach" | "standing">;
   catalog: Pick<Catalog, "complete">;
   /** Undefined where the database is not shared. */
   replicas: Pick<Replicas, "isUncoordinated"> | undefined;
@@ -15,8 +15,14 @@ export interface ReadinessOptions {
 }
 
 export async function readinessOf(options: ReadinessOptions): Promise<Readiness> {
+  await options.authenticator.reach();
+  return readinessNow(options);
+}
+
+/** As far as it is known without asking the database: it is looked at all the time. */
+export function readinessNow(options: ReadinessOptions): Readiness {
   const { authenticator, catalog, replicas, redis, isDraining } = options;
-  const database = await authenticator.reach();
+  const database = authenticator.standing;
   const counters = redis?.();
   const checks: Record<string, CheckState> = {
     database: database === "ok" ? "ok" : "failed",

@@ -10,6 +10,7 @@ import { type Governance, openGovernance } from "./governance.ts";
 import { trustedProxies } from "./http/client-address.ts";
 import { createRoutes } from "./http/routes.ts";
 import { startHttpServer } from "./http/server.ts";
+import type { Http1Server } from "./http1/server.ts";
 import type { Capacity } from "./inference/capacity.ts";
 import type { Catalog } from "./inference/catalog.ts";
 import { ModelStatus } from "./inference/model-status.ts";
@@ -21,10 +22,11 @@ import { openPeople, type People } from "./people.ts";
 import { ensureFirstKey, type FirstKey } from "./policy/first-key.ts";
 import { OpenRequests } from "./policy/open-requests.ts";
 import type { Replicas } from "./policy/replicas.ts";
-import { readinessOf } from "./readiness.ts";
+import { readinessNow, readinessOf } from "./readiness.ts";
 import { openRecords } from "./records.ts";
+import { ServerMetrics } from "./server-metrics.ts";
 import { readCredentials, removeCredentials, useCredentialsOf, writeCredentials } from "./storage/credentials-file.ts";
-import { observed, waitBriefly } from "./storage/database.ts";
+import { dialectOf, observed, waitBriefly } from "./storage/database.ts";
 import type { PoolBounds } from "./storage/postgres-pool.ts";
 import { SystemHealth } from "./system-health.ts";
 
@@ -148,16 +150,27 @@ async function compose(
 
   let draining = false;
   const stopping = new Stopping();
-  const readiness = () =>
-    readinessOf({
-      authenticator: governance.authenticator,
-      catalog,
-      replicas: config.databaseUrl === undefined ? undefined : replicas,
-      redis: governance.redisCheck,
-      isDraining: () => draining,
-    });
+  const checked = {
+    authenticator: governance.authenticator,
+    catalog,
+    replicas: config.databaseUrl === undefined ? undefined : replicas,
+    redis: governance.redisCheck,
+    isDraining: () => draining,
+  };
+  const readiness = () => readinessOf(checked);
+  const metrics: ServerMetrics = new ServerMetrics({
+    ...{ version, startedAt, clock, governance, catalog, router, capacity, sources, replicas },
+    mode: config.mode,
+    database: dialectOf(db),
+    failedSignIns: people.failures,
+    nodes: network.directory,
+    readiness: () => readinessNow(checked),
+    http: () => server,
+  });
+  const { observer } = metrics;
   const health = new SystemHealth({
     ...{ version, config, startedAt, db, replicas, governance, capacity, readiness },
+    onDelay: (delayMs) => metrics.loopDelayed(delayMs),
   });
   opened.push(() => health.close());
   const routes = createRoutes({
@@ -177,9 +190,15 @@ async function compose(
     version,
     readiness,
     systemHealth: () => health.figures(),
+    observer,
+    metrics: {
+      token: config.metricsToken,
+      isOpenLocally: config.mode === "development",
+      read: (accept) => metrics.read(accept),
+    },
   });
   const openRequests = new OpenRequests(() => sources.config.limits.openRequestsPerKey);
-  const server = startHttpServer({
+  const server: Http1Server = startHttpServer({
     hostname: config.host,
     port: config.port,
     routes,
@@ -189,8 +208,7 @@ async function compose(
     openRequests,
     trustedProxies: trustedProxies(config.trustedProxies),
     corsOrigins: () => sources.config.cors.origins,
-    log,
-    clock,
+    ...{ log, clock, observer },
   });
   opened.push(() => server.close());
   const { port } = server;

@@ -23,14 +23,17 @@ export interface SystemHealthOptions {
   governance: Pick<Governance, "ledger" | "authenticator" | "secretRotation">;
   capacity: Pick<Capacity, "waiting">;
   readiness: ServiceRouteDeps["readiness"];
+  /** Told how late the event loop is, ten times a second. */
+  onDelay: (delayMs: number) => void;
 }
 
 export class SystemHealth {
   readonly #options: SystemHealthOptions;
-  readonly #delay = new EventLoopDelay();
+  readonly #delay: EventLoopDelay;
 
   constructor(options: SystemHealthOptions) {
     this.#options = options;
+    this.#delay = new EventLoopDelay(undefined, options.onDelay);
   }
 
   async figures(): Promise<SystemFigures> {

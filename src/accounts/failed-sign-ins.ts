@@ -61,6 +61,11 @@ export class FailedSignIns {
     });
   }
 
+  /** Rows that wait to be written, and how many were given up. */
+  get figures(): { pending: number; lost: number } {
+    return { pending: this.#rows.pending, lost: this.#rows.lost };
+  }
+
   /** Never rejects. */
   flush(): Promise<void> {
     return this.#rows.flush();

@@ -169,6 +169,15 @@ export const options = {
     fix: "Make one with `openssl rand -hex 32`, or unset the variable to use the one in the data directory.",
     quiet: true,
   }),
+  metricsToken: option({
+    schema: z.string().regex(/^[!-~]{16,256}$/),
+    env: "HEADRACE_METRICS_TOKEN",
+    defaultText: "none; an operator's key reads the metrics",
+    doc: "What a monitor shows to read `GET /metrics`, as a bearer token. A variable only.",
+    must: "16 to 256 visible ASCII characters without blanks",
+    fix: "Make one with `openssl rand -hex 32`.",
+    quiet: true,
+  }),
   databaseUrl: option({
     schema: z.string().refine(isPostgresUrl),
     env: "HEADRACE_DATABASE_URL",

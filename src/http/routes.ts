@@ -12,6 +12,7 @@ import { type InferenceRouteDeps, inferenceRoutes } from "./inference-routes.ts"
 import { type InvitationRouteDeps, invitationRoutes } from "./invitation-routes.ts";
 import { type KeyRouteDeps, keyRoutes } from "./key-routes.ts";
 import { type MemberRouteDeps, memberRoutes } from "./member-routes.ts";
+import { type MetricsRouteDeps, metricsRoutes } from "./metrics-routes.ts";
 import { modelRoutes } from "./model-routes.ts";
 import { type ModelStatusDeps, modelStatusRoutes } from "./model-status-routes.ts";
 import { type NodeRouteDeps, nodeRoutes } from "./node-routes.ts";
@@ -51,6 +52,7 @@ export type RouteDeps = InferenceRouteDeps &
   AdminPeopleDeps &
   AdminSystemDeps &
   NodeRouteDeps &
+  MetricsRouteDeps &
   PageRouteDeps &
   SsoRouteDeps &
   AuthorizeDeps &
@@ -82,6 +84,7 @@ export function createRoutes(deps: RouteDeps): readonly Route[] {
     ...adminSystemRoutes(deps),
     ...nodeRoutes(deps),
     ...serviceRoutes({ ...deps, routes: () => routes }),
+    ...metricsRoutes(deps),
     ...dashboardRoutes(deps),
     ...pageRoutes(deps),
     ...ssoRoutes(deps),

@@ -30,6 +30,8 @@ export interface Http1Server {
   readonly hostname: string;
   /** Requests that were not answered in full yet. */
   readonly pendingRequests: number;
+  /** Connections that are open, upgraded ones included, and how many are taken at most. */
+  readonly connections: { open: number; limit: number };
   /**
    * Takes no more connections and requests, ends idle connections; resolves when every open request was answered. Those
    * that were upgraded are ended by whoever took them over.
@@ -97,6 +99,10 @@ class ListeningServer implements Http1Server, ConnectionServer {
 
   get pendingRequests(): number {
     return this.#pending;
+  }
+
+  get connections(): { open: number; limit: number } {
+    return { open: this.#connections.size, limit: this.limits.connections };
   }
 
   onRequest(request: IncomingRequest, reply: Reply): void {

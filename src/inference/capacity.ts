@@ -130,6 +130,13 @@ export class Capacity {
     return this.#waiting.size;
   }
 
+  /** The same by the public id of the model that each asked for. */
+  get waitingByModel(): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>();
+    for (const { request } of this.#waiting) counts.set(request.model, (counts.get(request.model) ?? 0) + 1);
+    return counts;
+  }
+
   /** After a change of engines: whoever waits looks again for where it may go. */
   regroup(): void {
     for (const waiting of [...this.#waiting]) waiting.regroup();

@@ -125,6 +125,11 @@ export class NodeDirectory implements NodeWays {
     await this.#audit.close();
   }
 
+  /** Rows of the audit log that wait to be written, and how many were given up. */
+  get auditFigures(): { pending: number; lost: number } {
+    return { pending: this.#audit.pending, lost: this.#audit.lost };
+  }
+
   records(): readonly NodeRecord[] {
     return [...this.#records.values()];
   }

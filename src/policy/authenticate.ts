@@ -75,6 +75,11 @@ export class Authenticator {
     return this.#cache.reach();
   }
 
+  /** The same as of the last look, a second ago or so, without asking. */
+  get standing(): "ok" | "away" | "gone" {
+    return this.#cache.standing;
+  }
+
   /** After every change of a key, account, tier or limit by this process: it holds from here on. */
   invalidate(): void {
     this.#cache.invalidate();

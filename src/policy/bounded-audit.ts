@@ -29,11 +29,23 @@ export class BoundedAudit {
   /** Of what exists, and of anything: a flood of what is made up must not hide what happens to the former. */
   #rows = { known: 0, unknown: 0 };
   #failing = false;
+  #inWriting = 0;
+  #lost = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #writing: Promise<void> = Promise.resolve();
 
   constructor(options: BoundedAuditOptions) {
     this.#options = options;
+  }
+
+  /** Rows that wait to be written. */
+  get pending(): number {
+    return this.#pending.length + this.#inWriting;
+  }
+
+  /** Rows that were given up. */
+  get lost(): number {
+    return this.#lost;
   }
 
   /** `reason` is one of a few words. */
@@ -87,6 +99,7 @@ export class BoundedAudit {
   #write(): Promise<void> {
     const batch = this.#pending;
     this.#pending = [];
+    this.#inWriting += batch.length;
     if (batch.length > 0) this.#writing = this.#writing.then(() => this.#append(batch));
     return this.#writing;
   }
@@ -99,7 +112,10 @@ export class BoundedAudit {
     } catch (error) {
       if (!this.#failing) log.warn(faultName, { detail: String(error), rows: batch.length });
       this.#failing = true;
-      this.#pending = [...batch, ...this.#pending].slice(0, maxPending);
+      const waiting = [...batch, ...this.#pending];
+      this.#pending = waiting.slice(0, maxPending);
+      this.#lost += waiting.length - this.#pending.length;
     }
+    this.#inWriting -= batch.length;
   }
 }

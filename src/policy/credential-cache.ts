@@ -105,6 +105,11 @@ export class CredentialCache {
   /** Whether the store answers now, which takes a second at most; and if not, whether what is in memory still holds. */
   async reach(): Promise<"ok" | "away" | "gone"> {
     await this.#watcher.ask();
+    return this.standing;
+  }
+
+  /** The same as of the last look, a second ago or so, without asking. */
+  get standing(): "ok" | "away" | "gone" {
     if (!this.#watcher.isAway) return "ok";
     return this.#watcher.unconfirmedMs() > this.#graceMs ? "gone" : "away";
   }

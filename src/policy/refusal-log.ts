@@ -43,6 +43,11 @@ export class RefusalLog {
     this.#rows.record(refusal.keyId === null ? "unknown" : "known", refusal.reason, () => this.#row(refusal));
   }
 
+  /** Rows that wait to be written, and how many were given up. */
+  get figures(): { pending: number; lost: number } {
+    return { pending: this.#rows.pending, lost: this.#rows.lost };
+  }
+
   /** Writes what is pending, the count of the suppressed ones where their window is over. Never rejects. */
   flush(): Promise<void> {
     return this.#rows.flush();

@@ -28,6 +28,7 @@ export class ChatQueue implements ChatWriter {
   #pending: Pending[] = [];
   #pendingSize = 0;
   #dropped = 0;
+  #droppedInAll = 0;
   #failing = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #writing: Promise<void> | undefined;
@@ -39,6 +40,11 @@ export class ChatQueue implements ChatWriter {
 
   get retentionDays(): number {
     return this.#options.retentionDays();
+  }
+
+  /** Chats that wait to be written, about their bytes, and how many were given up. */
+  get figures(): { pending: number; bytes: number; dropped: number } {
+    return { pending: this.#pending.length, bytes: this.#pendingSize, dropped: this.#droppedInAll + this.#dropped };
   }
 
   notStored(accountId: string, reason: string): void {
@@ -118,6 +124,7 @@ export class ChatQueue implements ChatWriter {
   #reportDropped(): void {
     if (this.#dropped === 0) return;
     this.#options.log.error("chats_not_stored", { count: this.#dropped, pending: this.#pending.length });
+    this.#droppedInAll += this.#dropped;
     this.#dropped = 0;
   }
 }

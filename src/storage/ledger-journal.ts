@@ -36,9 +36,15 @@ export class LedgerJournal {
   readonly #lines = new SpoolEncoder();
   #turn: Turn | undefined;
   #failing = false;
+  #failures = 0;
 
   constructor(options: LedgerJournalOptions) {
     this.#options = options;
+  }
+
+  /** Writes that the spool refused. */
+  get failures(): number {
+    return this.#failures;
   }
 
   get openCount(): number {
@@ -173,6 +179,7 @@ export class LedgerJournal {
       if (this.#failing) log.info("ledger_spool_recovered");
       this.#failing = false;
     } catch (error) {
+      this.#failures++;
       if (!this.#failing) log.error("ledger_spool_failed", { detail: String(error) });
       this.#failing = true;
       throw error;

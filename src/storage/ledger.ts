@@ -33,6 +33,9 @@ export interface LedgerFigures {
   open: number;
   spoolBytes: number;
   pending: number;
+  /** Times that the database, or the spool, could not be written. */
+  databaseFailures: number;
+  spoolFailures: number;
 }
 
 const maxBackOffMs = 5_000;
@@ -59,6 +62,7 @@ export class SpoolLedger implements Ledger {
   readonly #drain: LedgerDrain;
   readonly #writer: UsageWriter;
   #databaseFailing = false;
+  #databaseFailures = 0;
   #upkeepFailing = false;
   /** Nothing new is taken; then: what was settled before is drained. */
   #closing = false;
@@ -142,6 +146,8 @@ export class SpoolLedger implements Ledger {
       open: this.#journal.openCount,
       spoolBytes: this.#spool.segments.reduce((sum, { bytes }) => sum + bytes, 0),
       pending: this.#drain.waiting,
+      databaseFailures: this.#databaseFailures,
+      spoolFailures: this.#journal.failures,
     };
   }
 
@@ -205,6 +211,7 @@ export class SpoolLedger implements Ledger {
       this.#databaseFailing = false;
       this.#delayMs = this.#settings.drainMs;
     } catch (error) {
+      this.#databaseFailures++;
       if (!this.#databaseFailing) {
         this.#log.error("usage_write_failed", { detail: String(error), waiting: this.#drain.waiting });
       }

@@ -1,0 +1,54 @@
+// Counts times in buckets. Plain numbers: it is told of each request, and of each sample of the event loop.
+
+/** Upper bounds that several histograms share. */
+export class Buckets {
+  readonly boundsMs: Float64Array;
+  /** `le` of each, the infinite one included, in seconds. */
+  readonly texts: readonly string[];
+
+  constructor(seconds: readonly number[]) {
+    this.boundsMs = Float64Array.from(seconds, (bound) => bound * 1000);
+    // As a float, as OpenMetrics has it: the same series, whichever format was asked for.
+    const texts = seconds.map((bound) => (Number.isInteger(bound) ? `${bound}.0` : String(bound)));
+    this.texts = [...texts, "+Inf"].map((bound) => `le="${bound}"} `);
+  }
+}
+
+export class Histogram {
+  readonly #buckets: Buckets;
+  readonly #counts: Float64Array;
+  #sumMs = 0;
+  #count = 0;
+
+  constructor(buckets: Buckets) {
+    this.#buckets = buckets;
+    this.#counts = new Float64Array(buckets.boundsMs.length + 1);
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  observe(ms: number): void {
+    const { boundsMs } = this.#buckets;
+    let bucket = 0;
+    while (bucket < boundsMs.length && ms > (boundsMs[bucket] as number)) bucket++;
+    (this.#counts[bucket] as number)++;
+    this.#sumMs += ms;
+    this.#count++;
+  }
+
+  /** Its samples, in seconds. `labels` as of `labelText`. */
+  lines(name: string, labels: string): string {
+    const start = labels === "" ? `${name}_bucket{` : `${name}_bucket{${labels},`;
+    const { texts } = this.#buckets;
+    let text = "";
+    let count = 0;
+    for (let bucket = 0; bucket < texts.length; bucket++) {
+      count += this.#counts[bucket] as number;
+      text += `${start}${texts[bucket]}${count}\n`;
+    }
+    const end = labels === "" ? "" : `{${labels}}`;
+    return `${text}${name}_sum${end} ${this.#sumMs / 1000}\n${name}_count${end} ${count}\n`;
+  }
+}

@@ -1,0 +1,315 @@
+// Counts what is asked and answered. Told of each request while it is served: it adds to numbers, and makes no text.
+import { GatewayError } from "../domain/errors.ts";
+import type { HttpEnd, InferenceCourse, Observer, RefusedInference } from "../domain/observer.ts";
+import { type RefusalReason, refusalReasons } from "../domain/refusal.ts";
+import { generationOf, type UsageBegin, type UsageEnd } from "../domain/usage.ts";
+import { BoundedSeries, otherLabel } from "./bounded-series.ts";
+import { type Exposition, labelText } from "./exposition.ts";
+import { Buckets, Histogram } from "./histogram.ts";
+
+export interface TrafficOptions {
+  /** Whether the catalog has it now: the series of others may go. */
+  hasModel(id: string): boolean;
+  hasUpstream(name: string): boolean;
+  /** Monotonic. */
+  nowMs(): number;
+}
+
+/** Models, and upstreams, with series of their own. */
+const mostLabels = 200;
+/** Of one model; beyond it upstreams are counted together. */
+const mostRequestSeries = 64;
+const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+
+const exchangeTimes = new Buckets([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120]);
+const firstTokenTimes = new Buckets([0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120]);
+const tokenTimes = new Buckets([0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1]);
+const requestTimes = new Buckets([0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600]);
+const queueTimes = new Buckets([0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]);
+
+/** Of one route and method. */
+interface ExchangeSeries {
+  route: string;
+  method: string;
+  statuses: Map<number, { labels: string; count: number }>;
+  durations: Histogram;
+}
+
+interface RequestLabels {
+  operation: string;
+  /** Empty where none answered. */
+  upstream: string;
+  outcome: string;
+  code: string;
+  environment: string;
+}
+
+interface RequestSeries extends RequestLabels {
+  labels: string;
+  count: number;
+}
+
+interface ModelSeries {
+  label: string;
+  labels: string;
+  requests: RequestSeries[];
+  firstToken: Histogram;
+  perToken: Histogram;
+  duration: Histogram;
+  queue: Histogram;
+  promptTokens: number;
+  completionTokens: number;
+  /** Undefined as long as nothing had a price. */
+  nanoUsd: number | undefined;
+  retries: number;
+  standIns: number;
+}
+
+interface UpstreamSeries {
+  label: string;
+  /** Monotonic milliseconds of when it last took a request. */
+  tookMs: number;
+  attempts: Map<string, { labels: string; count: number }>;
+}
+
+export class Traffic implements Observer {
+  readonly #exchanges = new Map<string, Map<string, ExchangeSeries>>();
+  readonly #models: BoundedSeries<ModelSeries>;
+  readonly #upstreams: BoundedSeries<UpstreamSeries>;
+  readonly #refusals = refusalReasons.map((reason) => ({ reason, labels: labelText({ reason }), count: 0 }));
+  readonly #nowMs: () => number;
+  /** Admitted and not ended, by model. */
+  readonly #open = new Map<string, number>();
+
+  constructor({ hasModel, hasUpstream, nowMs }: TrafficOptions) {
+    this.#nowMs = nowMs;
+    this.#models = new BoundedSeries({ most: mostLabels, make: newModel, isGone: (id) => !hasModel(id) });
+    this.#upstreams = new BoundedSeries({
+      most: mostLabels,
+      make: (label) => ({ label, tookMs: Number.NEGATIVE_INFINITY, attempts: new Map() }),
+      isGone: (name) => !hasUpstream(name),
+    });
+  }
+
+  httpEnded({ method, route = "none", status, durationMs }: HttpEnd): void {
+    const known = knownMethods.has(method) ? method : "other";
+    const series = this.#exchanges.get(route)?.get(known) ?? this.#newExchanges(route, known);
+    let counter = series.statuses.get(status);
+    if (!counter) {
+      counter = { labels: labelText({ route, method: known, status: String(status) }), count: 0 };
+      series.statuses.set(status, counter);
+    }
+    counter.count++;
+    series.durations.observe(durationMs);
+  }
+
+  inferenceBegan({ model }: UsageBegin): void {
+    this.#open.set(model, (this.#open.get(model) ?? 0) + 1);
+  }
+
+  inferenceEnded(begin: UsageBegin, end: UsageEnd, { attempts, standIn, refusal }: InferenceCourse): void {
+    const { model } = begin;
+    const open = this.#open.get(model) ?? 0;
+    if (open > 1) this.#open.set(model, open - 1);
+    else this.#open.delete(model);
+    const series = this.#models.of(model);
+    const { outcome, upstream, errorCode, firstTokenMs, nanoUsd } = end;
+    const code = errorCode ?? (outcome === "failed" ? "internal_error" : "");
+    this.#count(series, begin, upstream ?? "", outcome, code);
+    series.promptTokens += end.promptTokens;
+    series.completionTokens += end.completionTokens;
+    if (nanoUsd !== null) series.nanoUsd = (series.nanoUsd ?? 0) + nanoUsd;
+    series.duration.observe(end.durationMs);
+    series.queue.observe(end.queueMs);
+    if (firstTokenMs !== null) {
+      series.firstToken.observe(firstTokenMs);
+      const generation = generationOf(end);
+      if (generation && generation.tokens > 0) series.perToken.observe(generation.ms / generation.tokens);
+    }
+    if (attempts > 1) series.retries += attempts - 1;
+    if (standIn !== undefined) series.standIns++;
+    if (refusal !== undefined) this.#refused(refusal);
+  }
+
+  inferenceRefused(refused: RefusedInference): void {
+    const { error } = refused;
+    const isKnown = error instanceof GatewayError;
+    this.#count(this.#models.of(refused.model), refused, "", "refused", isKnown ? error.code : "internal_error");
+    if (isKnown && error.refusal !== undefined) this.#refused(error.refusal);
+  }
+
+  attempted(_requestId: string, _model: string, upstream: string, error: unknown): void {
+    const series = this.#upstreams.of(upstream);
+    const { attempts, label } = series;
+    if (error === undefined) series.tookMs = this.#nowMs();
+    const result = error === undefined ? "ok" : error instanceof GatewayError ? error.code : faultOf(error);
+    let counter = attempts.get(result);
+    if (!counter) {
+      counter = { labels: labelText({ upstream: label, result }), count: 0 };
+      attempts.set(result, counter);
+    }
+    counter.count++;
+  }
+
+  /** Monotonic milliseconds of when the upstream last took a request; minus infinity where it never did. */
+  tookMs(upstream: string): number {
+    return this.#upstreams.find(upstream)?.tookMs ?? Number.NEGATIVE_INFINITY;
+  }
+
+  /** `waiting`: requests that wait for a place now, by model. */
+  write(out: Exposition, waiting: ReadonlyMap<string, number>): void {
+    this.#writeExchanges(out);
+    this.#writeRequests(out);
+    this.#writeOpen(out, waiting);
+    this.#writeTimes(out);
+    out.family("headrace_refusals_total", "counter", "Requests that a limit, a quota or want of capacity refused.");
+    for (const { labels, count } of this.#refusals) out.sample(labels, count);
+    out.family("headrace_upstream_attempts_total", "counter", "Times an upstream was asked, by what it came to.");
+    for (const { attempts } of this.#upstreams.all()) {
+      for (const { labels, count } of attempts.values()) out.sample(labels, count);
+    }
+  }
+
+  #refused(reason: RefusalReason): void {
+    for (const one of this.#refusals) if (one.reason === reason) one.count++;
+  }
+
+  #count(
+    model: ModelSeries,
+    { operation, environment }: Pick<UsageBegin, "operation" | "environment">,
+    upstream: string,
+    outcome: string,
+    code: string,
+  ): void {
+    const { requests } = model;
+    const about = { operation, upstream, outcome, code, environment };
+    const known = find(requests, about) ?? this.#newRequests(requests, model.label, about);
+    known.count++;
+  }
+
+  #newRequests(requests: RequestSeries[], model: string, about: RequestLabels): RequestSeries {
+    const { upstream } = about;
+    if (upstream !== "") {
+      const label = requests.length < mostRequestSeries ? this.#upstreams.of(upstream).label : otherLabel;
+      const other = { ...about, upstream: label };
+      const known = label === upstream ? undefined : find(requests, other);
+      if (known) return known;
+      about = other;
+    }
+    const { operation, outcome, code, environment } = about;
+    const labels = labelText({
+      ...{ operation, model, upstream: about.upstream, outcome, error_code: code, environment },
+    });
+    const series = { ...about, labels, count: 0 };
+    requests.push(series);
+    return series;
+  }
+
+  #newExchanges(route: string, method: string): ExchangeSeries {
+    const series = { route, method, statuses: new Map(), durations: new Histogram(exchangeTimes) };
+    const methods = this.#exchanges.get(route) ?? new Map<string, ExchangeSeries>();
+    this.#exchanges.set(route, methods.set(method, series));
+    return series;
+  }
+
+  #writeExchanges(out: Exposition): void {
+    const all = [...this.#exchanges.values()].flatMap((methods) => [...methods.values()]);
+    out.family("headrace_http_requests_total", "counter", "HTTP requests, by route, method and status.");
+    for (const { statuses } of all) for (const { labels, count } of statuses.values()) out.sample(labels, count);
+    const name = "headrace_http_request_duration_seconds";
+    out.family(name, "histogram", "From the head of a request to the end of its answer, streams included.");
+    for (const { route, method, durations } of all) out.lines(durations.lines(name, labelText({ route, method })));
+  }
+
+  #writeRequests(out: Exposition): void {
+    const name = "headrace_inference_requests_total";
+    out.family(name, "counter", "Requests for models, by how they ended; `refused`: by a limit, before they began.");
+    for (const { requests } of this.#models.all()) for (const { labels, count } of requests) out.sample(labels, count);
+    const sums = [
+      ["headrace_prompt_tokens_total", "Prompt tokens, as billed.", "promptTokens"],
+      ["headrace_completion_tokens_total", "Completion tokens, as billed.", "completionTokens"],
+      ["headrace_retries_total", "Times that an upstream was asked after another try had failed.", "retries"],
+      ["headrace_fallbacks_total", "Requests that another model served than the one asked for.", "standIns"],
+    ] as const;
+    for (const [sum, help, member] of sums) {
+      out.family(sum, "counter", help);
+      for (const series of this.#models.all()) out.sample(series.labels, series[member]);
+    }
+    out.family("headrace_spend_usd_total", "counter", "What requests cost, of models that have a price.");
+    for (const { labels, nanoUsd } of this.#models.all()) if (nanoUsd !== undefined) out.sample(labels, nanoUsd / 1e9);
+  }
+
+  #writeOpen(out: Exposition, waiting: ReadonlyMap<string, number>): void {
+    const gauges = [
+      ["headrace_inference_requests_in_flight", "Admitted and not ended, those that wait included.", this.#open],
+      ["headrace_inference_requests_waiting", "Those that wait for a place at an upstream.", waiting],
+    ] as const;
+    for (const [, , counts] of gauges) for (const model of counts.keys()) this.#models.of(model);
+    for (const [name, help, counts] of gauges) {
+      out.family(name, "gauge", help);
+      const byLabels = new Map<string, number>();
+      for (const { labels } of this.#models.all()) byLabels.set(labels, 0);
+      for (const [model, count] of counts) {
+        const { labels } = this.#models.of(model);
+        byLabels.set(labels, (byLabels.get(labels) ?? 0) + count);
+      }
+      for (const [labels, count] of byLabels) out.sample(labels, count);
+    }
+  }
+
+  #writeTimes(out: Exposition): void {
+    const times = [
+      [
+        "headrace_time_to_first_token_seconds",
+        "Of streams: from admission to the first piece of the answer.",
+        "firstToken",
+      ],
+      ["headrace_time_per_output_token_seconds", "Of streams: mean time between two tokens of an answer.", "perToken"],
+      ["headrace_inference_duration_seconds", "From admission to the end of the answer.", "duration"],
+      ["headrace_queue_time_seconds", "Waiting for a place at an upstream; 0 for those that did not wait.", "queue"],
+    ] as const;
+    for (const [name, help, member] of times) {
+      out.family(name, "histogram", help);
+      for (const series of this.#models.all()) out.lines(series[member].lines(name, series.labels));
+    }
+  }
+}
+
+function newModel(label: string): ModelSeries {
+  return {
+    label,
+    labels: labelText({ model: label }),
+    requests: [],
+    firstToken: new Histogram(firstTokenTimes),
+    perToken: new Histogram(tokenTimes),
+    duration: new Histogram(requestTimes),
+    queue: new Histogram(queueTimes),
+    promptTokens: 0,
+    completionTokens: 0,
+    nanoUsd: undefined,
+    retries: 0,
+    standIns: 0,
+  };
+}
+
+/** There are few, and those that are often asked for came first. */
+function find(requests: readonly RequestSeries[], about: RequestLabels): RequestSeries | undefined {
+  for (let i = 0; i < requests.length; i++) {
+    const one = requests[i] as RequestSeries;
+    if (
+      one.upstream === about.upstream &&
+      one.outcome === about.outcome &&
+      one.operation === about.operation &&
+      one.environment === about.environment &&
+      one.code === about.code
+    ) {
+      return one;
+    }
+  }
+  return undefined;
+}
+
+/** What is thrown that is no GatewayError: the client left, or a fault of ours. */
+function faultOf(error: unknown): string {
+  return error instanceof DOMException && error.name === "AbortError" ? "cancelled" : "internal_error";
+}
