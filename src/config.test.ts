@@ -8,6 +8,7 @@ import { exampleFile } from "./config/example.ts";
 import {
   ConfigError,
   type ConfigInputs,
+  configuredSecrets,
   keysThatNeedRestart,
   loadConfig,
   loadDataDir,
@@ -19,7 +20,7 @@ import {
 const root = await mkdtemp(join(tmpdir(), "headrace-config-"));
 afterAll(() => rm(root, { recursive: true }));
 
-const exampleVariables = { CLOUD_API_KEY: "k", SMTP_PASSWORD: "p%40ss", SSO_CLIENT_SECRET: "s" };
+const exampleVariables = { CLOUD_API_KEY: "k", SMTP_PASSWORD: "p%40ss", SSO_CLIENT_SECRET: "s", OTLP_TOKEN: "t" };
 
 let directories = 0;
 /** A working directory of its own, with these files. */
@@ -425,6 +426,91 @@ describe("the result", () => {
     const inputs = { yaml: exampleFile, env: exampleVariables };
     const cwd = await directoryWith({ "headrace.yaml": inputs.yaml });
     expect(await load({ cwd, env: inputs.env })).toEqual(await load({ cwd, env: inputs.env }));
+  });
+});
+
+describe("tracing", () => {
+  const endpoint = "http://127.0.0.1:4318";
+  const off = { headers: {}, serviceName: "headrace", sample: 1, content: false };
+
+  test("is off without an endpoint, and says so where the rest is set", async () => {
+    expect((await load()).tracing).toBeUndefined();
+    const { tracing, warnings } = await load({ yaml: "tracing: { sample: 0.5 }\n" });
+    expect([tracing, warnings]).toEqual([undefined, ["tracing: has no endpoint, so nothing is traced"]]);
+  });
+
+  test.each([
+    ["the file", { yaml: `tracing: { endpoint: "${endpoint}/" }\n` }, `${endpoint}/v1/traces`],
+    ["the file, as a whole URL", { yaml: `tracing: { endpoint: "${endpoint}/v1/traces" }\n` }, `${endpoint}/v1/traces`],
+    ["a variable", { env: { OTEL_EXPORTER_OTLP_ENDPOINT: `${endpoint}/otel` } }, `${endpoint}/otel/v1/traces`],
+    [
+      "the variable for traces alone, to which nothing is added",
+      { env: { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${endpoint}/x`, OTEL_EXPORTER_OTLP_ENDPOINT: "http://other" } },
+      `${endpoint}/x`,
+    ],
+  ])("takes its endpoint from %s", async (_name, inputs, url) => {
+    expect((await load(inputs)).tracing).toEqual({ ...off, url });
+  });
+
+  test("takes headers from both, name and share from the file, and nothing at all where it is disabled", async () => {
+    const yaml = `tracing: { endpoint: "${endpoint}", headers: { X-Tenant: "a", Authorization: "\${TOKEN}" }, service_name: s, sample: 0.25, content: true }\n`;
+    const env = { TOKEN: "Bearer one", OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20two, x-more=1" };
+    const headers = { "x-tenant": "a", authorization: "Bearer two", "x-more": "1" };
+    const config = await load({ yaml, env });
+    const url = `${endpoint}/v1/traces`;
+    expect(config.tracing).toEqual({ url, headers, serviceName: "s", sample: 0.25, content: true });
+    expect(configuredSecrets(config)).toContain("Bearer two");
+    expect((await load({ yaml, env: { ...env, OTEL_SDK_DISABLED: "true" } })).tracing).toBeUndefined();
+  });
+
+  test("is warned about a port that mostly speaks another protocol", async () => {
+    const { warnings } = await load({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:4317" } });
+    expect(warnings).toEqual([expect.stringContaining("port 4318")]);
+  });
+
+  test.each([
+    [{ OTEL_EXPORTER_OTLP_ENDPOINT: "canary:4318" }, "OTEL_EXPORTER_OTLP_ENDPOINT: must be an http:// or https:// URL"],
+    [{ OTEL_EXPORTER_OTLP_ENDPOINT: "http://a:canary@h" }, "OTEL_EXPORTER_OTLP_ENDPOINT: must be"],
+    [{ OTEL_EXPORTER_OTLP_HEADERS: "canary" }, "OTEL_EXPORTER_OTLP_HEADERS: must be pairs such as name=value"],
+    [{ OTEL_EXPORTER_OTLP_HEADERS: "a=canary%0d%0ax" }, "OTEL_EXPORTER_OTLP_HEADERS: must be"],
+  ])("%j is refused but not shown", async (env, expected) => {
+    const { message } = await refusal(load({ env }));
+    expect(message).toStartWith(expected);
+    expect(message).not.toContain("canary");
+  });
+
+  test.each([
+    ['headers: { a: "canary\\nb" }', "tracing.headers.a: must be a name of letters"],
+    ["headers: { 'a b': canary }", "tracing.headers.a b: must be a name of letters"],
+    ["sample: 1.5", "tracing.sample: must be a number from 0 to 1 (got 1.5)"],
+  ])("in the file, %s is refused", async (line, expected) => {
+    const { message } = await refusal(load({ yaml: `tracing: { endpoint: "${endpoint}", ${line} }\n` }));
+    expect(message).toContain(expected);
+    expect(message).not.toContain("canary");
+  });
+});
+
+test("known secrets are those of every part, as they are sent; what is none is not among them", async () => {
+  const env = {
+    HEADRACE_SECRET: "0".repeat(64),
+    HEADRACE_DATABASE_URL: "postgres://u:p%40ss-word@h/d",
+    HEADRACE_REDIS_URL: "redis://h:1/0",
+  };
+  const config = await load({ yaml: "upstreams: [{ name: a, url: http://h/v1, api_key: sk-up }]\n", env });
+  expect([...configuredSecrets(config)].sort()).toEqual(["0".repeat(64), "p%40ss-word", "p@ss-word", "sk-up"]);
+});
+
+describe("what is logged", () => {
+  test("is everything from the level of info, unless the file or, before it, a variable says otherwise", async () => {
+    expect(await load()).toMatchObject({
+      logLevel: undefined,
+      logs: { level: "info", sample: 1, slowMs: Number.POSITIVE_INFINITY },
+    });
+    const yaml = "logs: { level: warn, sample: 0.1, slow_seconds: 2.5 }\n";
+    expect(await load({ yaml, env: { HEADRACE_LOG_LEVEL: "error" } })).toMatchObject({
+      logLevel: "error",
+      logs: { level: "warn", sample: 0.1, slowMs: 2_500 },
+    });
   });
 });
 

@@ -17,7 +17,9 @@ import { type LogFormat, type Mode, options } from "./config/options.ts";
 import { placeOutsideFile, throwIfAny } from "./config/problems.ts";
 import { prepareProcess } from "./config/server-process.ts";
 import { type Flags, OptionReader, type SourceKind, variableWarnings } from "./config/sources.ts";
+import { readTracing, type TracingConfig } from "./config/tracing.ts";
 import { trimSlashes } from "./domain/http-url.ts";
+import type { LogLevel } from "./domain/log.ts";
 
 export type {
   DeploymentConfig,
@@ -30,6 +32,8 @@ export type { PullSource } from "./config/hugging-face.ts";
 export { type LogFormat, type Mode, type ServeFlag, serveFlags } from "./config/options.ts";
 export { ConfigError, type Problem } from "./config/problems.ts";
 export { configJsonSchema, configReference } from "./config/reference.ts";
+export { configuredSecrets } from "./config/secrets.ts";
+export type { TracingConfig } from "./config/tracing.ts";
 
 /** Everything `headrace serve` needs to know; deep-frozen plain data. */
 export interface Config extends ReloadableConfig {
@@ -39,6 +43,8 @@ export interface Config extends ReloadableConfig {
   readonly port: number;
   readonly mode: Mode;
   readonly logFormat: LogFormat;
+  /** Comes before `logs.level`; undefined: as that says. */
+  readonly logLevel: LogLevel | undefined;
   /** Absolute. */
   readonly dataDir: string;
   /** An origin without `/v1` and without a slash at its end; always there in production. */
@@ -56,6 +62,8 @@ export interface Config extends ReloadableConfig {
   /** An origin without a slash at its end, where other replicas reach this one. */
   readonly advertiseUrl: string | undefined;
   readonly discoverLocal: boolean;
+  /** Undefined: nothing is traced. */
+  readonly tracing: TracingConfig | undefined;
   /** Undefined: no mail is sent. */
   readonly mail: MailConfig | undefined;
   /** Undefined: none. */
@@ -118,12 +126,17 @@ export async function loadConfig(inputs: ConfigInputs = {}): Promise<Config> {
     publicUrl: trimmed(publicUrl.value),
     ...readOthers(reader, absolute),
   };
+  const tracing = readTracing(reader, file.data.tracing);
   throwIfAny([...reader.problems, ...file.problems]);
-  const warnings = [...file.warnings, ...variableWarnings(env), ...exposureWarnings(startup)];
+  const warnings = [
+    ...[...file.warnings, ...variableWarnings(env)],
+    ...[...exposureWarnings(startup), ...tracing.warnings],
+  ];
   return deepFreeze({
     ...startup,
     dataDir: startup.dataDir ?? defaultDataDir(env),
     sso: ssoConfig(file.data),
+    tracing: tracing.config,
     ...reloadableConfig(file.data, warnings),
     file: { path: file.path, found: file.yaml !== undefined, startup: startupKeys(file.data) },
   });
@@ -136,6 +149,7 @@ function readOthers(reader: OptionReader, absolute: (path: string, from: SourceK
   return {
     port: reader.take(options.port).value,
     logFormat: reader.take(options.logFormat).value,
+    logLevel: reader.take(options.logLevel).value,
     dataDir: dataDir.value === undefined ? undefined : absolute(dataDir.value, dataDir.from),
     trustedProxies: reader.take(options.trustedProxies).value,
     secretsHex: secret === undefined ? undefined : decodeSecrets(secret),

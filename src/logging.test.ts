@@ -1,5 +1,7 @@
 // The log: one line for each entry whatever its fields hold, no terminal steered, nothing lost at the end.
 import { describe, expect, setSystemTime, test } from "bun:test";
+import { generateApiKey } from "./domain/api-key.ts";
+import { redactCredentials, redactSecrets } from "./domain/redaction.ts";
 import { jsonLine, StreamLog } from "./logging.ts";
 
 function record(format: "text" | "json") {
@@ -161,4 +163,77 @@ describe("writing", () => {
     log.flush();
     expect(written).toEqual([]);
   });
+});
+
+const apiKey = generateApiKey("live");
+
+describe("credentials", () => {
+  test.each(["text", "json"] as const)(
+    "are in no line of %s, in whatever field of whatever event they are",
+    (format) => {
+      const { log, all } = record(format);
+      log.configure({ redact: (text) => redactCredentials(redactSecrets(text, ["a known secret"])) });
+      log.info("request", { detail: `bad key ${apiKey}`, status: 401 });
+      log.info("request", { model: apiKey, method: `Bearer ${apiKey}` });
+      log.info("other", { anything: apiKey, detail: "a known secret" });
+      log.warn("odd", { reason: `postgres://a:p4ssw0rd@db/x`, url: "a known secret" });
+      log.error("bad", { detail: new Error(`no ${apiKey}\nBearer a.b.c-d-e-f-g`).stack ?? "" });
+      log.error("request", { detail: "a known secret" });
+      const text = all();
+      expect(text.split("\n")).toHaveLength(7);
+      for (const secret of [apiKey.slice(11), "p4ssw0rd", "a.b.c", "a known secret"])
+        expect(text).not.toContain(secret);
+      expect(text).toContain("sk_live_hr_…");
+      expect(text).toContain("postgres://[redacted]@db/x");
+    },
+  );
+
+  test("a request's line without any is written as it is, not copied", () => {
+    const { log, all } = record("json");
+    const touched: string[] = [];
+    log.configure({ redact: (text) => String(touched.push(text)) });
+    log.info("request", { id: "req_1", model: "llama-3.1-8b", method: "POST", route: "/v1/chat/completions" });
+    expect(touched).toEqual([]);
+    expect(all()).toContain('"model":"llama-3.1-8b"');
+  });
+});
+
+test("what is below the level is not written; errors always are", () => {
+  const { log, all } = record("json");
+  const events = () =>
+    all()
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => (JSON.parse(line) as { event: string }).event);
+  log.configure({ level: "warn" });
+  log.info("a");
+  log.warn("b");
+  log.error("c");
+  log.configure({ level: "error" });
+  log.info("d");
+  log.warn("e");
+  log.error("f");
+  log.configure({});
+  log.info("g");
+  expect(events()).toEqual(["b", "c", "f", "g"]);
+});
+
+test("a fault that repeats itself without end is written sixty times a minute, and then told of as a number", () => {
+  const { log, all } = record("json");
+  for (let i = 0; i < 10_000; i++) log.warn("upstream_gone", { i });
+  for (let i = 0; i < 10_000; i++) log.error("write_failed", { i });
+  log.warn("other");
+  // Each of them is one request.
+  for (let i = 0; i < 100; i++) log.error("request", { i });
+  log.close();
+  const lines = all()
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  const count = (event: string) => lines.filter((line) => line["event"] === event).length;
+  expect(["upstream_gone", "write_failed", "other", "request"].map(count)).toEqual([60, 60, 1, 100]);
+  expect(lines.filter((line) => line["event"] === "repeated")).toMatchObject([
+    { of: "upstream_gone", times: 9_940, seconds: 60 },
+    { of: "write_failed", times: 9_940, seconds: 60 },
+  ]);
 });

@@ -1,14 +1,29 @@
-// Writes the log to standard output: lines for people, or one JSON object a line for programs.
-import type { Log, LogFields } from "./domain/log.ts";
-
-type Level = "info" | "warn" | "error";
+// Writes the log to standard output: lines for people, or one JSON object a line for programs; without credentials.
+import type { Log, LogFields, LogLevel } from "./domain/log.ts";
+import { mayHoldCredentials, redactCredentials } from "./domain/redaction.ts";
+import { FloodControl } from "./logging/flood.ts";
 
 /** Lines gather this long before they are written, as a write for each request would cost as much as the request. */
 const flushAfterMs = 20;
+/** Lines of one warning, or one error, a minute; the rest is counted. A request's own line is none of them. */
+const mostRepetitions = 60;
+const floodWindowMs = 60_000;
+const requestEvent = "request";
+const ranks: Readonly<Record<LogLevel, number>> = { info: 0, warn: 1, error: 2 };
+
+export interface LogSettings {
+  /** What is less is not written. Default `info`. */
+  level?: LogLevel;
+  /** Takes secrets out of a text. Default: what looks like one. */
+  redact?: (text: string) => string;
+}
 
 export class StreamLog implements Log {
   readonly #json: boolean;
   readonly #write: (text: string) => void;
+  readonly #flood: FloodControl;
+  #rank = ranks.info;
+  #redact: (text: string) => string = redactCredentials;
   #buffer = "";
   /** The start of the second that the last line was of, and its time up to there. */
   #secondMs = Number.NaN;
@@ -18,23 +33,45 @@ export class StreamLog implements Log {
   constructor(format: "text" | "json", write: (text: string) => void = (text) => void process.stdout.write(text)) {
     this.#json = format === "json";
     this.#write = write;
+    this.#flood = new FloodControl({
+      most: mostRepetitions,
+      windowMs: floodWindowMs,
+      nowMs: () => performance.now(),
+      tell: (of, times, seconds) => this.#line("warn", "repeated", { of, times, seconds }),
+    });
+  }
+
+  /** May be called again, as a reload does. */
+  configure({ level = "info", redact = redactCredentials }: LogSettings): void {
+    this.#rank = ranks[level];
+    this.#redact = redact;
   }
 
   info(event: string, fields: LogFields = {}): void {
-    this.#line("info", event, fields);
+    if (this.#rank > ranks.info) return;
+    // The one that is written all the time: what of it may be any text is known.
+    if (event !== requestEvent) this.#line("info", event, this.#safe(fields));
+    else this.#line("info", event, hasFreeText(fields) ? this.#safe(fields) : fields);
   }
 
   warn(event: string, fields: LogFields = {}): void {
-    this.#line("warn", event, fields);
+    if (this.#rank > ranks.warn || !this.#admits(event)) return;
+    this.#line("warn", event, this.#safe(fields));
   }
 
   error(event: string, fields: LogFields = {}): void {
-    this.#line("error", event, fields);
+    if (this.#admits(event)) this.#line("error", event, this.#safe(fields));
   }
 
   /** Text for people as it is; nothing in JSON format, where every line is a log line. */
   plain(text: string): void {
     if (!this.#json) this.#append(text);
+  }
+
+  /** Writes what is there, and tells of what was held back. */
+  close(): void {
+    this.#flood.flush();
+    this.flush();
   }
 
   flush(): void {
@@ -45,7 +82,20 @@ export class StreamLog implements Log {
     if (text !== "") this.#write(text);
   }
 
-  #line(level: Level, event: string, fields: LogFields): void {
+  #admits(event: string): boolean {
+    return event === requestEvent || this.#flood.admits(event);
+  }
+
+  #safe(fields: LogFields): LogFields {
+    const safe: Record<string, LogFields[string]> = {};
+    for (const name in fields) {
+      const value = fields[name];
+      safe[name] = typeof value === "string" ? this.#redact(value) : value;
+    }
+    return safe;
+  }
+
+  #line(level: LogLevel, event: string, fields: LogFields): void {
     const time = this.#time();
     if (this.#json) this.#append(`${jsonLine(time, level, event, fields)}\n`);
     else this.#append(`${time.slice(11, 23)} ${level === "info" ? "" : `${level} `}${event}${textFields(fields)}\n`);
@@ -69,8 +119,17 @@ export class StreamLog implements Log {
   }
 }
 
+/** Whether a request's line has anything that is not of our own making, and may hold a secret. */
+function hasFreeText(fields: LogFields): boolean {
+  return fields["detail"] !== undefined || looksSecret(fields["model"]) || looksSecret(fields["method"]);
+}
+
+function looksSecret(value: LogFields[string]): boolean {
+  return typeof value === "string" && mayHoldCredentials(value);
+}
+
 /** As JSON.stringify writes `{ time, level, event, ...fields }`, without making that object. */
-export function jsonLine(time: string, level: Level, event: string, fields: LogFields): string {
+export function jsonLine(time: string, level: LogLevel, event: string, fields: LogFields): string {
   // Such a field would take the place of the line's own.
   if ("time" in fields || "level" in fields || "event" in fields) {
     return JSON.stringify({ time, level, event, ...fields });

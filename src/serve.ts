@@ -67,6 +67,8 @@ export interface RunningServer {
   setupLink: string | undefined;
   /** Model servers found on this machine at start; resolves once the look is done. */
   localServers: Promise<readonly FoundServer[]>;
+  /** Without the credentials that any engine, also one that operators added, is sent. */
+  redact(text: string): string;
   /** Takes over a changed file's part that can change while running. */
   reload(config: ReloadableConfig): Promise<void>;
   /** Refuses new requests, lets open ones end for `drainMs`, then closes everything. */
@@ -209,6 +211,7 @@ async function compose(
     trustedProxies: trustedProxies(config.trustedProxies),
     corsOrigins: () => sources.config.cors.origins,
     ...{ log, clock, observer },
+    requestLog: () => sources.config.logs,
   });
   opened.push(() => server.close());
   const { port } = server;
@@ -264,6 +267,7 @@ async function compose(
     network,
     setupLink,
     localServers,
+    redact: (text) => sources.known().reduce((safe, { engine: one }) => one.redact(safe), text),
     async reload(changed) {
       sources.config = changed;
       governance.reconfigure(changed);

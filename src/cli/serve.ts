@@ -8,11 +8,13 @@ import {
   keysThatNeedRestart,
   loadConfig,
   prepareServerProcess,
+  type ReloadableConfig,
   readConfigFile,
   serveFlags,
   wasLaunched,
 } from "../config.ts";
 import type { FoundServer } from "../engines/local-servers.ts";
+import { logSettings } from "../logging/settings.ts";
 import { StreamLog } from "../logging.ts";
 import { type RunningServer, serve } from "../serve.ts";
 import { credentialsPath } from "../storage/credentials-file.ts";
@@ -84,7 +86,13 @@ export async function startServer(
   process.umask(0o077);
   const config = await loadConfig({ flags: flags as never });
   const launcher = process.ppid;
-  const log = face?.quiet ? new FaultLog(config.logFormat) : new StreamLog(config.logFormat);
+  const log = new StreamLog(config.logFormat);
+  const configureLog = (reloaded: ReloadableConfig, server?: RunningServer) => {
+    const { level, redact } = logSettings(config, reloaded, server);
+    // Where it is quiet, a person watches something else.
+    log.configure({ level: face?.quiet && level === "info" ? "warn" : level, redact });
+  };
+  configureLog(config);
   process.on("unhandledRejection", (reason) => log.error("unhandled_rejection", { detail: describe(reason) }));
   process.on("uncaughtException", (error) => log.error("uncaught_exception", { detail: describe(error) }));
 
@@ -92,6 +100,7 @@ export async function startServer(
     log.flush();
     throw explainStart(error, config);
   });
+  configureLog(config, server);
   const stop = followSignals(server, log, wasLaunched() ? launcher : undefined);
   const { baseUrl, url, port } = server;
   log.info("listening", {
@@ -103,7 +112,7 @@ export async function startServer(
     docs: `${url}/docs`,
   });
   for (const warning of config.warnings) log.warn("configuration", { detail: warning });
-  followConfigFile(config, server, log);
+  followConfigFile(config, server, log, (changed) => configureLog(changed, server));
   if (face) {
     face.show(server, stop);
     return;
@@ -175,14 +184,14 @@ function followSignals(
     if (firstMs !== undefined) {
       if (performance.now() - firstMs < secondSignalMs) return;
       log.warn("stopped_at_once", { signal });
-      log.flush();
+      log.close();
       process.exit(1);
     }
     firstMs = performance.now();
     log.info("stopping", { signal, drain_seconds: drainMs / 1000 });
     await server.close(drainMs);
     log.info("stopped");
-    log.flush();
+    log.close();
     process.exit();
   };
   process.on("SIGTERM", () => void stop("SIGTERM"));
@@ -196,19 +205,20 @@ function followSignals(
   return stop;
 }
 
-/** For a terminal on which a person watches something else. */
-class FaultLog extends StreamLog {
-  override info(): void {}
-}
-
 /** Reloads when the file changes, and on SIGHUP. A wrong file is refused, and the running configuration stays. */
-function followConfigFile(config: Config, server: RunningServer, log: StreamLog): void {
+function followConfigFile(
+  config: Config,
+  server: RunningServer,
+  log: StreamLog,
+  reloaded: (changed: ReloadableConfig) => void,
+): void {
   const { path } = config.file;
   let seen = modified(path);
   const reload = async () => {
     try {
       const changed = await readConfigFile({ path });
       await server.reload(changed);
+      reloaded(changed);
       log.info("configuration_reloaded", { file: path, models: server.catalog.list().length });
       for (const warning of changed.warnings) log.warn("configuration", { detail: warning });
       const restart = keysThatNeedRestart(config, changed);

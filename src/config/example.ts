@@ -10,7 +10,7 @@ public_url: https://ai.example.com     # as clients reach it; /v1 is added
 trusted_proxies: [10.0.0.0/8]          # whose X-Forwarded-For is believed
 data_dir: /var/lib/headrace
 advertise_url: http://10.0.0.5:7545    # where other replicas reach this one
-log_format: json
+log_format: json                       # or text, for people
 discover_local: false                  # do not look for model servers on this machine
 
 # The built-in engine.
@@ -77,6 +77,21 @@ limits:
 # Chat completions with store: true; 0 days: nothing is kept.
 stored_chats:
   retention_days: 30
+
+# Which lines are written to the log. Errors, refusals and slow requests always are.
+logs:
+  level: info                          # or warn, or error
+  sample: 0.1                          # of the requests that went well
+  slow_seconds: 60                     # from here on a request is a warning
+
+# Traces by OpenTelemetry; without an endpoint there are none.
+tracing:
+  endpoint: http://127.0.0.1:4318      # OTLP over HTTP; /v1/traces is added
+  headers:
+    authorization: Bearer \${OTLP_TOKEN}
+  service_name: headrace
+  sample: 0.05                         # of the requests that are no part of a trace yet
+  content: false                       # true: prompts and answers as well
 
 # How invitations and password resets are sent.
 mail:

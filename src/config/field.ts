@@ -79,6 +79,7 @@ export function schemaAt(root: z.core.$ZodType, path: readonly PropertyKey[]): z
   for (const part of path) {
     if (schema instanceof z.ZodObject) schema = schema.shape[String(part)];
     else if (schema instanceof z.ZodArray) schema = schema.element;
+    else if (schema instanceof z.ZodRecord) schema = schema.valueType;
     else return undefined;
     if (schema === undefined) return undefined;
     schema = unwrap(schema);

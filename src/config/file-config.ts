@@ -2,6 +2,7 @@
 import type { Tier } from "../domain/account.ts";
 import type { Environment } from "../domain/api-key.ts";
 import { trimSlashes } from "../domain/http-url.ts";
+import type { LogLevel, RequestLogSettings } from "../domain/log.ts";
 import type { Capabilities, Price } from "../domain/model.ts";
 import { type FileData, reloadableKeys } from "./file-schema.ts";
 import { valueAt } from "./paths.ts";
@@ -80,6 +81,7 @@ export interface ReloadableConfig {
   readonly chatRetentionDays: number;
   /** Exact origins, or `*` alone. */
   readonly cors: { readonly origins: readonly string[] };
+  readonly logs: RequestLogSettings & { readonly level: LogLevel };
   /** Lines for the log and the terminal: allowed, but most likely not what was meant. */
   readonly warnings: readonly string[];
 }
@@ -131,6 +133,11 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
     },
     chatRetentionDays: data.stored_chats.retention_days,
     cors: { origins: data.cors.origins },
+    logs: {
+      level: data.logs.level,
+      sample: data.logs.sample,
+      slowMs: (data.logs.slow_seconds ?? Number.POSITIVE_INFINITY) * 1000,
+    },
     warnings,
   };
 }

@@ -4,6 +4,7 @@ import { defaultTierEnvironments } from "../domain/account.ts";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
 import { builtInEngineName } from "../domain/engine.ts";
 import { parseHttpUrl } from "../domain/http-url.ts";
+import { logLevels } from "../domain/log.ts";
 import { upstreamDefaults, upstreamNamePattern } from "../domain/upstream.ts";
 import { entry, field, list, mapping, printablePattern, unlimitable } from "./field.ts";
 import { isExactOrigin } from "./formats.ts";
@@ -265,6 +266,53 @@ const cors = field(
   mapping("Calls from web pages."),
 );
 
+const logs = field(
+  z.strictObject({
+    level: field(z.enum(logLevels), {
+      doc: "Least level of a line that is written; `--log-level` and `HEADRACE_LOG_LEVEL` come before it.",
+      must: "info, warn or error",
+      fix: "Write info, warn or error.",
+    }).default("info"),
+    sample: field(z.number().min(0).max(1), {
+      doc: "Share of the requests that went well whose line is written. Errors, refusals, requests that were left and slow ones always are.",
+      must: "a number from 0 to 1",
+      fix: "Give a share such as 0.1, or leave it out.",
+    }).default(1),
+    slow_seconds: field(z.number().min(0.001).max(86_400), {
+      doc: "A request that takes this long, with all of its answer, is a warning with `slow=true`. Left out: none is.",
+      must: "a number of seconds from 0.001 to 86400",
+      fix: "Give a number such as 60, or leave it out.",
+    }).optional(),
+  }),
+  mapping("What is written to the log."),
+);
+
+const tracing = field(
+  z.strictObject({
+    endpoint: inFile(options.otlpEndpoint),
+    headers: field(
+      z.record(
+        z.string().regex(/^[\w-]{1,128}$/),
+        field(z.string().regex(/^[ -~]{1,4096}$/), {
+          doc: "A header.",
+          must: "a name of letters, digits and hyphens, with 1 to 4096 printable ASCII characters",
+          fix: "Check name and value for blanks, line breaks and other characters.",
+          quiet: true,
+        }),
+      ),
+      mapping(`Headers for the collector, such as a credential: \`\${NAME}\` takes it from a variable.`),
+    ).optional(),
+    service_name: inFile(options.otelServiceName),
+    sample: field(z.number().min(0).max(1), {
+      doc: "Share of the requests that are traced, of those that are no part of a trace yet.",
+      must: "a number from 0 to 1",
+      fix: "Give a share such as 0.1, or leave it out.",
+    }).default(1),
+    content: flag("Put prompts and answers into the traces, shortened.").default(false),
+  }),
+  mapping("Traces by OpenTelemetry."),
+);
+
 const mail = field(
   z.strictObject({ url: inFile(options.smtpUrl), from: inFile(options.mailFrom) }),
   mapping("How invitations and password resets are sent."),
@@ -297,6 +345,8 @@ export const fileSchema = field(
     limits: limits.prefault({}),
     stored_chats: storedChats.prefault({}),
     cors: cors.prefault({}),
+    logs: logs.prefault({}),
+    tracing: tracing.optional(),
     mail: mail.optional(),
     sso: sso.optional(),
   }),
@@ -313,4 +363,5 @@ export const reloadableKeys: readonly string[] = [
   "limits",
   "stored_chats",
   "cors",
+  "logs",
 ] satisfies (keyof FileData)[];

@@ -107,6 +107,38 @@ export function isExactOrigin(text: string): boolean {
   return parseHttpUrl(text)?.origin === text;
 }
 
+/** Where traces go; a credential stands in a header, and never in the URL. */
+export function isCollectorUrl(text: string): boolean {
+  return parseHttpUrl(text) !== undefined;
+}
+
+const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
+const headerValue = /^[ -~]{1,4096}$/;
+
+/** A field of our own request: nothing in it can begin another one. */
+export function isHeader(name: string, value: string): boolean {
+  return headerName.test(name) && headerValue.test(value);
+}
+
+/** `name=value,name=value`, values percent-encoded, as OTEL_EXPORTER_OTLP_HEADERS has them; undefined for anything else. */
+export function parseHeaderList(text: string): Record<string, string> | undefined {
+  const headers: Record<string, string> = {};
+  for (const pair of text.split(",")) {
+    if (pair.trim() === "") continue;
+    const at = pair.indexOf("=");
+    const name = pair.slice(0, at).trim().toLowerCase();
+    let value: string;
+    try {
+      value = decodeURIComponent(pair.slice(at + 1).trim());
+    } catch {
+      return undefined;
+    }
+    if (at < 1 || !isHeader(name, value)) return undefined;
+    headers[name] = value;
+  }
+  return headers;
+}
+
 /** More than one only while a secret is replaced by the next. */
 const mostSecrets = 4;
 

@@ -1,15 +1,18 @@
 // Every start-up option once: flag, variable, key in the file, default, meaning and what it must be.
 import * as z from "zod";
+import { logLevels } from "../domain/log.ts";
 import { field, type Rule } from "./field.ts";
 import {
   decodeSecrets,
   isAddressOrRange,
+  isCollectorUrl,
   isHost,
   isOriginUrl,
   isPostgresUrl,
   isRedisUrl,
   isSender,
   isSmtpUrl,
+  parseHeaderList,
 } from "./formats.ts";
 
 export const modes = ["development", "production"] as const;
@@ -130,6 +133,15 @@ export const options = {
     must: "text or json",
     fix: "Write text or json.",
   }),
+  logLevel: option({
+    schema: z.enum(logLevels),
+    flag: "--log-level <level>",
+    env: "HEADRACE_LOG_LEVEL",
+    defaultText: "`logs.level` of the file",
+    doc: "Least level of a line that is written: `info`, `warn` or `error`.",
+    must: "info, warn or error",
+    fix: "Write info, warn or error.",
+  }),
   publicUrl: option({
     schema: z.string().refine(isOriginUrl),
     flag: "--public-url <url>",
@@ -231,6 +243,52 @@ export const options = {
     doc: "Sender of the mail.",
     must: "an e-mail address, with or without a name before it",
     fix: "Give an address such as headrace@example.com or Headrace <headrace@example.com>.",
+  }),
+  otlpEndpoint: option({
+    schema: z.string().refine(isCollectorUrl),
+    env: "OTEL_EXPORTER_OTLP_ENDPOINT",
+    file: ["tracing", "endpoint"],
+    defaultText: "none; nothing is traced",
+    doc: "The collector that traces go to by OTLP over HTTP; `/v1/traces` is added.",
+    must: "an http:// or https:// URL without user, password, query or fragment",
+    fix: "Give a URL such as http://127.0.0.1:4318, and a credential among the headers.",
+    quiet: true,
+  }),
+  otlpTracesEndpoint: option({
+    schema: z.string().refine(isCollectorUrl),
+    env: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    defaultText: "none",
+    doc: "The same as a whole URL, to which nothing is added; comes before the other.",
+    must: "an http:// or https:// URL without user, password, query or fragment",
+    fix: "Give a URL such as http://127.0.0.1:4318/v1/traces.",
+    quiet: true,
+  }),
+  otlpHeaders: option({
+    schema: z.string().refine((text) => parseHeaderList(text) !== undefined),
+    env: "OTEL_EXPORTER_OTLP_HEADERS",
+    defaultText: "none",
+    doc: "Headers for the collector, `name=value` separated by commas, with %20 for a space; added to `tracing.headers`.",
+    must: "pairs such as name=value, separated by commas",
+    fix: "Give pairs such as authorization=Bearer%20token, in printable ASCII once decoded.",
+    quiet: true,
+  }),
+  otelServiceName: option({
+    schema: z.string().min(1).max(256),
+    env: "OTEL_SERVICE_NAME",
+    file: ["tracing", "service_name"],
+    default: "headrace",
+    doc: "Name of this service in traces.",
+    must: "1 to 256 characters",
+    fix: "Give a name such as headrace.",
+  }),
+  otelDisabled: option({
+    schema: z.boolean(),
+    kind: "switch",
+    env: "OTEL_SDK_DISABLED",
+    default: false,
+    doc: "Traces nothing, whatever else is set.",
+    must: "true or false",
+    fix: "Write true or false.",
   }),
   discoverLocal: option({
     schema: z.boolean(),

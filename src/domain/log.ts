@@ -2,6 +2,17 @@
 
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
+export const logLevels = ["info", "warn", "error"] as const;
+export type LogLevel = (typeof logLevels)[number];
+
+/** Which of the lines of requests are written; errors and refusals always are. */
+export interface RequestLogSettings {
+  /** Share of the requests that went well, 0 to 1. */
+  readonly sample: number;
+  /** From here on a request is slow: its line is a warning, and always written. Infinity: none is. */
+  readonly slowMs: number;
+}
+
 export interface Log {
   info(event: string, fields?: LogFields): void;
   warn(event: string, fields?: LogFields): void;

@@ -1,10 +1,9 @@
 // An OpenAI-compatible server as an engine: Ollama, vLLM, SGLang, llama-server, LM Studio, LocalAI, or a cloud API.
 import type { Cancellation } from "../domain/cancellation.ts";
 import type { Engine, EngineLoad, EngineModel, EngineRequest, EngineResponse } from "../domain/engine.ts";
+import { redactSecrets } from "../domain/redaction.ts";
 import { getModels, type HttpClientKind, type HttpTarget, httpTarget, postJson } from "./http-engine.ts";
 import { getServerLoad } from "./server-load.ts";
-
-const shortestSecret = 8;
 
 export interface UpstreamOptions {
   name: string;
@@ -33,8 +32,12 @@ export class UpstreamEngine implements Engine {
     return postJson(this.#target, request, cancellation);
   }
 
-  models(signal: AbortSignal): Promise<EngineModel[]> {
-    return getModels(this.#target, signal);
+  /** One that is named after the credential is left out: it could neither be shown nor, masked, be asked for. */
+  async models(signal: AbortSignal): Promise<EngineModel[]> {
+    const models = await getModels(this.#target, signal);
+    return models
+      .filter(({ id }) => this.redact(id) === id)
+      .map((model) => (model.ownedBy === undefined ? model : { ...model, ownedBy: this.redact(model.ownedBy) }));
   }
 
   load(signal: AbortSignal): Promise<EngineLoad | undefined> {
@@ -43,7 +46,6 @@ export class UpstreamEngine implements Engine {
 
   redact(text: string): string {
     const { apiKey } = this.#target;
-    // A placeholder such as `ollama` is no secret, but a word that messages use.
-    return apiKey && apiKey.length >= shortestSecret ? text.replaceAll(apiKey, "[redacted]") : text;
+    return apiKey ? redactSecrets(text, [apiKey]) : text;
   }
 }

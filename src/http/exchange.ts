@@ -11,6 +11,7 @@ import { corsHeaders, preflight } from "./cors.ts";
 import { errorAnswer, toGatewayError } from "./errors.ts";
 import { errorPage } from "./pages/error-page.ts";
 import { requireStorable } from "./query.ts";
+import { everyRequest, levelOfLine } from "./request-line.ts";
 import {
   type Answer,
   type ApiRoute,
@@ -218,7 +219,7 @@ export class HttpExchange implements Exchange {
 
   #write(error?: GatewayError): void {
     const fields = this.#fields;
-    const { clock, observer } = this.#options;
+    const { clock, observer, log, requestLog } = this.#options;
     const status = this.#status;
     const durationMs = clock.monotonicMs() - this.#startedMs;
     fields["status"] = status;
@@ -227,8 +228,8 @@ export class HttpExchange implements Exchange {
       fields["code"] = error.code;
       if (error.detail !== undefined) fields["detail"] = error.detail;
     }
-    if (error?.code === "internal_error") this.#options.log.error("request", fields);
-    else this.#options.log.info("request", fields);
+    const level = levelOfLine(fields, durationMs, requestLog?.() ?? everyRequest, Math.random);
+    if (level !== undefined) log[level]("request", fields);
     const { requestId, req } = this;
     observer?.httpEnded({ requestId, method: req.method, route: this.#found?.route.path, status, durationMs });
   }

@@ -2,7 +2,7 @@
 import type { BlockList } from "node:net";
 import type { Clock } from "../domain/clock.ts";
 import { type ErrorCode, GatewayError } from "../domain/errors.ts";
-import type { Log } from "../domain/log.ts";
+import type { Log, RequestLogSettings } from "../domain/log.ts";
 import type { Observer } from "../domain/observer.ts";
 import type { HeaderFields, IncomingRequest, Reply } from "../http1/message.ts";
 import { type Http1Server, startHttp1Server } from "../http1/server.ts";
@@ -29,6 +29,8 @@ export interface HttpServerOptions {
   /** Allowed origins; read for every request, as a reload may change them. */
   corsOrigins(): readonly string[];
   log: Log;
+  /** Which requests get a line there; likewise. Left out: all. */
+  requestLog?: () => RequestLogSettings;
   clock: Clock;
   /** Told of the end of each exchange. */
   observer?: Pick<Observer, "httpEnded"> | undefined;

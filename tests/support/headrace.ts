@@ -2,8 +2,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Config, loadConfig, readConfigFile } from "../../src/config.ts";
+import { type Config, loadConfig, type ReloadableConfig, readConfigFile } from "../../src/config.ts";
 import type { LogFields } from "../../src/domain/log.ts";
+import { logSettings } from "../../src/logging/settings.ts";
 import { StreamLog } from "../../src/logging.ts";
 import { type RunningServer, type ServeOptions, serve } from "../../src/serve.ts";
 import { withinMs } from "./long.ts";
@@ -13,6 +14,7 @@ export interface TestServer extends RunningServer {
   key: string;
   config: Config;
   dataDir: string;
+  log: StreamLog;
   /** Everything logged so far, as JSON lines. */
   logText(): string;
   /** Log entries of one event. */
@@ -36,12 +38,15 @@ export interface TestServerOptions extends Partial<Omit<ServeOptions, "log">> {
   demo?: boolean;
   /** Whether to wait until every engine was asked for its models; on unless asked otherwise. */
   settled?: boolean;
+  /** Whether the log takes secrets out; off unless asked for, as whoever writes to it must not rely on that. */
+  redaction?: boolean;
   /** Kept after the test; made and removed by the server otherwise. */
   dataDir?: string;
 }
 
 export async function startHeadrace(options: TestServerOptions = {}): Promise<TestServer> {
-  const { yaml = "", flags = {}, env = {}, demo = false, settled = true, dataDir: givenDir, ...serveOptions } = options;
+  const { yaml = "", flags = {}, env = {}, demo = false, settled = true, redaction = false, ...others } = options;
+  const { dataDir: givenDir, ...serveOptions } = others;
   const directory = mkdtempSync(join(tmpdir(), "headrace-test-"));
   const dataDir = givenDir ?? join(directory, "data");
   const file = join(directory, "headrace.yaml");
@@ -55,7 +60,13 @@ export async function startHeadrace(options: TestServerOptions = {}): Promise<Te
   const log = new StreamLog("json", (lines) => {
     text += lines;
   });
+  const configureLog = (changed: ReloadableConfig, engines?: RunningServer) => {
+    const { level, redact } = logSettings(config, changed, engines);
+    log.configure({ level, redact: redaction ? redact : (unsafe) => unsafe });
+  };
+  configureLog(config);
   const server = await serve(config, { ...serveOptions, log });
+  configureLog(config, server);
   if (settled) {
     await server.localServers;
     await server.catalog.refresh();
@@ -70,6 +81,7 @@ export async function startHeadrace(options: TestServerOptions = {}): Promise<Te
     key,
     config,
     dataDir,
+    log,
     logText,
     logged: (event) =>
       logText()
@@ -92,7 +104,9 @@ export async function startHeadrace(options: TestServerOptions = {}): Promise<Te
     },
     async reconfigure(changed) {
       writeFileSync(file, changed);
-      await server.reload(await readConfigFile({ path: file, env }));
+      const read = await readConfigFile({ path: file, env });
+      await server.reload(read);
+      configureLog(read, server);
     },
     async [Symbol.asyncDispose]() {
       await server.close();

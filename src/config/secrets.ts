@@ -1,0 +1,21 @@
+// The values of the configuration that must appear in no log and no trace.
+import type { Config, ReloadableConfig } from "../config.ts";
+
+/** As they are written there, and as they are sent. `reloaded`: what a reload put in the place of the start's. */
+export function configuredSecrets(config: Config, reloaded: ReloadableConfig = config): readonly string[] {
+  const { secretsHex, databaseUrl, redisUrl, mail, sso, tracing } = config;
+  const values = [
+    ...(secretsHex ?? []),
+    ...[databaseUrl, redisUrl, mail?.url].flatMap((url) => passwordsOf(url)),
+    sso?.clientSecret,
+    ...Object.values(tracing?.headers ?? {}),
+    ...[...config.upstreams, ...reloaded.upstreams].map(({ apiKey }) => apiKey),
+  ];
+  return [...new Set(values.filter((value) => value !== undefined))];
+}
+
+function passwordsOf(url: string | undefined): string[] {
+  if (url === undefined || !URL.canParse(url)) return [];
+  const { password } = new URL(url);
+  return password === "" ? [] : [password, decodeURIComponent(password)];
+}

@@ -1,0 +1,60 @@
+// Where traces go, from the file and the variables that every OpenTelemetry program reads.
+import { trimSlashes } from "../domain/http-url.ts";
+import type { FileData } from "./file-schema.ts";
+import { parseHeaderList } from "./formats.ts";
+import { options } from "./options.ts";
+import type { OptionReader } from "./sources.ts";
+
+export interface TracingConfig {
+  /** The whole URL, to which spans are posted. */
+  readonly url: string;
+  /** Names in lower case; secrets. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly serviceName: string;
+  /** Share of the requests without a trace of their client, 0 to 1. */
+  readonly sample: number;
+  /** Whether prompts and answers are part of it. */
+  readonly content: boolean;
+}
+
+const tracesPath = "/v1/traces";
+/** What collectors listen on for OTLP over gRPC. */
+const grpcPort = "4317";
+
+/** `config` is undefined where nothing is traced. What is wrong is among the reader's problems. */
+export function readTracing(
+  reader: OptionReader,
+  file: FileData["tracing"],
+): { config: TracingConfig | undefined; warnings: readonly string[] } {
+  const whole = reader.take(options.otlpTracesEndpoint).value;
+  const base = reader.take(options.otlpEndpoint).value;
+  const headers = reader.take(options.otlpHeaders).value;
+  const serviceName = reader.take(options.otelServiceName).value;
+  if (reader.take(options.otelDisabled).value) return { config: undefined, warnings: [] };
+  const url = whole ?? (base === undefined ? undefined : withPath(base));
+  if (url === undefined) {
+    return { config: undefined, warnings: file ? ["tracing: has no endpoint, so nothing is traced"] : [] };
+  }
+  const config: TracingConfig = {
+    url,
+    headers: { ...lowerCased(file?.headers ?? {}), ...parseHeaderList(headers ?? "") },
+    serviceName,
+    sample: file?.sample ?? 1,
+    content: file?.content ?? false,
+  };
+  const port = URL.canParse(url) ? new URL(url).port : "";
+  const warnings =
+    port === grpcPort
+      ? ["tracing: port 4317 is mostly for gRPC; OTLP over HTTP, which is sent, mostly goes to port 4318"]
+      : [];
+  return { config, warnings };
+}
+
+function withPath(base: string): string {
+  const trimmed = trimSlashes(base);
+  return trimmed.endsWith(tracesPath) ? trimmed : trimmed + tracesPath;
+}
+
+function lowerCased(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+}

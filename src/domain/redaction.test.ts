@@ -1,0 +1,84 @@
+// What looks like a credential is in no text that was redacted; what does not is left as it is.
+import { expect, test } from "bun:test";
+import { generateApiKey } from "./api-key.ts";
+import { mayHoldCredentials, redactCredentials, redactSecrets } from "./redaction.ts";
+
+const key = generateApiKey("live");
+const jwt = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJzb21lYm9keSJ9.c2lnbmF0dXJlLW9mLWl0";
+
+const texts: readonly [name: string, text: string, secret: string, shown: string][] = [
+  ["a key of ours", `upstream said: bad key ${key}.`, key.slice(11), "upstream said: bad key sk_live_hr_…."],
+  ["a join token", `hrn_${"a1B2".repeat(8)} is used`, "a1B2a1B2", "hrn_… is used"],
+  [
+    "a bearer token",
+    'sent "Authorization: Bearer abc.DEF-123_xyz"',
+    "abc.DEF",
+    'sent "Authorization: Bearer [redacted]"',
+  ],
+  [
+    "a bearer token in lower case",
+    "authorization: bearer 0123456789",
+    "0123456789",
+    "authorization: bearer [redacted]",
+  ],
+  ["a basic credential", "Basic dXNlcjpwYXNzd29yZA==", "dXNlcjpw", "Basic [redacted]"],
+  ["a JWT", `token ${jwt} expired`, "c2lnbmF0", "token [redacted] expired"],
+  ["an encrypted JWT", `${jwt}.abc.def!`, "c2lnbmF0", "[redacted]!"],
+  ["a password in a URL", "postgres://me:s3cret@db:5432/x failed", "s3cret", "postgres://[redacted]@db:5432/x failed"],
+  ["a token as the user of a URL", "https://ghtoken@git.example/x", "ghtoken", "https://[redacted]@git.example/x"],
+  [
+    "a key of another service",
+    "Incorrect API key: sk-proj-abcdefghijklmnop1234",
+    "abcdefgh",
+    "Incorrect API key: [redacted]",
+  ],
+  ["several at once", `${key} and ${jwt}\n  at x`, "c2lnbmF0", "sk_live_hr_… and [redacted]\n  at x"],
+];
+
+test.each(texts)("%s is taken out", (_name, text, secret, shown) => {
+  expect(mayHoldCredentials(text)).toBe(true);
+  const safe = redactCredentials(text);
+  expect(safe).not.toContain(secret);
+  expect(safe).toBe(shown);
+});
+
+const harmless = [
+  "The model server did not answer within 30 s.",
+  "http://127.0.0.1:11434/v1 answered 500",
+  "ollama: connect ECONNREFUSED 127.0.0.1:11434",
+  "key_0192f0a0 of acct_01 asked task_sk_1",
+  "somebody@example.com",
+  "sk_live_hr_…x7Qp",
+  "bearer of news",
+  "at serve (/opt/headrace/src/serve.ts:98:12)",
+];
+
+test.each(harmless)("%s stays", (text) => {
+  expect(redactCredentials(text)).toBe(text);
+});
+
+test("a known secret is taken out wherever it stands, unless it is as short as a word", () => {
+  expect(redactSecrets("a (hunter2-hunter2) and hunter2-hunter2", ["hunter2-hunter2", "and"])).toBe(
+    "a ([redacted]) and [redacted]",
+  );
+  expect(redactSecrets("ollama answered", ["ollama", ""])).toBe("ollama answered");
+});
+
+test("a long text that nearly matches costs time that grows with its length alone", () => {
+  const time = (length: number) => {
+    const texts = [
+      "://a".repeat(length),
+      "eyJaaaaaa.".repeat(length),
+      `Bearer ${" ".repeat(length * 4)}`,
+      "sk-".repeat(length),
+    ];
+    const startedMs = performance.now();
+    for (const text of texts) redactCredentials(text);
+    return performance.now() - startedMs;
+  };
+  time(1_000);
+  const short = Math.min(...[0, 0, 0].map(() => time(20_000)));
+  const long = Math.min(...[0, 0, 0].map(() => time(80_000)));
+  // Four times as long; the square of it would be sixteen times.
+  expect(long / Math.max(short, 1)).toBeLessThan(12);
+});

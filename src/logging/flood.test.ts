@@ -1,0 +1,47 @@
+// One event repeated without end is written a bounded number of times, and the rest is told of as a number.
+import { expect, test } from "bun:test";
+import { FloodControl } from "./flood.ts";
+
+function control(most = 3) {
+  let now = 0;
+  const told: [string, number, number][] = [];
+  const flood = new FloodControl({
+    most,
+    windowMs: 60_000,
+    nowMs: () => now,
+    tell: (event, times, seconds) => void told.push([event, times, seconds]),
+  });
+  const count = (event: string, times: number) =>
+    Array.from({ length: times }, () => flood.admits(event)).filter(Boolean).length;
+  const pass = (ms: number) => {
+    now += ms;
+  };
+  return { flood, told, count, pass };
+}
+
+test("of one event a bounded number is written, each minute anew; others are not held back by it", () => {
+  const { told, count, pass, flood } = control();
+  expect([count("a", 1_000), count("b", 2)]).toEqual([3, 2]);
+  pass(59_999);
+  expect([count("a", 1), count("b", 2)]).toEqual([0, 1]);
+  expect(told).toEqual([]);
+  pass(1);
+  expect(count("a", 5)).toBe(3);
+  expect(told).toEqual([["a", 998, 60]]);
+  flood.flush();
+  expect(told.slice(1)).toEqual([
+    ["a", 2, 60],
+    ["b", 1, 60],
+  ]);
+});
+
+test("what was held back is told once, and nothing where nothing was", () => {
+  const { told, count, flood } = control();
+  count("a", 4);
+  flood.flush();
+  flood.flush();
+  expect(told).toEqual([["a", 1, 60]]);
+  count("b", 3);
+  flood.flush();
+  expect(told).toHaveLength(1);
+});

@@ -1,0 +1,17 @@
+// What the log is told by the configuration: its level, and which secrets it must never show.
+import { type Config, configuredSecrets, type ReloadableConfig } from "../config.ts";
+import { redactCredentials, redactSecrets } from "../domain/redaction.ts";
+import type { LogSettings } from "../logging.ts";
+
+/** `engines` knows the credentials that operators added while the server ran. */
+export function logSettings(
+  config: Config,
+  reloaded: ReloadableConfig,
+  engines?: { redact(text: string): string },
+): Required<LogSettings> {
+  const secrets = configuredSecrets(config, reloaded);
+  return {
+    level: config.logLevel ?? reloaded.logs.level,
+    redact: (text) => redactCredentials(redactSecrets(engines ? engines.redact(text) : text, secrets)),
+  };
+}
