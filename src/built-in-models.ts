@@ -8,9 +8,11 @@ import { installedEngine } from "./engines/llama/engine-backends.ts";
 import { LlamaEngine, type LlamaModel } from "./engines/llama/llama-engine.ts";
 import { demoId, listModels, modelIdFrom } from "./engines/llama/model-store.ts";
 
+export const demoModelFile = join(import.meta.dir, "..", "models", "tiny-demo", "tiny-demo.gguf");
+
 const demoModel: LlamaModel = {
   id: demoId,
-  path: join(import.meta.dir, "..", "models", "tiny-demo", "tiny-demo.gguf"),
+  path: demoModelFile,
   ownedBy: "headrace",
   environments,
   capabilities: { chat: true, completion: true, embeddings: true },

@@ -15,7 +15,7 @@ import { bareHost, decodeSecrets, defaultDataDir, type Env, resolvePath } from "
 import { type PullSource, readPullSource } from "./config/hugging-face.ts";
 import { type LogFormat, type Mode, options } from "./config/options.ts";
 import { placeOutsideFile, throwIfAny } from "./config/problems.ts";
-import { prepareProcess } from "./config/server-process.ts";
+import { ignoreProxies, prepareProcess } from "./config/server-process.ts";
 import { type Flags, OptionReader, type SourceKind, variableWarnings } from "./config/sources.ts";
 import { readTracing, type TracingConfig } from "./config/tracing.ts";
 import { trimSlashes } from "./domain/http-url.ts";
@@ -30,9 +30,11 @@ export type {
 } from "./config/file-config.ts";
 export type { PullSource } from "./config/hugging-face.ts";
 export { type LogFormat, type Mode, type ServeFlag, serveFlags } from "./config/options.ts";
-export { ConfigError, type Problem } from "./config/problems.ts";
+export { ConfigError, type Problem, renderPlace } from "./config/problems.ts";
 export { configJsonSchema, configReference } from "./config/reference.ts";
 export { configuredSecrets } from "./config/secrets.ts";
+export { requestLimitProblems } from "./config/server-process.ts";
+export type { Flags } from "./config/sources.ts";
 export type { TracingConfig } from "./config/tracing.ts";
 
 /** Everything `headrace serve` needs to know; deep-frozen plain data. */
@@ -267,6 +269,11 @@ export function loadPullSource(env: Env = process.env): PullSource {
 /** Checks and prepares this process for serving; throws a ConfigError. See `config/server-process.ts`. */
 export function prepareServerProcess(): void {
   prepareProcess(process.env);
+}
+
+/** From here on this process connects as the server does: to nobody by way of a proxy of the environment. */
+export function connectDirectly(): void {
+  ignoreProxies(process.env);
 }
 
 /** Whether the launcher in `bin/` started this process, and forwards signals to it. */

@@ -5,6 +5,7 @@ import { registerApps } from "./cli/apps.ts";
 import { registerChat } from "./cli/chat.ts";
 import { registerCompletion } from "./cli/completion.ts";
 import { createContext } from "./cli/context.ts";
+import { registerDoctor } from "./cli/doctor.ts";
 import { registerEngine } from "./cli/engine.ts";
 import { registerKeys } from "./cli/keys.ts";
 import { registerLogin } from "./cli/login.ts";
@@ -55,6 +56,7 @@ registerNodes(program, context);
 registerUsage(program, context);
 registerTiers(program, context);
 registerStatus(program, context);
+registerDoctor(program, context);
 registerCompletion(program, context);
 
 try {

@@ -91,6 +91,11 @@ export class IdentityProvider {
     }
   }
 
+  /** Whether it can be asked about itself. Rejects as `authorizationUrl` does. */
+  async reach(): Promise<void> {
+    await this.#configuration();
+  }
+
   async #configuration(): Promise<Configuration> {
     const now = this.#options.clock.monotonicMs();
     if (!this.#known || this.#known.endsMs <= now) {

@@ -1,6 +1,6 @@
 // What must be true of the process itself before it serves: how Bun was started, and which proxy it would use.
 import type { Env } from "./formats.ts";
-import { ConfigError, placeOutsideFile } from "./problems.ts";
+import { type Problem, placeOutsideFile, throwIfAny } from "./problems.ts";
 
 const requestLimit = "BUN_CONFIG_MAX_HTTP_REQUESTS";
 const proxyVariables = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
@@ -11,15 +11,24 @@ const proxyVariables = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"
  * Removes proxy variables: Bun would send even loopback requests, prompts and keys included, to that proxy.
  */
 export function prepareProcess(env: Record<string, string | undefined> & Env): void {
+  throwIfAny(requestLimitProblems(env));
+  ignoreProxies(env);
+}
+
+/** What is wrong with the limit in the environment that a process was started with. */
+export function requestLimitProblems(env: Env): Problem[] {
   const limit = Number(env[requestLimit]);
-  if (!Number.isInteger(limit) || limit < 1024 || limit > 65_535) {
-    throw new ConfigError([
-      {
-        ...placeOutsideFile(requestLimit),
-        message: "must be a whole number from 1024 to 65535 when the server's process starts",
-        fix: "Start Headrace with `npm start` or `npx headrace serve`, which set it.",
-      },
-    ]);
-  }
+  if (Number.isInteger(limit) && limit >= 1024 && limit <= 65_535) return [];
+  return [
+    {
+      ...placeOutsideFile(requestLimit),
+      message: "must be a whole number from 1024 to 65535 when the server's process starts",
+      fix: "Start Headrace with `npm start` or `npx headrace serve`, which set it.",
+    },
+  ];
+}
+
+/** From here on this process connects to nobody by way of a proxy. */
+export function ignoreProxies(env: Record<string, string | undefined>): void {
   for (const name of proxyVariables) delete env[name];
 }

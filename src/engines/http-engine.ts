@@ -44,7 +44,7 @@ export interface HttpTarget extends HttpTargetOptions {
   readonly streamHeaders: HeaderFields;
 }
 
-const maxListBytes = 8 * 1024 * 1024;
+export const maxListBytes = 8 * 1024 * 1024;
 
 /** Throws a TypeError where the URL is none. */
 export function httpTarget(options: HttpTargetOptions): HttpTarget {
@@ -96,13 +96,13 @@ export async function getModels(target: HttpTarget, signal: AbortSignal): Promis
   return parseModels(text);
 }
 
-/** `text`: of a 200; undefined where it is longer than `mostBytes`. */
+/** `text`: of a 200; undefined where it is longer than `mostBytes`. `date`: by the server's clock, as it sent it. */
 export async function getText(
   target: HttpTarget,
   path: string,
   mostBytes: number,
   signal: AbortSignal,
-): Promise<{ status: number; text: string | undefined }> {
+): Promise<{ status: number; date: string | null; text: string | undefined }> {
   signal.throwIfAborted();
   const cancellation = new Cancellation();
   const abort = () => cancellation.cancel(signal.reason);
@@ -110,9 +110,10 @@ export async function getText(
   try {
     const response = await send(target, { method: "GET", path, headers: requestHeaders(target) }, cancellation);
     const { status } = response;
-    if (status === 200) return { status, text: await readText(response, mostBytes, cancellation) };
+    const date = response.headers.get("date");
+    if (status === 200) return { status, date, text: await readText(response, mostBytes, cancellation) };
     response.body.cancel();
-    return { status, text: undefined };
+    return { status, date, text: undefined };
   } finally {
     signal.removeEventListener("abort", abort);
   }

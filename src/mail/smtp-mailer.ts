@@ -1,4 +1,5 @@
 // Sends mail through the operator's SMTP server.
+import type { Transporter } from "nodemailer";
 import { GatewayError } from "../domain/errors.ts";
 import type { MailMessage, MailSender } from "../domain/mail.ts";
 
@@ -40,8 +41,23 @@ export class SmtpMailer implements MailSender {
     }
   }
 
+  /** Connects, greets and signs in, and sends nothing. Rejects as `send` does. */
+  async reach(): Promise<void> {
+    try {
+      await this.#connected((transport) => transport.verify());
+    } catch (error) {
+      throw unsent(reasonOf(error));
+    }
+  }
+
   async #deliver({ to, subject, text }: MailMessage): Promise<void> {
-    const { url, from, timeoutMs = defaultTimeoutMs } = this.#options;
+    const { from } = this.#options;
+    // As an object the address is taken as it is, not parsed as a list.
+    await this.#connected((transport) => transport.sendMail({ from, to: { name: "", address: to }, subject, text }));
+  }
+
+  async #connected(work: (transport: Transporter) => Promise<unknown>): Promise<void> {
+    const { url, timeoutMs = defaultTimeoutMs } = this.#options;
     const { createTransport } = await import("nodemailer");
     const transport = createTransport({
       ...connectionOf(url),
@@ -56,8 +72,7 @@ export class SmtpMailer implements MailSender {
     const { promise: overdue, reject } = Promise.withResolvers<never>();
     const timer = setTimeout(() => reject({ code: "ETIMEDOUT" }), longestSilences * timeoutMs);
     try {
-      // As an object the address is taken as it is, not parsed as a list.
-      await Promise.race([transport.sendMail({ from, to: { name: "", address: to }, subject, text }), overdue]);
+      await Promise.race([work(transport), overdue]);
     } finally {
       clearTimeout(timer);
       transport.close();

@@ -78,9 +78,7 @@ async function reach(db: SQL, waitMs: number): Promise<ServerFacts> {
   const giveUpMs = performance.now() + waitMs;
   for (;;) {
     try {
-      const [facts]: ServerFacts[] = await db`
-        SELECT current_setting('server_version_num') AS version, current_setting('server_encoding') AS encoding,
-          pg_is_in_recovery() AS standby`;
+      const facts = await serverFacts(db);
       if (facts) return facts;
     } catch (error) {
       if (!notThereYet.test(postgresCode(error) ?? "") || performance.now() > giveUpMs) throw error;
@@ -89,9 +87,19 @@ async function reach(db: SQL, waitMs: number): Promise<ServerFacts> {
   }
 }
 
+export async function serverFacts(db: SQL): Promise<ServerFacts | undefined> {
+  const [facts]: ServerFacts[] = await db`
+    SELECT current_setting('server_version_num') AS version, current_setting('server_encoding') AS encoding,
+      pg_is_in_recovery() AS standby`;
+  return facts;
+}
+
 const notThereYet = /^(57P03|ERR_POSTGRES_CONNECTION_(REFUSED|CLOSED|TIMEOUT))$/;
 
-export function requireSupported({ version, encoding, standby }: ServerFacts, { server, database }: Place): void {
+export function requireSupported(
+  { version, encoding, standby }: ServerFacts,
+  { server, database }: PostgresPlace,
+): void {
   const number = Number(version);
   if (number < oldestServer) {
     throw new StartError(
@@ -127,7 +135,7 @@ async function migrate(db: SQL): Promise<void> {
 
 const variable = "HEADRACE_DATABASE_URL";
 
-interface Place {
+export interface PostgresPlace {
   /** Host and port. */
   server: string;
   database: string;
@@ -135,7 +143,7 @@ interface Place {
 }
 
 /** What of the URL may be shown. */
-function placeOf(url: string): Place {
+export function placeOf(url: string): PostgresPlace {
   const { hostname, port, username } = new URL(url);
   return {
     server: `${hostname}:${port || "5432"}`,
@@ -145,14 +153,14 @@ function placeOf(url: string): Place {
 }
 
 /** The server's own words may have a part of a value: only its code goes on. */
-function startError(error: unknown, place: Place): unknown {
+export function startError(error: unknown, place: PostgresPlace): unknown {
   const code = postgresCode(error);
   const what = code === undefined ? undefined : problem(code, place);
   return what === undefined ? error : new StartError(`${variable}: ${what} (${code})`);
 }
 
 /** Undefined: a fault of ours. */
-function problem(code: string, { server, database, user }: Place): string | undefined {
+function problem(code: string, { server, database, user }: PostgresPlace): string | undefined {
   if (/^28/.test(code)) {
     return `the server at ${server} does not let the user ${user} in: check user and password, and pg_hba.conf of the server.`;
   }

@@ -8,6 +8,8 @@ import { WriteTurns } from "./write-turns.ts";
 const connections = 8;
 /** For what tells whether a credential holds: reports that are slow must neither keep keys out, nor a revocation from being seen. */
 const lookupConnections = 2;
+/** All of one process. */
+export const connectionsOfProcess = connections + lookupConnections;
 /** How many of a transaction, about, read what a newer version may have added to. */
 const statementsOfWork = 4;
 /** Before another try, for the event loop to hear of other connections that broke. */

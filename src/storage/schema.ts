@@ -45,6 +45,30 @@ export async function requireCurrent(db: SQL, dialect: Dialect): Promise<void> {
   );
 }
 
+export interface SchemaState {
+  /** 0: nothing was ever made. */
+  version: number;
+  /** Of this Headrace. */
+  known: number;
+  /** A step that is not the one that this Headrace knows. */
+  foreignStep: number | undefined;
+}
+
+/** Changes nothing, and refuses nothing. */
+export async function schemaState(db: SQL, dialect: Dialect): Promise<SchemaState> {
+  const columns = await columnsOfSteps(db, dialect);
+  const known = migrationsFor(dialect).length;
+  if (columns.length === 0) return { version: 0, known, foreignStep: undefined };
+  const checksum = columns.length > 2 ? db`checksum` : db`NULL AS checksum`;
+  const applied: AppliedStep[] = await db`SELECT version, ${checksum} FROM schema_migrations ORDER BY version`;
+  const foreign = otherStep(applied.filter(({ version }) => Number(version) <= known));
+  return {
+    version: Number(applied.at(-1)?.version ?? 0),
+    known,
+    foreignStep: foreign && Number(foreign.version),
+  };
+}
+
 /** None where nothing was ever made. */
 async function columnsOfSteps(db: SQL, dialect: Dialect): Promise<unknown[]> {
   if (dialect === "sqlite") return db`SELECT name FROM pragma_table_info('schema_migrations')`;
@@ -69,12 +93,16 @@ function requireKnown(applied: readonly AppliedStep[]): void {
       `The database has schema version ${newest}, this Headrace knows ${known}: start the newer Headrace that wrote it.`,
     );
   }
-  const other = applied.find(({ version, checksum }) => checksum !== null && checksum !== checksumOf(Number(version)));
+  const other = otherStep(applied);
   if (!other) return;
   throw new StartError(
     `Step ${other.version} of the database's schema is not the one that this Headrace knows: another build has made it, such as ` +
       "one between two releases. Start the Headrace that made it, or restore a backup from before.",
   );
+}
+
+function otherStep(applied: readonly AppliedStep[]): AppliedStep | undefined {
+  return applied.find(({ version, checksum }) => checksum !== null && checksum !== checksumOf(Number(version)));
 }
 
 /** Of a step as it is written down, the same for both databases; how its lines are broken is no part of it. */

@@ -1,0 +1,66 @@
+// Asks an address what it is: a Headrace, which one and how it does, or something else.
+
+export type ServerAnswer =
+  | {
+      kind: "headrace";
+      version: string | undefined;
+      /** Its published signing keys, as text to compare. */
+      keys: string | undefined;
+    }
+  | { kind: "other"; status: number }
+  | { kind: "silent"; reason: string };
+
+const longestText = 4 * 2 ** 20;
+
+/** Never rejects but with the reason of `signal`. */
+export async function askedServer(url: string, signal: AbortSignal): Promise<ServerAnswer> {
+  try {
+    const health = await fetchJson(`${url}/healthz`, signal);
+    if (health.status !== 200 || fieldOf(health.json, "status") !== "ok")
+      return { kind: "other", status: health.status };
+    const [description, jwks] = await Promise.all([
+      fetchJson(`${url}/openapi.json`, signal),
+      fetchJson(`${url}/.well-known/jwks.json`, signal),
+    ]);
+    const info = fieldOf(description.json, "info");
+    if (fieldOf(info, "title") !== "Headrace") return { kind: "other", status: health.status };
+    const version = fieldOf(info, "version");
+    return {
+      kind: "headrace",
+      version: typeof version === "string" ? version : undefined,
+      keys: jwks.status === 200 ? JSON.stringify(jwks.json) : undefined,
+    };
+  } catch (error) {
+    signal.throwIfAborted();
+    const code = error instanceof Error && "code" in error ? String(error.code) : "";
+    return { kind: "silent", reason: code || (error instanceof Error ? error.message : String(error)) };
+  }
+}
+
+/** Without a credential, and following nobody elsewhere. Rejects as `fetch` does. */
+export async function fetchJson(
+  url: string,
+  signal: AbortSignal,
+  proxy?: string,
+): Promise<{ status: number; json: unknown }> {
+  const response = await fetch(url, {
+    headers: { accept: "application/json" },
+    redirect: "manual",
+    signal,
+    ...(proxy === undefined ? {} : { proxy }),
+  });
+  const text = await response.text();
+  return { status: response.status, json: text.length > longestText ? undefined : parsed(text) };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+export function fieldOf(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
+}

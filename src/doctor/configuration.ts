@@ -1,0 +1,83 @@
+// Looks at the configuration: what is wrong with it and where, what is allowed but odd, and whether the running server has another.
+import { relative } from "node:path";
+import { type Config, type Problem, renderPlace } from "../config.ts";
+import { withoutStop } from "./examine.ts";
+import { type Check, type Finding, failure, ok, skipped, warning } from "./finding.ts";
+import type { Subject } from "./subject.ts";
+
+export function configurationChecks(subject: Subject): Check[] {
+  return [
+    { name: "configuration", run: () => configuration(subject) },
+    { name: "variables", run: () => variables(subject) },
+  ];
+}
+
+function configuration({ config, problems }: Subject): Finding[] {
+  if (!config) return problems.map(problemFinding);
+  return [
+    ok("configuration", summary(config)),
+    ...config.warnings.map((text) =>
+      warning("configuration", withoutStop(text), "Change it, or leave it where it is meant."),
+    ),
+  ];
+}
+
+function problemFinding(problem: Problem): Finding {
+  return failure("configuration", `${renderPlace(problem)}${problem.message}`, problem.fix);
+}
+
+function summary({ file, mode, host, port, upstreams, models, databaseUrl, redisUrl }: Config): string {
+  const path = relative(process.cwd(), file.path);
+  const shown = path.startsWith("..") ? file.path : path;
+  const parts = [
+    file.found ? `${shown} is right` : "no headrace.yaml here, so the defaults and variables hold",
+    `${mode} mode on ${host.includes(":") ? `[${host}]` : host}:${port}`,
+    databaseUrl === undefined ? "SQLite" : redisUrl === undefined ? "PostgreSQL" : "PostgreSQL and Redis",
+    count(upstreams.length, "upstream"),
+    count(models.length, "configured model"),
+  ];
+  return parts.join(", ");
+}
+
+export function count(number: number, what: string): string {
+  return `${number} ${what}${number === 1 ? "" : "s"}`;
+}
+
+/** Commands for people have these of their own. */
+const ofCommands = ["HEADRACE_BASE_URL", "HEADRACE_API_KEY"];
+
+/**
+ * Whoever looks at three in the morning sits in another shell than the one that the server was started from. Only names are
+ * told, as values may be secret.
+ */
+function variables({ env, server }: Subject): Finding[] {
+  const own = namesOf(env);
+  if (!server) return own.length === 0 ? [] : [ok("variables", `set here: ${own.join(", ")}`)];
+  const theirs = server.facts?.environment;
+  if (!theirs) {
+    return [skipped("variables", "the variables of the running server cannot be seen by this user; root can see them")];
+  }
+  const names = [...new Set([...own, ...namesOf(theirs)])].sort();
+  const different = names.filter((name) => env[name] !== theirs[name]);
+  if (different.length === 0) return [ok("variables", "the same here as at the running server")];
+  const shown = different.map((name) =>
+    theirs[name] === undefined
+      ? `${name} is set only here`
+      : env[name] === undefined
+        ? `${name} is set only there`
+        : name,
+  );
+  return [
+    warning(
+      "variables",
+      `not the same here as at the running server: ${shown.join(", ")}`,
+      "What follows looks at what is configured here. Run this command with the server's variables, as within its container or unit.",
+    ),
+  ];
+}
+
+function namesOf(env: Readonly<Record<string, string | undefined>>): string[] {
+  return Object.keys(env).filter(
+    (name) => name.startsWith("HEADRACE_") && !ofCommands.includes(name) && (env[name] ?? "") !== "",
+  );
+}

@@ -1,0 +1,49 @@
+// Composes all looks at an installation, in the order in which a person wants to read them.
+import { redisFacts } from "../storage/redis-facts.ts";
+import { clockChecks } from "./clocks.ts";
+import { configurationChecks } from "./configuration.ts";
+import { counterChecks } from "./counters.ts";
+import { dataDirectoryChecks } from "./data-directory.ts";
+import { databaseChecks } from "./database.ts";
+import { diskChecks } from "./disk.ts";
+import { engineChecks } from "./engine.ts";
+import { type ExamineOptions, examine, once } from "./examine.ts";
+import type { Group, GroupReport } from "./finding.ts";
+import { processChecks } from "./process-checks.ts";
+import { publicUrlChecks } from "./public-url.ts";
+import { withoutSecrets } from "./redaction.ts";
+import { serverChecks } from "./server.ts";
+import { serviceChecks } from "./services.ts";
+import { spoolChecks } from "./spool.ts";
+import type { Subject } from "./subject.ts";
+import { storedLooks, upstreamChecks, upstreamLooks } from "./upstreams.ts";
+
+const redisMs = 4_000;
+
+/** As `examine` does; secrets that are known are in no text. */
+export function diagnose(subject: Subject, options: ExamineOptions): Promise<GroupReport[]> {
+  return examine(groupsFor(subject), { clean: withoutSecrets(subject.secrets), ...options });
+}
+
+function groupsFor(subject: Subject): Group[] {
+  const { redisUrl } = subject;
+  const redis = once(() =>
+    redisUrl === undefined ? Promise.reject(new Error("there is none")) : redisFacts(redisUrl, redisMs),
+  );
+  const upstreams = upstreamLooks(subject);
+  const stored = once(() => storedLooks(subject));
+  return [
+    { title: "Configuration", checks: configurationChecks(subject) },
+    { title: "Server", checks: [...serverChecks(subject), ...publicUrlChecks(subject)] },
+    { title: "Process", checks: processChecks(subject) },
+    {
+      title: "Data directory",
+      checks: [...dataDirectoryChecks(subject), ...diskChecks(subject), ...spoolChecks(subject)],
+    },
+    { title: "Records", checks: [...databaseChecks(subject), ...counterChecks(redisUrl, redis)] },
+    { title: "Clocks", checks: clockChecks(subject, redis, upstreams) },
+    { title: "Model servers", checks: upstreamChecks(subject, upstreams, stored) },
+    { title: "Built-in engine", checks: engineChecks(subject) },
+    { title: "Services", checks: serviceChecks(subject) },
+  ];
+}

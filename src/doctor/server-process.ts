@@ -1,0 +1,110 @@
+// What the system says of a process: of the running server, or of this one where none runs.
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+
+export interface ProcessFacts {
+  pid: number;
+  /** Undefined where it may not be seen, as of another user's process. */
+  environment: Readonly<Record<string, string>> | undefined;
+  user: number | undefined;
+  /** Of file descriptors. */
+  openFiles: number | undefined;
+  openFilesLimit: number | undefined;
+  memoryBytes: number | undefined;
+  memoryLimitBytes: number | undefined;
+  /** As a cgroup bounds it; may be a fraction. */
+  processors: number | undefined;
+}
+
+/** Never throws: whatever cannot be read is undefined. */
+export function processFacts(pid: number): ProcessFacts {
+  const directory = `/proc/${pid}`;
+  const status = textOf(join(directory, "status")) ?? "";
+  const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(status)?.[1];
+  const group = cgroupOf(textOf(join(directory, "cgroup")) ?? "");
+  return {
+    pid,
+    environment: environmentOf(textOf(join(directory, "environ"))),
+    user: attempt(() => statSync(directory).uid),
+    openFiles: attempt(() => readdirSync(join(directory, "fd")).length),
+    openFilesLimit: limitOf(textOf(join(directory, "limits")) ?? ""),
+    memoryBytes: kilobytes === undefined ? undefined : Number(kilobytes) * 1024,
+    memoryLimitBytes: memoryLimit(group),
+    processors: processorLimit(group),
+  };
+}
+
+/** proc_pid_limits(5): soft, then hard. */
+function limitOf(limits: string): number | undefined {
+  const soft = /^Max open files\s+(\S+)/m.exec(limits)?.[1];
+  if (soft === undefined) return undefined;
+  return soft === "unlimited" ? Number.POSITIVE_INFINITY : Number(soft);
+}
+
+function environmentOf(text: string | undefined): Record<string, string> | undefined {
+  if (text === undefined) return undefined;
+  const pairs = text.split("\0").filter((pair) => pair.includes("="));
+  return Object.fromEntries(pairs.map((pair) => [pair.slice(0, pair.indexOf("=")), pair.slice(pair.indexOf("=") + 1)]));
+}
+
+interface ControlGroups {
+  /** Path within the one hierarchy of version 2. */
+  unified: string | undefined;
+  /** Path of a controller within its own of version 1. */
+  of(controller: string): string | undefined;
+}
+
+/** cgroups(7): `0::/path` of version 2, `4:memory:/path` of version 1. */
+function cgroupOf(text: string): ControlGroups {
+  const lines = text.split("\n").map((line) => line.split(":"));
+  return {
+    unified: lines.find(([id, names]) => id === "0" && names === "")?.[2],
+    of: (controller) => lines.find(([, names = ""]) => names.split(",").includes(controller))?.[2],
+  };
+}
+
+const mount = "/sys/fs/cgroup";
+
+/** Within a container the path of the host is not there, but the group's own files are at the top. */
+function firstText(paths: readonly string[]): string | undefined {
+  for (const path of paths) {
+    const text = textOf(path);
+    if (text !== undefined) return text.trim();
+  }
+  return undefined;
+}
+
+function memoryLimit({ unified = "/", of }: ControlGroups): number | undefined {
+  const text =
+    firstText([join(mount, unified, "memory.max"), join(mount, "memory.max")]) ??
+    firstText([
+      join(mount, "memory", of("memory") ?? "/", "memory.limit_in_bytes"),
+      join(mount, "memory/memory.limit_in_bytes"),
+    ]);
+  const bytes = Number(text);
+  // Version 1 says "none" with a number beyond any memory.
+  return text === undefined || text === "max" || !(bytes < 2 ** 60) ? undefined : bytes;
+}
+
+function processorLimit({ unified = "/", of }: ControlGroups): number | undefined {
+  const text = firstText([join(mount, unified, "cpu.max"), join(mount, "cpu.max")]);
+  const directories = [join(mount, "cpu", of("cpu") ?? "/"), join(mount, "cpu")];
+  const [quota, period] = text?.split(" ") ?? [
+    firstText(directories.map((path) => join(path, "cpu.cfs_quota_us"))),
+    firstText(directories.map((path) => join(path, "cpu.cfs_period_us"))),
+  ];
+  const share = Number(quota) / Number(period);
+  return quota === "max" || !(share > 0) ? undefined : share;
+}
+
+function textOf(path: string): string | undefined {
+  return attempt(() => readFileSync(path, "utf8"));
+}
+
+function attempt<Result>(read: () => Result): Result | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}

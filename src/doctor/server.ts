@@ -1,0 +1,163 @@
+// Looks at the port and at the server behind it: whether it is ours, ready, and what it does without.
+import { createServer } from "node:net";
+import packageJson from "../../package.json" with { type: "json" };
+import type { Config } from "../config.ts";
+import { StartError } from "../domain/errors.ts";
+import type { NodeIdentity } from "../domain/node-identity.ts";
+import { readNodeIdentity, readNodeReport } from "../storage/node-files.ts";
+import { askedServer, fetchJson, fieldOf } from "./ask-server.ts";
+import { withoutStop } from "./examine.ts";
+import { type Check, type Finding, failure, ok, skipped, warning } from "./finding.ts";
+import { codeOf } from "./reach.ts";
+import type { Subject } from "./subject.ts";
+
+export function serverChecks(subject: Subject): Check[] {
+  const { config, dataDir } = subject;
+  return [
+    { name: "port", run: (signal) => port(subject, signal) },
+    ...(config && dataDir !== undefined
+      ? [{ name: "node", run: (signal: AbortSignal) => node(subject, dataDir, signal) }]
+      : []),
+  ];
+}
+
+async function port(subject: Subject, signal: AbortSignal): Promise<Finding[]> {
+  const { config, server, localUrl } = subject;
+  const running = server ? runningAs(server.pid) : undefined;
+  if (localUrl === undefined) {
+    if (running === undefined) return [skipped("port", "any free one, as port is 0; no server runs")];
+    return [warning("server", `${running}, at a port that is not known here`, "See the line `listening` of its log.")];
+  }
+  const place = new URL(localUrl).host;
+  const answer = await askedServer(localUrl, signal);
+  if (answer.kind === "silent") {
+    if (running === undefined) return config ? free(config, place) : [skipped("server", "none runs")];
+    return [
+      failure(
+        "server",
+        `${running}, but does not answer at ${place} (${answer.reason})`,
+        "Is it still starting, or started with another --host or --port? Otherwise see its log, and restart it.",
+      ),
+    ];
+  }
+  if (answer.kind === "other") {
+    return [
+      failure(
+        "port",
+        `another program answers at ${place}`,
+        "Stop that (ss -ltnp shows which), or choose another port: --port or HEADRACE_PORT.",
+      ),
+    ];
+  }
+  if (running === undefined) {
+    return [
+      failure(
+        "port",
+        `a Headrace answers at ${place}, and it does not use this data directory`,
+        "Name the data directory that it uses (--data-dir), or give one of the two another port.",
+      ),
+    ];
+  }
+  return [...version(answer.version, `${running} at ${place}`), await readiness(localUrl, signal)];
+}
+
+function runningAs(pid: number | undefined): string {
+  return pid === undefined ? "it runs" : `it runs as process ${pid}`;
+}
+
+function version(theirs: string | undefined, where: string): Finding[] {
+  const { version: own } = packageJson;
+  if (theirs === own) return [ok("server", `${where}, Headrace ${theirs}`)];
+  return [
+    warning(
+      "server",
+      `${where}, Headrace ${theirs ?? "of unknown version"}; this command is ${own}`,
+      "Restart the server, where it was meant to be updated.",
+    ),
+  ];
+}
+
+async function readiness(localUrl: string, signal: AbortSignal): Promise<Finding> {
+  const { json } = await fetchJson(`${localUrl}/readyz`, signal);
+  const status = fieldOf(json, "status");
+  const checks = Object.entries((fieldOf(json, "checks") as Record<string, unknown> | undefined) ?? {});
+  const wrong = checks.filter(([, state]) => state !== "ok").map(([name, state]) => `${name} ${String(state)}`);
+  if (status === "ready" && wrong.length === 0) return ok("readiness", "ready: all of its checks are ok");
+  const found = `${status === "not_ready" ? "not ready" : String(status)}: ${wrong.join(", ")}`;
+  const remedy = "What each means, and what goes on without it: docs/operating.md. The parts above say why.";
+  return status === "not_ready" ? failure("readiness", found, remedy) : warning("readiness", found, remedy);
+}
+
+/** Whether a server could listen there. */
+async function free({ host, port: number }: Config, place: string): Promise<Finding[]> {
+  const fault = await listenFault(host, number);
+  if (fault === undefined) {
+    return [warning("server", `none runs; ${place} is free`, "Start it: headrace serve, or systemctl start headrace.")];
+  }
+  const remedies: Record<string, string> = {
+    EADDRINUSE:
+      "Stop the program that holds it (ss -ltnp shows which), or choose another port: --port or HEADRACE_PORT.",
+    EACCES: "Ports below 1024 are for root: take another, and let the proxy in front have that one.",
+    EADDRNOTAVAIL: "This machine has no such address: correct --host or HEADRACE_HOST (ip addr shows them).",
+  };
+  const found =
+    fault === "EADDRINUSE"
+      ? `another program holds ${place}, and does not speak HTTP`
+      : `nothing can listen at ${place} (${fault})`;
+  return [failure("port", found, remedies[fault] ?? "Correct --host or --port.")];
+}
+
+function listenFault(host: string, number: number): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.once("error", (error) => resolve(codeOf(error)));
+    probe.listen({ host, port: number }, () => probe.close(() => resolve(undefined)));
+  });
+}
+
+async function node({ server }: Subject, dataDir: string, signal: AbortSignal): Promise<Finding[]> {
+  let identity: NodeIdentity | undefined;
+  try {
+    identity = readNodeIdentity(dataDir);
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error;
+    return [
+      failure("node", withoutStop(error.message), "Delete the file and join again: headrace node join … --token …"),
+    ];
+  }
+  if (!identity) return [];
+  return [await gateway(identity, signal), link(identity, dataDir, server !== undefined)];
+}
+
+async function gateway({ gateway_url: url, proxy }: NodeIdentity, signal: AbortSignal): Promise<Finding> {
+  try {
+    const { status, json } = await fetchJson(`${url}/healthz`, signal, proxy);
+    if (status === 200 && fieldOf(json, "status") === "ok") return ok("gateway", `${url} answers`);
+    return failure(
+      "gateway",
+      `${url}/healthz answered ${status}, and not as a Headrace`,
+      "See with its operator whether the address has changed.",
+    );
+  } catch (error) {
+    signal.throwIfAborted();
+    const way = proxy === undefined ? "" : ", by way of the proxy that it was joined with";
+    return failure(
+      "gateway",
+      `${url} does not answer${way} (${codeOf(error)})`,
+      "See that it runs, and that this machine may connect to it.",
+    );
+  }
+}
+
+function link(identity: NodeIdentity, dataDir: string, isRunning: boolean): Finding {
+  const name = `node ${identity.name}`;
+  if (!isRunning) return skipped(name, "no server runs that could connect");
+  const report = readNodeReport(dataDir);
+  if (report?.node_id !== identity.node_id)
+    return warning(name, "the server has not said yet how its connection does", "Look again: headrace node status");
+  if (report.status === "connected") return ok(name, "connected");
+  const found = `${report.status}: ${withoutStop(report.message)}`;
+  if (report.status === "refused")
+    return failure(name, found, "Ask the operator of the gateway; to join anew: headrace node leave, then join.");
+  return warning(name, found, "It goes on trying. See the gateway above, and headrace node status.");
+}

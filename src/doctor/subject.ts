@@ -1,0 +1,171 @@
+// What is looked at: the configuration as `serve` would read it, and the server that runs on its data directory, if any.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import {
+  type Config,
+  ConfigError,
+  type Flags,
+  loadConfig,
+  loadDatabaseUrl,
+  loadDataDir,
+  loadRedisUrl,
+  loadSecretsHex,
+  type Problem,
+} from "../config.ts";
+import type { KeyRing } from "../domain/key-ring.ts";
+import { readCredentials } from "../storage/credentials-file.ts";
+import type { Database } from "../storage/database.ts";
+import { lockState } from "../storage/lock-holder.ts";
+import { openPostgresToRead, openSqliteToRead } from "../storage/open-to-read.ts";
+import { loadSecrets, readSecretFile, secretFile } from "../storage/secret-file.ts";
+import { once, reasonOf } from "./examine.ts";
+import { type ProcessFacts, processFacts } from "./server-process.ts";
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+export interface SubjectInputs {
+  /** Those of `serve`, as commander gives them. */
+  flags: Flags;
+  env: Env;
+  cwd?: string;
+}
+
+export interface RunningProcess {
+  /** Undefined where the system does not tell which it is. */
+  pid: number | undefined;
+  facts: ProcessFacts | undefined;
+}
+
+export interface Subject {
+  env: Env;
+  /** Undefined where it is wrong; `problems` then says how. */
+  config: Config | undefined;
+  problems: readonly Problem[];
+  /** Absolute; undefined where the configuration is so wrong that it cannot be known. */
+  dataDir: string | undefined;
+  databaseUrl: string | undefined;
+  redisUrl: string | undefined;
+  /** Undefined: no server holds the data directory. */
+  server: RunningProcess | undefined;
+  /** Why that cannot be said. */
+  lockFault: string | undefined;
+  /** Opened by the first that asks. Undefined where there is none yet. */
+  database(): Promise<Database | undefined>;
+  /** Of the installation, as the server would take them; undefined where there is none yet. Throws where they cannot be read. */
+  secret(): KeyRing | undefined;
+  /** Where to find the server from this machine, without `/v1`; undefined where that is not known. */
+  localUrl: string | undefined;
+  /** To be kept out of whatever is shown. */
+  secrets: readonly string[];
+  close(): Promise<void>;
+}
+
+export const databaseName = "headrace.db";
+
+/** Never rejects: what is wrong is a part of what is found. */
+export async function findSubject({ flags, env, cwd = process.cwd() }: SubjectInputs): Promise<Subject> {
+  const inputs = { flags, env, cwd };
+  const loaded = await loadConfig(inputs).catch(problemsOf);
+  const config = "problems" in loaded ? undefined : loaded;
+  const problems = "problems" in loaded ? loaded.problems : [];
+  const dataDir = config?.dataDir ?? (await loadDataDir(inputs).catch(() => undefined));
+  const databaseUrl = config?.databaseUrl ?? attempt(() => loadDatabaseUrl(env));
+  const redisUrl = config?.redisUrl ?? attempt(() => loadRedisUrl(env));
+  const secretsHex = config?.secretsHex ?? attempt(() => loadSecretsHex(env));
+  const { server, lockFault } = findServer(dataDir);
+  const opened: Database[] = [];
+  const database = once(async () => {
+    const db = await openToRead(dataDir, databaseUrl);
+    if (db) opened.push(db);
+    return db;
+  });
+  const credentials = dataDir === undefined ? undefined : attempt(() => readCredentials(dataDir));
+  return {
+    ...{ env, config, problems, dataDir, databaseUrl, redisUrl, server, lockFault, database },
+    secret: () => (secretsHex === undefined ? secretsIn(dataDir) : loadSecrets("", secretsHex)),
+    localUrl: localUrlOf(config, credentials?.base_url),
+    secrets: secretsOf({ env, config, databaseUrl, redisUrl, secretsHex, dataDir, apiKey: credentials?.api_key }),
+    async close() {
+      for (const db of opened) await db.close({ timeout: 0 }).catch(() => {});
+    },
+  };
+}
+
+function problemsOf(error: unknown): { problems: readonly Problem[] } {
+  if (error instanceof ConfigError) return { problems: error.problems };
+  const place = { file: undefined, line: undefined, column: undefined, path: "" };
+  return { problems: [{ ...place, message: reasonOf(error), fix: "See what the message says." }] };
+}
+
+function findServer(dataDir: string | undefined): Pick<Subject, "server" | "lockFault"> {
+  if (dataDir === undefined) return { server: undefined, lockFault: undefined };
+  try {
+    const lock = lockState(dataDir);
+    if (!lock.held) return { server: undefined, lockFault: undefined };
+    const facts = lock.pid === undefined ? undefined : processFacts(lock.pid);
+    return { server: { pid: lock.pid, facts }, lockFault: undefined };
+  } catch (error) {
+    return { server: undefined, lockFault: reasonOf(error) };
+  }
+}
+
+async function openToRead(dataDir: string | undefined, databaseUrl: string | undefined): Promise<Database | undefined> {
+  if (databaseUrl !== undefined) return openPostgresToRead(databaseUrl);
+  if (dataDir === undefined || !existsSync(join(dataDir, databaseName))) return undefined;
+  return openSqliteToRead(join(dataDir, databaseName));
+}
+
+function secretsIn(dataDir: string | undefined): KeyRing | undefined {
+  if (dataDir === undefined || !existsSync(secretFile(dataDir))) return undefined;
+  return readSecretFile(secretFile(dataDir));
+}
+
+/** What listens everywhere is asked on loopback. A port of 0 is known from credentials.json alone, unless it has a public address. */
+function localUrlOf(config: Config | undefined, baseUrl: string | undefined): string | undefined {
+  const stored = baseUrl?.replace(/\/v1$/, "");
+  if (!config) return stored;
+  const { host, port } = config;
+  if (port === 0) return stored === config.publicUrl ? undefined : stored;
+  const asked = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
+  return `http://${asked.includes(":") ? `[${asked}]` : asked}:${port}`;
+}
+
+interface SecretPlaces {
+  env: Env;
+  config: Config | undefined;
+  databaseUrl: string | undefined;
+  redisUrl: string | undefined;
+  secretsHex: readonly string[] | undefined;
+  dataDir: string | undefined;
+  apiKey: string | undefined;
+}
+
+/** Shorter ones are words that sentences are made of. */
+const shortestSecret = 6;
+
+/** None of them is ever meant to be shown; this is for what servers and libraries say. */
+function secretsOf({ env, config, databaseUrl, redisUrl, secretsHex, dataDir, apiKey }: SecretPlaces): string[] {
+  const urls = [databaseUrl, redisUrl, config?.mail?.url].flatMap((url) => url ?? []);
+  const own = attempt(() => secretsIn(dataDir)) ?? [];
+  const found = [
+    ...urls.flatMap(passwordsOf),
+    ...[...(secretsHex ?? []), ...(env["HEADRACE_SECRET"]?.split(",") ?? []), env["HEADRACE_API_KEY"], apiKey],
+    ...own.map((secret) => Buffer.from(secret).toString("hex")),
+    ...(config?.upstreams.map((upstream) => upstream.apiKey) ?? []),
+    config?.sso?.clientSecret,
+  ];
+  return found.filter((text) => text !== undefined).filter((text) => text.length >= shortestSecret);
+}
+
+function passwordsOf(url: string): string[] {
+  const password = attempt(() => new URL(url).password) ?? "";
+  return [password, attempt(() => decodeURIComponent(password)) ?? ""];
+}
+
+function attempt<Result>(read: () => Result): Result | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,225 @@
+// Looks at the model servers: whether each can be reached, takes our key, and has the models that are expected of it.
+import { trimSlashes } from "../domain/http-url.ts";
+import { getText, httpTarget, maxListBytes, parseModels } from "../engines/http-engine.ts";
+import { findLocalServers, knownLocalServers, type LocalServer } from "../engines/local-servers.ts";
+import { upstreamKeyContext } from "../inference/manage-upstreams.ts";
+import { unseal } from "../policy/sealing.ts";
+import { deriveKeys } from "../storage/secret-file.ts";
+import { SqlUpstreamStore } from "../storage/upstream-store.ts";
+import { count } from "./configuration.ts";
+import { aheadByDate } from "./date-header.ts";
+import { once, reasonOf } from "./examine.ts";
+import { type Check, type Finding, failure, ok, skipped, warning } from "./finding.ts";
+import { certificateFindings } from "./public-url.ts";
+import { codeOf, type Reached, reach, reachFault } from "./reach.ts";
+import type { Subject } from "./subject.ts";
+
+const answerMs = 5_000;
+const mostShown = 5;
+
+export interface KnownServer {
+  name: string;
+  url: string;
+  apiKey: string | undefined;
+  httpClient: "own" | "fetch";
+  /** Ids that deployments name. */
+  expected: readonly string[];
+  isStored: boolean;
+  /** It has a key, which cannot be opened. */
+  isSealed: boolean;
+}
+
+export interface UpstreamLook {
+  server: KnownServer;
+  reached: Reached;
+  answer: Answer | { error: unknown } | undefined;
+  /** Its clock less this machine's, milliseconds; undefined where it does not say. */
+  aheadMs: number | undefined;
+}
+
+interface Answer {
+  status: number;
+  /** Undefined where the answer is no list of models. */
+  models: readonly string[] | undefined;
+  ms: number;
+}
+
+/** Each is asked once, whoever wants to know. */
+export type UpstreamLooks = readonly { server: KnownServer; look: (signal: AbortSignal) => Promise<UpstreamLook> }[];
+
+export function upstreamLooks({ config }: Subject): UpstreamLooks {
+  const servers = (config?.upstreams ?? []).map(({ name, url, apiKey, httpClient }): KnownServer => {
+    const deployments = config?.models.flatMap((model) => model.deployments) ?? [];
+    const expected = deployments.filter(({ upstream }) => upstream === name).map(({ model }) => model);
+    return { ...{ name, url, apiKey, httpClient }, expected: [...new Set(expected)], isStored: false, isSealed: false };
+  });
+  return servers.map((server) => ({ server, look: sharedLook(server) }));
+}
+
+/** Those that operators added, unless the file has their name. */
+export async function storedLooks(subject: Subject): Promise<UpstreamLooks> {
+  const db = await subject.database().catch(() => undefined);
+  if (!db) return [];
+  const stored = await new SqlUpstreamStore(db).listUpstreams().catch(() => []);
+  const named = new Set(subject.config?.upstreams.map(({ name }) => name));
+  return stored
+    .filter(({ name }) => !named.has(name))
+    .map(({ name, url, sealedApiKey }) => {
+      const apiKey = sealedApiKey === null ? undefined : opened(subject, { name, url, sealedApiKey });
+      const server: KnownServer = {
+        ...{ name, url: trimSlashes(url), apiKey, httpClient: "own", expected: [] },
+        ...{ isStored: true, isSealed: sealedApiKey !== null && apiKey === undefined },
+      };
+      return { server, look: sharedLook(server) };
+    });
+}
+
+function opened(
+  { secret }: Subject,
+  { name, url, sealedApiKey }: { name: string; url: string; sealedApiKey: string },
+): string | undefined {
+  try {
+    const secrets = secret();
+    return secrets && unseal(sealedApiKey, deriveKeys(secrets, "upstream-seal-v1"), upstreamKeyContext({ name, url }));
+  } catch {
+    return undefined;
+  }
+}
+
+function sharedLook(server: KnownServer): (signal: AbortSignal) => Promise<UpstreamLook> {
+  let signal: AbortSignal | undefined;
+  const look = once(() => lookAt(server, signal ?? AbortSignal.timeout(answerMs)));
+  return (first) => {
+    signal ??= first;
+    return look();
+  };
+}
+
+async function lookAt(server: KnownServer, signal: AbortSignal): Promise<UpstreamLook> {
+  const reached = await reach(server.url, signal);
+  if (reachFault(reached, "")) return { server, reached, answer: undefined, aheadMs: undefined };
+  const { name, url, apiKey, httpClient } = server;
+  const timing = { firstByteTimeoutMs: answerMs, idleTimeoutMs: answerMs };
+  const target = httpTarget({ ...{ name, url, apiKey, httpClient }, ...timing });
+  const startedMs = performance.now();
+  try {
+    const { status, date, text } = await getText(target, `${target.basePath}/models`, maxListBytes, signal);
+    const ms = performance.now() - startedMs;
+    const aheadMs = aheadByDate(date, Date.now() - ms, Date.now());
+    return { server, reached, answer: { status, models: modelsIn(text), ms }, aheadMs };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { server, reached, answer: { error }, aheadMs: undefined };
+  } finally {
+    target.client.close();
+  }
+}
+
+function modelsIn(text: string | undefined): string[] | undefined {
+  try {
+    return text === undefined ? undefined : parseModels(text).map(({ id }) => id);
+  } catch {
+    return undefined;
+  }
+}
+
+export function upstreamChecks(subject: Subject, looks: UpstreamLooks, stored: () => Promise<UpstreamLooks>): Check[] {
+  const { config } = subject;
+  if (!config)
+    return [{ name: "upstreams", run: () => skipped("upstreams", "not known before the configuration is right") }];
+  return [
+    ...looks.map(({ server, look }) => ({ name: server.name, run: async (s: AbortSignal) => judge(await look(s)) })),
+    {
+      name: "upstreams of operators",
+      run: async (signal: AbortSignal) => {
+        const all = await Promise.all((await stored()).map(({ look }) => look(signal)));
+        return all.flatMap(judge);
+      },
+    },
+    ...(config.discoverLocal ? [{ name: "local servers", run: () => localServers(subject, knownLocalServers) }] : []),
+  ];
+}
+
+export function judge({ server, reached, answer }: UpstreamLook): Finding[] {
+  const { name } = server;
+  const host = new URL(server.url).host;
+  const fault = reachFault(reached, host);
+  if (fault) return [failure(name, fault.found, fault.remedy)];
+  const certificate = reached.at === "there" ? certificateFindings(name, reached.certificate) : [];
+  if (server.isSealed) {
+    const remedy = "Give it its key again (PATCH /v1/admin/upstreams), or put back the secret.";
+    return [failure(name, "its key is sealed under another secret", remedy), ...certificate];
+  }
+  if (!answer) return certificate;
+  if ("error" in answer)
+    return [failure(name, `GET ${server.url}/models failed: ${wireReason(answer.error)}`, see(server)), ...certificate];
+  return [judgeAnswer(server, answer), ...missingModels(server, answer), ...certificate];
+}
+
+/** What a library says of a connection, without what a server sent. */
+function wireReason(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  return reasonOf(cause) || codeOf(error);
+}
+
+function see({ url }: KnownServer): string {
+  return `See its log, and that the URL is right: curl ${url}/models`;
+}
+
+function keySetting({ name, isStored }: KnownServer): string {
+  return isStored
+    ? `the key of ${name}, at the dashboard or PATCH /v1/admin/upstreams/${name}`
+    : `api_key of the upstream ${name}, or the variable that it names`;
+}
+
+function judgeAnswer(server: KnownServer, { status, models, ms }: Answer): Finding {
+  const { name, url, apiKey } = server;
+  if (status === 401 || status === 403) {
+    const what = apiKey === undefined ? "it wants a key, and none is set" : "it refuses the key";
+    return failure(name, `GET ${url}/models answered ${status}: ${what}`, `Set ${keySetting(server)}.`);
+  }
+  if (status === 404) {
+    return failure(
+      name,
+      `GET ${url}/models answered 404: there is no such path`,
+      `The base URL of an OpenAI-compatible server mostly ends in /v1: correct url of the upstream ${name}.`,
+    );
+  }
+  if (status !== 200) return failure(name, `GET ${url}/models answered ${status}`, see(server));
+  if (!models)
+    return failure(
+      name,
+      `GET ${url}/models answered no list of models`,
+      "Is it an OpenAI-compatible server? The URL mostly ends in /v1.",
+    );
+  const shown = `${count(models.length, "model")} in ${Math.round(ms)} ms`;
+  if (models.length === 0) return warning(name, `${shown}: it serves nothing`, "Load a model there.");
+  return ok(name, `${shown}: ${shortList(models)}`);
+}
+
+function missingModels({ name, expected }: KnownServer, { models }: Answer): Finding[] {
+  if (!models) return [];
+  const missing = expected.filter((id) => !models.includes(id));
+  if (missing.length === 0) return [];
+  return [
+    warning(
+      `${name} models`,
+      `configured, and not in its list: ${shortList(missing)}`,
+      "Correct model of the deployment, or load the model there. Some servers list less than they serve.",
+    ),
+  ];
+}
+
+function shortList(ids: readonly string[]): string {
+  return ids.slice(0, mostShown).join(", ") + (ids.length > mostShown ? ", …" : "");
+}
+
+async function localServers({ config }: Subject, servers: readonly LocalServer[]): Promise<Finding[]> {
+  const found = await findLocalServers(servers, config?.port ?? 0);
+  const served = config?.mode === "development";
+  return found.map(({ title, url, models }) => {
+    if (!models) return warning(title, `${url} wants a key`, "Name it under upstreams, with its api_key.");
+    const how = served ? "served as it was found" : "not served in production unless it is named under upstreams";
+    return ok(title, `${url}, ${count(models.length, "model")}; ${how}`);
+  });
+}

@@ -1,0 +1,46 @@
+// Whether a server holds a data directory, and which process that is, without getting in its way.
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { tryLockFile } from "./file-lock.ts";
+
+/** `pid`: undefined where the system does not tell, as on others than Linux. */
+export type LockState = { held: false } | { held: true; pid: number | undefined };
+
+/** Throws where the file cannot be opened. */
+export function lockState(dataDir: string): LockState {
+  const file = join(dataDir, "server.lock");
+  if (!existsSync(file)) return { held: false };
+  const pid = holderOf(file);
+  // Named by the system itself, it need not be tried: a server that starts just now would be refused.
+  if (pid !== undefined) return { held: true, pid };
+  const release = tryLockFile(file);
+  release?.();
+  return release ? { held: false } : { held: true, pid: undefined };
+}
+
+/** proc_locks(5): `1: POSIX  ADVISORY  WRITE 1234 08:01:131 1073741824 1073742335`; the inode is the third part. */
+function holderOf(file: string): number | undefined {
+  let locks: string;
+  try {
+    locks = readFileSync("/proc/locks", "utf8");
+  } catch {
+    return undefined;
+  }
+  const { ino, dev } = statSync(file);
+  for (const line of locks.split("\n")) {
+    const [, , , kind, pid, place = ""] = line.trim().split(/\s+/);
+    const [major = "", minor = "", inode = ""] = place.split(":");
+    if (kind !== "WRITE" || inode !== String(ino) || !sameDevice(dev, major, minor)) continue;
+    // 0 and less: of another namespace of processes, as of a container.
+    return Number(pid) > 0 ? Number(pid) : undefined;
+  }
+  return undefined;
+}
+
+/** As glibc's `makedev`, for the numbers that there are. */
+function sameDevice(dev: number, major: string, minor: string): boolean {
+  const value = BigInt(dev);
+  const ownMajor = (value >> 8n) & 0xfffn;
+  const ownMinor = (value & 0xffn) | ((value >> 12n) & 0xfff00n);
+  return ownMajor === BigInt(`0x${major || "0"}`) && ownMinor === BigInt(`0x${minor || "0"}`);
+}
