@@ -56,10 +56,12 @@ async function stream(wire: Wire, body: Readonly<Record<string, unknown>>, signa
     };
   }
   const { events, wrong } = eventsIn(answer.text);
+  // What cannot be read cannot be judged any further.
+  if (wrong.length > 0) return { seen: "", wrong };
   const chunks = events.filter((event) => event !== "[DONE]").map(parsed) as Chunk[];
   wire.count(chunks.findLast((chunk) => chunk?.usage)?.usage?.total_tokens);
   const isCounted = "stream_options" in body;
-  const all = [...wrong, ...endFaults(events), ...chunkFaults(chunks), ...usageFaults(chunks, isCounted)];
+  const all = [...endFaults(events), ...chunkFaults(chunks), ...usageFaults(chunks, isCounted)];
   return { seen: `${chunks.length} chunks and [DONE]`, wrong: [...all, ...headerFaults(answer)] };
 }
 
@@ -124,6 +126,8 @@ function usageFaults(chunks: readonly Chunk[], isCounted: boolean): string[] {
   return others.some(({ usage }) => usage !== null) ? ["usage is not null in the chunks before the last"] : [];
 }
 
+const tooLate: Verdict = { seen: "the answer was over before it could be left", wrong: [], isSkipped: true };
+
 /** Leaving is routine: breaking out of the loop over a stream closes the connection. */
 async function leave(wire: Wire, body: unknown, signal: AbortSignal): Promise<Verdict> {
   const controller = new AbortController();
@@ -135,7 +139,7 @@ async function leave(wire: Wire, body: unknown, signal: AbortSignal): Promise<Ve
   }
   const isOver = await readFirstText(response.body);
   controller.abort();
-  if (isOver) return { seen: "the answer was over before it could be left", wrong: [], isSkipped: true };
+  if (isOver) return tooLate;
   if (requestId === null) return { seen: "", wrong: ["x-request-id is missing"] };
   return booked(wire, requestId, signal);
 }
@@ -159,23 +163,23 @@ async function booked(wire: Wire, requestId: string, signal: AbortSignal): Promi
     const { status, json } = await wire.ask(`/requests/${requestId}`, signal);
     if (status === 403)
       return { seen: "closed; the key may not read how it was booked (usage:read)", wrong: [], isSkipped: true };
-    const { outcome, completion_tokens: tokens } = (json ?? {}) as { outcome?: string; completion_tokens?: number };
-    if (status === 200 && outcome === "cancelled") {
-      wire.count(tokens);
-      return { seen: `booked as cancelled, with ${tokens} tokens`, wrong: [] };
-    }
-    if (status === 200 && outcome === "completed") {
-      return { seen: "the answer was over before it could be left", wrong: [], isSkipped: true };
-    }
-    if (performance.now() > untilMs) {
-      const found = status === 200 ? `it is booked as ${outcome}` : `it is not booked (${status})`;
-      return {
-        seen: "",
-        wrong: [`${found}, ${bookedWithinMs / 1000} s after the client has left`],
-        remedy:
-          "The proxy in front has to close its connection when the client does: for nginx proxy_ignore_client_abort off and proxy_buffering off.",
-      };
-    }
+    if (status === 200) return outcomeOf(wire, json);
+    if (performance.now() > untilMs)
+      return notCancelled(`it is not booked (${status}) ${bookedWithinMs / 1000} s after the client has left`);
     await Bun.sleep(lookMs);
   }
+}
+
+function outcomeOf(wire: Wire, json: unknown): Verdict {
+  const { outcome, completion_tokens: tokens } = (json ?? {}) as { outcome?: string; completion_tokens?: number };
+  if (outcome === "completed") return tooLate;
+  if (outcome !== "cancelled") return notCancelled(`it is booked as ${outcome}, and not as cancelled`);
+  wire.count(tokens);
+  return { seen: `booked as cancelled, with ${tokens} token${tokens === 1 ? "" : "s"}`, wrong: [] };
+}
+
+function notCancelled(what: string): Verdict {
+  const remedy =
+    "The proxy in front has to close its connection when the client does: for nginx proxy_ignore_client_abort off and proxy_buffering off.";
+  return { seen: "", wrong: [what], remedy };
 }

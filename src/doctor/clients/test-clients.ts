@@ -54,7 +54,10 @@ export async function testClients(options: ClientTestOptions): Promise<ClientTes
     return end(undefined);
   }
   const chosen = choose(found.models, options.model);
-  if ("fault" in chosen) tell("Model", [chosen.fault]);
+  if ("fault" in chosen) {
+    tell("Model", [chosen.fault]);
+    if (options.model !== undefined) return end(undefined);
+  }
   const surroundings: Surroundings = { wire, isKey, ...("fault" in chosen ? none : chosen) };
   for (const [title, checks] of groupsOf(surroundings)) {
     const findings: Finding[] = [];
