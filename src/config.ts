@@ -49,6 +49,7 @@ export interface Config extends ReloadableConfig {
   readonly logLevel: LogLevel | undefined;
   /** Absolute. */
   readonly dataDir: string;
+  readonly backupBeforeUpgrade: boolean;
   /** An origin without `/v1` and without a slash at its end; always there in production. */
   readonly publicUrl: string | undefined;
   /** Addresses and CIDR ranges. */
@@ -153,6 +154,7 @@ function readOthers(reader: OptionReader, absolute: (path: string, from: SourceK
     logFormat: reader.take(options.logFormat).value,
     logLevel: reader.take(options.logLevel).value,
     dataDir: dataDir.value === undefined ? undefined : absolute(dataDir.value, dataDir.from),
+    backupBeforeUpgrade: reader.take(options.backupBeforeUpgrade).value,
     trustedProxies: reader.take(options.trustedProxies).value,
     secretsHex: secret === undefined ? undefined : decodeSecrets(secret),
     ...readStores(reader),

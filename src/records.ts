@@ -3,13 +3,16 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "./config.ts";
 import { type ChangeFeed, noChangeFeed } from "./domain/change-feed.ts";
+import { systemClock } from "./domain/clock.ts";
 import type { Log } from "./domain/log.ts";
 import { Replicas } from "./policy/replicas.ts";
 import { lockDataDirectory } from "./storage/data-directory-lock.ts";
-import { type Database, openDatabase, openPostgres } from "./storage/database.ts";
+import { type Database, openPostgres } from "./storage/database.ts";
 import type { PoolBounds } from "./storage/postgres-pool.ts";
 import { RedisChangeFeed } from "./storage/redis-change-feed.ts";
 import { SqlReplicaStore } from "./storage/replica-store.ts";
+import { finishRestore } from "./storage/restore-steps.ts";
+import { openUpToDate } from "./upgrade.ts";
 
 export interface RecordsOptions {
   config: Config;
@@ -32,10 +35,13 @@ const databaseName = "headrace.db";
 /** Rejects with a StartError where another server has the directory, or the database cannot be used. */
 export async function openRecords({ config, log, version, databaseBounds, opened }: RecordsOptions): Promise<Records> {
   const { dataDir, databaseUrl, redisUrl } = config;
-  prepareDirectory(config);
+  prepareDirectory(dataDir);
   opened(lockDataDirectory(dataDir));
+  const replaced = databaseUrl === undefined ? await finishRestore(dataDir) : undefined;
+  if (replaced !== undefined) log.warn("restore_finished", { replaced });
+  if (databaseUrl === undefined) prepareDatabase(dataDir);
   const db = await (databaseUrl === undefined
-    ? openDatabase(join(dataDir, databaseName))
+    ? openUpToDate({ config, log, version, nowSeconds: systemClock.nowSeconds() })
     : openPostgres(databaseUrl, { bounds: databaseBounds }));
   opened(() => db.close());
   let feed = noChangeFeed;
@@ -55,23 +61,29 @@ export async function openRecords({ config, log, version, databaseBounds, opened
   return { db, feed, replicas };
 }
 
-/**
- * For its owner only: keys' digests, usage and stored chats are in it. A directory that was there, such as a mounted volume,
- * may be open to others, so its files are not; SQLite gives its journals the mode of the database.
- */
-function prepareDirectory({ dataDir, databaseUrl }: Config): void {
+/** For its owner only: keys' digests, usage and stored chats are in it. */
+function prepareDirectory(dataDir: string): void {
   if (!existsSync(dataDir)) {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
     chmodSync(dataDir, 0o700);
   }
-  for (const name of databaseUrl === undefined ? [databaseName, "server.lock"] : ["server.lock"]) {
-    const file = join(dataDir, name);
-    closeSync(openSync(file, "a", 0o600));
-    chmodSync(file, 0o600);
-  }
+  makePrivate(join(dataDir, "server.lock"));
+}
+
+/**
+ * A directory that was there, such as a mounted volume, may be open to others, so its files are not; SQLite gives its
+ * journals the mode of the database.
+ */
+function prepareDatabase(dataDir: string): void {
+  makePrivate(join(dataDir, databaseName));
   // Left by a process that was killed: they are used on as they are.
   for (const name of [`${databaseName}-wal`, `${databaseName}-shm`]) {
     const file = join(dataDir, name);
     if (existsSync(file)) chmodSync(file, 0o600);
   }
+}
+
+function makePrivate(file: string): void {
+  closeSync(openSync(file, "a", 0o600));
+  chmodSync(file, 0o600);
 }

@@ -9,6 +9,7 @@ mode: production
 public_url: https://ai.example.com     # as clients reach it; /v1 is added
 trusted_proxies: [10.0.0.0/8]          # whose X-Forwarded-For is believed
 data_dir: /var/lib/headrace
+backup_before_upgrade: true            # a copy in backups/ before the schema of SQLite changes
 advertise_url: http://10.0.0.5:7545    # where other replicas reach this one
 log_format: json                       # or text, for people
 discover_local: false                  # do not look for model servers on this machine

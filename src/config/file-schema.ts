@@ -323,6 +323,7 @@ export const fileSchema = field(
     host: inFile(options.host),
     port: inFile(options.port),
     data_dir: inFile(options.dataDir),
+    backup_before_upgrade: inFile(options.backupBeforeUpgrade),
     mode: inFile(options.mode),
     log_format: inFile(options.logFormat),
     public_url: inFile(options.publicUrl),

@@ -102,6 +102,18 @@ export const options = {
     must: "the path of a directory",
     fix: "Give a path such as ~/headrace-data.",
   }),
+  backupBeforeUpgrade: option({
+    schema: z.boolean(),
+    kind: "switch",
+    flag: "--no-backup-before-upgrade",
+    flagDoc: "Bring the SQLite database up to date without a copy of it from before.",
+    env: "HEADRACE_BACKUP_BEFORE_UPGRADE",
+    file: ["backup_before_upgrade"],
+    default: true,
+    doc: "Keep a copy of the SQLite database in `backups/` of the data directory before a new version changes its schema.",
+    must: "true or false",
+    fix: "Write true or false.",
+  }),
   config: option({
     schema: path(),
     flag: "--config <path>",

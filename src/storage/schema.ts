@@ -4,6 +4,9 @@ import type { SQL } from "bun";
 import { StartError } from "../domain/errors.ts";
 import { type Dialect, migrationsFor } from "./migrations.ts";
 
+/** The newest version of the schema. */
+export const knownSteps = migrationsFor("sqlite").length;
+
 interface AppliedStep {
   version: number | string;
   checksum: string | null;
@@ -11,12 +14,12 @@ interface AppliedStep {
 
 /**
  * In a transaction from the first look on, in which nobody else does the same: of several starts at once one migrates and
- * the others see it.
+ * the others see it. `last`: the step after which it stops, as an older Headrace would.
  */
-export async function bringUpToDate(tx: SQL, dialect: Dialect): Promise<void> {
+export async function bringUpToDate(tx: SQL, dialect: Dialect, last = knownSteps): Promise<void> {
   const applied = await appliedSteps(tx, dialect);
   requireKnown(applied);
-  const steps = migrationsFor(dialect);
+  const steps = migrationsFor(dialect).slice(0, last);
   for (const { version, checksum } of applied) {
     // From before checksums were kept.
     if (checksum !== null) continue;
@@ -31,12 +34,34 @@ export async function bringUpToDate(tx: SQL, dialect: Dialect): Promise<void> {
   }
 }
 
+/** Steps that a database has, and how many this Headrace knows. */
+export interface PendingSteps {
+  from: number;
+  to: number;
+}
+
+/**
+ * What bringing it up to date would do, without doing it. Undefined: nothing, or there are no tables yet. Throws a
+ * StartError for a database that this Headrace does not know.
+ */
+export async function pendingSteps(db: SQL, dialect: Dialect): Promise<PendingSteps | undefined> {
+  const columns = await columnsOfSteps(db, dialect);
+  if (columns.length === 0) return undefined;
+  const applied: AppliedStep[] =
+    columns.length === 2
+      ? await db`SELECT version, NULL AS checksum FROM schema_migrations ORDER BY version`
+      : await db`SELECT version, checksum FROM schema_migrations ORDER BY version`;
+  requireKnown(applied);
+  const from = Number(applied.at(-1)?.version ?? 0);
+  return from > 0 && from < knownSteps ? { from, to: knownSteps } : undefined;
+}
+
 /** For a command beside a server: to bring the schema up to date would take the server's own from under it. */
 export async function requireCurrent(db: SQL, dialect: Dialect): Promise<void> {
   const columns = await columnsOfSteps(db, dialect);
   const [row] = columns.length === 0 ? [] : await db`SELECT max(version) AS version FROM schema_migrations`;
   const version = Number(row?.version ?? 0);
-  const known = migrationsFor(dialect).length;
+  const known = knownSteps;
   if (version === known) return;
   throw new StartError(
     version > known
@@ -86,7 +111,7 @@ async function appliedSteps(tx: SQL, dialect: Dialect): Promise<AppliedStep[]> {
 }
 
 function requireKnown(applied: readonly AppliedStep[]): void {
-  const known = migrationsFor("sqlite").length;
+  const known = knownSteps;
   const newest = Number(applied.at(-1)?.version ?? 0);
   if (newest > known) {
     throw new StartError(

@@ -1,0 +1,116 @@
+// Copies a database of SQLite that others write to meanwhile, and sees that the copy is sound. Runs in a thread of its own.
+import { Database as Sqlite } from "bun:sqlite";
+import { closeSync, openSync, readSync } from "node:fs";
+
+export interface CopyRequest {
+  source: string;
+  /** Empty, or not there. */
+  target: string;
+  /** Whatever else needs the processor comes first. */
+  gently: boolean;
+}
+
+export interface CheckedDatabase {
+  schema: number;
+  counts: Record<string, number>;
+}
+
+export interface CopiedDatabase extends CheckedDatabase {
+  sha256: string;
+}
+
+export type CopyAnswer =
+  /** It is being checked. */
+  | { state: "copied" }
+  | { state: "done"; copied: CopiedDatabase }
+  /** `code`: of SQLite, such as SQLITE_FULL; undefined: `message` says what is wrong with the database. */
+  | { state: "failed"; code: string | undefined; message: string };
+
+/** What people recognise their installation by. */
+const counted: Readonly<Record<string, string>> = {
+  accounts: "accounts",
+  keys: "api_keys WHERE kind = 'key'",
+  people: "people",
+  apps: "apps",
+  requests: "usage_records",
+  chats: "stored_chats",
+  events: "audit_log",
+};
+const waitMs = 10_000;
+const chunkBytes = 1024 * 1024;
+
+/**
+ * One read of the database from its begin to its end: writers go on, and none of what they write then is in it. The log
+ * that they write to cannot be used anew meanwhile, so it grows by what is written. What was deleted is not in the copy.
+ */
+export function copyDatabase({ source, target }: Pick<CopyRequest, "source" | "target">): void {
+  const db = new Sqlite(source, { readonly: true });
+  try {
+    db.run(`PRAGMA busy_timeout = ${waitMs}`);
+    db.run("VACUUM INTO ?", [target]);
+  } finally {
+    db.close();
+  }
+}
+
+/** Throws where the copy is not sound. */
+export function checkDatabase(file: string): CheckedDatabase {
+  const db = new Sqlite(file, { readonly: true });
+  try {
+    const said = db.prepare<{ integrity_check: string }, []>("PRAGMA integrity_check(3)").all();
+    const wrong = said.map((row) => row.integrity_check).filter((line) => line !== "ok");
+    if (wrong.length > 0) throw new DamagedDatabase(wrong.join("; "));
+    const number = (sql: string) => db.prepare<{ n: number | null }, []>(sql).get()?.n ?? 0;
+    const tables = new Set(
+      db
+        .prepare<{ name: string }, []>("SELECT name FROM sqlite_master WHERE type = 'table'")
+        .all()
+        .map(({ name }) => name),
+    );
+    // A database of another version may have neither all tables nor all columns.
+    const counts = Object.entries(counted).flatMap(([name, from]) => {
+      if (!tables.has(from.split(" ")[0] ?? "")) return [];
+      try {
+        return [[name, number(`SELECT count(*) AS n FROM ${from}`)] as const];
+      } catch {
+        return [];
+      }
+    });
+    const schema = tables.has("schema_migrations") ? number("SELECT max(version) AS n FROM schema_migrations") : 0;
+    return { schema, counts: Object.fromEntries(counts) };
+  } finally {
+    db.close();
+  }
+}
+
+export class DamagedDatabase extends Error {
+  override readonly name = "DamagedDatabase";
+}
+
+/** Bytes that a copy takes, about: without what is free in the file, with what is in its log alone. */
+export function bytesOfCopy(file: string): number {
+  const db = new Sqlite(file, { readonly: true });
+  try {
+    db.run(`PRAGMA busy_timeout = ${waitMs}`);
+    const pragma = (name: string) => Number(db.prepare(`PRAGMA ${name}`).values()[0]?.[0] ?? 0);
+    return (pragma("page_count") - pragma("freelist_count")) * pragma("page_size");
+  } finally {
+    db.close();
+  }
+}
+
+/** SHA-256 in hex. */
+export function digestOf(file: string): string {
+  const hasher = new Bun.CryptoHasher("sha256");
+  const chunk = Buffer.allocUnsafe(chunkBytes);
+  const fd = openSync(file, "r");
+  try {
+    for (let length = -1; length !== 0; ) {
+      length = readSync(fd, chunk, 0, chunkBytes, null);
+      hasher.update(chunk.subarray(0, length));
+    }
+  } finally {
+    closeSync(fd);
+  }
+  return hasher.digest("hex");
+}

@@ -1,0 +1,94 @@
+// The folder in which backups are kept: their names, those that are too old, and what a backup that was cut off has left.
+import { existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { type BackupManifest, findManifest } from "./backup-manifest.ts";
+
+const kinds = { backup: "headrace", upgrade: "before-schema" } as const;
+type Kind = BackupManifest["kind"];
+
+const namePattern = /^(headrace|before-schema-\d+)-\d{8}T\d{6}Z(-\d+)?$/;
+const draftPattern = /^\.(headrace|before-schema)-\d+-[0-9a-f]{8}\.draft$/;
+/** A draft in which nothing was written for so long is of a process that died. */
+const draftSeconds = 24 * 3600;
+
+/** A path for a new one, in order of time by its name. `schema`: what the database is brought to, where that is why. */
+export function newBackupPath(folder: string, { nowSeconds, schema }: { nowSeconds: number; schema?: number }): string {
+  return newPath(folder, schema === undefined ? kinds.backup : `${kinds.upgrade}-${schema}`, nowSeconds);
+}
+
+/** `start-20261121T101500Z`, or with a number behind it where there is one of that second. */
+export function newPath(folder: string, start: string, nowSeconds: number): string {
+  const time = new Date(nowSeconds * 1000).toISOString().replace(/[-:]|\.\d+/g, "");
+  const path = join(folder, `${start}-${time}`);
+  let free = path;
+  for (let count = 2; existsSync(free); count++) free = `${path}-${count}`;
+  return free;
+}
+
+/** Beside what it becomes, so that it does by a rename. */
+export function draftPath(target: string, kind: Kind): string {
+  const random = crypto.randomUUID().slice(0, 8);
+  return join(dirname(target), `.${kinds[kind]}-${process.pid}-${random}.draft`);
+}
+
+/** Those that have names of ours and are whole, oldest first. */
+export function listBackups(folder: string, kind: Kind): { path: string; manifest: BackupManifest }[] {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .filter((name) => namePattern.test(name) && name.startsWith(kinds[kind]))
+    .flatMap((name) => {
+      const manifest = findManifest(join(folder, name));
+      return manifest?.kind === kind ? [{ path: join(folder, name), manifest }] : [];
+    })
+    .sort(
+      (a, b) => a.manifest.created_at - b.manifest.created_at || a.path.localeCompare(b.path, "en", { numeric: true }),
+    );
+}
+
+/** Deletes all but the newest. Gives what was deleted. */
+export function prune(folder: string, kind: Kind, keep: number): string[] {
+  const old = listBackups(folder, kind).slice(0, -keep);
+  for (const { path } of old) removeBackup(path, kind);
+  return old.map(({ path }) => path);
+}
+
+/** Out of sight first: half of a backup must not be taken for one. */
+export function removeBackup(path: string, kind: Kind): void {
+  const draft = draftPath(path, kind);
+  renameSync(path, draft);
+  rmSync(draft, { recursive: true });
+}
+
+/** `all`: whatever its age, for who knows that nobody else makes one there. */
+export function removeDrafts(
+  folder: string,
+  kind: Kind,
+  { nowSeconds, all }: { nowSeconds: number; all: boolean },
+): void {
+  for (const name of readdirSync(folder)) {
+    if (!draftPattern.test(name) || !name.startsWith(`.${kinds[kind]}-`)) continue;
+    const draft = join(folder, name);
+    if (all || nowSeconds - newestChange(draft) > draftSeconds) rmSync(draft, { recursive: true, force: true });
+  }
+}
+
+/** Unix seconds. */
+export function newestChange(path: string): number {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return 0;
+  const own = stats.mtimeMs / 1000;
+  return stats.isDirectory() ? Math.max(own, ...readdirSync(path).map((name) => newestChange(join(path, name)))) : own;
+}
+
+/** The path is on the disk, and what it holds: files, folders and their names. */
+export async function syncPath(path: string): Promise<void> {
+  if (statSync(path).isDirectory()) for (const name of readdirSync(path)) await syncPath(join(path, name));
+  await syncEntry(path);
+}
+
+/** A file, or the names in a folder. */
+export async function syncEntry(path: string): Promise<void> {
+  const handle = await open(path, "r");
+  await handle.sync().finally(() => handle.close());
+}

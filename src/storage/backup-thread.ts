@@ -1,0 +1,28 @@
+// The thread that copies and checks a database: both take as long as there is data, and are one call each.
+import { setPriority } from "node:os";
+import { type CopyAnswer, type CopyRequest, checkDatabase, copyDatabase, digestOf } from "./backup-copy.ts";
+
+declare const self: Worker;
+
+self.onmessage = ({ data }: MessageEvent<CopyRequest>) => {
+  const answer = (said: CopyAnswer) => self.postMessage(said);
+  try {
+    if (data.gently) giveWay();
+    copyDatabase(data);
+    answer({ state: "copied" });
+    answer({ state: "done", copied: { ...checkDatabase(data.target), sha256: digestOf(data.target) } });
+  } catch (error) {
+    const { code, message } = error as { code?: string; message: string };
+    answer({ state: "failed", code, message });
+  }
+};
+
+/** Of this thread alone, which only Linux knows. */
+function giveWay(): void {
+  if (process.platform !== "linux") return;
+  try {
+    setPriority(10);
+  } catch {
+    // It is only slower for others then.
+  }
+}

@@ -1,0 +1,96 @@
+// Opens the embedded database; where a new version changes its schema, a backup is made first.
+import { existsSync, mkdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { SQL } from "bun";
+import { type BackupOptions, makeBackup, NoRoom } from "./backup.ts";
+import type { Config } from "./config.ts";
+import { StartError } from "./domain/errors.ts";
+import type { Log } from "./domain/log.ts";
+import { listBackups, newBackupPath, newestChange, prune, removeDrafts } from "./storage/backup-folder.ts";
+import { backupDatabase, backupSpool } from "./storage/backup-manifest.ts";
+import { type Database, openDatabase } from "./storage/database.ts";
+import { type PendingSteps, pendingSteps } from "./storage/schema.ts";
+
+export interface UpgradeOptions extends Pick<BackupOptions, "freeBytes" | "version" | "nowSeconds"> {
+  config: Pick<Config, "dataDir" | "backupBeforeUpgrade">;
+  log: Log;
+}
+
+export const backupsName = "backups";
+const keptBackups = 3;
+
+/** Nobody else uses the data directory. Rejects with a StartError where the database cannot be used. */
+export async function openUpToDate(options: UpgradeOptions): Promise<Database> {
+  const { config, log } = options;
+  const file = join(config.dataDir, backupDatabase);
+  const steps = await stepsOf(file);
+  if (steps === undefined) return openDatabase(file);
+  const { from, to } = steps;
+  if (!config.backupBeforeUpgrade) log.warn("upgrade_without_backup", { schema: from, new_schema: to });
+  const copy = config.backupBeforeUpgrade ? await copyBefore(options, steps) : undefined;
+  try {
+    const db = await openDatabase(file);
+    log.info("database_upgraded", { schema: to, old_schema: from, ...(copy === undefined ? {} : { backup: copy }) });
+    return db;
+  } catch (error) {
+    throw notUpgraded(error, steps, copy);
+  }
+}
+
+/** Undefined where nothing is changed: it is up to date, or new. */
+async function stepsOf(file: string): Promise<PendingSteps | undefined> {
+  if (!existsSync(file) || statSync(file).size === 0) return undefined;
+  const db = new SQL({ adapter: "sqlite", filename: file, create: false });
+  try {
+    await db.unsafe("PRAGMA busy_timeout = 5000");
+    return await pendingSteps(db, "sqlite");
+  } finally {
+    await db.close();
+  }
+}
+
+/** A start that fails is tried again, perhaps every second: what has not changed since is not copied again. */
+async function copyBefore(options: UpgradeOptions, { from, to }: PendingSteps): Promise<string> {
+  const { config, log, version, nowSeconds, freeBytes } = options;
+  const { dataDir } = config;
+  const folder = join(dataDir, backupsName);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  removeDrafts(folder, "upgrade", { nowSeconds, all: true });
+  const newest = listBackups(folder, "upgrade").at(-1);
+  if (newest?.manifest.schema === from && isUnchangedSince(dataDir, newest.manifest.created_at)) return newest.path;
+  const target = newBackupPath(folder, { nowSeconds, schema: to });
+  log.info("upgrade_backup", { schema: from, new_schema: to, path: target });
+  const startedMs = performance.now();
+  try {
+    const { bytes } = await makeBackup({
+      ...{ dataDir, target, kind: "upgrade", version, nowSeconds },
+      ...(freeBytes === undefined ? {} : { freeBytes }),
+    });
+    const seconds = Math.round(performance.now() - startedMs) / 1000;
+    const wayBack = `With the Headrace from before: headrace restore ${target} --data-dir ${dataDir} --replace`;
+    log.info("upgrade_backup_made", { path: target, bytes, seconds, way_back: wayBack });
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error;
+    const skip =
+      "Or make a backup elsewhere with `headrace backup PATH`, and start once with --no-backup-before-upgrade (HEADRACE_BACKUP_BEFORE_UPGRADE=false).";
+    const why = `The database has schema ${from}, and this Headrace brings it to ${to}; before that it makes a backup. ${error.message}`;
+    throw new StartError(error instanceof NoRoom ? `${why} ${skip}` : why, { cause: error });
+  }
+  prune(folder, "upgrade", keptBackups);
+  return target;
+}
+
+function isUnchangedSince(dataDir: string, seconds: number): boolean {
+  const files = [backupDatabase, `${backupDatabase}-wal`, backupSpool].map((name) => join(dataDir, name));
+  return Math.max(...files.map(newestChange)) < seconds;
+}
+
+function notUpgraded(error: unknown, { from, to }: PendingSteps, copy: string | undefined): unknown {
+  if (error instanceof StartError) return error;
+  const said = error instanceof Error ? error.message : String(error);
+  const where = copy === undefined ? "" : ` A backup from before is at ${copy}.`;
+  return new StartError(
+    `The database could not be brought from schema ${from} to ${to} (${said}). It is unchanged: the Headrace from before can be started on it.${where}`,
+    { cause: error },
+  );
+}
