@@ -6,6 +6,7 @@ import type { KeyRing } from "./domain/key-ring.ts";
 import { idOfSecret, secretInUse } from "./installation-secret.ts";
 import { readSecrets } from "./operator-key.ts";
 import { countUnderSecrets, forgetSealed, type SecretFigures } from "./secret-rotation.ts";
+import { syncCommits } from "./storage/durable-commits.ts";
 import { mostSecrets, newSecret, secretFile, writeSecretFile } from "./storage/secret-file.ts";
 import { type KeyUnderSecret, SqlSecretStore } from "./storage/secret-store.ts";
 
@@ -90,6 +91,8 @@ export async function forgetOldSecrets(
     );
   }
   if (forced) await withDatabaseOf(place, (db) => forgetSealed(db, [secrets[0]], place.nowSeconds));
+  // What came under the one in use must not go back below it by a power cut.
+  await withDatabaseOf(place, syncCommits);
   if (file !== undefined && secrets.length > 1) writeSecretFile(file, [secrets[0]]);
   return { file, forgotten: file === undefined ? 0 : secrets.length - 1, figures };
 }
