@@ -1,4 +1,5 @@
 // Composes what governs requests: keys and tokens, tiers and limits, the ledger, stored chats, and their background work.
+
 import { join } from "node:path";
 import type { Config, ReloadableConfig } from "./config.ts";
 import { type ChangeFeed, noChangeFeed } from "./domain/change-feed.ts";
@@ -15,6 +16,7 @@ import { LearnedLengths } from "./policy/learned-lengths.ts";
 import { limitsOf, quotasOf } from "./policy/limits-of.ts";
 import { RefusalCounts } from "./policy/refusal-counts.ts";
 import { RefusalLog } from "./policy/refusal-log.ts";
+import { Retention } from "./policy/retention.ts";
 import { SigningKeys } from "./policy/signing-keys.ts";
 import { Throttle } from "./policy/throttle.ts";
 import { Tiers } from "./policy/tiers.ts";
@@ -32,6 +34,7 @@ import { MemoryLimits } from "./storage/memory-limits.ts";
 import { recentUsage } from "./storage/recent-usage.ts";
 import { SqlRefusalStore } from "./storage/refusal-store.ts";
 import { SqlRequestLog } from "./storage/request-log.ts";
+import { SqlRetentionStore } from "./storage/retention-store.ts";
 import { deriveKeys, loadSecrets } from "./storage/secret-file.ts";
 import { SharedLimits } from "./storage/shared-limits.ts";
 import { SqlSigningKeyStore } from "./storage/signing-key-store.ts";
@@ -88,6 +91,15 @@ export async function openGovernance(options: GovernanceOptions) {
   opened(() => chatWriter.close());
   const retention = new ChatRetention({ chats, clock, log });
   opened(() => retention.close());
+
+  const recordRetention = new Retention({
+    store: new SqlRetentionStore(db),
+    settings: () => reloadable.retention,
+    clock,
+    log,
+  });
+  opened(() => recordRetention.close());
+  await recordRetention.load();
 
   const tiers = new Tiers();
   tiers.configure(config.tiers);
@@ -161,6 +173,8 @@ export async function openGovernance(options: GovernanceOptions) {
     chats,
     chatWriter,
     ledger,
+    /** How far back records go. */
+    retention: recordRetention,
     reports: new SqlUsageReports(db),
     requestLog: new SqlRequestLog(db, clock),
     tiers,

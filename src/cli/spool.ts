@@ -21,7 +21,7 @@ export function registerSpool(program: Command, context: CliContext): void {
       "Bring the spool of a server that never returns into the database. The directory is its data directory, or the directory `spool` of it.",
     )
     .option("--data-dir <path>", "where headrace.db is, without HEADRACE_DATABASE_URL (default: as headrace serve)")
-    .option("--json", "print one JSON object: spool, settled, interrupted, damaged")
+    .option("--json", "print one JSON object: spool, settled, interrupted, damaged, too_old")
     .addHelpText(
       "after",
       `
@@ -39,7 +39,7 @@ async function drain(context: CliContext, directory: string, flags: SpoolFlags):
   context.begin();
   const { terminal } = context;
   const { unicode } = terminal;
-  const { spool, settled, interrupted, damaged } = await drainSpool({
+  const { spool, settled, interrupted, damaged, tooOld } = await drainSpool({
     directory: resolve(directory),
     dataDir: await context.dataDir(flags.dataDir),
     databaseUrl: loadDatabaseUrl(context.env),
@@ -51,8 +51,13 @@ async function drain(context: CliContext, directory: string, flags: SpoolFlags):
       `${formatCount(damaged, unicode)} lines could not be read, as of a write that was cut off. They are left out.`,
     );
   }
+  if (tooOld > 0) {
+    terminal.note(
+      `${formatCount(tooOld, unicode)} requests are older than requests are kept (retention.requests_days), so nobody can tell whether they were counted. They are left out.`,
+    );
+  }
   if (flags.json) {
-    terminal.print(JSON.stringify({ spool, settled, interrupted, damaged }, undefined, 2));
+    terminal.print(JSON.stringify({ spool, settled, interrupted, damaged, too_old: tooOld }, undefined, 2));
     return;
   }
   const all = settled + interrupted;

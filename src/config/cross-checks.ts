@@ -1,7 +1,7 @@
 // What the entries of headrace.yaml must agree on with each other, and what is allowed but worth a warning.
 import { builtInEngineName } from "../domain/engine.ts";
 import { parseHttpUrl } from "../domain/http-url.ts";
-import type { FileData } from "./file-schema.ts";
+import { type FileData, retentionDefaults } from "./file-schema.ts";
 import { type Path, renderPath } from "./paths.ts";
 import { nearest, type Problem, renderPlace } from "./problems.ts";
 import type { YamlFile } from "./read-yaml.ts";
@@ -30,6 +30,25 @@ export function crossProblems(file: YamlFile, data: FileData): Problem[] {
     ...data.models.flatMap((_, index) => deploymentProblems(file, data, index)),
     ...data.models.flatMap((_, index) => fallbackProblems(file, data, index)),
     ...originProblems(file, data.cors.origins),
+    ...retentionProblems(file, data),
+  ];
+}
+
+/** Single requests are found by the sums of their hour. */
+function retentionProblems(file: YamlFile, { retention }: FileData): Problem[] {
+  const { hourly_usage_days: hourly, requests_days: requests = retentionDefaults.requests } = retention;
+  if (hourly == null || (requests !== null && requests <= hourly)) return [];
+  const message =
+    requests === null
+      ? "must be null, as single requests are kept for good"
+      : `must be at least requests_days, which is ${requests}`;
+  return [
+    problemAt(
+      file,
+      ["retention", "hourly_usage_days"],
+      message,
+      `Give a larger number, or set requests_days to ${hourly}.`,
+    ),
   ];
 }
 

@@ -1,10 +1,12 @@
 // What the server takes from headrace.yaml, in the names of the code; plain data without engines or stores.
+
 import type { Tier } from "../domain/account.ts";
 import type { Environment } from "../domain/api-key.ts";
 import { trimSlashes } from "../domain/http-url.ts";
 import type { LogLevel, RequestLogSettings } from "../domain/log.ts";
 import type { Capabilities, Price } from "../domain/model.ts";
-import { type FileData, reloadableKeys } from "./file-schema.ts";
+import type { RetentionSettings } from "../domain/retention.ts";
+import { type FileData, reloadableKeys, retentionDefaults } from "./file-schema.ts";
 import { valueAt } from "./paths.ts";
 
 export interface UpstreamConfig {
@@ -79,6 +81,7 @@ export interface ReloadableConfig {
   };
   /** 0: nothing is stored. */
   readonly chatRetentionDays: number;
+  readonly retention: RetentionSettings;
   /** Exact origins, or `*` alone. */
   readonly cors: { readonly origins: readonly string[] };
   readonly logs: RequestLogSettings & { readonly level: LogLevel };
@@ -132,6 +135,7 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
       openRequestsPerKey: data.limits.open_requests_per_key,
     },
     chatRetentionDays: data.stored_chats.retention_days,
+    retention: retentionSettings(data.retention),
     cors: { origins: data.cors.origins },
     logs: {
       level: data.logs.level,
@@ -139,6 +143,19 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
       slowMs: (data.logs.slow_seconds ?? Number.POSITIVE_INFINITY) * 1000,
     },
     warnings,
+  };
+}
+
+function retentionSettings(given: FileData["retention"]): RetentionSettings {
+  const setting = (days: number | null | undefined, usual: number | null) => ({
+    days: days === undefined ? usual : days,
+    isDefault: days === undefined,
+  });
+  return {
+    requests: setting(given.requests_days, retentionDefaults.requests),
+    hourly_usage: setting(given.hourly_usage_days, retentionDefaults.hourly_usage),
+    refusals: setting(given.refusals_days, retentionDefaults.refusals),
+    audit: setting(given.audit_days, retentionDefaults.audit),
   };
 }
 

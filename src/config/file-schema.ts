@@ -246,6 +246,42 @@ const storedChats = field(
   mapping("Chat completions that clients asked to keep."),
 );
 
+const days = (doc: string, least: number, example: number) =>
+  field(z.int().min(least).max(3650), {
+    doc,
+    must: `a whole number of days from ${least} to 3650, or null to keep them for good`,
+    fix: `Give a number such as ${example}, or null.`,
+  })
+    .nullable()
+    .meta({ description: doc });
+
+/** What holds where the file says nothing. */
+export const retentionDefaults = { requests: 400, hourly_usage: null, refusals: 400, audit: null } as const;
+
+const retention = field(
+  z.strictObject({
+    requests_days: days(
+      "How long single requests are kept, as `GET /v1/requests` lists them. Sums of usage stay, so reports and quotas do not change.",
+      7,
+      90,
+    )
+      .optional()
+      .meta({ default: retentionDefaults.requests }),
+    hourly_usage_days: days(
+      "How long sums of usage by hour are kept; those by day stay for good. No less than `requests_days`.",
+      32,
+      730,
+    )
+      .optional()
+      .meta({ default: retentionDefaults.hourly_usage }),
+    refusals_days: days("How long counts of refused requests are kept.", 7, 90)
+      .optional()
+      .meta({ default: retentionDefaults.refusals }),
+    audit_days: days("How long the audit log is kept.", 30, 730).optional().meta({ default: retentionDefaults.audit }),
+  }),
+  mapping("How long records are kept. What is older is deleted in the background, whole days at once; null: never."),
+);
+
 const cors = field(
   z.strictObject({
     origins: field(
@@ -345,6 +381,7 @@ export const fileSchema = field(
     tiers: field(z.array(tier), list("Limits of accounts.", "tiers")).default([]),
     limits: limits.prefault({}),
     stored_chats: storedChats.prefault({}),
+    retention: retention.prefault({}),
     cors: cors.prefault({}),
     logs: logs.prefault({}),
     tracing: tracing.optional(),
@@ -363,6 +400,7 @@ export const reloadableKeys: readonly string[] = [
   "tiers",
   "limits",
   "stored_chats",
+  "retention",
   "cors",
   "logs",
 ] satisfies (keyof FileData)[];

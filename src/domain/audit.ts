@@ -30,6 +30,7 @@ export const auditActions = [
   "node_token.deleted",
   "signing_key.created",
   "signing_key.retired",
+  "audit.purged",
   "person.created",
   "person.updated",
   "person.deleted",

@@ -23,7 +23,7 @@ import type { Answer, Exchange, RouteDoc, ScopedRoute } from "./route.ts";
 import { readStrictBody } from "./strict-body.ts";
 import { answerUsage, type UsageRouteDeps, usageDescription, usageDoc } from "./usage-routes.ts";
 
-export interface AppRouteDeps extends Pick<UsageRouteDeps, "reports" | "ledger" | "clock"> {
+export interface AppRouteDeps extends Pick<UsageRouteDeps, "reports" | "ledger" | "clock" | "retention"> {
   apps: AppStore;
   pepper: Uint8Array;
   throttle: Pick<Throttle, "require">;

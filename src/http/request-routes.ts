@@ -1,4 +1,5 @@
 // Single requests as the ledger has them: who, what, how it ended, what it cost and how long it took; never their content.
+
 import { z } from "zod";
 import { chatIdOf } from "../domain/chat-list.ts";
 import type { Clock } from "../domain/clock.ts";
@@ -8,6 +9,7 @@ import type { RequestLog } from "../domain/request-log.ts";
 import type { ChatStore, ChatWriter } from "../domain/stored-chat.ts";
 import { generationOf, type Ledger, type UsageRecord, usageOutcomes } from "../domain/usage.ts";
 import { unixSeconds } from "../domain/wire.ts";
+import type { Retention } from "../policy/retention.ts";
 import { chatOwnerOf } from "./chat-routes.ts";
 import { readQuery } from "./query.ts";
 import { decodePosition, encodePosition, requestFilter, requestParameters } from "./request-query.ts";
@@ -21,6 +23,8 @@ export interface RequestRouteDeps {
   chats: Pick<ChatStore, "has">;
   chatWriter: Pick<ChatWriter, "flush">;
   clock: Clock;
+  /** Of what older requests were deleted. */
+  retention?: Pick<Retention, "keptSince">;
 }
 
 const milliseconds = z.int().describe("Milliseconds.");
@@ -68,6 +72,11 @@ const requestList = z
     searched_to: unixSeconds
       .nullable()
       .describe("All that began later than this, Unix seconds, was looked through; null on the last page."),
+    kept_since: unixSeconds
+      .optional()
+      .describe(
+        "Where a part of the time that was asked for is before it: requests from then on are kept, Unix seconds.",
+      ),
   })
   .meta({ id: "RequestList" });
 
@@ -121,12 +130,17 @@ async function list({ req }: Exchange, principal: Principal, deps: RequestRouteD
   const after = asked.cursor === undefined ? undefined : decodePosition(asked.cursor);
   if (!filter) return Response.json({ object: "list", data: [], next: null, searched_to: null });
   await writtenSoon(deps.ledger);
-  const { records, next } = await deps.requestLog.list(filter, { after, limit: asked.limit });
+  const keptSince = deps.retention?.keptSince("requests") ?? null;
+  const isCut = keptSince !== null && filter.start < keptSince;
+  // What was deleted is not looked for, hour by hour, through all the sums that are still there.
+  const start = isCut ? Math.min(keptSince, filter.end) : filter.start;
+  const { records, next } = await deps.requestLog.list({ ...filter, start }, { after, limit: asked.limit });
   const answer: z.infer<typeof requestList> = {
     object: "list",
     data: records.map(toWire),
     next: next && encodePosition(next),
     searched_to: next?.at ?? null,
+    ...(isCut ? { kept_since: keptSince } : {}),
   };
   return Response.json(answer);
 }

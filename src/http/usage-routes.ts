@@ -1,4 +1,5 @@
 // What was used, by time and by model, key, environment and app: as JSON in pages, or all of it as CSV.
+
 import { z } from "zod";
 import type { Cancellation } from "../domain/cancellation.ts";
 import type { ClientStream } from "../domain/client-stream.ts";
@@ -9,6 +10,7 @@ import type { Ledger, UsageGroup, UsagePosition, UsageQuery, UsageReports, Usage
 import { unixSeconds } from "../domain/wire.ts";
 import { requireKeyManager } from "../policy/delegation.ts";
 import { isHere } from "../policy/manage-keys.ts";
+import type { Retention } from "../policy/retention.ts";
 import { csvLine, csvType, prefersCsv } from "./csv.ts";
 import { toGatewayError } from "./errors.ts";
 import { readQuery } from "./query.ts";
@@ -30,6 +32,8 @@ export interface UsageRouteDeps {
   ledger: Pick<Ledger, "flush">;
   keys: Pick<KeyStore, "findChainById">;
   clock: Clock;
+  /** Of what older sums by hour were deleted. */
+  retention?: Pick<Retention, "keptSince">;
 }
 
 const usageRow = z
@@ -65,6 +69,11 @@ const usageReport = z
     object: z.literal("list"),
     data: z.array(usageRow),
     next: z.string().nullable().describe("Give it as `cursor` to get the next page; null on the last one."),
+    kept_since: unixSeconds
+      .optional()
+      .describe(
+        "By the hour, where a part of the time that was asked for is before it: sums by hour are kept from then on, Unix seconds; those by day for good.",
+      ),
   })
   .meta({ id: "UsageReport" });
 
@@ -143,7 +152,13 @@ export async function answerUsage(
   const rows = await deps.reports.report(query, { after, limit: asked.limit + 1 });
   const page = rows.slice(0, asked.limit);
   const last = rows.length > asked.limit ? page.at(-1) : undefined;
-  return Response.json({ object: "list", data: page.map(toWire), next: last ? encodeCursor(query, last) : null });
+  const keptSince = query.bucket === "hour" ? (deps.retention?.keptSince("hourly_usage") ?? null) : null;
+  return Response.json({
+    object: "list",
+    data: page.map(toWire),
+    next: last ? encodeCursor(query, last) : null,
+    ...(keptSince !== null && query.start < keptSince ? { kept_since: keptSince } : {}),
+  });
 }
 
 /** The first page is read before the answer begins, so that what fails at once is still an error answer. */

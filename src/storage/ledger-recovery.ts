@@ -24,6 +24,9 @@ export interface RecoveryOptions {
 /** How long a start waits for another program's lock on the database. */
 const lockWaitMs = 5_000;
 
+const tooOldDetail =
+  "They are from before the time from which requests are kept (retention.requests_days), so nobody can tell whether they were counted: they were left out.";
+
 /** What was brought into the database. */
 export interface Recovered {
   /** Requests that had ended. */
@@ -32,6 +35,8 @@ export interface Recovered {
   interrupted: number;
   /** Lines that could not be read. */
   damaged: number;
+  /** Requests that are older than requests are kept, and were left out. */
+  tooOld: number;
   /** Whose usage it is: what is counted elsewhere of these, and of what they belong to, may be too little. */
   keyIds: ReadonlySet<string>;
 }
@@ -48,6 +53,7 @@ export async function recoverSpool(options: RecoveryOptions): Promise<Recovered>
   const keyIds = new Set<string>();
   let records = 0;
   let allDamaged = 0;
+  const tooOldBefore = writer.tooOld;
   const insert = async (enough: number) => {
     while (settled.length >= enough) {
       const batch = settled.splice(0, batchSize);
@@ -75,7 +81,9 @@ export async function recoverSpool(options: RecoveryOptions): Promise<Recovered>
   if (segments.length > 0) await syncCommits(db);
   for (const segment of segments) unlinkSync(segment.path);
   if (records > 0) log.info("ledger_recovered", { settled: ended, interrupted: records - ended });
-  return { settled: ended, interrupted: records - ended, damaged: allDamaged, keyIds };
+  const tooOld = writer.tooOld - tooOldBefore;
+  if (tooOld > 0) log.warn("usage_too_old", { records: tooOld, detail: tooOldDetail });
+  return { settled: ended, interrupted: records - ended, damaged: allDamaged, tooOld, keyIds };
 }
 
 /** Whose usage the spool has. */

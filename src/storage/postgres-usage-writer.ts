@@ -1,8 +1,9 @@
 // Writes usage into PostgreSQL: records and their roll-ups, in one transaction.
 import type { UsageRecord } from "../domain/usage.ts";
 import { adding, type Database } from "./database.ts";
+import { requestsKeptFrom, usageAgeLock } from "./retention-store.ts";
 import { groupUsage, type RollupRow, rollUp, rollupColumns } from "./usage-groups.ts";
-import type { UsageWriter } from "./usage-rows.ts";
+import { keptRecords, type UsageWriter } from "./usage-rows.ts";
 
 /**
  * Many processes write at once, without turns: a record is added where its id is not there yet, and what is in a roll-up
@@ -11,20 +12,35 @@ import type { UsageWriter } from "./usage-rows.ts";
  */
 export class PostgresUsageWriter implements UsageWriter {
   readonly #db: Database;
+  #tooOld = 0;
 
   constructor(db: Database) {
     this.#db = db;
   }
 
-  insert(given: readonly UsageRecord[]): Promise<number> {
-    const records = given.map(storable);
+  get tooOld(): number {
+    return this.#tooOld;
+  }
+
+  async insert(given: readonly UsageRecord[]): Promise<number> {
+    const { added, tooOld } = await this.#insert(given.map(storable));
+    this.#tooOld += tooOld;
+    return added;
+  }
+
+  #insert(all: readonly UsageRecord[]): Promise<{ added: number; tooOld: number }> {
     return adding(this.#db, async (tx) => {
+      // Before anything is read: who deletes older ones waits until these are there, or has said so before.
+      await tx`SELECT pg_advisory_xact_lock_shared(${usageAgeLock})`;
+      const [row]: { value: string }[] = await tx`SELECT value FROM installation WHERE name = ${requestsKeptFrom}`;
+      const records = keptRecords(all, row?.value);
+      const tooOld = all.length - records.length;
       const rows = JSON.stringify(records.map(toRow));
       const added: { request_id: string }[] = await tx`
         INSERT INTO usage_records (${tx.unsafe(recordColumns)}) SELECT ${tx.unsafe(recordColumns)}
         FROM json_to_recordset(CAST(CAST(${rows} AS TEXT) AS JSON)) AS rows (${tx.unsafe(recordTypes)})
         ON CONFLICT (request_id) DO NOTHING RETURNING request_id`;
-      if (added.length === 0) return 0;
+      if (added.length === 0) return { added: 0, tooOld };
       const rollups = JSON.stringify(inOrder(rollUp(groupUsage(newOf(records, added)))).map(toObject));
       await tx`
         INSERT INTO usage_rollups (${tx.unsafe(rollupNames)}) SELECT ${tx.unsafe(rollupNames)}
@@ -32,7 +48,7 @@ export class PostgresUsageWriter implements UsageWriter {
         ON CONFLICT (${tx.unsafe(rollupColumns.key.join(", "))}) DO UPDATE SET ${tx.unsafe(addedUp)},
           first_at = least(usage_rollups.first_at, excluded.first_at),
           last_at = greatest(usage_rollups.last_at, excluded.last_at)`;
-      return added.length;
+      return { added: added.length, tooOld };
     });
   }
 

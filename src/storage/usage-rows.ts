@@ -7,10 +7,20 @@ export interface UsageWriter {
   /**
    * Adds what is not there yet, records and roll-ups together or none; resolves to the number of records that were new.
    * A request id counts once, its first record stands. At most some thousand at a time. A lock that another holds is
-   * waited for, `waitMs` at most, while other work goes on.
+   * waited for, `waitMs` at most, while other work goes on. What is older than requests are kept is left out: nobody can
+   * tell any more whether it was counted.
    */
   insert(records: readonly UsageRecord[], waitMs?: number): Promise<number>;
+  /** Records that were left out for their age since it was opened. */
+  readonly tooOld: number;
   close(): void;
+}
+
+/** `from`: Unix seconds as `installation` has them; undefined: all are kept. */
+export function keptRecords(records: readonly UsageRecord[], from: string | undefined): readonly UsageRecord[] {
+  if (from === undefined) return records;
+  const since = Number(from);
+  return records.every(({ at }) => at >= since) ? records : records.filter(({ at }) => at >= since);
 }
 
 /** Whose totals: an account's, or those of a key and of everything that counts against it. */

@@ -1,11 +1,13 @@
 // Writes usage into the database: records and their roll-ups, in one transaction.
+
 import { SQLiteError, type SQLQueryBindings, Database as Sqlite, type Statement } from "bun:sqlite";
 import type { UsageRecord } from "../domain/usage.ts";
 import { type Database, dialectOf } from "./database.ts";
 import { databaseFile } from "./durable-commits.ts";
 import { PostgresUsageWriter } from "./postgres-usage-writer.ts";
+import { requestsKeptFrom } from "./retention-store.ts";
 import { groupUsage, rollUp, rollupColumns, type UsageGroup } from "./usage-groups.ts";
-import type { UsageWriter } from "./usage-rows.ts";
+import { keptRecords, type UsageWriter } from "./usage-rows.ts";
 
 export type { UsageWriter };
 
@@ -55,6 +57,7 @@ const longestPauseMs = 16;
 class SqliteUsageWriter implements UsageWriter {
   readonly #db: Sqlite;
   readonly #statements = new Map<string, Statement>();
+  #tooOld = 0;
   /** One for each number of rows; filled anew for each statement. */
   readonly #bindings = rowCounts.map(
     (rows) => new Array<SQLQueryBindings>(groupColumns.length + rows * ownColumns.length),
@@ -65,6 +68,10 @@ class SqliteUsageWriter implements UsageWriter {
     this.#db.run("PRAGMA busy_timeout = 0");
     // As on the other connection. The journal mode is the file's.
     this.#db.run("PRAGMA synchronous = NORMAL");
+  }
+
+  get tooOld(): number {
+    return this.#tooOld;
   }
 
   async insert(records: readonly UsageRecord[], waitMs = lockWaitMs): Promise<number> {
@@ -85,13 +92,30 @@ class SqliteUsageWriter implements UsageWriter {
     this.#db.close();
   }
 
-  #insert(records: readonly UsageRecord[]): number {
+  #insert(given: readonly UsageRecord[]): number {
+    let records = given;
+    // Within the transaction: from then on, what deletes older ones comes after.
+    const add = (choose: (records: readonly UsageRecord[]) => readonly UsageRecord[]) =>
+      this.#transact(() => {
+        records = this.#kept(given);
+        return this.#add(choose(records));
+      });
+    let added: number;
     try {
-      return this.#transact(() => this.#add(records));
+      added = add((all) => all);
     } catch (error) {
       if (!isRepetition(error)) throw error;
+      added = add((all) => this.#unknown(all));
     }
-    return this.#transact(() => this.#add(this.#unknown(records)));
+    this.#tooOld += given.length - records.length;
+    return added;
+  }
+
+  #kept(records: readonly UsageRecord[]): readonly UsageRecord[] {
+    const row = this.#statement("SELECT value FROM installation WHERE name = ?").get(requestsKeptFrom) as {
+      value: string;
+    } | null;
+    return keptRecords(records, row?.value);
   }
 
   #transact(work: () => number): number {

@@ -1008,6 +1008,10 @@ export interface UsageReport {
    * Give it as `cursor` to get the next page; null on the last one.
    */
   next: string | null;
+  /**
+   * By the hour, where a part of the time that was asked for is before it: sums by hour are kept from then on, Unix seconds; those by day for good.
+   */
+  kept_since?: number;
 }
 export interface UsageRow {
   /**
@@ -1096,6 +1100,10 @@ export interface RequestList {
    * All that began later than this, Unix seconds, was looked through; null on the last page.
    */
   searched_to: number | null;
+  /**
+   * Where a part of the time that was asked for is before it: requests from then on are kept, Unix seconds.
+   */
+  kept_since?: number;
 }
 export interface Request {
   object: "request";
@@ -2396,6 +2404,7 @@ export interface AuditEvent {
     | "node_token.deleted"
     | "signing_key.created"
     | "signing_key.retired"
+    | "audit.purged"
     | "person.created"
     | "person.updated"
     | "person.deleted"
