@@ -11,6 +11,7 @@ import { trustedProxies } from "./http/client-address.ts";
 import { createRoutes } from "./http/routes.ts";
 import { startHttpServer } from "./http/server.ts";
 import type { Http1Server } from "./http1/server.ts";
+import type { Http1Limits } from "./http1/server-limits.ts";
 import type { Capacity } from "./inference/capacity.ts";
 import type { Catalog } from "./inference/catalog.ts";
 import { ModelStatus } from "./inference/model-status.ts";
@@ -39,6 +40,8 @@ export interface ServeOptions {
   localServers?: readonly LocalServer[];
   /** Silence of an engine after which a stream gets a comment line. */
   heartbeatMs?: number;
+  /** Of slow and silent clients; those left out as usual. */
+  httpLimits?: Partial<Http1Limits>;
   /** How often engines are asked for their models. */
   pollMs?: number;
   /** Of PostgreSQL; the usual unless a test has less patience. */
@@ -208,6 +211,7 @@ async function compose(
     sessions: people.sessionPrincipals,
     resourceMetadata: () => `${baseUrl.replace(/\/v1$/, "")}/.well-known/oauth-protected-resource/v1`,
     openRequests,
+    limits: options.httpLimits ?? {},
     trustedProxies: trustedProxies(config.trustedProxies),
     corsOrigins: () => sources.config.cors.origins,
     ...{ log, clock, observer },

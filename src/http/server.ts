@@ -6,6 +6,7 @@ import type { Log, RequestLogSettings } from "../domain/log.ts";
 import type { Observer } from "../domain/observer.ts";
 import type { HeaderFields, IncomingRequest, Reply } from "../http1/message.ts";
 import { type Http1Server, startHttp1Server } from "../http1/server.ts";
+import type { Http1Limits } from "../http1/server-limits.ts";
 import type { Authenticator } from "../policy/authenticate.ts";
 import type { OpenRequests } from "../policy/open-requests.ts";
 import { errorAnswer } from "./errors.ts";
@@ -25,6 +26,8 @@ export interface HttpServerOptions {
   /** URL of the protected resource's metadata (RFC 9728, 5.1), told with each 401. */
   resourceMetadata?: () => string;
   openRequests: Pick<OpenRequests, "enter">;
+  /** Those left out have their defaults. */
+  limits?: Partial<Http1Limits>;
   trustedProxies: BlockList;
   /** Allowed origins; read for every request, as a reload may change them. */
   corsOrigins(): readonly string[];
@@ -41,6 +44,7 @@ export function startHttpServer(options: HttpServerOptions): Http1Server {
   return startHttp1Server({
     hostname: options.hostname,
     port: options.port,
+    limits: options.limits ?? {},
     onRequest: (req: IncomingRequest, reply: Reply) => void new HttpExchange(req, reply, table, options).serve(),
     onMalformed: (fault) => malformedAnswer(fault, options),
     onFault: (error) => options.log.error("connection_failed", { detail: String(error) }),
