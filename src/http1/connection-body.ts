@@ -6,6 +6,8 @@ import { type BodyFault, RequestBodyError } from "./message.ts";
 const nothing = new Uint8Array(0);
 /** What a body grows by at least, so that one of many small pieces is not copied for each. */
 const minGrowthBytes = 16 * 1024;
+/** Of a body, before all of its declared length is set aside. The system gives that memory as it is written to. */
+const believedFromBytes = 512 * 1024;
 
 export class ConnectionBody {
   readonly #windowBytes: number;
@@ -124,10 +126,15 @@ export class ConnectionBody {
     this.#length = length;
   }
 
-  /** No declared length is believed: memory grows with what has come. */
+  /**
+   * A declared length is believed once some of it has come: memory grows with that, and what is copied again and again is
+   * memory, too, until it is collected.
+   */
   #grow(length: number): void {
     const doubled = Math.max(length, 2 * this.#length, minGrowthBytes);
-    const bytes = Buffer.allocUnsafeSlow(this.#decoder ? doubled : Math.min(doubled, length + this.#left));
+    const whole = length + this.#left;
+    const isBelieved = !this.#decoder && length >= believedFromBytes;
+    const bytes = Buffer.allocUnsafeSlow(isBelieved ? whole : this.#decoder ? doubled : Math.min(doubled, whole));
     bytes.set(this.#bytes.subarray(0, this.#length));
     this.#bytes = bytes;
   }

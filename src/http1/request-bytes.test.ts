@@ -76,6 +76,17 @@ test("every request has its own id, length and body behind the fields it shares 
   }
 });
 
+test("a body of any size arrives as it is, on both sides of what fits into one buffer", async () => {
+  const whole = Buffer.from(Array.from({ length: 256 * 1024 }, (_, at) => 0x61 + ((at * 7 + (at >> 8)) % 26)));
+  for (const size of [65_000, 65_200, 65_300, 65_400, 65_536, 65_537, 131_072, 256 * 1024]) {
+    const body = whole.subarray(0, size);
+    const got = await send({ method: "POST", path: "/v1", headers: {}, requestId: "req_1", body });
+    expect([size, got?.body === body.toString()]).toEqual([size, true]);
+  }
+  const large = Buffer.concat(Array(40).fill(whole));
+  expect((await send({ method: "POST", path: "/v1", headers: {}, body: large }))?.body === large.toString()).toBe(true);
+});
+
 test("one object of headers with another path or method is another head", async () => {
   const headers = { accept: "*/*" };
   for (const [method, path] of [

@@ -25,6 +25,9 @@ export interface Written {
 
 export function writeRequest(socket: Socket<unknown>, parts: RequestParts): Written {
   const { head, requestId, body } = parts;
+  if (body instanceof Uint8Array && head.length + ownFieldsRoom + body.byteLength > scratch.byteLength) {
+    return writeLarge(socket, parts, body);
+  }
   // At most three bytes of UTF-8 for each unit of a string.
   const bodyRoom = typeof body === "string" ? body.length * 3 : (body?.byteLength ?? 0);
   const room = head.length + (requestId?.length ?? 0) + ownFieldsRoom + bodyRoom;
@@ -43,6 +46,24 @@ export function writeRequest(socket: Socket<unknown>, parts: RequestParts): Writ
     sent,
     unsent: buffer === scratch ? Buffer.from(scratch.subarray(from, length)) : buffer.subarray(from, length),
   };
+}
+
+/** A body of megabytes is not copied to be put behind its head. */
+function writeLarge(socket: Socket<unknown>, parts: RequestParts, body: Uint8Array): Written {
+  const headRoom = parts.head.length + (parts.requestId?.length ?? 0) + ownFieldsRoom;
+  const buffer = headRoom <= scratch.byteLength ? scratch : Buffer.allocUnsafe(headRoom);
+  const headLength = putHead(buffer, parts);
+  const first = Math.min(body.byteLength, buffer.byteLength - headLength);
+  buffer.set(body.subarray(0, first), headLength);
+  const length = headLength + first;
+  const sent = socket.write(buffer, 0, length);
+  if (sent < length) {
+    return { sent, unsent: Buffer.concat([buffer.subarray(Math.max(0, sent), length), body.subarray(first)]) };
+  }
+  const rest = body.byteLength - first;
+  // Closed between the two: its end is told by its event, and it stays true that some of the request was sent.
+  const more = Math.max(0, socket.write(body, first, rest));
+  return { sent: length + more, unsent: more === rest ? undefined : body.subarray(first + more) };
 }
 
 /** Gives the length of the head, with the empty line that ends it. */
