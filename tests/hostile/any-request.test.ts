@@ -45,7 +45,9 @@ beforeAll(async () => {
         : texts,
     );
   });
-  server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+  // Of the file, so that no upstream that an operator adds or changes takes it away.
+  const ours = "models: [{ id: our-model, deployments: [{ upstream: up, model: upstream-model }] }]\n";
+  server = await startHeadrace({ yaml: upstreamYaml(upstream, ours) });
   described = await describedBy(server);
   credentials = await openCredentials(server);
   things = await openExisting(server, upstream.url, credentials);
@@ -107,7 +109,7 @@ function undocumented(operation: Operation, response: Response, text: string): s
 async function stillServes(): Promise<void> {
   const response = await fetch(`${server.url}/v1/models`, { headers: { authorization: `Bearer ${server.key}` } });
   expect(response.status).toBe(200);
-  expect(await response.text()).toContain("upstream-model");
+  expect(await response.text()).toContain("our-model");
 }
 
 /** Fails with seed, path and the request, made as small as still fails. */

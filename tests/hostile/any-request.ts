@@ -139,7 +139,7 @@ function exampleOf(example: Readonly<Record<string, unknown>>): Record<string, u
 
 /** Examples name a model, a key and a token that are not here. */
 function named(name: string, value: unknown): unknown {
-  if (name === "model") return "upstream-model";
+  if (name === "model") return "our-model";
   if (name === "api_key") return existing("secret_key");
   return name === "token" ? existing("join") : value;
 }
@@ -156,7 +156,9 @@ export function sentForm(request: AnyRequest, idOf: (kind: string) => string): S
   const { operation, segments, query, headers } = request;
   const encoded = (value: unknown) => encodeURIComponent(plainText(value, idOf));
   let next = 0;
-  const path = operation.path.replace(/\{\w+\}/g, () => encoded(segments[next++]) || "x");
+  // Of no segment, and of dots, the client would make another path.
+  const segment = (text: string) => (/^\.{0,2}$/.test(text) ? `x${text}` : text);
+  const path = operation.path.replace(/\{\w+\}/g, () => segment(encoded(segments[next++])));
   const pairs = query.map((pair) => pair.map(encoded).join("="));
   return {
     method: operation.method,

@@ -34,7 +34,7 @@ export async function openExisting(
 ) {
   const ids = new Map<string, string>([
     ["url", upstreamUrl],
-    ["model", "upstream-model"],
+    ["model", "our-model"],
     ["account", people.accountId],
     ["passkey", "pk_none"],
   ]);
@@ -72,7 +72,7 @@ export async function openExisting(
       await set(
         "chat",
         make("POST", "/v1/chat/completions", {
-          model: "upstream-model",
+          model: "our-model",
           messages: [{ role: "user", content: "x" }],
           store: true,
         }),

@@ -91,7 +91,7 @@ const junk: fc.Arbitrary<unknown> = fc.oneof(
 
 /** By the name of a field or parameter: what there is, as no schema says which models exist. */
 const telling: Readonly<Record<string, readonly unknown[]>> = {
-  model: ["upstream-model"],
+  model: ["our-model", "upstream-model"],
   tier: ["enterprise", "free", existing("tier")],
   scopes: [["chat:write"], ["models:read", "usage:read"]],
   email: ["ada@example.com"],
