@@ -180,6 +180,28 @@ describe("a client that cannot prove who it is gets nothing", () => {
     expect((await guess("2001:db8::1")).status).toBe(401);
   });
 
+  test("at whichever endpoint: guesses count together at all four, and introspection is no way around", async () => {
+    const paths = ["/oauth/introspect", "/oauth/revoke", "/oauth/device_authorization", "/oauth/token"];
+    const guess = (path: string) =>
+      server.post(path, { token: "x" }, { ...basic("web", "wrong"), "x-forwarded-for": "198.51.100.20" });
+    const answers: OAuthReply[] = [];
+    for (let n = 0; n < 30; n++) answers.push(await guess(paths[n % paths.length] ?? ""));
+    expect(answers.map(({ status }) => status)).toEqual(times(30, () => 401));
+    for (const path of paths) {
+      const late = await guess(path);
+      expect([path, ...refusal(late)]).toEqual([path, 429, "temporarily_unavailable"]);
+      expect(Number(late.headers.get("retry-after"))).toBeGreaterThan(0);
+    }
+  });
+
+  test("and the 1,201st request of a client within a minute waits, introspection included", async () => {
+    const ask = (address: string) =>
+      server.post("/oauth/introspect", { token: "x" }, { ...basic("web"), "x-forwarded-for": address });
+    const answers = await Promise.all(times(1_300, (n) => ask(`198.51.${n % 200}.7`)));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1_200);
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(100);
+  });
+
   test("whoever asks all the time is answered before anything is read", async () => {
     const ask = (address: string) =>
       server.post("/oauth/token", "", { "x-forwarded-for": address, "content-type": "x" });
