@@ -32,7 +32,9 @@ async function accessToken(text: string, { tokens, keys }: FindTokenDeps): Promi
   if ("fault" in verification) return undefined;
   const { token } = verification;
   const grant = await keys.findChainById(token.keyId);
-  // As where it is used: it is of that very app and account.
-  const isOfGrant = grant?.keys[0].appId === token.appId && grant.account.id === token.accountId;
-  return isOfGrant ? { access: token, grant } : undefined;
+  const [of] = grant?.keys ?? [];
+  // As where it is used: it is of that very app, person and account.
+  const isOfGrant =
+    of?.appId === token.appId && of.personId === token.personId && grant?.account.id === token.accountId;
+  return grant && isOfGrant ? { access: token, grant } : undefined;
 }

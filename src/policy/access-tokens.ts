@@ -57,6 +57,8 @@ export interface VerifiedToken {
   keyId: string;
   /** The app that it was issued to; null for a token that was made from a key. */
   appId: string | null;
+  /** Who allowed that app; null for a token that was made from a key. */
+  personId: string | null;
   environment: Environment;
   scopes: ReadonlySet<Scope>;
   /** Unix seconds. */
@@ -243,7 +245,9 @@ function readClaims(claims: Readonly<Record<string, unknown>>): VerifiedToken | 
   if (!isGrants && clientId !== keyId) return undefined;
   const names = new Set(scope.split(" "));
   const granted = new Set(scopes.filter((name) => names.has(name)));
-  const whose = isGrants ? { accountId: ofGrant, appId: clientId } : { accountId: sub, appId: null };
+  const whose = isGrants
+    ? { accountId: ofGrant, appId: clientId, personId: sub }
+    : { accountId: sub, appId: null, personId: null };
   return { ...whose, keyId, environment, scopes: granted, expiresAt: exp };
 }
 

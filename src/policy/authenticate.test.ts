@@ -484,11 +484,11 @@ describe("people and apps", () => {
     all.addKey("live", { id: "grt_1", kind: "grant", personId: "usr_1", appId, parentId: "mbr_1_live", ...more });
   const tokenOf = async (
     appId: string,
-    more: Partial<GrantTokenRequest["grant"]> = {},
+    more: Partial<GrantTokenRequest["grant"] & { personId: string }> = {},
     granted: readonly Scope[] = accountScopes,
   ) => {
-    const grant = { id: "grt_1", accountId: all.accountId, environment: "live" as const, ...more };
-    const request = { grant, personId: "usr_1", appId, scopes: granted, expiresIn: 600 };
+    const grant = { id: "grt_1", personId: "usr_1", accountId: all.accountId, environment: "live" as const, ...more };
+    const request = { grant, personId: grant.personId, appId, scopes: granted, expiresIn: 600 };
     return `Bearer ${(await all.tokens.issueForGrant(request)).accessToken}`;
   };
   const asMember = (who = person, id = "mbr_1_live", environment: "live" | "dev" = "live", isLocal = true) =>
@@ -545,6 +545,7 @@ describe("people and apps", () => {
     expect(await accepted("headrace-cli")).toBe("token_app");
     expect(await accepted("app_1", { accountId: "acct_2" })).toBe("token_account");
     expect(await accepted("app_1", { environment: "test" })).toBe("environment");
+    expect(await accepted("app_1", { personId: "usr_2" })).toBe("token_person");
     // The token of a grant is none of the membership behind it, nor of a key.
     expect(await accepted("app_1", { id: "mbr_1_live" })).toBe("token_app");
     expect(await accepted("app_1", { id: (await all.addKey("live")).id })).toBe("token_app");

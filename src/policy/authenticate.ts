@@ -168,9 +168,10 @@ export class Authenticator {
       this.#requireRightPlace(token.environment, presented);
       return andThen(this.#cache.byId(token.keyId), (found) =>
         andThen(this.#admit(found, token.environment, presented), (entry) => {
-          const [{ accountId, appId }] = entry.chain.keys;
+          const [{ accountId, appId, personId }] = entry.chain.keys;
           if (accountId !== token.accountId) throw this.#refuse("token_account", presented, entry);
           if (appId !== token.appId) throw this.#refuse("token_app", presented, entry);
+          if (token.appId !== null && personId !== token.personId) throw this.#refuse("token_person", presented, entry);
           return this.#narrow(entry, token);
         }),
       );

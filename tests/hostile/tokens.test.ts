@@ -8,7 +8,9 @@ import { unseal } from "../../src/policy/sealing.ts";
 import { deriveKey, loadSecret } from "../../src/storage/secret-file.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { long } from "../support/long.ts";
+import { registerApp } from "../support/oauth-apps.ts";
 import { chatScript, chunk, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+import { openServerPeople } from "../support/server-people.ts";
 
 const rounds = long ? 200 : 15;
 /** The system's, and a minute more for each round: how often an account may change its keys is not what this is about. */
@@ -76,7 +78,20 @@ async function status(response: Promise<Response>): Promise<number> {
 
 const revoke = (id: string) => server.request(`/v1/keys/${id}`, { method: "DELETE" });
 
-describe("forged tokens", () => {
+/** The access token of an app that a person allowed, as `tokenOf` has one of a key. */
+async function appToken(): Promise<string> {
+  const people = openServerPeople(server);
+  const { id: appId } = await registerApp(server);
+  const scopes = ["chat:write", "models:read"] as const;
+  const { headers } = await people.allow(await people.addMember("owner"), { appId, scopes });
+  await people.close();
+  return headers.authorization.slice("Bearer ".length);
+}
+
+describe.each([
+  { whose: "a key", make: () => tokenOf(server.key) },
+  { whose: "an app", make: appToken },
+])("forged tokens, made after one of $whose", ({ whose, make: makeGenuine }) => {
   const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
   let genuine = "";
   let header: Record<string, unknown> = {};
@@ -85,7 +100,7 @@ describe("forged tokens", () => {
   let foreignKey: CryptoKeyPair;
 
   beforeAll(async () => {
-    genuine = await tokenOf(server.key);
+    genuine = await makeGenuine();
     [header, claims] = genuine
       .split(".")
       .slice(0, 2)
@@ -181,6 +196,7 @@ describe("forged tokens", () => {
     expect([response.status, await response.text()]).toEqual([401, refused]);
   });
 
+  if (whose !== "a key") return;
   test("scopes beyond those of the key give nothing, and no token makes a token", async () => {
     const narrow = await makeKey(server.key, { scopes: ["models:read"] });
     const claimed = await sign({
