@@ -9,6 +9,7 @@ import type { Log } from "./domain/log.ts";
 import type { KeyChain } from "./domain/principal.ts";
 import { claimSecret, idOfSecret, secretInUse } from "./installation-secret.ts";
 import { AccessTokens } from "./policy/access-tokens.ts";
+import { type AddressLimit, AddressThrottle } from "./policy/address-throttle.ts";
 import { Admitter } from "./policy/admit.ts";
 import { Authenticator } from "./policy/authenticate.ts";
 import { KeyActivity } from "./policy/key-activity.ts";
@@ -20,6 +21,7 @@ import { Retention } from "./policy/retention.ts";
 import { SigningKeys } from "./policy/signing-keys.ts";
 import { Throttle } from "./policy/throttle.ts";
 import { Tiers } from "./policy/tiers.ts";
+import { UnknownCredentials } from "./policy/unknown-credentials.ts";
 import { SecretRotation } from "./secret-rotation.ts";
 import { SqlAccountStore } from "./storage/account-store.ts";
 import { SqlAuditLog } from "./storage/audit-log.ts";
@@ -52,6 +54,8 @@ export interface GovernanceOptions {
   feed?: ChangeFeed;
   /** How many replicas there are, as far as the database says; at least 1. */
   countReplicas?: () => number;
+  /** Of who needs no credential, in place of the usual ones. */
+  addressLimits?: Partial<Record<AddressLimit, number>> | undefined;
   /** Takes what has to be closed, in the order in which it was opened. */
   opened(close: () => unknown): void;
 }
@@ -135,6 +139,8 @@ export async function openGovernance(options: GovernanceOptions) {
   const refusalStore = new SqlRefusalStore(db);
   const refusalCounts = new RefusalCounts({ store: refusalStore, clock, log });
   opened(() => refusalCounts.close());
+  const addressThrottle = new AddressThrottle({ clock, limits: options.addressLimits });
+  const unknownCredentials = new UnknownCredentials(addressThrottle);
   const authenticator = new Authenticator({
     keys,
     pepper: peppers,
@@ -143,6 +149,7 @@ export async function openGovernance(options: GovernanceOptions) {
     tokens,
     activity,
     refusals,
+    unknown: unknownCredentials,
     limitsOf: limitsOfChain,
     reread: loadTiers,
     clock,
@@ -182,6 +189,8 @@ export async function openGovernance(options: GovernanceOptions) {
     /** Whether limits are counted together with other replicas now; undefined where this process counts for itself. */
     redisCheck: ofReplicas && (() => (ofReplicas.state().status === "ok" ? ("ok" as const) : ("failed" as const))),
     throttle: new Throttle(limits),
+    addressThrottle,
+    unknownCredentials,
     admitter: new Admitter({ limits, lengths: new LearnedLengths() }),
     signingKeys,
     tokens,

@@ -62,6 +62,7 @@ export function openPeople({ db, config, clock, log, governance, baseUrl, opened
     sessions: sessionStore,
     csrfKey: formKey,
     isSecure: () => isSecure,
+    unknown: governance.unknownCredentials,
     clock,
     log,
   });

@@ -20,6 +20,7 @@ import { UpstreamTests } from "./inference/upstream-test.ts";
 import { openModelRouting } from "./model-routing.ts";
 import type { NodeNetwork } from "./node-network.ts";
 import { openPeople, type People } from "./people.ts";
+import type { AddressLimit } from "./policy/address-throttle.ts";
 import { ensureFirstKey, type FirstKey } from "./policy/first-key.ts";
 import { OpenRequests } from "./policy/open-requests.ts";
 import type { Replicas } from "./policy/replicas.ts";
@@ -48,6 +49,8 @@ export interface ServeOptions {
   databaseBounds?: PoolBounds;
   /** How often servers that requests go to are asked how busy they are. */
   loadReadMs?: number;
+  /** Of who needs no credential; a test reaches them sooner. */
+  addressLimits?: Partial<Record<AddressLimit, number>>;
   /** Told of every statement; a test shows with it what reads nothing. */
   onDatabaseUse?: () => void;
 }
@@ -125,19 +128,21 @@ async function compose(
     opened: (close) => opened.push(close),
   });
   let baseUrl = "";
+  const used = options.onDatabaseUse ? observed(db, options.onDatabaseUse) : db;
   const governance = await openGovernance({
-    db: options.onDatabaseUse ? observed(db, options.onDatabaseUse) : db,
+    db: used,
     config,
     log,
     clock,
     baseUrl: () => baseUrl,
     feed,
     countReplicas: () => replicas.count,
+    addressLimits: options.addressLimits,
     opened: (close) => opened.push(close),
   });
   const { keys, accounts, pepper } = governance;
   const people = openPeople({
-    db,
+    db: used,
     config,
     clock,
     log,
@@ -213,6 +218,7 @@ async function compose(
     openRequests,
     limits: options.httpLimits ?? {},
     trustedProxies: trustedProxies(config.trustedProxies),
+    addressThrottle: governance.addressThrottle,
     corsOrigins: () => sources.config.cors.origins,
     ...{ log, clock, observer },
     requestLog: () => sources.config.logs,

@@ -1,6 +1,7 @@
 // Sessions as browsers have them: a cookie that is replaced, ends by time and theft, and proves what comes from our pages.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { cookieHeader, openTestPeople, type TestPeople, testOrigin } from "../../tests/support/people.ts";
+import { anyCredential } from "../../tests/support/unlimited.ts";
 import type { Person } from "../domain/person.ts";
 import { BrowserSessions, type CurrentSession, idleSeconds } from "./browser-sessions.ts";
 
@@ -41,6 +42,7 @@ describe("the cookie", () => {
   const start = (isSecure: boolean) => {
     const csrfKey = new Uint8Array(32).fill(1);
     const sessions = new BrowserSessions({
+      unknown: anyCredential,
       sessions: all.sessionStore,
       csrfKey,
       isSecure: () => isSecure,

@@ -9,6 +9,7 @@ import type { Person } from "../domain/person.ts";
 import type { FoundSession, Session, SessionStore, SignedIn, SignInMethod, SignInProof } from "../domain/session.ts";
 import { auditEvent } from "../policy/audit.ts";
 import { newOpaqueToken, opaquePattern, sameSecret, tokenDigest } from "../policy/opaque-token.ts";
+import type { UnknownCredentials } from "../policy/unknown-credentials.ts";
 import { cookieIn, hostCookieName, setCookie } from "./cookies.ts";
 
 export interface BrowserSessionsOptions {
@@ -17,6 +18,7 @@ export interface BrowserSessionsOptions {
   csrfKey: Keys;
   /** Whether browsers reach us by https: then the cookie is bound to that. */
   isSecure(): boolean;
+  unknown: Pick<UnknownCredentials, "requireFew" | "found" | "notFound">;
   clock: Clock;
   log: Pick<Log, "warn">;
 }
@@ -59,12 +61,19 @@ export class BrowserSessions {
     return this.#tokenIn(header) !== undefined;
   }
 
-  /** Undefined for nobody: no cookie, an unknown one, or a session that has ended. */
+  /**
+   * Undefined for nobody: no cookie, an unknown one, or a session that has ended. Rejects with `rate_limit_exceeded` for one
+   * who presented too many unknown ones.
+   */
   async find(header: string | null, origin: BrowserOrigin): Promise<CurrentSession | undefined> {
     const token = this.#tokenIn(header);
     if (token === undefined) return undefined;
     const digest = tokenDigest(token);
-    const found = await this.#options.sessions.findByDigest(digest);
+    const { sessions, unknown } = this.#options;
+    unknown.requireFew(digest, origin.clientAddress);
+    const found = await sessions.findByDigest(digest);
+    if (found) unknown.found(digest);
+    else unknown.notFound(origin.clientAddress);
     if (!found || !this.#isCurrent(found)) return undefined;
     if (found.replaced && !(await this.#stillCounts(found, origin))) return undefined;
     const cookie = found.replaced ? undefined : await this.#tryRenew(found.session, digest, origin);
@@ -102,11 +111,13 @@ export class BrowserSessions {
       { nowSeconds: now, ...origin },
       { accountId: null, targetId: session.id, detail: { method } },
     );
-    if (!(await this.#options.sessions.insert(session, tokenDigest(token), event, proof))) {
+    const digest = tokenDigest(token);
+    if (!(await this.#options.sessions.insert(session, digest, event, proof))) {
       throw new GatewayError("permission_denied", "What you signed in with was changed meanwhile. Sign in once more.", {
         detail: "sign_in_changed_meanwhile",
       });
     }
+    this.#options.unknown.found(digest);
     return { session, cookie: this.#cookie(token) };
   }
 
@@ -169,8 +180,11 @@ export class BrowserSessions {
     const now = clock.nowSeconds();
     if (session.rotatedAt + rotateAfterSeconds <= now) {
       const token = newOpaqueToken();
+      const renewed = tokenDigest(token);
       // Another request may have been faster: its answer brings the browser the new token.
-      return (await sessions.rotate(session.id, digest, tokenDigest(token), now)) ? this.#cookie(token) : undefined;
+      if (!(await sessions.rotate(session.id, digest, renewed, now))) return undefined;
+      this.#options.unknown.found(renewed);
+      return this.#cookie(token);
     }
     const isFirstUse = session.lastSeenAt < session.rotatedAt;
     if (isFirstUse || session.lastSeenAt + touchAfterSeconds <= now || session.clientAddress !== clientAddress) {

@@ -5,6 +5,7 @@ import { BlockList } from "node:net";
 import { rawUntilClosed } from "../../tests/hostile/raw-client.ts";
 import { manualClock } from "../../tests/support/manual-clock.ts";
 import { noSessions } from "../../tests/support/principal.ts";
+import { anyAddress } from "../../tests/support/unlimited.ts";
 import type { ClientStream } from "../domain/client-stream.ts";
 import type { Log } from "../domain/log.ts";
 import type { HttpEnd } from "../domain/observer.ts";
@@ -14,6 +15,7 @@ import { startHttpServer } from "./server.ts";
 
 function serverWith(handle: () => unknown, errors: string[] = [], ends: HttpEnd[] = []) {
   return startHttpServer({
+    addressThrottle: anyAddress,
     hostname: "127.0.0.1",
     port: 0,
     routes: [{ method: "GET", path: "/", access: "public", handle } as unknown as PublicRoute],

@@ -16,9 +16,12 @@ import {
   type Answer,
   type ApiRoute,
   type Exchange,
+  type MachineRoute,
+  type PageRoute,
   type PersonPrincipal,
   type PersonRoute,
   type PlainAnswer,
+  type PublicRoute,
   type Route,
   restName,
   type ScopedRoute,
@@ -103,10 +106,18 @@ export class HttpExchange implements Exchange {
   #handle(): Answer | Promise<Answer> {
     const route = this.#found?.route;
     if (!route) throw unrouted(this.req, this.#table);
-    if (!isAuthenticated(route)) return route.handle(this);
+    if (!isAuthenticated(route)) return this.#throttled(route) ?? route.handle(this);
     const principal = this.#authenticate();
     if (!(principal instanceof Promise)) return this.#authenticated(route, principal);
     return principal.then((found) => this.#authenticated(route, found));
+  }
+
+  #throttled(route: PublicRoute | PageRoute | MachineRoute): Answer | undefined {
+    if (route.throttle === "signed") return undefined;
+    const refusal = this.#options.addressThrottle.take(route.throttle, this.clientAddress);
+    if (!refusal) return undefined;
+    if (route.access === "public" && route.refuse) return route.refuse(this, refusal);
+    throw refusal;
   }
 
   #authenticate(): Principal | Promise<Principal> {

@@ -21,7 +21,15 @@ export interface MetricsRouteDeps {
 }
 
 export function metricsRoutes(deps: MetricsRouteDeps): MachineRoute[] {
-  return [{ method: "GET", path: "/metrics", access: "machine", handle: (exchange) => answer(exchange, deps) }];
+  return [
+    {
+      method: "GET",
+      path: "/metrics",
+      access: "machine",
+      throttle: "monitor",
+      handle: (exchange) => answer(exchange, deps),
+    },
+  ];
 }
 
 async function answer(exchange: Exchange, deps: MetricsRouteDeps): Promise<Answer> {

@@ -26,6 +26,7 @@ export function nodeRoutes(deps: NodeRouteDeps): (PublicRoute | MachineRoute)[] 
       method: "POST",
       path: "/v1/nodes",
       access: "public",
+      throttle: "machine",
       doc: {
         operationId: "joinAsNode",
         summary: "Join as a node, with a token from an operator",
@@ -43,12 +44,14 @@ export function nodeRoutes(deps: NodeRouteDeps): (PublicRoute | MachineRoute)[] 
       method: "GET",
       path: nodeConnectPath,
       access: "machine",
+      throttle: "machine",
       handle: (exchange) => deps.nodeAcceptor.upgrade(exchange),
     },
     {
       method: "POST",
       path: forwardPath,
       access: "machine",
+      throttle: "signed",
       handle: (exchange) => forwardedRequest(exchange, deps),
     },
   ];

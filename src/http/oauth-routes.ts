@@ -56,24 +56,36 @@ function clientRoute(path: string, doc: RouteDoc, deps: OAuthRouteDeps, handler:
     method: "POST",
     path,
     access: "public",
+    throttle: "client",
     doc,
-    handle: (exchange) => answerClient(exchange, deps, handler),
+    handle: (exchange) => answerClient(exchange, () => clientRequest(exchange, deps).then(handler)),
+    refuse: refuseClient,
   };
 }
 
-async function answerClient(exchange: Exchange, deps: OAuthRouteDeps, handler: Handler): Promise<PlainAnswer> {
-  exchange.answerHeaders["cache-control"] = "no-store";
-  // RFC 6749, 5.1, asks for both.
-  exchange.answerHeaders["pragma"] = "no-cache";
+async function answerClient(exchange: Exchange, handle: () => Promise<object | undefined>): Promise<PlainAnswer> {
+  doNotKeep(exchange);
   try {
-    const answer = await handler(await clientRequest(exchange, deps));
+    const answer = await handle();
     if (answer === undefined) return { status: 200, headers: {}, body: "" };
     return { status: 200, headers: { "content-type": "application/json" }, body: JSON.stringify(answer) };
   } catch (error) {
-    const { answer, code, reason } = oauthErrorAnswer(error);
-    exchange.note({ code, ...(reason === undefined ? {} : { detail: reason }) });
-    return answer;
+    return refuseClient(exchange, error);
   }
+}
+
+/** Throws what is no refusal. */
+function refuseClient(exchange: Exchange, error: unknown): PlainAnswer {
+  doNotKeep(exchange);
+  const { answer, code, reason } = oauthErrorAnswer(error);
+  exchange.note({ code, ...(reason === undefined ? {} : { detail: reason }) });
+  return answer;
+}
+
+/** RFC 6749, 5.1, asks for both. */
+function doNotKeep({ answerHeaders }: Exchange): void {
+  answerHeaders["cache-control"] = "no-store";
+  answerHeaders["pragma"] = "no-cache";
 }
 
 /** In this order: what costs least first, and nothing of the request counts before it is clear whose it is. */
@@ -93,6 +105,7 @@ function metadataRoute(path: string, doc: RouteDoc, metadata: () => object): Pub
     method: "GET",
     path,
     access: "public",
+    throttle: "file",
     doc,
     handle: () => ({
       status: 200,

@@ -7,6 +7,7 @@ import type { Principal, SignedInPerson } from "../domain/principal.ts";
 import type { Scope } from "../domain/scope.ts";
 import type { ByteChannel } from "../http1/byte-channel.ts";
 import type { HeaderFields, IncomingRequest } from "../http1/message.ts";
+import type { AddressLimit } from "../policy/address-throttle.ts";
 
 /** One request on its way through the server. */
 export interface Exchange {
@@ -88,8 +89,18 @@ interface RouteBase {
   doc: RouteDoc;
 }
 
-export interface PublicRoute extends RouteBase {
+/**
+ * Who needs no credential is held by a limit of their address, before anything is read for them: no route without one.
+ * What it counts for is in policy/address-throttle.ts.
+ */
+interface Throttled {
+  throttle: AddressLimit;
+}
+
+export interface PublicRoute extends RouteBase, Throttled {
   access: "public";
+  /** Where the address asks too often, in a form of its own; left out: as errors are everywhere. */
+  refuse?(exchange: Exchange, error: GatewayError): Answer;
   handle(exchange: Exchange): Answer | Promise<Answer>;
 }
 
@@ -113,7 +124,7 @@ export type ApiRoute = PublicRoute | ScopedRoute | PersonRoute;
  * A page for people, public: it finds out itself who is signed in. What it throws becomes an error page. Not part of the
  * described API.
  */
-export interface PageRoute {
+export interface PageRoute extends Throttled {
   method: "GET" | "POST";
   path: string;
   access: "page";
@@ -128,6 +139,8 @@ export interface MachineRoute {
   method: "GET" | "POST";
   path: string;
   access: "machine";
+  /** `signed`: each request has to be signed by another replica, and that is checked without reading anything. */
+  throttle: AddressLimit | "signed";
   handle(exchange: Exchange): Answer | Promise<Answer>;
 }
 

@@ -7,6 +7,7 @@ import type { Observer } from "../domain/observer.ts";
 import type { HeaderFields, IncomingRequest, Reply } from "../http1/message.ts";
 import { type Http1Server, startHttp1Server } from "../http1/server.ts";
 import type { Http1Limits } from "../http1/server-limits.ts";
+import type { AddressThrottle } from "../policy/address-throttle.ts";
 import type { Authenticator } from "../policy/authenticate.ts";
 import type { OpenRequests } from "../policy/open-requests.ts";
 import { errorAnswer } from "./errors.ts";
@@ -29,6 +30,8 @@ export interface HttpServerOptions {
   /** Those left out have their defaults. */
   limits?: Partial<Http1Limits>;
   trustedProxies: BlockList;
+  /** Of who needs no credential. */
+  addressThrottle: Pick<AddressThrottle, "take">;
   /** Allowed origins; read for every request, as a reload may change them. */
   corsOrigins(): readonly string[];
   log: Log;

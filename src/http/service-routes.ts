@@ -39,6 +39,7 @@ export function serviceRoutes(deps: ServiceRouteDeps): PublicRoute[] {
       method: "GET",
       path: "/healthz",
       access: "public",
+      throttle: "monitor",
       doc: {
         operationId: "health",
         summary: "Whether the process is alive",
@@ -51,6 +52,7 @@ export function serviceRoutes(deps: ServiceRouteDeps): PublicRoute[] {
       method: "GET",
       path: "/readyz",
       access: "public",
+      throttle: "monitor",
       doc: {
         operationId: "readiness",
         summary: "Whether it takes requests",
@@ -67,6 +69,7 @@ export function serviceRoutes(deps: ServiceRouteDeps): PublicRoute[] {
       method: "GET",
       path: "/openapi.json",
       access: "public",
+      throttle: "file",
       doc: {
         operationId: "openapi",
         summary: "This description, as OpenAPI 3.1",
@@ -82,6 +85,7 @@ export function serviceRoutes(deps: ServiceRouteDeps): PublicRoute[] {
       method: "GET",
       path: "/docs",
       access: "public",
+      throttle: "file",
       doc: {
         operationId: "reference",
         summary: "This description, as a page to read",

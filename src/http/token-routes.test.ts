@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { createRemoteJWKSet, jwtVerify } from "jose";
 import { audience, type Credentials, issuer, openCredentials, testEvent } from "../../tests/support/credentials.ts";
 import { noSessions } from "../../tests/support/principal.ts";
+import { anyAddress } from "../../tests/support/unlimited.ts";
 import { generateApiKey } from "../domain/api-key.ts";
 import { OpenRequests } from "../policy/open-requests.ts";
 import { trustedProxies } from "./client-address.ts";
@@ -21,6 +22,7 @@ beforeEach(async () => {
   const throttle = { require: async () => {} };
   server = startHttpServer({
     openRequests: new OpenRequests(() => 1_000),
+    addressThrottle: anyAddress,
     ...{ hostname: "127.0.0.1", port: 0, authenticator, log, clock },
     routes: tokenRoutes({ authenticator, tokens, signingKeys, throttle, clock }),
     sessions: noSessions,

@@ -72,6 +72,7 @@ export function tokenRoutes(deps: TokenRouteDeps): PublicRoute[] {
       method: "POST",
       path: "/v1/auth/token",
       access: "public",
+      throttle: "client",
       doc: {
         operationId: "createAccessToken",
         summary: "Exchange an API key for an access token",
@@ -97,6 +98,7 @@ export function tokenRoutes(deps: TokenRouteDeps): PublicRoute[] {
       method: "GET",
       path: "/.well-known/jwks.json",
       access: "public",
+      throttle: "file",
       doc: {
         operationId: "jwks",
         summary: "Public keys of the access tokens",

@@ -10,6 +10,7 @@ import { type CachedChain, CredentialCache, type CredentialCacheOptions, type Di
 import type { KeyActivity } from "./key-activity.ts";
 import { keyDigest, memoryIndex } from "./key-digest.ts";
 import type { RefusalLog } from "./refusal-log.ts";
+import type { UnknownCredentials } from "./unknown-credentials.ts";
 
 /** What a request presents, and from where. */
 export interface PresentedCredentials {
@@ -30,6 +31,7 @@ export interface AuthenticatorOptions extends CredentialCacheOptions {
   tokens: Pick<AccessTokens, "verify">;
   activity: Pick<KeyActivity, "used">;
   refusals: Pick<RefusalLog, "record">;
+  unknown: Pick<UnknownCredentials, "requireFew" | "found" | "notFound">;
   clock: Clock;
 }
 
@@ -86,9 +88,9 @@ export class Authenticator {
   }
 
   /**
-   * Throws or rejects with `invalid_api_key`, its reason in `detail` for the log alone; `token_expired`; or
-   * `service_unavailable` where the store would have to be asked and cannot. A promise only where something has to be
-   * looked up.
+   * Throws or rejects with `invalid_api_key`, its reason in `detail` for the log alone; `token_expired`;
+   * `service_unavailable` where the store would have to be asked and cannot; or `rate_limit_exceeded` where it would have
+   * to be asked for one who presented too many keys that are nobody's. A promise only where something has to be looked up.
    */
   authenticate(presented: PresentedCredentials): Principal | Promise<Principal> {
     return this.#warm(presented) ?? this.#check(presented);
@@ -147,10 +149,20 @@ export class Authenticator {
     this.#requireRightPlace(environment, presented);
     // The store finds it by its HMAC under a secret pepper: how long the look-up takes tells nothing about any stored
     // digest that an attacker, who cannot compute digests, could use. So no comparison here has to take constant time.
-    const entry = this.#cache.byKey(memoryIndex(key), () => this.#digestsOf(key));
+    const index = memoryIndex(key);
+    const entry = this.#cache.warm(index) ?? this.#lookUp(key, index, presented.clientAddress);
     return andThen(entry, (found) =>
       andThen(this.#admit(found, environment, presented), (admitted) => admitted.principal),
     );
+  }
+
+  async #lookUp(key: string, index: string, clientAddress: string): Promise<CachedChain | undefined> {
+    const { unknown } = this.#options;
+    unknown.requireFew(index, clientAddress);
+    const found = await this.#cache.byKey(index, () => this.#digestsOf(key));
+    if (found) unknown.found(index);
+    else unknown.notFound(clientAddress);
+    return found;
   }
 
   #digestsOf(key: string): Digests {

@@ -137,7 +137,7 @@ test(`${rounds} rounds of faults of both stores and of replicas, seed ${seed}`, 
         if (answer.status === 200) whole.add(answer.id);
       }),
     ),
-    client(20, async () => note("made up", await chat(anyone(), generateApiKey("live")), [401, 503])),
+    client(20, async () => note("made up", await chat(anyone(), generateApiKey("live")), [401, 429, 503])),
     client(30, async () =>
       note("reports", await ask(anyone(), "/v1/usage?start=2020-01-01T00:00:00Z", steady.key), [200, 503]),
     ),

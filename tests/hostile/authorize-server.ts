@@ -17,6 +17,7 @@ import { testEvent } from "../support/credentials.ts";
 import { hiddenIn, partsOf } from "../support/page-parts.ts";
 import { openTestPeople, type StartedSession } from "../support/people.ts";
 import { keyRecordFor, noSessions } from "../support/principal.ts";
+import { anyAddress } from "../support/unlimited.ts";
 
 export const issuer = "https://headrace.example";
 export const challenge = createHash("sha256").update("v".repeat(43)).digest("base64url");
@@ -37,6 +38,7 @@ export async function startAuthorizeServer() {
   const write = (event: string, fields?: unknown) => void lines.push(JSON.stringify({ event, fields }));
   const server = startHttpServer({
     openRequests: new OpenRequests(() => 1_000),
+    addressThrottle: anyAddress,
     hostname: "127.0.0.1",
     port: 0,
     routes: [...authorizeRoutes(deps), ...deviceRoutes({ ...deps, environment: "dev" })],

@@ -18,6 +18,7 @@ import { openDatabase } from "../../src/storage/database.ts";
 import { SqlKeyStore } from "../../src/storage/key-store.ts";
 import { SqlSigningKeyStore } from "../../src/storage/signing-key-store.ts";
 import { keyRecordFor } from "./principal.ts";
+import { anyCredential } from "./unlimited.ts";
 
 export const pepper = new Uint8Array(32).fill(7);
 export const sealingKey = new Uint8Array(32).fill(9);
@@ -100,6 +101,7 @@ export async function openCredentials() {
     const refusals = new RefusalLog({ audit, ...shared });
     const limitsOf = () => ({ requests: [], tokens: [], quotas: [] });
     const authenticator = new Authenticator({
+      unknown: anyCredential,
       ...{ keys, pepper, mode: "development", tokens, activity, refusals, limitsOf },
       ...shared,
       ...options,

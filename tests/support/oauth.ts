@@ -16,6 +16,7 @@ import { SqlOAuthStore } from "../../src/storage/oauth-store.ts";
 import { audience, issuer, openCredentials, sealingKey, testEvent } from "./credentials.ts";
 import { basicHeader, refreshFields } from "./oauth-apps.ts";
 import { keyRecordFor, noSessions } from "./principal.ts";
+import { anyAddress } from "./unlimited.ts";
 
 export type OAuthServer = Awaited<ReturnType<typeof startOAuth>>;
 export type Fields = Readonly<Record<string, string>>;
@@ -69,6 +70,7 @@ export async function startOAuth() {
   };
   const server = startHttpServer({
     openRequests: new OpenRequests(() => 1_000),
+    addressThrottle: anyAddress,
     ...{ hostname: "127.0.0.1", port: 0, authenticator, log, clock, sessions: noSessions },
     resourceMetadata: () => "",
     routes: [

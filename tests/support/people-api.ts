@@ -26,6 +26,7 @@ import { mismatches, type Schema } from "../contract/json-schema.ts";
 import { openTestPeople } from "./people.ts";
 import { openPolicy } from "./policy.ts";
 import { keyRecordFor } from "./principal.ts";
+import { anyAddress } from "./unlimited.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: each test says what must be in it
 export type Answer = { status: number; headers: Headers; body: any };
@@ -68,6 +69,7 @@ export async function openPeopleApi({ mailing = false } = {}) {
   ];
   const server = startHttpServer({
     openRequests: new OpenRequests(() => 1_000),
+    addressThrottle: anyAddress,
     ...{ hostname: "127.0.0.1", port: 0, routes, authenticator, log, clock },
     sessions: new SessionPrincipals({
       ...{ sessions, authenticator, environment: "dev" },

@@ -15,6 +15,7 @@ import { SqlSessionStore } from "../../src/storage/session-store.ts";
 import { sqliteDatabases, type TestDatabases } from "./databases.ts";
 import { manualClock } from "./manual-clock.ts";
 import { accountFor } from "./principal.ts";
+import { anyCredential } from "./unlimited.ts";
 
 export const testOrigin: BrowserOrigin = { clientAddress: "203.0.113.9", requestId: "req_1", userAgent: "Test/1.0" };
 
@@ -50,7 +51,14 @@ export async function openTestPeople(databases: Pick<TestDatabases, "open"> = sq
   const csrfKey = new Uint8Array(32).fill(5);
   const warnings: { event: string; fields: LogFields | undefined }[] = [];
   const log = { warn: (event: string, fields?: LogFields) => void warnings.push({ event, fields }) };
-  const sessions = new BrowserSessions({ sessions: sessionStore, csrfKey, isSecure: () => false, clock, log });
+  const sessions = new BrowserSessions({
+    unknown: anyCredential,
+    sessions: sessionStore,
+    csrfKey,
+    isSecure: () => false,
+    clock,
+    log,
+  });
   // Nothing here has a quota, for which the ledger would be read.
   const limits = new MemoryLimits({ clock, ledger: { readTotals: () => Promise.reject(new Error("no ledger")) } });
   const accountId = await accounts.ensureFirstAccount(clock.nowSeconds());

@@ -10,6 +10,7 @@ import { SigningKeys } from "../../src/policy/signing-keys.ts";
 import type { SqlAuditLog } from "../../src/storage/audit-log.ts";
 import type { Database } from "../../src/storage/database.ts";
 import { SqlSigningKeyStore } from "../../src/storage/signing-key-store.ts";
+import { anyCredential } from "./unlimited.ts";
 
 export interface PolicyParts {
   db: Database;
@@ -30,6 +31,7 @@ export async function openPolicy({ db, keys, audit, clock }: PolicyParts) {
   const activity = new KeyActivity({ keys, log });
   const refusals = new RefusalLog({ audit, clock, log });
   const authenticator = new Authenticator({
+    unknown: anyCredential,
     ...{ keys, pepper: new Uint8Array(32), mode: "development", tokens, activity, refusals, clock, log },
     limitsOf: () => ({ requests: [], tokens: [], quotas: [] }),
   });

@@ -17,6 +17,7 @@ import { SqlSessionStore } from "../../src/storage/session-store.ts";
 import type { TestServer } from "./headrace.ts";
 import { cookieHeader, testOrigin } from "./people.ts";
 import { accountFor, keyRecordFor } from "./principal.ts";
+import { anyCredential } from "./unlimited.ts";
 
 /** A person with a membership and a browser in which they are signed in. */
 export interface SignedInMember {
@@ -41,6 +42,7 @@ export function openServerPeople(server: TestServer) {
   const csrfKey = server.governance.keyFor("csrf-v1");
   const sessionStore = new SqlSessionStore(db);
   const sessions = new BrowserSessions({
+    unknown: anyCredential,
     sessions: sessionStore,
     csrfKey,
     isSecure: () => false,

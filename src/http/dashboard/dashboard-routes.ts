@@ -21,9 +21,21 @@ export function dashboardRoutes(deps: PageDeps): PageRoute[] {
   const paths = places.flatMap((place) => (place.endsWith("*") ? [`/${place}`] : [`/${place}`, `/${place}/*`]));
   return [
     ...["/", ...paths].map((path): PageRoute => {
-      return { method: "GET", path, access: "page", handle: (exchange) => view(exchange, deps, files) };
+      return {
+        method: "GET",
+        path,
+        access: "page",
+        throttle: "page",
+        handle: (exchange) => view(exchange, deps, files),
+      };
     }),
-    { method: "GET", path: "/assets/app/:name", access: "page", handle: (exchange) => file(exchange, files) },
+    {
+      method: "GET",
+      path: "/assets/app/:name",
+      access: "page",
+      throttle: "file",
+      handle: (exchange) => file(exchange, files),
+    },
   ];
 }
 

@@ -44,6 +44,7 @@ export function assetRoutes(): PageRoute[] {
       method: "GET",
       path: "/assets/:name",
       access: "page",
+      throttle: "file",
       async handle({ req, params }) {
         const { type, etag, bytes } = await find(params["name"] ?? "");
         // Asked about each time, so that a page never meets the files of the version before.

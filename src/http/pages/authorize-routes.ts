@@ -48,8 +48,8 @@ const codesPerMinute = 60;
 export function authorizeRoutes(deps: AuthorizeDeps): PageRoute[] {
   const parts = { ...deps, attempts: new Attempts(deps.limits) };
   return [
-    { method: "GET", path, access: "page", handle: (exchange) => asked(exchange, parts) },
-    { method: "POST", path, access: "page", handle: (exchange) => decided(exchange, parts) },
+    { method: "GET", path, access: "page", throttle: "page", handle: (exchange) => asked(exchange, parts) },
+    { method: "POST", path, access: "page", throttle: "form", handle: (exchange) => decided(exchange, parts) },
   ];
 }
 

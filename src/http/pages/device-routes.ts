@@ -49,16 +49,29 @@ const windowSeconds = 600;
 export function deviceRoutes(deps: DeviceDeps): PageRoute[] {
   const pages = new DevicePages(deps);
   return [
-    { method: "GET", path, access: "page", handle: (exchange) => pages.form(exchange) },
-    { method: "POST", path, access: "page", handle: (exchange) => pages.entered(exchange) },
-    { method: "POST", path: `${path}/decision`, access: "page", handle: (exchange) => pages.decided(exchange) },
+    { method: "GET", path, access: "page", throttle: "page", handle: (exchange) => pages.form(exchange) },
+    { method: "POST", path, access: "page", throttle: "form", handle: (exchange) => pages.entered(exchange) },
+    {
+      method: "POST",
+      path: `${path}/decision`,
+      access: "page",
+      throttle: "form",
+      handle: (exchange) => pages.decided(exchange),
+    },
     {
       method: "GET",
       path: `${path}/approved`,
       access: "page",
+      throttle: "page",
       handle: (exchange) => pages.outcome(exchange, "approved"),
     },
-    { method: "GET", path: `${path}/denied`, access: "page", handle: (exchange) => pages.outcome(exchange, "denied") },
+    {
+      method: "GET",
+      path: `${path}/denied`,
+      access: "page",
+      throttle: "page",
+      handle: (exchange) => pages.outcome(exchange, "denied"),
+    },
   ];
 }
 

@@ -40,12 +40,13 @@ export function invitationRoutes(deps: InvitationPageDeps): PageRoute[] {
       method: "GET",
       path,
       access: "page",
+      throttle: "page",
       async handle(exchange) {
         const view = await invitationAt(exchange, deps, await signedInAt(exchange, deps));
         return view ? invitationPage(deps, view) : deadLink();
       },
     },
-    { method: "POST", path, access: "page", handle: (exchange) => accept(exchange, deps) },
+    { method: "POST", path, access: "page", throttle: "form", handle: (exchange) => accept(exchange, deps) },
   ];
 }
 

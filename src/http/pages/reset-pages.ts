@@ -28,18 +28,19 @@ const deadLink = () => deadLinkPage(html`<a href="/reset">Ask for a new link</a>
 
 export function resetRoutes(deps: ResetPageDeps): PageRoute[] {
   return [
-    { method: "GET", path: "/reset", access: "page", handle: () => askPage(deps) },
-    { method: "POST", path: "/reset", access: "page", handle: (exchange) => ask(exchange, deps) },
+    { method: "GET", path: "/reset", access: "page", throttle: "page", handle: () => askPage(deps) },
+    { method: "POST", path: "/reset", access: "page", throttle: "form", handle: (exchange) => ask(exchange, deps) },
     {
       method: "GET",
       path: linkPath,
       access: "page",
+      throttle: "page",
       async handle({ params }) {
         const view = await newPasswordAt(params["token"] ?? "", deps);
         return view ? newPasswordPage(deps, view) : deadLink();
       },
     },
-    { method: "POST", path: linkPath, access: "page", handle: (exchange) => reset(exchange, deps) },
+    { method: "POST", path: linkPath, access: "page", throttle: "form", handle: (exchange) => reset(exchange, deps) },
   ];
 }
 

@@ -41,6 +41,7 @@ export function settingsRoutes(deps: SettingsPageDeps): PageRoute[] {
     method: "POST",
     path: `${path}/${what}`,
     access: "page",
+    throttle: "form",
     async handle(exchange) {
       const signedIn = await signedInAt(exchange, deps);
       // The form itself is lost: it belonged to a session that has ended.
@@ -49,7 +50,7 @@ export function settingsRoutes(deps: SettingsPageDeps): PageRoute[] {
     },
   });
   return [
-    { method: "GET", path, access: "page", handle: (exchange) => settings(exchange, deps) },
+    { method: "GET", path, access: "page", throttle: "page", handle: (exchange) => settings(exchange, deps) },
     change("name", changeName),
     change("password", changePassword),
     change("account", switchAccount),

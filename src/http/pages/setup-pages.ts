@@ -36,6 +36,7 @@ export function setupRoutes(deps: SetupPageDeps): PageRoute[] {
       method: "GET",
       path,
       access: "page",
+      throttle: "page",
       async handle({ params }) {
         const token = params["token"] ?? "";
         return (await links.find(token, "setup")) ? setupPage(deps, { token }) : deadLink();
@@ -45,6 +46,7 @@ export function setupRoutes(deps: SetupPageDeps): PageRoute[] {
       method: "POST",
       path,
       access: "page",
+      throttle: "form",
       async handle(exchange) {
         const token = exchange.params["token"] ?? "";
         const fields = await readForm(exchange, deps, undefined);

@@ -28,14 +28,27 @@ export function signInRoutes(deps: SignInPageDeps): PageRoute[] {
       method: "GET",
       path: "/sign-in",
       access: "page",
+      throttle: "page",
       async handle(exchange) {
         const next = nextOf(exchange.req.target) ?? home;
         if (await signedInAt(exchange, deps)) return redirectTo(next);
         return signInPage(deps, { next });
       },
     },
-    { method: "POST", path: "/sign-in", access: "page", handle: (exchange) => signIn(exchange, deps) },
-    { method: "POST", path: "/sign-out", access: "page", handle: (exchange) => signOut(exchange, deps) },
+    {
+      method: "POST",
+      path: "/sign-in",
+      access: "page",
+      throttle: "form",
+      handle: (exchange) => signIn(exchange, deps),
+    },
+    {
+      method: "POST",
+      path: "/sign-out",
+      access: "page",
+      throttle: "form",
+      handle: (exchange) => signOut(exchange, deps),
+    },
   ];
 }
 

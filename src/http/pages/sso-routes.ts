@@ -36,12 +36,14 @@ export function ssoRoutes(deps: SsoRouteDeps): PageRoute[] {
       method: "GET",
       path: "/sso/start",
       access: "page",
+      throttle: "page",
       handle: (exchange) => orProblem(exchange, () => start(exchange, deps, attempts)),
     },
     {
       method: "GET",
       path: "/sso/callback",
       access: "page",
+      throttle: "page",
       handle: (exchange) => orProblem(exchange, () => callback(exchange, deps)),
     },
   ];

@@ -1,0 +1,77 @@
+// How often one address may ask what needs no credential.
+import { expect, test } from "bun:test";
+import { manualClock } from "../../tests/support/manual-clock.ts";
+import { AddressThrottle, addressLimits } from "./address-throttle.ts";
+import { UnknownCredentials } from "./unknown-credentials.ts";
+
+/** How many of `count` from this address pass now. */
+function passing(throttle: AddressThrottle, count: number, address: string): number {
+  return Array.from({ length: count }, () => throttle.take("form", address)).filter((refusal) => !refusal).length;
+}
+
+test("exactly the limit passes at once, and as much comes back in a minute, evenly", () => {
+  const clock = manualClock();
+  const throttle = new AddressThrottle({ clock, limits: { form: 60 } });
+  expect(passing(throttle, 100, "192.0.2.1")).toBe(60);
+  const refusal = throttle.take("form", "192.0.2.1");
+  expect(refusal).toMatchObject({ code: "rate_limit_exceeded", retryAfterSeconds: 1 });
+  clock.advance(10_000);
+  expect(passing(throttle, 100, "192.0.2.1")).toBe(10);
+  clock.advance(3_600_000);
+  expect(passing(throttle, 100, "192.0.2.1")).toBe(60);
+});
+
+test("whoever waits as long as a refusal says is let in", () => {
+  const clock = manualClock();
+  const throttle = new AddressThrottle({ clock, limits: { form: 7 } });
+  passing(throttle, 7, "192.0.2.1");
+  for (let i = 0; i < 50; i++) {
+    clock.advance((throttle.take("form", "192.0.2.1")?.retryAfterSeconds ?? 0) * 1_000);
+    expect(throttle.take("form", "192.0.2.1")).toBeUndefined();
+  }
+});
+
+test("limits and addresses count apart; the addresses of one IPv6 subnet count together", () => {
+  const throttle = new AddressThrottle({ clock: manualClock(), limits: { form: 2 } });
+  expect(passing(throttle, 3, "192.0.2.1")).toBe(2);
+  expect(passing(throttle, 3, "192.0.2.2")).toBe(2);
+  expect(throttle.take("page", "192.0.2.1")).toBeUndefined();
+  expect(passing(throttle, 1, "2001:db8:1:2::1") + passing(throttle, 3, "2001:db8:1:2:ffff::9")).toBe(2);
+  expect(passing(throttle, 3, "2001:db8:1:3::1")).toBe(2);
+});
+
+test("a million networks take no more memory than fifty thousand", () => {
+  const throttle = new AddressThrottle({ clock: manualClock() });
+  const ask = (from: number, to: number) => {
+    for (let n = from; n < to; n++) throttle.take("page", `10.${n >> 16}.${(n >> 8) & 255}.${n & 255}`);
+    Bun.gc(true);
+    return process.memoryUsage().heapUsed;
+  };
+  const afterSome = ask(0, 100_000);
+  expect(ask(100_000, 1_000_000) - afterSome).toBeLessThan(20e6);
+});
+
+test("the limits leave room for an office behind one address, and for monitors", () => {
+  // 200 people who open the dashboard, with 30 files each, in one minute.
+  expect(addressLimits.file).toBeGreaterThanOrEqual(200 * 30);
+  expect(addressLimits.page).toBeGreaterThanOrEqual(200 * 5);
+  // 20 load balancers that ask twice a second.
+  expect(addressLimits.monitor).toBeGreaterThanOrEqual(20 * 120);
+});
+
+test("who presented too many unknown credentials presents no more, but those that were found before", () => {
+  const clock = manualClock();
+  const unknown = new UnknownCredentials(new AddressThrottle({ clock, limits: { unknown: 3 } }));
+  unknown.found("known");
+  for (let i = 0; i < 3; i++) {
+    unknown.requireFew(`made up ${i}`, "192.0.2.1");
+    unknown.notFound("192.0.2.1");
+  }
+  expect(() => unknown.requireFew("made up 4", "192.0.2.1")).toThrow(
+    "Too many API keys and sessions that are nobody's",
+  );
+  unknown.requireFew("known", "192.0.2.1");
+  unknown.requireFew("made up 4", "192.0.2.2");
+  clock.advance(20_000);
+  unknown.requireFew("made up 4", "192.0.2.1");
+});
