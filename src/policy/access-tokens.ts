@@ -197,12 +197,21 @@ export class AccessTokens {
       if (!token) return { fault: "token_claims" };
       if (Number(payload.iat) > now + issuedAheadSeconds) return { fault: "token_claim_iat" };
       const verification = { token };
-      this.#verified.set(digest, verification);
+      this.#remember(digest, verification, now);
       return verification;
     } catch (error) {
       if (error instanceof GatewayError) throw error;
       return { fault: faultOf(error) };
     }
+  }
+
+  /** For each new one up to two that expired are forgotten: there are as many as are in use, not as ever were. */
+  #remember(digest: string, verification: { token: VerifiedToken }, nowSeconds: number): void {
+    for (let i = 0; i < 2; i++) {
+      const { oldest } = this.#verified;
+      if (oldest && oldest.value.token.expiresAt <= nowSeconds) this.#verified.delete(oldest.key);
+    }
+    this.#verified.set(digest, verification);
   }
 }
 

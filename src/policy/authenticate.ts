@@ -45,8 +45,11 @@ export class Authenticator {
   #ending: Promise<void> | undefined;
   #endAgainMs = Number.NEGATIVE_INFINITY;
   readonly #cache: CredentialCache;
-  /** What a token leaves of its key's principal, as long as the key's entry is the same. */
-  readonly #narrowed = new WeakMap<VerifiedToken, { of: CachedChain; principal: Principal }>();
+  /**
+   * What a token leaves of its key's principal. By the key's entry first: with it goes all that was made from it, where a
+   * token that is remembered for hours would keep alive the entries of each change of a credential in between.
+   */
+  readonly #narrowed = new WeakMap<CachedChain, WeakMap<VerifiedToken, Principal>>();
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
@@ -191,14 +194,19 @@ export class Authenticator {
   }
 
   #narrow(entry: CachedChain, token: VerifiedToken): Principal {
-    const known = this.#narrowed.get(token);
-    if (known?.of === entry) return known.principal;
+    let ofEntry = this.#narrowed.get(entry);
+    const known = ofEntry?.get(token);
+    if (known) return known;
+    if (!ofEntry) {
+      ofEntry = new WeakMap();
+      this.#narrowed.set(entry, ofEntry);
+    }
     const principal = {
       ...entry.principal,
       scopes: entry.principal.scopes.intersection(token.scopes),
       tokenExpiresAt: token.expiresAt,
     };
-    this.#narrowed.set(token, { of: entry, principal });
+    ofEntry.set(token, principal);
     return principal;
   }
 

@@ -22,6 +22,11 @@ export class LruMap<Value> {
     return this.#entries.size;
   }
 
+  /** What was not asked for the longest. */
+  get oldest(): { readonly key: string; readonly value: Value } | undefined {
+    return this.#oldest;
+  }
+
   get(key: string): Value | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
