@@ -281,6 +281,22 @@ describe("its life", () => {
   }, 20_000);
 });
 
+test("a token that is remembered keeps alive nothing of what was known of its key before a change", async () => {
+  const { secret } = await all.addKey();
+  const outdated: WeakRef<object>[] = [];
+  const use = async () => {
+    const { accessToken } = await issue(secret);
+    const principal = await all.authenticator.authenticate(presented({ authorization: `Bearer ${accessToken}` }));
+    outdated.push(new WeakRef(principal.keys[0]));
+    all.authenticator.invalidate();
+  };
+  for (let i = 0; i < 100; i++) await use();
+  await Bun.sleep(0);
+  Bun.gc(true);
+  // What the stack happens to point at is kept as well.
+  expect(outdated.filter((one) => one.deref() !== undefined).length).toBeLessThan(20);
+});
+
 describe("what the key is bound to binds the token", () => {
   test("addresses", async () => {
     const { secret } = await all.addKey("live", { allowedIps: ["10.0.0.0/8"] });

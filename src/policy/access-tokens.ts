@@ -78,6 +78,8 @@ const issuedAheadSeconds = 5;
 /** Several times what we make. */
 const maxLength = 4_096;
 const capacity = 50_000;
+/** So long an expired token is told so for sure, also where its signing key is gone. */
+const toldExpiredSeconds = 7_200;
 const maxChecks = 16;
 const maxWaiting = 4_000;
 
@@ -205,11 +207,11 @@ export class AccessTokens {
     }
   }
 
-  /** For each new one up to two that expired are forgotten: there are as many as are in use, not as ever were. */
+  /** For each new one up to two that expired long ago are forgotten: there are as many as are in use, not as ever were. */
   #remember(digest: string, verification: { token: VerifiedToken }, nowSeconds: number): void {
     for (let i = 0; i < 2; i++) {
       const { oldest } = this.#verified;
-      if (oldest && oldest.value.token.expiresAt <= nowSeconds) this.#verified.delete(oldest.key);
+      if (oldest && oldest.value.token.expiresAt + toldExpiredSeconds < nowSeconds) this.#verified.delete(oldest.key);
     }
     this.#verified.set(digest, verification);
   }
