@@ -12,8 +12,12 @@ export type ServerAnswer =
 
 const longestText = 4 * 2 ** 20;
 
-/** Never rejects but with the reason of `signal`. */
-export async function askedServer(url: string, signal: AbortSignal): Promise<ServerAnswer> {
+/** Whoever lives answers these at once. */
+const answerMs = 3_000;
+
+/** Never rejects but with the reason of `given`. */
+export async function askedServer(url: string, given: AbortSignal): Promise<ServerAnswer> {
+  const signal = AbortSignal.any([given, AbortSignal.timeout(answerMs)]);
   try {
     const health = await fetchJson(`${url}/healthz`, signal);
     if (health.status !== 200 || fieldOf(health.json, "status") !== "ok")
@@ -31,7 +35,8 @@ export async function askedServer(url: string, signal: AbortSignal): Promise<Ser
       keys: jwks.status === 200 ? JSON.stringify(jwks.json) : undefined,
     };
   } catch (error) {
-    signal.throwIfAborted();
+    given.throwIfAborted();
+    if (signal.aborted) return { kind: "silent", reason: `no answer within ${answerMs / 1000} s` };
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
     return { kind: "silent", reason: code || (error instanceof Error ? error.message : String(error)) };
   }

@@ -8,8 +8,8 @@ import type { UpstreamLooks } from "./upstreams.ts";
 
 const warningMs = 2_000;
 const failureMs = 30_000;
-const steadyMs = 400;
-const stepMs = 100;
+const steadyMs = 200;
+const stepMs = 50;
 
 export function clockChecks(
   { database, databaseUrl, redisUrl }: Subject,
@@ -34,8 +34,9 @@ export function clockChecks(
   ];
 }
 
-export function clockOf(name: string, aheadMs: number | undefined): Finding[] {
+function clockOf(whose: string, aheadMs: number | undefined): Finding[] {
   if (aheadMs === undefined) return [];
+  const name = `clock of ${whose}`;
   const size = Math.abs(aheadMs);
   if (size <= warningMs) return [ok(name, "agrees with this machine's clock")];
   const seconds = size < 120_000 ? `${(size / 1000).toFixed(1)} s` : `${Math.round(size / 60_000)} minutes`;
@@ -47,7 +48,7 @@ export function clockOf(name: string, aheadMs: number | undefined): Finding[] {
 
 /** A clock that is being set jumps or runs at another speed than the one that only counts. */
 async function steadiness(): Promise<Finding> {
-  const name = "this machine";
+  const name = "this machine's clock";
   const before = { wall: Date.now(), monotonic: performance.now() };
   await Bun.sleep(steadyMs);
   const drift = Date.now() - before.wall - (performance.now() - before.monotonic);

@@ -1,4 +1,7 @@
 // What a Valkey or Redis server says of itself: one short connection, nothing written.
+
+import { connect as connectTcp } from "node:net";
+import { connect as connectTls } from "node:tls";
 import { RedisClient } from "bun";
 import { quickest, type TimedAnswer } from "./database-clock.ts";
 
@@ -22,7 +25,7 @@ export async function redisFacts(url: string, timeoutMs: number): Promise<RedisF
     connectionTimeout: timeoutMs,
   });
   try {
-    await client.connect();
+    await connected(client, url, timeoutMs);
     const timed = await quickest(async () => {
       const [seconds, microseconds] = (await client.send("TIME", [])) as [string, string];
       return Number(seconds) * 1000 + Number(microseconds) / 1000;
@@ -47,4 +50,41 @@ export async function redisFacts(url: string, timeoutMs: number): Promise<RedisF
   } finally {
     client.close();
   }
+}
+
+/** The client only says that the connection was closed, whatever the server said before. */
+async function connected(client: RedisClient, url: string, timeoutMs: number): Promise<void> {
+  try {
+    await client.connect();
+  } catch (error) {
+    const told = await refusalOf(new URL(url), timeoutMs).catch(() => undefined);
+    throw told === undefined ? error : new Error(told);
+  }
+}
+
+/** What the server says against user and password, such as `WRONGPASS invalid username-password pair`; undefined: nothing. */
+function refusalOf(url: URL, timeoutMs: number): Promise<string | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<string | undefined>();
+  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  const place = { host, port: Number(url.port || 6379) };
+  const socket = url.protocol === "rediss:" ? connectTls({ ...place, servername: host }) : connectTcp(place);
+  const [user, password] = [url.username, url.password].map(decodeURIComponent) as [string, string];
+  const credential = user === "" ? [password] : [user, password];
+  if (password !== "") socket.write(encoded(["AUTH", ...credential]));
+  socket.write(encoded(["PING"]));
+  let said = "";
+  socket.on("data", (bytes) => {
+    said += bytes.toString();
+    const refusal = /^-([^\r\n]*)\r\n/m.exec(said)?.[1];
+    if (refusal !== undefined || said.includes("+PONG")) resolve(refusal);
+  });
+  socket.once("error", reject);
+  socket.once("close", () => resolve(undefined));
+  socket.setTimeout(timeoutMs, () => resolve(undefined));
+  return promise.finally(() => socket.destroy());
+}
+
+/** A command in RESP, the protocol of Redis. */
+function encoded(words: readonly string[]): string {
+  return `*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join("")}`;
 }
