@@ -87,6 +87,10 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
       secret,
       validAgain,
     };
+  } catch (error) {
+    // Not what the copying made of it.
+    options.signal?.throwIfAborted();
+    throw error;
   } finally {
     rmSync(draft, { recursive: true, force: true });
     release();
