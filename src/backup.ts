@@ -52,6 +52,8 @@ export interface BackupOptions {
   force?: boolean;
   /** To be part of it. */
   secrets?: KeyRing | undefined;
+  /** To be kept with it. */
+  source?: string;
   onProgress?: (progress: BackupProgress) => void;
   /** Aborted: it stops, and nothing of it is left. */
   signal?: AbortSignal;
@@ -101,6 +103,7 @@ export async function makeBackup(options: BackupOptions): Promise<Backup> {
       headrace: options.version,
       schema,
       created_at: options.nowSeconds,
+      ...(options.source === undefined ? {} : { source: options.source }),
       counts,
       parts,
     };

@@ -6,8 +6,8 @@ import { type BackupOptions, makeBackup, NoRoom } from "./backup.ts";
 import type { Config } from "./config.ts";
 import { StartError } from "./domain/errors.ts";
 import type { Log } from "./domain/log.ts";
-import { listBackups, newBackupPath, newestChange, prune, removeDrafts } from "./storage/backup-folder.ts";
-import { backupDatabase, backupSpool } from "./storage/backup-manifest.ts";
+import { listBackups, newBackupPath, prune, removeDrafts } from "./storage/backup-folder.ts";
+import { backupDatabase } from "./storage/backup-manifest.ts";
 import { type Database, openDatabase } from "./storage/database.ts";
 import { type PendingSteps, pendingSteps } from "./storage/schema.ts";
 
@@ -57,13 +57,14 @@ async function copyBefore(options: UpgradeOptions, { from, to }: PendingSteps): 
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   removeDrafts(folder, "upgrade", { nowSeconds, all: true });
   const newest = listBackups(folder, "upgrade").at(-1);
-  if (newest?.manifest.schema === from && isUnchangedSince(dataDir, newest.manifest.created_at)) return newest.path;
+  const source = stateOf(dataDir);
+  if (newest?.manifest.source === source) return newest.path;
   const target = newBackupPath(folder, { nowSeconds, schema: to });
   log.info("upgrade_backup", { schema: from, new_schema: to, path: target });
   const startedMs = performance.now();
   try {
     const { bytes } = await makeBackup({
-      ...{ dataDir, target, kind: "upgrade", version, nowSeconds },
+      ...{ dataDir, target, kind: "upgrade", version, nowSeconds, source },
       ...(freeBytes === undefined ? {} : { freeBytes }),
     });
     const seconds = Math.round(performance.now() - startedMs) / 1000;
@@ -80,9 +81,15 @@ async function copyBefore(options: UpgradeOptions, { from, to }: PendingSteps): 
   return target;
 }
 
-function isUnchangedSince(dataDir: string, seconds: number): boolean {
-  const files = [backupDatabase, `${backupDatabase}-wal`, backupSpool].map((name) => join(dataDir, name));
-  return Math.max(...files.map(newestChange)) < seconds;
+/** Another one after each change of the file, and for another file. */
+function stateOf(dataDir: string): string {
+  const files = [backupDatabase, `${backupDatabase}-wal`].map((name) =>
+    statSync(join(dataDir, name), { throwIfNoEntry: false }),
+  );
+  return files
+    .filter((stats) => stats !== undefined && stats.size > 0)
+    .map((stats) => `${stats?.ino} ${stats?.size} ${stats?.mtimeMs}`)
+    .join(", ");
 }
 
 function notUpgraded(error: unknown, { from, to }: PendingSteps, copy: string | undefined): unknown {

@@ -74,7 +74,7 @@ export function removeDrafts(
 }
 
 /** Unix seconds. */
-export function newestChange(path: string): number {
+function newestChange(path: string): number {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return 0;
   const own = stats.mtimeMs / 1000;

@@ -27,6 +27,8 @@ const manifestShape = z.object({
   schema: z.int().min(1),
   /** Unix seconds of its begin: what was settled by then is in it. */
   created_at: z.int().min(0),
+  /** The state of the file that it is of, where another start may ask whether it is still that. */
+  source: z.string().optional(),
   counts: z.record(z.string(), z.int().min(0)),
   parts: z
     .array(z.object({ name: partName, bytes: z.int().min(0), sha256: z.string().regex(/^[0-9a-f]{64}$/) }))
