@@ -151,10 +151,15 @@ export async function openGovernance(options: GovernanceOptions) {
     refusals,
     unknown: unknownCredentials,
     limitsOf: limitsOfChain,
-    reread: loadTiers,
+    reread,
     clock,
     log,
   });
+  signingKeys.onEnded = () => tokens.forget();
+  /** What is always at hand, after a change by whichever process. */
+  async function reread(): Promise<void> {
+    await Promise.all([loadTiers(), signingKeys.refresh()]);
+  }
   async function loadTiers(): Promise<void> {
     if (tiers.load(await accounts.listTiers())) authenticator.invalidate();
   }

@@ -27,6 +27,7 @@ import { SqlOAuthStore } from "./storage/oauth-store.ts";
 import { SqlPendingStore } from "./storage/pending-store.ts";
 import { SqlPersonStore } from "./storage/person-store.ts";
 import { SqlSessionStore } from "./storage/session-store.ts";
+import { SqlSigningKeyStore } from "./storage/signing-key-store.ts";
 
 export interface PeopleOptions {
   db: Database;
@@ -42,6 +43,9 @@ export interface PeopleOptions {
 
 export type People = ReturnType<typeof openPeople>;
 
+/** No token of theirs counts any more; for whoever looks why. */
+const retiredKeysKeptSeconds = 30 * 86_400;
+
 /** What the routes for people and apps need beside `Governance`. */
 export function openPeople({ db, config, clock, log, governance, baseUrl, opened }: PeopleOptions) {
   const { accounts, audit, authenticator, keyFor, limits, pepper, peppers, secretId, secretRotation } = governance;
@@ -55,6 +59,7 @@ export function openPeople({ db, config, clock, log, governance, baseUrl, opened
   const sessionStore = new SqlSessionStore(db);
   const oauth = new SqlOAuthStore(db);
   const pendingStore = new SqlPendingStore(db);
+  const signingKeyStore = new SqlSigningKeyStore(db);
   const pending = { store: pendingStore, sealingKey: keyFor("pending-seal-v1"), clock };
   const isSecure = publicUrl?.startsWith("https:") ?? false;
   const formKey = keyFor("csrf-v1");
@@ -91,6 +96,7 @@ export function openPeople({ db, config, clock, log, governance, baseUrl, opened
       oauth: (nowSeconds) => oauth.prune(nowSeconds),
       links: (nowSeconds) => people.pruneLinks(nowSeconds),
       pending: (nowSeconds) => pendingStore.prune(nowSeconds),
+      signing_keys: (nowSeconds) => signingKeyStore.pruneSigningKeys(nowSeconds - retiredKeysKeptSeconds),
     },
     clock,
     log,

@@ -1,4 +1,5 @@
 // The keys that sign access tokens.
+import type { AuditEvent } from "./audit.ts";
 
 export interface SigningKey {
   /** `kid` of the JWS header. */
@@ -19,4 +20,15 @@ export interface SigningKeyStore {
   listSigningKeys(nowSeconds: number): Promise<SigningKey[]>;
   /** Adds it and lets the one before it retire, in one transaction; false where another process was faster. */
   addSigningKey(key: SigningKey, predecessor: { id: string; retiresAt: number } | undefined): Promise<boolean>;
+  /**
+   * Adds it and ends all others at `at`, in one transaction with the event, after which every process looks again. Gives the
+   * ids of those that it ended.
+   */
+  replaceSigningKeys(
+    key: SigningKey,
+    at: number,
+    event: (ended: readonly string[]) => readonly AuditEvent[],
+  ): Promise<string[]>;
+  /** Forgets those that retired before. */
+  pruneSigningKeys(retiredBefore: number): Promise<void>;
 }

@@ -6,9 +6,12 @@ import type { SigningKeyInfo, SigningKeys } from "../policy/signing-keys.ts";
 import { type AdminBaseDeps, type AdminDoc, adminRouter } from "./admin-route.ts";
 import { originOf } from "./changes.ts";
 import type { Exchange, ScopedRoute } from "./route.ts";
+import { readStrictBody } from "./strict-body.ts";
 
 export interface AdminSigningKeyDeps extends AdminBaseDeps {
-  signingKeys: Pick<SigningKeys, "list" | "rotate">;
+  signingKeys: Pick<SigningKeys, "list" | "rotate" | "replace">;
+  /** After a change of credentials: it holds at once here, soon elsewhere. */
+  changed(): void;
 }
 
 const signingKeyShape = z
@@ -48,17 +51,30 @@ function list(_exchange: Exchange, _principal: Principal, { signingKeys }: Admin
   return Response.json({ object: "list", data } satisfies z.infer<typeof signingKeyList>);
 }
 
+const rotateRequest = z
+  .strictObject({
+    revoke: z.boolean().nullish().describe("Whether tokens that were signed before are refused from now on."),
+  })
+  .meta({ id: "RotateSigningKeyRequest" });
+
 const rotateDoc: AdminDoc = {
   operationId: "rotateSigningKey",
   summary: "Replace the key that signs access tokens",
   description:
-    "The new key is published at once and signs ten minutes later; tokens of the old one stay valid until they expire. While a new key is upcoming, the answer is that key. It also happens by itself every 90 days.",
+    "The new key is published at once and signs ten minutes later; tokens of the old one stay valid until they expire. While a new key is upcoming, the answer is that key. It also happens by itself every 90 days. With `revoke` it is for a key that somebody else may have: the new one signs at once, and all tokens that were signed before are refused; keys and refresh tokens get new ones.",
+  requestBody: rotateRequest,
   response: { description: "The new key.", json: signingKeyShape },
   errors: ["service_unavailable"],
 };
 
 async function rotate(exchange: Exchange, principal: Principal, deps: AdminSigningKeyDeps): Promise<Response> {
-  return Response.json(toWire(await deps.signingKeys.rotate(principal, originOf(exchange, deps))));
+  const { req } = exchange;
+  const { revoke } = req.hasBody ? await readStrictBody(rotateRequest, req, deps.requestLimits()) : { revoke: false };
+  const origin = originOf(exchange, deps);
+  if (!revoke) return Response.json(toWire(await deps.signingKeys.rotate(principal, origin)));
+  const key = await deps.signingKeys.replace(principal, origin);
+  deps.changed();
+  return Response.json(toWire(key));
 }
 
 function toWire({ id, state, createdAt, activeAt, retiresAt }: SigningKeyInfo): z.infer<typeof signingKeyShape> {

@@ -11,7 +11,7 @@ import { maxTokenSeconds, type SigningKeys } from "./signing-keys.ts";
 import { Turns } from "./turns.ts";
 
 export interface AccessTokensOptions {
-  signingKeys: Pick<SigningKeys, "signer" | "verifier">;
+  signingKeys: Pick<SigningKeys, "signer" | "verifier"> & Partial<Pick<SigningKeys, "isPublished">>;
   audit: Pick<AuditLog, "append">;
   /** The public URL; asked each time, as a port of 0 is known only once the server listens. */
   issuer(): string;
@@ -158,6 +158,11 @@ export class AccessTokens {
       .sign(signer.privateKey);
   }
 
+  /** A signing key ended: each token is checked anew at its next use. */
+  forget(): void {
+    this.#verified.clear();
+  }
+
   /** A promise only for a token that was not seen lately. Says nothing of the key that it was made from. */
   verify(token: string): Verification | Promise<Verification> {
     if (token.length > maxLength || !/^[\w-]+\.[\w-]+\.[\w-]+$/.test(token)) return { fault: "malformed" };
@@ -179,7 +184,7 @@ export class AccessTokens {
     const { jwtVerify } = await import("jose/jwt/verify");
     const now = clock.nowSeconds();
     try {
-      const { payload } = await jwtVerify(
+      const { payload, protectedHeader } = await jwtVerify(
         text,
         async ({ kid }) => {
           const key = kid === undefined ? undefined : await signingKeys.verifier(kid);
@@ -198,6 +203,9 @@ export class AccessTokens {
       const token = readClaims(payload);
       if (!token) return { fault: "token_claims" };
       if (Number(payload.iat) > now + issuedAheadSeconds) return { fault: "token_claim_iat" };
+      // It may have ended while the signature was checked.
+      const { kid = "" } = protectedHeader;
+      if (signingKeys.isPublished?.(kid) === false) return { fault: "token_key_unknown" };
       const verification = { token };
       this.#remember(digest, verification, now);
       return verification;

@@ -66,6 +66,8 @@ export class SigningKeys {
   #lookedMs = Number.NEGATIVE_INFINITY;
   #looking: Promise<void> | undefined;
   #failure: unknown;
+  /** A key ended: whoever remembers what it signed forgets that. */
+  onEnded: (() => void) | undefined;
 
   constructor(options: SigningKeysOptions) {
     this.#options = options;
@@ -109,6 +111,42 @@ export class SigningKeys {
     const info = this.list().find(({ id }) => id === newest?.record.id);
     if (!info) throw new GatewayError("service_unavailable", "The signing keys cannot be read; try again in a moment.");
     return info;
+  }
+
+  /**
+   * For a key that somebody else may have: a new one signs at once, and what was signed by any before it is refused here
+   * from when this resolves, and at other processes as soon as they see that credentials changed.
+   */
+  async replace(by: Principal | AuditActor, origin: Origin): Promise<SigningKeyInfo> {
+    const { store } = this.#options;
+    const now = this.#now();
+    const key = await this.#newKey(now);
+    const ended = (id: string) =>
+      auditEvent("signing_key.retired", by, origin, {
+        ...{ accountId: null, targetId: id, detail: { retires_at: now, revoked: true } },
+      });
+    const created = auditEvent("signing_key.created", by, origin, {
+      ...{ accountId: null, targetId: key.id, detail: { active_at: now } },
+    });
+    await store
+      .replaceSigningKeys(key, now, (ids) => [created, ...ids.map(ended)])
+      .catch((error) => {
+        throw unavailable(`signing_keys: ${String(error)}`, error);
+      });
+    await this.#reload();
+    const info = this.list().find(({ id }) => id === key.id);
+    if (!info) throw unavailable("replaced_meanwhile");
+    return info;
+  }
+
+  /** Something changed: keys may have been ended. Rejects where that cannot be read. */
+  async refresh(): Promise<void> {
+    await this.#reload();
+  }
+
+  /** Whether what it signed counts, as far as this process knows. */
+  isPublished(id: string): boolean {
+    return this.#published().some(({ record }) => record.id === id);
   }
 
   async signer(): Promise<{ id: string; privateKey: CryptoKey }> {
@@ -201,8 +239,10 @@ export class SigningKeys {
     this.#lookedMs = this.#options.clock.monotonicMs();
     try {
       const records = await this.#options.store.listSigningKeys(this.#now());
+      const before = this.#published();
       this.#keys = await Promise.all(records.map((record) => this.#load(record)));
       this.#failure = undefined;
+      if (before.some(({ record }) => !this.isPublished(record.id))) this.onEnded?.();
     } catch (error) {
       this.#failure = error;
       throw unavailable(`signing_keys: ${String(error)}`, error);
@@ -223,6 +263,15 @@ export class SigningKeys {
     return { record, publicKey, privateKey };
   }
 
+  async #newKey(activeAt: number): Promise<SigningKey> {
+    const pair = await crypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+    const { kty, crv, x, y } = await crypto.subtle.exportKey("jwk", pair.publicKey);
+    const privateJwk = await crypto.subtle.exportKey("jwk", pair.privateKey);
+    const id = `sig_${Bun.randomUUIDv7()}`;
+    const sealedPrivateJwk = seal(JSON.stringify(privateJwk), this.#options.sealingKey, id);
+    return { id, publicJwk: { kty, crv, x, y }, sealedPrivateJwk, createdAt: this.#now(), activeAt, retiresAt: null };
+  }
+
   /** Where another process was faster, its key is taken. */
   async #add(
     predecessor: LoadedKey | undefined,
@@ -230,15 +279,10 @@ export class SigningKeys {
     by: Principal | AuditActor,
     origin: Origin,
   ): Promise<void> {
-    const { store, sealingKey } = this.#options;
-    const createdAt = this.#now();
-    const activeAt = createdAt + publishedForSeconds;
-    const pair = await crypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
-    const { kty, crv, x, y } = await crypto.subtle.exportKey("jwk", pair.publicKey);
-    const privateJwk = await crypto.subtle.exportKey("jwk", pair.privateKey);
-    const id = `sig_${Bun.randomUUIDv7()}`;
-    const sealedPrivateJwk = seal(JSON.stringify(privateJwk), sealingKey, id);
-    const key = { id, publicJwk: { kty, crv, x, y }, sealedPrivateJwk, createdAt, activeAt, retiresAt: null };
+    const { store } = this.#options;
+    const activeAt = this.#now() + publishedForSeconds;
+    const key = await this.#newKey(activeAt);
+    const { id } = key;
     const retiring = predecessor && { id: predecessor.record.id, retiresAt: activeAt + maxTokenSeconds + slackSeconds };
     const added = await store.addSigningKey(key, retiring).catch((error) => {
       throw unavailable(`signing_keys: ${String(error)}`, error);

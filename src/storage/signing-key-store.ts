@@ -1,6 +1,9 @@
 // The keys that sign access tokens, in the database; their private parts arrive sealed.
+import type { AuditEvent } from "../domain/audit.ts";
 import type { SigningKey, SigningKeyStore } from "../domain/signing-key.ts";
+import { insertAuditEvent } from "./audit-log.ts";
 import { type Database, writing } from "./database.ts";
+import { syncCommits } from "./durable-commits.ts";
 
 interface SigningKeyRow {
   id: string;
@@ -36,13 +39,44 @@ export class SqlSigningKeyStore implements SigningKeyStore {
         const newest: unknown[] = await tx`SELECT id FROM signing_keys WHERE retires_at IS NULL LIMIT 1`;
         if (newest.length > 0) return false;
       }
-      await tx`
-        INSERT INTO signing_keys (id, public_jwk, sealed_private_jwk, created_at, active_at, retires_at)
-        VALUES (${key.id}, ${JSON.stringify(key.publicJwk)}, ${key.sealedPrivateJwk}, ${key.createdAt}, ${key.activeAt},
-          ${key.retiresAt})`;
+      await insert(tx, key);
       return true;
     });
   }
+
+  async replaceSigningKeys(
+    key: SigningKey,
+    at: number,
+    events: (ended: readonly string[]) => readonly AuditEvent[],
+  ): Promise<string[]> {
+    const ended = await writing(this.#db, async (tx) => {
+      // No clock, of another machine or one that is set back, makes any of them count again.
+      const rows: { id: string }[] = await tx`
+        UPDATE signing_keys SET retires_at = 0 WHERE retires_at IS NULL OR retires_at > ${at} RETURNING id`;
+      await insert(tx, key);
+      const ids = rows.map(({ id }) => id);
+      for (const event of events(ids)) await insertAuditEvent(tx, event);
+      // As for a revoked credential: what processes remember of tokens holds no more.
+      await tx`UPDATE credential_revision SET revision = revision + 1 WHERE id = 1`;
+      return ids;
+    });
+    await syncCommits(this.#db).catch(() => {});
+    return ended;
+  }
+
+  async pruneSigningKeys(retiredBefore: number): Promise<void> {
+    await writing(
+      this.#db,
+      async (tx) => void (await tx`DELETE FROM signing_keys WHERE retires_at < ${retiredBefore}`),
+    );
+  }
+}
+
+async function insert(tx: Database, key: SigningKey): Promise<void> {
+  await tx`
+    INSERT INTO signing_keys (id, public_jwk, sealed_private_jwk, created_at, active_at, retires_at)
+    VALUES (${key.id}, ${JSON.stringify(key.publicJwk)}, ${key.sealedPrivateJwk}, ${key.createdAt}, ${key.activeAt},
+      ${key.retiresAt})`;
 }
 
 function fromRow(row: SigningKeyRow): SigningKey {

@@ -401,6 +401,7 @@ export interface Shapes {
   DeletedNodeJoinToken?: DeletedNodeJoinToken;
   SigningKeyList?: SigningKeyList;
   SigningKey?: SigningKey;
+  RotateSigningKeyRequest?: RotateSigningKeyRequest;
   PersonList?: PersonList;
   Person?: Person;
   PersonDetails?: PersonDetails;
@@ -3157,6 +3158,12 @@ export interface SigningKey {
    * When it is no longer published; null for the newest.
    */
   retires_at: number | null;
+}
+export interface RotateSigningKeyRequest {
+  /**
+   * Whether tokens that were signed before are refused from now on.
+   */
+  revoke?: boolean | null;
 }
 export interface PersonList {
   object: "list";

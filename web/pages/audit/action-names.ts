@@ -69,6 +69,7 @@ const groupsOfAll: typeof groups = {
     "node_token.deleted": "Join token withdrawn",
     "signing_key.created": "Signing key made",
     "signing_key.retired": "Signing key retired",
+    "audit.purged": "Audit log purged",
   },
 };
 

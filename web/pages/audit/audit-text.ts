@@ -120,7 +120,13 @@ const phrases: Record<AuditAction, Phrase> = {
   "node_token.created": (told) => ({ did: "made a token with which a machine joins as a node", more: serves(told) }),
   "node_token.deleted": ({ target }) => ({ did: `withdrew the join token ${shortened(target)}` }),
   "signing_key.created": () => ({ did: "made a new signing key" }),
-  "signing_key.retired": () => ({ did: "retired a signing key" }),
+  "signing_key.retired": (told) => ({
+    did: told.detail["revoked"] === true ? "revoked a signing key" : "retired a signing key",
+  }),
+  "audit.purged": (told) => ({
+    did: "deleted old events of this log",
+    more: typeof told.detail["before"] === "number" ? `Those from before ${at(told.detail["before"])}` : "",
+  }),
   "person.created": (told) => ({
     who: memberOf(told),
     did: "signed up",
