@@ -1,7 +1,7 @@
 // The composition root: the only file that knows all adapters. A test starts it on port 0 with a temporary directory.
 import packageJson from "../package.json" with { type: "json" };
 import { checkModelFiles } from "./built-in-models.ts";
-import type { Config, ReloadableConfig } from "./config.ts";
+import type { Config, ReloadableConfig, TracingConfig } from "./config.ts";
 import { type Clock, systemClock } from "./domain/clock.ts";
 import type { Log } from "./domain/log.ts";
 import type { LlamaEngine } from "./engines/llama/llama-engine.ts";
@@ -31,6 +31,8 @@ import { readCredentials, removeCredentials, useCredentialsOf, writeCredentials 
 import { dialectOf, observed, waitBriefly } from "./storage/database.ts";
 import type { PoolBounds } from "./storage/postgres-pool.ts";
 import { SystemHealth } from "./system-health.ts";
+import type { ExportBounds } from "./tracing/export.ts";
+import type { Tracing, TracingOptions } from "./tracing/open-tracing.ts";
 
 export type { FirstKey };
 
@@ -47,6 +49,8 @@ export interface ServeOptions {
   pollMs?: number;
   /** Of PostgreSQL; the usual unless a test has less patience. */
   databaseBounds?: PoolBounds;
+  /** How spans are sent; the usual unless a test has less patience. */
+  spanBounds?: Partial<ExportBounds>;
   /** How often servers that requests go to are asked how busy they are. */
   loadReadMs?: number;
   /** Of who needs no credential; a test reaches them sooner. */
@@ -208,6 +212,10 @@ async function compose(
     },
   });
   const openRequests = new OpenRequests(() => sources.config.limits.openRequestsPerKey);
+  const tracing =
+    config.tracing &&
+    (await loadTracing(config.tracing, { log, version, instanceId: replicas.id, bounds: options.spanBounds }));
+  if (tracing) opened.push(() => tracing.close());
   const server: Http1Server = startHttpServer({
     hostname: config.host,
     port: config.port,
@@ -222,6 +230,7 @@ async function compose(
     corsOrigins: () => sources.config.cors.origins,
     ...{ log, clock, observer },
     requestLog: () => sources.config.logs,
+    tracer: tracing?.tracer,
   });
   opened.push(() => server.close());
   const { port } = server;
@@ -296,6 +305,15 @@ async function compose(
       await closeAll();
     },
   };
+}
+
+/** Nothing of it is loaded where nobody wants traces. */
+async function loadTracing(
+  config: TracingConfig,
+  more: Pick<TracingOptions, "log" | "version" | "instanceId" | "bounds">,
+): Promise<Tracing> {
+  const { openTracing } = await import("./tracing/open-tracing.ts");
+  return openTracing({ ...config, ...more });
 }
 
 /** A later start may have another address; the key in the file is known to nobody else. */

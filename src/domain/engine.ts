@@ -3,6 +3,7 @@ import type { Environment } from "./api-key.ts";
 import type { BodySource } from "./body-source.ts";
 import type { Cancellation } from "./cancellation.ts";
 import type { Capabilities } from "./model.ts";
+import type { TraceHeaders } from "./trace.ts";
 
 /** What a request asks of a model; each is one path of the OpenAI API, relative to the base URL. */
 export const operationPaths = {
@@ -28,6 +29,8 @@ export interface EngineRequest {
   stream: boolean;
   /** How many generations run side by side for it (`n`, or one per prompt); at least 1. */
   width: number;
+  /** Sent along, where the request is traced. */
+  trace?: TraceHeaders;
 }
 
 /** Status and body as the engine sent them; the body flows once, and cancelling it stops the work. */
@@ -67,6 +70,8 @@ export interface EngineLoad {
 export interface Engine {
   /** Name for logs and for a model's deployments, e.g. `ollama` or `built-in`. */
   readonly name: string;
+  /** Where its HTTP API is; left out for what is asked over no address. */
+  readonly server?: { readonly address: string; readonly port: number } | undefined;
   /** Most requests at once, where the operator set it. */
   readonly maxConcurrency?: number | undefined;
   /**

@@ -43,7 +43,11 @@ export class FetchClient implements HttpClient {
     try {
       const response = await fetch(this.#origin + request.path, {
         method: request.method,
-        headers: request.requestId ? { ...request.headers, "x-request-id": request.requestId } : request.headers,
+        headers: {
+          ...request.headers,
+          ...request.ownHeaders,
+          ...(request.requestId ? { "x-request-id": request.requestId } : {}),
+        },
         ...(request.body === undefined ? {} : { body: request.body as string | Uint8Array<ArrayBuffer> }),
         signal: controller.signal,
         redirect: "manual",

@@ -83,7 +83,10 @@ export function postJson(
   const { requestId, body } = request;
   const path = target.paths[request.operation];
   const headers = request.stream ? target.streamHeaders : target.jsonHeaders;
-  return send(target, { method: "POST", path, headers, requestId, body }, cancellation);
+  const sent: ClientRequest = { method: "POST", path, headers, requestId, body };
+  // Of all that a client may have said of its trace, these two alone, which are ours.
+  if (request.trace) sent.ownHeaders = { ...request.trace };
+  return send(target, sent, cancellation);
 }
 
 /** GET /models. Rejects where the answer is not an OpenAI model list. */

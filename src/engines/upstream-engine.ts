@@ -20,11 +20,13 @@ export interface UpstreamOptions {
 export class UpstreamEngine implements Engine {
   readonly name: string;
   readonly maxConcurrency: number | undefined;
+  readonly server: { readonly address: string; readonly port: number };
   readonly #target: HttpTarget;
 
   constructor(options: UpstreamOptions) {
     this.name = options.name;
     this.maxConcurrency = options.maxConcurrency;
+    this.server = serverOf(options.url);
     this.#target = httpTarget(options);
   }
 
@@ -48,4 +50,10 @@ export class UpstreamEngine implements Engine {
     const { apiKey } = this.#target;
     return apiKey ? redactSecrets(text, [apiKey]) : text;
   }
+}
+
+function serverOf(baseUrl: string): { address: string; port: number } {
+  const { hostname, port, protocol } = new URL(baseUrl);
+  const usual = protocol === "https:" ? 443 : 80;
+  return { address: hostname.replace(/^\[|\]$/g, ""), port: port === "" ? usual : Number(port) };
 }

@@ -3,6 +3,7 @@ import type { ClientStream } from "../domain/client-stream.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { LogFields } from "../domain/log.ts";
 import { keyOf, type Principal } from "../domain/principal.ts";
+import type { RequestTrace, Tracer } from "../domain/trace.ts";
 import type { ByteChannel } from "../http1/byte-channel.ts";
 import type { IncomingRequest, Reply } from "../http1/message.ts";
 import { requireScope } from "../policy/authorize.ts";
@@ -45,6 +46,7 @@ export class HttpExchange implements Exchange {
   readonly #found: FoundRoute | undefined;
   readonly #startedMs: number;
   readonly #fields: Record<string, LogFields[string]>;
+  #trace: RequestTrace | undefined;
   #status = 200;
   #deferred = false;
 
@@ -67,6 +69,10 @@ export class HttpExchange implements Exchange {
       method: req.method,
       route: this.#found?.route.path ?? "none",
     };
+  }
+
+  get trace(): RequestTrace | undefined {
+    return this.#trace;
   }
 
   /** Never rejects. */
@@ -134,7 +140,9 @@ export class HttpExchange implements Exchange {
   }
 
   #authenticated(route: ScopedRoute | PersonRoute, principal: Principal): Answer | Promise<Answer> {
-    this.#fields["key"] = keyOf(principal).id;
+    const keyId = keyOf(principal).id;
+    this.#fields["key"] = keyId;
+    if (this.#options.tracer) this.#beginTrace(this.#options.tracer, route.path, keyId);
     const place = this.#options.openRequests.enter(principal);
     this.req.onOver(() => place.release());
     if (route.access === "person") {
@@ -151,6 +159,13 @@ export class HttpExchange implements Exchange {
     for (const name in this.params) {
       requireStorable(name === "*" ? restName(route) : name, this.params[name] ?? "");
     }
+  }
+
+  #beginTrace(tracer: Tracer, route: string, keyId: string): void {
+    const { requestId, req } = this;
+    const ageMs = this.#options.clock.monotonicMs() - this.#startedMs;
+    this.#trace = tracer.begin({ requestId, method: req.method, route, keyId, ageMs, headers: req.headers });
+    if (this.#trace) this.#fields["trace_id"] = this.#trace.id;
   }
 
   async #sendResponse(response: Response): Promise<void> {
@@ -242,6 +257,7 @@ export class HttpExchange implements Exchange {
     const level = levelOfLine(fields, durationMs, requestLog?.() ?? everyRequest, Math.random);
     if (level !== undefined) log[level]("request", fields);
     const { requestId, req } = this;
+    this.#trace?.end(status, error?.code);
     observer?.httpEnded({ requestId, method: req.method, route: this.#found?.route.path, status, durationMs });
   }
 }

@@ -97,6 +97,7 @@ async function answer(
   const read = readJsonBody(exchange.req, limits);
   const request = decode(operation, read instanceof Promise ? await read : read, limits);
   exchange.note({ model: maskKeys(request.model), stream: request.stream });
+  exchange.trace?.asked(request);
   let log: { finish(error?: GatewayError): void } | undefined;
   const result = await run(
     {
@@ -104,6 +105,7 @@ async function answer(
       principal,
       requestId: exchange.requestId,
       left: exchange.req.left,
+      trace: exchange.trace,
       renderError,
       onLimits: (status) => void limitHeaders(status, exchange.answerHeaders),
       onStandIn(model) {

@@ -5,6 +5,7 @@ import type { ErrorCode, GatewayError } from "../domain/errors.ts";
 import type { LogFields } from "../domain/log.ts";
 import type { Principal, SignedInPerson } from "../domain/principal.ts";
 import type { Scope } from "../domain/scope.ts";
+import type { RequestTrace } from "../domain/trace.ts";
 import type { ByteChannel } from "../http1/byte-channel.ts";
 import type { HeaderFields, IncomingRequest } from "../http1/message.ts";
 import type { AddressLimit } from "../policy/address-throttle.ts";
@@ -17,6 +18,8 @@ export interface Exchange {
   readonly requestId: string;
   /** The client's address, behind trusted proxies only. */
   readonly clientAddress: string;
+  /** Where it is traced. */
+  readonly trace?: RequestTrace | undefined;
   /** Headers for the answer, whether it becomes a success or an error. */
   readonly answerHeaders: Record<string, string>;
   /** Adds to the request's line in the log. */

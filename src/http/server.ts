@@ -4,6 +4,7 @@ import type { Clock } from "../domain/clock.ts";
 import { type ErrorCode, GatewayError } from "../domain/errors.ts";
 import type { Log, RequestLogSettings } from "../domain/log.ts";
 import type { Observer } from "../domain/observer.ts";
+import type { Tracer } from "../domain/trace.ts";
 import type { HeaderFields, IncomingRequest, Reply } from "../http1/message.ts";
 import { type Http1Server, startHttp1Server } from "../http1/server.ts";
 import type { Http1Limits } from "../http1/server-limits.ts";
@@ -38,6 +39,8 @@ export interface HttpServerOptions {
   /** Which requests get a line there; likewise. Left out: all. */
   requestLog?: () => RequestLogSettings;
   clock: Clock;
+  /** Told of requests that are authenticated. */
+  tracer?: Tracer | undefined;
   /** Told of the end of each exchange. */
   observer?: Pick<Observer, "httpEnded"> | undefined;
 }

@@ -9,6 +9,8 @@ export interface ClientRequest {
   path: string;
   /** Besides `host` and the framing fields, which the client sets. Checked once for an object, which must not change. */
   headers: HeaderFields;
+  /** Further ones, of this request alone. */
+  ownHeaders?: HeaderFields;
   /** The field `x-request-id`, which every request has of its own. */
   requestId?: string;
   /** Text is sent as UTF-8. Bytes must not change until the answer is here. */

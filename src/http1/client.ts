@@ -197,9 +197,15 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     }
   }
 
-  #headOf({ method, path, headers, requestId }: ClientRequest): string {
+  #headOf(request: ClientRequest): string {
+    const { requestId, ownHeaders } = request;
     // As with the headers below.
     if (requestId !== undefined && !/^[!-~]+$/.test(requestId)) throw new TypeError("the request id cannot be sent");
+    const common = this.#commonHeadOf(request);
+    return ownHeaders ? common + fieldLines(ownHeaders) : common;
+  }
+
+  #commonHeadOf({ method, path, headers }: ClientRequest): string {
     const known = this.#heads.get(headers);
     if (known?.path === path && known.method === method) return known.text;
     const text = this.#newHead(method, path, headers);
@@ -208,15 +214,8 @@ export class Http1Client implements HttpClient, ConnectionOwner {
   }
 
   #newHead(method: string, path: string, headers: HeaderFields): string {
-    let head = `${method} ${path} HTTP/1.1\r\nhost: ${this.#host}\r\nconnection: keep-alive\r\n`;
     if (/[^!-~]/.test(path)) throw new TypeError("the path has a character that must be encoded");
-    for (const name in headers) {
-      const value = headers[name] as string;
-      // A line break would begin another field, or another request.
-      if (/[^\t -~]/.test(value)) throw new TypeError(`the header ${name} has a character that cannot be sent`);
-      head += `${name}: ${value}\r\n`;
-    }
-    return head;
+    return `${method} ${path} HTTP/1.1\r\nhost: ${this.#host}\r\nconnection: keep-alive\r\n${fieldLines(headers)}`;
   }
 
   #watch(): void {
@@ -244,6 +243,17 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     clearInterval(this.#sweeper);
     this.#sweeper = undefined;
   }
+}
+
+function fieldLines(headers: HeaderFields): string {
+  let lines = "";
+  for (const name in headers) {
+    const value = headers[name] as string;
+    // A line break would begin another field, or another request.
+    if (/[^\t -~]/.test(value)) throw new TypeError(`the header ${name} has a character that cannot be sent`);
+    lines += `${name}: ${value}\r\n`;
+  }
+  return lines;
 }
 
 const handlers: SocketHandler<ClientConnection> = {

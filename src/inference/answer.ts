@@ -74,6 +74,7 @@ export function readAnswer(
 
 function answerOf(all: Uint8Array, request: DecodedRequest, dispatched: Dispatched, names: CompletionNames): Answer {
   const bytes = all[0] === byteOrderMark[0] ? withoutMark(all) : all;
+  dispatched.trace?.answer(bytes);
   return plainAnswer(bytes, request, dispatched.model.id, names) ?? parsedAnswer(bytes, request, dispatched, names);
 }
 

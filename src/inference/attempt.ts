@@ -1,8 +1,9 @@
 // One deployment being asked, and, once it took the request, its part in the answer.
 import type { Cancellation } from "../domain/cancellation.ts";
-import type { EngineResponse } from "../domain/engine.ts";
+import type { EngineRequest, EngineResponse } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { Deployment, Model } from "../domain/model.ts";
+import type { RequestTrace } from "../domain/trace.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import type { Assignment } from "./deployment-state.ts";
 import { isEngineFault, refusalOf } from "./engine-refusal.ts";
@@ -15,6 +16,8 @@ export interface Dispatched {
   deployment: Deployment;
   /** The model that serves it: the one that was asked for, or one that stands in for it. */
   model: Model;
+  /** Told of what its engine answers. */
+  readonly trace?: RequestTrace | undefined;
   /** Call when the body's first byte is here: how soon it comes tells how busy the engine is. May be left out. */
   firstByte(): void;
   /**
@@ -32,6 +35,8 @@ export interface Sender {
   /** Whether the gateway keeps the completion: then the engine is not asked to keep it as well. */
   readonly recording: boolean;
   readonly workload: Workload;
+  /** Where it is traced. */
+  readonly trace?: RequestTrace | undefined;
   /** Stops it until the response is here. */
   readonly cancellation: Cancellation;
   /** Undefined where the model is no longer offered. */
@@ -73,6 +78,10 @@ export class Attempt implements Dispatched {
     this.#assignment = router.begin(deployment, model, sender.workload);
   }
 
+  get trace(): RequestTrace | undefined {
+    return this.#sender.trace;
+  }
+
   get response(): EngineResponse {
     if (!this.#response) throw new Error("The deployment was not asked yet.");
     return this.#response;
@@ -84,7 +93,9 @@ export class Attempt implements Dispatched {
     const { requestId, recording } = this.#sender;
     const body = rewriteRequest(request, model, recording);
     this.#sender.sending();
-    return engine.send({ requestId, operation, model, body, stream, width }, this.#cancellation);
+    const sent: EngineRequest = { requestId, operation, model, body, stream, width };
+    if (this.trace) sent.trace = this.trace.attempt(engine, model, this.model.id);
+    return engine.send(sent, this.#cancellation);
   }
 
   taken(response: EngineResponse): Dispatched {
@@ -128,6 +139,7 @@ export class Attempt implements Dispatched {
   }
 
   firstByte(): void {
+    this.trace?.firstByte();
     this.#place.answered();
     this.#assignment.answering();
   }

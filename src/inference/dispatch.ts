@@ -119,9 +119,11 @@ class Dispatching {
     const { capacity, clock } = this.#deps;
     this.#turn ??= capacity.arrive();
     const sinceMs = clock.monotonicMs();
+    const goesOn = this.#sender.trace?.waits("queue");
     try {
       return await capacity.wait(candidates, this.#wanted, this.#turn, this.#sender.cancellation);
     } finally {
+      goesOn?.();
       this.#sender.waited(clock.monotonicMs() - sinceMs);
     }
   }

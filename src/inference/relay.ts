@@ -182,6 +182,7 @@ class Relay implements BodySink {
     }
     this.#dispatched = dispatched;
     this.#chunks.model = dispatched.model.id;
+    this.#chunks.trace = dispatched.trace;
     // Some servers ignore `stream: true`, and some report errors with status 200.
     if (jsonType.test(response.headers.get("content-type") ?? "")) {
       this.#wholeAnswer(dispatched).catch((error) => this.fail(error));

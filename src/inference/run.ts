@@ -9,6 +9,7 @@ import type { Deployment, Model } from "../domain/model.ts";
 import type { Observer } from "../domain/observer.ts";
 import { keyOf, type Principal } from "../domain/principal.ts";
 import type { ChatWriter } from "../domain/stored-chat.ts";
+import type { RequestTrace } from "../domain/trace.ts";
 import type { Ledger, TokenUsage, UsageBegin, UsageOutcome } from "../domain/usage.ts";
 import type { Admitted, Admitter } from "../policy/admit.ts";
 import { mayUseModel, requireModel } from "../policy/authorize.ts";
@@ -35,6 +36,8 @@ export interface InferenceCall {
   requestId: string;
   /** Cancelled when the client leaves. */
   left: Cancellation;
+  /** Where it is traced. */
+  trace?: RequestTrace | undefined;
   /** An error as the text of its JSON body. */
   renderError(error: GatewayError): string;
   /** Called once it is decided whether the request is admitted, before anything is answered. */
@@ -84,7 +87,7 @@ export async function run(call: InferenceCall, deps: InferenceDeps): Promise<Inf
   let admitted: Admitted;
   try {
     const admission = deps.admitter.admit(principal, size, call.onLimits);
-    admitted = admission instanceof Promise ? await admission : admission;
+    admitted = admission instanceof Promise ? await waitedFor(admission, call.trace) : admission;
   } catch (error) {
     deps.refusalCounts.count(principal, model.id, error);
     const { requestId } = call;
@@ -94,6 +97,15 @@ export async function run(call: InferenceCall, deps: InferenceDeps): Promise<Inf
   }
   const open = new OpenRequest(call, deps, { model, facts, recorder, admitted });
   return request.stream ? open.stream() : open.whole();
+}
+
+async function waitedFor(admission: Promise<Admitted>, trace: RequestTrace | undefined): Promise<Admitted> {
+  const goesOn = trace?.waits("admission");
+  try {
+    return await admission;
+  } finally {
+    goesOn?.();
+  }
 }
 
 interface AdmittedRequest {
@@ -178,6 +190,10 @@ class OpenRequest implements Sender, Workload {
     return this.#prefix;
   }
 
+  get trace(): RequestTrace | undefined {
+    return this.#call.trace;
+  }
+
   modelNow(id: string): Model | undefined {
     return this.#deps.catalog.find(id);
   }
@@ -200,6 +216,7 @@ class OpenRequest implements Sender, Workload {
   }
 
   attempted({ engine }: Deployment, error: unknown): void {
+    if (error !== undefined) this.trace?.attemptFailed(error);
     this.#deps.observer?.attempted(this.requestId, this.#model.id, engine.name, error);
   }
 
@@ -263,10 +280,11 @@ class OpenRequest implements Sender, Workload {
       abort: this.#abort,
       onPiece: (observed) => {
         if (observed.deliveredBytes === 0) return;
+        this.trace?.firstToken();
         const soFar = this.#facts.promptTokens + observed.deliveredPieces;
         this.#meter.delivered(soFar, () => streamUsage(estimatedPrompt, observed, false));
       },
-      record: this.#recorder && ((events) => this.#recorder?.add(events)),
+      record: this.#record,
       onEnd: async (observed, error) => {
         if (error !== undefined && observed.deliveredBytes === 0 && !observed.reported) {
           await this.#endWithoutAnswer(error);
@@ -276,6 +294,17 @@ class OpenRequest implements Sender, Workload {
       },
     };
     relay(options, client);
+  }
+
+  /** Undefined where nobody keeps the answer. */
+  get #record(): ((events: string) => void) | undefined {
+    const recorder = this.#recorder;
+    const trace = this.trace?.takesContent ? this.trace : undefined;
+    if (!recorder && !trace) return undefined;
+    return (events) => {
+      recorder?.add(events);
+      trace?.delivered(events);
+    };
   }
 
   /** What of an answer is ours; a completion that is kept needs an id that no engine can repeat. */
@@ -318,6 +347,7 @@ class OpenRequest implements Sender, Workload {
       upstream: this.#dispatched?.deployment.engine.name ?? null,
       queueMs: Math.round(this.#queueMs),
     });
+    this.trace?.answered(end);
     const served = this.#dispatched?.model ?? this.#model;
     this.#deps.observer?.inferenceEnded(this.#begin, end, {
       attempts: this.#sendings,

@@ -4,6 +4,7 @@ import type { Engine } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { editObject, scanObject } from "../domain/json-text.ts";
 import type { SseReader } from "../domain/sse.ts";
+import type { RequestTrace } from "../domain/trace.ts";
 import type { TokenUsage } from "../domain/usage.ts";
 import type { CompletionNames } from "./answer.ts";
 import { type ChunkFrame, ChunkTemplate, stringEnd } from "./chunk-template.ts";
@@ -66,6 +67,8 @@ export class ChunkTranslator {
   finishSeen = false;
   /** Public id of the model that serves the request. */
   model: string;
+  /** Told of the chunks that are read one by one. */
+  trace: Pick<RequestTrace, "chunk"> | undefined;
   readonly #request: DecodedRequest;
   readonly #names: CompletionNames;
   readonly #wantsUsage: boolean;
@@ -114,6 +117,7 @@ export class ChunkTranslator {
       const said = engine && publicMessage(text, engine);
       throw new GatewayError("upstream_error", said ?? "The model server failed in the middle of the answer.");
     }
+    this.trace?.chunk(chunk);
     const usage = reportedUsage(chunk["usage"]);
     if (usage) {
       this.observed.reported = usage;

@@ -1,0 +1,146 @@
+// Sends spans to the collector in the background: in batches, one at a time, and never more waiting than there is room for.
+import type { ReadableSpan, SpanExporter, SpanProcessor } from "@opentelemetry/sdk-trace";
+import type { Log } from "../domain/log.ts";
+
+export interface ExportBounds {
+  /** Spans that wait; what comes when there are so many is dropped. */
+  mostWaiting: number;
+  /** Making JSON of a batch holds up every request, so it is small. */
+  batchSize: number;
+  /** How long a span waits for others. */
+  delayMs: number;
+  /** How long the collector has for one batch. */
+  deadlineMs: number;
+  /** How long it has for what is left at the end of the server. */
+  farewellMs: number;
+  /** How often it is told that spans were dropped. */
+  tellEveryMs: number;
+}
+
+export const usualBounds: ExportBounds = {
+  mostWaiting: 4_096,
+  batchSize: 128,
+  delayMs: 1_000,
+  deadlineMs: 10_000,
+  farewellMs: 2_000,
+  tellEveryMs: 60_000,
+};
+
+type ExportResult = Parameters<Parameters<SpanExporter["export"]>[1]>[0];
+
+const [succeeded, failed] = [0, 1];
+const longestReason = 200;
+
+export class SpanExport implements SpanProcessor {
+  readonly #exporter: SpanExporter;
+  readonly #log: Log;
+  readonly #bounds: ExportBounds;
+  #waiting: ReadableSpan[] = [];
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #sending: Promise<void> | undefined;
+  /** Of the batch that is on its way. */
+  #underWay = 0;
+  #dropped = 0;
+  #untold = 0;
+  #reason = "";
+  #toldAtMs = Number.NEGATIVE_INFINITY;
+  #closed = false;
+
+  constructor(exporter: SpanExporter, log: Log, bounds: ExportBounds = usualBounds) {
+    this.#exporter = exporter;
+    this.#log = log;
+    this.#bounds = bounds;
+  }
+
+  /** Spans that were never delivered. */
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  onStart(): void {}
+
+  onEnd(span: ReadableSpan): void {
+    const { mostWaiting, batchSize, delayMs } = this.#bounds;
+    if (this.#closed || this.#waiting.length >= mostWaiting) {
+      this.#drop(1, this.#closed ? "the server is being stopped" : "too many are waiting");
+      return;
+    }
+    this.#waiting.push(span);
+    if (this.#sending) return;
+    if (this.#waiting.length >= batchSize) this.#send();
+    else this.#timer ??= setTimeout(() => this.#send(), delayMs).unref();
+  }
+
+  async forceFlush(): Promise<void> {
+    while (this.#sending || this.#waiting.length > 0) {
+      if (!this.#sending) this.#send();
+      await this.#sending;
+    }
+  }
+
+  /** Sends what is there, but does not wait for ever. */
+  async shutdown(): Promise<void> {
+    this.#closed = true;
+    const { promise: over, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, this.#bounds.farewellMs);
+    await Promise.race([this.forceFlush(), over]);
+    clearTimeout(timer);
+    clearTimeout(this.#timer);
+    const left = this.#waiting.splice(0).length + this.#underWay;
+    this.#underWay = 0;
+    if (left > 0) this.#drop(left, "the collector took too long at the end");
+    this.#tell(true);
+  }
+
+  #send(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const batch = this.#waiting.splice(0, this.#bounds.batchSize);
+    if (batch.length === 0) return;
+    this.#underWay = batch.length;
+    this.#sending = this.#deliver(batch).then((fault) => {
+      this.#sending = undefined;
+      if (fault !== undefined) this.#drop(this.#underWay, fault);
+      this.#underWay = 0;
+      if (this.#waiting.length >= this.#bounds.batchSize) this.#send();
+      else if (this.#waiting.length > 0 && !this.#closed) this.#timer = this.#later();
+    });
+  }
+
+  #later(): ReturnType<typeof setTimeout> {
+    return setTimeout(() => this.#send(), this.#bounds.delayMs).unref();
+  }
+
+  /** Gives what went wrong. Never rejects, and never takes longer than the deadline. */
+  #deliver(batch: ReadableSpan[]): Promise<string | undefined> {
+    return new Promise((resolve) => {
+      const { deadlineMs } = this.#bounds;
+      const timer = setTimeout(() => resolve(`no answer within ${deadlineMs / 1000} s`), deadlineMs);
+      const done = ({ code, error }: ExportResult) => {
+        clearTimeout(timer);
+        resolve(code === succeeded ? undefined : (error?.message ?? "refused"));
+      };
+      try {
+        this.#exporter.export(batch, done);
+      } catch (error) {
+        done({ code: failed, error: error instanceof Error ? error : new Error(String(error)) });
+      }
+    });
+  }
+
+  #drop(count: number, reason: string): void {
+    if (count === 0) return;
+    this.#dropped += count;
+    this.#untold += count;
+    this.#reason = reason.slice(0, longestReason);
+    this.#tell(false);
+  }
+
+  #tell(atOnce: boolean): void {
+    const now = performance.now();
+    if (this.#untold === 0 || (!atOnce && now - this.#toldAtMs < this.#bounds.tellEveryMs)) return;
+    this.#toldAtMs = now;
+    this.#log.warn("spans_dropped", { spans: this.#untold, detail: this.#reason });
+    this.#untold = 0;
+  }
+}

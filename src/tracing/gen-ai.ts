@@ -1,0 +1,127 @@
+// Names of the OpenTelemetry conventions for generative AI, and what of a request and of an answer they are given to.
+// As in the incubating entry of @opentelemetry/semantic-conventions 1.45, which is too large to load for its constants.
+import type { Attributes } from "@opentelemetry/api";
+import type { Engine, Operation } from "../domain/engine.ts";
+import type { TracedRequest } from "../domain/trace.ts";
+
+export const genAi = {
+  operation: "gen_ai.operation.name",
+  provider: "gen_ai.provider.name",
+  requestModel: "gen_ai.request.model",
+  requestStream: "gen_ai.request.stream",
+  responseId: "gen_ai.response.id",
+  responseModel: "gen_ai.response.model",
+  finishReasons: "gen_ai.response.finish_reasons",
+  timeToFirstChunk: "gen_ai.response.time_to_first_chunk",
+  inputTokens: "gen_ai.usage.input_tokens",
+  outputTokens: "gen_ai.usage.output_tokens",
+  cachedTokens: "gen_ai.usage.cache_read.input_tokens",
+  reasoningTokens: "gen_ai.usage.reasoning.output_tokens",
+  inputMessages: "gen_ai.input.messages",
+  outputMessages: "gen_ai.output.messages",
+} as const;
+
+export const operationNames: Readonly<Record<Operation, string>> = {
+  chat: "chat",
+  completion: "text_completion",
+  embedding: "embeddings",
+};
+
+/** Members of a request that are numbers, by the attribute that tells them; the first that is there counts. */
+const numbers: readonly (readonly [attribute: string, ...members: string[]])[] = [
+  ["gen_ai.request.max_tokens", "max_completion_tokens", "max_tokens"],
+  ["gen_ai.request.temperature", "temperature"],
+  ["gen_ai.request.top_p", "top_p"],
+  ["gen_ai.request.top_k", "top_k"],
+  ["gen_ai.request.frequency_penalty", "frequency_penalty"],
+  ["gen_ai.request.presence_penalty", "presence_penalty"],
+  ["gen_ai.request.seed", "seed"],
+  ["gen_ai.embeddings.dimension.count", "dimensions"],
+];
+
+/** Parameters alone: no text of the client is among them. */
+export function requestAttributes({ operation, stream, body }: TracedRequest): Attributes {
+  const attributes: Attributes = { [genAi.operation]: operationNames[operation] };
+  if (stream) attributes[genAi.requestStream] = true;
+  for (const [attribute, ...members] of numbers) {
+    const value = members.map((member) => body[member]).find((one) => typeof one === "number");
+    if (value !== undefined) attributes[attribute] = value;
+  }
+  const { n, response_format: format, encoding_format: encoding } = body;
+  if (typeof n === "number" && n !== 1) attributes["gen_ai.request.choice.count"] = n;
+  if (operation === "embedding" && (encoding === "float" || encoding === "base64")) {
+    attributes["gen_ai.request.encoding_formats"] = [encoding];
+  }
+  const type = memberOf(format, "type");
+  if (operation === "chat" && typeof type === "string") {
+    attributes["gen_ai.output.type"] = type.startsWith("json") ? "json" : "text";
+  }
+  return attributes;
+}
+
+/** Hosts of services by the name that the conventions have for them. */
+const providers: readonly (readonly [host: RegExp, provider: string])[] = [
+  [/(^|\.)openai\.azure\.com$/, "azure.ai.openai"],
+  [/(^|\.)openai\.com$/, "openai"],
+  [/(^|\.)anthropic\.com$/, "anthropic"],
+  [/^bedrock[\w-]*\..*\.amazonaws\.com$/, "aws.bedrock"],
+  [/(^|-)aiplatform\.googleapis\.com$/, "gcp.vertex_ai"],
+  [/^generativelanguage\.googleapis\.com$/, "gcp.gemini"],
+  [/(^|\.)groq\.com$/, "groq"],
+  [/(^|\.)mistral\.ai$/, "mistral_ai"],
+  [/(^|\.)deepseek\.com$/, "deepseek"],
+  [/(^|\.)cohere\.(com|ai)$/, "cohere"],
+  [/(^|\.)perplexity\.ai$/, "perplexity"],
+  [/(^|\.)x\.ai$/, "x_ai"],
+  [/(^|\.)ml\.cloud\.ibm\.com$/, "ibm.watsonx.ai"],
+];
+
+/** One that the conventions do not know goes by the name that the operator gave it. */
+export function providerOf({ name, server }: Engine): string {
+  const host = server?.address ?? "";
+  return providers.find(([pattern]) => pattern.test(host))?.[1] ?? name;
+}
+
+/** What an engine told of its answer, in one chunk or in the whole of it. */
+export interface ToldAnswer {
+  id?: string;
+  model?: string;
+  /** By index of the choice. */
+  finishReasons: Map<number, string>;
+  cachedTokens?: number;
+  reasoningTokens?: number;
+}
+
+/** More choices than anybody reads of. */
+const mostChoices = 128;
+const longestName = 256;
+
+export function readTold(told: ToldAnswer, value: unknown): void {
+  const id = textOf(value, "id");
+  const model = textOf(value, "model");
+  if (id !== undefined) told.id = id;
+  if (model !== undefined) told.model = model;
+  const choices = memberOf(value, "choices");
+  for (const [position, choice] of (Array.isArray(choices) ? choices.slice(0, mostChoices) : []).entries()) {
+    const reason = textOf(choice, "finish_reason");
+    const index = memberOf(choice, "index");
+    if (reason !== undefined && told.finishReasons.size < mostChoices) {
+      told.finishReasons.set(typeof index === "number" ? index : position, reason);
+    }
+  }
+  const usage = memberOf(value, "usage");
+  const cached = memberOf(memberOf(usage, "prompt_tokens_details"), "cached_tokens");
+  const reasoning = memberOf(memberOf(usage, "completion_tokens_details"), "reasoning_tokens");
+  if (typeof cached === "number") told.cachedTokens = cached;
+  if (typeof reasoning === "number") told.reasoningTokens = reasoning;
+}
+
+export function memberOf(value: unknown, name: string): unknown {
+  if (typeof value !== "object" || value === null) return undefined;
+  return (value as Record<string, unknown>)[name];
+}
+
+function textOf(value: unknown, name: string): string | undefined {
+  const text = memberOf(value, name);
+  return typeof text === "string" && text !== "" ? text.slice(0, longestName) : undefined;
+}

@@ -1,0 +1,243 @@
+// The spans of one request: the exchange with its client, each wait, and each attempt at an engine.
+import {
+  type Attributes,
+  type Context,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from "@opentelemetry/api";
+import { maskKeys } from "../domain/api-key.ts";
+import type { Engine } from "../domain/engine.ts";
+import { GatewayError } from "../domain/errors.ts";
+import { redactCredentials } from "../domain/redaction.ts";
+import type { RequestTrace, TracedExchange, TracedRequest, TraceHeaders } from "../domain/trace.ts";
+import type { UsageEnd } from "../domain/usage.ts";
+import { inputMessages, outputMessages, parsed, StreamedContent } from "./content.ts";
+import { genAi, operationNames, providerOf, readTold, requestAttributes, type ToldAnswer } from "./gen-ai.ts";
+import { traceparentOf } from "./trace-context.ts";
+
+/** An answer that is longer is not read a second time for its trace: it is an embedding, or a flood. */
+const longestAnswer = 1024 * 1024;
+const waitNames = { admission: "wait for admission", queue: "wait for capacity" } as const;
+const errorType = "error.type";
+
+export interface SpanTraceOptions {
+  tracer: Tracer;
+  exchange: TracedExchange;
+  /** Of the client's trace, or the root. */
+  parent: Context;
+  /** As it is passed on. */
+  tracestate: string | undefined;
+  content: boolean;
+}
+
+interface OpenAttempt {
+  span: Span;
+  engine: Engine;
+  startedMs: number;
+  told: ToldAnswer;
+}
+
+export class SpanTrace implements RequestTrace {
+  readonly id: string;
+  readonly takesContent: boolean;
+  readonly #options: SpanTraceOptions;
+  /** Unix milliseconds are this more than the monotonic clock's: within a trace, time does not go back. */
+  readonly #offsetMs = Date.now() - performance.now();
+  readonly #span: Span;
+  readonly #context: Context;
+  #request: TracedRequest | undefined;
+  #attempt: OpenAttempt | undefined;
+  #attempts = 0;
+  #firstByteMs: number | undefined;
+  #isFirstTokenTold = false;
+  #streamed: StreamedContent | undefined;
+  #isOver = false;
+
+  constructor(options: SpanTraceOptions) {
+    const { tracer, exchange, parent, content } = options;
+    const { method, route, requestId, keyId, ageMs } = exchange;
+    this.#options = options;
+    this.takesContent = content;
+    this.#span = tracer.startSpan(
+      `${method} ${route}`,
+      {
+        kind: SpanKind.SERVER,
+        startTime: this.#now() - ageMs,
+        attributes: {
+          "http.request.method": method,
+          "http.route": route,
+          "headrace.request.id": requestId,
+          "headrace.key.id": keyId,
+        },
+      },
+      parent,
+    );
+    this.#context = trace.setSpan(parent, this.#span);
+    this.id = this.#span.spanContext().traceId;
+  }
+
+  asked(request: TracedRequest): void {
+    this.#request = request;
+    this.#span.setAttributes({
+      "headrace.operation": operationNames[request.operation],
+      "headrace.model": redactCredentials(request.model),
+      "headrace.stream": request.stream,
+    });
+  }
+
+  waits(what: keyof typeof waitNames): () => void {
+    if (this.#isOver) return () => {};
+    const span = this.#options.tracer.startSpan(waitNames[what], { startTime: this.#now() }, this.#context);
+    return () => span.end(this.#now());
+  }
+
+  attempt(engine: Engine, model: string, publicModel: string): TraceHeaders {
+    this.#endAttempt(undefined);
+    const { tracer, tracestate } = this.#options;
+    const startedMs = this.#now();
+    const attributes = this.#attemptAttributes(engine, model, publicModel);
+    const options = { kind: SpanKind.CLIENT, startTime: startedMs, attributes };
+    const span = tracer.startSpan(`${attributes[genAi.operation]} ${model}`, options, this.#context);
+    this.#attempts++;
+    this.#firstByteMs = undefined;
+    this.#attempt = { span, engine, startedMs, told: { finishReasons: new Map() } };
+    const traceparent = traceparentOf(span.spanContext());
+    return tracestate === undefined ? { traceparent } : { traceparent, tracestate };
+  }
+
+  attemptFailed(error: unknown): void {
+    this.#attempt?.span.setAttribute(errorType, typeOf(error));
+    if (!isCancelled(error)) this.#attempt?.span.setStatus({ code: SpanStatusCode.ERROR });
+    this.#endAttempt(undefined);
+  }
+
+  firstByte(): void {
+    if (this.#firstByteMs !== undefined || !this.#request?.stream) return;
+    this.#firstByteMs = this.#now();
+    const seconds = (this.#firstByteMs - (this.#attempt?.startedMs ?? this.#firstByteMs)) / 1000;
+    this.#attempt?.span.setAttribute(genAi.timeToFirstChunk, Math.round(seconds * 1e6) / 1e6);
+  }
+
+  firstToken(): void {
+    if (!this.#isFirstTokenTold) this.#tellFirstToken(this.#now());
+  }
+
+  chunk(chunk: Readonly<Record<string, unknown>>): void {
+    if (this.#attempt) readTold(this.#attempt.told, chunk);
+  }
+
+  answer(bytes: Uint8Array): void {
+    if (!this.#attempt || bytes.byteLength > longestAnswer) return;
+    const answer = parsed(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString());
+    readTold(this.#attempt.told, answer);
+    if (this.takesContent && this.#request?.operation !== "embedding") this.#setOutput(outputMessages(answer));
+  }
+
+  delivered(events: string): void {
+    this.#streamed ??= new StreamedContent();
+    this.#streamed.add(events);
+  }
+
+  answered(end: UsageEnd): void {
+    this.#span.setAttribute("headrace.outcome", end.outcome);
+    if (this.#attempts > 0) this.#span.setAttribute("headrace.attempts", this.#attempts);
+    // All of a short stream may come at once, with its end.
+    if (end.completionTokens > 0 && this.#firstByteMs !== undefined && !this.#isFirstTokenTold) {
+      this.#tellFirstToken(this.#firstByteMs);
+    }
+    this.#endAttempt(end);
+  }
+
+  end(status: number, errorCode: string | undefined): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#endAttempt(undefined);
+    this.#span.setAttribute("http.response.status_code", status);
+    if (errorCode !== undefined) this.#span.setAttribute(errorType, errorCode);
+    // A refusal is no fault of the server; a stream that broke off is, though its status was good.
+    if (status >= 500 || (errorCode !== undefined && status < 400)) {
+      this.#span.setStatus({ code: SpanStatusCode.ERROR });
+    }
+    this.#span.end(this.#now());
+  }
+
+  #attemptAttributes(engine: Engine, model: string, publicModel: string): Attributes {
+    const attributes: Attributes = {
+      ...(this.#request ? requestAttributes(this.#request) : {}),
+      [genAi.provider]: providerOf(engine),
+      [genAi.requestModel]: model,
+      "headrace.upstream": engine.name,
+      "headrace.model": publicModel,
+    };
+    if (engine.server) {
+      attributes["server.address"] = engine.server.address;
+      attributes["server.port"] = engine.server.port;
+    }
+    if (this.takesContent && this.#request) {
+      attributes[genAi.inputMessages] = engine.redact(inputMessages(this.#request));
+    }
+    return attributes;
+  }
+
+  #tellFirstToken(atMs: number): void {
+    this.#isFirstTokenTold = true;
+    this.#attempt?.span.addEvent("headrace.first_token", undefined, atMs);
+  }
+
+  #setOutput(messages: string): void {
+    const attempt = this.#attempt;
+    attempt?.span.setAttribute(genAi.outputMessages, attempt.engine.redact(messages));
+  }
+
+  /** `end`: of the request, which this attempt answered. */
+  #endAttempt(end: UsageEnd | undefined): void {
+    const attempt = this.#attempt;
+    if (!attempt) return;
+    const { span, told, engine } = attempt;
+    if (this.#streamed) this.#setOutput(this.#streamed.messages());
+    this.#streamed = undefined;
+    this.#attempt = undefined;
+    // What an engine says of itself may be anything.
+    const safe = (text: string) => redactCredentials(engine.redact(maskKeys(text)));
+    if (told.id !== undefined) span.setAttribute(genAi.responseId, safe(told.id));
+    if (told.model !== undefined) span.setAttribute(genAi.responseModel, safe(told.model));
+    if (told.finishReasons.size > 0) {
+      const reasons = [...told.finishReasons].sort(([a], [b]) => a - b).map(([, reason]) => safe(reason));
+      span.setAttribute(genAi.finishReasons, reasons);
+    }
+    if (told.cachedTokens !== undefined) span.setAttribute(genAi.cachedTokens, told.cachedTokens);
+    if (told.reasoningTokens !== undefined) span.setAttribute(genAi.reasoningTokens, told.reasoningTokens);
+    if (end) setEnd(span, end);
+    span.end(this.#now());
+  }
+
+  #now(): number {
+    return this.#offsetMs + performance.now();
+  }
+}
+
+function setEnd(span: Span, end: UsageEnd): void {
+  span.setAttributes({
+    [genAi.inputTokens]: end.promptTokens,
+    [genAi.outputTokens]: end.completionTokens,
+    "headrace.outcome": end.outcome,
+  });
+  if (end.estimated) span.setAttribute("headrace.usage.estimated", true);
+  if (end.outcome !== "failed") return;
+  span.setAttribute(errorType, end.errorCode ?? "internal_error");
+  span.setStatus({ code: SpanStatusCode.ERROR });
+}
+
+/** Its class, and never its text, which may repeat the prompt. */
+function typeOf(error: unknown): string {
+  if (error instanceof GatewayError) return error.code;
+  if (isCancelled(error)) return "cancelled";
+  return error instanceof Error ? error.name : "unknown";
+}
+
+function isCancelled(error: unknown): boolean {
+  return error instanceof DOMException && error.name === "AbortError";
+}

@@ -1,0 +1,44 @@
+// W3C Trace Context: what a client says of the trace that its request is part of, and what is passed on.
+import type { SpanContext } from "@opentelemetry/api";
+
+export interface ClientTrace {
+  traceId: string;
+  /** Of the client's own span. */
+  spanId: string;
+  sampled: boolean;
+  tracestate: string | undefined;
+}
+
+const parentPattern = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
+const sampledFlag = 1;
+/** Trace Context, 3.3.1.5: as many characters must be passed on at least, and no more are. */
+const longestState = 512;
+const mostMembers = 32;
+const memberPattern = /^[a-z0-9][a-z0-9_\-*/@]{0,255}=[ -+--<>-~]{0,255}[!-+--<>-~]$/;
+
+/** Undefined for what is none (3.2.2): then a trace of our own may begin. */
+export function readClientTrace(headers: { get(name: string): string | null }): ClientTrace | undefined {
+  const parent = headers.get("traceparent");
+  if (parent === null) return undefined;
+  const [, version, traceId = "", spanId = "", flags = "", rest] = parentPattern.exec(parent) ?? [];
+  if (version === undefined || version === "ff" || (version === "00" && rest !== undefined)) return undefined;
+  if (/^0+$/.test(traceId) || /^0+$/.test(spanId)) return undefined;
+  const sampled = (Number.parseInt(flags, 16) & sampledFlag) !== 0;
+  return { traceId, spanId, sampled, tracestate: readState(headers.get("tracestate")) };
+}
+
+/** All of it or, where a part is malformed or there is too much, nothing (3.3.1.1). */
+function readState(text: string | null): string | undefined {
+  if (text === null || text.length > longestState) return undefined;
+  const members = text
+    .split(",")
+    .map((member) => member.trim())
+    .filter((member) => member !== "");
+  if (members.length === 0 || members.length > mostMembers) return undefined;
+  return members.every((member) => memberPattern.test(member)) ? members.join(",") : undefined;
+}
+
+/** For whom a request is passed on to, as a child of this span. */
+export function traceparentOf({ traceId, spanId, traceFlags }: SpanContext): string {
+  return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`;
+}

@@ -1,0 +1,80 @@
+// Which requests are traced: a share of them, and those whose client traces already, within a bound.
+import {
+  type Context,
+  createTraceState,
+  ROOT_CONTEXT,
+  type Tracer as SpanTracer,
+  TraceFlags,
+  trace,
+} from "@opentelemetry/api";
+import type { RequestTrace, TracedExchange, Tracer } from "../domain/trace.ts";
+import { SpanTrace } from "./request-trace.ts";
+import { type ClientTrace, readClientTrace } from "./trace-context.ts";
+
+export interface SamplingTracerOptions {
+  tracer: SpanTracer;
+  /** Share of the requests, 0 to 1. */
+  sample: number;
+  content: boolean;
+  /** From 0 to below 1, at random. */
+  draw?: () => number;
+  /** Monotonic milliseconds. */
+  nowMs?: () => number;
+}
+
+/** Beyond the share, so many a second are traced as their clients wish it; more at once after a while without. */
+export const joinedPerSecond = 10;
+const mostJoinedAtOnce = 50;
+
+export class SamplingTracer implements Tracer {
+  readonly #tracer: SpanTracer;
+  readonly #sample: number;
+  readonly #content: boolean;
+  readonly #draw: () => number;
+  readonly #nowMs: () => number;
+  #room = mostJoinedAtOnce;
+  #roomAtMs: number;
+
+  constructor({ tracer, sample, content, draw = Math.random, nowMs = () => performance.now() }: SamplingTracerOptions) {
+    this.#tracer = tracer;
+    this.#sample = sample;
+    this.#content = content;
+    this.#draw = draw;
+    this.#nowMs = nowMs;
+    this.#roomAtMs = nowMs();
+  }
+
+  begin(exchange: TracedExchange): RequestTrace | undefined {
+    const client = readClientTrace(exchange.headers);
+    const isDrawn = this.#draw() < this.#sample;
+    if (client ? !client.sampled || !(isDrawn || this.#join()) : !isDrawn) return undefined;
+    return new SpanTrace({
+      tracer: this.#tracer,
+      exchange,
+      parent: client ? contextOf(client) : ROOT_CONTEXT,
+      tracestate: client?.tracestate,
+      content: this.#content,
+    });
+  }
+
+  /** A client may ask for a trace, but not for one of each of a million requests. */
+  #join(): boolean {
+    const now = this.#nowMs();
+    const since = ((now - this.#roomAtMs) / 1000) * joinedPerSecond;
+    this.#room = Math.min(mostJoinedAtOnce, this.#room + since);
+    this.#roomAtMs = now;
+    if (this.#room < 1) return false;
+    this.#room--;
+    return true;
+  }
+}
+
+function contextOf({ traceId, spanId, tracestate }: ClientTrace): Context {
+  return trace.setSpanContext(ROOT_CONTEXT, {
+    traceId,
+    spanId,
+    traceFlags: TraceFlags.SAMPLED,
+    isRemote: true,
+    ...(tracestate === undefined ? {} : { traceState: createTraceState(tracestate) }),
+  });
+}
