@@ -1,11 +1,17 @@
 // Prompts and answers for a trace, where the operator wants them: shortened, as text alone, without credentials.
-import { redactCredentials } from "../domain/redaction.ts";
 import type { TracedRequest } from "../domain/trace.ts";
 import { memberOf } from "./gen-ai.ts";
 
 /** Characters of all prompts, and of all answers, of one request. */
 export const mostContent = 8_192;
 const mostParts = 256;
+const longestWord = 64;
+const longestSecret = 4_096;
+/** Of a stream, before secrets are taken out of it. */
+const mostKept = mostContent + longestSecret;
+
+/** Takes secrets out of a text. */
+export type Redact = (text: string) => string;
 
 interface Part {
   type: string;
@@ -20,22 +26,34 @@ interface Message {
 
 /** What is left of the room for text. */
 class Room {
+  readonly #redact: Redact;
   #left = mostContent;
+
+  constructor(redact: Redact) {
+    this.#redact = redact;
+  }
 
   get full(): boolean {
     return this.#left <= 0;
   }
 
+  /** What is a word where all is well, and takes no room; nothing where it is no text. */
+  word(value: unknown): string {
+    return typeof value === "string" ? this.#redact(value.slice(0, longestSecret)).slice(0, longestWord) : "";
+  }
+
   clip(text: string): string {
-    const kept = text.length <= this.#left ? text : `${text.slice(0, this.#left)}…`;
+    const left = Math.max(0, this.#left);
     this.#left -= text.length;
-    return redactCredentials(kept);
+    // A secret that is cut in two would not be known any more.
+    const safe = this.#redact(text.slice(0, left + longestSecret));
+    return safe.length <= left && text.length <= left ? safe : `${safe.slice(0, left)}…`;
   }
 }
 
 /** JSON in the form of `gen_ai.input.messages`: the last messages, as far as there is room. */
-export function inputMessages({ operation, body }: TracedRequest): string {
-  const room = new Room();
+export function inputMessages({ operation, body }: TracedRequest, redact: Redact): string {
+  const room = new Room(redact);
   const given = operation === "chat" ? body["messages"] : body[operation === "completion" ? "prompt" : "input"];
   const texts = typeof given === "string" ? [given] : Array.isArray(given) ? given : [];
   const messages: Message[] = [];
@@ -48,12 +66,12 @@ export function inputMessages({ operation, body }: TracedRequest): string {
 }
 
 function messageOf(message: unknown, room: Room): Message {
-  const role = String(memberOf(message, "role") ?? "");
+  const role = room.word(memberOf(message, "role"));
   const callId = memberOf(message, "tool_call_id");
   const parts = partsOf(memberOf(message, "content"), room);
   if (role === "tool" && typeof callId === "string") {
     const response = parts.map(({ content }) => content).join("");
-    return { role, parts: [{ type: "tool_call_response", id: callId.slice(0, 64), response }] };
+    return { role, parts: [{ type: "tool_call_response", id: room.word(callId), response }] };
   }
   return { role, parts: [...parts, ...callsOf(memberOf(message, "tool_calls"), room)] };
 }
@@ -65,7 +83,7 @@ function partsOf(content: unknown, room: Room): Part[] {
   return content.slice(0, mostParts).map((part): Part => {
     const text = memberOf(part, "text");
     if (typeof text === "string") return textPart(text, room);
-    return { type: String(memberOf(part, "type") ?? "unknown").slice(0, 64) };
+    return { type: room.word(memberOf(part, "type")) };
   });
 }
 
@@ -77,8 +95,8 @@ function callsOf(calls: unknown, room: Room): Part[] {
     const id = memberOf(call, "id");
     return {
       type: "tool_call",
-      ...(typeof id === "string" ? { id: id.slice(0, 64) } : {}),
-      name: String(memberOf(called, "name") ?? "").slice(0, 64),
+      ...(typeof id === "string" ? { id: room.word(id) } : {}),
+      name: room.word(memberOf(called, "name")),
       arguments: room.clip(typeof given === "string" ? given : ""),
     };
   });
@@ -89,26 +107,25 @@ function textPart(text: string, room: Room): Part {
 }
 
 /** JSON in the form of `gen_ai.output.messages`, of a whole answer. */
-export function outputMessages(answer: unknown): string {
-  const room = new Room();
+export function outputMessages(answer: unknown, redact: Redact): string {
+  const room = new Room(redact);
   const choices = memberOf(answer, "choices");
   const messages = (Array.isArray(choices) ? choices.slice(0, mostParts) : []).map((choice): Message => {
     const message = memberOf(choice, "message") ?? { content: memberOf(choice, "text") };
     const { parts } = messageOf(message, room);
-    return { role: "assistant", parts, ...finishOf(choice) };
+    return { role: "assistant", parts, ...finishOf(memberOf(choice, "finish_reason"), room) };
   });
   return JSON.stringify(messages);
 }
 
-function finishOf(choice: unknown): { finish_reason?: string } {
-  const reason = memberOf(choice, "finish_reason");
-  return typeof reason === "string" ? { finish_reason: reason.slice(0, 64) } : {};
+function finishOf(reason: unknown, room: Room): { finish_reason?: string } {
+  return typeof reason === "string" ? { finish_reason: room.word(reason) } : {};
 }
 
 interface StreamedChoice {
   text: string;
   calls: Map<unknown, { id: unknown; name: string; text: string }>;
-  reason: { finish_reason?: string };
+  reason: unknown;
 }
 
 /** The same, of the events of a stream; what goes beyond the room is not kept in the first place. */
@@ -117,21 +134,21 @@ export class StreamedContent {
   #kept = 0;
 
   add(events: string): void {
-    if (this.#kept > mostContent) return;
+    if (this.#kept >= mostKept) return;
     for (const event of events.split("\n\n")) {
       if (event.startsWith("data: {")) this.#addChunk(parsed(event.slice("data: ".length)));
     }
   }
 
-  messages(): string {
-    const room = new Room();
+  messages(redact: Redact): string {
+    const room = new Room(redact);
     const messages = [...this.#choices.values()].map(({ text, calls, reason }): Message => {
       const parts: Part[] = text === "" ? [] : [textPart(text, room)];
       const made = [...calls.values()].map((call) => ({
         id: call.id,
         function: { name: call.name, arguments: call.text },
       }));
-      return { role: "assistant", parts: [...parts, ...callsOf(made, room)], ...reason };
+      return { role: "assistant", parts: [...parts, ...callsOf(made, room)], ...finishOf(reason, room) };
     });
     return JSON.stringify(messages);
   }
@@ -143,10 +160,10 @@ export class StreamedContent {
       let known = this.#choices.get(index);
       if (!known) {
         if (this.#choices.size >= mostParts) return;
-        known = { text: "", calls: new Map(), reason: {} };
+        known = { text: "", calls: new Map(), reason: undefined };
         this.#choices.set(index, known);
       }
-      Object.assign(known.reason, finishOf(choice));
+      known.reason = memberOf(choice, "finish_reason") ?? known.reason;
       const delta = memberOf(choice, "delta");
       const text = memberOf(delta, "content") ?? memberOf(choice, "text");
       if (typeof text === "string") known.text += this.#keep(text);
@@ -170,7 +187,7 @@ export class StreamedContent {
   }
 
   #keep(text: string): string {
-    const kept = text.slice(0, Math.max(0, mostContent + 1 - this.#kept));
+    const kept = text.slice(0, Math.max(0, mostKept - this.#kept));
     this.#kept += kept.length;
     return kept;
   }

@@ -8,7 +8,6 @@ import {
   type Tracer,
   trace,
 } from "@opentelemetry/api";
-import { maskKeys } from "../domain/api-key.ts";
 import type { Engine } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { redactCredentials } from "../domain/redaction.ts";
@@ -133,7 +132,9 @@ export class SpanTrace implements RequestTrace {
     if (!this.#attempt || bytes.byteLength > longestAnswer) return;
     const answer = parsed(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString());
     readTold(this.#attempt.told, answer);
-    if (this.takesContent && this.#request?.operation !== "embedding") this.#setOutput(outputMessages(answer));
+    if (this.takesContent && this.#request?.operation !== "embedding") {
+      this.#setOutput(outputMessages(answer, redactorOf(this.#attempt.engine)));
+    }
   }
 
   delivered(events: string): void {
@@ -177,7 +178,7 @@ export class SpanTrace implements RequestTrace {
       attributes["server.port"] = engine.server.port;
     }
     if (this.takesContent && this.#request) {
-      attributes[genAi.inputMessages] = engine.redact(inputMessages(this.#request));
+      attributes[genAi.inputMessages] = inputMessages(this.#request, redactorOf(engine));
     }
     return attributes;
   }
@@ -188,8 +189,7 @@ export class SpanTrace implements RequestTrace {
   }
 
   #setOutput(messages: string): void {
-    const attempt = this.#attempt;
-    attempt?.span.setAttribute(genAi.outputMessages, attempt.engine.redact(messages));
+    this.#attempt?.span.setAttribute(genAi.outputMessages, messages);
   }
 
   /** `end`: of the request, which this attempt answered. */
@@ -197,11 +197,11 @@ export class SpanTrace implements RequestTrace {
     const attempt = this.#attempt;
     if (!attempt) return;
     const { span, told, engine } = attempt;
-    if (this.#streamed) this.#setOutput(this.#streamed.messages());
+    // What an engine says of itself may be anything.
+    const safe = redactorOf(engine);
+    if (this.#streamed) this.#setOutput(this.#streamed.messages(safe));
     this.#streamed = undefined;
     this.#attempt = undefined;
-    // What an engine says of itself may be anything.
-    const safe = (text: string) => redactCredentials(engine.redact(maskKeys(text)));
     if (told.id !== undefined) span.setAttribute(genAi.responseId, safe(told.id));
     if (told.model !== undefined) span.setAttribute(genAi.responseModel, safe(told.model));
     if (told.finishReasons.size > 0) {
@@ -217,6 +217,10 @@ export class SpanTrace implements RequestTrace {
   #now(): number {
     return this.#offsetMs + performance.now();
   }
+}
+
+function redactorOf(engine: Engine): (text: string) => string {
+  return (text) => redactCredentials(engine.redact(text));
 }
 
 function setEnd(span: Span, end: UsageEnd): void {

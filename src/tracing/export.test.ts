@@ -1,0 +1,89 @@
+// Spans wait in a bounded queue: what finds no room, and what the collector does not take, is counted and told of.
+import { expect, test } from "bun:test";
+import type { ReadableSpan, SpanExporter } from "@opentelemetry/sdk-trace";
+import type { LogFields } from "../domain/log.ts";
+import { SpanExport, usualBounds } from "./export.ts";
+
+type Result = Parameters<SpanExporter["export"]>[1];
+
+function exporting(bounds: Partial<typeof usualBounds> = {}) {
+  const batches: { spans: ReadableSpan[]; done: Result }[] = [];
+  const told: LogFields[] = [];
+  const log = { info() {}, error() {}, warn: (_: string, fields: LogFields = {}) => void told.push(fields) };
+  const exporter = {
+    export: (spans: ReadableSpan[], done: Result) => void batches.push({ spans, done }),
+    shutdown: async () => {},
+  };
+  const spans = new SpanExport(exporter, log, { ...usualBounds, delayMs: 60_000, ...bounds });
+  const add = (count: number) => {
+    for (let i = 0; i < count; i++) spans.onEnd({} as ReadableSpan);
+  };
+  return { spans, batches, told, add };
+}
+
+const settled = () => new Promise((resolve) => setTimeout(resolve, 0));
+
+test("one batch is on its way at a time, and the next follows when it was taken", async () => {
+  const { batches, add } = exporting({ batchSize: 10 });
+  add(9);
+  expect(batches).toHaveLength(0);
+  add(16);
+  expect(batches.map((batch) => batch.spans.length)).toEqual([10]);
+  batches[0]?.done({ code: 0 });
+  await settled();
+  expect(batches.map((batch) => batch.spans.length)).toEqual([10, 10]);
+});
+
+test("what finds no room is dropped, counted, and told of once a minute at most", () => {
+  const { spans, told, add } = exporting({ batchSize: 10, mostWaiting: 20 });
+  add(1_030);
+  expect(spans.dropped).toBe(1_000);
+  expect(told).toEqual([{ spans: 1, detail: "too many are waiting" }]);
+});
+
+test("a batch that is refused is dropped; so is one that has no answer in time, and the next goes out", async () => {
+  const { spans, batches, told, add } = exporting({ batchSize: 10, deadlineMs: 5, tellEveryMs: 0 });
+  add(10);
+  batches[0]?.done({ code: 1, error: new Error("no such tenant") });
+  await settled();
+  expect(told).toEqual([{ spans: 10, detail: "no such tenant" }]);
+  add(20);
+  while (batches.length < 3) await settled();
+  expect(spans.dropped).toBe(20);
+  expect(told[1]).toMatchObject({ spans: 10, detail: "no answer within 0.005 s" });
+  // Too late to count.
+  batches[1]?.done({ code: 0 });
+  expect(spans.dropped).toBe(20);
+});
+
+test("the end sends what is left, and drops what the collector does not take in time, all of it told", async () => {
+  const quick = exporting();
+  quick.add(3);
+  const over = quick.spans.shutdown();
+  quick.batches[0]?.done({ code: 0 });
+  await over;
+  expect([quick.spans.dropped, quick.batches[0]?.spans.length]).toEqual([0, 3]);
+  quick.add(1);
+  expect(quick.spans.dropped).toBe(1);
+
+  const hanging = exporting({ batchSize: 10, farewellMs: 5 });
+  hanging.add(25);
+  await hanging.spans.shutdown();
+  expect(hanging.spans.dropped).toBe(25);
+  expect(hanging.told).toEqual([{ spans: 25, detail: "the collector took too long at the end" }]);
+});
+
+test("an exporter that throws loses its batch and nothing else", async () => {
+  const told: LogFields[] = [];
+  const log = { info() {}, error() {}, warn: (_: string, fields: LogFields = {}) => void told.push(fields) };
+  const exporter = {
+    export: () => {
+      throw new Error("broken");
+    },
+    shutdown: async () => {},
+  };
+  const spans = new SpanExport(exporter, log, { ...usualBounds, batchSize: 1 });
+  spans.onEnd({} as ReadableSpan);
+  await settled();
+  expect(told).toEqual([{ spans: 1, detail: "broken" }]);
+});
