@@ -1,7 +1,6 @@
 // Looks at the port and at the server behind it: whether it is ours, ready, and what it does without.
 import { createServer } from "node:net";
 import packageJson from "../../package.json" with { type: "json" };
-import type { Config } from "../config.ts";
 import { StartError } from "../domain/errors.ts";
 import type { NodeIdentity } from "../domain/node-identity.ts";
 import { readNodeIdentity, readNodeReport } from "../storage/node-files.ts";
@@ -21,34 +20,19 @@ export function serverChecks(subject: Subject): Check[] {
   ];
 }
 
-async function port(subject: Subject, signal: AbortSignal): Promise<Finding[]> {
-  const { config, server, localUrl } = subject;
+async function port({ config, server, localUrl }: Subject, signal: AbortSignal): Promise<Finding[]> {
   const running = server ? runningAs(server.pid) : undefined;
   if (localUrl === undefined) {
     if (running === undefined) return [skipped("port", "any free one, as port is 0; no server runs")];
     return [warning("server", `${running}, at a port that is not known here`, "See the line `listening` of its log.")];
   }
   const place = new URL(localUrl).host;
+  const fault = config && running === undefined ? await listenFault(config.host, config.port) : "EADDRINUSE";
+  // Only where something listens is there anybody to ask.
+  if (fault !== "EADDRINUSE") return [notListened(fault, place)];
   const answer = await askedServer(localUrl, signal);
-  if (answer.kind === "silent") {
-    if (running === undefined) return config ? free(config, place) : [skipped("server", "none runs")];
-    return [
-      failure(
-        "server",
-        `${running}, but does not answer at ${place} (${answer.reason})`,
-        "Is it still starting, or started with another --host or --port? Otherwise see its log, and restart it.",
-      ),
-    ];
-  }
-  if (answer.kind === "other") {
-    return [
-      failure(
-        "port",
-        `another program answers at ${place}`,
-        "Stop that (ss -ltnp shows which), or choose another port: --port or HEADRACE_PORT.",
-      ),
-    ];
-  }
+  if (answer.kind === "silent") return [silent(answer.reason, running, config !== undefined, place)];
+  if (answer.kind === "other") return [failure("port", `another program answers at ${place}`, otherPort)];
   if (running === undefined) {
     return [
       failure(
@@ -59,6 +43,20 @@ async function port(subject: Subject, signal: AbortSignal): Promise<Finding[]> {
     ];
   }
   return [...version(answer.version, `${running} at ${place}`), await readiness(localUrl, signal)];
+}
+
+const otherPort = "Stop that program (ss -ltnp shows which it is), or choose another port: --port or HEADRACE_PORT.";
+
+function silent(reason: string, running: string | undefined, isTaken: boolean, place: string): Finding {
+  if (running === undefined) {
+    if (!isTaken) return skipped("server", "none runs on this data directory");
+    return failure("port", `another program holds ${place}, and does not speak HTTP`, otherPort);
+  }
+  return failure(
+    "server",
+    `${running}, but does not answer at ${place} (${reason})`,
+    "Is it still starting, or started with another --host or --port? Otherwise see its log, and restart it.",
+  );
 }
 
 function runningAs(pid: number | undefined): string {
@@ -88,25 +86,19 @@ async function readiness(localUrl: string, signal: AbortSignal): Promise<Finding
   return status === "not_ready" ? failure("readiness", found, remedy) : warning("readiness", found, remedy);
 }
 
-/** Whether a server could listen there. */
-async function free({ host, port: number }: Config, place: string): Promise<Finding[]> {
-  const fault = await listenFault(host, number);
+function notListened(fault: string | undefined, place: string): Finding {
   if (fault === undefined) {
-    return [warning("server", `none runs; ${place} is free`, "Start it: headrace serve, or systemctl start headrace.")];
+    const remedy = "Start it: headrace serve, or systemctl start headrace.";
+    return warning("server", `none runs; ${place} is free`, remedy);
   }
   const remedies: Record<string, string> = {
-    EADDRINUSE:
-      "Stop the program that holds it (ss -ltnp shows which), or choose another port: --port or HEADRACE_PORT.",
     EACCES: "Ports below 1024 are for root: take another, and let the proxy in front have that one.",
     EADDRNOTAVAIL: "This machine has no such address: correct --host or HEADRACE_HOST (ip addr shows them).",
   };
-  const found =
-    fault === "EADDRINUSE"
-      ? `another program holds ${place}, and does not speak HTTP`
-      : `nothing can listen at ${place} (${fault})`;
-  return [failure("port", found, remedies[fault] ?? "Correct --host or --port.")];
+  return failure("port", `nothing can listen at ${place} (${fault})`, remedies[fault] ?? "Correct --host or --port.");
 }
 
+/** Why a server could not listen there; undefined: it could. */
 function listenFault(host: string, number: number): Promise<string | undefined> {
   return new Promise((resolve) => {
     const probe = createServer();

@@ -264,6 +264,18 @@ const broken: Broken[] = [
     },
   },
   {
+    what: "a port that a program holds which says nothing",
+    name: "port",
+    found: /another program holds 127\.0\.0\.1:\d+, and does not speak HTTP/,
+    remedy: /ss -ltnp/,
+    make: async (close) => {
+      const silent = createTcpServer((socket) => socket.end("220 ready\r\n"));
+      await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+      close(() => silent.close());
+      return [await usedPlace(), { args: ["--port", String((silent.address() as AddressInfo).port)] }];
+    },
+  },
+  {
     what: "a port that a server on another data directory holds",
     name: "port",
     found: /a Headrace answers at .*does not use this data directory/,
