@@ -90,7 +90,8 @@ function operation(route: ApiRoute, schemas: Record<string, Json>): OpenApiOpera
     ...(access === "person" ? (["permission_denied"] as const) : []),
     ...(doc.errors ?? []),
   ];
-  codes.push("internal_error");
+  // Each address may ask so often; and with a credential that is nobody's so often.
+  codes.push("rate_limit_exceeded", "internal_error");
   return {
     operationId: doc.operationId,
     summary: doc.summary,

@@ -1,10 +1,14 @@
 // Every kind of credential that a request may bring, good and bad, for a running server.
 import { generateApiKey } from "../../src/domain/api-key.ts";
 import { accountScopes, scopes } from "../../src/domain/scope.ts";
+import { addressLimits } from "../../src/policy/address-throttle.ts";
 import type { TestServer } from "../support/headrace.ts";
 import { registerApp } from "../support/oauth-apps.ts";
 import { openServerPeople } from "../support/server-people.ts";
 import { addKey } from "./keys.ts";
+
+/** All tests are of one address. How often it may ask is a test of its own. */
+export const unlimited = Object.fromEntries(Object.keys(addressLimits).map((name) => [name, 1e9]));
 
 export const credentialKinds = [
   "operator key",

@@ -6,7 +6,7 @@ import { mismatches } from "../contract/json-schema.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { long } from "../support/long.ts";
 import { chatScript, json, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
-import { goodKinds, openCredentials } from "./any-credential.ts";
+import { goodKinds, openCredentials, unlimited } from "./any-credential.ts";
 import { type AnyRequest, anyRequest, oneWrongEach, sentForm } from "./any-request.ts";
 import { type Existing, openExisting } from "./existing-things.ts";
 import { tellingTexts, tellingValues } from "./hostile-values.ts";
@@ -47,7 +47,7 @@ beforeAll(async () => {
   });
   // Of the file, so that no upstream that an operator adds or changes takes it away.
   const ours = "models: [{ id: our-model, deployments: [{ upstream: up, model: upstream-model }] }]\n";
-  server = await startHeadrace({ yaml: upstreamYaml(upstream, ours) });
+  server = await startHeadrace({ yaml: upstreamYaml(upstream, ours), addressLimits: unlimited });
   described = await describedBy(server);
   credentials = await openCredentials(server);
   things = await openExisting(server, upstream.url, credentials);

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { openServerPeople, type SignedInMember } from "../support/server-people.ts";
+import { unlimited } from "./any-credential.ts";
 import { formType, pageOperations } from "./operations.ts";
 
 const friend = "https://friend.example";
@@ -11,6 +12,7 @@ let owner: SignedInMember;
 beforeAll(async () => {
   server = await startHeadrace({
     yaml: `cors:\n  origins: [${friend}]\n`,
+    addressLimits: unlimited,
     flags: { mode: "production", publicUrl: "https://ai.example.com" },
   });
   const people = openServerPeople(server);
