@@ -7,6 +7,7 @@ import type { RequestTrace, Tracer } from "../domain/trace.ts";
 import type { ByteChannel } from "../http1/byte-channel.ts";
 import type { IncomingRequest, Reply } from "../http1/message.ts";
 import { requireScope } from "../policy/authorize.ts";
+import { contentTypeOptions, pageHeaders, strictTransport } from "./browser-headers.ts";
 import { clientAddress, isLocalRequest } from "./client-address.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { errorAnswer, toGatewayError } from "./errors.ts";
@@ -45,6 +46,7 @@ export class HttpExchange implements Exchange {
   readonly #options: HttpServerOptions;
   readonly #found: FoundRoute | undefined;
   readonly #startedMs: number;
+  readonly #isPage: boolean;
   readonly #fields: Record<string, LogFields[string]>;
   #trace: RequestTrace | undefined;
   #status = 200;
@@ -63,6 +65,8 @@ export class HttpExchange implements Exchange {
     const isPage = this.#found ? this.#found.route.access === "page" : table.isPage(pathOf(req.target));
     this.answerHeaders = isPage ? {} : corsHeaders(req, options.corsOrigins());
     this.answerHeaders["x-request-id"] = this.requestId;
+    this.answerHeaders["x-content-type-options"] = contentTypeOptions;
+    this.#isPage = isPage;
     this.#fields = {
       id: this.requestId,
       client: this.clientAddress,
@@ -211,26 +215,36 @@ export class HttpExchange implements Exchange {
   #headersWith(own: Readonly<Record<string, string>>): Record<string, string> {
     const headers = this.answerHeaders;
     for (const name in own) headers[name] ??= own[name] ?? "";
+    // What one credential may see is not for others, also where it came in a header that caches do not know.
+    headers["cache-control"] ??= "no-store";
     const route = this.#found?.route;
     if (route && isAuthenticated(route)) {
-      // What one credential may see is not for others, also where it came in a header that caches do not know.
-      headers["cache-control"] ??= "no-store";
       headers["openai-processing-ms"] = String(Math.round(this.#options.clock.monotonicMs() - this.#startedMs));
+    } else {
+      this.#tellBrowsers();
     }
     return headers;
   }
 
+  /** Of what needs no credential: there a browser may come first. */
+  #tellBrowsers(): void {
+    const headers = this.answerHeaders;
+    if (this.#isPage) for (const name in pageHeaders) headers[name] ??= pageHeaders[name] ?? "";
+    if (this.#options.isSecure) headers["strict-transport-security"] = strictTransport;
+  }
+
   #fail(error: GatewayError): void {
-    const access = this.#found?.route.access;
     let { status, headers, body } = errorAnswer(error);
-    if (access === "page") ({ headers, body } = errorPage(error, status, this.requestId));
+    if (this.#found?.route.access === "page") ({ headers, body } = errorPage(error, status, this.requestId));
     this.#status = status;
     if (error.code === "method_not_allowed") {
       this.answerHeaders["allow"] = this.#table.allowed(pathOf(this.req.target)).join(", ");
     }
     Object.assign(this.answerHeaders, headers);
     if (status === 401) this.#nameAuthorizationServer();
-    if (access !== undefined && access !== "public") this.answerHeaders["cache-control"] ??= "no-store";
+    // RFC 9111, 4.2.2: some errors, such as 404, would be kept by caches that are told nothing.
+    this.answerHeaders["cache-control"] ??= "no-store";
+    this.#tellBrowsers();
     if (!this.#reply.begun) this.#reply.send(status, this.answerHeaders, body);
     if (!this.#deferred) this.#write(error);
   }

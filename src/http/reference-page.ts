@@ -1,4 +1,5 @@
 // The OpenAPI document as one page to read: no script, no request to any other host.
+import { createHash } from "node:crypto";
 import type { OpenApiDocument, OpenApiOperation } from "./openapi.ts";
 
 type Json = Record<string, unknown>;
@@ -157,3 +158,6 @@ td:first-child code{white-space:nowrap}pre{background:var(--soft);padding:.8rem 
 .wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.92rem}th,td{text-align:left;vertical-align:top;padding:.45rem .6rem;border-bottom:1px solid var(--line)}
 @media(max-width:48rem){body{display:block}nav{position:static;height:auto;border-right:0;border-bottom:1px solid var(--line)}main{padding:1rem}}
 `;
+
+/** Its one style, as a Content-Security-Policy names it. */
+export const referenceStyleSource = `'sha256-${createHash("sha256").update(style).digest("base64")}'`;

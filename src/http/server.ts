@@ -11,6 +11,7 @@ import type { Http1Limits } from "../http1/server-limits.ts";
 import type { AddressThrottle } from "../policy/address-throttle.ts";
 import type { Authenticator } from "../policy/authenticate.ts";
 import type { OpenRequests } from "../policy/open-requests.ts";
+import { contentTypeOptions } from "./browser-headers.ts";
 import { errorAnswer } from "./errors.ts";
 import { HttpExchange } from "./exchange.ts";
 import type { Route } from "./route.ts";
@@ -31,6 +32,8 @@ export interface HttpServerOptions {
   /** Those left out have their defaults. */
   limits?: Partial<Http1Limits>;
   trustedProxies: BlockList;
+  /** Whether browsers reach the server by https; left out: not. */
+  isSecure?: boolean;
   /** Of who needs no credential. */
   addressThrottle: Pick<AddressThrottle, "take">;
   /** Allowed origins; read for every request, as a reload may change them. */
@@ -73,5 +76,6 @@ function malformedAnswer(
   const { headers, body } = errorAnswer(error);
   log.info("request", { id, client: peer, route: "none", status, code, detail: "malformed" });
   observer?.httpEnded({ requestId: id, method: "", route: undefined, status, durationMs: 0 });
-  return { headers: { ...headers, "x-request-id": id }, body: String(body) };
+  const own = { "x-request-id": id, "x-content-type-options": contentTypeOptions, "cache-control": "no-store" };
+  return { headers: { ...headers, ...own }, body: String(body) };
 }

@@ -1,7 +1,8 @@
 // What a monitor or a newcomer asks without credentials: health, readiness, the API description.
 import { z } from "zod";
+import { pageHeaders } from "./browser-headers.ts";
 import { openApiDocument } from "./openapi.ts";
-import { referencePage } from "./reference-page.ts";
+import { referencePage, referenceStyleSource } from "./reference-page.ts";
 import type { PublicRoute, Route } from "./route.ts";
 
 export const checkState = z
@@ -62,7 +63,8 @@ export function serviceRoutes(deps: ServiceRouteDeps): PublicRoute[] {
       },
       async handle() {
         const readiness = await deps.readiness();
-        return Response.json(readiness, { status: readiness.status === "not_ready" ? 503 : 200 });
+        const status = readiness.status === "not_ready" ? 503 : 200;
+        return Response.json(readiness, { status });
       },
     },
     {
@@ -78,7 +80,9 @@ export function serviceRoutes(deps: ServiceRouteDeps): PublicRoute[] {
       },
       handle() {
         document ??= JSON.stringify(describe());
-        return new Response(document, { headers: { "content-type": "application/json" } });
+        return new Response(document, {
+          headers: { "content-type": "application/json", "cache-control": "no-cache" },
+        });
       },
     },
     {
@@ -96,10 +100,11 @@ export function serviceRoutes(deps: ServiceRouteDeps): PublicRoute[] {
         page ??= referencePage(describe());
         return new Response(page, {
           headers: {
+            ...pageHeaders,
             "content-type": "text/html; charset=utf-8",
-            "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-            "referrer-policy": "no-referrer",
-            "x-content-type-options": "nosniff",
+            "cache-control": "no-cache",
+            "content-security-policy": `default-src 'none'; style-src ${referenceStyleSource}; form-action 'none'; frame-ancestors 'none'; base-uri 'none'`,
+            "cross-origin-opener-policy": "same-origin",
           },
         });
       },

@@ -13,9 +13,8 @@ export function dashboardPage({ script, style }: DashboardEntries): PlainAnswer 
       "content-type": "text/html; charset=utf-8",
       "cache-control": "no-store",
       "content-security-policy": `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'`,
+      "cross-origin-opener-policy": "same-origin",
       "referrer-policy": "same-origin",
-      "x-content-type-options": "nosniff",
-      "x-frame-options": "DENY",
     },
     body: html`<!doctype html>
 <html lang="en">

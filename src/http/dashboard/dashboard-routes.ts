@@ -76,7 +76,6 @@ async function file({ req, params }: Exchange, files: DashboardFiles): Promise<P
       "content-type": type,
       "cache-control": forever,
       vary: "accept-encoding",
-      "x-content-type-options": "nosniff",
       ...(encoding === undefined ? {} : { "content-encoding": encoding }),
     },
     body: bytes,

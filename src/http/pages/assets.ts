@@ -48,7 +48,7 @@ export function assetRoutes(): PageRoute[] {
       async handle({ req, params }) {
         const { type, etag, bytes } = await find(params["name"] ?? "");
         // Asked about each time, so that a page never meets the files of the version before.
-        const headers = { etag, "cache-control": "no-cache", "x-content-type-options": "nosniff" };
+        const headers = { etag, "cache-control": "no-cache" };
         if (isKnown(req.headers.get("if-none-match"), etag)) return { status: 304, headers, body: "" };
         return { status: 200, headers: { ...headers, "content-type": type }, body: bytes };
       },

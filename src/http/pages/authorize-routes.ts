@@ -117,7 +117,8 @@ async function allow(
 
 function ask(parts: Omit<ConsentPageParts, "ticket">, { formKey }: AuthorizeDeps): PlainAnswer {
   const ticket = formTicket(formKey, subjectOf(parts.request, parts.query, parts.signedIn));
-  return pageAnswer((parts.memberships.length === 0 ? noAccountPage : consentPage)({ ...parts, ticket }));
+  const page = (parts.memberships.length === 0 ? noAccountPage : consentPage)({ ...parts, ticket });
+  return pageAnswer({ ...page, opener: "kept" });
 }
 
 function cannotAsk(memberships: readonly OwnMembership[]): Fault {

@@ -113,13 +113,8 @@ test("a form is refused that is JSON, is too large, does not arrive whole, or ha
 describe("every page", () => {
   const { headers, body } = pageAnswer({ title: "<Title>", body: html`<h1>${"<b>"}</h1>`, continueTo: '/a"b' });
 
-  test("is kept by nobody, framed by nobody, and runs nothing but our own files", () => {
-    expect(headers).toMatchObject({
-      "cache-control": "no-store",
-      "referrer-policy": "no-referrer",
-      "x-frame-options": "DENY",
-      "x-content-type-options": "nosniff",
-    });
+  test("is kept by nobody, framed by nobody, runs nothing but our own files, and is cut off from who opened it", () => {
+    expect(headers).toMatchObject({ "cache-control": "no-store", "cross-origin-opener-policy": "same-origin" });
     const policy = headers["content-security-policy"] ?? "";
     for (const rule of ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"]) {
       expect(policy).toContain(rule);
@@ -140,12 +135,13 @@ describe("every page", () => {
   });
 });
 
-test("a redirect asks with GET, is kept by nobody and tells nobody where it came from", () => {
+test("a page on the way back to an app leaves the window to whoever opened it", () => {
+  const { headers } = pageAnswer({ title: "Allow?", body: html``, opener: "kept" });
+  expect(headers).not.toHaveProperty("cross-origin-opener-policy");
+});
+
+test("a redirect asks with GET, and is kept by nobody", () => {
   const { status, headers } = redirectTo("/settings");
   expect(status).toBe(303);
-  expect(headers).toMatchObject({
-    location: "/settings",
-    "cache-control": "no-store",
-    "referrer-policy": "no-referrer",
-  });
+  expect(headers).toEqual({ location: "/settings", "cache-control": "no-store" });
 });

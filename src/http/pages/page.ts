@@ -27,11 +27,16 @@ export interface Page {
   referrerPolicy?: "same-origin" | undefined;
   /** Names of scripts in /assets that the page needs, e.g. `passkeys.js`. */
   scripts?: readonly string[];
+  /**
+   * `kept`: an app may have opened it in a window of its own, to go on there when the way is back at the app. Any other page
+   * is cut off from whoever opened it.
+   */
+  opener?: "kept";
   /** Origins, or schemes with a colon, to which a form's answer may lead besides this one (CSP `form-action`). */
   formTargets?: readonly string[];
 }
 
-/** Nothing may frame it, learn its address from a link, keep it, or run in it but our own files. */
+/** Nothing may keep it, or run in it but our own files; what all pages have in common is in browser-headers.ts. */
 export function pageAnswer(page: Page): PlainAnswer {
   const targets = ["'self'", ...(page.formTargets ?? [])].join(" ");
   return {
@@ -40,9 +45,8 @@ export function pageAnswer(page: Page): PlainAnswer {
       "content-type": "text/html; charset=utf-8",
       "cache-control": "no-store",
       "content-security-policy": `default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action ${targets}; frame-ancestors 'none'; base-uri 'none'`,
-      "referrer-policy": page.referrerPolicy ?? "no-referrer",
-      "x-content-type-options": "nosniff",
-      "x-frame-options": "DENY",
+      ...(page.opener === "kept" ? {} : { "cross-origin-opener-policy": "same-origin" }),
+      ...(page.referrerPolicy === undefined ? {} : { "referrer-policy": page.referrerPolicy }),
     },
     body: layout(page),
   };
@@ -52,7 +56,7 @@ export function pageAnswer(page: Page): PlainAnswer {
 export function redirectTo(location: string): PlainAnswer {
   return {
     status: 303,
-    headers: { location, "cache-control": "no-store", "referrer-policy": "no-referrer" },
+    headers: { location, "cache-control": "no-store" },
     body: "",
   };
 }
@@ -64,7 +68,7 @@ export function redirectTo(location: string): PlainAnswer {
 export function goOn(next: string): PlainAnswer {
   if (!next.startsWith("/oauth/")) return redirectTo(next);
   const body = html`<h1>You are signed in</h1><p><a href="${next}">Go on</a></p>`;
-  return pageAnswer({ title: "Signed in", body, continueTo: next });
+  return pageAnswer({ title: "Signed in", body, continueTo: next, opener: "kept" });
 }
 
 /** Who is signed in; a renewed cookie goes with the answer. */

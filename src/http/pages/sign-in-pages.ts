@@ -99,6 +99,7 @@ ${field({ name: "password", label: "Password", type: "password", autocomplete: "
     status: fault?.status ?? 200,
     body,
     scripts: ["passkeys.js"],
+    opener: "kept",
     referrerPolicy: deps.formReferrerPolicy(),
   });
 }
