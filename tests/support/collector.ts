@@ -105,10 +105,10 @@ function received(span: WireSpan): ReceivedSpan {
 }
 
 function attributesOf(list: Attributes): Record<string, unknown> {
-  return Object.fromEntries(list.map(({ key, value }) => [key, valueOf(value)]));
+  return Object.fromEntries(list.map(({ key, value }) => [key, plainValue(value)]));
 }
 
-function valueOf({ stringValue, intValue, doubleValue, boolValue, arrayValue }: Value): unknown {
-  if (arrayValue) return arrayValue.values.map(valueOf);
+function plainValue({ stringValue, intValue, doubleValue, boolValue, arrayValue }: Value): unknown {
+  if (arrayValue) return arrayValue.values.map(plainValue);
   return stringValue ?? (intValue === undefined ? undefined : Number(intValue)) ?? doubleValue ?? boolValue;
 }
