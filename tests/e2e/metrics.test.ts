@@ -2,7 +2,9 @@
 import { afterEach, expect, test } from "bun:test";
 import { type Metrics, parseMetrics, scrape } from "../support/exposition.ts";
 import { startHeadrace, type TestServer, type TestServerOptions, until } from "../support/headrace.ts";
+import { joinNode } from "../support/joined-node.ts";
 import { mintKey } from "../support/mint-key.ts";
+import { startGateway } from "../support/nodes.ts";
 import {
   chatScript,
   chunk,
@@ -226,6 +228,23 @@ test("an upstream that never lists its models is up as long as it serves them", 
   expect(await up()).toBe(0);
   await ask(server);
   expect(await up()).toBe(1);
+});
+
+test("a node shows by its name, whether it is connected, and as an upstream", async () => {
+  const gateway = await startGateway();
+  stack.push(gateway);
+  const { token } = await gateway.token(["*"]);
+  const node = await joinNode({ url: gateway.url, token, name: "attic", models: ["attic-large"] });
+  const shown = async () => {
+    const metrics = await scrape(gateway);
+    return [
+      metrics.get("headrace_node_connected", { node: "attic" }),
+      metrics.get("headrace_upstream_up", { upstream: "attic", source: "node" }),
+    ];
+  };
+  await until(async () => String(await shown()) === "1,1", "it is there");
+  await node[Symbol.asyncDispose]();
+  await until(async () => String(await shown()) === "0,0", "it is away");
 });
 
 test("what the process takes, and what runs, is told, in either format", async () => {
