@@ -361,6 +361,12 @@ describe("the result", () => {
     });
     expect(config.limits).toMatchObject({ queue: 512, queueSeconds: 30 });
     expect(config.chatRetentionDays).toBe(30);
+    expect(config.retention).toEqual({
+      requests: { days: 400, isDefault: true },
+      hourly_usage: { days: null, isDefault: true },
+      refusals: { days: 400, isDefault: true },
+      audit: { days: null, isDefault: true },
+    });
     expect(config.models[0]).toMatchObject({
       id: "assistant",
       ownedBy: "example",

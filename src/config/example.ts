@@ -94,6 +94,13 @@ tracing:
   sample: 0.05                         # of the requests that are no part of a trace yet
   content: false                       # true: prompts and answers as well
 
+# How long records are kept, in days; null: for good.
+retention:
+  requests_days: 400                   # single requests; sums of usage stay
+  hourly_usage_days: null              # sums by hour; those by day stay
+  refusals_days: 400
+  audit_days: null
+
 # How invitations and password resets are sent.
 mail:
   url: smtps://headrace:\${SMTP_PASSWORD}@smtp.example.com   # smtp:// for STARTTLS; no part of it is ever shown

@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import {
   bareHost,
   decodeSecret,
+  decodeSecrets,
   defaultDataDir,
   isAddressOrRange,
   isExactOrigin,
@@ -97,6 +98,18 @@ describe("secrets", () => {
   const bytes = Buffer.from(hex, "hex");
   test.each([hex, hex.toUpperCase(), bytes.toString("base64"), bytes.toString("base64url")])("reads %s", (text) => {
     expect(decodeSecret(text)).toBe(hex);
+  });
+  test("reads several, each once, with commas or line breaks between them", () => {
+    const other = "ab".repeat(32);
+    expect(decodeSecrets(hex)).toEqual([hex]);
+    expect(decodeSecrets(`${other}, ${bytes.toString("base64")}`)).toEqual([other, hex]);
+    expect(decodeSecrets(`${other}\n${hex}\n`)).toEqual([other, hex]);
+    expect(decodeSecrets([hex, other, hex].join(","))).toEqual([hex, other]);
+    const many = Array.from({ length: 5 }, (_, i) => String(i).repeat(64));
+    for (const text of ["", ",", `${hex},`, `${hex},abc`, `${hex};${other}`, many.join(",")]) {
+      expect(decodeSecrets(text)).toBeUndefined();
+    }
+    expect(decodeSecrets(many.slice(1).join(","))).toHaveLength(4);
   });
   test.each(["", "abc", hex.slice(1), `${hex}0`, bytes.subarray(1).toString("base64"), "x".repeat(42), " ".repeat(43)])(
     "refuses %p, which is not 32 bytes",

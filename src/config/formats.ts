@@ -149,9 +149,12 @@ export function decodeSecret(text: string): string | undefined {
   return Buffer.from(text, "base64").toString("hex");
 }
 
-/** One or more, separated by commas and each once, as `decodeSecret` gives them; undefined where any of them is none. */
+/** One or more, separated by commas, or by line breaks as in the file, and each once, as `decodeSecret` gives them; undefined where any of them is none. */
 export function decodeSecrets(text: string): readonly string[] | undefined {
-  const secrets = text.split(",").map((one) => decodeSecret(one.trim()));
+  const secrets = text
+    .trim()
+    .split(/\s*[,\s]\s*/)
+    .map(decodeSecret);
   if (secrets.length > mostSecrets || secrets.includes(undefined)) return undefined;
   return [...new Set(secrets.filter((secret) => secret !== undefined))];
 }
