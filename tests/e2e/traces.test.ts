@@ -224,6 +224,20 @@ describe("a request", () => {
     expect(left.attempts[0]?.status).toBe(0);
   });
 
+  test("whose client leaves before there is an answer says so, and is no error", async () => {
+    const it = await world();
+    it.upstream.script(() => {});
+    const leaving = new AbortController();
+    const asked = it.server.request("/v1/chat/completions", { body: chat, signal: leaving.signal }).catch(() => {});
+    await until(() => it.upstream.requests.length > 0, "the request at the upstream");
+    leaving.abort();
+    await asked;
+    const line = await until(() => it.server.logged("request").find(({ status }) => status === 499), "its line");
+    const { root, attempts } = await tree(it, String(line["id"]));
+    expect(root).toMatchObject({ status: 0, attributes: { "headrace.outcome": "cancelled" } });
+    expect(attempts).toMatchObject([{ status: 0, attributes: { "error.type": "cancelled" } }]);
+  });
+
   test("that a limit refuses has a span without an attempt", async () => {
     const tier =
       "tiers: [{ name: enterprise, requests_per_minute: 1, tokens_per_minute: null, environments: [live, test, dev] }]\n";
