@@ -1,15 +1,6 @@
 // Looks at the data directory: whose it is, who may read it, whether it can be written quickly, and who holds it.
-import {
-  closeSync,
-  fsyncSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  type Stats,
-  statSync,
-  unlinkSync,
-  writeSync,
-} from "node:fs";
+import { readdirSync, readFileSync, type Stats, statSync } from "node:fs";
+import { open, unlink } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { reasonOf } from "./examine.ts";
 import { type Check, type Finding, failure, ok, skipped, warning } from "./finding.ts";
@@ -83,7 +74,8 @@ interface OwnFile {
   stats: Stats;
 }
 
-const secretFiles = /^(secret|credentials(-\w+)?\.json|node\.json|server\.lock|headrace\.db(-wal|-shm)?|spool)$/;
+const secretFiles =
+  /^(secret|credentials(-\w+)?\.json|node\.json|server\.lock|headrace\.db(-wal|-shm)?|spool|backups)$/;
 
 function ownFiles(dataDir: string): OwnFile[] {
   const names = readdirSync(dataDir).filter((name) => secretFiles.test(name));
@@ -98,11 +90,11 @@ function ownFiles(dataDir: string): OwnFile[] {
 }
 
 /** As the ledger does it: a request is answered only once its usage is on the disk. */
-function writing(dataDir: string): Finding {
+async function writing(dataDir: string): Promise<Finding> {
   const file = join(dataDir, `.doctor-${process.pid}`);
   let syncMs: number;
   try {
-    syncMs = timedSync(file);
+    syncMs = await timedSync(file);
   } catch (error) {
     return cannotWrite(dataDir, error);
   }
@@ -115,19 +107,21 @@ function writing(dataDir: string): Finding {
   );
 }
 
-function timedSync(file: string): number {
-  const fd = openSync(file, "wx", 0o600);
+/** Milliseconds; not in this thread, where it would hold up what else is measured. */
+async function timedSync(path: string): Promise<number> {
+  const file = await open(path, "wx", 0o600);
   try {
-    const times = [0, 1, 2].map(() => {
+    const times: number[] = [];
+    for (let turn = 0; turn < 3; turn++) {
       const startedMs = performance.now();
-      writeSync(fd, "headrace doctor\n");
-      fsyncSync(fd);
-      return performance.now() - startedMs;
-    });
+      await file.write("headrace doctor\n");
+      await file.sync();
+      times.push(performance.now() - startedMs);
+    }
     return times.sort((a, b) => a - b)[1] ?? 0;
   } finally {
-    closeSync(fd);
-    unlinkSync(file);
+    await file.close();
+    await unlink(path);
   }
 }
 

@@ -1,5 +1,6 @@
 // Composes all looks at an installation, in the order in which a person wants to read them.
 import { redisFacts } from "../storage/redis-facts.ts";
+import { backupChecks } from "./backups.ts";
 import { clockChecks } from "./clocks.ts";
 import { configurationChecks } from "./configuration.ts";
 import { counterChecks } from "./counters.ts";
@@ -40,7 +41,10 @@ function groupsFor(subject: Subject): Group[] {
       title: "Data directory",
       checks: [...dataDirectoryChecks(subject), ...diskChecks(subject), ...spoolChecks(subject)],
     },
-    { title: "Records", checks: [...databaseChecks(subject), ...counterChecks(redisUrl, redis)] },
+    {
+      title: "Records",
+      checks: [...databaseChecks(subject), ...backupChecks(subject), ...counterChecks(redisUrl, redis)],
+    },
     { title: "Clocks", checks: clockChecks(subject, redis, upstreams) },
     { title: "Model servers", checks: upstreamChecks(subject, upstreams, stored) },
     { title: "Built-in engine", checks: engineChecks(subject) },

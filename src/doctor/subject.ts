@@ -153,6 +153,7 @@ function secretsOf({ env, config, databaseUrl, redisUrl, secretsHex, dataDir, ap
     ...own.map((secret) => Buffer.from(secret).toString("hex")),
     ...(config?.upstreams.map((upstream) => upstream.apiKey) ?? []),
     config?.sso?.clientSecret,
+    config?.metricsToken,
   ];
   return found.filter((text) => text !== undefined).filter((text) => text.length >= shortestSecret);
 }

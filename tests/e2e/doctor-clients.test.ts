@@ -1,5 +1,6 @@
 // `headrace doctor --clients`: a server as it should be passes, and each thing that an SDK would stumble over is named.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { encodeEmbedding } from "../../src/domain/embedding.ts";
 import { runCommand } from "../fixtures/command-line.ts";
 import { events, type OpenAiServer, startOpenAiServer, type WireAnswer } from "../fixtures/openai-server.ts";
 import { startHeadrace } from "../support/headrace.ts";
@@ -233,6 +234,13 @@ const faults: Fault[] = [
       }),
     found: ["base64"],
     as: /6 numbers in base64, 3 as numbers/,
+  },
+  {
+    what: "other numbers in base64 than without",
+    in: "base64",
+    make: (answer) => Object.assign(part(answer, "data", 1), { embedding: encodeEmbedding([0.5, 0.75, -0.9]) }),
+    found: ["base64"],
+    as: /the numbers differ/,
   },
   {
     what: "embeddings out of order",
