@@ -86,29 +86,47 @@ function checkAsJson(group: string, { name, level, found, remedy, sent }: Findin
   return { group, name, status: level, found, remedy: remedy ?? null, ...(sent === undefined ? {} : { sent }) };
 }
 
-/** Names what is still being looked at, for who waits; a line that is drawn again, and is gone at the end. */
+const patienceMs = 500;
+
+/** Names what is still being looked at, for who waits for long; a line that is drawn again, and is gone at the end. */
 export class WaitingLine {
   readonly #terminal: Terminal;
-  #isDrawn = false;
+  #names: readonly string[] = [];
+  #isShown = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(terminal: Terminal) {
     this.#terminal = terminal;
+    if (!terminal.interactive) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#draw();
+    }, patienceMs);
   }
 
   show(names: readonly string[]): void {
-    const { interactive, stderr, err } = this.#terminal;
-    if (!interactive) return;
-    if (names.length === 0) {
-      this.clear();
-      return;
-    }
-    const text = printable(`Looking at ${[...new Set(names)].join(", ")}`);
-    stderr.write(`\r\x1b[2K${err.dim(text.slice(0, (stderr.columns ?? 80) - 1))}`);
-    this.#isDrawn = true;
+    this.#names = names;
+    if (this.#terminal.interactive && this.#timer === undefined) this.#draw();
   }
 
+  /** For other lines; it comes back with the next change. */
   clear(): void {
-    if (this.#isDrawn) this.#terminal.stderr.write("\r\x1b[2K");
-    this.#isDrawn = false;
+    if (this.#isShown) this.#terminal.stderr.write("\r\x1b[2K");
+    this.#isShown = false;
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+    this.#names = [];
+    this.clear();
+  }
+
+  #draw(): void {
+    this.clear();
+    if (this.#names.length === 0) return;
+    const { stderr, err } = this.#terminal;
+    const text = printable(`Looking at ${[...new Set(this.#names)].join(", ")}`);
+    stderr.write(err.dim(text.slice(0, (stderr.columns ?? 80) - 1)));
+    this.#isShown = true;
   }
 }

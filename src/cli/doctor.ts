@@ -73,10 +73,10 @@ async function doctor(context: CliContext, flags: DoctorFlags): Promise<void> {
         onWaiting: (names) => waiting.show(names),
       }),
     );
-    waiting.clear();
+    waiting.end();
     conclude(context, reports, startedMs, json && { data_dir: subject.dataDir ?? null });
   } finally {
-    waiting.clear();
+    waiting.end();
     await subject.close();
   }
 }
@@ -99,12 +99,12 @@ async function clients(context: CliContext, flags: DoctorFlags): Promise<void> {
         onWaiting: (names) => waiting.show(names),
       }),
     );
-    waiting.clear();
+    waiting.end();
     if (!flags.json)
       terminal.print(`Asked ${printable(model ?? "no model")} in ${requests} requests, ${tokens} tokens.`);
     conclude(context, reports, startedMs, flags.json && { base_url: baseUrl, model: model ?? null, requests, tokens });
   } finally {
-    waiting.clear();
+    waiting.end();
   }
 }
 
