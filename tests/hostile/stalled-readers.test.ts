@@ -95,11 +95,13 @@ test(`${readers} of them hold at most 2.5 MB of memory each, and others are answ
   const clients = await Promise.all(Array.from({ length: readers }, () => stall(server)));
   await until(() => upstream.requests.length === readers, "all streams run", 20_000);
   await full(sent);
+  // What a few of them hold would be lost in what is not collected yet.
+  if (!long) await server.beginAnew();
   const during = await server.figures();
   const beside = await p99(server);
   const bytesEach = (during.rssBytes - before.rssBytes) / readers;
   console.log(
-    `${readers} stalled readers: ${Math.round(bytesEach / 1000)} kB each (at most ${Math.round((during.peakRssBytes - before.rssBytes) / readers / 1000)}), ${Math.round(sent.bytes / readers / 1e6)} MB sent to each; p99 of others ${alone.toFixed(1)} -> ${beside.toFixed(1)} ms`,
+    `${readers} stalled readers: ${Math.round(bytesEach / 1000)} kB each, ${Math.round(sent.bytes / readers / 1e6)} MB sent to each; p99 of others ${alone.toFixed(1)} -> ${beside.toFixed(1)} ms`,
   );
   expect(upstream.requests.filter((request) => request.hungUp)).toHaveLength(0);
   expect(sent.bytes / readers).toBeLessThan(streamBytes / 5);
