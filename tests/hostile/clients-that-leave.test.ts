@@ -2,7 +2,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import type { LogFields } from "../../src/domain/log.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
-import { long } from "../support/long.ts";
 import { chunk } from "../support/scripted-upstream.ts";
 import { head, openRaw } from "./raw-client.ts";
 import { goodAnswer, type RawUpstream, rawYaml, startRawUpstream, streamHead } from "./raw-upstream.ts";
@@ -145,56 +144,6 @@ test("a client that half-closes after its request has left: its connection ends,
   expect([answers.length, closed]).toEqual([0, true]);
   await until(() => upstream.requests[0]?.hungUp, "the gateway hangs up", 1_000);
 });
-
-/** These wait out real timers, which cannot be shortened from outside. */
-const longTest: typeof test = long ? test : (((..._: unknown[]) => {}) as never);
-
-longTest(
-  "long: a body that trickles or stops is cut off, while the server answers others",
-  async () => {
-    const stopped = await openRaw(server.url);
-    await stopped.write(`${uploadHead(1_000)}{`);
-    const headers = await openRaw(server.url);
-    await headers.write("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n");
-    const startedMs = performance.now();
-    const [body, head] = await Promise.all([stopped.ended(60_000), headers.ended(60_000)]);
-    expect(body.closed && head.closed).toBe(true);
-    expect(performance.now() - startedMs).toBeLessThan(60_000);
-    expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
-    expect(upstream.requests).toHaveLength(0);
-  },
-  90_000,
-);
-
-longTest(
-  "long: a body of one byte a second is cut off in bounded time",
-  async () => {
-    const connection = await openRaw(server.url);
-    await connection.write(uploadHead(100_000));
-    const startedMs = performance.now();
-    while (performance.now() - startedMs < 120_000) {
-      if (!(await connection.write(" "))) break;
-      const { closed } = await connection.ended(1_000);
-      if (closed) break;
-    }
-    expect(performance.now() - startedMs).toBeLessThan(119_000);
-    connection.socket.destroy();
-  },
-  150_000,
-);
-
-longTest(
-  "long: an answer that takes longer than every idle timer is delivered, streamed or not",
-  async () => {
-    upstream.script(async (socket) => {
-      await Bun.sleep(36_000);
-      socket.write(goodAnswer);
-    });
-    const response = await server.request("/v1/chat/completions", { body: chat });
-    expect(response.status).toBe(200);
-  },
-  60_000,
-);
 
 test("a client that resets its connection at once, its request just sent, is no fault of the gateway", async () => {
   const body = JSON.stringify(chat);

@@ -7,7 +7,7 @@ import { startWatchedServer, type WatchedOptions, type WatchedServer } from "../
 import { head, openRaw, type RawConnection } from "./raw-client.ts";
 import { goodAnswer, type RawUpstream, rawYaml, startRawUpstream, streamHead } from "./raw-upstream.ts";
 
-const open = long ? 9_000 : 1_000;
+const open = long ? 9_000 : 500;
 const mostBytesEach = 25_000;
 const requestMs = 10;
 
