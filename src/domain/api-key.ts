@@ -48,9 +48,13 @@ export function displayParts(key: string): { prefix: string; last4: string } {
   return { prefix: key.slice(0, key.indexOf("_hr_") + 4), last4: key.slice(-4) };
 }
 
-/** Text without whole keys in it: somebody may have put one where a name belongs. */
+const ofOurs = /_hr_|hr[nrs]_/;
+
+/** Text without whole keys, nor tokens and secrets of ours, in it: somebody may have put one where a name belongs. */
 export function maskKeys(text: string): string {
-  return text.includes("_hr_") ? text.replace(/(sk_(?:live|test|dev)_hr_)\w+/g, "$1…") : text;
+  if (!ofOurs.test(text)) return text;
+  // Join tokens, refresh tokens and secrets of apps begin with hrn_, hrr_ and hrs_.
+  return text.replace(/(sk_(?:live|test|dev)_hr_)\w+/g, "$1…").replace(/\b(hr[nrs]_)[\w-]{20,}/g, "$1…");
 }
 
 /** Whether a key looks like a record that only kept what may be shown. */

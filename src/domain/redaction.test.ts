@@ -8,6 +8,8 @@ const jwt = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJzb21lYm9keSJ9.c2lnbmF0dXJlLW9mLWl0"
 
 const texts: readonly [name: string, text: string, secret: string, shown: string][] = [
   ["a key of ours", `upstream said: bad key ${key}.`, key.slice(11), "upstream said: bad key sk_live_hr_…."],
+  ["a refresh token", `hrr_${"a1-_".repeat(10)} is used`, "a1-_a1-_", "hrr_… is used"],
+  ["an app's secret", `hrs_${"a1B2".repeat(10)} is wrong`, "a1B2a1B2", "hrs_… is wrong"],
   ["a join token", `hrn_${"a1B2".repeat(8)} is used`, "a1B2a1B2", "hrn_… is used"],
   [
     "a bearer token",

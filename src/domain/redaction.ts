@@ -2,8 +2,9 @@
 import { maskKeys } from "./api-key.ts";
 
 /** Cheap, and true of whatever `redactCredentials` would change: most texts need nothing else. */
-const marks = /_hr_|hrn_|eyJ|:\/\/[^\s/]*@|(?:sk|pk|hf|xai)[-_]|AIza|[Bb](?:earer|asic)\s/;
-const joinTokens = /\bhrn_\w{8,}/g;
+const marks = /_hr_|hr[nrs]_|eyJ|:\/\/[^\s/]*@|(?:sk|pk|hf|xai)[-_]|AIza|[Bb](?:earer|asic)\s/;
+/** Join tokens, refresh tokens, secrets of apps. */
+const ownTokens = /\b(hr[nrs]_)[\w-]{8,}/g;
 /** RFC 6750, 2.1, and RFC 7617, 2. */
 const authorizations = /\b(Bearer|Basic)\s+[\w.~+/=-]{8,}/gi;
 /** Three parts or five (RFC 7515, 7516); the header of each begins with `{"`. */
@@ -21,7 +22,7 @@ export function mayHoldCredentials(text: string): boolean {
 export function redactCredentials(text: string): string {
   if (!marks.test(text)) return text;
   return maskKeys(text)
-    .replace(joinTokens, "hrn_…")
+    .replace(ownTokens, "$1…")
     .replace(authorizations, "$1 [redacted]")
     .replace(webTokens, "[redacted]")
     .replace(userInfo, "$1[redacted]@")

@@ -10,6 +10,7 @@ import { deriveKey, loadSecret } from "../../src/storage/secret-file.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { chunk } from "../support/scripted-upstream.ts";
 import { filesIn } from "./data-files.ts";
+import { backupOf, doctorOf, metricsOf } from "./elsewhere.ts";
 import { addKey } from "./keys.ts";
 import { head, raw } from "./raw-client.ts";
 import {
@@ -36,14 +37,16 @@ const keptMarks = [storedPrompt, storedAnswer, storedLabel];
 
 let upstream: RawUpstream;
 let server: TestServer;
+let yaml = "";
 /** Every error body that a client got, and every success that is no model's answer. */
 let shown = "";
 let secrets: string[] = [];
 
 beforeAll(async () => {
   upstream = await startRawUpstream();
+  yaml = rawYaml(upstream, ", timeout_seconds: 1, idle_seconds: 1");
   server = await startHeadrace({
-    yaml: rawYaml(upstream, ", timeout_seconds: 1, idle_seconds: 1"),
+    yaml,
     heartbeatMs: 100,
   });
 });
@@ -200,6 +203,48 @@ test("keys, tokens and stored chats are made, used, refused and ended with marke
   await ask(chat, { authorization: `Bearer ${token["access_token"]}` });
 }, 30_000);
 
+test("machines join and operators add model servers with marked tokens and keys, in right and in wrong ways", async () => {
+  const operator = await addKey(server);
+  const added = "sk-canary-of-a-server-that-was-added-0123456789";
+  const other = "sk-canary-of-a-server-that-was-changed-0123456789";
+  secrets.push(operator, added, other);
+  const admin = async (path: string, body?: unknown, method?: string) => {
+    const headers = { authorization: `Bearer ${operator}` };
+    const response = await server.request(`/v1/admin${path}`, { body, headers, ...(method ? { method } : {}) });
+    const { token, ...rest } = (await response.json()) as { token?: string };
+    if (token !== undefined) secrets.push(token);
+    // The address of a model server is an operator's to see, as are names of keys in the audit log.
+    const answer = JSON.stringify(rest).replaceAll(new URL(upstream.url).host, "").replaceAll(keyName, "");
+    shown += `${answer}\n${JSON.stringify([...response.headers])}\n`;
+    return { ...rest, token: token ?? "", status: response.status };
+  };
+  upstream.script((socket) => void socket.end(plainAnswer(401, `{"error":{"message":"not with ${added}"}}`)));
+  await admin("/upstreams", { name: "added", url: upstream.url, api_key: added });
+  await admin("/upstreams/added", { api_key: other }, "PATCH");
+  await admin("/upstreams/added", { url: "http://127.0.0.1:9/v1" }, "PATCH");
+  await admin("/upstream-tests", { url: upstream.url, api_key: added });
+  await admin("/upstream-tests", { url: `http://user:${added}@127.0.0.1:9/v1` });
+  for (const wrong of [{ api_key: [added] }, { url: added }, { discover: added }, { environments: [added] }]) {
+    await admin("/upstreams", { name: "x", url: upstream.url, ...wrong });
+    await admin("/upstreams/added", wrong, "PATCH");
+  }
+  await admin("/upstreams");
+  const { token } = await admin("/node-tokens", { approved_models: ["some-model"] });
+  const machine = { token, name: "gpu-1", public_key: "A".repeat(43) };
+  for (const wrong of [{ name: token }, { public_key: token }, { token: [token] }, { [token]: token }]) {
+    await ask({ ...machine, ...wrong }, {}, "/v1/nodes");
+  }
+  for (const path of [`/node-tokens/${token}`, `/nodes/${token}`]) await admin(path, undefined, "DELETE");
+  await ask(undefined, { authorization: `Bearer ${token}` }, "/v1/node/connect");
+  await ask(machine, {}, "/v1/nodes");
+  // Its second use is refused.
+  await ask(machine, {}, "/v1/nodes");
+  await admin("/node-tokens");
+  await admin("/audit?limit=100");
+  await admin("/system");
+  expect(token).toStartWith("hrn_");
+});
+
 /** The private parts of what signs tokens, and of what they are sealed with, in the forms in which they could be written. */
 async function signingSecrets(): Promise<string[]> {
   const secret = loadSecret(server.dataDir, undefined);
@@ -323,6 +368,22 @@ test("in the database, stored chats are in their own table alone, names of keys 
   for (const mark of keptMarks) expect([mark, holders(mark)]).toEqual([mark, ["stored_chats"]]);
   expect(holders(keyName)).toEqual(["api_keys", "audit_log"]);
   db.close();
+});
+
+test("metrics and the doctor tell nothing of requests, keys, names of keys or model servers' credentials", async () => {
+  const texts = { metrics: await metricsOf(server), doctor: await doctorOf(server, yaml) };
+  for (const [where, text] of Object.entries(texts)) {
+    const found = [...secrets, prompt, answerText, ...keptMarks, keyName, label].filter((mark) => text.includes(mark));
+    expect([where, found]).toEqual([where, []]);
+  }
+}, 30_000);
+
+test("a backup holds what the database does and no more: no key, no secret, no text that was not stored", async () => {
+  for (const [name, bytes] of await backupOf(server)) {
+    const allowed = name === "headrace.db" ? [...keptMarks, keyName] : [];
+    const found = [...secrets, prompt, answerText, ...keptMarks, keyName, label].filter((mark) => bytes.includes(mark));
+    expect([name, found.filter((mark) => !allowed.includes(mark))]).toEqual([name, []]);
+  }
 });
 
 test("files with secrets are for their owner only", () => {

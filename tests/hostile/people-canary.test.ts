@@ -9,6 +9,7 @@ import { clientId, clientSecret, type LyingProvider, startLyingProvider } from "
 import { SoftwareAuthenticator } from "../support/software-authenticator.ts";
 import { answered, authorizePath, formOf } from "./authorize-server.ts";
 import { filesIn } from "./data-files.ts";
+import { backupOf, doctorOf, metricsOf } from "./elsewhere.ts";
 
 const verifier = "CANARYVERIFIER".repeat(4);
 const challenge = createHash("sha256").update(verifier).digest("base64url");
@@ -19,6 +20,7 @@ const [first = "", second = "", guests = "", third = ""] = passwords;
 
 let provider: LyingProvider;
 let server: TestServer;
+let yaml = "";
 /** By what they are: what must be in no log, file, table or error. */
 const secrets = new Map<string, string>();
 /** What was answered to requests that misuse them, headers but cookies as well. */
@@ -29,7 +31,8 @@ let csrf = "";
 beforeAll(async () => {
   provider = await startLyingProvider();
   const sso = `{ name: Works, issuer: "${provider.issuer}", client_id: ${clientId}, client_secret: ${clientSecret}, allowed_domains: [works.example] }`;
-  server = await startHeadrace({ yaml: `sso: ${sso}\n` });
+  yaml = `sso: ${sso}\n`;
+  server = await startHeadrace({ yaml });
   secrets.set("single sign-on's client secret", clientSecret);
   passwords.forEach((password, i) => {
     secrets.set(`password ${i}`, password);
@@ -270,3 +273,9 @@ test("neither database nor spool nor any other file has one of them", async () =
   const found = [...secrets].filter(([, secret]) => texts.some((text) => text.includes(secret)));
   expect(found.map(([what]) => what)).toEqual([]);
 });
+
+test("nor have metrics, the doctor or a backup", async () => {
+  const texts = [await metricsOf(server), await doctorOf(server, yaml), ...(await backupOf(server)).values()];
+  const found = [...secrets].filter(([, secret]) => texts.some((text) => text.includes(secret)));
+  expect(found.map(([what]) => what)).toEqual([]);
+}, 30_000);
