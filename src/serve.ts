@@ -3,6 +3,7 @@ import packageJson from "../package.json" with { type: "json" };
 import { checkModelFiles } from "./built-in-models.ts";
 import type { Config, ReloadableConfig, TracingConfig } from "./config.ts";
 import { type Clock, systemClock } from "./domain/clock.ts";
+import { GatewayError, StartError } from "./domain/errors.ts";
 import type { Log } from "./domain/log.ts";
 import type { LlamaEngine } from "./engines/llama/llama-engine.ts";
 import { type FoundServer, findLocalServers, knownLocalServers, type LocalServer } from "./engines/local-servers.ts";
@@ -80,7 +81,9 @@ export interface RunningServer {
   /** Without the credentials that any engine, also one that operators added, is sent. */
   redact(text: string): string;
   /** Takes over a changed file's part that can change while running. */
-  reload(config: ReloadableConfig): Promise<void>;
+  reload(config: ReloadableConfig, needRestart?: readonly string[]): Promise<void>;
+  /** For those who operate it: a changed file was not taken over. */
+  reloadRefused(why: string): void;
   /** Refuses new requests, lets open ones end for `drainMs`, then closes everything. */
   close(drainMs?: number): Promise<void>;
 }
@@ -100,8 +103,18 @@ export async function serve(config: Config, options: ServeOptions): Promise<Runn
     return await compose(config, options, opened, closeAll);
   } catch (error) {
     await closeAll();
-    throw error;
+    throw startFailure(error);
   }
+}
+
+/** What a request would be told to try again later is, at a start, the end of it. */
+function startFailure(error: unknown): unknown {
+  if (!(error instanceof GatewayError)) return error;
+  const detail = error.detail === undefined ? "" : ` (${error.detail})`;
+  return new StartError(
+    `The server cannot start: ${error.message}${detail} Look at the database, and at HEADRACE_REDIS_URL where that is set; then start again.`,
+    { cause: error },
+  );
 }
 
 /** One part that fails to close must not keep the others, the ledger and the lock among them, from being closed. */
@@ -288,13 +301,17 @@ async function compose(
     setupLink,
     localServers,
     redact: (text) => sources.known().reduce((safe, { engine: one }) => one.redact(safe), text),
-    async reload(changed) {
+    async reload(changed, needRestart = []) {
       sources.config = changed;
       governance.reconfigure(changed);
       configure();
       network.reconfigured();
       await catalog.refresh();
       capacity.regroup();
+      health.lastReload = { at: clock.nowSeconds(), result: "ok", error: null, needs_restart: [...needRestart] };
+    },
+    reloadRefused(why) {
+      health.lastReload = { at: clock.nowSeconds(), result: "refused", error: why, needs_restart: [] };
     },
     async close(drainMs = 0) {
       draining = true;

@@ -15,7 +15,7 @@ const sizeMs = 800;
 
 export interface SystemHealthOptions {
   version: string;
-  config: Pick<Config, "mode">;
+  config: Pick<Config, "mode" | "file">;
   /** Unix seconds. */
   startedAt: number;
   db: Database;
@@ -28,6 +28,8 @@ export interface SystemHealthOptions {
 }
 
 export class SystemHealth {
+  /** Of the configuration file. */
+  lastReload: SystemFigures["configuration"]["last_reload"] = null;
   readonly #options: SystemHealthOptions;
   readonly #delay: EventLoopDelay;
 
@@ -52,6 +54,7 @@ export class SystemHealth {
       version,
       mode: config.mode,
       started_at: startedAt,
+      configuration: { file: config.file.found ? config.file.path : null, last_reload: this.lastReload },
       memory: { rss_bytes: process.memoryUsage.rss() },
       event_loop: { mean_delay_ms: rounded(delay.meanMs), max_delay_ms: rounded(delay.maxMs) },
       database: {

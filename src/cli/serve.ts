@@ -217,13 +217,14 @@ function followConfigFile(
   const reload = async () => {
     try {
       const changed = await readConfigFile({ path });
-      await server.reload(changed);
+      const restart = keysThatNeedRestart(config, changed);
+      await server.reload(changed, restart);
       reloaded(changed);
       log.info("configuration_reloaded", { file: path, models: server.catalog.list().length });
       for (const warning of changed.warnings) log.warn("configuration", { detail: warning });
-      const restart = keysThatNeedRestart(config, changed);
       if (restart.length > 0) log.warn("configuration_needs_restart", { keys: restart.join(",") });
     } catch (error) {
+      server.reloadRefused(error instanceof Error ? error.message : String(error));
       log.error("configuration_refused", { detail: error instanceof ConfigError ? error.message : describe(error) });
     }
   };

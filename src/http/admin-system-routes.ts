@@ -18,6 +18,18 @@ const systemShape = z
     version: z.string(),
     mode: z.enum(["development", "production"]),
     started_at: unixSeconds,
+    configuration: z.object({
+      file: z.string().nullable().describe("Read at the start; null: there was none."),
+      last_reload: z
+        .object({
+          at: unixSeconds,
+          result: z.enum(["ok", "refused"]).describe("`refused`: the configuration from before goes on."),
+          error: z.string().nullable().describe("What is wrong with the file."),
+          needs_restart: z.array(z.string()).describe("Keys that changed and hold after a restart."),
+        })
+        .nullable()
+        .describe("null: it has not changed since the start."),
+    }),
     memory: z.object({ rss_bytes: bytes.describe("Resident memory of the gateway's process.") }),
     event_loop: z
       .object({ mean_delay_ms: milliseconds, max_delay_ms: milliseconds })

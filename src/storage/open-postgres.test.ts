@@ -1,6 +1,7 @@
 // What a start says of a PostgreSQL that it cannot use: the variable, what is wrong, what to do, and never the password.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
+import { startHeadrace } from "../../tests/support/headrace.ts";
 import { type PostgresServer, startPostgres } from "../../tests/support/postgres.ts";
 import { StartError } from "../domain/errors.ts";
 import { openExistingPostgres, openPostgres, requireSupported } from "./open-postgres.ts";
@@ -52,6 +53,22 @@ describe("a start", () => {
 
   test("says that nothing answers where nothing does", async () => {
     expect(await refusal(changed({ port: "1" }))).toContain("no PostgreSQL answers at 127.0.0.1:1");
+  });
+
+  test("says that there is no connection left; and a server that gets some, and too few, ends in words of its own", async () => {
+    const { username } = new URL(url);
+    await admin.unsafe(`ALTER ROLE ${username} CONNECTION LIMIT 0`);
+    try {
+      expect(await refusal(url)).toMatch(/has no connection left\. .*max_connections.* \(53300\)$/);
+      await admin.unsafe(`ALTER ROLE ${username} CONNECTION LIMIT 1`);
+      const env = { HEADRACE_DATABASE_URL: url, HEADRACE_SECRET: "ab".repeat(32) };
+      const start = startHeadrace({ env }).then((running) => running[Symbol.asyncDispose]());
+      const error: unknown = await start.catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(StartError);
+      expect(String(error)).toMatch(/cannot start: .*database.*53300|has no connection left/);
+    } finally {
+      await admin.unsafe(`ALTER ROLE ${username} CONNECTION LIMIT -1`);
+    }
   });
 
   test("says that TLS was asked for and is not to be had", async () => {

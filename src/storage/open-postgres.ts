@@ -94,7 +94,7 @@ export async function serverFacts(db: SQL): Promise<ServerFacts | undefined> {
   return facts;
 }
 
-const notThereYet = /^(57P03|ERR_POSTGRES_CONNECTION_(REFUSED|CLOSED|TIMEOUT))$/;
+const notThereYet = /^(57P03|53300|ERR_POSTGRES_CONNECTION_(REFUSED|CLOSED|TIMEOUT))$/;
 
 export function requireSupported(
   { version, encoding, standby }: ServerFacts,
@@ -166,6 +166,9 @@ function problem(code: string, { server, database, user }: PostgresPlace): strin
   }
   if (code === "3D000") {
     return `there is no database ${database} at ${server}. Make it, as an administrator of the server: createdb --owner USER DATABASE.`;
+  }
+  if (code === "53300") {
+    return `the server at ${server} has no connection left. Each Headrace takes up to 10: raise max_connections, or see in pg_stat_activity who holds them.`;
   }
   if (code === "42501") {
     return `the user ${user} may not make tables in the database ${database}. Let it own the database: ALTER DATABASE … OWNER TO ….`;

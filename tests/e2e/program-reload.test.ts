@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openaiClient } from "../support/clients.ts";
-import { makeWorkspace, startServer } from "../support/program.ts";
+import { makeWorkspace, startProgram, startServer } from "../support/program.ts";
 import { startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 
 const messages = [{ role: "user" as const, content: "Hi" }];
@@ -18,6 +18,14 @@ test("an edit adds and removes models without a restart; a broken edit leaves th
   const client = openaiClient(server);
   const ids = async () => (await client.models.list()).data.map((model) => model.id).sort();
   expect(await ids()).toEqual(["first", "upstream-model"]);
+  await using maker = startProgram(workspace, ["operator-key", "--quiet", "--data-dir", workspace.dataDir]);
+  expect(await maker.exitCode()).toBe(0);
+  const headers = { authorization: `Bearer ${maker.stdout().trim()}` };
+  const lastReload = async () => {
+    const system = await (await fetch(`${server.url}/v1/admin/system`, { headers })).json();
+    return system.configuration.last_reload;
+  };
+  expect(await lastReload()).toBeNull();
 
   writeFileSync(file, upstreamYaml(upstream, alias("second")));
   await server.says(/configuration_reloaded .*models=2/);
@@ -28,11 +36,16 @@ test("an edit adds and removes models without a restart; a broken edit leaves th
   const [refusal] = await server.says(/configuration_refused .*/);
   expect(refusal).toMatch(/headrace\.yaml:4:\d+/);
   expect(refusal).not.toContain("sk-upstream-secret");
+  const refused = await lastReload();
+  expect(refused).toMatchObject({ result: "refused", needs_restart: [] });
+  expect(refused.error).toMatch(/headrace\.yaml:4:\d+/);
+  expect(refused.error).not.toContain("sk-upstream-secret");
   expect(await ids()).toEqual(["second", "upstream-model"]);
   expect((await client.chat.completions.create({ model: "second", messages })).model).toBe("second");
 
   writeFileSync(file, `${upstreamYaml(upstream, alias("fourth"))}port: 9\n`);
   await server.says(/configuration_needs_restart keys=port/);
+  expect(await lastReload()).toMatchObject({ result: "ok", error: null, needs_restart: ["port"] });
   expect(await ids()).toEqual(["fourth", "upstream-model"]);
 });
 

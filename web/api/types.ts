@@ -3250,6 +3250,33 @@ export interface System {
    * Unix time in seconds.
    */
   started_at: number;
+  configuration: {
+    /**
+     * Read at the start; null: there was none.
+     */
+    file: string | null;
+    /**
+     * null: it has not changed since the start.
+     */
+    last_reload: {
+      /**
+       * Unix time in seconds.
+       */
+      at: number;
+      /**
+       * `refused`: the configuration from before goes on.
+       */
+      result: "ok" | "refused";
+      /**
+       * What is wrong with the file.
+       */
+      error: string | null;
+      /**
+       * Keys that changed and hold after a restart.
+       */
+      needs_restart: string[];
+    } | null;
+  };
   memory: {
     /**
      * Resident memory of the gateway's process.

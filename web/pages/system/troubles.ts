@@ -17,6 +17,7 @@ const longUnconfirmedMs = 10_000;
 
 export function troublesOf(system: System): Trouble[] {
   const { checks, event_loop: loop, spool, credentials, requests } = system;
+  const reload = system.configuration.last_reload;
   const failed = Object.entries(checks)
     .filter(([, state]) => state !== "ok")
     .map(([name, state]) => ({ text: checkText(name, state), isFailure: state === "failed" && name !== "redis" }));
@@ -25,6 +26,14 @@ export function troublesOf(system: System): Trouble[] {
     ...some(
       new Set(system.replicas.map(({ version }) => version)).size > 1,
       "The replicas run different versions, as they do while they are being replaced. If it stays so, one was left behind.",
+    ),
+    ...some(
+      reload?.result === "refused",
+      `The configuration file was not taken over, so the one from before goes on: ${reload?.error ?? ""}`,
+    ),
+    ...some(
+      reload !== null && reload.needs_restart.length > 0,
+      `What changed in the configuration file needs a restart: ${reload?.needs_restart.join(", ") ?? ""}.`,
     ),
     ...some(
       loop.max_delay_ms >= longDelayMs,
