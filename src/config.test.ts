@@ -362,10 +362,10 @@ describe("the result", () => {
     expect(config.limits).toMatchObject({ queue: 512, queueSeconds: 30 });
     expect(config.chatRetentionDays).toBe(30);
     expect(config.retention).toEqual({
-      requests: { days: 400, isDefault: true },
-      hourly_usage: { days: null, isDefault: true },
-      refusals: { days: 400, isDefault: true },
-      audit: { days: null, isDefault: true },
+      requests: { days: 400, isDefault: false },
+      hourly_usage: { days: null, isDefault: false },
+      refusals: { days: 400, isDefault: false },
+      audit: { days: null, isDefault: false },
     });
     expect(config.models[0]).toMatchObject({
       id: "assistant",

@@ -101,6 +101,8 @@ export async function openGovernance(options: GovernanceOptions) {
     settings: () => reloadable.retention,
     clock,
     log,
+    // Elsewhere only who writes waits meanwhile, and each commit takes its time.
+    ...(config.databaseUrl === undefined ? {} : { pieceMs: 15 }),
   });
   opened(() => recordRetention.close());
   await recordRetention.load();

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand } from "../tests/fixtures/command-line.ts";
 import { startHeadrace, type TestServer, until } from "../tests/support/headrace.ts";
+import { long } from "../tests/support/long.ts";
 import { freshDatabase } from "../tests/support/postgres.ts";
 import { withDatabaseOf } from "./data-directory.ts";
 import { claimSecret } from "./installation-secret.ts";
@@ -92,7 +93,7 @@ async function introspect(server: TestServer, clientId: string, secret: string):
 }
 
 describe.each(["sqlite", "postgres"] as const)("on %s", (kind) => {
-  test("keys, tokens, apps and sealed keys outlive two rotations; what was revoked stays so", async () => {
+  test("keys, tokens, apps and sealed keys outlive rotations; what was revoked stays so", async () => {
     const place = await newPlace(kind);
     const [one, two, three] = [newHex(), newHex(), newHex()];
     let keys: string[];
@@ -136,10 +137,12 @@ describe.each(["sqlite", "postgres"] as const)("on %s", (kind) => {
       await server.governance.secretRotation.renewals.flush();
     };
 
-    for (const [before, after] of [
+    const rotations = [
       [one, two],
       [two, three],
-    ] as const) {
+    ] as const;
+    // The second one is the same work again; starts with PostgreSQL take their time.
+    for (const [before, after] of kind === "sqlite" || long ? rotations : rotations.slice(0, 1)) {
       {
         await using server = await start(place, before, after);
         await worksAt(server);

@@ -20,6 +20,8 @@ export interface RetentionOptions {
   log: Log;
   /** Default ten minutes. */
   everyMs?: number;
+  /** How long one piece should take, default 4: in it, SQLite answers nothing else. */
+  pieceMs?: number;
   /** Of the first sweep, after the start. Default half a minute. */
   firstMs?: number;
 }
@@ -27,8 +29,7 @@ export interface RetentionOptions {
 const daySeconds = 86_400;
 /** From the first start of a version with a default that deletes. */
 const noticeSeconds = 14 * daySeconds;
-/** How long one piece should take: in it, SQLite answers nothing else. */
-const pieceMs = 4;
+const usualPieceMs = 4;
 const fewest = 20;
 const most = 1_000;
 /** Of the time, purging takes a fifth at most. */
@@ -183,6 +184,7 @@ export class Retention {
   }
 
   #adapt(tookMs: number): void {
+    const { pieceMs = usualPieceMs } = this.#options;
     if (tookMs > pieceMs) this.#rows = Math.max(fewest, Math.floor(this.#rows / 2));
     else if (tookMs < pieceMs / 2) this.#rows = Math.min(most, this.#rows + 20);
   }
