@@ -7,6 +7,7 @@ import { generateApiKey } from "../../src/domain/api-key.ts";
 import { unseal } from "../../src/policy/sealing.ts";
 import { openDatabase } from "../../src/storage/database.ts";
 import { deriveKey, loadSecret } from "../../src/storage/secret-file.ts";
+import { type Collector, startCollector } from "../support/collector.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { chunk } from "../support/scripted-upstream.ts";
 import { filesIn } from "./data-files.ts";
@@ -33,9 +34,11 @@ const storedLabel = "CANARYKEPTLABEL";
 /** What names a key: for the keys' table and the audit log. */
 const keyName = "CANARYKEYNAME";
 const label = "CANARYLABEL";
+const collectorToken = "CANARYCOLLECTORTOKEN";
 const keptMarks = [storedPrompt, storedAnswer, storedLabel];
 
 let upstream: RawUpstream;
+let collector: Collector;
 let server: TestServer;
 let yaml = "";
 /** Every error body that a client got, and every success that is no model's answer. */
@@ -44,7 +47,9 @@ let secrets: string[] = [];
 
 beforeAll(async () => {
   upstream = await startRawUpstream();
-  yaml = rawYaml(upstream, ", timeout_seconds: 1, idle_seconds: 1");
+  collector = startCollector();
+  const tracing = `tracing: { endpoint: "${collector.url}", headers: { authorization: "Bearer ${collectorToken}" } }\n`;
+  yaml = rawYaml(upstream, ", timeout_seconds: 1, idle_seconds: 1", tracing);
   server = await startHeadrace({
     yaml,
     heartbeatMs: 100,
@@ -54,6 +59,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await server[Symbol.asyncDispose]();
   await upstream[Symbol.asyncDispose]();
+  await collector[Symbol.asyncDispose]();
 });
 
 const chat = { model: "upstream-model", messages: [{ role: "user", content: prompt }], user: prompt };
@@ -72,7 +78,7 @@ test("every kind of success and failure is provoked with marked secrets", async 
   const unknown = generateApiKey("dev");
   const revoked = await addKey(server, { revokedAt: 1 });
   const poor = await addKey(server, { scopes: [] });
-  secrets = [server.key, unknown, revoked, poor, upstreamKey];
+  secrets = [server.key, unknown, revoked, poor, upstreamKey, collectorToken];
 
   // Requests that never reach a model server.
   for (const key of [unknown, revoked, poor, `${server.key}x`, server.key.slice(0, -1)]) {
@@ -376,6 +382,17 @@ test("metrics and the doctor tell nothing of requests, keys, names of keys or mo
     const found = [...secrets, prompt, answerText, ...keptMarks, keyName, label].filter((mark) => text.includes(mark));
     expect([where, found]).toEqual([where, []]);
   }
+}, 30_000);
+
+test("traces hold no key, prompt, answer or label of those requests, however they ended", async () => {
+  // Spans are sent every few seconds; of a request at the beginning and of one at the end they are all there.
+  const traced = async () => new Set(collector.spans.map(({ attributes }) => attributes["http.response.status_code"]));
+  await until(async () => [...(await traced())].length > 5, "traces of many kinds of answers have come", 20_000);
+  expect(collector.requests[0]?.headers.get("authorization")).toBe(`Bearer ${collectorToken}`);
+  const text = collector.text();
+  expect(text.length).toBeGreaterThan(20_000);
+  const marks = [...secrets, prompt, answerText, ...keptMarks, keyName, label];
+  expect(marks.filter((mark) => text.includes(mark))).toEqual([]);
 }, 30_000);
 
 test("a backup holds what the database does and no more: no key, no secret, no text that was not stored", async () => {

@@ -4,7 +4,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { type Collector, startCollector } from "../support/collector.ts";
+import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { clientId, clientSecret, type LyingProvider, startLyingProvider } from "../support/identity-provider.ts";
 import { SoftwareAuthenticator } from "../support/software-authenticator.ts";
 import { answered, authorizePath, formOf } from "./authorize-server.ts";
@@ -19,6 +20,7 @@ const passwords = ["CANARY first password", "CANARY second password", "CANARY gu
 const [first = "", second = "", guests = "", third = ""] = passwords;
 
 let provider: LyingProvider;
+let collector: Collector;
 let server: TestServer;
 let yaml = "";
 /** By what they are: what must be in no log, file, table or error. */
@@ -31,7 +33,8 @@ let csrf = "";
 beforeAll(async () => {
   provider = await startLyingProvider();
   const sso = `{ name: Works, issuer: "${provider.issuer}", client_id: ${clientId}, client_secret: ${clientSecret}, allowed_domains: [works.example] }`;
-  yaml = `sso: ${sso}\n`;
+  collector = startCollector();
+  yaml = `sso: ${sso}\ntracing: { endpoint: "${collector.url}" }\n`;
   server = await startHeadrace({ yaml });
   secrets.set("single sign-on's client secret", clientSecret);
   passwords.forEach((password, i) => {
@@ -42,6 +45,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await server[Symbol.asyncDispose]();
   await provider[Symbol.asyncDispose]();
+  await collector[Symbol.asyncDispose]();
 });
 
 function keep(what: string, secret: string | null | undefined): string {
@@ -274,8 +278,10 @@ test("neither database nor spool nor any other file has one of them", async () =
   expect(found.map(([what]) => what)).toEqual([]);
 });
 
-test("nor have metrics, the doctor or a backup", async () => {
+test("nor have metrics, traces, the doctor or a backup", async () => {
+  await until(() => collector.spans.length > 100, "traces have come", 20_000);
   const texts = [await metricsOf(server), await doctorOf(server, yaml), ...(await backupOf(server)).values()];
+  texts.push(collector.text());
   const found = [...secrets].filter(([, secret]) => texts.some((text) => text.includes(secret)));
   expect(found.map(([what]) => what)).toEqual([]);
 }, 30_000);
