@@ -12,6 +12,7 @@ import { AccessTokens } from "./policy/access-tokens.ts";
 import { type AddressLimit, AddressThrottle } from "./policy/address-throttle.ts";
 import { Admitter } from "./policy/admit.ts";
 import { Authenticator } from "./policy/authenticate.ts";
+import { DeletionClock } from "./policy/deletion-clock.ts";
 import { KeyActivity } from "./policy/key-activity.ts";
 import { LearnedLengths } from "./policy/learned-lengths.ts";
 import { limitsOf, quotasOf } from "./policy/limits-of.ts";
@@ -93,13 +94,16 @@ export async function openGovernance(options: GovernanceOptions) {
   opened(() => ledger.close());
   const chatWriter = new ChatQueue({ chats, log, retentionDays: () => reloadable.chatRetentionDays });
   opened(() => chatWriter.close());
-  const retention = new ChatRetention({ chats, clock, log });
+  const retentionStore = new SqlRetentionStore(db);
+  const deletionClock = new DeletionClock({ store: retentionStore, clock, log });
+  const retention = new ChatRetention({ chats, deletionClock, log });
   opened(() => retention.close());
 
   const recordRetention = new Retention({
-    store: new SqlRetentionStore(db),
+    store: retentionStore,
     settings: () => reloadable.retention,
     clock,
+    deletionClock,
     log,
     // Elsewhere only who writes waits meanwhile, and each commit takes its time.
     ...(config.databaseUrl === undefined ? {} : { pieceMs: 15 }),

@@ -7,6 +7,7 @@ import type { LogFields } from "./domain/log.ts";
 import type { RetentionSettings } from "./domain/retention.ts";
 import type { UsageRecord } from "./domain/usage.ts";
 import { auditEvent } from "./policy/audit.ts";
+import { DeletionClock } from "./policy/deletion-clock.ts";
 import { Retention } from "./policy/retention.ts";
 import { SqlAuditLog } from "./storage/audit-log.ts";
 import type { Database } from "./storage/database.ts";
@@ -39,15 +40,18 @@ function keep(changed: Partial<Record<keyof RetentionSettings, number | null>>):
 }
 
 function newRetention(on = db): Retention {
+  const store = new SqlRetentionStore(on);
   const tell =
     (level: string) =>
     (event: string, fields: LogFields = {}) =>
       void logged.push({ level, event, ...fields });
+  const log = { info: tell("info"), warn: tell("warn"), error: tell("error") };
   const retention = new Retention({
-    store: new SqlRetentionStore(on),
+    store,
     settings: () => settings,
     clock,
-    log: { info: tell("info"), warn: tell("warn"), error: tell("error") },
+    deletionClock: new DeletionClock({ store, clock, log }),
+    log,
     everyMs: 3_600_000,
     firstMs: 3_600_000,
   });
@@ -305,5 +309,67 @@ onEachDatabase((databases) => {
     keep({ requests: 100 });
     await retention.sweep();
     expect(retention.keptSince("requests")).toBe(today - 20 * day);
+  });
+
+  describe("a clock that jumps ahead by a year", () => {
+    const year = 365 * day;
+    const jumps = () => logged.filter(({ event }) => event === "clock_jumped");
+
+    beforeEach(async () => {
+      await writer.insert([usage(today - 5 * day), usage(today - 20 * day)]);
+      keep({ requests: 10, audit: 10, refusals: 10, hourly_usage: 10 });
+      await newRetention().sweep();
+      expect(await requestTimes()).toEqual([today - 5 * day]);
+    });
+
+    test("deletes nothing and says so once, in the process that runs and in one that starts with it", async () => {
+      const running = newRetention();
+      await running.sweep();
+      clock.jump(year);
+      for (const retention of [running, newRetention()]) {
+        await retention.sweep();
+        await retention.sweep();
+        expect(await requestTimes()).toEqual([today - 5 * day]);
+        expect(retention.keptSince("requests")).toBe(today - 10 * day);
+      }
+      expect(jumps()).toMatchObject([{ level: "error" }]);
+      // Set right again: it goes on as if nothing had been, and usage is counted.
+      clock.jump(-year);
+      clock.advance(2 * day * 1000);
+      await writer.insert([usage(today + day)]);
+      await running.sweep();
+      expect(running.keptSince("requests")).toBe(today - 8 * day);
+      expect(await requestTimes()).toEqual([today - 5 * day, today + day]);
+    });
+
+    test("is believed once it went on for three days, as after a server was off for long", async () => {
+      clock.jump(year);
+      for (let hour = 0; hour < 72; hour += 6) {
+        await newRetention().sweep();
+        expect(await requestTimes()).toHaveLength(1);
+        clock.advance(6 * 3_600_000);
+      }
+      const last = newRetention();
+      await last.sweep();
+      expect(await requestTimes()).toEqual([]);
+      expect(last.keptSince("requests")).toBe(today + year + 3 * day - 10 * day);
+      expect(jumps()).toHaveLength(1);
+    });
+
+    test("is not believed for having jumped again, nor where another replica has the time right", async () => {
+      for (const seconds of [year, year, -2 * year, year]) {
+        clock.jump(seconds);
+        await newRetention().sweep();
+      }
+      clock.advance(2 * day * 1000);
+      await newRetention().sweep();
+      expect(await requestTimes()).toHaveLength(1);
+      clock.jump(-year);
+      await newRetention().sweep();
+      clock.jump(year);
+      clock.advance(2 * day * 1000);
+      await newRetention().sweep();
+      expect(await requestTimes()).toHaveLength(1);
+    });
   });
 });

@@ -42,3 +42,17 @@ export interface RetentionStore {
   /** Unless somebody has; gives what holds. */
   beginDefaults(from: number): Promise<number>;
 }
+
+/** Unix seconds. */
+export interface SeenTimes {
+  /** When records were last deleted by the clock, about. */
+  believed: number;
+  /** A time far ahead of that: since when it is seen, and when it last was. */
+  doubted: { from: number; seen: number } | undefined;
+}
+
+export interface SeenTimesStore {
+  /** Undefined: nobody has seen any. */
+  seenTimes(): Promise<SeenTimes | undefined>;
+  saveSeenTimes(seen: SeenTimes): Promise<void>;
+}

@@ -11,12 +11,15 @@ import {
   retainedKinds,
 } from "../domain/retention.ts";
 import { auditEvent } from "./audit.ts";
+import type { DeletionClock } from "./deletion-clock.ts";
 
 export interface RetentionOptions {
   store: RetentionStore;
   /** Read at each sweep: a reload may change them. */
   settings(): RetentionSettings;
   clock: Clock;
+  /** By which it deletes. */
+  deletionClock: Pick<DeletionClock, "nowSeconds">;
   log: Log;
   /** Default ten minutes. */
   everyMs?: number;
@@ -104,7 +107,7 @@ export class Retention {
   async #due(kind: RetainedKind, settings: RetentionSettings): Promise<number | undefined> {
     const { days, isDefault } = settings[kind];
     if (days === null) return undefined;
-    const now = this.#options.clock.nowSeconds();
+    const now = await this.#options.deletionClock.nowSeconds();
     const before = now - (now % daySeconds) - days * daySeconds;
     if (isDefault && !(await this.#defaultsHold(settings, now))) return undefined;
     if (kind !== "hourly_usage") return before;

@@ -12,7 +12,7 @@ let db: Database;
 let store: SqlChatStore;
 let nowSeconds: number;
 let logged: string[];
-const clock = { nowSeconds: () => nowSeconds, monotonicMs: () => performance.now() };
+const deletionClock = { nowSeconds: async () => nowSeconds };
 const note = (event: string, fields: unknown) => void logged.push(`${event} ${JSON.stringify(fields)}`);
 const log: Log = { info: note, warn: note, error: note };
 
@@ -57,7 +57,7 @@ onEachDatabase((databases) => {
   test("a sweep deletes all that has expired, however many, and nothing else", async () => {
     await storeChats(55, nowSeconds + day);
     await storeChats(7, nowSeconds + 2 * day);
-    const retention = new ChatRetention({ chats: store, clock, log });
+    const retention = new ChatRetention({ chats: store, deletionClock, log });
     await retention.sweep();
     expect(await left()).toBe(62);
     nowSeconds += day;
@@ -68,7 +68,7 @@ onEachDatabase((databases) => {
   });
 
   test("it sweeps by itself, again and again, until it is closed", async () => {
-    const retention = new ChatRetention({ chats: store, clock, log, everyMs: 5 });
+    const retention = new ChatRetention({ chats: store, deletionClock, log, everyMs: 5 });
     for (let round = 0; round < 2; round++) {
       await storeChats(3, nowSeconds);
       const endMs = performance.now() + 5_000;
@@ -85,7 +85,7 @@ onEachDatabase((databases) => {
 
   test("closing ends a sweep between two pieces, so that nothing uses the database afterwards", async () => {
     await storeChats(200, nowSeconds);
-    const retention = new ChatRetention({ chats: store, clock, log });
+    const retention = new ChatRetention({ chats: store, deletionClock, log });
     const sweep = retention.sweep();
     await retention.close();
     await sweep;
@@ -96,7 +96,7 @@ onEachDatabase((databases) => {
 
   test("a failure is logged, and the next sweep makes up for it", async () => {
     await storeChats(3, nowSeconds);
-    const retention = new ChatRetention({ chats: store, clock, log });
+    const retention = new ChatRetention({ chats: store, deletionClock, log });
     await db.unsafe("ALTER TABLE stored_chats RENAME TO gone");
     await retention.sweep();
     expect(logged).toEqual([`chat_retention_failed {"detail":"database: ${databases.missingTable}"}`]);

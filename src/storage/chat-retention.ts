@@ -1,11 +1,11 @@
 // Deletes stored chats that have expired, in the background and in small pieces.
-import type { Clock } from "../domain/clock.ts";
 import type { Log } from "../domain/log.ts";
 import type { ChatStore } from "../domain/stored-chat.ts";
 
 export interface ChatRetentionOptions {
   chats: Pick<ChatStore, "deleteExpired">;
-  clock: Clock;
+  /** By which it deletes: what has expired by another one is not found any more, but still there. */
+  deletionClock: { nowSeconds(): Promise<number> };
   log: Log;
   /** Default one minute. */
   everyMs?: number;
@@ -40,11 +40,11 @@ export class ChatRetention {
   }
 
   async #sweep(): Promise<void> {
-    const { chats, clock, log } = this.#options;
+    const { chats, deletionClock, log } = this.#options;
     let count = 0;
     try {
       while (!this.#closed) {
-        const deleted = await chats.deleteExpired(clock.nowSeconds(), batch);
+        const deleted = await chats.deleteExpired(await deletionClock.nowSeconds(), batch);
         count += deleted;
         if (deleted < batch) break;
         await Bun.sleep(pauseMs);

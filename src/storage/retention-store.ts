@@ -1,6 +1,13 @@
 // Deletes records that are past their time, a few at once, and remembers up to when: what is older is never added again.
 import type { AuditEvent } from "../domain/audit.ts";
-import type { KeptFrom, PurgeCursor, RetainedKind, RetentionStore } from "../domain/retention.ts";
+import type {
+  KeptFrom,
+  PurgeCursor,
+  RetainedKind,
+  RetentionStore,
+  SeenTimes,
+  SeenTimesStore,
+} from "../domain/retention.ts";
 import { insertAuditEvent } from "./audit-log.ts";
 import { adding, type Database, dialectOf, writing } from "./database.ts";
 import { syncCommits } from "./durable-commits.ts";
@@ -14,6 +21,8 @@ const names = {
 } as const satisfies Record<RetainedKind, string>;
 
 const defaultsName = "retention_defaults_from";
+/** `believed`, or `believed from seen`. */
+const seenName = "retention_seen_times";
 
 const deletionsPerCheckpoint = 4;
 
@@ -38,7 +47,7 @@ const owned: Partial<Record<RetainedKind, OwnedTable>> = {
   refusals: { name: "refusals", key: "start, key_id, app_id, model, reason", only: "" },
 };
 
-export class SqlRetentionStore implements RetentionStore {
+export class SqlRetentionStore implements RetentionStore, SeenTimesStore {
   readonly #db: Database;
   #deletions = 0;
 
@@ -102,6 +111,25 @@ export class SqlRetentionStore implements RetentionStore {
     const row = { name: defaultsName, value: String(from) };
     await available(adding(this.#db, (tx) => tx`INSERT INTO installation ${tx(row)} ON CONFLICT (name) DO NOTHING`));
     return (await this.defaultsFrom()) ?? from;
+  }
+
+  async seenTimes(): Promise<SeenTimes | undefined> {
+    const [row]: { value: string }[] = await available(this.#db`
+      SELECT value FROM installation WHERE name = ${seenName}`);
+    const [believed, from, seen] = row?.value.split(" ").map(Number) ?? [];
+    if (believed === undefined) return undefined;
+    return { believed, doubted: from === undefined || seen === undefined ? undefined : { from, seen } };
+  }
+
+  async saveSeenTimes({ believed, doubted }: SeenTimes): Promise<void> {
+    const value = [believed, ...(doubted ? [doubted.from, doubted.seen] : [])].join(" ");
+    await available(
+      writing(this.#db, async (tx) => {
+        await tx`
+          INSERT INTO installation ${tx({ name: seenName, value })}
+          ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
+      }),
+    );
   }
 
   /** By the index of times. */
