@@ -6,6 +6,7 @@ import { parseAllDocuments } from "yaml";
 import packageJson from "../../package.json" with { type: "json" };
 import { options } from "../../src/config/options.ts";
 import { readConfigFile } from "../../src/config.ts";
+import { runCommand } from "../fixtures/command-line.ts";
 
 const root = join(import.meta.dir, "../..");
 const deploy = join(root, "deploy");
@@ -191,6 +192,24 @@ describe("systemd", () => {
     expect(existsSync(join(root, path))).toBe(true);
     expect(packageJson.scripts.build).toBe("node scripts/build.mjs");
     expect(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1])).toBeGreaterThan(drainSeconds + 5);
+  });
+
+  test("the backup is made from the directory of the server, by its user, with flags that there are, into where it may write", async () => {
+    const backup = read("headrace-backup.service");
+    const [, path = "", words = ""] =
+      /^ExecStart=\/usr\/bin\/node \/opt\/headrace\/(\S+) backup (.*)$/m.exec(backup) ?? [];
+    expect(existsSync(join(root, path))).toBe(true);
+    const [folder = "", ...flags] = words.split(" ");
+    const { stdout } = await runCommand(["backup", "--help"]);
+    for (const flag of flags.filter((word) => word.startsWith("-"))) expect(stdout).toContain(`${flag} `);
+    const writable = /^ReadWritePaths=(.*)$/m.exec(backup)?.[1]?.split(" ");
+    const dataDir = /HEADRACE_DATA_DIR=(\S+)/.exec(unit)?.[1];
+    expect(backup).toContain(`Environment=HEADRACE_DATA_DIR=${dataDir}`);
+    expect(writable).toEqual([dataDir ?? "", folder]);
+    for (const line of ["User=headrace", "Group=headrace", "EnvironmentFile=/etc/headrace/environment"]) {
+      expect(`${unit}${backup}`.split(`\n${line}\n`)).toHaveLength(3);
+    }
+    expect(read("headrace-backup.timer")).toMatch(/^WantedBy=timers\.target$/m);
   });
 
   // Wherever systemd is: it knows all of its settings, and says which it does not.
