@@ -94,6 +94,7 @@ test("the spool is copied before the database: what leaves it meanwhile is not m
 test("others write while it is made, and it is of one moment", async () => {
   const writer = new Sqlite(join(dataDir, "headrace.db"));
   writer.run("PRAGMA busy_timeout = 0");
+  writer.run("PRAGMA synchronous = OFF");
   let written = 0;
   const write = () => {
     writer.run("BEGIN IMMEDIATE");
