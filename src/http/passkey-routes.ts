@@ -18,6 +18,7 @@ import {
   updatePasskeyRequest,
 } from "../domain/passkey-wire.ts";
 import type { Passkey, PersonStore } from "../domain/person.ts";
+import type { SessionStore } from "../domain/session.ts";
 import type { IncomingRequest } from "../http1/message.ts";
 import { clientNetwork } from "../policy/client-network.ts";
 import type { BodyLimits } from "./body.ts";
@@ -32,6 +33,7 @@ export interface PasskeyRouteDeps {
   passkeys: Passkeys;
   people: Pick<PersonStore, "findPerson" | "membershipsOf">;
   sessions: Pick<BrowserSessions, "start">;
+  sessionStore: Pick<SessionStore, "list">;
   limits: Pick<LimitStore, "admit">;
   clock: Clock;
   isOwnOrigin(origin: string, req: IncomingRequest): boolean;
@@ -41,6 +43,8 @@ export interface PasskeyRouteDeps {
 
 /** Each page for signing in asks once as it is shown, and a whole office may have one address. */
 const optionsPerMinute = 120;
+/** For so long after a sign-in a passkey can be added. */
+const freshMinutes = 15;
 /** Failures in ten minutes, as with passwords. */
 const failures = { limit: 30, windowSeconds: 600 };
 const idParameter = [{ name: "id", in: "path", description: "Id of the passkey." }] as const;
@@ -111,17 +115,22 @@ async function list(_exchange: Exchange, { id }: BrowserPerson, { passkeys }: Pa
 const optionsDoc: Omit<RouteDoc, "tag"> = {
   operationId: "createPasskeyOptions",
   summary: "Begin to add a passkey",
-  description: "The answer is for `navigator.credentials.create()`, and for this session, once, within five minutes.",
+  description: `Within ${freshMinutes} minutes of signing in; later, sign in once more. The answer is for \`navigator.credentials.create()\`, and for this session, once, within five minutes.`,
   response: { description: "Options for the browser.", json: creationOptions },
+  errors: ["permission_denied"],
 };
 
 async function additionOptions(
   { req }: Exchange,
   { id, sessionId }: BrowserPerson,
-  { passkeys, people }: PasskeyRouteDeps,
+  { passkeys, people, sessionStore, clock }: PasskeyRouteDeps,
 ): Promise<Response> {
   const person = await people.findPerson(id);
   if (!person) throw gone();
+  const nowSeconds = clock.nowSeconds();
+  const session = (await sessionStore.list(id, nowSeconds)).find((one) => one.id === sessionId);
+  // Whoever finds a browser unlocked must not make themselves a way in that lasts.
+  if (!session || session.createdAt + freshMinutes * 60 < nowSeconds) throw stale();
   return Response.json(await passkeys.additionOptions(person, sessionId, originIn(req)));
 }
 
@@ -253,6 +262,13 @@ function toWire(passkey: Passkey): z.infer<typeof passkeyShape> {
     created_at: passkey.createdAt,
     last_used_at: passkey.lastUsedAt,
   };
+}
+
+function stale(): GatewayError {
+  return new GatewayError(
+    "permission_denied",
+    `You signed in more than ${freshMinutes} minutes ago. Sign out and in again, then add the passkey: so nobody does who finds this browser open.`,
+  );
 }
 
 /** Removed between authentication and here. */

@@ -22,7 +22,7 @@ beforeAll(async () => {
   const log = { info: () => {}, warn: () => {}, error: () => {} };
   failures = new FailedSignIns({ audit, clock, log });
   routes = passkeyRoutes({
-    ...{ people, clock, sessions },
+    ...{ people, clock, sessions, sessionStore: world.sessionStore },
     passkeys: new Passkeys({ people, failures, clock, pending: world.pending }),
     limits: new MemoryLimits({ clock, ledger: { readTotals: async () => {} } }),
     isOwnOrigin: (from, req) => isOwnOrigin(from, req, undefined),
@@ -98,6 +98,19 @@ describe("one's own passkeys", () => {
     const removed = await call("DELETE", "/v1/passkeys/:id", { principal, id: passkey.id });
     expect(removed.body).toEqual({ object: "passkey.deleted", id: passkey.id, deleted: true });
     expect((await call("GET", "/v1/passkeys", { principal })).body.data).toEqual([]);
+  });
+
+  test("are added within 15 minutes of signing in: later, whoever finds the browser open cannot", async () => {
+    const { person, principal } = await member("later@example.com");
+    world.clock.advance(15 * 60_000);
+    expect((await call("POST", "/v1/passkeys/options", { principal })).status).toBe(200);
+    world.clock.advance(1_000);
+    const { status, body } = await call("POST", "/v1/passkeys/options", { principal });
+    expect([status, body.error.code]).toEqual([403, "permission_denied"]);
+    expect(body.error.message).toStartWith("You signed in more than 15 minutes ago. Sign out and in again");
+    await world.addSession(person, "ses_again");
+    const again = { ...principal, person: { ...principal.person, sessionId: "ses_again" } };
+    expect((await call("POST", "/v1/passkeys/options", { principal: again })).status).toBe(200);
   });
 
   test("are nobody else's: another person's are not found", async () => {
