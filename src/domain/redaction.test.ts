@@ -23,10 +23,12 @@ const texts: readonly [name: string, text: string, secret: string, shown: string
     "0123456789",
     "authorization: bearer [redacted]",
   ],
+  ["a bearer token in capitals", "AUTHORIZATION: BEARER 0123456789", "0123456789", "AUTHORIZATION: BEARER [redacted]"],
   ["a basic credential", "Basic dXNlcjpwYXNzd29yZA==", "dXNlcjpw", "Basic [redacted]"],
   ["a JWT", `token ${jwt} expired`, "c2lnbmF0", "token [redacted] expired"],
   ["an encrypted JWT", `${jwt}.abc.def!`, "c2lnbmF0", "[redacted]!"],
   ["a password in a URL", "postgres://me:s3cret@db:5432/x failed", "s3cret", "postgres://[redacted]@db:5432/x failed"],
+  ["a password with an @", "postgres://me:s3@cr3t@db/x failed", "cr3t", "postgres://[redacted]@db/x failed"],
   ["a token as the user of a URL", "https://ghtoken@git.example/x", "ghtoken", "https://[redacted]@git.example/x"],
   [
     "a key of another service",

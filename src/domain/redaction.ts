@@ -2,15 +2,16 @@
 import { maskKeys } from "./api-key.ts";
 
 /** Cheap, and true of whatever `redactCredentials` would change: most texts need nothing else. */
-const marks = /_hr_|hr[nrs]_|eyJ|:\/\/[^\s/]*@|(?:sk|pk|hf|xai)[-_]|AIza|[Bb](?:earer|asic)\s/;
+const marks =
+  /_hr_|hr[nrs]_|eyJ|:\/\/[^\s/]*@|(?:sk|pk|hf|xai)[-_]|AIza|[Bb][Ee][Aa][Rr][Ee][Rr]\s|[Bb][Aa][Ss][Ii][Cc]\s/;
 /** Join tokens, refresh tokens, secrets of apps. */
 const ownTokens = /\b(hr[nrs]_)[\w-]{8,}/g;
 /** RFC 6750, 2.1, and RFC 7617, 2. */
 const authorizations = /\b(Bearer|Basic)\s+[\w.~+/=-]{8,}/gi;
 /** Three parts or five (RFC 7515, 7516); the header of each begins with `{"`. */
 const webTokens = /\beyJ[\w-]{6,}(?:\.[\w-]*){2,4}/g;
-/** User and password of a URL, or a token in their place. */
-const userInfo = /(:\/\/)[^\s/@]+@/g;
+/** User and password of a URL, or a token in their place; to the last `@`, as a password may have one. */
+const userInfo = /(:\/\/)[^\s/]+@/g;
 /** As common model services write them. */
 const serviceKeys = /\b(?:sk|pk|gsk|hf|xai)[-_][\w-]{16,}|\bAIza[\w-]{20,}/g;
 
