@@ -199,6 +199,18 @@ test("--keep deletes the oldest of its own in the folder, and nothing that has a
   ]);
 });
 
+test("--keep never deletes the one just made, even beside such as a wrong clock dated ahead", async () => {
+  const folder = join(root, "backups");
+  const on = (year: number) =>
+    runCommand(["backup", folder, "--keep", "2", "--json", "--data-dir", dataDir], { nowMs: Date.UTC(year, 0, 1) });
+  for (const year of [2036, 2037]) expect((await on(year)).code).toBe(0);
+  const { code, stdout } = await on(2026);
+  expect(code).toBe(0);
+  const { path, deleted } = JSON.parse(stdout) as { path: string; deleted: string[] };
+  expect(existsSync(join(path, "manifest.json"))).toBe(true);
+  expect(deleted).toEqual([join(folder, "headrace-20360101T000000Z")]);
+});
+
 test("what a backup that was killed has left is deleted after a day, and not before", async () => {
   const folder = join(root, "kept");
   mkdirSync(folder);

@@ -56,9 +56,9 @@ async function copyBefore(options: UpgradeOptions, { from, to }: PendingSteps): 
   const folder = join(dataDir, backupsName);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   removeDrafts(folder, "upgrade", { nowSeconds, all: true });
-  const newest = listBackups(folder, "upgrade").at(-1);
   const source = stateOf(dataDir);
-  if (newest?.manifest.source === source) return newest.path;
+  const same = listBackups(folder, "upgrade").findLast(({ manifest }) => manifest.source === source);
+  if (same) return same.path;
   const target = newBackupPath(folder, { nowSeconds, schema: to });
   log.info("upgrade_backup", { schema: from, new_schema: to, path: target });
   const startedMs = performance.now();
@@ -77,7 +77,7 @@ async function copyBefore(options: UpgradeOptions, { from, to }: PendingSteps): 
     const why = `The database has schema ${from}, and this Headrace brings it to ${to}; before that it makes a backup. ${error.message}`;
     throw new StartError(error instanceof NoRoom ? `${why} ${skip}` : why, { cause: error });
   }
-  prune(folder, "upgrade", keptBackups);
+  prune(folder, "upgrade", { keep: keptBackups, made: target });
   return target;
 }
 

@@ -91,7 +91,10 @@ async function backup(context: CliContext, path: string | undefined, flags: Back
   } finally {
     progress?.stop(true);
   }
-  const deleted = folder !== undefined && flags.keep !== undefined ? prune(folder, "backup", flags.keep) : [];
+  const deleted =
+    folder !== undefined && flags.keep !== undefined
+      ? prune(folder, "backup", { keep: flags.keep, made: made.path })
+      : [];
   if (folder !== undefined) removeDrafts(folder, "backup", { nowSeconds, all: false });
   const seconds = (performance.now() - startedMs) / 1000;
   if (flags.json) {

@@ -46,9 +46,13 @@ export function listBackups(folder: string, kind: Kind): { path: string; manifes
     );
 }
 
-/** Deletes all but the newest. Gives what was deleted. */
-export function prune(folder: string, kind: Kind, keep: number): string[] {
-  const old = listBackups(folder, kind).slice(0, -keep);
+/**
+ * Deletes all but the newest and the one that was just made, which older ones outlive by their time where a clock was wrong
+ * then or now. Gives what was deleted.
+ */
+export function prune(folder: string, kind: Kind, { keep, made }: { keep: number; made: string }): string[] {
+  const others = listBackups(folder, kind).filter(({ path }) => path !== made);
+  const old = others.slice(0, Math.max(0, others.length - (keep - 1)));
   for (const { path } of old) removeBackup(path, kind);
   return old.map(({ path }) => path);
 }
