@@ -1,6 +1,16 @@
 // `headrace restore`: all of a backup or nothing, nothing deleted, never under a server or a wrong secret, loud about what revives.
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { runCommand } from "../tests/fixtures/command-line.ts";
 import { bookedUsage } from "../tests/support/booked-usage.ts";
@@ -102,6 +112,14 @@ test("is refused while a server holds the directory", async () => {
 test.each([
   ["a changed byte", () => writeFileSync(join(backup, "spool/00000001.spool"), "x")],
   ["a missing part", () => rmSync(join(backup, "headrace.db"))],
+  [
+    "a pipe in place of a part",
+    () => {
+      rmSync(join(backup, "headrace.db"));
+      expect(Bun.spawnSync(["mkfifo", join(backup, "headrace.db")]).exitCode).toBe(0);
+    },
+  ],
+  ["a part that would fill the disk", () => truncateSync(join(backup, "headrace.db"), 2 ** 40)],
   [
     "a wrong checksum",
     () => changeManifest(({ parts }) => Object.assign((parts as object[])[0] ?? {}, { sha256: "0".repeat(64) })),
@@ -256,6 +274,12 @@ test("cut off at any step of the exchange, the next start finishes it, and what 
     expect(readFileSync(join(cut, "replaced-x", "spool", "1"), "utf8")).toBe("old spool");
     expect(await finishRestore(cut)).toBeUndefined();
   }
+});
+
+test("cut off while its folder was deleted, after all was done, the next start begins as ever", async () => {
+  mkdirSync(join(dataDir, "restoring"));
+  expect(await finishRestore(dataDir)).toBeUndefined();
+  expect(existsSync(join(dataDir, "restoring"))).toBe(false);
 });
 
 test("a server that starts on one that was cut off finishes it, and says so", async () => {

@@ -1,5 +1,5 @@
 // Composes what puts a backup in the place of a data directory's records, while no server runs on it.
-import { createReadStream, createWriteStream, existsSync, mkdirSync, rmSync, statfsSync } from "node:fs";
+import { createReadStream, createWriteStream, existsSync, mkdirSync, rmSync, statfsSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -151,7 +151,9 @@ async function copyPart(
   const damaged = new StartError(
     `${from} is not as it was when the backup was made, or is missing: nothing was restored. Use another backup.`,
   );
-  if (!existsSync(from)) throw damaged;
+  // Neither what never ends, such as a pipe, nor what fills the disk.
+  const stats = statSync(from, { throwIfNoEntry: false });
+  if (!stats?.isFile() || stats.size !== bytes) throw damaged;
   const hasher = new Bun.CryptoHasher("sha256");
   let copied = 0;
   const counted = new Transform({

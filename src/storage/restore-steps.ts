@@ -31,6 +31,11 @@ export async function beginRestore(dataDir: string, draft: string, aside: string
 export async function finishRestore(dataDir: string): Promise<string | undefined> {
   const from = join(dataDir, restoring);
   if (!existsSync(from)) return undefined;
+  // It is there before the rest is: without it all was done, but for deleting the folder.
+  if (!existsSync(join(from, planName))) {
+    rmSync(from, { recursive: true });
+    return undefined;
+  }
   const { aside } = planShape.parse(JSON.parse(readFileSync(join(from, planName), "utf8")));
   const old = join(dataDir, aside);
   const moveAside = (name: string) => {
