@@ -1,5 +1,5 @@
 // Takes a chunked body apart as its bytes come (RFC 9112, 7.1), strictly: extensions and trailers are checked and dropped.
-import { HeadError, parseFieldLines } from "./head.ts";
+import { HeadError, isTokenByte, parseFieldLines } from "./head.ts";
 
 /** 48 bits: more than any body, and exact as a number. */
 const maxSizeDigits = 12;
@@ -20,6 +20,7 @@ export class ChunkedDecoder {
   #size = 0;
   #digits = 0;
   #extensionBytes = 0;
+  #extensionNamed = false;
   /** Of the chunk at hand, still to come. */
   #left = 0;
   readonly #trailers: number[] = [];
@@ -94,6 +95,7 @@ export class ChunkedDecoder {
       this.#state = "size_lf";
     } else if (byte === semicolon) {
       this.#extensionBytes = 1;
+      this.#extensionNamed = false;
       this.#state = "extension";
     } else {
       throw malformed();
@@ -102,8 +104,14 @@ export class ChunkedDecoder {
 
   #takeExtension(byte: number): void {
     if (byte === carriageReturn) {
+      if (!this.#extensionNamed) throw malformed();
       this.#state = "size_lf";
       return;
+    }
+    // What has no name is no extension (RFC 9112, 7.1.1); what stands behind the name is of no interest.
+    if (byte !== space && byte !== tab) {
+      if (!this.#extensionNamed && !isTokenByte(byte)) throw malformed();
+      this.#extensionNamed = true;
     }
     if (++this.#extensionBytes > maxExtensionBytes) throw new HeadError(400, "A chunk extension is too long.");
     if ((byte < space && byte !== tab) || byte === 0x7f) throw malformed();

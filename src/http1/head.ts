@@ -183,6 +183,11 @@ class FieldLines implements HeaderLines {
   }
 }
 
+/** Whether it may stand in a name (RFC 9110, 5.6.2). */
+export function isTokenByte(byte: number): boolean {
+  return tokenBytes[byte] !== 0;
+}
+
 function isBlank(code: number): boolean {
   return code === space || code === tab;
 }

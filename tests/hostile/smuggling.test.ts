@@ -65,6 +65,28 @@ describe("a request whose length is in doubt is 400 and the end of its connectio
     ["a chunk size beyond 64 bits", ["Transfer-Encoding: chunked"], `ffffffffffffffffff\r\n${body}\r\n0\r\n\r\n`],
     ["a chunk size in 0x notation", ["Transfer-Encoding: chunked"], `0x${size}\r\n${body}\r\n0\r\n\r\n`],
     ["a chunk longer than it says", ["Transfer-Encoding: chunked"], `${size}\r\n${body}XX0\r\n\r\n`],
+    ["a chunk extension without a name", ["Transfer-Encoding: chunked"], `${size};\r\n${body}\r\n0\r\n\r\n`],
+    ["a bare CR behind a chunk size", ["Transfer-Encoding: chunked"], `${size}\r${body}\r\n0\r\n\r\n`],
+    ["a line feed within a chunk extension", ["Transfer-Encoding: chunked"], `${size};a\n${body}\r\n0\r\n\r\n`],
+    ["blanks behind a chunk size", ["Transfer-Encoding: chunked"], `${size}  \r\n${body}\r\n0\r\n\r\n`],
+    ["a chunk size that is missing", ["Transfer-Encoding: chunked"], `;a\r\n${body}\r\n0\r\n\r\n`],
+    ["trailers with a bare line feed", ["Transfer-Encoding: chunked"], `${size}\r\n${body}\r\n0\r\nA: b\n\r\n`],
+    [
+      "no final empty line but another request",
+      ["Transfer-Encoding: chunked"],
+      `${size}\r\n${body}\r\n0\r\nGET / HTTP/1.1\r\n\r\n`,
+    ],
+    ["a length of nothing", ["Content-Length:"], body],
+    ["a length with a decimal", [`Content-Length: ${body.length}.0`], body],
+    ["a length with a blank in it", ["Content-Length: 7 0"], body],
+    ["an encoding of nothing", ["Transfer-Encoding:"], chunked],
+    ["an encoding with a parameter", ["Transfer-Encoding: chunked;q=1"], chunked],
+    ["an encoding in quotes", ['Transfer-Encoding: "chunked"'], chunked],
+    ["an encoding with a vertical tab", ["Transfer-Encoding: \x0bchunked"], chunked],
+    ["two encodings, one of them empty", ["Transfer-Encoding: chunked", "Transfer-Encoding:"], chunked],
+    ["a length hidden behind a folded line", [`X: y\r\n Content-Length: ${body.length}`, "Content-Length: 5"], body],
+    ["a length behind a bare CR", [`X: y\rContent-Length: ${body.length}`, "Content-Length: 5"], body],
+    ["two hosts", [length, "Host: elsewhere.example"], body],
     ["chunks ended by bare line feeds", ["Transfer-Encoding: chunked"], `${size}\n${body}\n0\n\n`],
   ])("%s", async (_name, headers, content) => {
     const { answers, closed } = await rawUntilClosed(server.url, post(headers, content) + hidden());
@@ -113,6 +135,66 @@ describe("a head that is no head is 4xx or 505 and the end of its connection", (
     const status = answers[0]?.status;
     if (status !== undefined) expect((status >= 400 && status < 500) || status === 505).toBe(true);
     expect(closed).toBe(true);
+    expect(upstream.requests).toHaveLength(0);
+  });
+});
+
+describe("a host that is none is 400 and the end of its connection", () => {
+  const asking = (host: string, target = "/v1/chat/completions") =>
+    head(`POST ${target} HTTP/1.1`, [
+      ...(host === "" ? [] : [host]),
+      `Authorization: Bearer ${server.key}`,
+      "Content-Type: application/json",
+      `Content-Length: ${body.length}`,
+    ]) + body;
+
+  test.each([
+    ["none", ""],
+    ["twice", "Host: 127.0.0.1\r\nHost: 127.0.0.1"],
+    ["a list", "Host: 127.0.0.1, elsewhere.example"],
+    ["a blank", "Host: 127.0.0.1 elsewhere.example"],
+    ["a path", "Host: 127.0.0.1/v1"],
+    ["a query", "Host: 127.0.0.1?x"],
+    ["a user", "Host: user@127.0.0.1"],
+    ["a backslash", "Host: 127.0.0.1\\elsewhere.example"],
+    ["quotes", 'Host: "127.0.0.1"'],
+    ["a tab", "Host: 127.0.0.1\telsewhere.example"],
+    ["bytes beyond ASCII", "Host: 127.0.0.1\xe9"],
+    ["a blank before the colon", "Host : 127.0.0.1"],
+  ])("%s", async (_name, host) => {
+    const { answers, closed } = await rawUntilClosed(server.url, asking(host) + hidden());
+    expect(answers.map((answer) => answer.status)).toEqual([400]);
+    expect(closed).toBe(true);
+    expect(upstream.requests).toHaveLength(0);
+  });
+
+  // RFC 9112, 3.2.2: a server has to take the whole URL. What it names is a host as any other, to which a key of
+  // development belongs only where that is this machine.
+  test.each([
+    ["http://127.0.0.1", 1],
+    ["http://elsewhere.example", 0],
+    ["HTTPS://user:pass@elsewhere.example:1", 0],
+  ])(
+    "a target at %s is served as its path, by the configured model server (%d times), or refused",
+    async (origin, times) => {
+      const { answers } = await raw(server.url, asking("Host: 127.0.0.1", `${origin}/v1/chat/completions`));
+      expect(answers.map(({ status }) => status)).toEqual([times === 1 ? 200 : 401]);
+      expect(upstream.requests.map(({ path, text }) => [path, text])).toEqual(
+        Array(times).fill(["/v1/chat/completions", body]),
+      );
+    },
+  );
+
+  test.each([
+    "ftp://127.0.0.1/v1/chat/completions",
+    "127.0.0.1:80",
+    "http:/v1/chat/completions",
+    "//127.0.0.1/v1/chat/completions",
+    "/v1//chat/completions",
+    "/v1/chat/completions/../completions",
+  ])("a target %s reaches no model server", async (target) => {
+    const { answers } = await raw(server.url, asking("Host: 127.0.0.1", target));
+    expect([400, 404, 405]).toContain(answers[0]?.status as number);
     expect(upstream.requests).toHaveLength(0);
   });
 });
