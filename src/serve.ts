@@ -240,7 +240,7 @@ async function compose(
     limits: options.httpLimits ?? {},
     trustedProxies: trustedProxies(config.trustedProxies),
     addressThrottle: governance.addressThrottle,
-    isSecure: config.publicUrl?.startsWith("https:") ?? false,
+    publicUrl: config.publicUrl,
     corsOrigins: () => sources.config.cors.origins,
     ...{ log, clock, observer },
     requestLog: () => sources.config.logs,

@@ -229,8 +229,11 @@ export class HttpExchange implements Exchange {
   /** Of what needs no credential: there a browser may come first. */
   #tellBrowsers(): void {
     const headers = this.answerHeaders;
+    const { publicUrl } = this.#options;
     if (this.#isPage) for (const name in pageHeaders) headers[name] ??= pageHeaders[name] ?? "";
-    if (this.#options.isSecure) headers["strict-transport-security"] = strictTransport;
+    if (publicUrl?.startsWith("https:")) headers["strict-transport-security"] = strictTransport;
+    // By plain http browsers take it from this machine alone, and complain elsewhere.
+    else if (publicUrl !== undefined) delete headers["cross-origin-opener-policy"];
   }
 
   #fail(error: GatewayError): void {

@@ -32,8 +32,8 @@ export interface HttpServerOptions {
   /** Those left out have their defaults. */
   limits?: Partial<Http1Limits>;
   trustedProxies: BlockList;
-  /** Whether browsers reach the server by https; left out: not. */
-  isSecure?: boolean;
+  /** Under which browsers reach the server; left out: on this machine alone. */
+  publicUrl?: string | undefined;
   /** Of who needs no credential. */
   addressThrottle: Pick<AddressThrottle, "take">;
   /** Allowed origins; read for every request, as a reload may change them. */

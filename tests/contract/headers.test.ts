@@ -100,6 +100,14 @@ test("what is cut off from whoever opened it: all pages but those on the way of 
     expect([path, await openerPolicy(path)]).toEqual([path, "same-origin"]);
   }
   expect(await openerPolicy("/sign-in")).toBeNull();
+  expect((await fetch(`${secure.url}/reset`)).headers.get("cross-origin-opener-policy")).toBe("same-origin");
+});
+
+test("by plain http at a name, where browsers do not take it, nothing is said of openers", async () => {
+  await using plain = await startHeadrace({ flags: { mode: "production", publicUrl: "http://ai.example.com" } });
+  const { status, headers } = await fetch(`${plain.url}/reset`);
+  expect([status, headers.get("cross-origin-opener-policy")]).toEqual([200, null]);
+  expect(headers.get("x-frame-options")).toBe("DENY");
 });
 
 test("errors of no route, and what is no request, are neither guessed at nor kept", async () => {
