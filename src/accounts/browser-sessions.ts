@@ -18,7 +18,7 @@ export interface BrowserSessionsOptions {
   csrfKey: Keys;
   /** Whether browsers reach us by https: then the cookie is bound to that. */
   isSecure(): boolean;
-  unknown: Pick<UnknownCredentials, "requireFew" | "found" | "notFound">;
+  unknown: Pick<UnknownCredentials, "find" | "found">;
   clock: Clock;
   log: Pick<Log, "warn">;
 }
@@ -70,10 +70,7 @@ export class BrowserSessions {
     if (token === undefined) return undefined;
     const digest = tokenDigest(token);
     const { sessions, unknown } = this.#options;
-    unknown.requireFew(digest, origin.clientAddress);
-    const found = await sessions.findByDigest(digest);
-    if (found) unknown.found(digest);
-    else unknown.notFound(origin.clientAddress);
+    const found = await unknown.find(digest, origin.clientAddress, () => sessions.findByDigest(digest));
     if (!found || !this.#isCurrent(found)) return undefined;
     if (found.replaced && !(await this.#stillCounts(found, origin))) return undefined;
     const cookie = found.replaced ? undefined : await this.#tryRenew(found.session, digest, origin);

@@ -1,6 +1,6 @@
 // How often one address may ask what needs no credential.
-import { expect, test } from "bun:test";
-import { manualClock } from "../../tests/support/manual-clock.ts";
+import { beforeEach, describe, expect, test } from "bun:test";
+import { type ManualClock, manualClock } from "../../tests/support/manual-clock.ts";
 import { AddressThrottle, addressLimits } from "./address-throttle.ts";
 import { UnknownCredentials } from "./unknown-credentials.ts";
 
@@ -59,19 +59,49 @@ test("the limits leave room for an office behind one address, and for monitors",
   expect(addressLimits.monitor).toBeGreaterThanOrEqual(20 * 120);
 });
 
-test("who presented too many unknown credentials presents no more, but those that were found before", () => {
-  const clock = manualClock();
-  const unknown = new UnknownCredentials(new AddressThrottle({ clock, limits: { unknown: 3 } }));
-  unknown.found("known");
-  for (let i = 0; i < 3; i++) {
-    unknown.requireFew(`made up ${i}`, "192.0.2.1");
-    unknown.notFound("192.0.2.1");
-  }
-  expect(() => unknown.requireFew("made up 4", "192.0.2.1")).toThrow(
-    "Too many API keys and sessions that are nobody's",
-  );
-  unknown.requireFew("known", "192.0.2.1");
-  unknown.requireFew("made up 4", "192.0.2.2");
-  clock.advance(20_000);
-  unknown.requireFew("made up 4", "192.0.2.1");
+describe("who presented too many credentials that are nobody's", () => {
+  const tooMany = "Too many API keys and sessions that are nobody's";
+  const nothing = async () => undefined;
+  let clock: ManualClock;
+  let unknown: UnknownCredentials;
+
+  beforeEach(async () => {
+    clock = manualClock();
+    unknown = new UnknownCredentials(new AddressThrottle({ clock, limits: { unknown: 3 } }));
+    for (let i = 0; i < 3; i++) expect(await unknown.find(`made up ${i}`, "192.0.2.1", nothing)).toBeUndefined();
+  });
+
+  test("is refused, until the time that the refusal says; other addresses are not", async () => {
+    expect(unknown.find("made up 4", "192.0.2.1", nothing)).rejects.toThrow(tooMany);
+    expect(await unknown.find("made up 4", "192.0.2.2", nothing)).toBeUndefined();
+    clock.advance(20_000);
+    expect(await unknown.find("made up 4", "192.0.2.1", nothing)).toBeUndefined();
+  });
+
+  test("locks out no good one behind the same address, whether it was found here before or not", async () => {
+    expect(await unknown.find("good", "192.0.2.1", async () => "somebody")).toBe("somebody");
+    unknown.found("signed in here");
+    expect(await unknown.find("signed in here", "192.0.2.1", async () => "somebody")).toBe("somebody");
+  });
+
+  test("costs one look at a time, with a hundred that wait; such as were found before do not wait with them", async () => {
+    unknown.found("known");
+    let running = 0;
+    let most = 0;
+    let looks = 0;
+    const { promise: held, resolve: goOn } = Promise.withResolvers<void>();
+    const look = async () => {
+      looks++;
+      most = Math.max(most, ++running);
+      await held;
+      running--;
+      return undefined;
+    };
+    const asked = Array.from({ length: 1_000 }, (_, i) => unknown.find(`more ${i}`, "192.0.2.1", look));
+    const outcomes = Promise.allSettled(asked);
+    expect(await unknown.find("known", "192.0.2.1", async () => "somebody")).toBe("somebody");
+    goOn();
+    expect((await outcomes).every(({ status }) => status === "rejected")).toBe(true);
+    expect({ looks, most }).toEqual({ looks: 101, most: 1 });
+  });
 });

@@ -31,7 +31,7 @@ export interface AuthenticatorOptions extends CredentialCacheOptions {
   tokens: Pick<AccessTokens, "verify">;
   activity: Pick<KeyActivity, "used">;
   refusals: Pick<RefusalLog, "record">;
-  unknown: Pick<UnknownCredentials, "requireFew" | "found" | "notFound">;
+  unknown: Pick<UnknownCredentials, "find">;
   clock: Clock;
 }
 
@@ -159,13 +159,8 @@ export class Authenticator {
     );
   }
 
-  async #lookUp(key: string, index: string, clientAddress: string): Promise<CachedChain | undefined> {
-    const { unknown } = this.#options;
-    unknown.requireFew(index, clientAddress);
-    const found = await this.#cache.byKey(index, () => this.#digestsOf(key));
-    if (found) unknown.found(index);
-    else unknown.notFound(clientAddress);
-    return found;
+  #lookUp(key: string, index: string, clientAddress: string): Promise<CachedChain | undefined> {
+    return this.#options.unknown.find(index, clientAddress, () => this.#cache.byKey(index, () => this.#digestsOf(key)));
   }
 
   #digestsOf(key: string): Digests {

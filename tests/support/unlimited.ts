@@ -3,8 +3,7 @@ import type { AddressThrottle } from "../../src/policy/address-throttle.ts";
 import type { UnknownCredentials } from "../../src/policy/unknown-credentials.ts";
 
 export const anyAddress: Pick<AddressThrottle, "take"> = { take: () => undefined };
-export const anyCredential: Pick<UnknownCredentials, "requireFew" | "found" | "notFound"> = {
-  requireFew: () => {},
+export const anyCredential: Pick<UnknownCredentials, "find" | "found"> = {
+  find: async (_digest, _address, look) => look(),
   found: () => {},
-  notFound: () => {},
 };
