@@ -164,6 +164,23 @@ test("a key that another process has made is found when a token bears it, with o
   expect(looks()).toBe(before + 1);
 });
 
+test("a look that began before the keys were revoked, and is answered later, brings none of them back", async () => {
+  await all.signingKeys.start();
+  const { id: leaked } = await all.signingKeys.signer();
+  const { signingSwitch } = all;
+  const gate = Promise.withResolvers<void>();
+  signingSwitch.held = gate.promise;
+  const { answered } = signingSwitch;
+  const slow = all.signingKeys.maintain();
+  await until(() => signingSwitch.answered > answered);
+  signingSwitch.held = undefined;
+  const { id } = await all.signingKeys.replace(operator, origin());
+  gate.resolve();
+  await slow;
+  expect(kids()).toEqual([id]);
+  expect(await all.signingKeys.verifier(leaked)).toBeUndefined();
+});
+
 test.each([3_600, -3_600, day, -day])(
   "a clock that jumps by %i seconds leaves a key to sign and verify with",
   async (jump) => {

@@ -66,6 +66,9 @@ export class SigningKeys {
   #lookedMs = Number.NEGATIVE_INFINITY;
   #looking: Promise<void> | undefined;
   #failure: unknown;
+  /** Reads of the store are numbered as they begin: one that was overtaken must bring no ended key back. */
+  #readsBegun = 0;
+  #newestRead = 0;
   /** A key ended: whoever remembers what it signed forgets that. */
   onEnded: (() => void) | undefined;
 
@@ -237,10 +240,14 @@ export class SigningKeys {
 
   async #reload(): Promise<void> {
     this.#lookedMs = this.#options.clock.monotonicMs();
+    const read = ++this.#readsBegun;
     try {
       const records = await this.#options.store.listSigningKeys(this.#now());
+      const keys = await Promise.all(records.map((record) => this.#load(record)));
+      if (read < this.#newestRead) return;
+      this.#newestRead = read;
       const before = this.#published();
-      this.#keys = await Promise.all(records.map((record) => this.#load(record)));
+      this.#keys = keys;
       this.#failure = undefined;
       if (before.some(({ record }) => !this.isPublished(record.id))) this.onEnded?.();
     } catch (error) {
