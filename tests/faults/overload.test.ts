@@ -7,7 +7,7 @@ import { startWatchedServer } from "../support/watched-server.ts";
 
 const places = 16;
 const answerMs = 40;
-const runMs = long ? 15_000 : 600;
+const runMs = long ? 15_000 : 350;
 const chat = { model: "upstream-model", messages: [{ role: "user", content: "Hi" }] };
 
 interface Seen {

@@ -15,7 +15,7 @@ import {
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { long } from "../support/long.ts";
 
-const runs = long ? 400 : 6;
+const runs = long ? 400 : 3;
 /** `TEST_SEED` and `TEST_PATH`, as a failure prints them, make the same schedules again. */
 const seed = Number(process.env["TEST_SEED"] ?? 20_261_121);
 const path = process.env["TEST_PATH"];

@@ -8,9 +8,9 @@ import { head, openRaw } from "./raw-client.ts";
 import { goodAnswer, rawYaml, startRawUpstream, streamHead } from "./raw-upstream.ts";
 
 /** Longer than each timer of the server, which the long form leaves as they are. */
-const inStreamMs = long ? 610_000 : 1_500;
+const inStreamMs = long ? 610_000 : 900;
 /** By default an answer has ten minutes to begin. */
-const beforeFirstByteMs = long ? 590_000 : 1_500;
+const beforeFirstByteMs = long ? 590_000 : 900;
 const heartbeatMs = long ? 10_000 : 60;
 const short = { headMs: 250, idleMs: 250, bodyIdleMs: 250, unsentMs: 250, lingerMs: 250 };
 

@@ -8,7 +8,7 @@ import { head, openRaw, type RawConnection } from "./raw-client.ts";
 import { goodAnswer, type RawUpstream, rawYaml, startRawUpstream, streamHead } from "./raw-upstream.ts";
 
 const streamBytes = 500_000_000;
-const readers = long ? 200 : 40;
+const readers = long ? 200 : 20;
 const mostBytesEach = 2.5e6;
 
 const stack: AsyncDisposable[] = [];
@@ -65,7 +65,7 @@ async function p99(server: WatchedServer): Promise<number> {
   const tookMs: number[] = [];
   await Promise.all(
     Array.from({ length: 4 }, async () => {
-      for (let n = 0; n < (long ? 500 : 75); n++) {
+      for (let n = 0; n < (long ? 500 : 40); n++) {
         const startedMs = performance.now();
         const response = await server.request("/v1/chat/completions", { body: chat });
         await response.text();
