@@ -8,6 +8,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   truncateSync,
   writeFileSync,
 } from "node:fs";
@@ -90,6 +91,7 @@ test("into a directory that is not there needs no --replace, and the secret is a
   expect(code).toBe(0);
   expect(stderr).toContain("put the file `secret` into the data directory");
   expect(readdirSync(fresh).sort()).toEqual(["headrace.db", "server.lock", "spool"]);
+  for (const name of readdirSync(fresh)) expect(statSync(join(fresh, name)).mode & 0o077).toBe(0);
   cpSync(join(dataDir, "secret"), join(fresh, "secret"));
   await using server = await startHeadrace({ dataDir: fresh });
   expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
