@@ -1,5 +1,5 @@
 // `npm test`: installs what the tests need, runs them all, or those named, and ends with a line that counts them.
-// `npm run test:long`: the long forms of the tests in tests/faults.
+// `npm run test:long`: the long forms of the tests that have one, in tests/faults and tests/hostile.
 import { spawn } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -41,7 +41,7 @@ const runs =
   chosen.length > 0
     ? [chosen]
     : long
-      ? [[join("tests", "faults")]]
+      ? [["faults", "hostile"].map((name) => join("tests", name))]
       : [
           ["bench", ...others],
           [...together, ...waiting],
