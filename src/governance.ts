@@ -202,6 +202,7 @@ export async function openGovernance(options: GovernanceOptions) {
     throttle: new Throttle(limits),
     addressThrottle,
     unknownCredentials,
+    deletionClock,
     admitter: new Admitter({ limits, lengths: new LearnedLengths() }),
     signingKeys,
     tokens,

@@ -95,10 +95,11 @@ export function openPeople({ db, config, clock, log, governance, baseUrl, opened
       sessions: (nowSeconds) => sessionStore.prune(nowSeconds, idleSeconds),
       oauth: (nowSeconds) => oauth.prune(nowSeconds),
       links: (nowSeconds) => people.pruneLinks(nowSeconds),
-      pending: (nowSeconds) => pendingStore.prune(nowSeconds),
+      // There may be many of them, and in minutes each is worth nothing.
+      pending: () => pendingStore.prune(clock.nowSeconds()),
       signing_keys: (nowSeconds) => signingKeyStore.pruneSigningKeys(nowSeconds - retiredKeysKeptSeconds),
     },
-    clock,
+    deletionClock: governance.deletionClock,
     log,
   });
   opened(() => housekeeper.close());

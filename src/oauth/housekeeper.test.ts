@@ -1,10 +1,14 @@
 // Housekeeping: every task has its turn each time, whatever becomes of another one, and none outlives the end.
 import { expect, test } from "bun:test";
+import { manualClock } from "../../tests/support/manual-clock.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { LogFields } from "../domain/log.ts";
+import type { SeenTimes } from "../domain/retention.ts";
+import { DeletionClock } from "../policy/deletion-clock.ts";
 import { Housekeeper } from "./housekeeper.ts";
 
-const clock = { nowSeconds: () => 1_800_000_000, monotonicMs: () => 0 };
+const nowSeconds = 1_800_000_000;
+const deletionClock = { nowSeconds: async () => nowSeconds };
 
 function recordingLog() {
   const lines: { event: string; fields: LogFields | undefined }[] = [];
@@ -15,18 +19,18 @@ function recordingLog() {
 test("a task that fails is told of and tried again, and keeps no other from its turn", async () => {
   const { lines, log } = recordingLog();
   const calls: [string, number][] = [];
-  const broken = async (nowSeconds: number) => {
-    calls.push(["broken", nowSeconds]);
+  const broken = async (at: number) => {
+    calls.push(["broken", at]);
     throw new GatewayError("service_unavailable", "text", { detail: "database: SQLITE_BUSY" });
   };
-  const fine = async (nowSeconds: number) => void calls.push(["fine", nowSeconds]);
-  const housekeeper = new Housekeeper({ tasks: { broken, fine }, clock, log });
+  const fine = async (at: number) => void calls.push(["fine", at]);
+  const housekeeper = new Housekeeper({ tasks: { broken, fine }, deletionClock, log });
   await housekeeper.sweep();
   await housekeeper.sweep();
   await housekeeper.close();
   const round: [string, number][] = [
-    ["broken", clock.nowSeconds()],
-    ["fine", clock.nowSeconds()],
+    ["broken", nowSeconds],
+    ["fine", nowSeconds],
   ];
   expect(calls).toEqual([...round, ...round]);
   const failed = { event: "housekeeping_failed", fields: { task: "broken", detail: "database: SQLITE_BUSY" } };
@@ -46,11 +50,36 @@ test("it comes by itself, one round at a time, and closing waits for the one tha
     running--;
     ended++;
   };
-  const housekeeper = new Housekeeper({ tasks: { slow }, clock, log, everyMs: 1 });
+  const housekeeper = new Housekeeper({ tasks: { slow }, deletionClock, log, everyMs: 1 });
   await begun.promise;
   const rounds = [housekeeper.sweep(), housekeeper.sweep()];
   const closed = housekeeper.close();
   step.resolve();
   await Promise.all([...rounds, closed]);
   expect([most, ended, running]).toEqual([1, 1, 0]);
+});
+
+test("a clock that jumps ahead by a year ends nothing here that would count again once it is set right", async () => {
+  const { lines, log } = recordingLog();
+  const clock = manualClock(nowSeconds);
+  let seen: SeenTimes | undefined;
+  const store = {
+    seenTimes: async () => seen,
+    saveSeenTimes: async (times: SeenTimes) => {
+      seen = times;
+    },
+  };
+  const times: number[] = [];
+  const housekeeper = new Housekeeper({
+    tasks: { tokens: async (at) => void times.push(at) },
+    deletionClock: new DeletionClock({ store, clock, log }),
+    log,
+  });
+  for (const jump of [0, 365 * 86_400, -365 * 86_400]) {
+    clock.jump(jump);
+    await housekeeper.sweep();
+  }
+  await housekeeper.close();
+  expect(times).toEqual([nowSeconds, nowSeconds, nowSeconds]);
+  expect(lines.map(({ event }) => event)).toEqual(["clock_jumped"]);
 });

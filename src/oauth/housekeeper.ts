@@ -1,11 +1,11 @@
 // Forgets in the background what has ended: codes, tokens, sessions, links.
-import type { Clock } from "../domain/clock.ts";
 import type { Log } from "../domain/log.ts";
 
 export interface HousekeeperOptions {
   /** By a name for the log. Each does a bounded amount at a time. */
   tasks: Readonly<Record<string, (nowSeconds: number) => Promise<void>>>;
-  clock: Clock;
+  /** By which they delete: what a wrong clock deletes, such as the refresh tokens of all apps, is gone. */
+  deletionClock: { nowSeconds(): Promise<number> };
   log: Log;
   /** Default one minute. */
   everyMs?: number;
@@ -36,10 +36,10 @@ export class Housekeeper {
   }
 
   async #sweep(): Promise<void> {
-    const { tasks, clock, log } = this.#options;
+    const { tasks, deletionClock, log } = this.#options;
     for (const [task, run] of Object.entries(tasks)) {
       try {
-        await run(clock.nowSeconds());
+        await run(await deletionClock.nowSeconds());
       } catch (error) {
         const { detail } = error as { detail?: unknown };
         log.error("housekeeping_failed", { task, detail: String(detail ?? "unknown") });
