@@ -25,7 +25,7 @@ import {
   type CopyRequest,
   digestOf,
 } from "./storage/backup-copy.ts";
-import { draftPath, removeBackup, syncEntry, syncPath } from "./storage/backup-folder.ts";
+import { draftPath, moveAway, syncEntry, syncPath } from "./storage/backup-folder.ts";
 import {
   type BackupManifest,
   type BackupPart,
@@ -110,9 +110,16 @@ export async function makeBackup(options: BackupOptions): Promise<Backup> {
     writeFileSync(join(draft, manifestName), `${JSON.stringify(manifest, undefined, 2)}\n`, { mode: 0o600 });
     await syncPath(draft);
     options.signal?.throwIfAborted();
-    if (replaced) removeBackup(target, kind);
-    renameSync(draft, target);
+    // Deleting may take long: whoever is killed meanwhile has the new one in its place.
+    const before = replaced ? moveAway(target, kind) : undefined;
+    try {
+      renameSync(draft, target);
+    } catch (error) {
+      if (before !== undefined) renameSync(before, target);
+      throw error;
+    }
     await syncEntry(dirname(target));
+    if (before !== undefined) rmSync(before, { recursive: true });
     return { path: target, manifest, bytes: bytesOf(manifest) };
   } catch (error) {
     rmSync(draft, { recursive: true, force: true });

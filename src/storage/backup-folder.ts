@@ -57,11 +57,15 @@ export function prune(folder: string, kind: Kind, { keep, made }: { keep: number
   return old.map(({ path }) => path);
 }
 
-/** Out of sight first: half of a backup must not be taken for one. */
 export function removeBackup(path: string, kind: Kind): void {
+  rmSync(moveAway(path, kind), { recursive: true });
+}
+
+/** Out of sight first: half of a backup must not be taken for one. Gives where it is now. */
+export function moveAway(path: string, kind: Kind): string {
   const draft = draftPath(path, kind);
   renameSync(path, draft);
-  rmSync(draft, { recursive: true });
+  return draft;
 }
 
 /** `all`: whatever its age, for who knows that nobody else makes one there. */
