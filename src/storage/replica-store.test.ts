@@ -1,9 +1,8 @@
-// Processes that share a database of each kind: who is there by its own clock, who is gone, and what all have in common.
+// Processes that share a database of each kind: who is there by its own clock, and who is gone.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../tests/support/databases.ts";
 import { replicaGoneSeconds } from "../domain/replica.ts";
 import type { Database } from "./database.ts";
-import { SqlInstallation } from "./installation-store.ts";
 import { SqlReplicaStore } from "./replica-store.ts";
 
 onEachDatabase((databases) => {
@@ -61,14 +60,5 @@ onEachDatabase((databases) => {
     await store.remove("rep_a");
     expect(ids(await store.beat(replica("rep_b"), false))).toEqual(["rep_b"]);
     expect(ids(await store.beat(replica("rep_c"), true))).toEqual(["rep_c"]);
-  });
-
-  test("of what all have in common the first word stands, whoever is at it at once", async () => {
-    const installation = new SqlInstallation(db);
-    expect(await installation.find("x")).toBeUndefined();
-    const given = await Promise.all(["a", "b", "c"].map((value) => installation.ensure("x", value)));
-    expect(new Set(given).size).toBe(1);
-    expect(await installation.ensure("x", "later")).toBe(given[0] ?? "");
-    expect(await installation.find("x")).toBe(given[0] ?? "");
   });
 });
