@@ -35,6 +35,8 @@ export interface ModelRoutingOptions {
   opened(close: () => unknown): void;
 }
 
+export type ModelRouting = Awaited<ReturnType<typeof openModelRouting>>;
+
 /** Resolves when the built-in engine's models are known; nothing is loaded, and no node let in, before `start` of either. */
 export async function openModelRouting(options: ModelRoutingOptions) {
   const { db, config, governance, feed, replicas, clock, log, version, baseUrl, opened } = options;

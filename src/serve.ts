@@ -1,7 +1,7 @@
 // The composition root: the only file that knows all adapters. A test starts it on port 0 with a temporary directory.
 import packageJson from "../package.json" with { type: "json" };
 import { checkModelFiles } from "./built-in-models.ts";
-import type { Config, ReloadableConfig, TracingConfig } from "./config.ts";
+import type { Config, ReloadableConfig } from "./config.ts";
 import { type Clock, systemClock } from "./domain/clock.ts";
 import { GatewayError, StartError } from "./domain/errors.ts";
 import type { Log } from "./domain/log.ts";
@@ -20,20 +20,17 @@ import { Stopping } from "./inference/stopping.ts";
 import { UpstreamTests } from "./inference/upstream-test.ts";
 import { openModelRouting } from "./model-routing.ts";
 import type { NodeNetwork } from "./node-network.ts";
+import { openObservation } from "./observation.ts";
 import { openPeople, type People } from "./people.ts";
 import type { AddressLimit } from "./policy/address-throttle.ts";
 import { ensureFirstKey, type FirstKey } from "./policy/first-key.ts";
 import { OpenRequests } from "./policy/open-requests.ts";
 import type { Replicas } from "./policy/replicas.ts";
-import { readinessNow, readinessOf } from "./readiness.ts";
 import { openRecords } from "./records.ts";
-import { ServerMetrics } from "./server-metrics.ts";
 import { readCredentials, removeCredentials, useCredentialsOf, writeCredentials } from "./storage/credentials-file.ts";
-import { dialectOf, observed, waitBriefly } from "./storage/database.ts";
+import { observed, waitBriefly } from "./storage/database.ts";
 import type { PoolBounds } from "./storage/postgres-pool.ts";
-import { SystemHealth } from "./system-health.ts";
 import type { ExportBounds } from "./tracing/export.ts";
-import type { Tracing, TracingOptions } from "./tracing/open-tracing.ts";
 
 export type { FirstKey };
 
@@ -147,59 +144,36 @@ async function compose(
   let baseUrl = "";
   const used = options.onDatabaseUse ? observed(db, options.onDatabaseUse) : db;
   const governance = await openGovernance({
-    db: used,
-    config,
-    log,
-    clock,
+    ...{ db: used, config, log, clock, feed },
     baseUrl: () => baseUrl,
-    feed,
     countReplicas: () => replicas.count,
     addressLimits: options.addressLimits,
     opened: (close) => opened.push(close),
   });
   const { keys, accounts, pepper } = governance;
   const people = openPeople({
-    db: used,
-    config,
-    clock,
-    log,
-    governance,
+    ...{ db: used, config, clock, log, governance },
     baseUrl: () => baseUrl,
     opened: (close) => opened.push(close),
   });
 
-  const { engine, sources, catalog, router, capacity, upstreams, network, configure } = await openModelRouting({
+  const routing = await openModelRouting({
     ...{ db, config, governance, feed, replicas, clock, log, version },
     loadReadMs: options.loadReadMs,
     baseUrl: () => baseUrl,
     opened: (close) => opened.push(close),
   });
+  const { engine, sources, catalog, router, capacity, upstreams, network, configure } = routing;
 
   let draining = false;
   const stopping = new Stopping();
-  const checked = {
-    authenticator: governance.authenticator,
-    catalog,
-    replicas: config.databaseUrl === undefined ? undefined : replicas,
-    redis: governance.redisCheck,
+  const { observer, tracer, readiness, health, metrics } = await openObservation({
+    ...{ config, log, clock, version, startedAt, db, replicas, governance, people, routing },
+    http: (): Http1Server => server,
     isDraining: () => draining,
-  };
-  const readiness = () => readinessOf(checked);
-  const metrics: ServerMetrics = new ServerMetrics({
-    ...{ version, startedAt, clock, governance, catalog, router, capacity, sources, replicas },
-    mode: config.mode,
-    database: dialectOf(db),
-    failedSignIns: people.failures,
-    nodes: network.directory,
-    readiness: () => readinessNow(checked),
-    http: () => server,
+    spanBounds: options.spanBounds,
+    opened: (close) => opened.push(close),
   });
-  const { observer } = metrics;
-  const health = new SystemHealth({
-    ...{ version, config, startedAt, db, replicas, governance, capacity, readiness },
-    onDelay: (delayMs) => metrics.loopDelayed(delayMs),
-  });
-  opened.push(() => health.close());
   const routes = createRoutes({
     ...governance,
     ...people,
@@ -217,18 +191,8 @@ async function compose(
     version,
     readiness,
     systemHealth: () => health.figures(),
-    observer,
-    metrics: {
-      token: config.metricsToken,
-      isOpenLocally: config.mode === "development",
-      read: (accept) => metrics.read(accept),
-    },
+    ...{ observer, metrics },
   });
-  const openRequests = new OpenRequests(() => sources.config.limits.openRequestsPerKey);
-  const tracing =
-    config.tracing &&
-    (await loadTracing(config.tracing, { log, version, instanceId: replicas.id, bounds: options.spanBounds }));
-  if (tracing) opened.push(() => tracing.close());
   const server: Http1Server = startHttpServer({
     hostname: config.host,
     port: config.port,
@@ -236,15 +200,14 @@ async function compose(
     authenticator: governance.authenticator,
     sessions: people.sessionPrincipals,
     resourceMetadata: () => `${baseUrl.replace(/\/v1$/, "")}/.well-known/oauth-protected-resource/v1`,
-    openRequests,
+    openRequests: new OpenRequests(() => sources.config.limits.openRequestsPerKey),
     limits: options.httpLimits ?? {},
     trustedProxies: trustedProxies(config.trustedProxies),
     addressThrottle: governance.addressThrottle,
     publicUrl: config.publicUrl,
     corsOrigins: () => sources.config.cors.origins,
-    ...{ log, clock, observer },
+    ...{ log, clock, observer, tracer },
     requestLog: () => sources.config.logs,
-    tracer: tracing?.tracer,
   });
   opened.push(() => server.close());
   const { port } = server;
@@ -323,15 +286,6 @@ async function compose(
       await closeAll();
     },
   };
-}
-
-/** Nothing of it is loaded where nobody wants traces. */
-async function loadTracing(
-  config: TracingConfig,
-  more: Pick<TracingOptions, "log" | "version" | "instanceId" | "bounds">,
-): Promise<Tracing> {
-  const { openTracing } = await import("./tracing/open-tracing.ts");
-  return openTracing({ ...config, ...more });
 }
 
 /** A later start may have another address; the key in the file is known to nobody else. */
