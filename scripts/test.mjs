@@ -70,14 +70,17 @@ function run(args) {
     const child = spawn(bunExecutable(), args, { cwd: root, env, stdio: ["ignore", "inherit", "pipe"] });
     let tail = "";
     let ofThisTest = [];
+    let isToldAgain = false;
     child.stderr.on("data", (bytes) => {
       process.stderr.write(bytes);
       tail = (tail + bytes).slice(-4000);
     });
     createInterface({ input: child.stderr }).on("line", (line) => {
+      // Bun's own list of names, at its end.
+      isToldAgain ||= /^\d+ tests? failed:$/.test(line);
       ofThisTest.push(line);
       if (ofThisTest.length > 100) ofThisTest.shift();
-      if (line.startsWith("(fail)")) failures.push(...ofThisTest);
+      if (line.startsWith("(fail)") && !isToldAgain) failures.push(...ofThisTest);
       if (/^\((pass|fail|skip|todo)\)/.test(line)) ofThisTest = [];
     });
     child.on("close", (code) => resolve({ code, tail }));
