@@ -4,6 +4,7 @@ import type { HttpEnd, InferenceCourse, Observer, RefusedInference } from "../do
 import { type RefusalReason, refusalReasons } from "../domain/refusal.ts";
 import { generationOf, type UsageBegin, type UsageEnd } from "../domain/usage.ts";
 import { BoundedSeries, otherLabel } from "./bounded-series.ts";
+import { Exchanges } from "./exchanges.ts";
 import { type Exposition, labelText } from "./exposition.ts";
 import { Buckets, Histogram } from "./histogram.ts";
 
@@ -19,21 +20,11 @@ export interface TrafficOptions {
 const mostLabels = 200;
 /** Of one model; beyond it upstreams are counted together. */
 const mostRequestSeries = 64;
-const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 
-const exchangeTimes = new Buckets([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120]);
 const firstTokenTimes = new Buckets([0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120]);
 const tokenTimes = new Buckets([0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1]);
 const requestTimes = new Buckets([0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600]);
 const queueTimes = new Buckets([0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]);
-
-/** Of one route and method. */
-interface ExchangeSeries {
-  route: string;
-  method: string;
-  statuses: Map<number, { labels: string; count: number }>;
-  durations: Histogram;
-}
 
 interface RequestLabels {
   operation: string;
@@ -73,7 +64,7 @@ interface UpstreamSeries {
 }
 
 export class Traffic implements Observer {
-  readonly #exchanges = new Map<string, Map<string, ExchangeSeries>>();
+  readonly #exchanges = new Exchanges();
   readonly #models: BoundedSeries<ModelSeries>;
   readonly #upstreams: BoundedSeries<UpstreamSeries>;
   readonly #refusals = refusalReasons.map((reason) => ({ reason, labels: labelText({ reason }), count: 0 }));
@@ -91,16 +82,8 @@ export class Traffic implements Observer {
     });
   }
 
-  httpEnded({ method, route = "none", status, durationMs }: HttpEnd): void {
-    const known = knownMethods.has(method) ? method : "other";
-    const series = this.#exchanges.get(route)?.get(known) ?? this.#newExchanges(route, known);
-    let counter = series.statuses.get(status);
-    if (!counter) {
-      counter = { labels: labelText({ route, method: known, status: String(status) }), count: 0 };
-      series.statuses.set(status, counter);
-    }
-    counter.count++;
-    series.durations.observe(durationMs);
+  httpEnded(end: HttpEnd): void {
+    this.#exchanges.ended(end);
   }
 
   inferenceBegan({ model }: UsageBegin): void {
@@ -158,7 +141,7 @@ export class Traffic implements Observer {
 
   /** `waiting`: requests that wait for a place now, by model. */
   write(out: Exposition, waiting: ReadonlyMap<string, number>): void {
-    this.#writeExchanges(out);
+    this.#exchanges.write(out);
     this.#writeRequests(out);
     this.#writeOpen(out, waiting);
     this.#writeTimes(out);
@@ -203,22 +186,6 @@ export class Traffic implements Observer {
     const series = { ...about, labels, count: 0 };
     requests.push(series);
     return series;
-  }
-
-  #newExchanges(route: string, method: string): ExchangeSeries {
-    const series = { route, method, statuses: new Map(), durations: new Histogram(exchangeTimes) };
-    const methods = this.#exchanges.get(route) ?? new Map<string, ExchangeSeries>();
-    this.#exchanges.set(route, methods.set(method, series));
-    return series;
-  }
-
-  #writeExchanges(out: Exposition): void {
-    const all = [...this.#exchanges.values()].flatMap((methods) => [...methods.values()]);
-    out.family("headrace_http_requests_total", "counter", "HTTP requests, by route, method and status.");
-    for (const { statuses } of all) for (const { labels, count } of statuses.values()) out.sample(labels, count);
-    const name = "headrace_http_request_duration_seconds";
-    out.family(name, "histogram", "From the head of a request to the end of its answer, streams included.");
-    for (const { route, method, durations } of all) out.lines(durations.lines(name, labelText({ route, method })));
   }
 
   #writeRequests(out: Exposition): void {
