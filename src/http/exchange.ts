@@ -32,6 +32,7 @@ import {
 } from "./route.ts";
 import { type FoundRoute, pathOf, type RouteTable } from "./route-table.ts";
 import type { HttpServerOptions } from "./server.ts";
+import { unrouted } from "./unrouted.ts";
 
 const clientClosedRequest = 499;
 
@@ -291,19 +292,4 @@ function requirePerson(principal: Principal): PersonPrincipal {
     "permission_denied",
     "This is for people, not for keys and apps: sign in at a browser, or with `headrace login`.",
   );
-}
-
-function unrouted(req: IncomingRequest, table: RouteTable): GatewayError {
-  const path = pathOf(req.target);
-  const shown = path.length > 100 ? `${path.slice(0, 100)}…` : path;
-  const allowed = table.allowed(path);
-  if (allowed.length > 0) {
-    return new GatewayError(
-      "method_not_allowed",
-      `${req.method} is not allowed on ${shown}; use ${allowed.join(" or ")}.`,
-    );
-  }
-  const versioned = table.allowed(`/v1${path}`).length > 0;
-  const hint = versioned ? ` Did you mean /v1${shown}? The base URL ends in /v1.` : " GET /docs lists the endpoints.";
-  return new GatewayError("not_found", `There is no endpoint ${shown}.${hint}`);
 }
