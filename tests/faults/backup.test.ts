@@ -16,6 +16,7 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 const clients = 16;
 const backups = long ? 30 : 1;
+const howMany = long ? `${backups} backups` : "a backup";
 /** Settled before each backup, and after the last. */
 const requestsBetween = long ? 2_000 : 120;
 
@@ -87,7 +88,7 @@ function ledgerOf(dataDir: string): Ledger {
   };
 }
 
-test(`${backups === 1 ? "a backup" : `${backups} backups`} under load: restored, each has all that was settled before it began, nothing twice, nothing else`, async () => {
+test(`${howMany} under load: restored, each has all that was settled before it began, nothing twice, nothing else`, async () => {
   const upstream = startCountingUpstream();
   const config = join(directory, "headrace.yaml");
   writeFileSync(config, `upstreams: [{ name: counting, url: "${upstream.url}" }]\n`);
