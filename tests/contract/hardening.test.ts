@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 const root = join(import.meta.dir, "..", "..");
 const page = readFileSync(join(root, "docs", "reference", "hardening.md"), "utf8");
-const sections = ["OAuth", "Keys and tokens", "Limits", "Faults", "Supply chain"];
+const sections = ["OAuth", "Keys and tokens", "Limits", "Faults", "Supply chain", "Operations"];
 
 interface Row {
   section: string;
