@@ -48,7 +48,8 @@ test("a million networks take no more memory than fifty thousand", () => {
     return process.memoryUsage().heapUsed;
   };
   const afterSome = ask(0, 100_000);
-  expect(ask(100_000, 1_000_000) - afterSome).toBeLessThan(20e6);
+  // What other tests of this process leave behind counts as well; the 900,000 would take twice as much.
+  expect(ask(100_000, 1_000_000) - afterSome).toBeLessThan(50e6);
 });
 
 test("the limits leave room for an office behind one address, and for monitors", () => {
