@@ -47,6 +47,9 @@ export function databaseSeconds(db: Database) {
 /** Of an advisory lock of PostgreSQL, within the database of Headrace: `hea` in ASCII, and a number. */
 const writersLock = 0x6865_6101;
 
+/** How long an opening waits for others that do the same. */
+const openingMs = 5_000;
+
 /**
  * Opens (or creates) the SQLite file. WAL with `synchronous=NORMAL`: a commit survives the death of this process; after a
  * power cut the last commits may be missing, the file stays sound.
@@ -54,13 +57,31 @@ const writersLock = 0x6865_6101;
 export async function openDatabase(file: string): Promise<Database> {
   const db = new SQL({ adapter: "sqlite", filename: file, create: true });
   // First of all: what follows already may meet another process that starts.
-  await db.unsafe("PRAGMA busy_timeout = 5000");
-  await db.unsafe("PRAGMA journal_mode = WAL");
+  await db.unsafe(`PRAGMA busy_timeout = ${openingMs}`);
+  await useWriteAheadLog(db);
   await db.unsafe("PRAGMA synchronous = NORMAL");
   // What is deleted, such as a stored chat, is gone from the file as well.
   await db.unsafe("PRAGMA secure_delete = ON");
   await db.begin("IMMEDIATE", (tx) => bringUpToDate(tx, "sqlite"));
   return db;
+}
+
+/** Of two connections that make the same new file one is refused at once, however long it would wait for a lock. */
+async function useWriteAheadLog(db: Database): Promise<void> {
+  const deadlineMs = performance.now() + openingMs;
+  for (;;) {
+    try {
+      await db.unsafe("PRAGMA journal_mode = WAL");
+      return;
+    } catch (error) {
+      if (!isBusy(error) || performance.now() > deadlineMs) throw error;
+      await Bun.sleep(10);
+    }
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof SQL.SQLiteError && String(error.code).startsWith("SQLITE_BUSY");
 }
 
 /**

@@ -107,7 +107,10 @@ test(`${open} of them take at most 25 kB each, a new request is answered within 
 
 test("a process without descriptors to spare answers 503, keeps what it has, and serves again when some are free", async () => {
   const { upstream, server, finish } = await start({ within: ["/usr/bin/prlimit", "--nofile=240:240"] });
-  const connections = await Promise.all(Array.from({ length: 150 }, () => openStream(server)));
+  const tried = await Promise.allSettled(Array.from({ length: 150 }, () => openStream(server)));
+  // The kernel itself refuses some, where the server is slow to take them.
+  const connections = tried.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  expect(connections.length).toBeGreaterThan(100);
   const begun = () => upstream.requests.filter(({ body }) => body.includes('"stream":true')).length;
   await until(() => begun() > 20, "some streams run");
   // Refused at once, or cut where even the refused ones are many.
