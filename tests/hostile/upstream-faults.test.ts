@@ -213,13 +213,17 @@ describe("neighbours", () => {
   });
 
   test("an idle connection that the model server closed is not used again", async () => {
+    let closed = Promise.withResolvers<void>();
     upstream.script((socket) => {
+      // Once the gateway has ended its side as well: then it has noticed.
+      socket.once("close", () => closed.resolve());
       socket.write(goodAnswer);
       setTimeout(() => socket.end(), 5);
     });
     for (let i = 0; i < 10; i++) {
+      closed = Promise.withResolvers();
       expect((await ask()).status).toBe(200);
-      await Bun.sleep(25);
+      await closed.promise;
     }
   });
 
