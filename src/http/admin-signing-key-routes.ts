@@ -64,7 +64,7 @@ const rotateDoc: AdminDoc = {
     "The new key is published at once and signs ten minutes later; tokens of the old one stay valid until they expire. While a new key is upcoming, the answer is that key. It also happens by itself every 90 days. With `revoke` it is for a key that somebody else may have: the new one signs at once, and all tokens that were signed before are refused; keys and refresh tokens get new ones.",
   requestBody: rotateRequest,
   response: { description: "The new key.", json: signingKeyShape },
-  errors: ["service_unavailable"],
+  errors: ["request_too_large", "unsupported_media_type", "service_unavailable"],
 };
 
 async function rotate(exchange: Exchange, principal: Principal, deps: AdminSigningKeyDeps): Promise<Response> {

@@ -114,10 +114,11 @@ function operation(route: ApiRoute, schemas: Record<string, Json>): OpenApiOpera
       : {}),
     responses: {
       [doc.response.status ?? 200]: success(doc.response, schemas),
+      ...errorResponses(codes),
+      // A route that answers such errors in another form says so itself.
       ...Object.fromEntries(
         Object.entries(doc.otherResponses ?? {}).map(([status, response]) => [status, success(response, schemas)]),
       ),
-      ...errorResponses(codes),
     },
   };
 }
