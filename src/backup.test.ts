@@ -17,6 +17,7 @@ import {
 import { join } from "node:path";
 import { runCommand } from "../tests/fixtures/command-line.ts";
 import { type FilledDirectory, filledDirectory, silentLog } from "../tests/support/data-directory.ts";
+import { addGatheredUsage } from "../tests/support/gathered-usage.ts";
 import { type BackupOptions, makeBackup } from "./backup.ts";
 import { draftPath, newBackupPath } from "./storage/backup-folder.ts";
 import { readManifest } from "./storage/backup-manifest.ts";
@@ -76,6 +77,13 @@ test("what was settled before is in it, whether the database had it or the spool
     created_at: nowSeconds,
   });
   expect(await requestsIn(made.path)).toEqual(["req_drained", "req_on_spool"]);
+});
+
+test("roll-ups that are not written yet are written by the start on it", async () => {
+  const ids = await addGatheredUsage(filled.db, filled.accountId);
+  const made = await make();
+  expect(made.manifest).toMatchObject({ counts: { requests: 300 } });
+  expect(await requestsIn(made.path)).toEqual(ids.sort());
 });
 
 test("the spool is copied before the database: what leaves it meanwhile is not missing", async () => {

@@ -193,8 +193,8 @@ export async function openGovernance(options: GovernanceOptions) {
     ledger,
     /** How far back records go. */
     retention: recordRetention,
-    reports: new SqlUsageReports(db),
-    requestLog: new SqlRequestLog(db, clock),
+    reports: new SqlUsageReports(db, () => ledger.catchUp()),
+    requestLog: new SqlRequestLog(db, clock, () => ledger.catchUp()),
     tiers,
     limits,
     /** Whether limits are counted together with other replicas now; undefined where this process counts for itself. */

@@ -2,11 +2,11 @@
 import { describe, expect, setSystemTime, test } from "bun:test";
 import { generateApiKey } from "./domain/api-key.ts";
 import { redactCredentials, redactSecrets } from "./domain/redaction.ts";
-import { jsonLine, StreamLog } from "./logging.ts";
+import { StreamLog } from "./logging.ts";
 
 function record(format: "text" | "json") {
-  const log = new StreamLog(format, (text) => {
-    written.push(text);
+  const log = new StreamLog(format, (lines) => {
+    written.push(Buffer.from(lines).toString());
   });
   const written: string[] = [];
   const all = () => {
@@ -73,40 +73,13 @@ describe("json", () => {
     });
   });
 
-  test("a line is what JSON.stringify makes of its time, level, event and fields, whatever those are", () => {
-    const values = [
-      ...forgeries.map(([, value]) => value),
-      "\ud800",
-      "😀",
-      "é",
-      0,
-      -0,
-      1.5,
-      1e21,
-      1e-7,
-      Number.NaN,
-      1 / 0,
-    ];
-    const odd = [...values, true, false, null, undefined];
-    const names = ["id", "two words", 'a"b', "ms", "\u2028", "time", "level", "event"];
-    const time = "2026-11-20T22:00:00.000Z";
-    for (const [index, name] of names.entries()) {
-      for (const value of odd) {
-        const fields = { [name]: value, [names[(index + 1) % names.length] ?? ""]: 1, last: value };
-        const event = typeof value === "string" ? value : "e";
-        expect(jsonLine(time, "warn", event, fields)).toBe(JSON.stringify({ time, level: "warn", event, ...fields }));
-      }
-    }
-    expect(jsonLine(time, "info", "e", {})).toBe(JSON.stringify({ time, level: "info", event: "e" }));
-    expect(jsonLine(time, "info", "e", { a: undefined })).toBe(JSON.stringify({ time, level: "info", event: "e" }));
-  });
-
-  test("the time is that of the moment, in milliseconds, also in the next second", () => {
+  test("the time is that of the moment, in milliseconds, also in the next second", async () => {
     const { log, all } = record("json");
     try {
       for (const ms of [0, 7, 42, 999, 1_000, 1_001, 500, -86_400_000 + 3]) {
         setSystemTime(new Date(1_800_000_000_000 + ms));
         log.info("e", { expected: new Date().toISOString() });
+        await Promise.resolve();
       }
     } finally {
       setSystemTime();

@@ -1,7 +1,9 @@
 // Writes the log to standard output: lines for people, or one JSON object a line for programs; without credentials.
+import { wallMs } from "./domain/clock.ts";
 import type { Log, LogFields, LogLevel } from "./domain/log.ts";
 import { mayHoldCredentials, redactCredentials } from "./domain/redaction.ts";
 import { FloodControl } from "./logging/flood.ts";
+import { LineBuffer } from "./logging/line-buffer.ts";
 
 /** Lines gather this long before they are written, as a write for each request would cost as much as the request. */
 const flushAfterMs = 20;
@@ -20,19 +22,21 @@ export interface LogSettings {
 
 export class StreamLog implements Log {
   readonly #json: boolean;
-  readonly #write: (text: string) => void;
+  readonly #lines: LineBuffer;
   readonly #flood: FloodControl;
   #rank = ranks.info;
   #redact: (text: string) => string = redactCredentials;
-  #buffer = "";
-  /** The start of the second that the last line was of, and its time up to there. */
+  /** When the last line was written, and its time; the start of its second, and the time up to there. */
+  #lastMs = Number.NaN;
+  #last = "";
   #secondMs = Number.NaN;
   #second = "";
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(format: "text" | "json", write: (text: string) => void = (text) => void process.stdout.write(text)) {
+  /** `write` is done with the bytes, or has copied them, when it returns: as standard output has where it must wait. */
+  constructor(format: "text" | "json", write: (lines: Uint8Array) => void = writeOut) {
     this.#json = format === "json";
-    this.#write = write;
+    this.#lines = new LineBuffer(write);
     this.#flood = new FloodControl({
       most: mostRepetitions,
       windowMs: floodWindowMs,
@@ -65,7 +69,9 @@ export class StreamLog implements Log {
 
   /** Text for people as it is; nothing in JSON format, where every line is a log line. */
   plain(text: string): void {
-    if (!this.#json) this.#append(text);
+    if (this.#json) return;
+    this.#lines.put(text);
+    this.#flushSoon();
   }
 
   /** Writes what is there, and tells of what was held back. */
@@ -77,9 +83,7 @@ export class StreamLog implements Log {
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const text = this.#buffer;
-    this.#buffer = "";
-    if (text !== "") this.#write(text);
+    this.#lines.flush();
   }
 
   #admits(event: string): boolean {
@@ -97,26 +101,33 @@ export class StreamLog implements Log {
 
   #line(level: LogLevel, event: string, fields: LogFields): void {
     const time = this.#time();
-    if (this.#json) this.#append(`${jsonLine(time, level, event, fields)}\n`);
-    else this.#append(`${time.slice(11, 23)} ${level === "info" ? "" : `${level} `}${event}${textFields(fields)}\n`);
+    if (this.#json) this.#lines.putJson(time, level, event, fields);
+    else this.#lines.put(`${time.slice(11, 23)} ${level === "info" ? "" : `${level} `}${event}${textFields(fields)}\n`);
     if (level === "error") this.flush();
+    else this.#flushSoon();
   }
 
   /** As `Date.toISOString` writes it; all but the milliseconds is the same for a whole second of lines. */
   #time(): string {
-    const nowMs = Date.now();
+    const nowMs = wallMs();
+    if (nowMs === this.#lastMs) return this.#last;
     const ms = nowMs % 1000;
     if (nowMs - ms !== this.#secondMs) {
       this.#secondMs = nowMs - ms;
       this.#second = new Date(nowMs).toISOString().slice(0, 20);
     }
-    return `${this.#second}${ms < 10 ? "00" : ms < 100 ? "0" : ""}${ms}Z`;
+    this.#lastMs = nowMs;
+    this.#last = `${this.#second}${ms < 10 ? "00" : ms < 100 ? "0" : ""}${ms}Z`;
+    return this.#last;
   }
 
-  #append(text: string): void {
-    this.#buffer += text;
+  #flushSoon(): void {
     this.#timer ??= setTimeout(() => this.flush(), flushAfterMs);
   }
+}
+
+function writeOut(lines: Uint8Array): void {
+  process.stdout.write(lines);
 }
 
 /** Whether a request's line has anything that is not of our own making, and may hold a secret. */
@@ -126,17 +137,6 @@ function hasFreeText(fields: LogFields): boolean {
 
 function looksSecret(value: LogFields[string]): boolean {
   return typeof value === "string" && mayHoldCredentials(value);
-}
-
-/** As JSON.stringify writes `{ time, level, event, ...fields }`, without making that object. */
-export function jsonLine(time: string, level: LogLevel, event: string, fields: LogFields): string {
-  // Such a field would take the place of the line's own.
-  if ("time" in fields || "level" in fields || "event" in fields) {
-    return JSON.stringify({ time, level, event, ...fields });
-  }
-  const rest = JSON.stringify(fields);
-  const name = plainInText.test(event) ? `"${event}"` : JSON.stringify(event);
-  return `{"time":"${time}","level":"${level}","event":${name}${rest === "{}" ? "}" : `,${rest.slice(1)}`}`;
 }
 
 const plainInText = /^[\w./:@*-]+$/;

@@ -36,16 +36,16 @@ const end: UsageEnd = {
   ...{ promptTokens: 10, completionTokens: 5, estimated: false, outcome: "completed", errorCode: null, nanoUsd: 25 },
   ...{ capped: false, upstream: "up", durationMs: 9, firstTokenMs: 1, queueMs: 0 },
 };
-const begin = (requestId: string): UsageBegin => ({
-  ...{ requestId, at: 1_800_000_000, accountId, keyId: "key_1", appId: null, environment: "live" },
+const begin = (requestId: string, keyId = "key_1"): UsageBegin => ({
+  ...{ requestId, at: 1_800_000_000, accountId, keyId, appId: null, environment: "live" },
   ...{ operation: "chat", model: "m", stream: true },
 });
 
 /** What is left of a server that was killed: `settled` requests that had ended, and one that had not. */
-async function leaveSpool(settled: number): Promise<void> {
+async function leaveSpool(settled: number, keyOf?: (i: number) => string): Promise<void> {
   const alive = join(root, "alive");
   const ledger = await SpoolLedger.open({ db, directory: alive, log, clock: systemClock, drainMs: 3_600_000 });
-  const entries = Array.from({ length: settled + 1 }, (_, i) => ledger.begin(begin(`req_${i}`)));
+  const entries = Array.from({ length: settled + 1 }, (_, i) => ledger.begin(begin(`req_${i}`, keyOf?.(i))));
   await Promise.all(entries.map(({ begun }) => begun));
   await Promise.all(entries.slice(1).map((entry) => entry.settle(end)));
   cpSync(alive, join(lost, "spool"), { recursive: true });
@@ -82,6 +82,23 @@ test("done again, or with a copy of what was done already, nothing is counted tw
   expect((await drain(lost)).stdout).toBe(nothing);
   expect(JSON.parse((await drain(copy, "--json")).stdout)).toMatchObject({ settled: 0, interrupted: 0 });
   expect(await outcomes()).toEqual({ completed: 5, interrupted: 1 });
+});
+
+test("beside a server that gathers roll-ups of many keys, on whose database it is, all is counted once", async () => {
+  await leaveSpool(300, (i) => `key_${i}`);
+  const server = await SpoolLedger.open({ db, directory: join(dataDir, "spool"), log, clock: systemClock, drainMs: 1 });
+  const serve = async (name: string) => {
+    const entries = Array.from({ length: 300 }, (_, i) => server.begin(begin(`${name}_${i}`, `key_${i}`)));
+    await Promise.all(entries.map((entry) => entry.settle(end)));
+    while (server.figures.pending > 0) await Bun.sleep(1);
+  };
+  await serve("before");
+  expect((await db`SELECT batch FROM usage_unrolled`).length).toBe(1);
+  expect((await drain(lost)).code).toBe(0);
+  expect((await db`SELECT batch FROM usage_unrolled`).length).toBe(1);
+  await serve("after");
+  await server.close();
+  expect(await outcomes()).toEqual({ completed: 900, interrupted: 1 });
 });
 
 test("a server that runs on the directory keeps its spool", async () => {

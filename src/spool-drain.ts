@@ -36,7 +36,8 @@ export async function drainSpool(options: SpoolDrainOptions): Promise<DrainedSpo
     return await withDatabaseOf(place, async (db) => {
       await requireKnown(db, accountsOf(spool));
       const counters = await openCounters(redisUrl, log);
-      const writer = await openUsageWriter(db);
+      // Of the spool's directory there is a lock; the database may be that of a server that runs.
+      const writer = await openUsageWriter(db, { isAlone: false });
       try {
         const recovered = await recoverSpool({ db, writer, directory: spool, log });
         // What is counted in Redis lacks this usage: it is read from the database again at its next use.

@@ -2,10 +2,7 @@
 import { type Command, Option } from "commander";
 import packageJson from "../../package.json" with { type: "json" };
 import { connectDirectly, serveFlags } from "../config.ts";
-import { testClients } from "../doctor/clients/test-clients.ts";
-import { diagnose } from "../doctor/diagnose.ts";
 import type { GroupReport } from "../doctor/finding.ts";
-import { findSubject } from "../doctor/subject.ts";
 import { type ConnectionOptions, findConnection } from "./client.ts";
 import type { CliContext } from "./context.ts";
 import { failedNames, findingsAsJson, groupLines, summaryLine, WaitingLine } from "./doctor-view.ts";
@@ -61,6 +58,11 @@ async function doctor(context: CliContext, flags: DoctorFlags): Promise<void> {
   connectDirectly();
   const { terminal, env } = context;
   const startedMs = performance.now();
+  // Only here: a server that runs for months holds nothing of it in memory.
+  const [{ findSubject }, { diagnose }] = await Promise.all([
+    import("../doctor/subject.ts"),
+    import("../doctor/diagnose.ts"),
+  ]);
   const { json, clients: _, baseUrl: __, apiKeyStdin: ___, ...ofServe } = flags;
   const subject = await findSubject({ flags: ofServe as Record<string, unknown>, env });
   const waiting = new WaitingLine(terminal);
@@ -86,6 +88,7 @@ async function clients(context: CliContext, flags: DoctorFlags): Promise<void> {
   const { terminal } = context;
   const startedMs = performance.now();
   const connection = await findConnection(context, flags);
+  const { testClients } = await import("../doctor/clients/test-clients.ts");
   const { baseUrl, apiKey, login } = connection;
   const waiting = new WaitingLine(terminal);
   if (!flags.json) tellHead(context, `client test of ${printable(baseUrl)}`);

@@ -1,7 +1,7 @@
 // `headrace migrate sqlite-to-postgres`: moves the records of a data directory to PostgreSQL, and says how to go on from there.
 import type { Command } from "commander";
 import { loadDatabaseUrl, loadSecretsHex } from "../config.ts";
-import { type Moved, moveToPostgres } from "../move-to-postgres.ts";
+import type { Moved } from "../move-to-postgres.ts";
 import type { ComparedTable, CopyProgress } from "../storage/copy-records.ts";
 import type { Recovered } from "../storage/ledger-recovery.ts";
 import type { CliContext } from "./context.ts";
@@ -50,6 +50,8 @@ async function migrate(context: CliContext, flags: MigrateFlags): Promise<void> 
   }
   const startedMs = performance.now();
   const report = flags.json ? jsonReport(terminal) : textReport(terminal);
+  // Only here: a server that runs for months holds nothing of it in memory.
+  const { moveToPostgres } = await import("../move-to-postgres.ts");
   let moved: Moved;
   try {
     moved = await moveToPostgres({

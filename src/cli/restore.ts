@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { loadDatabaseUrl, loadSecretsHex } from "../config.ts";
 import { formatBytes } from "../engines/llama/byte-size.ts";
-import { type Restored, restoreBackup } from "../restore.ts";
+import type { Restored } from "../restore.ts";
 import { type BackupManifest, bytesOf } from "../storage/backup-manifest.ts";
 import { loadSecrets } from "../storage/secret-file.ts";
 import { countsText } from "./backup-view.ts";
@@ -55,6 +55,8 @@ async function restore(context: CliContext, path: string, flags: RestoreFlags): 
   const nowSeconds = Math.floor(context.nowMs() / 1000);
   const secretsHex = loadSecretsHex(context.env);
   let progress: Progress | undefined;
+  // Only here: a server that runs for months holds nothing of it in memory.
+  const { restoreBackup } = await import("../restore.ts");
   let restored: Restored;
   try {
     restored = await interruptible((signal) =>

@@ -2,7 +2,6 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { loadDatabaseUrl, loadRedisUrl } from "../config.ts";
-import { drainSpool } from "../spool-drain.ts";
 import type { CliContext } from "./context.ts";
 import { formatCount } from "./figures.ts";
 
@@ -39,6 +38,8 @@ async function drain(context: CliContext, directory: string, flags: SpoolFlags):
   context.begin();
   const { terminal } = context;
   const { unicode } = terminal;
+  // Only here: a server that runs for months holds nothing of it in memory.
+  const { drainSpool } = await import("../spool-drain.ts");
   const { spool, settled, interrupted, damaged, tooOld } = await drainSpool({
     directory: resolve(directory),
     dataDir: await context.dataDir(flags.dataDir),

@@ -43,6 +43,15 @@ export function parseApiKey(key: string): Environment | undefined {
   return checksum(body) === key.slice(-checksumLength) ? (match[1] as Environment) : undefined;
 }
 
+/** Of a key that is known to be well-formed: the letter behind `sk_` tells. */
+export function environmentOf(key: string): Environment {
+  const letter = key.charCodeAt(3);
+  if (letter === letterOf.live) return "live";
+  return letter === letterOf.test ? "test" : "dev";
+}
+
+const letterOf = { live: "l".charCodeAt(0), test: "t".charCodeAt(0) };
+
 /** What may be shown of a key after its creation. */
 export function displayParts(key: string): { prefix: string; last4: string } {
   return { prefix: key.slice(0, key.indexOf("_hr_") + 4), last4: key.slice(-4) };

@@ -14,6 +14,18 @@ test("tells each listener once, before `cancel` returns, and keeps the first rea
   expect([cancellation.cancelled, cancellation.reason]).toEqual([true, "first"]);
 });
 
+test("tells an object by its method, in its turn, and not once it left", () => {
+  const cancellation = new Cancellation();
+  const told: string[] = [];
+  const listener = (name: string) => ({ cancelled: () => void told.push(name) });
+  const leaver = listener("left");
+  for (const one of [listener("a"), leaver, listener("b")]) cancellation.onCancel(one);
+  cancellation.off(leaver);
+  cancellation.cancel();
+  cancellation.onCancel(listener("late"));
+  expect(told).toEqual(["a", "b", "late"]);
+});
+
 test("tells a listener that comes late at once, and one that left never", () => {
   const cancellation = new Cancellation();
   const told: string[] = [];

@@ -1,12 +1,20 @@
 // Tells the parts of one request that nobody wants its answer any more.
 
+/** What listens without a closure. */
+export interface CancelListener {
+  /** Called once. */
+  cancelled(): void;
+}
+
+type Listener = CancelListener | (() => void);
+
 /** An AbortController does the same at several times the cost, which every request would pay. */
 export class Cancellation {
   #reason: unknown;
   #cancelled = false;
   /** Mostly there is one at a time. */
-  #first: (() => void) | undefined;
-  #others: Set<() => void> | undefined;
+  #first: Listener | undefined;
+  #others: Set<Listener> | undefined;
   #controller: AbortController | undefined;
 
   get cancelled(): boolean {
@@ -27,15 +35,15 @@ export class Cancellation {
     const others = this.#others;
     this.#first = undefined;
     this.#others = undefined;
-    first?.();
-    for (const listener of others ?? []) listener();
+    if (first) tell(first);
+    for (const listener of others ?? []) tell(listener);
     this.#controller?.abort(reason);
   }
 
-  /** Calls `listener` once when it is cancelled: at once where it is already. */
-  onCancel(listener: () => void): void {
+  /** Tells `listener` once when it is cancelled: at once where it is already. */
+  onCancel(listener: Listener): void {
     if (this.#cancelled) {
-      listener();
+      tell(listener);
     } else if (this.#first === undefined) {
       this.#first = listener;
     } else {
@@ -44,8 +52,8 @@ export class Cancellation {
     }
   }
 
-  /** `listener` is not called any more. */
-  off(listener: () => void): void {
+  /** `listener` is not told any more. */
+  off(listener: Listener): void {
     if (this.#first === listener) this.#first = undefined;
     else this.#others?.delete(listener);
   }
@@ -62,4 +70,9 @@ export class Cancellation {
     }
     return this.#controller.signal;
   }
+}
+
+function tell(listener: Listener): void {
+  if (typeof listener === "function") listener();
+  else listener.cancelled();
 }

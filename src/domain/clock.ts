@@ -7,7 +7,50 @@ export interface Clock {
   monotonicMs(): number;
 }
 
-export const systemClock: Clock = {
-  nowSeconds: () => Math.floor(Date.now() / 1000),
-  monotonicMs: () => performance.now(),
-};
+/**
+ * Read once for all that is done in one go, from an event to the end of what it brings about: a request asks for the time
+ * a dozen times, and to ask the system takes longer than all that is done with the answer.
+ */
+const reading = { wallMs: -1, monotonicMs: -1, isKept: false };
+
+function forget(): void {
+  reading.wallMs = -1;
+  reading.monotonicMs = -1;
+  reading.isKept = false;
+}
+
+/** Until whoever was called by the event loop has returned to it. */
+function keep(): void {
+  if (reading.isKept) return;
+  reading.isKept = true;
+  queueMicrotask(forget);
+}
+
+/** Unix milliseconds at the event that is being worked on. */
+export function wallMs(): number {
+  if (reading.wallMs < 0) {
+    reading.wallMs = Date.now();
+    keep();
+  }
+  return reading.wallMs;
+}
+
+/** Milliseconds that never go back, at the event that is being worked on. */
+export function monotonicMs(): number {
+  if (reading.monotonicMs < 0) {
+    reading.monotonicMs = performance.now();
+    keep();
+  }
+  return reading.monotonicMs;
+}
+
+/** Since `startMs` of `clock`. What began and ended within one event is timed as well: it may be what took long. */
+export function elapsedMs(clock: Pick<Clock, "monotonicMs">, startMs: number): number {
+  const elapsed = clock.monotonicMs() - startMs;
+  if (elapsed > 0) return elapsed;
+  reading.wallMs = -1;
+  reading.monotonicMs = -1;
+  return clock.monotonicMs() - startMs;
+}
+
+export const systemClock: Clock = { nowSeconds: () => Math.floor(wallMs() / 1000), monotonicMs };

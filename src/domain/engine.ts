@@ -2,6 +2,7 @@
 import type { Environment } from "./api-key.ts";
 import type { BodySource } from "./body-source.ts";
 import type { Cancellation } from "./cancellation.ts";
+import type { Eventual } from "./later.ts";
 import type { Capabilities } from "./model.ts";
 import type { TraceHeaders } from "./trace.ts";
 
@@ -84,7 +85,7 @@ export interface Engine {
    * when no response began, with the reason of `cancellation` where that came first. Cancelling stops the work until the
    * response is here; from then on its body is cancelled.
    */
-  send(request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse>;
+  send(request: EngineRequest, cancellation: Cancellation): Eventual<EngineResponse>;
   /** Lists what it serves now. Rejects when it cannot be reached. */
   models(signal: AbortSignal): Promise<EngineModel[]>;
   /** For engines that know what they listed before, also of an earlier process: what is on offer while they cannot be reached. */

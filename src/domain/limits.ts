@@ -9,6 +9,8 @@ export interface RateLimit {
   owner: "key" | "account";
   limit: number;
   windowSeconds: number;
+  /** Where a store counts it, left here by the store that did so last, which looks here first. Nobody else's business. */
+  counted?: object | undefined;
 }
 
 /** Amounts per calendar month (UTC). */
@@ -22,6 +24,8 @@ export interface Quota {
   tokens: number | null;
   /** Nano-USD (10^-9). */
   nanoUsd: number | null;
+  /** As of `RateLimit`. */
+  counted?: object | undefined;
 }
 
 export interface LimitSet {
@@ -61,9 +65,15 @@ export interface Lease {
   settle(tokens: number, nanoUsd: number): void;
 }
 
+export interface Granted {
+  readonly lease: Lease;
+  /** What was set aside. */
+  readonly reservedTokens: number;
+  readonly status: LimitStatus;
+}
+
 export type Admission =
-  /** `reservedTokens` is what was set aside. */
-  | { lease: Lease; reservedTokens: number; status: LimitStatus }
+  | Granted
   /** `rate_limit_exceeded` or `insufficient_quota`, with message, delay and whether a retry helps. */
   | { refusal: GatewayError; status: LimitStatus };
 

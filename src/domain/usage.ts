@@ -1,6 +1,7 @@
 // What one inference request consumed, and the ledger that no death of the process makes lose or double it.
 import type { Environment } from "./api-key.ts";
 import type { Operation } from "./engine.ts";
+import type { Eventual } from "./later.ts";
 
 export interface TokenUsage {
   promptTokens: number;
@@ -51,16 +52,17 @@ export interface LedgerEntry {
   /**
    * Resolves when the request survives `kill -9`: were nothing else to come, the next start settles it at its last
    * checkpoint. Rejects with `service_unavailable` where that cannot be promised (disk full); the entry is void then.
-   * Nothing may be sent to an engine before it resolves. All requests of one turn of the event loop share one write.
+   * Nothing may be sent to an engine before it resolves. All requests of one turn of the event loop share one write; one
+   * that runs alone has no one to wait for.
    */
-  readonly begun: Promise<void>;
+  readonly begun: Eventual<void>;
   /** A checkpoint of what was delivered so far; the caller sends at most one a second. */
   progress(usage: TokenUsage, nanoUsd: number | null): void;
   /**
    * Once; later calls do nothing. Resolves when the figure survives `kill -9`, or cannot be made to for now (the
    * database gets it from memory); never rejects. The client gets the end of its answer after that.
    */
-  settle(end: UsageEnd): Promise<void>;
+  settle(end: UsageEnd): Eventual<void>;
 }
 
 /**
@@ -86,8 +88,8 @@ export interface UsageTotals {
 }
 
 export interface Ledger {
-  /** Throws `service_unavailable` when it is closed. */
-  begin(request: UsageBegin): LedgerEntry;
+  /** `startedMs`: by the monotonic clock; now where it is missing. Throws `service_unavailable` when it is closed. */
+  begin(request: UsageBegin, startedMs?: number): LedgerEntry;
   /** Resolves when everything settled so far is in the database. Rejects when the database cannot be written. */
   flush(): Promise<void>;
   /**

@@ -1,12 +1,13 @@
 // Sends requests with the runtime's `fetch`: the way out where our own client and a model server do not get on.
 import type { BodySink, BodySource } from "../domain/body-source.ts";
+import type { Cancellation } from "../domain/cancellation.ts";
 import {
+  type AnswerTimeouts,
   ClientError,
   type ClientErrorMap,
   type ClientRequest,
   type ClientResponse,
   type HttpClient,
-  type SendOptions,
 } from "../http1/client-contract.ts";
 
 export interface FetchClientOptions {
@@ -27,8 +28,11 @@ export class FetchClient implements HttpClient {
     this.#options = options;
   }
 
-  async send(request: ClientRequest, options: SendOptions): Promise<ClientResponse> {
-    const { cancellation } = options;
+  async send(
+    request: ClientRequest,
+    { firstByteTimeoutMs, idleTimeoutMs }: AnswerTimeouts,
+    cancellation: Cancellation,
+  ): Promise<ClientResponse> {
     cancellation.throwIfCancelled();
     if (this.#closed) throw this.#options.errors(closedError());
     const controller = new AbortController();
@@ -38,7 +42,7 @@ export class FetchClient implements HttpClient {
     // Cleared at the status line: AbortSignal.timeout would cut the body as well.
     const timer = setTimeout(
       () => controller.abort(new ClientError("first_byte_timeout", "no answer began in time")),
-      options.firstByteTimeoutMs,
+      firstByteTimeoutMs,
     );
     try {
       const response = await fetch(this.#origin + request.path, {
@@ -55,7 +59,7 @@ export class FetchClient implements HttpClient {
         ...(this.#options.unix ? { unix: this.#options.unix } : {}),
       });
       const over = () => this.#underWay.delete(controller);
-      const body = new FetchedBody(response, controller, options.idleTimeoutMs, this.#options.errors, over);
+      const body = new FetchedBody(response, controller, idleTimeoutMs, this.#options.errors, over);
       return { status: response.status, headers: response.headers, body };
     } catch (error) {
       this.#underWay.delete(controller);

@@ -154,8 +154,8 @@ describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClie
   }
 
   const read = ({ body }: EngineResponse) => readAll(body, 1_000_000, new Cancellation(), () => {});
-  const failure = (promise: Promise<unknown>) =>
-    promise.then(
+  const failure = (eventual: PromiseLike<unknown>) =>
+    eventual.then(
       () => undefined,
       (error: unknown) => error,
     );

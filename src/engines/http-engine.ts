@@ -9,6 +9,7 @@ import {
   operationPaths,
 } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
+import type { Eventual } from "../domain/later.ts";
 import { Http1Client, type Origin } from "../http1/client.ts";
 import { ClientError, type ClientRequest, type ClientResponse, type HttpClient } from "../http1/client-contract.ts";
 import type { HeaderFields } from "../http1/message.ts";
@@ -79,7 +80,7 @@ export function postJson(
   target: HttpTarget,
   request: EngineRequest,
   cancellation: Cancellation,
-): Promise<EngineResponse> {
+): Eventual<EngineResponse> {
   const { requestId, body } = request;
   const path = target.paths[request.operation];
   const headers = request.stream ? target.streamHeaders : target.jsonHeaders;
@@ -182,9 +183,8 @@ function requestHeaders(target: HttpTargetOptions): Record<string, string> {
   return headers;
 }
 
-function send(target: HttpTarget, request: ClientRequest, cancellation: Cancellation): Promise<ClientResponse> {
-  const { firstByteTimeoutMs, idleTimeoutMs } = target;
-  return target.client.send(request, { firstByteTimeoutMs, idleTimeoutMs, cancellation });
+function send(target: HttpTarget, request: ClientRequest, cancellation: Cancellation): Eventual<ClientResponse> {
+  return target.client.send(request, target, cancellation);
 }
 
 function originOf(url: URL, unix: string | undefined): Origin {

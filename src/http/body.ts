@@ -19,11 +19,18 @@ export interface JsonBody {
 }
 
 /** Several times what any request has; more is an attempt to keep the parser, and with it the process, busy. */
-const [mostMembers, mostNames, mostValues] = [1_000, 100_000, 2_000_000];
+export const mostNames = 100_000;
+const [mostMembers, mostValues] = [1_000, 2_000_000];
 const jsonType = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 
 /** At once where the body is here. Throws, or rejects with, a GatewayError. */
 export function readJsonBody(request: IncomingRequest, limits: BodyLimits): JsonBody | Promise<JsonBody> {
+  const bytes = readJsonBytes(request, limits);
+  return bytes instanceof Promise ? bytes.then((all) => parseBody(all, limits)) : parseBody(bytes, limits);
+}
+
+/** As `readJsonBody`; what is sent as JSON is not looked at. */
+export function readJsonBytes(request: IncomingRequest, limits: BodyLimits): Uint8Array | Promise<Uint8Array> {
   const { headers } = request;
   const type = headers.get("content-type");
   if (type !== "application/json" && (type === null || !jsonType.test(type))) {
@@ -41,13 +48,10 @@ export function readJsonBody(request: IncomingRequest, limits: BodyLimits): Json
   }
   try {
     const bytes = request.readBody(limits.bodyBytes);
-    if (!(bytes instanceof Promise)) return parseBody(bytes, limits);
-    return bytes.then(
-      (all) => parseBody(all, limits),
-      (error: unknown) => {
-        throw faultOf(error, limits);
-      },
-    );
+    if (!(bytes instanceof Promise)) return bytes;
+    return bytes.catch((error: unknown) => {
+      throw faultOf(error, limits);
+    });
   } catch (error) {
     throw faultOf(error, limits);
   }
@@ -99,7 +103,7 @@ export function parseBody(sent: Uint8Array, limits: BodyLimits): JsonBody {
 }
 
 /** A byte-order mark is ignored (RFC 8259, 8.1), and not passed on to engines that may not ignore it. */
-function withoutMark(bytes: Uint8Array): Uint8Array {
+export function withoutMark(bytes: Uint8Array): Uint8Array {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
 }
 

@@ -7,13 +7,15 @@ import { manualClock } from "../../tests/support/manual-clock.ts";
 import { noSessions } from "../../tests/support/principal.ts";
 import { anyAddress } from "../../tests/support/unlimited.ts";
 import type { ClientStream } from "../domain/client-stream.ts";
+import { type Clock, systemClock } from "../domain/clock.ts";
+import { GatewayError } from "../domain/errors.ts";
 import type { Log } from "../domain/log.ts";
 import type { HttpEnd } from "../domain/observer.ts";
 import type { Authenticator } from "../policy/authenticate.ts";
 import type { Exchange, PublicRoute } from "./route.ts";
 import { startHttpServer } from "./server.ts";
 
-function serverWith(handle: () => unknown, errors: string[] = [], ends: HttpEnd[] = []) {
+function serverWith(handle: () => unknown, errors: string[] = [], ends: HttpEnd[] = [], clock: Clock = manualClock()) {
   return startHttpServer({
     addressThrottle: anyAddress,
     hostname: "127.0.0.1",
@@ -25,8 +27,11 @@ function serverWith(handle: () => unknown, errors: string[] = [], ends: HttpEnd[
     trustedProxies: new BlockList(),
     corsOrigins: () => [],
     log: { info() {}, warn() {}, error: (event: string) => errors.push(event) } as unknown as Log,
-    clock: manualClock(),
-    observer: { httpEnded: (end) => void ends.push(end) },
+    clock,
+    observer: {
+      httpEnded: ({ requestId, method, route, status, durationMs }) =>
+        void ends.push({ requestId, method, route, status, durationMs }),
+    },
   });
 }
 
@@ -109,5 +114,18 @@ test("an exchange that goes on after its handler is told of when it ends", async
   finish();
   expect(await (await answer).text()).toBe("over");
   expect(ends).toHaveLength(1);
+  server.close();
+});
+
+test("a request that is refused in the event in which it came is told of with the time that took", async () => {
+  const ends: HttpEnd[] = [];
+  const handle = () => {
+    const endMs = performance.now() + 5;
+    while (performance.now() < endMs);
+    throw new GatewayError("invalid_request", "No.");
+  };
+  const server = serverWith(handle, [], ends, systemClock);
+  expect((await fetch(`http://127.0.0.1:${server.port}/`)).status).toBe(400);
+  expect(ends[0]?.durationMs).toBeGreaterThanOrEqual(5);
   server.close();
 });

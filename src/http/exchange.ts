@@ -1,30 +1,37 @@
 // One request from its head to its answer: found in the table, authenticated, handled, answered, told in the log.
-import type { ClientStream } from "../domain/client-stream.ts";
-import { GatewayError } from "../domain/errors.ts";
+import { elapsedMs } from "../domain/clock.ts";
+import type { GatewayError } from "../domain/errors.ts";
+import { type Eventual, Later, whenSettled } from "../domain/later.ts";
 import type { LogFields } from "../domain/log.ts";
+import type { HttpEnd } from "../domain/observer.ts";
 import { keyOf, type Principal } from "../domain/principal.ts";
 import type { RequestTrace, Tracer } from "../domain/trace.ts";
-import type { ByteChannel } from "../http1/byte-channel.ts";
-import type { IncomingRequest, Reply } from "../http1/message.ts";
+import type { HeaderFields, IncomingRequest, OverListener, Reply } from "../http1/message.ts";
+import type { PresentedCredentials } from "../policy/authenticate.ts";
 import { requireScope } from "../policy/authorize.ts";
-import { contentTypeOptions, pageHeaders, strictTransport } from "./browser-headers.ts";
+import type { OpenPlace } from "../policy/open-requests.ts";
+import { beginStream, firstHeaders, plainAnswerOf, upgradeTo } from "./answers.ts";
+import { tellBrowsers } from "./browser-headers.ts";
 import { clientAddress, isLocalRequest } from "./client-address.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { errorAnswer, toGatewayError } from "./errors.ts";
 import { errorPage } from "./pages/error-page.ts";
 import { requireStorable } from "./query.ts";
+import { newRequestId } from "./request-id.ts";
 import { everyRequest, levelOfLine } from "./request-line.ts";
 import {
   type Answer,
+  type AnswerHeaders,
   type ApiRoute,
+  type DeferredLine,
   type Exchange,
+  isAuthenticated,
   type MachineRoute,
   type PageRoute,
-  type PersonPrincipal,
   type PersonRoute,
   type PlainAnswer,
   type PublicRoute,
-  type Route,
+  requirePerson,
   restName,
   type ScopedRoute,
   type StreamedAnswer,
@@ -36,21 +43,24 @@ import { unrouted } from "./unrouted.ts";
 
 const clientClosedRequest = 499;
 
-export class HttpExchange implements Exchange {
+/** Each part that is called for a request sees of it what it needs: on the way of every request none gets an object of its own. */
+export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, OverListener, DeferredLine {
   readonly req: IncomingRequest;
-  readonly requestId = `req_${Bun.randomUUIDv7()}`;
+  readonly requestId = newRequestId();
   readonly clientAddress: string;
-  readonly answerHeaders: Record<string, string>;
+  readonly answerHeaders: AnswerHeaders;
   readonly params: Readonly<Record<string, string>>;
+  readonly line: Record<string, LogFields[string]>;
+  status = 200;
+  durationMs = 0;
   readonly #reply: Reply;
   readonly #table: RouteTable;
   readonly #options: HttpServerOptions;
   readonly #found: FoundRoute | undefined;
   readonly #startedMs: number;
   readonly #isPage: boolean;
-  readonly #fields: Record<string, LogFields[string]>;
   #trace: RequestTrace | undefined;
-  #status = 200;
+  #place: OpenPlace | undefined;
   #deferred = false;
 
   constructor(req: IncomingRequest, reply: Reply, table: RouteTable, options: HttpServerOptions) {
@@ -64,48 +74,100 @@ export class HttpExchange implements Exchange {
     this.clientAddress = clientAddress(req, options.trustedProxies);
     // No page of another site has any business with ours (RFC 9700, 4.2.4).
     const isPage = this.#found ? this.#found.route.access === "page" : table.isPage(pathOf(req.target));
-    this.answerHeaders = isPage ? {} : corsHeaders(req, options.corsOrigins());
-    this.answerHeaders["x-request-id"] = this.requestId;
-    this.answerHeaders["x-content-type-options"] = contentTypeOptions;
+    const origins = isPage ? [] : options.corsOrigins();
+    const own = firstHeaders(this.requestId);
+    this.answerHeaders = origins.length === 0 ? own : Object.assign(corsHeaders(req, origins), own);
     this.#isPage = isPage;
-    this.#fields = {
+    // With a place for what most requests add: one that grows is copied as it does.
+    this.line = {
       id: this.requestId,
       client: this.clientAddress,
       method: req.method,
-      route: this.#found?.route.path ?? "none",
+      route: this.route ?? "none",
+      key: undefined,
+      model: undefined,
+      stream: undefined,
+      outcome: undefined,
+      prompt_tokens: undefined,
+      completion_tokens: undefined,
+      status: undefined,
+      ms: undefined,
     };
+  }
+
+  get method(): string {
+    return this.req.method;
+  }
+
+  /** The pattern of its path. */
+  get route(): string | undefined {
+    return this.#found?.route.path;
+  }
+
+  get authorization(): string | null {
+    return this.req.headers.get("authorization");
+  }
+
+  get apiKey(): string | null {
+    return this.req.headers.get("x-api-key");
   }
 
   get trace(): RequestTrace | undefined {
     return this.#trace;
   }
 
-  /** Never rejects. */
-  async serve(): Promise<void> {
+  /** Never throws. */
+  serve(): void {
     try {
       const handled = this.#preflight() ?? this.#handle();
-      const answer = handled instanceof Promise ? await handled : handled;
-      if (answer instanceof Response) await this.#sendResponse(answer);
-      else this.#send(answer);
-      if (!this.#deferred) this.#write();
+      if (handled instanceof Later || handled instanceof Promise) whenSettled(handled, onAnswer, onFault, this);
+      else this.answer(handled);
     } catch (thrown) {
-      if (this.req.left.cancelled) {
-        // Nobody is there to be answered; the status, nginx's own, is for the log.
-        this.#status = clientClosedRequest;
-        if (!this.#deferred) this.#write();
-      } else {
-        this.#fail(toGatewayError(thrown));
-      }
+      this.fault(thrown);
     }
   }
 
-  note(fields: LogFields): void {
-    Object.assign(this.#fields, fields);
+  /** What the route answers. */
+  answer(answer: Answer): void {
+    try {
+      if (answer instanceof Response) {
+        whenSettled(plainAnswerOf(answer), onAnswer, onFault, this);
+      } else {
+        this.#send(answer);
+        if (!this.#deferred) this.#write();
+      }
+    } catch (thrown) {
+      this.fault(thrown);
+    }
   }
 
-  defer(): { finish(error?: GatewayError): void } {
+  /** What the route threw instead. */
+  fault(thrown: unknown): void {
+    if (!this.req.left.cancelled) {
+      this.#fail(toGatewayError(thrown));
+      return;
+    }
+    // Nobody is there to be answered; the status, nginx's own, is for the log.
+    this.status = clientClosedRequest;
+    if (!this.#deferred) this.#write();
+  }
+
+  isLocal(): boolean {
+    return isLocalRequest(this.req);
+  }
+
+  /** All of the answer is sent, or the client is gone. */
+  over(): void {
+    this.#place?.release();
+  }
+
+  finish(error?: GatewayError): void {
+    this.#write(error);
+  }
+
+  defer(): DeferredLine {
     this.#deferred = true;
-    return { finish: (error) => queueMicrotask(() => this.#write(error)) };
+    return this;
   }
 
   #preflight(): PlainAnswer | undefined {
@@ -114,13 +176,17 @@ export class HttpExchange implements Exchange {
     return this.#table.isPage(pathOf(req.target)) ? undefined : preflight(req, this.#options.corsOrigins());
   }
 
-  #handle(): Answer | Promise<Answer> {
+  #handle(): Answer | Eventual<Answer> {
     const route = this.#found?.route;
     if (!route) throw unrouted(this.req, this.#table);
     if (!isAuthenticated(route)) return this.#throttled(route) ?? route.handle(this);
     const principal = this.#authenticate();
-    if (!(principal instanceof Promise)) return this.#authenticated(route, principal);
-    return principal.then((found) => this.#authenticated(route, found));
+    if (principal instanceof Promise) return this.#authenticatedLater(route, principal);
+    return this.#authenticated(route, principal);
+  }
+
+  async #authenticatedLater(route: ScopedRoute | PersonRoute, principal: Promise<Principal>): Promise<Answer> {
+    return await this.#authenticated(route, await principal);
   }
 
   #throttled(route: PublicRoute | PageRoute | MachineRoute): Answer | undefined {
@@ -135,21 +201,15 @@ export class HttpExchange implements Exchange {
     const { req } = this;
     const { authenticator, sessions } = this.#options;
     if (sessions.applies(req)) return sessions.find(this);
-    return authenticator.authenticate({
-      authorization: req.headers.get("authorization"),
-      apiKey: req.headers.get("x-api-key"),
-      clientAddress: this.clientAddress,
-      requestId: this.requestId,
-      isLocal: () => isLocalRequest(req),
-    });
+    return authenticator.authenticate(this);
   }
 
-  #authenticated(route: ScopedRoute | PersonRoute, principal: Principal): Answer | Promise<Answer> {
+  #authenticated(route: ScopedRoute | PersonRoute, principal: Principal): Answer | Eventual<Answer> {
     const keyId = keyOf(principal).id;
-    this.#fields["key"] = keyId;
+    this.line["key"] = keyId;
     if (this.#options.tracer) this.#beginTrace(this.#options.tracer, route.path, keyId);
-    const place = this.#options.openRequests.enter(principal);
-    this.req.onOver(() => place.release());
+    this.#place = this.#options.openRequests.enter(principal);
+    this.req.onOver(this);
     if (route.access === "person") {
       const person = requirePerson(principal);
       this.#requireStorableParams(route);
@@ -170,21 +230,16 @@ export class HttpExchange implements Exchange {
     const { requestId, req } = this;
     const ageMs = this.#options.clock.monotonicMs() - this.#startedMs;
     this.#trace = tracer.begin({ requestId, method: req.method, route, keyId, ageMs, headers: req.headers });
-    if (this.#trace) this.#fields["trace_id"] = this.#trace.id;
-  }
-
-  async #sendResponse(response: Response): Promise<void> {
-    const body = await response.bytes();
-    this.#send({ status: response.status, headers: Object.fromEntries(response.headers), body });
+    if (this.#trace) this.line["trace_id"] = this.#trace.id;
   }
 
   #send(answer: PlainAnswer | StreamedAnswer | UpgradeAnswer): void {
     const { status } = answer;
-    this.#status = status;
+    this.status = status;
     const headers = this.#headersWith(answer.headers);
     try {
-      if ("upgrade" in answer) this.#upgrade(answer, this.#reply.upgrade(headers));
-      else if ("begin" in answer) this.#begin(answer, this.#reply.stream(status, headers));
+      if ("upgrade" in answer) upgradeTo(answer, this.#reply.upgrade(headers));
+      else if ("begin" in answer) beginStream(answer, this.#reply.stream(status, headers));
       else this.#reply.send(status, headers, answer.body);
     } catch (error) {
       // One that cannot be sent would keep the answer that says so from being sent as well.
@@ -193,54 +248,24 @@ export class HttpExchange implements Exchange {
     }
   }
 
-  #begin(answer: StreamedAnswer, client: ClientStream): void {
-    try {
-      answer.begin(client);
-    } catch (error) {
-      // Nobody else would end it: the client would wait, and the connection be held, for ever.
-      client.abort();
-      throw error;
-    }
-  }
-
-  #upgrade(answer: UpgradeAnswer, channel: ByteChannel): void {
-    try {
-      answer.upgrade(channel);
-    } catch (error) {
-      // As above: nobody else would end it.
-      channel.terminate();
-      throw error;
-    }
-  }
-
-  #headersWith(own: Readonly<Record<string, string>>): Record<string, string> {
+  #headersWith(own: HeaderFields): AnswerHeaders {
     const headers = this.answerHeaders;
-    for (const name in own) headers[name] ??= own[name] ?? "";
+    for (const name in own) headers[name] ??= own[name];
     // What one credential may see is not for others, also where it came in a header that caches do not know.
     headers["cache-control"] ??= "no-store";
     const route = this.#found?.route;
     if (route && isAuthenticated(route)) {
-      headers["openai-processing-ms"] = String(Math.round(this.#options.clock.monotonicMs() - this.#startedMs));
+      headers["openai-processing-ms"] = Math.round(this.#options.clock.monotonicMs() - this.#startedMs);
     } else {
-      this.#tellBrowsers();
+      tellBrowsers(headers, this.#isPage, this.#options.publicUrl);
     }
     return headers;
-  }
-
-  /** Of what needs no credential: there a browser may come first. */
-  #tellBrowsers(): void {
-    const headers = this.answerHeaders;
-    const { publicUrl } = this.#options;
-    if (this.#isPage) for (const name in pageHeaders) headers[name] ??= pageHeaders[name] ?? "";
-    if (publicUrl?.startsWith("https:")) headers["strict-transport-security"] = strictTransport;
-    // By plain http browsers take it from this machine alone, and complain elsewhere.
-    else if (publicUrl !== undefined) delete headers["cross-origin-opener-policy"];
   }
 
   #fail(error: GatewayError): void {
     let { status, headers, body } = errorAnswer(error);
     if (this.#found?.route.access === "page") ({ headers, body } = errorPage(error, status, this.requestId));
-    this.#status = status;
+    this.status = status;
     if (error.code === "method_not_allowed") {
       this.answerHeaders["allow"] = this.#table.allowed(pathOf(this.req.target)).join(", ");
     }
@@ -248,7 +273,7 @@ export class HttpExchange implements Exchange {
     if (status === 401) this.#nameAuthorizationServer();
     // RFC 9111, 4.2.2: some errors, such as 404, would be kept by caches that are told nothing.
     this.answerHeaders["cache-control"] ??= "no-store";
-    this.#tellBrowsers();
+    tellBrowsers(this.answerHeaders, this.#isPage, this.#options.publicUrl);
     if (!this.#reply.begun) this.#reply.send(status, this.answerHeaders, body);
     if (!this.#deferred) this.#write(error);
   }
@@ -262,34 +287,26 @@ export class HttpExchange implements Exchange {
   }
 
   #write(error?: GatewayError): void {
-    const fields = this.#fields;
+    const { line, status } = this;
     const { clock, observer, log, requestLog } = this.#options;
-    const status = this.#status;
-    const durationMs = clock.monotonicMs() - this.#startedMs;
-    fields["status"] = status;
-    fields["ms"] = Math.round(durationMs * 10) / 10;
+    this.durationMs = elapsedMs(clock, this.#startedMs);
+    line["status"] = status;
+    line["ms"] = Math.round(this.durationMs * 10) / 10;
     if (error) {
-      fields["code"] = error.code;
-      if (error.detail !== undefined) fields["detail"] = error.detail;
+      line["code"] = error.code;
+      if (error.detail !== undefined) line["detail"] = error.detail;
     }
-    const level = levelOfLine(fields, durationMs, requestLog?.() ?? everyRequest, Math.random);
-    if (level !== undefined) log[level]("request", fields);
-    const { requestId, req } = this;
+    const level = levelOfLine(line, this.durationMs, requestLog?.() ?? everyRequest, Math.random);
+    if (level !== undefined) log[level]("request", line);
     this.#trace?.end(status, error?.code);
-    observer?.httpEnded({ requestId, method: req.method, route: this.#found?.route.path, status, durationMs });
+    observer?.httpEnded(this);
   }
 }
 
-/** Whether it needs a key, a token or a session; the others find out themselves who asks. */
-function isAuthenticated(route: Route): route is ScopedRoute | PersonRoute {
-  return route.access !== "public" && route.access !== "page" && route.access !== "machine";
+function onAnswer(answer: Answer, exchange: HttpExchange): void {
+  exchange.answer(answer);
 }
 
-function requirePerson(principal: Principal): PersonPrincipal {
-  const { person } = principal;
-  if (person) return { ...principal, person };
-  throw new GatewayError(
-    "permission_denied",
-    "This is for people, not for keys and apps: sign in at a browser, or with `headrace login`.",
-  );
+function onFault(thrown: unknown, exchange: HttpExchange): void {
+  exchange.fault(thrown);
 }

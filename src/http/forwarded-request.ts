@@ -40,7 +40,8 @@ export async function forwardedRequest(exchange: Exchange, deps: ForwardedReques
   const body = await readBytes(req, deps.requestLimits().bodyBytes + addedBytes);
   const asked = readAbout(about);
   if (!asked || bodyDigest(body) !== digest) throw notSigned();
-  exchange.note({ forwarded_id: asked.requestId, model: asked.model });
+  exchange.line["forwarded_id"] = asked.requestId;
+  exchange.line["model"] = asked.model;
   const end = deps.nodeDirectory.local(params["id"] ?? "");
   if (!end || end.closed) return outcome("not_there", "");
   try {
@@ -48,7 +49,8 @@ export async function forwardedRequest(exchange: Exchange, deps: ForwardedReques
   } catch (error) {
     if (req.left.cancelled) throw error;
     const fault = toGatewayError(error);
-    exchange.note({ code: fault.code, ...(fault.detail === undefined ? {} : { detail: fault.detail }) });
+    exchange.line["code"] = fault.code;
+    if (fault.detail !== undefined) exchange.line["detail"] = fault.detail;
     return outcome("error", errorText(fault));
   }
 }

@@ -1,35 +1,28 @@
-// The endpoints that run models: decode and check the body once, hand over to `run`, answer with text or a stream.
-import type { z } from "zod";
+// The endpoints that run models: the body is checked once, handed over to `run`, and answered with text or a stream.
 import { maskKeys } from "../domain/api-key.ts";
-import { chatChunk, chatCompletion, chatRequest } from "../domain/chat.ts";
-import { completionRequest, textCompletion } from "../domain/completion.ts";
-import { embeddingList, embeddingRequest } from "../domain/embedding.ts";
+import type { Cancellation } from "../domain/cancellation.ts";
+import { chatChunk, chatCompletion } from "../domain/chat.ts";
+import { textCompletion } from "../domain/completion.ts";
+import { embeddingList } from "../domain/embedding.ts";
 import type { Operation } from "../domain/engine.ts";
-import { GatewayError } from "../domain/errors.ts";
+import type { GatewayError } from "../domain/errors.ts";
+import type { Eventual } from "../domain/later.ts";
+import type { LimitStatus } from "../domain/limits.ts";
 import type { Principal } from "../domain/principal.ts";
-import { countTexts, type TextOrTokens } from "../domain/wire.ts";
+import type { RequestTrace } from "../domain/trace.ts";
+import type { TokenUsage, UsageOutcome } from "../domain/usage.ts";
 import type { DecodedRequest } from "../inference/decoded-request.ts";
-import { type InferenceDeps, run } from "../inference/run.ts";
-import { type BodyLimits, type JsonBody, parseBody, readJsonBody } from "./body.ts";
+import { type InferenceAnswer, type InferenceCall, type InferenceDeps, run } from "../inference/run.ts";
+import { readJsonBytes } from "./body.ts";
+import { decodeRequest, type RequestLimits, requestSchemas } from "./decode-request.ts";
 import { renderError, toGatewayError } from "./errors.ts";
 import { limitHeaders } from "./limit-headers.ts";
-import type { Answer, Exchange, RouteDoc, ScopedRoute } from "./route.ts";
-import { validate } from "./validation.ts";
-
-export interface RequestLimits extends BodyLimits {
-  messages: number;
-}
+import type { Answer, DeferredLine, Exchange, RouteDoc, ScopedRoute } from "./route.ts";
 
 export interface InferenceRouteDeps extends InferenceDeps {
   /** Read for every request: a reload may change them. */
   requestLimits(): RequestLimits;
 }
-
-const schemas: Readonly<Record<Operation, z.ZodType>> = {
-  chat: chatRequest,
-  completion: completionRequest,
-  embedding: embeddingRequest,
-};
 
 const inferenceErrors = [
   "invalid_request",
@@ -52,7 +45,7 @@ export function inferenceRoutes(deps: InferenceRouteDeps): ScopedRoute[] {
     method: "POST",
     path,
     access: "chat:write",
-    doc: { ...doc, tag: "Inference", requestBody: schemas[operation], errors: inferenceErrors },
+    doc: { ...doc, tag: "Inference", requestBody: requestSchemas[operation], errors: inferenceErrors },
     handle: (exchange, principal) => answer(operation, exchange, principal, deps),
   });
   return [
@@ -87,78 +80,92 @@ const streamHeaders = {
   "x-accel-buffering": "no",
 } as const;
 
-async function answer(
+function answer(
   operation: Operation,
   exchange: Exchange,
   principal: Principal,
   deps: InferenceRouteDeps,
-): Promise<Answer> {
+): Eventual<Answer> {
   const limits = deps.requestLimits();
-  const read = readJsonBody(exchange.req, limits);
-  const request = decode(operation, read instanceof Promise ? await read : read, limits);
-  exchange.note({ model: maskKeys(request.model), stream: request.stream });
+  const read = readJsonBytes(exchange.req, limits);
+  if (read instanceof Promise) return answerLater(operation, exchange, principal, deps, limits, read);
+  return runFor(exchange, principal, decodeRequest(operation, read, limits), deps);
+}
+
+async function answerLater(
+  operation: Operation,
+  exchange: Exchange,
+  principal: Principal,
+  deps: InferenceRouteDeps,
+  limits: RequestLimits,
+  body: Promise<Uint8Array>,
+): Promise<Answer> {
+  return await runFor(exchange, principal, decodeRequest(operation, await body, limits), deps);
+}
+
+function runFor(
+  exchange: Exchange,
+  principal: Principal,
+  request: DecodedRequest,
+  deps: InferenceDeps,
+): Eventual<Answer> {
+  const { line } = exchange;
+  line["model"] = maskKeys(request.model);
+  line["stream"] = request.stream;
   exchange.trace?.asked(request);
-  let log: { finish(error?: GatewayError): void } | undefined;
-  const result = await run(
-    {
-      request,
-      principal,
-      requestId: exchange.requestId,
-      left: exchange.req.left,
-      trace: exchange.trace,
-      renderError,
-      onLimits: (status) => void limitHeaders(status, exchange.answerHeaders),
-      onStandIn(model) {
-        exchange.answerHeaders["x-headrace-model"] = model;
-        exchange.note({ served_by: model });
-      },
-      onEnd({ outcome, usage, error }) {
-        const { promptTokens, completionTokens, estimated } = usage;
-        exchange.note({ outcome, prompt_tokens: promptTokens, completion_tokens: completionTokens });
-        if (estimated) exchange.note({ estimated });
-        log?.finish(outcome === "failed" ? toGatewayError(error) : undefined);
-      },
-    },
-    deps,
-  );
-  if (typeof result !== "function") return { status: 200, headers: jsonType, body: result };
-  log = exchange.defer();
-  return { status: 200, headers: streamHeaders, begin: result };
+  return run(new HttpCall(exchange, principal, request), deps);
 }
 
-/** A body that came by another way than HTTP. Throws a GatewayError. */
-export function decodeRequest(operation: Operation, body: Uint8Array, limits: RequestLimits): DecodedRequest {
-  return decode(operation, parseBody(body, limits), limits);
-}
+/** An inference request as it came by HTTP. */
+class HttpCall implements InferenceCall<Answer> {
+  readonly request: DecodedRequest;
+  readonly principal: Principal;
+  readonly #exchange: Exchange;
+  #log: DeferredLine | undefined;
 
-function decode(operation: Operation, { bytes, text, members, body }: JsonBody, limits: RequestLimits): DecodedRequest {
-  const { messages } = body;
-  if (Array.isArray(messages) && messages.length > limits.messages) {
-    throw new GatewayError(
-      "invalid_request",
-      `messages: must be an array of 1 to ${limits.messages} items (got an array of ${messages.length} items).`,
-    );
+  constructor(exchange: Exchange, principal: Principal, request: DecodedRequest) {
+    this.#exchange = exchange;
+    this.principal = principal;
+    this.request = request;
   }
-  validate(schemas[operation], body);
-  return {
-    operation,
-    bytes,
-    text,
-    members,
-    body,
-    model: body["model"] as string,
-    stream: operation !== "embedding" && body["stream"] === true,
-    width: width(operation, body),
-  };
-}
 
-/** Generations that run side by side for one request. */
-function width(operation: Operation, body: Readonly<Record<string, unknown>>): number {
-  if (operation === "embedding") return 1;
-  const choices = Math.max(count(body["n"]), operation === "completion" ? count(body["best_of"]) : 1);
-  return operation === "completion" ? choices * countTexts(body["prompt"] as TextOrTokens) : choices;
-}
+  get requestId(): string {
+    return this.#exchange.requestId;
+  }
 
-function count(value: unknown): number {
-  return typeof value === "number" ? value : 1;
+  get left(): Cancellation {
+    return this.#exchange.req.left;
+  }
+
+  get trace(): RequestTrace | undefined {
+    return this.#exchange.trace;
+  }
+
+  renderError(error: GatewayError): string {
+    return renderError(error);
+  }
+
+  onLimits(status: LimitStatus): void {
+    limitHeaders(status, this.#exchange.answerHeaders);
+  }
+
+  onStandIn(model: string): void {
+    this.#exchange.answerHeaders["x-headrace-model"] = model;
+    this.#exchange.line["served_by"] = model;
+  }
+
+  onEnd(outcome: UsageOutcome, { promptTokens, completionTokens, estimated }: TokenUsage, error: unknown): void {
+    const { line } = this.#exchange;
+    line["outcome"] = outcome;
+    line["prompt_tokens"] = promptTokens;
+    line["completion_tokens"] = completionTokens;
+    if (estimated) line["estimated"] = estimated;
+    this.#log?.finish(outcome === "failed" ? toGatewayError(error) : undefined);
+  }
+
+  answer(answer: InferenceAnswer): Answer {
+    if (typeof answer !== "function") return { status: 200, headers: jsonType, body: answer };
+    this.#log = this.#exchange.defer();
+    return { status: 200, headers: streamHeaders, begin: answer };
+  }
 }

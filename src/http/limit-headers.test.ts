@@ -1,20 +1,28 @@
 // The rate-limit headers: what they say, what they leave out, and durations that clients can read.
 import { expect, test } from "bun:test";
+import type { LimitStatus } from "../domain/limits.ts";
 import { duration, limitHeaders } from "./limit-headers.ts";
+import type { AnswerHeaders } from "./route.ts";
+
+function headersOf(status: LimitStatus): AnswerHeaders {
+  const headers: AnswerHeaders = {};
+  limitHeaders(status, headers);
+  return headers;
+}
 
 test("each limited kind has limit, remaining and reset; an unlimited one is left out", () => {
   const requests = { limit: 100, remaining: 99, resetMs: 600 };
-  expect(limitHeaders({ requests, tokens: undefined })).toEqual({
-    "x-ratelimit-limit-requests": "100",
-    "x-ratelimit-remaining-requests": "99",
+  expect(headersOf({ requests, tokens: undefined })).toEqual({
+    "x-ratelimit-limit-requests": 100,
+    "x-ratelimit-remaining-requests": 99,
     "x-ratelimit-reset-requests": "600ms",
   });
-  expect(limitHeaders({ requests, tokens: { limit: 10_000, remaining: 0, resetMs: 360_000 } })).toMatchObject({
-    "x-ratelimit-limit-tokens": "10000",
-    "x-ratelimit-remaining-tokens": "0",
+  expect(headersOf({ requests, tokens: { limit: 10_000, remaining: 0, resetMs: 360_000 } })).toMatchObject({
+    "x-ratelimit-limit-tokens": 10_000,
+    "x-ratelimit-remaining-tokens": 0,
     "x-ratelimit-reset-tokens": "6m0s",
   });
-  expect(limitHeaders({ requests: undefined, tokens: undefined })).toEqual({});
+  expect(headersOf({ requests: undefined, tokens: undefined })).toEqual({});
 });
 
 test("durations are written as Go and OpenAI write them", () => {

@@ -52,7 +52,7 @@ async function requireReader(exchange: Exchange, { authenticator, metrics }: Met
   if (metrics.token !== undefined && bearer !== undefined && sameSecret(metrics.token, bearer)) return;
   const isLocal = () => isLocalRequest(req);
   const principal = await authenticator.authenticate({ authorization, apiKey, clientAddress, requestId, isLocal });
-  exchange.note({ key: keyOf(principal).id });
+  exchange.line["key"] = keyOf(principal).id;
   requireOperator(principal);
 }
 

@@ -78,7 +78,8 @@ async function answerClient(exchange: Exchange, handle: () => Promise<object | u
 function refuseClient(exchange: Exchange, error: unknown): PlainAnswer {
   doNotKeep(exchange);
   const { answer, code, reason } = oauthErrorAnswer(error);
-  exchange.note({ code, ...(reason === undefined ? {} : { detail: reason }) });
+  exchange.line["code"] = code;
+  if (reason !== undefined) exchange.line["detail"] = reason;
   return answer;
 }
 
@@ -95,7 +96,7 @@ async function clientRequest(exchange: Exchange, deps: OAuthRouteDeps): Promise<
   const parameters = presentParameters(await readFields(req, isSentOnce));
   const origin = { nowSeconds: deps.clock.nowSeconds(), clientAddress, requestId };
   const client = await authenticateClient(req.headers.get("authorization"), parameters, origin, deps);
-  exchange.note({ app: client.id });
+  exchange.line["app"] = client.id;
   return { parameters, client, origin };
 }
 

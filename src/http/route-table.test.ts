@@ -34,6 +34,12 @@ describe("a path leads to", () => {
     expect(found(method, path)).toEqual([expected, params]);
   });
 
+  test("another one by another method, also where it was found a moment ago", () => {
+    const methods = ["GET", "GET", "POST", "POST", "DELETE", "GET"];
+    const each = methods.map((method) => table.find(method, "/v1/chat/completions")?.route);
+    expect(each).toEqual([routes[3], routes[3], routes[2], routes[2], undefined, routes[3]]);
+  });
+
   test.each([
     ["GET", "/v1/Models"],
     ["GET", "/v1/models;x"],

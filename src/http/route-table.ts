@@ -6,7 +6,8 @@ export interface FoundRoute {
   params: Readonly<Record<string, string>>;
 }
 
-type Methods = Map<string, Route>;
+/** By method, what is found where the path has no parameters. */
+type Methods = Map<string, FoundRoute>;
 
 interface Pattern {
   /** `:name` matches one segment that is not empty. */
@@ -21,21 +22,32 @@ export class RouteTable {
   readonly #patterns: Pattern[] = [];
   /** By what stands before the `*`. */
   readonly #wildcards = new Map<string, Methods>();
+  /** The path without parameters that was found last: most requests are for the same. */
+  #lastMethod = "";
+  #lastPath = "";
+  #lastFound: FoundRoute | undefined;
 
   constructor(routes: readonly Route[]) {
     for (const route of routes) {
       const methods = this.#methodsAt(route.path);
-      methods.set(route.method, route);
-      if (route.method === "GET") methods.set("HEAD", route);
+      const found = { route, params: noParams };
+      methods.set(route.method, found);
+      if (route.method === "GET") methods.set("HEAD", found);
     }
   }
 
   find(method: string, path: string): FoundRoute | undefined {
+    if (this.#lastFound && path === this.#lastPath && method === this.#lastMethod) return this.#lastFound;
     const exact = this.#exact.get(path)?.get(method);
-    if (exact) return { route: exact, params: noParams };
+    if (exact) {
+      this.#lastMethod = method;
+      this.#lastPath = path;
+      this.#lastFound = exact;
+      return exact;
+    }
     for (const { methods, params } of this.#matches(path)) {
-      const route = methods.get(method);
-      if (route) return { route, params };
+      const found = methods.get(method);
+      if (found) return { route: found.route, params };
     }
     return undefined;
   }
@@ -50,7 +62,7 @@ export class RouteTable {
   /** Whether a person's page is at this path, whatever the method. */
   isPage(path: string): boolean {
     const methods = [this.#exact.get(path), ...[...this.#matches(path)].map((match) => match.methods)];
-    return methods.some((found) => found?.values().some((route) => route.access === "page"));
+    return methods.some((found) => found?.values().some(({ route }) => route.access === "page"));
   }
 
   *#matches(path: string): Generator<{ methods: Methods; params: Readonly<Record<string, string>> }> {

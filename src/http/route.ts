@@ -1,14 +1,18 @@
 // What a route is: the server, the OpenAPI document and the tests all read the same table of these.
 import type { z } from "zod";
 import type { ClientStream } from "../domain/client-stream.ts";
-import type { ErrorCode, GatewayError } from "../domain/errors.ts";
+import { type ErrorCode, GatewayError } from "../domain/errors.ts";
+import type { Eventual } from "../domain/later.ts";
 import type { LogFields } from "../domain/log.ts";
 import type { Principal, SignedInPerson } from "../domain/principal.ts";
 import type { Scope } from "../domain/scope.ts";
 import type { RequestTrace } from "../domain/trace.ts";
 import type { ByteChannel } from "../http1/byte-channel.ts";
-import type { HeaderFields, IncomingRequest } from "../http1/message.ts";
+import type { AnswerFields, HeaderFields, IncomingRequest } from "../http1/message.ts";
 import type { AddressLimit } from "../policy/address-throttle.ts";
+
+/** They grow until they are sent. */
+export type AnswerHeaders = Record<string, AnswerFields[string]>;
 
 /** One request on its way through the server. */
 export interface Exchange {
@@ -21,11 +25,15 @@ export interface Exchange {
   /** Where it is traced. */
   readonly trace?: RequestTrace | undefined;
   /** Headers for the answer, whether it becomes a success or an error. */
-  readonly answerHeaders: Record<string, string>;
-  /** Adds to the request's line in the log. */
-  note(fields: LogFields): void;
+  readonly answerHeaders: AnswerHeaders;
+  /** The request's line in the log, to which others add what they know of it. */
+  readonly line: Record<string, LogFields[string]>;
   /** The log line waits for `finish`, because the answer goes on after the handler returns. */
-  defer(): { finish(error?: GatewayError): void };
+  defer(): DeferredLine;
+}
+
+export interface DeferredLine {
+  finish(error?: GatewayError): void;
 }
 
 /** An answer in its parts: for what is asked so often that a web `Response` would be felt. */
@@ -104,18 +112,18 @@ export interface PublicRoute extends RouteBase, Throttled {
   access: "public";
   /** Where the address asks too often, in a form of its own; left out: as errors are everywhere. */
   refuse?(exchange: Exchange, error: GatewayError): Answer;
-  handle(exchange: Exchange): Answer | Promise<Answer>;
+  handle(exchange: Exchange): Answer | Eventual<Answer>;
 }
 
 export interface ScopedRoute extends RouteBase {
   access: Scope;
-  handle(exchange: Exchange, principal: Principal): Answer | Promise<Answer>;
+  handle(exchange: Exchange, principal: Principal): Answer | Eventual<Answer>;
 }
 
 /** For a person, signed in at a browser or with `headrace login`, whatever the scopes: what is the person's own. */
 export interface PersonRoute extends RouteBase {
   access: "person";
-  handle(exchange: Exchange, principal: PersonPrincipal): Answer | Promise<Answer>;
+  handle(exchange: Exchange, principal: PersonPrincipal): Answer | Eventual<Answer>;
 }
 
 export type PersonPrincipal = Principal & { person: SignedInPerson };
@@ -131,7 +139,7 @@ export interface PageRoute extends Throttled {
   method: "GET" | "POST";
   path: string;
   access: "page";
-  handle(exchange: Exchange): Answer | Promise<Answer>;
+  handle(exchange: Exchange): Answer | Eventual<Answer>;
 }
 
 /**
@@ -144,7 +152,7 @@ export interface MachineRoute {
   access: "machine";
   /** `signed`: each request has to be signed by another replica, and that is checked without reading anything. */
   throttle: AddressLimit | "signed";
-  handle(exchange: Exchange): Answer | Promise<Answer>;
+  handle(exchange: Exchange): Answer | Eventual<Answer>;
 }
 
 export type Route = ApiRoute | PageRoute | MachineRoute;
@@ -152,6 +160,21 @@ export type Route = ApiRoute | PageRoute | MachineRoute;
 /** Whether it is part of the described API. */
 export function isDescribed(route: Route): route is ApiRoute {
   return route.access !== "page" && route.access !== "machine";
+}
+
+/** Whether it needs a key, a token or a session; the others find out themselves who asks. */
+export function isAuthenticated(route: Route): route is ScopedRoute | PersonRoute {
+  return route.access !== "public" && route.access !== "page" && route.access !== "machine";
+}
+
+/** The person that a route is for, or `permission_denied`. */
+export function requirePerson(principal: Principal): PersonPrincipal {
+  const { person } = principal;
+  if (person) return { ...principal, person };
+  throw new GatewayError(
+    "permission_denied",
+    "This is for people, not for keys and apps: sign in at a browser, or with `headrace login`.",
+  );
 }
 
 /** What the rest of a wildcard path is called where people read of it. */

@@ -14,6 +14,7 @@ import type { OpenRequests } from "../policy/open-requests.ts";
 import { contentTypeOptions } from "./browser-headers.ts";
 import { errorAnswer } from "./errors.ts";
 import { HttpExchange } from "./exchange.ts";
+import { newRequestId } from "./request-id.ts";
 import type { Route } from "./route.ts";
 import { RouteTable } from "./route-table.ts";
 import type { SessionPrincipals } from "./session-principal.ts";
@@ -54,7 +55,7 @@ export function startHttpServer(options: HttpServerOptions): Http1Server {
     hostname: options.hostname,
     port: options.port,
     limits: options.limits ?? {},
-    onRequest: (req: IncomingRequest, reply: Reply) => void new HttpExchange(req, reply, table, options).serve(),
+    onRequest: (req: IncomingRequest, reply: Reply) => new HttpExchange(req, reply, table, options).serve(),
     onMalformed: (fault) => malformedAnswer(fault, options),
     onFault: (error) => options.log.error("connection_failed", { detail: String(error) }),
   });
@@ -70,7 +71,7 @@ function malformedAnswer(
   { status, reason, peer }: { status: number; reason: string; peer: string },
   { log, observer }: Pick<HttpServerOptions, "log" | "observer">,
 ): { headers: HeaderFields; body: string } {
-  const id = `req_${Bun.randomUUIDv7()}`;
+  const id = newRequestId();
   const code = codeOfStatus[status] ?? "invalid_request";
   const error = new GatewayError(code, reason, code === "service_unavailable" ? { retryAfterSeconds: 5 } : {});
   const { headers, body } = errorAnswer(error);

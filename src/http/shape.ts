@@ -13,14 +13,14 @@ export interface Shape {
   readonly options: readonly Node[];
 }
 
-interface TextRule {
+export interface TextRule {
   readonly least: number;
   readonly most: number;
   readonly pattern: RegExp | undefined;
   readonly values: ReadonlySet<unknown> | undefined;
 }
 
-interface NumberRule {
+export interface NumberRule {
   readonly isWhole: boolean;
   readonly least: number;
   /** Whether it must be above `least`. */
@@ -34,7 +34,7 @@ interface MemberRule {
   readonly isRequired: boolean;
 }
 
-interface ObjectRule {
+export interface ObjectRule {
   readonly tag: undefined;
   readonly members: ReadonlyMap<string, MemberRule>;
   /** How many of them are required. */
@@ -46,19 +46,19 @@ interface ObjectRule {
 }
 
 /** Objects that are told apart by a member which each has with a value of its own. */
-interface TaggedRules {
+export interface TaggedRules {
   readonly tag: string;
   readonly byTag: ReadonlyMap<unknown, ObjectRule>;
 }
 
-interface ArrayRule {
+export interface ArrayRule {
   readonly least: number;
   readonly most: number;
   readonly items: Shape;
   readonly itemOptions: readonly Node[];
 }
 
-const open: Shape = {
+export const openShape: Shape = {
   isOpen: true,
   texts: undefined,
   numbers: undefined,
@@ -71,7 +71,7 @@ const infinite = Number.POSITIVE_INFINITY;
 /** `options` are alternatives, none of which is a union itself. */
 export function shapeOf(options: readonly Node[]): Shape {
   const [first] = options;
-  if (options.length === 1 && first && isFree(first)) return open;
+  if (options.length === 1 && first && isFree(first)) return openShape;
   const of = (type: string) => options.filter((option) => fitsType(option, type, type === "number" ? 0 : undefined));
   const [texts, numbers, objects, arrays] = [of("string"), of("number"), of("object"), of("array")];
   return {
@@ -107,7 +107,7 @@ function fitsText({ least, most, pattern, values }: TextRule, value: string): bo
   return value.length >= least && value.length <= most && (pattern === undefined || pattern.test(value));
 }
 
-function fitsAnyNumber(rules: readonly NumberRule[], value: number): boolean {
+export function fitsAnyNumber(rules: readonly NumberRule[], value: number): boolean {
   for (let i = 0; i < rules.length; i++) if (fitsNumber(rules[i] as NumberRule, value)) return true;
   return false;
 }
@@ -148,7 +148,7 @@ function fitsArray(rules: readonly ArrayRule[], value: readonly unknown[]): bool
 }
 
 /** Several kinds of arrays are told apart by their first item. */
-function byFirstItem(rules: readonly ArrayRule[], item: unknown): ArrayRule | undefined {
+export function byFirstItem(rules: readonly ArrayRule[], item: unknown): ArrayRule | undefined {
   const type = typeOf(item);
   return rules.find(({ itemOptions }) => itemOptions.some((option) => fitsType(option, type, item))) ?? rules[0];
 }
@@ -198,7 +198,7 @@ function objectRule({ properties = {}, required = [], propertyNames, additionalP
     const shape = shapeOf(alternatives(properties[name] ?? {}));
     members.set(name, { shape, isRequired: required.includes(name) });
   }
-  const others = typeof additionalProperties === "object" ? shapeOf(alternatives(additionalProperties)) : open;
+  const others = typeof additionalProperties === "object" ? shapeOf(alternatives(additionalProperties)) : openShape;
   const names = propertyNames && nameRule(propertyNames);
   const isOpen = members.size === 0 && names === undefined && others.isOpen;
   return { tag: undefined, members, required: required.length, names, others, isOpen };

@@ -124,7 +124,7 @@ async function exchangeKey(exchange: Exchange, deps: TokenRouteDeps): Promise<Re
     requestId,
     isLocal: () => isLocalRequest(req),
   });
-  exchange.note({ key: keyOf(principal).id });
+  exchange.line["key"] = keyOf(principal).id;
   await deps.throttle.require("token", principal);
   const token = await deps.tokens.issue({
     principal,

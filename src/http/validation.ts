@@ -13,6 +13,11 @@ interface Compiled {
 
 const compiled = new WeakMap<z.ZodType, Compiled>();
 
+/** The form of a schema that `fits` takes. */
+export function shapeFor(schema: z.ZodType): Shape {
+  return (compiled.get(schema) ?? compile(schema)).shape;
+}
+
 /**
  * Throws `invalid_request` for the first thing that is wrong; the value is never changed or copied. The schema is read
  * as JSON Schema rather than run by its library, which would go on to collect every error of a body made to have

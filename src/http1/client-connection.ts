@@ -2,9 +2,10 @@
 import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
 import type { Socket } from "bun";
+import { monotonicMs } from "../domain/clock.ts";
 import { ClientError, type ClientFault } from "./client-contract.ts";
 import type { Carrier, ClientExchange } from "./client-exchange.ts";
-import { HeadError, type ResponseHead } from "./head.ts";
+import { HeadError } from "./head.ts";
 import { writeRequest } from "./request-bytes.ts";
 import { ResponseReader } from "./response-reader.ts";
 
@@ -37,6 +38,8 @@ export class ClientConnection implements Carrier {
   #sentAny = false;
   #receivedAny = false;
   #paused = false;
+  /** Bytes are being read: what is due next is known when they were. */
+  #reading = false;
 
   /** Not open yet; `deadline` is for opening it. */
   constructor(owner: ConnectionOwner, exchange: ClientExchange, deadline: number) {
@@ -90,17 +93,20 @@ export class ClientConnection implements Carrier {
       return;
     }
     this.#receivedAny = true;
+    this.#reading = true;
     try {
-      const began = this.#reader.head !== undefined;
+      const began = this.#reader.answer !== undefined;
       const complete = this.#read(bytes, exchange);
+      this.#reading = false;
       // Whoever took the bytes may have cancelled.
       if (this.exchange !== exchange) return;
       if (complete) this.#complete(exchange);
       else if (exchange.flowing) this.#heard(exchange);
       // Nobody takes it yet: what came is held, and the rest stays with its sender.
       else if (began) this.pause();
-      else if (this.#reader.head) this.deadline = Number.POSITIVE_INFINITY;
+      else if (this.#reader.answer) this.deadline = Number.POSITIVE_INFINITY;
     } catch (error) {
+      this.#reading = false;
       this.#fail(error instanceof HeadError ? this.#fault("malformed", error.message, error) : error);
     }
   }
@@ -137,7 +143,7 @@ export class ClientConnection implements Carrier {
       exchange.retried = true;
       this.#owner.again(exchange);
     } else {
-      const what = this.#reader.head ? "in the middle of its answer" : "before it answered";
+      const what = this.#reader.answer ? "in the middle of its answer" : "before it answered";
       exchange.fail(this.#fault("broken", `closed the connection ${what}`, error));
     }
   }
@@ -150,7 +156,7 @@ export class ClientConnection implements Carrier {
       this.#socket?.end();
     } else if (this.connecting && performance.now() < exchange.answerBy) {
       this.#fail(new ClientError("connect", "the connection could not be opened in time"));
-    } else if (!this.#reader.head) {
+    } else if (!this.#reader.answer) {
       this.#fail(new ClientError("first_byte_timeout", "no answer began in time"));
     } else {
       this.#fail(this.#fault("idle_timeout", "the answer fell silent"));
@@ -190,30 +196,32 @@ export class ClientConnection implements Carrier {
 
   #send(exchange: ClientExchange): void {
     const socket = this.#socket;
-    if (!socket) return;
+    const { request } = exchange;
+    if (!socket || !request) return;
     this.deadline = exchange.answerBy;
-    this.#sentAny = false;
+    this.#sentAny = true;
     this.#receivedAny = false;
-    const { sent, unsent } = writeRequest(socket, exchange);
-    this.#sentAny = sent > 0;
-    this.#unsent = unsent;
-    if (sent < 0) {
+    const inPart = writeRequest(socket, exchange.head, request);
+    if (!inPart) return;
+    this.#sentAny = inPart.sent > 0;
+    this.#unsent = inPart.unsent;
+    if (inPart.sent < 0) {
       this.closed(undefined);
       socket.terminate();
     }
   }
 
   #heard(exchange: ClientExchange): void {
-    if (!this.#paused) this.deadline = performance.now() + exchange.idleTimeoutMs;
+    if (!this.#paused && !this.#reading) this.deadline = monotonicMs() + exchange.idleTimeoutMs;
   }
 
   #complete(exchange: ClientExchange): void {
-    const { head, keepsConnection, overrun } = this.#reader;
-    if (keepsConnection && !overrun && !this.#unsent && !this.#paused && this.usable) {
+    const { answer, overrun } = this.#reader;
+    if (answer?.keepsConnection && !overrun && !this.#unsent && !this.#paused && this.usable) {
       this.exchange = undefined;
       this.#reader.next();
       this.#reused = true;
-      this.#owner.free(this, announcedMs(head));
+      this.#owner.free(this, answer.announcedMs);
     } else {
       this.#destroy();
     }
@@ -227,7 +235,7 @@ export class ClientConnection implements Carrier {
   }
 
   #fault(fault: ClientFault, message: string, cause?: unknown): ClientError {
-    return new ClientError(fault, message, { answerBegan: this.#reader.head !== undefined, cause });
+    return new ClientError(fault, message, { answerBegan: this.#reader.answer !== undefined, cause });
   }
 
   #fail(error: unknown): void {
@@ -249,13 +257,6 @@ export class ClientConnection implements Carrier {
     this.#unsent = undefined;
     this.#owner.gone(this);
   }
-}
-
-/** How long the server keeps an unused connection, where it says so (`timeout=5, max=100`). */
-function announcedMs(head: ResponseHead | undefined): number | undefined {
-  const keepAlive = head?.headers.get("keep-alive");
-  const seconds = keepAlive && /(?:^|[\s,;])timeout\s*=\s*"?(\d{1,9})/i.exec(keepAlive)?.[1];
-  return seconds ? Number(seconds) * 1000 : undefined;
 }
 
 function connectProblem(error: unknown): string {

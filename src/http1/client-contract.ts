@@ -1,6 +1,7 @@
 // What an HTTP client takes and gives, whether it is our own or `fetch`.
 import type { BodySource } from "../domain/body-source.ts";
 import type { Cancellation } from "../domain/cancellation.ts";
+import type { Eventual } from "../domain/later.ts";
 import type { HeaderFields, HeaderLines } from "./message.ts";
 
 export interface ClientRequest {
@@ -17,13 +18,11 @@ export interface ClientRequest {
   body?: string | Uint8Array;
 }
 
-export interface SendOptions {
-  /** Wait for the head of the answer, from now. */
-  firstByteTimeoutMs: number;
+export interface AnswerTimeouts {
+  /** Wait for the head of the answer, from when it is sent. */
+  readonly firstByteTimeoutMs: number;
   /** Longest silence in the middle of the answer's body. */
-  idleTimeoutMs: number;
-  /** Until the head is here; from then on the body is cancelled. */
-  cancellation: Cancellation;
+  readonly idleTimeoutMs: number;
 }
 
 export interface ClientResponse {
@@ -33,14 +32,17 @@ export interface ClientResponse {
 }
 
 export interface HttpClient {
-  /** Rejects with a ClientError, or the reason of the cancellation. Redirects are answers like any other. */
-  send(request: ClientRequest, options: SendOptions): Promise<ClientResponse>;
+  /**
+   * Rejects with a ClientError, or the reason of the cancellation, which holds until the head is here: from then on the
+   * body is cancelled. Redirects are answers like any other.
+   */
+  send(request: ClientRequest, timeouts: AnswerTimeouts, cancellation: Cancellation): Eventual<ClientResponse>;
   /** Ends all that is under way with a ClientError; nothing can be sent any more. */
   close(): void;
 }
 
 /**
- * `connect`: no connection came about; nothing was sent. `first_byte_timeout`, `idle_timeout`: see SendOptions.
+ * `connect`: no connection came about; nothing was sent. `first_byte_timeout`, `idle_timeout`: see AnswerTimeouts.
  * `broken`: the connection ended before the answer did. `malformed`: what came is no HTTP. `closed`: the client is.
  */
 export type ClientFault = "connect" | "first_byte_timeout" | "idle_timeout" | "broken" | "malformed" | "closed";

@@ -1,8 +1,10 @@
-// One request of the client on its way: its answer is promised, then pushed to whoever takes it.
+// One request of the client on its way: its answer is told, then pushed to whoever takes it.
 import type { BodySink, BodySource } from "../domain/body-source.ts";
 import type { Cancellation } from "../domain/cancellation.ts";
-import type { ClientErrorMap, ClientRequest, ClientResponse, SendOptions } from "./client-contract.ts";
+import { Later } from "../domain/later.ts";
+import type { AnswerTimeouts, ClientErrorMap, ClientRequest, ClientResponse } from "./client-contract.ts";
 import type { ResponseHead } from "./head.ts";
+import type { HeaderLines } from "./message.ts";
 
 /** What carries an exchange. */
 export interface Carrier {
@@ -13,12 +15,16 @@ export interface Carrier {
   abandon(): void;
 }
 
-export class ClientExchange implements BodySource {
-  readonly response: Promise<ClientResponse>;
-  /** What is sent; see `writeRequest`. The body is let go of when an answer has begun. */
+const noFields: HeaderLines = { get: () => null, has: () => false, keys: () => [] };
+
+/** It is its own response, and the body of that: one object of what each request needs. */
+export class ClientExchange implements ClientResponse, BodySource {
+  readonly response = new Later<ClientResponse>();
+  /** Of the answer, once it is told. */
+  status = 0;
+  headers: HeaderLines = noFields;
+  /** What is sent; see `writeRequest`. */
   readonly head: string;
-  readonly requestId: string | undefined;
-  body: string | Uint8Array | undefined;
   readonly method: string;
   readonly idleTimeoutMs: number;
   /** Monotonic milliseconds at which the wait for the head is over. */
@@ -27,10 +33,10 @@ export class ClientExchange implements BodySource {
   retried = false;
   /** What carries it now: a connection, or a place in the queue for one. */
   carrier: Carrier | undefined;
+  /** Let go of when an answer has begun. */
+  #request: ClientRequest | undefined;
   readonly #cancellation: Cancellation;
   readonly #errors: ClientErrorMap;
-  #resolve: ((response: ClientResponse) => void) | undefined;
-  #reject: (reason: unknown) => void = () => {};
   #sink: BodySink | undefined;
   /** What came before somebody took it. */
   #waiting: Buffer[] | undefined;
@@ -40,20 +46,32 @@ export class ClientExchange implements BodySource {
   #outcome: { error?: unknown } | undefined;
   #over = false;
 
-  constructor(head: string, request: ClientRequest, options: SendOptions, errors: ClientErrorMap) {
+  /** `nowMs`: monotonic. */
+  constructor(
+    head: string,
+    request: ClientRequest,
+    timeouts: AnswerTimeouts,
+    cancellation: Cancellation,
+    errors: ClientErrorMap,
+    nowMs: number,
+  ) {
     this.head = head;
-    this.requestId = request.requestId;
-    this.body = request.body;
     this.method = request.method;
-    this.idleTimeoutMs = options.idleTimeoutMs;
-    this.answerBy = performance.now() + options.firstByteTimeoutMs;
-    this.#cancellation = options.cancellation;
+    this.idleTimeoutMs = timeouts.idleTimeoutMs;
+    this.answerBy = nowMs + timeouts.firstByteTimeoutMs;
+    this.#request = request;
+    this.#cancellation = cancellation;
     this.#errors = errors;
-    this.response = new Promise((resolve, reject) => {
-      this.#resolve = resolve;
-      this.#reject = reject;
-    });
-    this.#cancellation.onCancel(this.#cancelled);
+    cancellation.onCancel(this);
+  }
+
+  get body(): BodySource {
+    return this;
+  }
+
+  /** What is to be sent behind the head; undefined once an answer has begun. */
+  get request(): ClientRequest | undefined {
+    return this.#request;
   }
 
   /** Whether somebody takes the body. */
@@ -66,12 +84,13 @@ export class ClientExchange implements BodySource {
     return this.#over;
   }
 
-  answered(head: ResponseHead): void {
-    this.#cancellation.off(this.#cancelled);
-    this.body = undefined;
-    const resolve = this.#resolve;
-    this.#resolve = undefined;
-    resolve?.({ status: head.status, headers: head.headers, body: this });
+  answered({ status, headers }: ResponseHead): void {
+    if (!this.#request) return;
+    this.#request = undefined;
+    this.#cancellation.off(this);
+    this.status = status;
+    this.headers = headers;
+    this.response.resolve(this);
   }
 
   data(bytes: Buffer, start: number, end: number): void {
@@ -110,11 +129,11 @@ export class ClientExchange implements BodySource {
     this.carrier = undefined;
     if (this.#over) return;
     const error = this.#errors(fault);
-    if (this.#resolve) {
+    if (this.#request) {
       this.#over = true;
-      this.#resolve = undefined;
-      this.#cancellation.off(this.#cancelled);
-      this.#reject(error);
+      this.#request = undefined;
+      this.#cancellation.off(this);
+      this.response.reject(error);
     } else if (this.#sink) {
       this.#over = true;
       this.#sink.fail(error);
@@ -130,8 +149,10 @@ export class ClientExchange implements BodySource {
     this.#waiting = undefined;
     // Before anything is given: its taker may pause.
     this.carrier?.resume();
-    for (const bytes of waiting ?? []) this.data(bytes, 0, bytes.byteLength);
-    this.dataRead();
+    if (waiting) {
+      for (const bytes of waiting) this.data(bytes, 0, bytes.byteLength);
+      this.dataRead();
+    }
     if (this.#outcome && !this.#over) {
       this.#over = true;
       if ("error" in this.#outcome) sink.fail(this.#outcome.error);
@@ -154,13 +175,14 @@ export class ClientExchange implements BodySource {
     this.#drop();
   }
 
-  readonly #cancelled = (): void => {
-    if (!this.#resolve) return;
+  /** While its answer is waited for. */
+  cancelled(): void {
+    if (!this.#request) return;
     this.#over = true;
-    this.#resolve = undefined;
-    this.#reject(this.#cancellation.reason);
+    this.#request = undefined;
     this.#drop();
-  };
+    this.response.reject(this.#cancellation.reason);
+  }
 
   #drop(): void {
     const { carrier } = this;

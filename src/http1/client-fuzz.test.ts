@@ -34,8 +34,9 @@ interface Outcome {
 }
 
 async function ask(id: number, method: string): Promise<Outcome> {
-  const options = { firstByteTimeoutMs: 300, idleTimeoutMs: 300, cancellation: new Cancellation() };
-  const response = await client.send({ method, path: `/${id}`, headers: {} }, options).catch(() => undefined);
+  const timeouts = { firstByteTimeoutMs: 300, idleTimeoutMs: 300 };
+  const answer = Promise.resolve(client.send({ method, path: `/${id}`, headers: {} }, timeouts, new Cancellation()));
+  const response = await answer.catch(() => undefined);
   if (!response) return { ended: false, body: "" };
   let body = "";
   return new Promise((resolve) => {

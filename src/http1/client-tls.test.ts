@@ -53,8 +53,8 @@ function connectTo(identity: Identity, tls: OriginTls): Http1Client {
 }
 
 async function ask(from: Http1Client, body = "{}"): Promise<string> {
-  const options = { firstByteTimeoutMs: 3_000, idleTimeoutMs: 3_000, cancellation: new Cancellation() };
-  const response = await from.send({ method: "POST", path: "/", headers: {}, body }, options);
+  const timeouts = { firstByteTimeoutMs: 3_000, idleTimeoutMs: 3_000 };
+  const response = await from.send({ method: "POST", path: "/", headers: {}, body }, timeouts, new Cancellation());
   return Buffer.from(await readAll(response.body, 1_000, new Cancellation(), () => {})).toString();
 }
 

@@ -6,8 +6,9 @@ import { join } from "node:path";
 import { withinMs } from "../../tests/support/long.ts";
 import { bodyOf, readAll } from "../domain/body-source.ts";
 import { Cancellation } from "../domain/cancellation.ts";
+import { whenSettled } from "../domain/later.ts";
 import { Http1Client, type Http1ClientOptions } from "./client.ts";
-import { ClientError, type ClientRequest, type ClientResponse, type SendOptions } from "./client-contract.ts";
+import { type AnswerTimeouts, ClientError, type ClientRequest, type ClientResponse } from "./client-contract.ts";
 import {
   ok,
   type RawConnection,
@@ -44,13 +45,14 @@ function setup(
 const post: ClientRequest = { method: "POST", path: "/x", headers: {}, body: "{}" };
 const get: ClientRequest = { method: "GET", path: "/x", headers: {} };
 
+interface SendOptions extends AnswerTimeouts {
+  cancellation: Cancellation;
+}
+
 function send(client: Http1Client, request = post, options: Partial<SendOptions> = {}): Promise<ClientResponse> {
-  return client.send(request, {
-    firstByteTimeoutMs: 3_000,
-    idleTimeoutMs: 3_000,
-    cancellation: new Cancellation(),
-    ...options,
-  });
+  const { cancellation = new Cancellation(), ...timeouts } = options;
+  const all = { firstByteTimeoutMs: 3_000, idleTimeoutMs: 3_000, ...timeouts };
+  return Promise.resolve(client.send(request, all, cancellation));
 }
 
 async function text({ body }: ClientResponse): Promise<string> {
@@ -95,6 +97,31 @@ describe("requests and connections", () => {
     expect(await ask(client, { ...post, body: "" })).toBe("");
     await ask(client, get);
     expect(upstream.requests[3]).not.toContain("content-length");
+  });
+
+  test("an answer is told, and its body given, in the call in which it came", async () => {
+    const { client } = setup(answerOk);
+    const told: string[] = [];
+    await new Promise<void>((resolve, reject) => {
+      const timeouts = { firstByteTimeoutMs: 3_000, idleTimeoutMs: 3_000 };
+      whenSettled(
+        client.send({ ...post, body: "hello" }, timeouts, new Cancellation()),
+        ({ status, body }) => {
+          queueMicrotask(() => told.push("later"));
+          told.push(String(status));
+          body.flow({
+            data: (bytes) => told.push(Buffer.from(bytes).toString()),
+            end: () => {
+              told.push("end");
+              setImmediate(resolve);
+            },
+            fail: reject,
+          });
+        },
+        reject,
+      );
+    });
+    expect(told).toEqual(["200", "hello", "end", "later"]);
   });
 
   test("one connection serves one request after the other", async () => {
@@ -190,7 +217,7 @@ describe("requests and connections", () => {
 
   test.each(["a b", "a\r\nx: y", "a\0", "ä"])("a path or field with %j is a fault of the caller", async (value) => {
     const { upstream, client } = setup(answerOk);
-    expect(() => client.send({ ...post, path: `/${value}` }, {} as SendOptions)).toThrow();
+    expect(() => client.send({ ...post, path: `/${value}` }, {} as AnswerTimeouts, new Cancellation())).toThrow();
     expect(() => send(client, { ...post, path: `/${value}` })).toThrow(TypeError);
     if (value !== "a b") expect(() => send(client, { ...post, headers: { x: value } })).toThrow(TypeError);
     expect(upstream.connections).toHaveLength(0);
@@ -685,9 +712,10 @@ describe("failures of the connection", () => {
       import { Http1Client } from ${JSON.stringify(join(import.meta.dir, "client.ts"))};
       import { Cancellation } from ${JSON.stringify(join(import.meta.dir, "../domain/cancellation.ts"))};
       const client = new Http1Client({ hostname: "127.0.0.1", port: ${upstream.port} });
-      const options = { firstByteTimeoutMs: 60_000, idleTimeoutMs: 60_000, cancellation: new Cancellation() };
+      const timeouts = { firstByteTimeoutMs: 60_000, idleTimeoutMs: 60_000 };
+      const request = { method: "GET", path: "/", headers: {} };
       for (let index = 0; index < 80; index++) {
-        client.send({ method: "GET", path: "/", headers: {} }, options).catch(({ fault, message }) => {
+        client.send(request, timeouts, new Cancellation()).then(undefined, ({ fault, message }) => {
           console.log(fault, message);
           process.exit();
         });
@@ -712,6 +740,27 @@ describe("failures of the connection", () => {
     await until(() => upstream.connections.every(({ closed }) => closed), "all connections are closed");
   });
 
+  test("a request that is sent because another one came to nothing keeps the process alive as well", async () => {
+    const { upstream } = setup(({ socket }, request) => {
+      if (request.endsWith("quick")) socket.write(ok("quick"));
+      if (request.endsWith("slow")) setTimeout(() => socket.write(ok("slow")), 300);
+    });
+    const script = `
+      import { Http1Client } from ${JSON.stringify(join(import.meta.dir, "client.ts"))};
+      import { Cancellation } from ${JSON.stringify(join(import.meta.dir, "../domain/cancellation.ts"))};
+      const client = new Http1Client({ hostname: "127.0.0.1", port: ${upstream.port} }, { unusedTimeoutMs: 60_000 });
+      const tell = (bytes) => console.log(Buffer.from(bytes).toString());
+      const send = (body, firstByteTimeoutMs, failed) =>
+        client
+          .send({ method: "POST", path: "/", headers: {}, body }, { firstByteTimeoutMs, idleTimeoutMs: 5_000 }, new Cancellation())
+          .whenSettled(({ body }) => body.flow({ data: tell, end() {}, fail: console.log }), failed);
+      send("quick", 5_000, console.log);
+      send("silent", 150, () => send("slow", 5_000, console.log));`;
+    const child = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe", timeout: 10_000 });
+    expect(await new Response(child.stdout).text()).toBe("quick\nslow\n");
+    expect(upstream.connections).toHaveLength(2);
+  });
+
   test("an unused connection does not keep the process alive; a request under way does", async () => {
     const { upstream } = setup(({ socket }) => {
       setTimeout(() => socket.write(ok("late")), 150);
@@ -720,8 +769,8 @@ describe("failures of the connection", () => {
       import { Http1Client } from ${JSON.stringify(join(import.meta.dir, "client.ts"))};
       import { Cancellation } from ${JSON.stringify(join(import.meta.dir, "../domain/cancellation.ts"))};
       const client = new Http1Client({ hostname: "127.0.0.1", port: ${upstream.port} }, { unusedTimeoutMs: 60_000 });
-      const options = { firstByteTimeoutMs: 5_000, idleTimeoutMs: 5_000, cancellation: new Cancellation() };
-      client.send({ method: "GET", path: "/", headers: {} }, options).then(({ body }) =>
+      const timeouts = { firstByteTimeoutMs: 5_000, idleTimeoutMs: 5_000 };
+      client.send({ method: "GET", path: "/", headers: {} }, timeouts, new Cancellation()).then(({ body }) =>
         body.flow({ data: (bytes) => console.log(Buffer.from(bytes).toString()), end() {}, fail: console.log }),
       );`;
     const startedMs = performance.now();

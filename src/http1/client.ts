@@ -1,13 +1,16 @@
 // Our own HTTP/1.1 client for one origin: keeps connections, spreads requests over them, and ends what takes too long.
 import type { SocketHandler } from "bun";
+import type { Cancellation } from "../domain/cancellation.ts";
+import { monotonicMs } from "../domain/clock.ts";
+import type { Eventual } from "../domain/later.ts";
 import { ClientConnection, type ConnectionOwner } from "./client-connection.ts";
 import {
+  type AnswerTimeouts,
   ClientError,
   type ClientErrorMap,
   type ClientRequest,
   type ClientResponse,
   type HttpClient,
-  type SendOptions,
 } from "./client-contract.ts";
 import { type Carrier, ClientExchange } from "./client-exchange.ts";
 import type { HeaderFields } from "./message.ts";
@@ -87,12 +90,12 @@ export class Http1Client implements HttpClient, ConnectionOwner {
   }
 
   /** Throws a TypeError where a field or the path has a control character: that is a fault of the caller. */
-  send(request: ClientRequest, options: SendOptions): Promise<ClientResponse> {
-    const { cancellation } = options;
+  send(request: ClientRequest, timeouts: AnswerTimeouts, cancellation: Cancellation): Eventual<ClientResponse> {
     if (cancellation.cancelled) return Promise.reject(cancellation.reason);
-    const exchange = new ClientExchange(this.#headOf(request), request, options, this.#errors);
-    this.#watch();
-    this.#start(exchange);
+    const nowMs = monotonicMs();
+    const exchange = new ClientExchange(this.#headOf(request), request, timeouts, cancellation, this.#errors, nowMs);
+    if (!this.#holding) this.#hold();
+    this.#start(exchange, nowMs);
     return exchange.response;
   }
 
@@ -120,7 +123,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
       connection.take(next);
       return;
     }
-    connection.deadline = performance.now() + unusedMs;
+    connection.deadline = monotonicMs() + unusedMs;
     this.#free.push(connection);
   }
 
@@ -138,21 +141,21 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     else this.#wait(exchange);
   }
 
-  #start(exchange: ClientExchange): void {
+  #start(exchange: ClientExchange, nowMs: number): void {
     if (this.#closed) {
       exchange.fail(new ClientError("closed", "the client was closed"));
       return;
     }
     let connection = this.#free.pop();
-    while (connection && !this.#serves(connection)) connection = this.#free.pop();
+    while (connection && !this.#serves(connection, nowMs)) connection = this.#free.pop();
     if (connection) connection.take(exchange);
     else if (this.#connections.size < this.#maxConnections) this.#connect(exchange);
     else this.#wait(exchange);
   }
 
   /** The sweeper may be late: where the process was busy or stood still, the server may have closed meanwhile. */
-  #serves(connection: ClientConnection): boolean {
-    if (connection.usable && connection.deadline > performance.now()) return true;
+  #serves(connection: ClientConnection, nowMs: number): boolean {
+    if (connection.usable && connection.deadline > nowMs) return true;
     connection.shut();
     return false;
   }
@@ -179,7 +182,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
 
   #connect(exchange: ClientExchange): void {
     const { hostname, port, tls, unix } = this.#origin;
-    const deadline = Math.min(exchange.answerBy, performance.now() + this.#connectTimeoutMs);
+    const deadline = Math.min(exchange.answerBy, monotonicMs() + this.#connectTimeoutMs);
     const connection = new ClientConnection(this, exchange, deadline);
     this.#connections.add(connection);
     const common = {
@@ -218,26 +221,30 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     return `${method} ${path} HTTP/1.1\r\nhost: ${this.#host}\r\nconnection: keep-alive\r\n${fieldLines(headers)}`;
   }
 
-  #watch(): void {
+  #hold(): void {
     this.#sweeper ??= setInterval(() => this.#sweep(), sweepIntervalMs);
-    if (this.#holding) return;
     this.#holding = true;
     this.#sweeper.ref();
   }
 
   #sweep(): void {
-    const now = performance.now();
+    const now = monotonicMs();
+    // What is sent meanwhile, because something else came to nothing, holds it again.
+    this.#holding = false;
     let busy = false;
     for (const connection of this.#connections) {
       if (connection.deadline <= now) connection.expire();
       else if (connection.exchange) busy = true;
     }
     for (const exchange of this.#waiting.filter((each) => each.answerBy <= now)) {
-      this.#waiting.splice(this.#waiting.indexOf(exchange), 1);
+      const index = this.#waiting.indexOf(exchange);
+      // Gone by what another's end made its owner do.
+      if (index < 0) continue;
+      this.#waiting.splice(index, 1);
       exchange.fail(new ClientError("first_byte_timeout", "no connection became free in time"));
     }
-    if (busy || this.#waiting.length > 0) return;
-    this.#holding = false;
+    if (busy || this.#waiting.length > 0) this.#holding = true;
+    if (this.#holding) return;
     this.#sweeper?.unref();
     if (this.#connections.size > 0) return;
     clearInterval(this.#sweeper);

@@ -1,26 +1,24 @@
 // The bytes of a connection that belong to no request yet: takes requests out of them, refuses early what will never be one.
 import { ConnectionBody } from "./connection-body.ts";
-import { keepsAlive, requestFraming } from "./framing.ts";
-import { HeadError, parseRequestHead, type RequestHead } from "./head.ts";
+import { HeadError } from "./head.ts";
+import { HeadMemory, SharedHeads } from "./known-head.ts";
+import { type ReadRequest, readRequest } from "./read-request.ts";
 import type { Http1Limits } from "./server-limits.ts";
 
-export interface TakenRequest {
-  head: RequestHead;
-  /** Undefined where there is none, bytes where all of it is here. */
-  body: Uint8Array | ConnectionBody | undefined;
-  keepsAlive: boolean;
-  /** Whether the client waits for leave to send the body. */
-  expectsContinue: boolean;
-}
+const sharedHeads = new SharedHeads<ReadRequest>();
 
 export class ConnectionInput {
+  /** Of the request that was taken last: undefined where there is none, bytes where all of it is here. */
+  body: Uint8Array | ConnectionBody | undefined;
   readonly #limits: Http1Limits;
   #bytes: Buffer | undefined;
   /** What was looked through for the end of a head. */
   #searchedBytes = 0;
+  readonly #heads: HeadMemory<ReadRequest>;
 
   constructor(limits: Http1Limits) {
     this.#limits = limits;
+    this.#heads = new HeadMemory(sharedHeads, limits.headBytes);
   }
 
   get length(): number {
@@ -45,14 +43,20 @@ export class ConnectionInput {
   }
 
   clear(): void {
+    this.#heads.clear();
     this.#bytes = undefined;
     this.#searchedBytes = 0;
   }
 
-  /** The next request, with what is here of its body; undefined while its head is not complete. Throws a HeadError. */
-  take(): TakenRequest | undefined {
+  /** The head of the next request, and `body`; undefined while it is not complete. Throws a HeadError. */
+  take(): ReadRequest | undefined {
     const bytes = this.#bytes;
     if (!bytes) return undefined;
+    const known = this.#searchedBytes === 0 ? this.#heads.find(bytes) : undefined;
+    if (known) {
+      this.#takeBody(bytes, this.#heads.bodyStart, known.bodyLength);
+      return known;
+    }
     // An empty line before a request is forgiven, as RFC 9112, 2.2 asks for.
     const start = bytes[0] === carriageReturn && bytes[1] === lineFeed ? 2 : 0;
     const end = findHeadEnd(bytes, start, this.#searchedBytes, this.#limits);
@@ -66,22 +70,26 @@ export class ConnectionInput {
       return undefined;
     }
     this.#searchedBytes = 0;
-    const head = parseRequestHead(bytes.toString("latin1", start, end));
-    const framing = requestFraming(head);
-    const expectsContinue = readExpectation(head);
-    const bodyStart = end + emptyLine.length;
-    let body: Uint8Array | ConnectionBody | undefined;
-    let bodyEnd = bodyStart;
-    if (framing.kind === "length" && bytes.length - bodyStart >= framing.length) {
-      bodyEnd = bodyStart + framing.length;
-      body = bytes.subarray(bodyStart, bodyEnd);
-    } else if (framing.kind !== "none") {
-      const length = framing.kind === "length" ? framing.length : undefined;
-      body = new ConnectionBody(length, this.#limits.windowBytes);
-      if (bodyStart < bytes.length) bodyEnd = body.push(bytes, bodyStart);
+    const text = bytes.toString("latin1", start, end);
+    const read = readRequest(text);
+    this.#heads.keep(text, read);
+    this.#takeBody(bytes, end + emptyLine.length, read.bodyLength);
+    return read;
+  }
+
+  #takeBody(bytes: Buffer, start: number, length: number): void {
+    let end = start;
+    if (length === 0) {
+      this.body = undefined;
+    } else if (length > 0 && bytes.length - start >= length) {
+      end = start + length;
+      this.body = bytes.subarray(start, end);
+    } else {
+      const body = new ConnectionBody(length < 0 ? undefined : length, this.#limits.windowBytes);
+      if (start < bytes.length) end = body.push(bytes, start);
+      this.body = body;
     }
-    this.#bytes = bodyEnd < bytes.length ? bytes.subarray(bodyEnd) : undefined;
-    return { head, body, keepsAlive: keepsAlive(head), expectsContinue };
+    this.#bytes = end < bytes.length ? bytes.subarray(end) : undefined;
   }
 }
 
@@ -124,13 +132,4 @@ function checkPartial(bytes: Buffer, start: number, searched: number): void {
 function isLetter(byte: number): boolean {
   const lower = byte | 0x20;
   return lower >= 0x61 && lower <= 0x7a;
-}
-
-/** Whether the client waits for leave to send its body. Throws a HeadError (417). */
-function readExpectation(head: RequestHead): boolean {
-  const expectation = head.headers.get("expect");
-  // HTTP/1.0 knows none, and its clients wait for nothing (RFC 9110, 10.1.1).
-  if (expectation === null || head.version === "1.0") return false;
-  if (expectation.toLowerCase() === "100-continue") return true;
-  throw new HeadError(417, "The only expectation that is met here is 100-continue.");
 }

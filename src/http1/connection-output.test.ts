@@ -1,7 +1,7 @@
 // What a slow client's socket does not take at once leaves later, all of it and in order.
 import { expect, test } from "bun:test";
 import { ConnectionOutput } from "./connection-output.ts";
-import { scratch } from "./outgoing.ts";
+import { pieceScratch } from "./outgoing.ts";
 
 /** A socket with room for `room` bytes. */
 function slowSocket() {
@@ -40,9 +40,9 @@ test("what is kept leaves before what is written later, also where there is room
 test("the shared buffer is copied where a part of it is kept", () => {
   const socket = slowSocket();
   const output = new ConnectionOutput(socket);
-  scratch.write("first", 0, "latin1");
-  output.write(scratch, 0, 5);
-  scratch.write("other", 0, "latin1");
+  pieceScratch.write("first", 0, "latin1");
+  output.write(pieceScratch, 0, 5);
+  pieceScratch.write("other", 0, "latin1");
   socket.room = 100;
   output.flush();
   expect(socket.text).toBe("first");

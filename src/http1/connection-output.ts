@@ -1,5 +1,5 @@
 // What was sent to a socket that the kernel has no room for yet.
-import { scratch } from "./outgoing.ts";
+import { isReused } from "./outgoing.ts";
 
 /** The part of Bun's socket that takes bytes: it returns how many it took, or less than 0 once it is closed. */
 export interface ByteTaker {
@@ -37,7 +37,7 @@ export class ConnectionOutput {
     // A socket that is closed takes nothing, ever.
     if (taken < 0 || taken === end - start) return true;
     const rest = bytes.subarray(start + taken, end);
-    this.#keep(bytes === scratch ? Buffer.from(rest) : rest);
+    this.#keep(isReused(bytes) ? Buffer.from(rest) : rest);
     return false;
   }
 

@@ -2,7 +2,7 @@
 import { Cancellation } from "../domain/cancellation.ts";
 import { type ConnectionBody, tooLarge } from "./connection-body.ts";
 import type { RequestHead } from "./head.ts";
-import type { HeaderLines, IncomingRequest } from "./message.ts";
+import type { HeaderLines, IncomingRequest, OverListener } from "./message.ts";
 
 /** What a request needs of its connection. */
 export interface RequestConnection {
@@ -27,7 +27,7 @@ export class ConnectionRequest implements IncomingRequest {
   #left: Cancellation | undefined;
   #clientLeft = false;
   #isOver = false;
-  #over: (() => void) | undefined;
+  #over: OverListener | undefined;
 
   /** `body`: undefined where there is none, bytes where all of it is here. */
   constructor(
@@ -75,15 +75,15 @@ export class ConnectionRequest implements IncomingRequest {
     return this.#readIncoming(body, maxBytes);
   }
 
-  onOver(listener: () => void): void {
-    if (this.#isOver) listener();
+  onOver(listener: OverListener): void {
+    if (this.#isOver) listener.over();
     else this.#over = listener;
   }
 
   /** Answered, left or handed over. */
   over(): void {
     this.#isOver = true;
-    this.#over?.();
+    this.#over?.over();
   }
 
   /** Cancels `left`; nothing where nobody asked for it yet. */

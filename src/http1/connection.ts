@@ -1,4 +1,5 @@
 // One client's connection: takes requests out of its bytes, one at a time, and ends it when its time is over.
+import { monotonicMs } from "../domain/clock.ts";
 import type { ByteChannel } from "./byte-channel.ts";
 import { ConnectionBody } from "./connection-body.ts";
 import { ConnectionInput } from "./connection-input.ts";
@@ -270,15 +271,17 @@ export class Connection implements RequestConnection, ReplyConnection {
   /** Returns whether a request began. Throws a HeadError. */
   #begin(): boolean {
     const wasPartial = this.#input.partial;
-    const taken = this.#input.take();
-    if (!taken) {
+    const read = this.#input.take();
+    if (!read) {
       if (!wasPartial) this.#deadlineMs = performance.now() + this.#server.limits.headMs;
       return false;
     }
-    const { head, body } = taken;
-    this.#keepsAlive = taken.keepsAlive;
+    const { head } = read;
+    const { body } = this.#input;
+    this.#input.body = undefined;
+    this.#keepsAlive = read.keepsAlive;
     if (body instanceof ConnectionBody && !body.complete) this.#body = body;
-    this.#dispatch(new ConnectionRequest(this, head, body, taken.expectsContinue), head);
+    this.#dispatch(new ConnectionRequest(this, head, body, read.expectsContinue), head);
     return true;
   }
 
@@ -307,7 +310,7 @@ export class Connection implements RequestConnection, ReplyConnection {
       this.#end();
       return;
     }
-    this.#deadlineMs = performance.now() + this.#server.limits.idleMs;
+    this.#deadlineMs = monotonicMs() + this.#server.limits.idleMs;
     if (this.#input.length > 0 && !this.#advancing) {
       // Not within the answer to the one before it: whoever sends that has something left to do.
       queueMicrotask(() => {

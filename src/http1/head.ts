@@ -6,14 +6,14 @@ export interface RequestHead {
   /** Origin form, absolute form, or `*` with OPTIONS. */
   target: string;
   version: HttpVersion;
-  headers: HeaderLines;
+  headers: FieldLines;
 }
 
 export interface ResponseHead {
   /** 100 to 599. */
   status: number;
   version: HttpVersion;
-  headers: HeaderLines;
+  headers: FieldLines;
 }
 
 export type HttpVersion = "1.0" | "1.1";
@@ -102,7 +102,7 @@ function readVersion(text: string, start: number, malformed: () => HeadError): H
 }
 
 /** Every field line with the CRLF before it, from `position` to the end. */
-function readFields(text: string, position: number): HeaderLines {
+function readFields(text: string, position: number): FieldLines {
   const offsets: number[] = [];
   const { length } = text;
   let at = position;
@@ -127,10 +127,14 @@ function readFields(text: string, position: number): HeaderLines {
 }
 
 /** Knows where each field lies, and takes out what it is asked for. */
-class FieldLines implements HeaderLines {
+export class FieldLines implements HeaderLines {
   readonly #text: string;
   /** For each field: start of the name, its end (the colon), end of the value. */
   readonly #offsets: readonly number[];
+  /** What was taken out, by the place in `#offsets` of its first line; undefined where that is not kept. */
+  #values: Record<number, string> | undefined;
+  /** What Content-Length is in place of what the text has. */
+  #length: string | undefined;
 
   constructor(text: string, offsets: readonly number[]) {
     this.#text = text;
@@ -140,11 +144,28 @@ class FieldLines implements HeaderLines {
   get(name: string): string | null {
     const first = this.#find(name, 0);
     if (first < 0) return null;
-    let value = this.#value(first);
-    for (let next = this.#find(name, first + 3); next >= 0; next = this.#find(name, next + 3)) {
-      value += `, ${this.#value(next)}`;
+    if (this.#length !== undefined && name === "content-length") return this.#length;
+    const values = this.#values;
+    if (!values) return this.#joined(name, first);
+    let value = values[first];
+    if (value === undefined) {
+      value = this.#joined(name, first);
+      values[first] = value;
     }
     return value;
+  }
+
+  /** For those that are asked for the same again and again. */
+  keepValues(): void {
+    this.#values ??= {};
+  }
+
+  /** The same fields but for Content-Length, which has one line. */
+  withLength(length: string): FieldLines {
+    const fields = new FieldLines(this.#text, this.#offsets);
+    fields.#values = this.#values;
+    fields.#length = length;
+    return fields;
   }
 
   has(name: string): boolean {
@@ -157,6 +178,14 @@ class FieldLines implements HeaderLines {
       names.add(this.#text.slice(this.#offsets[index], this.#offsets[index + 1]).toLowerCase());
     }
     return names;
+  }
+
+  #joined(name: string, first: number): string {
+    let value = this.#value(first);
+    for (let next = this.#find(name, first + 3); next >= 0; next = this.#find(name, next + 3)) {
+      value += `, ${this.#value(next)}`;
+    }
+    return value;
   }
 
   #find(name: string, from: number): number {

@@ -14,6 +14,9 @@ export interface HeaderLines {
 /** Fields to send, each once; values have no control characters. */
 export type HeaderFields = Readonly<Record<string, string>>;
 
+/** Likewise, of an answer; what is undefined is not sent. */
+export type AnswerFields = Readonly<Record<string, string | number | undefined>>;
+
 /** A request whose head is complete and valid; its body may still be on its way. */
 export interface IncomingRequest {
   readonly method: string;
@@ -31,10 +34,14 @@ export interface IncomingRequest {
   /** Cancelled when the client leaves before the answer was sent, or the server is closed by force. */
   readonly left: Cancellation;
   /**
-   * `listener` is called once, when all of the answer is with the kernel or the connection has ended; at once where that
+   * `listener` is told once, when all of the answer is with the kernel or the connection has ended; at once where that
    * has happened. For one listener, which must not throw.
    */
-  onOver(listener: () => void): void;
+  onOver(listener: OverListener): void;
+}
+
+export interface OverListener {
+  over(): void;
 }
 
 /**
@@ -44,14 +51,14 @@ export interface IncomingRequest {
 export interface Reply {
   readonly begun: boolean;
   /** A body for HEAD, 204 or 304 is not sent, but counted. */
-  send(status: number, headers: HeaderFields, body: string | Uint8Array): void;
-  stream(status: number, headers: HeaderFields): ClientStream;
+  send(status: number, headers: AnswerFields, body: string | Uint8Array): void;
+  stream(status: number, headers: AnswerFields): ClientStream;
   /**
    * Answers 101 with a field `upgrade` among `headers`, and hands the connection over: the server counts it and cuts it
    * when it is closed by force, but `stop` does not wait for it. Throws for a request with a body, of HTTP/1.0, or whose
    * client has left.
    */
-  upgrade(headers: HeaderFields): ByteChannel;
+  upgrade(headers: AnswerFields): ByteChannel;
 }
 
 /** `incomplete`: the client left, or sent nothing for too long. `malformed`: its framing is wrong. */

@@ -1,8 +1,8 @@
 // The answer to one request: as a whole, or piece by piece in chunks.
 import type { ClientStream } from "../domain/client-stream.ts";
 import type { ByteChannel } from "./byte-channel.ts";
-import type { HeaderFields, Reply } from "./message.ts";
-import { type AnswerConnection, type AnswerFraming, putHead, scratch } from "./outgoing.ts";
+import type { AnswerFields, Reply } from "./message.ts";
+import { type AnswerConnection, type AnswerFraming, pieceScratch, putHead, scratch } from "./outgoing.ts";
 
 /** What an answer needs of its connection. */
 export interface ReplyConnection {
@@ -10,7 +10,7 @@ export interface ReplyConnection {
   readonly closesAfterAnswer: boolean;
   /** Whether bytes wait until the client takes more. */
   readonly behind: boolean;
-  /** Sends `bytes` from `start` to `end`, or keeps them until the client takes more; `scratch` is copied for that. */
+  /** Sends `bytes` from `start` to `end`, or keeps them until the client takes more; what is reused is copied for that. */
   write(bytes: Buffer, start: number, end: number): void;
   /** Sends `bytes` up to `end`; the connection is another protocol's from there on. */
   upgrade(bytes: Buffer, end: number): ByteChannel;
@@ -44,7 +44,7 @@ export class OutgoingReply implements Reply {
     return this.#begun;
   }
 
-  send(status: number, headers: HeaderFields, body: string | Uint8Array): void {
+  send(status: number, headers: AnswerFields, body: string | Uint8Array): void {
     this.#refuseSecond();
     const length = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
     const connection = this.#connection;
@@ -72,7 +72,7 @@ export class OutgoingReply implements Reply {
     connection.answered(closes);
   }
 
-  stream(status: number, headers: HeaderFields): ClientStream {
+  stream(status: number, headers: AnswerFields): ClientStream {
     this.#refuseSecond();
     const framing = this.#framing(status);
     const closes = framing === "close" || this.#closes(headers);
@@ -85,7 +85,7 @@ export class OutgoingReply implements Reply {
     return this.#stream;
   }
 
-  upgrade(headers: HeaderFields): ByteChannel {
+  upgrade(headers: AnswerFields): ByteChannel {
     this.#refuseSecond();
     // Clients of HTTP/1.0 know no upgrade (RFC 9110, 7.8).
     if (this.#isOld) throw new Error("A connection of HTTP/1.0 cannot be upgraded.");
@@ -117,7 +117,7 @@ export class OutgoingReply implements Reply {
     return this.#isOld ? "close" : "chunked";
   }
 
-  #closes(headers: HeaderFields): boolean {
+  #closes(headers: AnswerFields): boolean {
     return headers["connection"] === "close" || this.#connection === undefined || this.#connection.closesAfterAnswer;
   }
 
@@ -213,7 +213,7 @@ class OutgoingStream implements ClientStream {
     this.#head = "";
     this.#waiting = "";
     const room = head.length + waiting.length + mostFraming;
-    const bytes = room > scratch.length ? Buffer.allocUnsafeSlow(room) : scratch;
+    const bytes = room > pieceScratch.length ? Buffer.allocUnsafeSlow(room) : pieceScratch;
     connection.write(bytes, 0, this.#put(bytes, head, waiting));
     if (!this.#ended) return;
     this.#connection = undefined;

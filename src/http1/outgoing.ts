@@ -1,11 +1,20 @@
 // Puts the heads of answers together, byte by byte in one reused buffer, and refuses what would split them.
-import type { HeaderFields } from "./message.ts";
+import { wallMs } from "../domain/clock.ts";
+import { mostOfNumber, putDigits } from "../domain/put-json.ts";
+import type { AnswerFields } from "./message.ts";
 
 /**
- * Heads and small bodies are put together here. Whoever hands it to a socket copies what the kernel did not take before
- * anything else runs.
+ * Heads are put together here, and small bodies behind them: the head stays there for the next one, so nothing else is
+ * written before its end.
  */
 export const scratch = Buffer.allocUnsafeSlow(64 * 1024);
+/** Pieces of streamed answers are put together here. */
+export const pieceScratch = Buffer.allocUnsafeSlow(64 * 1024);
+
+/** Whether the bytes will be others soon: what the kernel does not take of them is copied before anything else runs. */
+export function isReused(bytes: Buffer): boolean {
+  return bytes === scratch || bytes === pieceScratch;
+}
 
 /** `none`: no body follows and no length is told; `close`: the end of the connection is the end of the body. */
 export type AnswerFraming = number | "chunked" | "close" | "none";
@@ -57,11 +66,11 @@ const reasonPhrases: Readonly<Record<number, string>> = {
   507: "Insufficient Storage",
 };
 
-const connectionLines: Readonly<Record<AnswerConnection, string>> = {
-  keep: "",
-  "keep_1.0": "connection: keep-alive\r\n",
-  close: "connection: close\r\n",
-  upgrade: "connection: upgrade\r\n",
+const lastLines: Readonly<Record<AnswerConnection, string>> = {
+  keep: "\r\n",
+  "keep_1.0": "connection: keep-alive\r\n\r\n",
+  close: "connection: close\r\n\r\n",
+  upgrade: "connection: upgrade\r\n\r\n",
 };
 
 const upgradeLine = "HTTP/1.1 101 Switching Protocols\r\n";
@@ -75,7 +84,20 @@ const maxNamePrefixes = 256;
 const ownFields = new Set(["connection", "content-length", "date", "keep-alive", "transfer-encoding"]);
 
 let dateSecond = 0;
-let dateField = "";
+let dateLine = "";
+let lengthTold = -1;
+let lengthLine = "";
+
+/**
+ * The lines that `scratch` begins with: a head has most of them in common with the one before it, and those are not put
+ * there again. A line of the server's own has no name, and is all value.
+ */
+const keptNames: string[] = [];
+const keptValues: (string | number)[] = [];
+/** Behind each line. */
+const keptEnds: number[] = [];
+/** How many of them are there as they were put. */
+let kept = 0;
 
 /**
  * Puts a head at the start of `scratch` and returns where it ends. Throws a RangeError for a status that is no final one
@@ -84,22 +106,63 @@ let dateField = "";
  */
 export function putHead(
   status: number,
-  fields: HeaderFields,
+  fields: AnswerFields,
   framing: AnswerFraming,
   connection: AnswerConnection,
 ): number {
-  const line = connection === "upgrade" ? upgradeLine : (statusLines.get(status) ?? addStatusLine(status));
-  let at = putText(line, 0);
+  let at = putOwnLine(
+    0,
+    connection === "upgrade" ? upgradeLine : (statusLines.get(status) ?? addStatusLine(status)),
+    0,
+  );
+  let line = 1;
   for (const name in fields) {
+    const value = fields[name];
+    if (value === undefined) continue;
+    if (line < kept && keptNames[line] === name && keptValues[line] === value) {
+      at = keptEnds[line] as number;
+      line++;
+      continue;
+    }
     const prefix = namePrefixes.get(name) ?? addNamePrefix(name);
-    if (prefix === "") continue;
-    at = putText(prefix, at);
-    at = putValue(name, fields[name] as string, at);
+    if (prefix !== "") at = putField(line++, name, prefix, value, at);
   }
-  at = putText(currentDateField(), at);
-  if (framing === "chunked") at = putText("transfer-encoding: chunked\r\n", at);
-  else if (typeof framing === "number") at = putText(`content-length: ${framing}\r\n`, at);
-  return putText(connection === "keep" ? "\r\n" : `${connectionLines[connection]}\r\n`, at);
+  at = putOwnLine(line++, currentDateLine(), at);
+  if (framing === "chunked") at = putOwnLine(line++, "transfer-encoding: chunked\r\n", at);
+  else if (typeof framing === "number") at = putOwnLine(line++, currentLengthLine(framing), at);
+  at = putOwnLine(line++, lastLines[connection], at);
+  // A body may come to lie on those behind it.
+  if (line < kept) kept = line;
+  return at;
+}
+
+function putOwnLine(line: number, text: string, at: number): number {
+  if (line < kept && keptNames[line] === "" && keptValues[line] === text) return keptEnds[line] as number;
+  const before = kept;
+  kept = line;
+  const end = putText(text, at);
+  keep(line, "", text, end, before);
+  return end;
+}
+
+function putField(line: number, name: string, prefix: string, value: string | number, at: number): number {
+  const before = kept;
+  kept = line;
+  // Where the line before ends as it did, the name is there already.
+  const hasName = line < before && keptNames[line] === name;
+  const start = hasName ? at + prefix.length : putText(prefix, at);
+  const end = typeof value === "number" ? putNumber(value, start) : putValue(name, value, start);
+  keep(line, name, value, end, before);
+  return end;
+}
+
+/** `before`: how many lines were there before this one was put. */
+function keep(line: number, name: string, value: string | number, end: number, before: number): void {
+  // Those behind it lie where they did if it ends where the one in its place did.
+  kept = line < before && keptEnds[line] === end ? before : line + 1;
+  keptNames[line] = name;
+  keptValues[line] = value;
+  keptEnds[line] = end;
 }
 
 /** A loop is several times cheaper here than to join the pieces and write the whole. */
@@ -121,9 +184,19 @@ function putValue(name: string, value: string, at: number): number {
     }
     scratch[at + index] = code;
   }
-  scratch[at + length] = 0x0d;
-  scratch[at + length + 1] = 0x0a;
-  return at + length + 2;
+  return putLineEnd(at + length);
+}
+
+function putNumber(value: number, at: number): number {
+  if (at + mostOfNumber > scratch.length) throw tooLong();
+  const isShort = value >= 0 && (value | 0) === value;
+  return putLineEnd(isShort ? putDigits(scratch, value, at) : putText(String(value), at));
+}
+
+function putLineEnd(at: number): number {
+  scratch[at] = 0x0d;
+  scratch[at + 1] = 0x0a;
+  return at + 2;
 }
 
 function addStatusLine(status: number): string {
@@ -142,14 +215,22 @@ function addNamePrefix(name: string): string {
   return prefix;
 }
 
-function currentDateField(): string {
-  const now = Date.now();
+function currentDateLine(): string {
+  const now = wallMs();
   const second = Math.floor(now / 1000);
   if (second !== dateSecond) {
     dateSecond = second;
-    dateField = `date: ${new Date(now).toUTCString()}\r\n`;
+    dateLine = `date: ${new Date(now).toUTCString()}\r\n`;
   }
-  return dateField;
+  return dateLine;
+}
+
+function currentLengthLine(length: number): string {
+  if (length !== lengthTold) {
+    lengthTold = length;
+    lengthLine = `content-length: ${length}\r\n`;
+  }
+  return lengthLine;
 }
 
 function tooLong(): RangeError {

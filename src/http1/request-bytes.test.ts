@@ -38,8 +38,8 @@ afterAll(() => {
 });
 
 async function send(request: ClientRequest): Promise<Seen | undefined> {
-  const options = { firstByteTimeoutMs: 5_000, idleTimeoutMs: 5_000, cancellation: new Cancellation() };
-  const { status, body } = await client.send(request, options);
+  const timeouts = { firstByteTimeoutMs: 5_000, idleTimeoutMs: 5_000 };
+  const { status, body } = await client.send(request, timeouts, new Cancellation());
   expect(status).toBe(200);
   await new Promise<void>((resolve, reject) => body.flow({ data() {}, end: resolve, fail: reject }));
   return seen.pop();
@@ -101,8 +101,18 @@ test("one object of headers with another path or method is another head", async 
 
 test("a request id that would begin another field, or cannot be sent, is refused", () => {
   for (const requestId of ["a\r\nx: y", "a b", "é", "\0", ""]) {
-    const options = { firstByteTimeoutMs: 5_000, idleTimeoutMs: 5_000, cancellation: new Cancellation() };
-    const sending = () => client.send({ method: "POST", path: "/", headers: {}, requestId, body: "" }, options);
+    const request = { method: "POST", path: "/", headers: {}, requestId, body: "" };
+    const timeouts = { firstByteTimeoutMs: 5_000, idleTimeoutMs: 5_000 };
+    const sending = () => client.send(request, timeouts, new Cancellation());
     expect(sending).toThrow(TypeError);
+  }
+});
+
+test("a request without a body is none of the next one's fields", async () => {
+  const request = { method: "DELETE", path: "/", headers: { accept: "*/*" }, requestId: "req_1" };
+  for (const body of ["a", undefined, "b", undefined, "cc"]) {
+    const got = await send({ ...request, ...(body === undefined ? {} : { body }) });
+    const lengths = got?.fields.filter((field) => field.startsWith("content-length"));
+    expect([got?.body, lengths]).toEqual([body ?? "", body === undefined ? [] : [`content-length: ${body.length}`]]);
   }
 });

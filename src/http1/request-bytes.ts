@@ -1,5 +1,6 @@
 // Puts a request into one write: its head and its body, in a buffer that is used again for the next.
 import type { Socket } from "bun";
+import type { ClientRequest } from "./client-contract.ts";
 
 /** Larger than nearly every request. */
 const scratch = Buffer.allocUnsafeSlow(64 * 1024);
@@ -9,30 +10,28 @@ const [zero, carriageReturn, lineFeed] = [0x30, 0x0d, 0x0a];
 /** More than the fields take that are written here, beside the request id. */
 const ownFieldsRoom = 128;
 
-export interface RequestParts {
-  /** ASCII: the request line and the fields that many requests have in common. */
-  readonly head: string;
-  /** Its own field `x-request-id`; ASCII. */
-  readonly requestId: string | undefined;
-  readonly body: string | Uint8Array | undefined;
-}
+export type RequestParts = Pick<ClientRequest, "requestId" | "body">;
 
 /** `sent` is what the kernel took (-1: the socket is closed), `unsent` the rest, which is the caller's to send. */
-export interface Written {
+export interface WrittenInPart {
   sent: number;
-  unsent: Uint8Array | undefined;
+  unsent: Uint8Array;
 }
 
-export function writeRequest(socket: Socket<unknown>, parts: RequestParts): Written {
-  const { head, requestId, body } = parts;
+/**
+ * `head`: the request line and the fields that many requests have in common; ASCII, as is the request's id. Undefined:
+ * the kernel took all of it.
+ */
+export function writeRequest(socket: Socket<unknown>, head: string, parts: RequestParts): WrittenInPart | undefined {
+  const { requestId, body } = parts;
   if (body instanceof Uint8Array && head.length + ownFieldsRoom + body.byteLength > scratch.byteLength) {
-    return writeLarge(socket, parts, body);
+    return writeLarge(socket, head, parts, body);
   }
   // At most three bytes of UTF-8 for each unit of a string.
   const bodyRoom = typeof body === "string" ? body.length * 3 : (body?.byteLength ?? 0);
   const room = head.length + (requestId?.length ?? 0) + ownFieldsRoom + bodyRoom;
   const buffer = room <= scratch.byteLength ? scratch : Buffer.allocUnsafe(room);
-  let length = putHead(buffer, parts);
+  let length = putHead(buffer, head, parts);
   if (typeof body === "string") {
     length += buffer.write(body, length, "utf8");
   } else if (body) {
@@ -40,7 +39,7 @@ export function writeRequest(socket: Socket<unknown>, parts: RequestParts): Writ
     length += body.byteLength;
   }
   const sent = socket.write(buffer, 0, length);
-  if (sent === length) return { sent, unsent: undefined };
+  if (sent === length) return undefined;
   const from = Math.max(0, sent);
   return {
     sent,
@@ -49,10 +48,15 @@ export function writeRequest(socket: Socket<unknown>, parts: RequestParts): Writ
 }
 
 /** A body of megabytes is not copied to be put behind its head. */
-function writeLarge(socket: Socket<unknown>, parts: RequestParts, body: Uint8Array): Written {
-  const headRoom = parts.head.length + (parts.requestId?.length ?? 0) + ownFieldsRoom;
+function writeLarge(
+  socket: Socket<unknown>,
+  head: string,
+  parts: RequestParts,
+  body: Uint8Array,
+): WrittenInPart | undefined {
+  const headRoom = head.length + (parts.requestId?.length ?? 0) + ownFieldsRoom;
   const buffer = headRoom <= scratch.byteLength ? scratch : Buffer.allocUnsafe(headRoom);
-  const headLength = putHead(buffer, parts);
+  const headLength = putHead(buffer, head, parts);
   const first = Math.min(body.byteLength, buffer.byteLength - headLength);
   buffer.set(body.subarray(0, first), headLength);
   const length = headLength + first;
@@ -63,11 +67,11 @@ function writeLarge(socket: Socket<unknown>, parts: RequestParts, body: Uint8Arr
   const rest = body.byteLength - first;
   // Closed between the two: its end is told by its event, and it stays true that some of the request was sent.
   const more = Math.max(0, socket.write(body, first, rest));
-  return { sent: length + more, unsent: more === rest ? undefined : body.subarray(first + more) };
+  return more === rest ? undefined : { sent: length + more, unsent: body.subarray(first + more) };
 }
 
 /** Gives the length of the head, with the empty line that ends it. */
-function putHead(buffer: Buffer, { head, requestId, body }: RequestParts): number {
+function putHead(buffer: Buffer, head: string, { requestId, body }: RequestParts): number {
   const idLength = requestId?.length ?? -1;
   let at = head.length;
   if (buffer !== scratch || kept.idLength !== idLength || kept.head !== head) {

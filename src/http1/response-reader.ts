@@ -1,7 +1,8 @@
 // Reads the answers that come over one connection: interim ones are skipped, bodies are given as they come.
 import { ChunkedDecoder } from "./chunked.ts";
-import { keepsAlive, type ResponseFraming, responseFraming } from "./framing.ts";
 import { HeadError, parseResponseHead, type ResponseHead } from "./head.ts";
+import { HeadMemory, SharedHeads } from "./known-head.ts";
+import { inChunks, type ReadResponse, readResponse, tellsItsBody, untilClosed } from "./read-response.ts";
 
 export interface ResponseTaker {
   /** Of the request that is answered. */
@@ -11,19 +12,22 @@ export interface ResponseTaker {
   data(bytes: Buffer, start: number, end: number): void;
 }
 
+/** As bytes: a text would be made into bytes at each search. */
+const emptyLine = Buffer.from("\r\n\r\n");
 /** Of the heads of an answer, interim ones included. */
 const maxHeadBytes = 64 * 1024;
+const sharedHeads = new SharedHeads<ReadResponse>();
 
 export class ResponseReader {
-  /** Of the answer at hand, once its head is complete. */
-  head: ResponseHead | undefined;
+  /** The answer at hand, once its head is complete. */
+  answer: ReadResponse | undefined;
   /** Whether bytes came behind the end of the answer. */
   overrun = false;
   /** Beginning of a head whose end did not come yet; the buffer may have room behind it. */
   #partial: Buffer | undefined;
   #partialLength = 0;
   #headBytes = 0;
-  #framing: ResponseFraming | undefined;
+  readonly #heads = new HeadMemory(sharedHeads, maxHeadBytes);
   /** Of the body, where its length is known. */
   #left = 0;
   #chunks: ChunkedDecoder | undefined;
@@ -31,25 +35,26 @@ export class ResponseReader {
 
   /** The end of the connection is the end of the answer. */
   get endsWithConnection(): boolean {
-    return this.#framing?.kind === "close";
-  }
-
-  /** By what the server said, another answer may follow. */
-  get keepsConnection(): boolean {
-    return this.head !== undefined && !this.endsWithConnection && keepsAlive(this.head);
+    return this.answer?.bodyLength === untilClosed;
   }
 
   /** True: the answer is complete, and the next bytes are of another. Throws a HeadError. */
   read(bytes: Buffer, taker: ResponseTaker): boolean {
-    return this.#framing ? this.#readBody(bytes, 0, taker) : this.#readHead(bytes, taker);
+    if (this.answer) return this.#readBody(bytes, 0, taker);
+    const known = this.#isBegun || taker.method === "HEAD" ? undefined : this.#heads.find(bytes);
+    return known ? this.#begin(known, bytes, this.#heads.bodyStart, taker) : this.#readHead(bytes, taker);
   }
 
   next(): void {
-    this.head = undefined;
-    this.#framing = undefined;
+    this.answer = undefined;
     this.#chunks = undefined;
     this.#taker = undefined;
     this.#headBytes = 0;
+  }
+
+  /** Whether some of its heads is here. */
+  get #isBegun(): boolean {
+    return this.#partial !== undefined || this.#headBytes > 0;
   }
 
   #readHead(chunk: Buffer, taker: ResponseTaker): boolean {
@@ -58,7 +63,7 @@ export class ResponseReader {
     // What was searched before holds no end of a head, but perhaps the beginning of one.
     let from = Math.max(0, bytes.byteLength - chunk.byteLength - 3);
     for (;;) {
-      const end = bytes.indexOf("\r\n\r\n", from);
+      const end = bytes.indexOf(emptyLine, from);
       if (this.#headBytes + (end < 0 ? bytes.byteLength : end) - start > maxHeadBytes) {
         throw new HeadError(431, `The head of the answer is longer than ${maxHeadBytes} bytes.`);
       }
@@ -66,8 +71,13 @@ export class ResponseReader {
         this.#keep(bytes, start);
         return false;
       }
-      const head = parseResponseHead(bytes.toString("latin1", start, end));
-      if (head.status >= 200) return this.#begin(head, bytes, end + 4, taker);
+      const text = bytes.toString("latin1", start, end);
+      const head = parseResponseHead(text);
+      if (head.status >= 200) {
+        const answer = readResponse(head, taker.method);
+        if (taker.method !== "HEAD" && tellsItsBody(answer)) this.#heads.keep(text, answer);
+        return this.#begin(answer, bytes, end + 4, taker);
+      }
       if (head.status === 101) throw new HeadError(400, "The protocol was switched without being asked to.");
       this.#headBytes += end + 4 - start;
       start = end + 4;
@@ -97,14 +107,12 @@ export class ResponseReader {
     this.#partialLength = bytes.byteLength - start;
   }
 
-  #begin(head: ResponseHead, bytes: Buffer, offset: number, taker: ResponseTaker): boolean {
-    const framing = responseFraming(head, taker.method);
-    this.head = head;
-    this.#framing = framing;
+  #begin(answer: ReadResponse, bytes: Buffer, offset: number, taker: ResponseTaker): boolean {
+    this.answer = answer;
     this.#partial = undefined;
-    if (framing.kind === "length") this.#left = framing.length;
-    else if (framing.kind === "chunked") this.#chunks = new ChunkedDecoder();
-    taker.answered(head);
+    this.#left = answer.bodyLength;
+    if (answer.bodyLength === inChunks) this.#chunks = new ChunkedDecoder();
+    taker.answered(answer.head);
     return this.#readBody(bytes, offset, taker);
   }
 
@@ -115,7 +123,7 @@ export class ResponseReader {
       this.#taker = taker;
       end = this.#chunks.push(bytes, offset, this.#give);
       complete = this.#chunks.done;
-    } else if (this.#framing?.kind === "close") {
+    } else if (this.endsWithConnection) {
       if (end > offset) taker.data(bytes, offset, end);
     } else {
       // No body is one of no bytes.

@@ -1,7 +1,8 @@
 // Takes the body of a whole answer from its engine, within the bounds of size.
 import type { BodySink } from "../domain/body-source.ts";
-import type { Cancellation } from "../domain/cancellation.ts";
+import type { CancelListener, Cancellation } from "../domain/cancellation.ts";
 import { GatewayError } from "../domain/errors.ts";
+import { Later } from "../domain/later.ts";
 import type { Dispatched } from "./attempt.ts";
 
 /** A batch of 2,048 long embeddings in JSON comes to about 80 MB. */
@@ -9,35 +10,21 @@ const maxAnswerBytes = 128 * 1024 * 1024;
 const nothing = new Uint8Array(0);
 
 /** Mostly all of it is here at once: it often comes with its head. */
-export class WholeBody implements BodySink {
+export class WholeBody extends Later<Uint8Array> implements BodySink, CancelListener {
   readonly #dispatched: Dispatched;
   readonly #cancellation: Cancellation;
   #first: Uint8Array | undefined;
   /** All pieces, where there is more than one. */
   #pieces: Uint8Array[] | undefined;
   #length = 0;
-  #ended = false;
-  #failure: GatewayError | undefined;
-  #waiting: PromiseWithResolvers<Uint8Array> | undefined;
 
+  /** Settles with all of it, a GatewayError, or the reason of the cancellation, which also stops the engine. */
   constructor(dispatched: Dispatched, cancellation: Cancellation) {
+    super();
     this.#dispatched = dispatched;
     this.#cancellation = cancellation;
-  }
-
-  /** Throws, or rejects with, a GatewayError or the reason of the cancellation, which also stops the engine. */
-  read(): Uint8Array | Promise<Uint8Array> {
-    const { body } = this.#dispatched.response;
-    if (this.#cancellation.cancelled) {
-      body.cancel();
-      throw this.#cancellation.reason;
-    }
-    body.flow(this);
-    if (this.#failure) throw this.#failure;
-    if (this.#ended) return this.#whole;
-    this.#waiting = Promise.withResolvers();
-    this.#cancellation.onCancel(this.#cancelled);
-    return this.#waiting.promise;
+    cancellation.onCancel(this);
+    if (!cancellation.cancelled) dispatched.response.body.flow(this);
   }
 
   data(bytes: Uint8Array): void {
@@ -56,10 +43,8 @@ export class WholeBody implements BodySink {
   }
 
   end(): void {
-    this.#ended = true;
-    if (!this.#waiting) return;
-    this.#cancellation.off(this.#cancelled);
-    this.#waiting.resolve(this.#whole);
+    this.#cancellation.off(this);
+    this.resolve(this.#pieces ? Buffer.concat(this.#pieces, this.#length) : (this.#first ?? nothing));
   }
 
   fail(error: unknown): void {
@@ -72,21 +57,15 @@ export class WholeBody implements BodySink {
     );
   }
 
-  get #whole(): Uint8Array {
-    return this.#pieces ? Buffer.concat(this.#pieces, this.#length) : (this.#first ?? nothing);
+  cancelled(): void {
+    this.#dispatched.response.body.cancel();
+    this.reject(this.#cancellation.reason);
   }
 
   #failed(failure: GatewayError): void {
-    this.#failure = failure;
-    if (!this.#waiting) return;
-    this.#cancellation.off(this.#cancelled);
-    this.#waiting.reject(failure);
+    this.#cancellation.off(this);
+    this.reject(failure);
   }
-
-  readonly #cancelled = (): void => {
-    this.#dispatched.response.body.cancel();
-    this.#waiting?.reject(this.#cancellation.reason);
-  };
 }
 
 /** `detail` is for the log. */

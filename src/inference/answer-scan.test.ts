@@ -1,6 +1,17 @@
 // The look through an answer: it vouches for nothing that JSON.parse would refuse, and finds what JSON.parse would.
 import { describe, expect, test } from "bun:test";
-import { endOf, firstByteOf, isFilledList, isText, parsedValueOf, scanAnswer, startOf } from "./answer-scan.ts";
+import { capacity } from "../domain/json-bytes.ts";
+import {
+  countedUsage,
+  endOf,
+  firstByteOf,
+  isFilledList,
+  isText,
+  parsedValueOf,
+  scanAnswer,
+  startOf,
+} from "./answer-scan.ts";
+import { reportedUsage } from "./usage.ts";
 
 const usual = {
   id: "chatcmpl-1",
@@ -75,8 +86,8 @@ test("depth and length are bounded", () => {
   expect(scan(nested(30))).toBe(false);
   expect(scan(nested(20_000))).toBe(false);
   const long = (length: number) => `{"a":"${"x".repeat(length - 8)}"}`;
-  expect(scan(long(64 * 1024))).toBe(true);
-  expect(scan(long(64 * 1024 + 1))).toBe(false);
+  expect(scan(long(capacity))).toBe(true);
+  expect(scan(long(capacity + 1))).toBe(false);
   // What a longer one left in memory is no part of a shorter one.
   for (let cut = 1; cut < 20; cut++) expect(scan(long(500).slice(0, -cut))).toBe(false);
 });
@@ -114,6 +125,34 @@ describe("texts and lists", () => {
       expect([json, isFilledList("choices")]).toEqual([json, filled]);
     }
   });
+});
+
+test("usage is counted as it would be read from what is parsed, and where it is all numbers without that", () => {
+  const counted = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 };
+  const all = JSON.stringify(counted);
+  for (const [usage, isCounted] of [
+    [all, true],
+    [JSON.stringify(counted, null, 2), true],
+    ['{"total_tokens":7,"x":1,"completion_tokens":0,"prompt_tokens":1e3}', true],
+    ['{"total_tokens":7,"completion_tokens":9007199254740991,"prompt_tokens":0,"prompt_tokens":5}', true],
+    [all.replace("7", "null"), false],
+    [all.replace("3", "3.5"), false],
+    [all.replace("3", "-3"), false],
+    [all.replace("3", "9007199254740992"), false],
+    [all.replace("3", '"3"'), false],
+    [all.replace("prompt", "pr\\u006fmpt"), false],
+    [all.replace("}", ',"estimated":true}'), false],
+    [all.replace("}", ',"details":{"prompt_tokens":9}}'), false],
+    ['{"prompt_tokens":3,"total_tokens":3}', false],
+    ["{}", false],
+    ["[]", false],
+    ["null", false],
+  ] as const) {
+    expect(scan(`{"usage":${usage}}`)).toBe(true);
+    expect([usage, countedUsage()]).toEqual([usage, isCounted ? reportedUsage(JSON.parse(usage)) : undefined]);
+  }
+  expect(scan(all)).toBe(true);
+  expect(countedUsage()).toBe(undefined);
 });
 
 describe("JSON.parse is the judge", () => {

@@ -8,13 +8,35 @@ export interface Answer {
   /** From sending to the first byte of the body. */
   durationMs: number;
   /** Only answers of one kind are compared: the same model, operation and manner of answering. */
-  kind: string;
+  kind: AnswerKind;
 }
 
-/** Means of log(time) of one kind of answers, one for each doubling of what was in flight. */
-interface Levels {
-  means: number[];
-  counts: number[];
+/** One for each doubling of what is in flight; no engine takes more at once than the last one stands for. */
+const levels = 20;
+
+/** Means of log(time) of one kind of answers by how many were in flight, and of how many answers each is. */
+export class AnswerKind {
+  /** Mean and count of each level beside each other, as an answer needs both. */
+  #figures: Float64Array | undefined;
+
+  mean(level: number): number {
+    return this.#figures?.[2 * level] ?? 0;
+  }
+
+  count(level: number): number {
+    return this.#figures?.[2 * level + 1] ?? 0;
+  }
+
+  add(level: number, value: number): void {
+    this.#figures ??= new Float64Array(2 * levels);
+    const count = Math.min(this.count(level) + 1, remembered);
+    this.#figures[2 * level] = this.mean(level) + (value - this.mean(level)) / count;
+    this.#figures[2 * level + 1] = count;
+  }
+
+  clear(): void {
+    this.#figures?.fill(0);
+  }
 }
 
 /** Weight of a new answer in its level's mean, once the level has this many. */
@@ -33,19 +55,17 @@ const leastRise = Math.LN2;
 const leastLogTime = Math.log(1_000);
 
 export class AnswerTimes {
-  readonly #kinds = new Map<string, Levels>();
+  readonly #kinds: AnswerKind[] = [];
+
+  /** Whose answers are compared with each other alone. */
+  newKind(): AnswerKind {
+    const kind = new AnswerKind();
+    this.#kinds.push(kind);
+    return kind;
+  }
 
   add({ kind, inFlight, durationMs }: Answer): void {
-    let levels = this.#kinds.get(kind);
-    if (!levels) {
-      levels = { means: [], counts: [] };
-      this.#kinds.set(kind, levels);
-    }
-    const level = levelOf(inFlight);
-    const count = Math.min((levels.counts[level] ?? 0) + 1, remembered);
-    const mean = levels.means[level] ?? 0;
-    levels.counts[level] = count;
-    levels.means[level] = mean + (logTime(durationMs) - mean) / count;
+    kind.add(levelOf(inFlight), logTime(durationMs));
   }
 
   /** Whether answers of this kind take longer about in proportion to what is in flight, by any lower level. */
@@ -59,18 +79,16 @@ export class AnswerTimes {
   }
 
   clear(): void {
-    this.#kinds.clear();
+    for (const kind of this.#kinds) kind.clear();
   }
 
   #rises({ kind, inFlight }: Answer, fewest: number, leastSlope: number): boolean {
-    const levels = this.#kinds.get(kind);
     const top = levelOf(inFlight);
-    const mean = levels?.means[top];
-    if (!levels || mean === undefined || mean < leastLogTime) return false;
-    if ((levels.counts[top] ?? 0) < fewestAnswers) return false;
+    const mean = kind.mean(top);
+    if (kind.count(top) < fewestAnswers || mean < leastLogTime) return false;
     for (let level = top - 1; level >= 0; level--) {
-      if ((levels.counts[level] ?? 0) < fewest) continue;
-      const rise = mean - (levels.means[level] ?? mean);
+      if (kind.count(level) < fewest) continue;
+      const rise = mean - kind.mean(level);
       if (rise >= leastRise && rise >= leastSlope * (top - level) * Math.LN2) return true;
     }
     return false;
@@ -85,7 +103,7 @@ interface Sums {
 
 /** Some answers in a row. */
 export class Sample {
-  readonly #kinds = new Map<string, Sums>();
+  readonly #kinds = new Map<AnswerKind, Sums>();
   #size = 0;
   #inFlight = 0;
 
@@ -132,7 +150,7 @@ export class Sample {
 const leastRun = 0.3;
 
 function levelOf(inFlight: number): number {
-  return 31 - Math.clz32(inFlight);
+  return Math.min(31 - Math.clz32(inFlight), levels - 1);
 }
 
 function logTime(durationMs: number): number {

@@ -1,25 +1,26 @@
 // Reads a whole (not streamed) answer of an engine and makes it what the client was promised.
 import { isAscii } from "node:buffer";
-import type { Cancellation } from "../domain/cancellation.ts";
 import { decodeEmbedding, encodeEmbedding } from "../domain/embedding.ts";
 import { GatewayError } from "../domain/errors.ts";
+import { isDigit, replaceBytes } from "../domain/json-bytes.ts";
 import { editObject, scanObject } from "../domain/json-text.ts";
 import type { TokenUsage } from "../domain/usage.ts";
 import { countTexts, type TextOrTokens } from "../domain/wire.ts";
-import { malformed, WholeBody } from "./answer-body.ts";
-import { endOf, firstByteOf, isFilledList, isText, parsedValueOf, scanAnswer, startOf } from "./answer-scan.ts";
+import { malformed } from "./answer-body.ts";
+import {
+  countedUsage,
+  endOf,
+  firstByteOf,
+  isFilledList,
+  isText,
+  parsedValueOf,
+  scanAnswer,
+  startOf,
+} from "./answer-scan.ts";
 import type { Dispatched } from "./attempt.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import { publicMessage } from "./engine-refusal.ts";
-import {
-  deliveredBytes,
-  estimatePromptTokens,
-  estimateTokens,
-  hasTotal,
-  reportedUsage,
-  usageObject,
-  withTotal,
-} from "./usage.ts";
+import { deliveredBytes, estimateTokens, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
 
 export interface Answer {
   /** What to send: the engine's own bytes, unless something had to change. */
@@ -62,17 +63,11 @@ const byteOrderMark = [0xef, 0xbb, 0xbf];
  * every client expects, the encoding of embeddings. Throws `upstream_error` on anything that is not a usable answer.
  */
 export function readAnswer(
+  all: Uint8Array,
   request: DecodedRequest,
   dispatched: Dispatched,
   names: CompletionNames,
-  cancellation: Cancellation,
-): Answer | Promise<Answer> {
-  const bytes = new WholeBody(dispatched, cancellation).read();
-  if (!(bytes instanceof Promise)) return answerOf(bytes, request, dispatched, names);
-  return bytes.then((all) => answerOf(all, request, dispatched, names));
-}
-
-function answerOf(all: Uint8Array, request: DecodedRequest, dispatched: Dispatched, names: CompletionNames): Answer {
+): Answer {
   const bytes = all[0] === byteOrderMark[0] ? withoutMark(all) : all;
   dispatched.trace?.answer(bytes);
   return plainAnswer(bytes, request, dispatched.model.id, names) ?? parsedAnswer(bytes, request, dispatched, names);
@@ -91,25 +86,18 @@ function plainAnswer(
   if (firstByteOf("id") !== quote || !isDigit(firstByteOf("created")) || !isText("object", objectOf[operation])) {
     return undefined;
   }
-  const said = parsedValueOf("usage");
-  const usage = reportedUsage(said);
-  if (!usage || !hasTotal(said)) return undefined;
+  const usage = countedUsage() ?? wholeUsage(parsedValueOf("usage"));
+  if (!usage) return undefined;
   if (isText("model", model)) return new ReadAnswer(bytes, usage);
   const start = startOf("model");
-  return start === 0 ? undefined : new ReadAnswer(replaced(bytes, start, endOf("model"), JSON.stringify(model)), usage);
+  return start === 0
+    ? undefined
+    : new ReadAnswer(replaceBytes(bytes, start, endOf("model"), JSON.stringify(model)), usage);
 }
 
-function replaced(bytes: Uint8Array, start: number, end: number, text: string): Uint8Array {
-  const rest = start + Buffer.byteLength(text);
-  const result = Buffer.allocUnsafe(rest + bytes.byteLength - end);
-  result.set(bytes.subarray(0, start));
-  result.write(text, start);
-  result.set(bytes.subarray(end), rest);
-  return result;
-}
-
-function isDigit(code: number): boolean {
-  return code >= 0x30 && code <= 0x39;
+/** Undefined where something of it is missing. */
+function wholeUsage(said: unknown): TokenUsage | undefined {
+  return hasTotal(said) ? reportedUsage(said) : undefined;
 }
 
 /** Whatever the answer is. */
@@ -193,7 +181,7 @@ function isFloat32(value: unknown): boolean {
 function estimatedUsage(request: DecodedRequest, choices: readonly unknown[]): TokenUsage {
   const delivered = choices.reduce<number>((sum, choice) => sum + deliveredBytes(choice), 0);
   return {
-    promptTokens: estimatePromptTokens(request.body),
+    promptTokens: request.promptTokens,
     completionTokens: estimateTokens(delivered),
     estimated: true,
   };

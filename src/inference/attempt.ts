@@ -2,12 +2,13 @@
 import type { Cancellation } from "../domain/cancellation.ts";
 import type { EngineRequest, EngineResponse } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
+import type { Eventual } from "../domain/later.ts";
 import type { Deployment, Model } from "../domain/model.ts";
 import type { RequestTrace } from "../domain/trace.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import type { Assignment } from "./deployment-state.ts";
 import { isEngineFault, refusalOf } from "./engine-refusal.ts";
-import type { Place, Seat } from "./gate.ts";
+import type { Place } from "./gate.ts";
 import { rewriteRequest } from "./request-body.ts";
 import type { FailureScope, Router, Workload } from "./route.ts";
 
@@ -56,26 +57,23 @@ export interface Refused {
 }
 
 export class Attempt implements Dispatched {
-  readonly deployment: Deployment;
   readonly model: Model;
   readonly #place: Place;
-  /** Whether it tries the deployment after a rest. */
-  readonly #isTrial: boolean;
   readonly #router: Router;
   readonly #sender: Sender;
-  readonly #cancellation: Cancellation;
   readonly #assignment: Assignment;
   #response: EngineResponse | undefined;
 
-  constructor({ deployment, place, isTrial }: Seat, model: Model, router: Router, sender: Sender) {
-    this.deployment = deployment;
+  constructor(place: Place, model: Model, router: Router, sender: Sender) {
     this.model = model;
     this.#place = place;
-    this.#isTrial = isTrial;
     this.#router = router;
     this.#sender = sender;
-    this.#cancellation = sender.cancellation;
-    this.#assignment = router.begin(deployment, model, sender.workload);
+    this.#assignment = router.begin(place.deployment, model, sender.workload, place.sinceMs);
+  }
+
+  get deployment(): Deployment {
+    return this.#place.deployment;
   }
 
   get trace(): RequestTrace | undefined {
@@ -87,7 +85,7 @@ export class Attempt implements Dispatched {
     return this.#response;
   }
 
-  send(request: DecodedRequest): Promise<EngineResponse> {
+  send(request: DecodedRequest): Eventual<EngineResponse> {
     const { engine, model } = this.deployment;
     const { operation, stream, width } = request;
     const { requestId, recording } = this.#sender;
@@ -95,12 +93,12 @@ export class Attempt implements Dispatched {
     this.#sender.sending();
     const sent: EngineRequest = { requestId, operation, model, body, stream, width };
     if (this.trace) sent.trace = this.trace.attempt(engine, model, this.model.id);
-    return engine.send(sent, this.#cancellation);
+    return engine.send(sent, this.#sender.cancellation);
   }
 
   taken(response: EngineResponse): Dispatched {
     this.#response = response;
-    this.#router.succeeded(this.deployment);
+    if (!this.#assignment.isWell) this.#router.succeeded(this.deployment);
     this.#sender.attempted(this.deployment, undefined);
     return this;
   }
@@ -122,9 +120,9 @@ export class Attempt implements Dispatched {
     return { failure: error, again };
   }
 
-  /** Throws what is no fault of the engine. */
-  failed(error: unknown): Refused {
-    const isFault = !this.#cancellation.cancelled && error instanceof GatewayError && isEngineFault(error);
+  /** Undefined where it is no fault of the engine. */
+  failed(error: unknown): Refused | undefined {
+    const isFault = !this.#sender.cancellation.cancelled && error instanceof GatewayError && isEngineFault(error);
     if (isFault) {
       if (error.code === "upstream_timeout") this.#place.refused();
       // What cannot be reached serves none of its models; what is silent, or says that it cannot, may serve others.
@@ -134,8 +132,7 @@ export class Attempt implements Dispatched {
     }
     this.#end();
     this.#sender.attempted(this.deployment, error);
-    if (!isFault) throw error;
-    return { failure: error, again: false };
+    return isFault ? { failure: error, again: false } : undefined;
   }
 
   firstByte(): void {
@@ -146,9 +143,10 @@ export class Attempt implements Dispatched {
 
   done(failed: boolean, completionTokens?: number): void {
     // An answer that nobody waited for says nothing of how long it takes.
-    if (!failed && !this.#cancellation.cancelled) this.#place.answered();
+    const says = !failed && !this.#sender.cancellation.cancelled;
+    if (says) this.#place.answered();
     if (failed) this.#fail("deployment");
-    this.#end(failed || this.#cancellation.cancelled ? undefined : completionTokens);
+    this.#end(says ? completionTokens : undefined);
   }
 
   #fail(scope: FailureScope): void {
@@ -156,7 +154,7 @@ export class Attempt implements Dispatched {
   }
 
   #release(): void {
-    if (this.#isTrial) this.#router.release(this.deployment);
+    if (this.#place.isTrial) this.#router.release(this.deployment);
   }
 
   #end(completionTokens?: number): void {

@@ -7,7 +7,7 @@ import type { Engine } from "../domain/engine.ts";
 import type { GatewayError } from "../domain/errors.ts";
 import type { Deployment } from "../domain/model.ts";
 import { Capacity, type CapacityBounds } from "./capacity.ts";
-import type { PlaceRequest, Seat } from "./gate.ts";
+import type { Place, PlaceRequest } from "./gate.ts";
 import { Router } from "./route.ts";
 
 let router: Router;
@@ -39,19 +39,19 @@ function requestOf(accountId: string, width = 1): PlaceRequest {
 }
 
 /** A place at once, or after waiting for it. */
-async function enter(candidates: readonly Deployment[], request: PlaceRequest, cancellation = never): Promise<Seat> {
-  const seat =
+async function enter(candidates: readonly Deployment[], request: PlaceRequest, cancellation = never): Promise<Place> {
+  const place =
     capacity.take(candidates, request) ?? (await capacity.wait(candidates, request, capacity.arrive(), cancellation));
-  if (!seat) throw new Error("the engines changed");
-  return seat;
+  if (!place) throw new Error("the engines changed");
+  return place;
 }
 
 /** As `enter`, noting when it was let in. */
 function watch(candidates: readonly Deployment[], request: PlaceRequest, cancellation = never) {
-  const entry = { seat: undefined as Seat | undefined, error: undefined as GatewayError | undefined };
+  const entry = { place: undefined as Place | undefined, error: undefined as GatewayError | undefined };
   const settled = enter(candidates, request, cancellation).then(
-    (seat) => {
-      entry.seat = seat;
+    (place) => {
+      entry.place = place;
     },
     (error: GatewayError) => {
       entry.error = error;
@@ -75,10 +75,10 @@ describe("places", () => {
     expect(capacity.take(on(engine), requestOf("b"))).toBeUndefined();
     const next = watch(on(engine), requestOf("b"));
     expect(figures(engine)).toEqual({ limit: 2, inFlight: 2, waiting: 1 });
-    first?.place.release();
-    first?.place.release();
+    first?.release();
+    first?.release();
     await settle();
-    expect(next.seat).toBeDefined();
+    expect(next.place).toBeDefined();
     expect(figures(engine)).toEqual({ limit: 2, inFlight: 2, waiting: 0 });
   });
 
@@ -104,12 +104,12 @@ describe("places", () => {
     const wide = watch(on(engine), requestOf("b", 100));
     const narrow = watch(on(engine), requestOf("c"));
     await settle();
-    expect([wide.seat, narrow.seat]).toEqual([undefined, undefined]);
-    first?.place.release();
+    expect([wide.place, narrow.place]).toEqual([undefined, undefined]);
+    first?.release();
     await settle();
     expect(figures(engine).inFlight).toBe(3);
-    expect(narrow.seat).toBeUndefined();
-    wide.seat?.place.release();
+    expect(narrow.place).toBeUndefined();
+    wide.place?.release();
     await narrow.settled;
     expect(figures(engine)).toEqual({ limit: 3, inFlight: 1, waiting: 0 });
   });
@@ -123,7 +123,7 @@ describe("places", () => {
     client.cancel(new Error("left"));
     await Promise.all([wide.settled, narrow.settled]);
     expect(String(wide.error)).toContain("left");
-    expect(narrow.seat).toBeDefined();
+    expect(narrow.place).toBeDefined();
   });
 
   test("so they do where it waited until its deadline", async () => {
@@ -134,7 +134,7 @@ describe("places", () => {
     bounds.longestWaitMs = 2_000;
     const narrow = watch(on(engine), requestOf("c"));
     await Promise.all([wide.settled, narrow.settled]);
-    expect([wide.error?.code, narrow.error, narrow.seat !== undefined]).toEqual([
+    expect([wide.error?.code, narrow.error, narrow.place !== undefined]).toEqual([
       "service_unavailable",
       undefined,
       true,
@@ -148,11 +148,11 @@ describe("places", () => {
     const wide = watch(on(one, two), requestOf("b", 3));
     const narrow = watch(on(two), requestOf("c"));
     await settle();
-    expect([wide.seat, narrow.seat]).toEqual([undefined, undefined]);
-    first?.place.release();
+    expect([wide.place, narrow.place]).toEqual([undefined, undefined]);
+    first?.release();
     await settle();
-    expect(wide.seat?.deployment.engine).toBe(one);
-    expect(narrow.seat?.deployment.engine).toBe(two);
+    expect(wide.place?.deployment.engine).toBe(one);
+    expect(narrow.place?.deployment.engine).toBe(two);
   });
 
   test("a burst at an engine that is silent does not wait for its answers where nothing speaks against it", async () => {
@@ -173,7 +173,7 @@ describe("places", () => {
     places = 3;
     const next = watch(on(engine), requestOf("a"));
     await settle();
-    expect([before.seat !== undefined, next.seat !== undefined]).toEqual([true, true]);
+    expect([before.place !== undefined, next.place !== undefined]).toEqual([true, true]);
   });
 
   test("an engine that has become able to take more does, at the next answer", async () => {
@@ -182,9 +182,9 @@ describe("places", () => {
     const first = capacity.take(on(engine), requestOf("a"));
     const others = [1, 2, 3].map(() => watch(on(engine), requestOf("a")));
     places = 3;
-    first?.place.answered();
+    first?.answered();
     await settle();
-    expect(others.map(({ seat }) => seat !== undefined)).toEqual([true, true, false]);
+    expect(others.map(({ place }) => place !== undefined)).toEqual([true, true, false]);
   });
 });
 
@@ -196,9 +196,9 @@ describe("several candidates", () => {
     expect(second?.deployment.engine).toBe(two);
     const waiting = watch(on(one, two), requestOf("b"));
     expect([figures(one).waiting, figures(two).waiting]).toEqual([1, 1]);
-    second?.place.release();
+    second?.release();
     await settle();
-    expect(waiting.seat?.deployment.engine).toBe(two);
+    expect(waiting.place?.deployment.engine).toBe(two);
     expect([figures(one).waiting, figures(two).waiting]).toEqual([0, 0]);
   });
 
@@ -216,11 +216,11 @@ describe("several candidates", () => {
     expect([trial?.deployment, trial?.isTrial]).toEqual([broken, true]);
     const waiting = [1, 2].map(() => watch([busy, broken], requestOf("a")));
     await settle();
-    expect(waiting.map(({ seat }) => seat)).toEqual([undefined, undefined]);
+    expect(waiting.map(({ place }) => place)).toEqual([undefined, undefined]);
     router.succeeded(broken);
-    trial?.place.answered();
+    trial?.answered();
     await settle();
-    expect(waiting.map(({ seat }) => [seat?.deployment, seat?.isTrial])).toEqual([
+    expect(waiting.map(({ place }) => [place?.deployment, place?.isTrial])).toEqual([
       [broken, false],
       [broken, false],
     ]);
@@ -240,7 +240,7 @@ describe("several candidates", () => {
     // After it was found at rest once more.
     setTimeout(() => atRest.delete(broken), 300);
     await Promise.all(waiting.map(({ settled }) => settled));
-    expect(waiting.map(({ seat }) => seat?.deployment.engine)).toEqual([broken, broken]);
+    expect(waiting.map(({ place }) => place?.deployment.engine)).toEqual([broken, broken]);
   });
 
   test("where all are at rest, each is used as usual", () => {
@@ -256,7 +256,7 @@ describe("fairness", () => {
     const engine = engineWith({ maxConcurrency: 4 });
     const order: string[] = [];
     const work = async (accountId: string) => {
-      const { place } = await enter(on(engine), requestOf(accountId));
+      const place = await enter(on(engine), requestOf(accountId));
       order.push(accountId);
       await Bun.sleep(serviceMs);
       place.answered();
@@ -289,9 +289,9 @@ describe("fairness", () => {
     expect(flood.filter(({ error }) => error)).toHaveLength(6);
     expect(other.map(({ error }) => error !== undefined)).toEqual([false, false, false, false, false, true]);
     expect(figures(engine).waiting).toBe(10);
-    first?.place.release();
+    first?.release();
     await settle();
-    expect(other[0]?.seat).toBeDefined();
+    expect(other[0]?.place).toBeDefined();
   });
 });
 
@@ -319,10 +319,10 @@ describe("refusals", () => {
     const engine = engineWith({ maxConcurrency: 2 });
     // Ten seconds each, two at a time: one free place every five seconds.
     for (let i = 0; i < 3; i++) {
-      const seats = [capacity.take(on(engine), requestOf("a")), capacity.take(on(engine), requestOf("a"))];
+      const places = [capacity.take(on(engine), requestOf("a")), capacity.take(on(engine), requestOf("a"))];
       now.ms += 10_000;
-      for (const seat of seats) seat?.place.answered();
-      for (const seat of seats) seat?.place.release();
+      for (const place of places) place?.answered();
+      for (const place of places) place?.release();
     }
     capacity.take(on(engine), requestOf("a"));
     capacity.take(on(engine), requestOf("a"));
@@ -375,9 +375,9 @@ describe("nothing is lost", () => {
     expect(gone.every(({ error }) => String(error).includes("left"))).toBe(true);
     expect(figures(engine)).toEqual({ limit: 1, inFlight: 1, waiting: 0 });
     const next = watch(on(engine), requestOf("b"));
-    first?.place.release();
+    first?.release();
     await next.settled;
-    next.seat?.place.release();
+    next.place?.release();
     expect(figures(engine)).toEqual({ limit: 1, inFlight: 0, waiting: 0 });
   });
 
@@ -402,7 +402,7 @@ describe("nothing is lost", () => {
       if (index % 7 === 0) setTimeout(() => client.cancel(), Math.random() * 20);
       const candidates = index % 3 === 0 ? on(...engines) : on(engines[index % 2] ?? engineWith({}));
       try {
-        const { place } = await enter(candidates, requestOf(`account ${index % 5}`, 1 + (index % 4)), client);
+        const place = await enter(candidates, requestOf(`account ${index % 5}`, 1 + (index % 4)), client);
         served++;
         for (const [which, engine] of engines.entries()) {
           expect(figures(engine).inFlight).toBeLessThanOrEqual(limits[which] ?? 0);

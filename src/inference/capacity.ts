@@ -4,7 +4,7 @@ import type { Clock } from "../domain/clock.ts";
 import type { Engine } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { Deployment } from "../domain/model.ts";
-import { Gate, type PlaceRequest, type Seat, type Waiting } from "./gate.ts";
+import { Gate, type Place, type PlaceRequest, type Waiting } from "./gate.ts";
 import type { Router } from "./route.ts";
 
 export interface CapacityBounds {
@@ -69,7 +69,7 @@ export class Capacity {
   }
 
   /** A place at the first candidate that has one free, unless others wait for it already. */
-  take(candidates: readonly Deployment[], request: PlaceRequest): Seat | undefined {
+  take(candidates: readonly Deployment[], request: PlaceRequest): Place | undefined {
     const [only] = candidates;
     if (candidates.length === 1 && only) {
       const gate = this.#gate(only, request);
@@ -80,7 +80,7 @@ export class Capacity {
     for (const deployment of candidates) {
       const gate = this.#gate(deployment, request);
       if (gate.queue.waiting === 0 && this.#isFree(gate, deployment, request.width, othersWork)) {
-        return this.#seat(gate, deployment, request);
+        return this.#place(gate, deployment, request);
       }
     }
     return undefined;
@@ -96,7 +96,7 @@ export class Capacity {
     request: PlaceRequest,
     turn: Turn,
     cancellation: Cancellation,
-  ): Promise<Seat | undefined> {
+  ): Promise<Place | undefined> {
     cancellation.throwIfCancelled();
     const options = new Map<Gate, Deployment>();
     for (const deployment of candidates) {
@@ -148,7 +148,7 @@ export class Capacity {
     options: Map<Gate, Deployment>,
     remainingMs: number,
     cancellation: Cancellation,
-  ): Promise<Seat | undefined> {
+  ): Promise<Place | undefined> {
     return new Promise((resolve, reject) => {
       const gates = [...options.keys()];
       const leave = () => {
@@ -168,10 +168,10 @@ export class Capacity {
         order,
         request,
         options,
-        grant(seat) {
+        grant(place) {
           leave();
-          resolve(seat);
-          for (const gate of gates) if (gate !== seat.place.gate) gate.wake();
+          resolve(place);
+          for (const gate of gates) if (gate !== place.gate) gate.wake();
         },
         refuse: () => fail(refusal),
         regroup() {
@@ -197,14 +197,14 @@ export class Capacity {
       if (!deployment) return;
       const othersWork = this.#anyWorks(next.options.values());
       if (!this.#isFree(gate, deployment, next.request.width, othersWork)) return;
-      next.grant(this.#seat(gate, deployment, next.request));
+      next.grant(this.#place(gate, deployment, next.request));
     }
   }
 
-  #seat(gate: Gate, deployment: Deployment, request: PlaceRequest): Seat {
-    const seat = gate.take(deployment, request);
-    if (this.#options.router.claim(deployment)) seat.isTrial = true;
-    return seat;
+  #place(gate: Gate, deployment: Deployment, request: PlaceRequest): Place {
+    const place = gate.take(deployment, request);
+    if (this.#options.router.claim(deployment)) place.isTrial = true;
+    return place;
   }
 
   /** A deployment at rest after a failure gets nothing while others work, and one request when its rest is over. */
@@ -221,17 +221,21 @@ export class Capacity {
     return false;
   }
 
-  #gate({ engine, model }: Deployment, { operation }: PlaceRequest): Gate {
+  #gate(deployment: Deployment, request: PlaceRequest): Gate {
+    const { engine } = deployment;
     let gates = this.#engines.get(engine);
     if (!gates) {
       gates = { shared: undefined, generation: new Map(), embedding: new Map() };
       this.#engines.set(engine, gates);
     }
-    if (!engine.concurrency) {
-      gates.shared ??= this.#newGate(undefined, engine.maxConcurrency);
-      return gates.shared;
-    }
-    const byModel = operation === "embedding" ? gates.embedding : gates.generation;
+    if (engine.concurrency) return this.#gateOf(deployment, request, gates);
+    gates.shared ??= this.#newGate(undefined, engine.maxConcurrency);
+    return gates.shared;
+  }
+
+  /** Of one model, as its engine says how much each takes. */
+  #gateOf({ engine, model }: Deployment, { operation }: PlaceRequest, { embedding, generation }: EngineGates): Gate {
+    const byModel = operation === "embedding" ? embedding : generation;
     let gate = byModel.get(model);
     if (!gate) {
       gate = this.#newGate(() => engine.concurrency?.(model, operation), engine.maxConcurrency);

@@ -1,5 +1,6 @@
 // Which chats are recorded, and what of them is kept.
 import { describe, expect, test } from "bun:test";
+import { decodedRequest } from "../../tests/support/decoded-request.ts";
 import { keyRecordFor, principalFor } from "../../tests/support/principal.ts";
 import type { ChatWriter, NewChat } from "../domain/stored-chat.ts";
 import { recorderFor, wantsStoring } from "./chat-recorder.ts";
@@ -24,17 +25,7 @@ function setUp(retentionDays = 30) {
   };
   const record = (body: Record<string, unknown>, operation: DecodedRequest["operation"] = "chat") => {
     const full = { model: "m", messages: [{ role: "user", content: "Hi" }], ...body };
-    const request = {
-      operation,
-      bytes: Buffer.from(JSON.stringify(full)),
-      text: JSON.stringify(full),
-      members: new Map(),
-      body: full,
-      model: "m",
-      stream: false,
-      width: 1,
-    };
-    return recorderFor(principal, request, writer);
+    return recorderFor(principal, decodedRequest(full, operation), writer);
   };
   return { stored, lost, record };
 }
@@ -52,8 +43,8 @@ describe("whether a chat is stored", () => {
   test("is said by the request, else by the account", () => {
     expect(wantsStoring(off, { store: true }, 30)).toBe(true);
     expect(wantsStoring(on, { store: false }, 30)).toBe(false);
-    expect(wantsStoring(off, {}, 30)).toBe(false);
-    expect(wantsStoring(on, {}, 30)).toBe(true);
+    expect(wantsStoring(off, { store: undefined }, 30)).toBe(false);
+    expect(wantsStoring(on, { store: undefined }, 30)).toBe(true);
     expect(wantsStoring(on, { store: null }, 30)).toBe(true);
   });
 

@@ -15,12 +15,11 @@ const notParameters = new Set(["model", "messages", "stream", "stream_options", 
 /** What the request says stands; where it says nothing, the account's setting. */
 export function wantsStoring(
   account: Pick<Account, "storeChats">,
-  body: Readonly<Record<string, unknown>>,
+  request: Pick<DecodedRequest, "store">,
   retentionDays: number,
 ): boolean {
   if (retentionDays === 0) return false;
-  const { store } = body as { store?: boolean | null };
-  return store ?? account.storeChats;
+  return request.store ?? account.storeChats;
 }
 
 /** Undefined where nothing is to be kept. Throws `invalid_request` for metadata beyond the limits. */
@@ -30,7 +29,7 @@ export function recorderFor(
   writer: ChatWriter,
 ): ChatRecorder | undefined {
   if (request.operation !== "chat") return undefined;
-  if (!wantsStoring(principal.account, request.body, writer.retentionDays)) return undefined;
+  if (!wantsStoring(principal.account, request, writer.retentionDays)) return undefined;
   return new ChatRecorder(principal, request, writer);
 }
 

@@ -1,5 +1,6 @@
 // The measured limit against simulated engines: found where there is one, out of the way where there is none.
 import { describe, expect, test } from "bun:test";
+import { AnswerKind } from "./answer-times.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
 
 /** Events in order of their time; milliseconds. */
@@ -134,6 +135,7 @@ function simulate(upstream: Upstream, options: SimulationOptions): Result {
   const limit = new ConcurrencyLimit();
   let waiting = clients;
   let [inFlight, answers, refusals] = [0, 0, 0];
+  const kind = limit.newKind();
   const pump = () => {
     while (waiting > 0 && inFlight < limit.value) {
       waiting--;
@@ -141,7 +143,7 @@ function simulate(upstream: Upstream, options: SimulationOptions): Result {
       send((end) => {
         if (end === "answered") {
           answers++;
-          const answer = { sent, inFlight: level, durationMs: simulation.nowMs - sentMs, kind: "chat" };
+          const answer = { sent, inFlight: level, durationMs: simulation.nowMs - sentMs, kind };
           limit.answered(answer, inFlight >= limit.value);
           inFlight--;
         } else {
@@ -244,7 +246,8 @@ describe("a healthy engine is never throttled", () => {
 });
 
 describe("one at a time", () => {
-  const answer = (sent: number) => ({ sent, inFlight: 1, durationMs: 5, kind: "chat" });
+  const kind = new AnswerKind();
+  const answer = (sent: number) => ({ sent, inFlight: 1, durationMs: 5, kind });
 
   test("it doubles in a round of answers while every place is taken, and stays where places are free", () => {
     const limit = new ConcurrencyLimit();
@@ -293,10 +296,7 @@ describe("one at a time", () => {
   test("the operator's bound is kept, whatever the times; refusals alone lower it, and it comes back", () => {
     const limit = new ConcurrencyLimit(10);
     for (let i = 1; i <= 2_000; i++) {
-      limit.answered(
-        { sent: limit.sent(), inFlight: 1 + (i % 10), durationMs: 10 * (1 + (i % 10)), kind: "chat" },
-        true,
-      );
+      limit.answered({ sent: limit.sent(), inFlight: 1 + (i % 10), durationMs: 10 * (1 + (i % 10)), kind }, true);
     }
     expect(limit.value).toBe(10);
     limit.refused(limit.sent(), 6);

@@ -1,5 +1,5 @@
 // Measures how many requests an engine takes at once: from what it refuses, and from how its answers slow down.
-import { type Answer, AnswerTimes, Sample } from "./answer-times.ts";
+import { type Answer, type AnswerKind, AnswerTimes, Sample } from "./answer-times.ts";
 
 /** Half as many requests in flight, to see whether the engine's answers take half as long. */
 interface Trial {
@@ -64,6 +64,11 @@ export class ConcurrencyLimit {
   /** Call when a request is sent; the result tells `answered` and `refused` which one it was. */
   sent(): number {
     return ++this.#sent;
+  }
+
+  /** Whose answers are compared with each other alone. */
+  newKind(): AnswerKind {
+    return this.#times.newKind();
   }
 
   /** An answer began. `full`: every place is taken. */

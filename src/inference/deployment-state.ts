@@ -44,6 +44,11 @@ export class DeploymentState {
     this.lot = lot;
   }
 
+  /** Of the engine and of this model on it. */
+  get isWell(): boolean {
+    return this.health.isWell && this.engine.health.isWell;
+  }
+
   /** Work in a millisecond as one request saw it; 0 before it is known. */
   get pace(): number {
     return this.#paced < fewestPaced ? 0 : this.#paceWork / this.#paceMs;
@@ -91,17 +96,29 @@ export class Assignment {
   #ended = false;
 
   /** `promptTokens`: those that it has to read, as far as is known; `learns`: whether its pace matters to anybody. */
-  constructor(state: DeploymentState, promptTokens: number, size: RequestSize, clock: Clock, learns: boolean) {
+  constructor(
+    state: DeploymentState,
+    promptTokens: number,
+    size: RequestSize,
+    clock: Clock,
+    sinceMs: number,
+    learns: boolean,
+  ) {
     this.#state = state;
     this.#clock = clock;
-    this.#sinceMs = clock.monotonicMs();
+    this.#sinceMs = sinceMs;
     this.#promptWork = promptTokens;
     this.#width = size.width;
     this.#learns = learns;
     this.#open = promptTokens + answerWork(state, size);
     state.engine.work += this.#open;
     state.engine.requests++;
-    state.engine.lastUsedMs = this.#sinceMs;
+    state.engine.lastUsedMs = sinceMs;
+  }
+
+  /** Whether its deployment is: then nobody has to be told that it works. */
+  get isWell(): boolean {
+    return this.#state.isWell;
   }
 
   /** The answer began, so its prompt was read. Only the first call counts. */

@@ -1,11 +1,12 @@
 // One request on its way to an engine: candidates, waiting, asking again, and places that always come back.
 import { beforeEach, describe, expect, test } from "bun:test";
+import { decodedRequest } from "../../tests/support/decoded-request.ts";
 import { bodyOf } from "../domain/body-source.ts";
 import { Cancellation } from "../domain/cancellation.ts";
 import { systemClock } from "../domain/clock.ts";
 import type { Engine, EngineRequest, EngineResponse } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
-import { scanObject } from "../domain/json-text.ts";
+import { Later, whenSettled } from "../domain/later.ts";
 import type { Model } from "../domain/model.ts";
 import type { Dispatched, Sender } from "./attempt.ts";
 import { Capacity } from "./capacity.ts";
@@ -65,25 +66,26 @@ function modelOn(...engines: Engine[]): Model {
 }
 
 function requestWith(more: Record<string, unknown> = {}): DecodedRequest {
-  const body = { model: "m", messages: [], ...more };
-  const text = JSON.stringify(body);
-  const bytes = Buffer.from(text);
-  return { operation: "chat", bytes, text, members: scanObject(text), body, model: "m", stream: false, width: 1 };
+  return decodedRequest({ messages: [], ...more });
 }
 
-function send(
-  model: Model,
-  options: {
-    accountId?: string;
-    recording?: boolean;
-    cancellation?: Cancellation;
-    request?: DecodedRequest;
-    modelNow?: () => Model | undefined;
-    standIns?: readonly Model[];
-  } = {},
-): Promise<Dispatched> {
+interface SendingOptions {
+  accountId?: string;
+  recording?: boolean;
+  cancellation?: Cancellation;
+  request?: DecodedRequest;
+  modelNow?: () => Model | undefined;
+  standIns?: readonly Model[];
+}
+
+function send(model: Model, options: SendingOptions = {}): Promise<Dispatched> {
+  const deps = { router, capacity, clock: systemClock };
+  return Promise.resolve(dispatch(options.request ?? requestWith(), model, deps, senderFor(model, options)));
+}
+
+function senderFor(model: Model, options: SendingOptions): Sender {
   const { accountId = "a", recording = false, cancellation = new Cancellation() } = options;
-  const sender: Sender = {
+  return {
     requestId: "req_1",
     accountId,
     recording,
@@ -97,7 +99,6 @@ function send(
     },
     attempted: ({ engine }, error) => void told.push([engine.name, codeOf(error)]),
   };
-  return dispatch(options.request ?? requestWith(), model, { router, capacity, clock: systemClock }, sender);
 }
 
 /** How long the requests of a test waited, and how many were sent. */
@@ -117,6 +118,35 @@ function codeOf(error: unknown): string | undefined {
 }
 
 const inFlight = (engine: Engine) => capacity.figures(engine)[0]?.inFlight;
+
+test("whoever waits is told in the very call in which the engine answers, and the next is asked in that in which it fails", () => {
+  const answers: Later<EngineResponse>[] = [];
+  const engine = (name: string): Engine => ({
+    ...engineThat(() => status(200)),
+    name,
+    send() {
+      const answer = new Later<EngineResponse>();
+      answers.push(answer);
+      return answer;
+    },
+  });
+  const model = modelOn(engine("one"), engine("two"));
+  const sender = senderFor(model, {});
+  let taken: Dispatched | undefined;
+  whenSettled(
+    dispatch(requestWith(), model, { router, capacity, clock: systemClock }, sender),
+    (dispatched) => {
+      taken = dispatched;
+    },
+    () => expect.unreachable(),
+  );
+  expect(answers.length).toBe(1);
+  answers[0]?.reject(new GatewayError("upstream_error", "gone"));
+  expect(answers.length).toBe(2);
+  const response = status(200);
+  answers[1]?.resolve(response);
+  expect([taken?.response, taken?.deployment.engine.name]).toEqual([response, "two"]);
+});
 
 describe("places come back", () => {
   test("when the answer is done, once, failed or not", async () => {
@@ -152,6 +182,46 @@ describe("places come back", () => {
       expect(inFlight(engine)).toBe(0);
     }
   });
+
+  test.each([200, 400, 500, "broken"] as const)(
+    "when what is told of it fails, and so does the request: %s",
+    async (how) => {
+      const fault = new Error("a fault of ours");
+      const answers = {
+        later: () => {
+          const answer = new Later<EngineResponse>();
+          queueMicrotask(() => {
+            if (how === "broken") answer.reject(new GatewayError("upstream_error", "gone"));
+            else answer.resolve(status(how));
+          });
+          return answer;
+        },
+        promise: async () => {
+          if (how === "broken") throw new GatewayError("upstream_error", "gone");
+          return status(how);
+        },
+      };
+      const failing = () => {
+        throw fault;
+      };
+      const ways: Partial<Sender>[] = [{ attempted: failing }];
+      if (how === 500 || how === "broken") ways.push({ modelNow: failing });
+      for (const answer of Object.values(answers)) {
+        for (const way of ways) {
+          const engine: Engine = { ...engineThat(() => status(200)), send: answer };
+          const model = modelOn(
+            engine,
+            engineThat(() => status(200)),
+          );
+          const sender = { ...senderFor(model, {}), ...way };
+          const dispatched = dispatch(requestWith(), model, { router, capacity, clock: systemClock }, sender);
+          const told = Promise.race([dispatched, Bun.sleep(500)]);
+          await expect(told).rejects.toBe(fault);
+          expect(inFlight(engine)).toBe(0);
+        }
+      }
+    },
+  );
 
   test("when the client leaves, waiting or served", async () => {
     const engine = engineThat((_request, cancellation) => {

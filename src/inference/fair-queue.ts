@@ -11,8 +11,8 @@ interface Share<W> {
   inFlight: number;
   /** When it was last given one, counted in places given. */
   lastGiven: number;
-  /** By `order`. */
-  waiting: W[];
+  /** By `order`; undefined: nobody did yet. */
+  waiting: W[] | undefined;
 }
 
 /**
@@ -48,15 +48,16 @@ export class FairQueue<W extends Waiter> {
   }
 
   add(waiter: W): void {
-    const { waiting } = this.#share(waiter.accountId);
-    waiting.splice(indexOf(waiting, waiter.order), 0, waiter);
+    const share = this.#share(waiter.accountId);
+    share.waiting ??= [];
+    share.waiting.splice(indexOf(share.waiting, waiter.order), 0, waiter);
     this.#waiting++;
   }
 
   /** Whether it was there. */
   remove(waiter: W): boolean {
     const share = this.#shares.get(waiter.accountId);
-    if (!share) return false;
+    if (!share?.waiting) return false;
     const index = indexOf(share.waiting, waiter.order);
     if (share.waiting[index] !== waiter) return false;
     share.waiting.splice(index, 1);
@@ -69,16 +70,18 @@ export class FairQueue<W extends Waiter> {
     if (this.#waiting === 0) return undefined;
     let best: Share<W> | undefined;
     for (const share of this.#shares.values()) {
-      if (share.waiting.length > 0 && (!best || isBefore(share, best))) best = share;
+      if (isWaiting(share) && (!best || isBefore(share, best))) best = share;
     }
-    return best?.waiting[0];
+    return best?.waiting?.[0];
   }
 
   /** How many are served before one that this account would add: each account at most as many as it has itself. */
   ahead(accountId: string): number {
-    const own = this.#shares.get(accountId)?.waiting.length ?? 0;
+    const own = this.#shares.get(accountId)?.waiting?.length ?? 0;
     let ahead = own;
-    for (const [id, { waiting }] of this.#shares) if (id !== accountId) ahead += Math.min(waiting.length, own + 1);
+    for (const [id, { waiting }] of this.#shares) {
+      if (waiting && id !== accountId) ahead += Math.min(waiting.length, own + 1);
+    }
     return ahead;
   }
 
@@ -87,30 +90,34 @@ export class FairQueue<W extends Waiter> {
    * still has more than this one afterwards or as many. Undefined: this account has its share, and is refused.
    */
   yielding(accountId: string): W | undefined {
-    const own = this.#shares.get(accountId)?.waiting.length ?? 0;
+    const own = this.#shares.get(accountId)?.waiting?.length ?? 0;
     let longest: readonly W[] = [];
-    for (const { waiting } of this.#shares.values()) if (waiting.length > longest.length) longest = waiting;
+    for (const { waiting } of this.#shares.values()) if (waiting && waiting.length > longest.length) longest = waiting;
     return longest.length > own + 1 ? longest.at(-1) : undefined;
   }
 
   #share(accountId: string): Share<W> {
     let share = this.#shares.get(accountId);
     if (!share) {
-      share = { inFlight: 0, lastGiven: this.#given - 0.5, waiting: [] };
+      share = { inFlight: 0, lastGiven: this.#given - 0.5, waiting: undefined };
       this.#shares.set(accountId, share);
     }
     return share;
   }
 
   #forgetIfIdle(accountId: string, share: Share<W>): void {
-    if (share.inFlight === 0 && share.waiting.length === 0) this.#shares.delete(accountId);
+    if (share.inFlight === 0 && !isWaiting(share)) this.#shares.delete(accountId);
   }
+}
+
+function isWaiting<W>({ waiting }: Share<W>): boolean {
+  return waiting !== undefined && waiting.length > 0;
 }
 
 function isBefore<W extends Waiter>(a: Share<W>, b: Share<W>): boolean {
   if (a.inFlight !== b.inFlight) return a.inFlight < b.inFlight;
   if (a.lastGiven !== b.lastGiven) return a.lastGiven < b.lastGiven;
-  return (a.waiting[0]?.order ?? 0) < (b.waiting[0]?.order ?? 0);
+  return (a.waiting?.[0]?.order ?? 0) < (b.waiting?.[0]?.order ?? 0);
 }
 
 /** Where `order` stands, or belongs, in a list that is sorted by it. */

@@ -2,7 +2,7 @@
 import type { Clock } from "../domain/clock.ts";
 import type { Operation } from "../domain/engine.ts";
 import type { Deployment } from "../domain/model.ts";
-import type { Answer } from "./answer-times.ts";
+import type { Answer, AnswerKind } from "./answer-times.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { FairQueue, type Waiter } from "./fair-queue.ts";
 
@@ -17,19 +17,11 @@ export interface PlaceRequest {
   model: string;
 }
 
-/** A place, and the candidate that it is at. */
-export interface Seat {
-  deployment: Deployment;
-  place: Place;
-  /** Whether its request is the one that tries the deployment after a rest; a verdict is owed then. */
-  isTrial: boolean;
-}
-
 /** A request that waits, perhaps at several gates. */
 export interface Waiting extends Waiter {
   readonly request: PlaceRequest;
   readonly options: Map<Gate, Deployment>;
-  grant(seat: Seat): void;
+  grant(place: Place): void;
   /** All of its gates gave its place in the queue to others. */
   refuse(): void;
   /** The engines changed. */
@@ -49,24 +41,31 @@ export interface GateOptions {
 /** Weight of the last time in the mean of how long places are held. */
 const holdWeight = 1 / 16;
 
+/** Of whole answers; that of streamed ones is behind it. */
+const kindIndex: Readonly<Record<Operation, number>> = { chat: 0, completion: 2, embedding: 4 };
+
 export class Gate {
   readonly queue = new FairQueue<Waiting>();
   readonly #measured: ConcurrencyLimit;
-  readonly #options: GateOptions;
-  /** By the engine's own id of the model: the names are made once, as each request needs one. */
-  readonly #kinds = new Map<string, Kinds>();
+  readonly #clock: Clock;
+  readonly #declared: GateOptions["declared"];
+  readonly #onFree: GateOptions["onFree"];
+  /** Kinds of answers by the engine's own id of the model, in the order of `kindIndex`. */
+  readonly #kinds = new Map<string, readonly AnswerKind[]>();
   #inFlight = 0;
   #holdMs: number | undefined;
   #patience: ReturnType<typeof setTimeout> | undefined;
   #later: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(options: GateOptions) {
-    this.#options = options;
-    this.#measured = new ConcurrencyLimit(options.bound);
+  constructor({ clock, declared, bound, onFree }: GateOptions) {
+    this.#clock = clock;
+    this.#declared = declared;
+    this.#onFree = onFree;
+    this.#measured = new ConcurrencyLimit(bound);
   }
 
   get limit(): number {
-    return this.#options.declared?.() ?? this.#measured.value;
+    return this.#declared?.() ?? this.#measured.value;
   }
 
   get inFlight(): number {
@@ -83,14 +82,13 @@ export class Gate {
   }
 
   /** Takes places, whether they are free or not. */
-  take(deployment: Deployment, { accountId, operation, stream, width }: PlaceRequest): Seat {
+  take(deployment: Deployment, { accountId, operation, stream, width }: PlaceRequest): Place {
     const weight = this.#weightOf(width);
     this.#inFlight += weight;
     this.queue.took(accountId, weight);
     const kinds = this.#kinds.get(deployment.model) ?? this.#kindsOf(deployment.model);
-    const kind = kinds[operation][stream ? 1 : 0];
-    const place = new Place(this, accountId, weight, kind, this.#measured.sent(), this.#inFlight);
-    return { deployment, place, isTrial: false };
+    const kind = kinds[kindIndex[operation] + (stream ? 1 : 0)] as AnswerKind;
+    return new Place(this, deployment, accountId, weight, kind, this.#measured.sent(), this.#inFlight);
   }
 
   /** `heldMs`: how long, where an answer came. */
@@ -101,7 +99,7 @@ export class Gate {
   }
 
   answered(answer: Answer): void {
-    if (this.#options.declared?.() === undefined) this.#measured.answered(answer, !this.fits(1));
+    if (this.#declared?.() === undefined) this.#measured.answered(answer, !this.fits(1));
     this.wake();
   }
 
@@ -112,17 +110,17 @@ export class Gate {
   }
 
   nowMs(): number {
-    return this.#options.clock.monotonicMs();
+    return this.#clock.monotonicMs();
   }
 
   enlist(waiting: Waiting): void {
     this.queue.add(waiting);
-    if (this.#options.declared === undefined) this.#beImpatient();
+    if (this.#declared === undefined) this.#beImpatient();
   }
 
   /** Lets those go on who wait for what became free. */
   wake(): void {
-    if (this.queue.waiting > 0) this.#options.onFree(this);
+    if (this.queue.waiting > 0) this.#onFree(this);
   }
 
   /** For what frees a place without anybody telling. */
@@ -135,9 +133,8 @@ export class Gate {
     this.#later.unref();
   }
 
-  #kindsOf(model: string): Kinds {
-    const of = (operation: Operation) => [`${operation} ${model}`, `${operation} streamed ${model}`] as const;
-    const kinds = { chat: of("chat"), completion: of("completion"), embedding: of("embedding") };
+  #kindsOf(model: string): readonly AnswerKind[] {
+    const kinds = Array.from({ length: 2 * Object.keys(kindIndex).length }, () => this.#measured.newKind());
     this.#kinds.set(model, kinds);
     return kinds;
   }
@@ -156,55 +153,68 @@ export class Gate {
 
   /** Engines that do not say what they take count requests, whatever is in them. */
   #weightOf(width: number): number {
-    return this.#options.declared?.() === undefined ? 1 : Math.min(width, this.limit);
+    return this.#declared?.() === undefined ? 1 : Math.min(width, this.limit);
   }
 }
 
-/** Names of the kinds of answers of one model: whole, and streamed. */
-type Kinds = Readonly<Record<Operation, readonly [string, string]>>;
-
 /** A request's part in an engine's capacity, from before it is sent until its answer ended. */
-export class Place {
+export class Place implements Answer {
   readonly gate: Gate;
+  /** The candidate that it is at. */
+  readonly deployment: Deployment;
+  /** Whether its request is the one that tries the deployment after a rest; a verdict is owed then. */
+  isTrial = false;
+  readonly kind: AnswerKind;
+  readonly sent: number;
+  readonly inFlight: number;
+  /** Monotonic milliseconds. */
+  readonly sinceMs: number;
+  /** Until the answer began; 0 before. */
+  durationMs = 0;
   readonly #accountId: string;
   readonly #weight: number;
-  readonly #kind: string;
-  readonly #sent: number;
-  readonly #inFlight: number;
-  readonly #sinceMs: number;
   #answered = false;
   #held = true;
 
   /** `sent`: its number among the gate's requests; `inFlight`: with the engine now, itself included. */
-  constructor(gate: Gate, accountId: string, weight: number, kind: string, sent: number, inFlight: number) {
+  constructor(
+    gate: Gate,
+    deployment: Deployment,
+    accountId: string,
+    weight: number,
+    kind: AnswerKind,
+    sent: number,
+    inFlight: number,
+  ) {
     this.gate = gate;
+    this.deployment = deployment;
+    this.kind = kind;
+    this.sent = sent;
+    this.inFlight = inFlight;
+    this.sinceMs = gate.nowMs();
     this.#accountId = accountId;
     this.#weight = weight;
-    this.#kind = kind;
-    this.#sent = sent;
-    this.#inFlight = inFlight;
-    this.#sinceMs = gate.nowMs();
   }
 
   /** The first byte of the answer is here. Only the first call counts. */
   answered(): void {
     if (this.#answered || !this.#held) return;
     this.#answered = true;
-    const durationMs = this.gate.nowMs() - this.#sinceMs;
-    this.gate.answered({ sent: this.#sent, inFlight: this.#inFlight, kind: this.#kind, durationMs });
+    this.durationMs = this.gate.nowMs() - this.sinceMs;
+    this.gate.answered(this);
   }
 
   /** Gives the place back: the engine had no capacity for the request after all. */
   refused(): void {
     if (!this.#held) return;
     this.#giveBack(undefined);
-    this.gate.refused(this.#sent);
+    this.gate.refused(this.sent);
   }
 
   /** Gives the place back. Only the first call counts, so it is safe after `refused`. */
   release(): void {
     if (!this.#held) return;
-    this.#giveBack(this.#answered ? this.gate.nowMs() - this.#sinceMs : undefined);
+    this.#giveBack(this.#answered ? this.gate.nowMs() - this.sinceMs : undefined);
     this.gate.wake();
   }
 

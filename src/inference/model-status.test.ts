@@ -108,13 +108,13 @@ test("what runs and waits, and how many it takes, is of this moment", async () =
     return [deployment?.running, deployment?.waiting, deployment?.concurrency];
   };
   expect(await load()).toEqual([0, 0, 1]);
-  const seat = capacity.take(modelM().deployments, wanted);
+  const place = capacity.take(modelM().deployments, wanted);
   const cancellation = { cancelled: false, throwIfCancelled() {}, onCancel() {}, off() {} };
   const next = capacity.wait(modelM().deployments, wanted, capacity.arrive(), cancellation as never);
   expect(await load()).toEqual([1, 1, 1]);
   expect(capacity.waiting).toBe(1);
-  seat?.place.release();
-  (await next)?.place.release();
+  place?.release();
+  (await next)?.release();
   expect(await load()).toEqual([0, 0, 1]);
 });
 
@@ -125,12 +125,12 @@ test("an engine that says what it takes of each model has that told, its embeddi
   engine.list = [{ id: "m" }, { id: "other" }];
   catalog.configure([source(engine)], []);
   await catalog.refresh();
-  const [seat] = [capacity.take(modelM().deployments, { ...wanted, width: 3 })];
+  const [place] = [capacity.take(modelM().deployments, { ...wanted, width: 3 })];
   capacity.take(modelM().deployments, { ...wanted, operation: "embedding" });
   const found = (await makeStatus().list(all)).map(({ model, deployments }) => {
     return [model.id, deployments[0]?.running, deployments[0]?.concurrency];
   });
-  expect(seat).toBeDefined();
+  expect(place).toBeDefined();
   expect(found).toEqual([
     ["m", 4, 6],
     ["other", 0, 4],

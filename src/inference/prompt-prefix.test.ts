@@ -1,14 +1,11 @@
 // What prompts have in common from their beginning: by account, tools first, whatever their texts are written like.
 import { expect, test } from "bun:test";
+import { decodedRequest } from "../../tests/support/decoded-request.ts";
 import type { Operation } from "../domain/engine.ts";
-import { scanObject } from "../domain/json-text.ts";
 import { type PromptPrefix, promptPrefixOf } from "./prompt-prefix.ts";
 
 function prefixOf(body: Record<string, unknown>, accountId = "a", operation: Operation = "chat", space = 0) {
-  const text = JSON.stringify({ model: "m", ...body }, null, space);
-  const bytes = Buffer.from(text);
-  const request = { operation, bytes, text, members: scanObject(text), body, model: "m", stream: false, width: 1 };
-  return promptPrefixOf(request, accountId) as PromptPrefix;
+  return promptPrefixOf(decodedRequest(body, operation, space), accountId) as PromptPrefix;
 }
 
 const long = (word: string, times = 300) => `${word} `.repeat(times);

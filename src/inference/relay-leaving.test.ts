@@ -1,30 +1,30 @@
 // Clients that leave and servers that end, at every moment of a stream.
 import { describe, expect, test } from "bun:test";
 import { done, event, Source, settled, soon, start } from "../../tests/support/relay.ts";
-import { Cancellation } from "../domain/cancellation.ts";
+import { type CancelListener, Cancellation } from "../domain/cancellation.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { Dispatched } from "./attempt.ts";
-import { Stopping } from "./stopping.ts";
+import { type Stoppable, Stopping } from "./stopping.ts";
 
 test("a stream that ended, however it did, is held by nothing that lives longer", () => {
   class CountedStopping extends Stopping {
     open = 0;
-    override add(listener: () => void): void {
+    override add(one: Stoppable): void {
       this.open++;
-      super.add(listener);
+      super.add(one);
     }
-    override remove(listener: () => void): void {
+    override remove(one: Stoppable): void {
       this.open--;
-      super.remove(listener);
+      super.remove(one);
     }
   }
   class CountedCancellation extends Cancellation {
     open = 0;
-    override onCancel(listener: () => void): void {
+    override onCancel(listener: CancelListener): void {
       this.open++;
       super.onCancel(listener);
     }
-    override off(listener: () => void): void {
+    override off(listener: CancelListener): void {
       this.open--;
       super.off(listener);
     }

@@ -112,17 +112,22 @@ describe("ends", () => {
     ["the mark", event("abc", "stop") + done],
     ["an error", `${event("abc")}data: {"error":{"message":"boom"}}\n\n`],
   ])("the end waits until it is on record, also where that fails (%s)", async (_name, sent) => {
-    for (const fails of [false, true]) {
+    for (const fails of [false, true, "at once"]) {
       const source = new Source();
       const onRecord = Promise.withResolvers<void>();
-      const { client, recorded } = start(source.dispatched, { onEnd: () => onRecord.promise });
+      const onEnd = () => {
+        if (fails === "at once") throw new Error("a fault of ours");
+        return onRecord.promise;
+      };
+      const { client, recorded } = start(source.dispatched, { onEnd });
       source.send(event("first"));
       source.send(sent);
-      await settled();
       expect(client.text).toBe(event("first"));
       expect(recorded.join("")).toContain("abc");
       expect(client.ended).toBe(false);
-      if (fails) onRecord.reject(new Error("disk full"));
+      await settled();
+      expect(client.ended).toBe(fails === "at once");
+      if (fails === true) onRecord.reject(new Error("disk full"));
       else onRecord.resolve();
       await settled();
       expect(client.writes).toHaveLength(2);

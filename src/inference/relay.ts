@@ -1,39 +1,17 @@
 // Passes a stream of events from an engine to the client: watches usage and the end, keeps a silent stream alive.
 import type { BodySink } from "../domain/body-source.ts";
 import { byteTextOf, decodeByteText, encodeByteText } from "../domain/byte-text.ts";
-import type { Cancellation } from "../domain/cancellation.ts";
+import type { CancelListener } from "../domain/cancellation.ts";
 import type { ClientStream } from "../domain/client-stream.ts";
 import { GatewayError } from "../domain/errors.ts";
+import { type Eventual, Later, whenSettled } from "../domain/later.ts";
 import { SseReader } from "../domain/sse.ts";
-import { type CompletionNames, readAnswer } from "./answer.ts";
+import { readAnswer } from "./answer.ts";
+import { WholeBody } from "./answer-body.ts";
 import type { Dispatched } from "./attempt.ts";
-import type { DecodedRequest } from "./decoded-request.ts";
-import type { Stopping } from "./stopping.ts";
-import { ChunkTranslator, type StreamObservation, wholeAsChunk } from "./stream-chunks.ts";
-
-export interface RelayOptions {
-  request: DecodedRequest;
-  /** The engine's response, perhaps still on its way; rejects when none came. */
-  source: Promise<Dispatched> | Dispatched;
-  completion: CompletionNames;
-  /** Silence towards the client after which it gets a comment. */
-  heartbeatMs: number;
-  renderError(error: GatewayError): string;
-  /** Called with what was seen so far, before the client gets a piece of it that is not the last. Must be cheap. */
-  onPiece(observed: StreamObservation): void;
-  /** Called with events for the client, where somebody keeps the answer. */
-  record: ((events: string) => void) | undefined;
-  /**
-   * Called once, before the client gets the end: without an error when the stream was delivered whole. What is still to
-   * be sent waits for what it returns.
-   */
-  onEnd(observed: StreamObservation, error: unknown): Promise<void>;
-  /** The client's side: cancelled when it left. */
-  left: Cancellation;
-  stopping: Stopping;
-  /** Stops the engine's work while its response is still on its way. */
-  abort(): void;
-}
+import type { RelayOptions } from "./relay-options.ts";
+import { type Stoppable, stoppingError } from "./stopping.ts";
+import { ChunkTranslator, wholeAsChunk } from "./stream-chunks.ts";
 
 const keepAlive = ": keep-alive\n\n";
 const jsonType = /^application\/json\b/i;
@@ -52,7 +30,7 @@ export function relay(options: RelayOptions, client: ClientStream): void {
   new Relay(options, client).start();
 }
 
-class Relay implements BodySink {
+class Relay implements BodySink, CancelListener, Stoppable {
   readonly #options: RelayOptions;
   readonly #client: ClientStream;
   readonly #reader = new SseReader();
@@ -65,6 +43,8 @@ class Relay implements BodySink {
   #behindSinceMs: number | undefined;
   /** One for all that may have to happen later: looked at when it is due, and not moved by each chunk. */
   #timer: ReturnType<typeof setTimeout> | undefined;
+  /** Goes to the client once the end is on record. */
+  #last = "";
 
   constructor(options: RelayOptions, client: ClientStream) {
     this.#options = options;
@@ -74,17 +54,11 @@ class Relay implements BodySink {
 
   start(): void {
     const { source, left, stopping, heartbeatMs } = this.#options;
-    this.#client.onDrain = () => this.#caughtUp();
     this.#timer = setTimeout(onTimer, Math.min(heartbeatMs, stalledReaderMs), this);
-    left.onCancel(this.#leave);
-    if (!this.#over) stopping.add(this.#stop);
-    if (!(source instanceof Promise)) this.#begin(source);
-    else {
-      source.then(
-        (dispatched) => this.#begin(dispatched),
-        (error) => this.fail(error),
-      );
-    }
+    left.onCancel(this);
+    if (!this.#over) stopping.add(this);
+    if (source instanceof Later || source instanceof Promise) whenSettled(source, onSource, onNoSource, this);
+    else this.begin(source);
   }
 
   data(bytes: Uint8Array): void {
@@ -118,7 +92,7 @@ class Relay implements BodySink {
     if (done) {
       this.#complete(events);
     } else if (events !== "") {
-      this.#options.record?.(decodeByteText(events));
+      this.#record(events);
       this.#write(events);
     }
   }
@@ -172,7 +146,7 @@ class Relay implements BodySink {
     if (!this.#over) this.#timer = setTimeout(onTimer, Math.min(dueMs, stalledReaderMs), this);
   }
 
-  #begin(dispatched: Dispatched): void {
+  begin(dispatched: Dispatched): void {
     const { response } = dispatched;
     if (this.#over) {
       // It came for a client that had left.
@@ -194,7 +168,7 @@ class Relay implements BodySink {
 
   async #wholeAnswer(dispatched: Dispatched): Promise<void> {
     const { request, completion, left } = this.#options;
-    const { text } = await readAnswer(request, dispatched, completion, left);
+    const { text } = readAnswer(await new WholeBody(dispatched, left), request, dispatched, completion);
     if (!this.#over) this.#complete(this.#translate(encodeByteText(wholeAsChunk(text)), -1));
   }
 
@@ -205,10 +179,15 @@ class Relay implements BodySink {
     return this.#chunks.translate(data, raw, this.#dispatched?.deployment.engine);
   }
 
+  #record(events: string): void {
+    if (this.#options.recorded) this.#options.record(decodeByteText(events));
+  }
+
   #write(bytes: string): void {
     this.#writtenAtMs = performance.now();
     if (this.#client.write(bytes) || this.#over || this.#behindSinceMs !== undefined) return;
     this.#behindSinceMs = this.#writtenAtMs;
+    this.#client.onDrain ??= () => this.#caughtUp();
     this.#dispatched?.response.body.pause();
   }
 
@@ -221,7 +200,7 @@ class Relay implements BodySink {
   /** `events` are the last ones. */
   #complete(events: string): void {
     const last = events + this.#chunks.ending();
-    this.#options.record?.(decodeByteText(last));
+    this.#record(last);
     this.#finish(undefined, last);
   }
 
@@ -233,17 +212,23 @@ class Relay implements BodySink {
         : new GatewayError("upstream_error", "The model server broke off in the middle of the answer.", {
             cause: error,
           });
-    if (events !== "") this.#options.record?.(decodeByteText(events));
+    if (events !== "") this.#record(events);
     this.#finish(shown, `${events}data: ${encodeByteText(this.#options.renderError(shown))}\n\n`);
   }
 
-  readonly #leave = (): void => {
+  /** The client left. */
+  cancelled(): void {
     if (!this.#over) this.#finish(new DOMException("The client left", "AbortError"), undefined);
-  };
+  }
 
-  readonly #stop = (): void => {
+  stop(): void {
     if (!this.#over) this.#break(stoppingError(), "");
-  };
+  }
+
+  /** The end is on record. */
+  recorded(): void {
+    this.#client.end(this.#last);
+  }
 
   #cutOff(): void {
     this.#finish(new DOMException("The client stopped reading", "AbortError"), undefined);
@@ -257,18 +242,27 @@ class Relay implements BodySink {
     this.#over = true;
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    options.left.off(this.#leave);
-    options.stopping.remove(this.#stop);
+    options.left.off(this);
+    options.stopping.remove(this);
     // First: what nobody waits for any more says nothing of how long an engine takes.
     if (error !== undefined) options.abort();
     const { reported, deliveredPieces } = this.#chunks.observed;
     dispatched?.done(error instanceof GatewayError, reported?.completionTokens ?? deliveredPieces);
     if (error !== undefined) dispatched?.response.body.cancel();
     else if (dispatched) this.#drain(dispatched);
-    const recorded = options.onEnd(this.#chunks.observed, error);
+    const recorded = this.#tellEnd(error);
     if (last === undefined) return;
-    const end = () => this.#client.end(last);
-    recorded.then(end, end);
+    this.#last = last;
+    whenSettled(recorded, onRecorded, onRecorded, this);
+  }
+
+  /** Where that fails, the client must get its end all the same, and the engine's connection, which tells it, go on. */
+  #tellEnd(error: unknown): Eventual<void> {
+    try {
+      return this.#options.onEnd(this.#chunks.observed, error);
+    } catch (fault) {
+      return Promise.reject(fault);
+    }
   }
 
   #drain({ response }: Dispatched): void {
@@ -282,15 +276,21 @@ class Relay implements BodySink {
   }
 }
 
-/** A closure for each stream would do the same at the cost of its memory. */
+/** As those below: a closure for each stream would do the same at the cost of its memory. */
 function onTimer(relay: Relay): void {
   relay.onTimer();
 }
 
-export function stoppingError(): GatewayError {
-  return new GatewayError("service_unavailable", "The server is being stopped; send the request again.", {
-    retryAfterSeconds: 5,
-  });
+function onSource(dispatched: Dispatched, relay: Relay): void {
+  relay.begin(dispatched);
+}
+
+function onNoSource(error: unknown, relay: Relay): void {
+  relay.fail(error);
+}
+
+function onRecorded(_: unknown, relay: Relay): void {
+  relay.recorded();
 }
 
 function closedEarly(): GatewayError {

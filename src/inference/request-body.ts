@@ -1,23 +1,32 @@
 // The body that an engine gets of a request: the client's own bytes, but where something must differ.
+import { replaceBytes } from "../domain/json-bytes.ts";
 import { editObject } from "../domain/json-text.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
+
+const usageMember = ',"stream_options":{"include_usage":true}';
 
 /**
  * The body for an engine: the client's own bytes, except where `model` has another id there, where usage must be asked
  * for (it is always counted), where the gateway keeps the completion itself, and where both names of the token limit were sent.
  */
 export function rewriteRequest(request: DecodedRequest, engineModel: string, recording: boolean): string | Uint8Array {
-  const { body, operation } = request;
-  const edits: Record<string, string | null> = {};
-  if (engineModel !== body["model"]) edits["model"] = JSON.stringify(engineModel);
-  if (request.stream && operation !== "embedding") {
-    const options = body["stream_options"] as { include_usage?: unknown } | null | undefined;
-    if (options?.include_usage !== true) {
-      edits["stream_options"] = JSON.stringify({ ...options, include_usage: true });
+  const isRenamed = engineModel !== request.model;
+  const addsUsage = request.stream && request.streamOptions !== "usage";
+  if (!recording && !request.hasBothLimits) {
+    if (!isRenamed && !addsUsage) return request.bytes;
+    const { bytes, modelStart, modelEnd } = request;
+    // The usual changes are made to the bytes, where it is known where the id stands.
+    if (modelEnd > 0 && (!addsUsage || request.streamOptions === "none")) {
+      return replaceBytes(bytes, modelStart, modelEnd, JSON.stringify(engineModel) + (addsUsage ? usageMember : ""));
     }
   }
-  if (recording) for (const name of ["store", "metadata"]) if (body[name] !== undefined) edits[name] = null;
-  const limit = body["max_completion_tokens"];
-  if (limit !== undefined && limit !== null && body["max_tokens"] !== undefined) edits["max_tokens"] = null;
+  const edits: Record<string, string | null> = {};
+  if (isRenamed) edits["model"] = JSON.stringify(engineModel);
+  if (addsUsage) {
+    const options = request.body["stream_options"] as object | null | undefined;
+    edits["stream_options"] = JSON.stringify({ ...options, include_usage: true });
+  }
+  if (recording) for (const name of ["store", "metadata"]) if (request.members.get(name)) edits[name] = null;
+  if (request.hasBothLimits) edits["max_tokens"] = null;
   return Object.keys(edits).length === 0 ? request.bytes : editObject(request.text, request.members, edits);
 }

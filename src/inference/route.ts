@@ -51,7 +51,10 @@ export class Router {
   /** Without what is drained, so it may be empty. */
   order(model: Model, workload: Workload): readonly Deployment[] {
     const open = this.#open(model);
-    if (open.length < 2) return open;
+    return open.length < 2 ? open : this.#rank(open, model, workload);
+  }
+
+  #rank(open: readonly Deployment[], model: Model, workload: Workload): readonly Deployment[] {
     const nowMs = this.#clock.monotonicMs();
     let well = 0;
     const candidates = open.map((deployment): Candidate => {
@@ -91,7 +94,7 @@ export class Router {
    */
   claim(deployment: Deployment): boolean {
     const state = this.#state(deployment);
-    if (isWell(state)) return false;
+    if (state.isWell) return false;
     const nowMs = this.#clock.monotonicMs();
     const triesEngine = state.engine.health.claim(nowMs);
     return state.health.claim(nowMs) || triesEngine;
@@ -105,7 +108,12 @@ export class Router {
   }
 
   /** Counts the request's work as outstanding until its assignment ends; the deployment is warm for its prompt from now on. */
-  begin(deployment: Deployment, model: Model, workload: Workload): Assignment {
+  begin(
+    deployment: Deployment,
+    model: Model,
+    workload: Workload,
+    sinceMs: number = this.#clock.monotonicMs(),
+  ): Assignment {
     const state = this.#state(deployment);
     let { promptTokens } = workload;
     // Nothing has to be known of the pace of one that there is no other beside.
@@ -115,12 +123,12 @@ export class Router {
       const cold = coldPart(prefix, this.#remember(model, state, prefix));
       promptTokens *= cold + warmTokenWork * (1 - cold);
     }
-    return new Assignment(state, promptTokens, workload, this.#clock, !isAlone);
+    return new Assignment(state, promptTokens, workload, this.#clock, sinceMs, !isAlone);
   }
 
   succeeded(deployment: Deployment): void {
     const state = this.#state(deployment);
-    if (isWell(state)) return;
+    if (state.isWell) return;
     const nowMs = this.#clock.monotonicMs();
     state.engine.health.succeeded(nowMs);
     state.health.succeeded(nowMs);
@@ -257,12 +265,8 @@ export class Router {
   }
 }
 
-function isWell({ engine, health }: DeploymentState): boolean {
-  return health.isWell && engine.health.isWell;
-}
-
 function isAway(state: DeploymentState, nowMs: number): boolean {
-  if (isWell(state)) return false;
+  if (state.isWell) return false;
   const now = stateOf(state, nowMs);
   return now === "resting" || now === "trying";
 }

@@ -1,30 +1,42 @@
 // Tells everything that is open that the server ends and can wait for it no longer.
+import { GatewayError } from "../domain/errors.ts";
+
+/** What is open; called once. */
+export interface Stoppable {
+  stop(): void;
+}
 
 /** An AbortSignal walks through all of its listeners for each new one: with thousands of open streams that is felt. */
 export class Stopping {
-  readonly #listeners = new Set<() => void>();
+  readonly #open = new Set<Stoppable>();
   #begun = false;
 
   get begun(): boolean {
     return this.#begun;
   }
 
-  /** Once; each listener is called once. */
+  /** Once. */
   begin(): void {
     this.#begun = true;
-    for (const listener of this.#listeners) {
-      this.#listeners.delete(listener);
-      listener();
+    for (const one of this.#open) {
+      this.#open.delete(one);
+      one.stop();
     }
   }
 
-  /** `listener` is called at once where it has begun. */
-  add(listener: () => void): void {
-    if (this.#begun) listener();
-    else this.#listeners.add(listener);
+  /** `one` is stopped at once where it has begun. */
+  add(one: Stoppable): void {
+    if (this.#begun) one.stop();
+    else this.#open.add(one);
   }
 
-  remove(listener: () => void): void {
-    this.#listeners.delete(listener);
+  remove(one: Stoppable): void {
+    this.#open.delete(one);
   }
+}
+
+export function stoppingError(): GatewayError {
+  return new GatewayError("service_unavailable", "The server is being stopped; send the request again.", {
+    retryAfterSeconds: 5,
+  });
 }

@@ -1,12 +1,11 @@
 // Chunks that are only recognised become, byte for byte, what they would become if each were parsed.
 import { describe, expect, test } from "bun:test";
+import { decodedRequest } from "../../tests/support/decoded-request.ts";
 import { encodeByteText } from "../domain/byte-text.ts";
 import type { Operation } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
-import { scanObject } from "../domain/json-text.ts";
 import { SseReader } from "../domain/sse.ts";
 import { stringEnd } from "./chunk-template.ts";
-import type { DecodedRequest } from "./decoded-request.ts";
 import { ChunkTranslator, type StreamObservation } from "./stream-chunks.ts";
 
 interface Setting {
@@ -33,18 +32,7 @@ function translatorFor({ operation, model, includeUsage, ownId }: Setting): Chun
     messages: [],
     ...(includeUsage ? { stream_options: { include_usage: true } } : {}),
   };
-  const text = JSON.stringify(body);
-  const request: DecodedRequest = {
-    operation,
-    bytes: Buffer.from(text),
-    text,
-    members: scanObject(text),
-    body,
-    model,
-    stream: true,
-    width: 1,
-  };
-  return new ChunkTranslator(request, { id: "chatcmpl-own", created: 7, ownId });
+  return new ChunkTranslator(decodedRequest(body, operation), { id: "chatcmpl-own", created: 7, ownId });
 }
 
 /** All of a stream, cut into `pieces`, as the relay reads it; where nothing `mayRecognise`, each event is parsed. */

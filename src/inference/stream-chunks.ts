@@ -10,15 +10,7 @@ import type { CompletionNames } from "./answer.ts";
 import { type ChunkFrame, ChunkTemplate, stringEnd } from "./chunk-template.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import { publicMessage } from "./engine-refusal.ts";
-import {
-  deliveredBytes,
-  estimateDelivered,
-  estimatePromptTokens,
-  hasTotal,
-  reportedUsage,
-  usageObject,
-  withTotal,
-} from "./usage.ts";
+import { deliveredBytes, estimateDelivered, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
 
 /** What was seen of a stream so far; what settlement counts. */
 export interface StreamObservation {
@@ -72,7 +64,9 @@ export class ChunkTranslator {
   readonly #request: DecodedRequest;
   readonly #names: CompletionNames;
   readonly #wantsUsage: boolean;
-  #rolesSent: Set<unknown> | undefined;
+  /** Of the choices that had a delta; mostly there is one. */
+  #firstIndex: unknown;
+  #otherIndices: Set<unknown> | undefined;
   #usageText: string | undefined;
   #lastChunk: { id: unknown; created: unknown } | undefined;
   #template: ChunkTemplate | undefined;
@@ -82,8 +76,7 @@ export class ChunkTranslator {
     this.model = request.model;
     this.#request = request;
     this.#names = names;
-    const options = request.body["stream_options"] as { include_usage?: unknown } | null | undefined;
-    this.#wantsUsage = options?.include_usage === true;
+    this.#wantsUsage = request.streamOptions === "usage";
   }
 
   /**
@@ -167,22 +160,33 @@ export class ChunkTranslator {
    */
   #complete(choices: readonly unknown[]): boolean {
     let changed = false;
-    for (const [position, choice] of (choices as StreamedChoice[]).entries()) {
+    for (let position = 0; position < choices.length; position++) {
+      const choice = choices[position] as StreamedChoice;
       if (choice.finish_reason === undefined || choice.index === undefined) {
         choice.finish_reason ??= null;
         choice.index ??= position;
         changed = true;
       }
       const { delta, index } = choice;
-      if (typeof delta !== "object" || delta === null || this.#rolesSent?.has(index)) continue;
-      this.#rolesSent ??= new Set();
-      this.#rolesSent.add(index);
+      if (typeof delta !== "object" || delta === null || !this.#isFirstOf(index)) continue;
       if (delta["role"] === undefined) {
         choice.delta = { role: "assistant", ...delta };
         changed = true;
       }
     }
     return changed;
+  }
+
+  /** Whether this is the first delta of the choice. */
+  #isFirstOf(index: unknown): boolean {
+    if (this.#firstIndex === undefined) {
+      this.#firstIndex = index;
+      return true;
+    }
+    if (this.#firstIndex === index || this.#otherIndices?.has(index)) return false;
+    this.#otherIndices ??= new Set();
+    this.#otherIndices.add(index);
+    return true;
   }
 
   /**
@@ -242,10 +246,7 @@ export class ChunkTranslator {
     const usage =
       this.#usageText ??
       JSON.stringify(
-        usageObject(
-          streamUsage(() => estimatePromptTokens(this.#request.body), this.observed, true),
-          this.#request.operation,
-        ),
+        usageObject(streamUsage(this.#request.promptTokens, this.observed, true), this.#request.operation),
       );
     const head = {
       id: this.#names.ownId ? this.#names.id : (this.#lastChunk?.id ?? this.#names.id),
@@ -266,12 +267,12 @@ export class ChunkTranslator {
  * Usage of a stream as far as it went: reported, else estimated from what was delivered. Of one that did not come to its
  * end, a report may be of an earlier moment: then what was delivered since counts.
  */
-export function streamUsage(estimatedPrompt: () => number, observed: StreamObservation, ended: boolean): TokenUsage {
+export function streamUsage(estimatedPrompt: number, observed: StreamObservation, ended: boolean): TokenUsage {
   const { reported, deliveredBytes, deliveredPieces } = observed;
   if (reported && ended) return reported;
   const delivered = estimateDelivered(deliveredBytes, deliveredPieces);
   if (reported && reported.completionTokens >= delivered) return reported;
-  const promptTokens = reported?.promptTokens ?? estimatedPrompt();
+  const promptTokens = reported?.promptTokens ?? estimatedPrompt;
   return { promptTokens, completionTokens: delivered, estimated: true };
 }
 

@@ -5,7 +5,7 @@ import type { TokenUsage } from "../domain/usage.ts";
 /** Rough and language-dependent, but never zero; only used where an engine reports nothing. */
 const bytesPerToken = 4;
 /** Of an image, a recording or a file: what most models make of an image of usual size. */
-const mediaTokens = 1_000;
+export const mediaTokens = 1_000;
 const textParts = new Set(["text", "refusal"]);
 /** Longer pieces of a stream, on average, are no single tokens. */
 const longestTokenBytes = 12;
@@ -51,9 +51,16 @@ export function estimateDelivered(bytes: number, pieces: number): number {
   return bytes <= pieces * longestTokenBytes ? pieces : estimateTokens(bytes);
 }
 
+/** Where a request has its prompt; what it has by the name of another is a member that no schema knows. */
+const promptMembers: Readonly<Record<Operation, string>> = {
+  chat: "messages",
+  completion: "prompt",
+  embedding: "input",
+};
+
 /** Prompt tokens estimated from all of a request that a model is shown: texts, calls, tools, schemas, media. */
-export function estimatePromptTokens(request: Readonly<Record<string, unknown>>): number {
-  let tokens = countTokens(request["messages"] ?? request["prompt"] ?? request["input"]);
+export function estimatePromptTokens(operation: Operation, request: Readonly<Record<string, unknown>>): number {
+  let tokens = countTokens(request[promptMembers[operation]]);
   for (const name of shownAsJson) tokens += countJson(request[name]);
   return tokens;
 }

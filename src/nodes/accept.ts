@@ -2,7 +2,7 @@
 import { GatewayError } from "../domain/errors.ts";
 import type { Log } from "../domain/log.ts";
 import type { ByteChannel } from "../http1/byte-channel.ts";
-import type { HeaderFields, IncomingRequest } from "../http1/message.ts";
+import type { AnswerFields, HeaderFields, IncomingRequest } from "../http1/message.ts";
 import { clientNetwork } from "../policy/client-network.ts";
 import { checkUpgradeRequest } from "../websocket/handshake.ts";
 import { WebSocketLink } from "../websocket/websocket-link.ts";
@@ -37,7 +37,7 @@ export interface NodeAcceptorOptions {
 export interface ConnectExchange {
   readonly req: IncomingRequest;
   readonly clientAddress: string;
-  readonly answerHeaders: Record<string, string>;
+  readonly answerHeaders: Record<string, AnswerFields[string]>;
 }
 
 export interface ConnectAnswer {

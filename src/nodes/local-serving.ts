@@ -5,6 +5,7 @@ import { Cancellation } from "../domain/cancellation.ts";
 import type { Clock } from "../domain/clock.ts";
 import type { EngineRequest, Operation } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
+import type { Eventual } from "../domain/later.ts";
 import type { Log } from "../domain/log.ts";
 import type { Model } from "../domain/model.ts";
 import { type AnnouncedModel, mostNodeModels } from "../domain/node.ts";
@@ -13,7 +14,6 @@ import type { Capacity } from "../inference/capacity.ts";
 import type { Catalog } from "../inference/catalog.ts";
 import type { DecodedRequest } from "../inference/decoded-request.ts";
 import { dispatch } from "../inference/dispatch.ts";
-import { factsOf } from "../inference/facts.ts";
 import { type PromptPrefix, promptPrefixOf } from "../inference/prompt-prefix.ts";
 import type { Router } from "../inference/route.ts";
 import type { NodeAnnouncement, NodeAnswer } from "./tunnel/contract.ts";
@@ -95,7 +95,7 @@ export class LocalServing {
     }
   }
 
-  #dispatch(request: EngineRequest, cancellation: Cancellation): Promise<Dispatched> {
+  #dispatch(request: EngineRequest, cancellation: Cancellation): Eventual<Dispatched> {
     const { operation, requestId, body } = request;
     const bytes = typeof body === "string" ? Buffer.from(body) : body;
     const decoded = this.#options.decode(operation, bytes);
@@ -110,7 +110,9 @@ export class LocalServing {
       recording: false,
       cancellation,
       workload: {
-        ...factsOf(decoded),
+        promptTokens: decoded.promptTokens,
+        maxCompletionTokens: decoded.maxCompletionTokens,
+        width: decoded.width,
         prefix: () => {
           if (prefix === null) prefix = promptPrefixOf(decoded, gatewayAccount);
           return prefix;

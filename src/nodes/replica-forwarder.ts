@@ -67,11 +67,8 @@ export class ReplicaForwarder {
     try {
       const response = await this.#client(advertiseUrl).send(
         { method: "POST", path, headers, requestId, body },
-        {
-          firstByteTimeoutMs: firstByteTimeoutMs + marginMs,
-          idleTimeoutMs: idleTimeoutMs + marginMs,
-          cancellation,
-        },
+        { firstByteTimeoutMs: firstByteTimeoutMs + marginMs, idleTimeoutMs: idleTimeoutMs + marginMs },
+        cancellation,
       );
       return await read(response, replicaId, cancellation);
     } catch (error) {

@@ -1,5 +1,5 @@
 // Asks the limits for a request's admission: works out how much to set aside for it.
-import type { Admission, LimitStatus, LimitStore, Reservation } from "../domain/limits.ts";
+import type { Admission, Granted, LimitStatus, LimitStore, Reservation } from "../domain/limits.ts";
 import type { Model } from "../domain/model.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { LearnedLengths } from "./learned-lengths.ts";
@@ -15,7 +15,12 @@ export interface RequestSize {
   width: number;
 }
 
-export type Admitted = Exclude<Admission, { refusal: unknown }>;
+export type Admitted = Granted;
+
+/** Told the state of a request's limits, once it is decided whether it is admitted. */
+export interface LimitListener {
+  onLimits(status: LimitStatus): void;
+}
 
 export interface AdmitterOptions {
   limits: LimitStore;
@@ -32,18 +37,16 @@ export class Admitter {
   }
 
   /**
-   * Throws the refusal, or rejects with it. `onStatus` is told the state of the limits either way: it belongs into the
+   * Throws the refusal, or rejects with it. `listener` is told the state of the limits either way: it belongs into the
    * answer's headers. A promise only where a quota's usage must be read first.
    */
   admit(
     principal: Pick<Principal, "limits">,
     size: RequestSize,
-    onStatus: (status: LimitStatus) => void,
+    listener: LimitListener,
   ): Admitted | Promise<Admitted> {
     const admission = this.#limits.admit(principal.limits, this.#reservation(size));
-    return admission instanceof Promise
-      ? admission.then((later) => admitted(later, onStatus))
-      : admitted(admission, onStatus);
+    return admission instanceof Promise ? whenAdmitted(admission, listener) : admitted(admission, listener);
   }
 
   /** An answer came to its own end; `completionTokens` is the mean length of its generations. */
@@ -68,8 +71,12 @@ export class Admitter {
   }
 }
 
-function admitted(admission: Admission, onStatus: (status: LimitStatus) => void): Admitted {
-  onStatus(admission.status);
+async function whenAdmitted(admission: Promise<Admission>, listener: LimitListener): Promise<Admitted> {
+  return admitted(await admission, listener);
+}
+
+function admitted(admission: Admission, listener: LimitListener): Admitted {
+  listener.onLimits(admission.status);
   if ("refusal" in admission) throw admission.refusal;
   return admission;
 }

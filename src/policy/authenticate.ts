@@ -1,12 +1,13 @@
 // Turns the credentials of a request into a principal, or refuses with one message that tells an attacker nothing.
-import { type Environment, parseApiKey } from "../domain/api-key.ts";
+import { type Environment, environmentOf, parseApiKey } from "../domain/api-key.ts";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
-import { rangesContain } from "../domain/ip-range.ts";
+import { type IpRange, rangesContain } from "../domain/ip-range.ts";
 import { type Keys, keyRing } from "../domain/key-ring.ts";
 import { keyStatus, type Principal, type SignedInPerson } from "../domain/principal.ts";
 import type { AccessTokens, Verification, VerifiedToken } from "./access-tokens.ts";
-import { type CachedChain, CredentialCache, type CredentialCacheOptions, type Digests } from "./credential-cache.ts";
+import type { CachedChain } from "./cached-chain.ts";
+import { CredentialCache, type CredentialCacheOptions, type Digests } from "./credential-cache.ts";
 import type { KeyActivity } from "./key-activity.ts";
 import { keyDigest, memoryIndex } from "./key-digest.ts";
 import type { RefusalLog } from "./refusal-log.ts";
@@ -105,9 +106,9 @@ export class Authenticator {
     let key = apiKey;
     if (authorization !== null) key = !apiKey && authorization.startsWith("Bearer ") ? authorization.slice(7) : null;
     if (key === null || key.length > longestKey || !key.startsWith("sk_")) return undefined;
-    const entry = this.#cache.warm(memoryIndex(key));
+    const entry = this.#cache.warm(key);
     if (!entry) return undefined;
-    const environment = key.slice(3, key.indexOf("_", 3)) as Environment;
+    const environment = environmentOf(key);
     this.#requireRightPlace(environment, presented);
     const admitted = this.#admit(entry, environment, presented);
     return admitted instanceof Promise ? admitted : admitted.principal;
@@ -152,15 +153,16 @@ export class Authenticator {
     this.#requireRightPlace(environment, presented);
     // The store finds it by its HMAC under a secret pepper: how long the look-up takes tells nothing about any stored
     // digest that an attacker, who cannot compute digests, could use. So no comparison here has to take constant time.
-    const index = memoryIndex(key);
-    const entry = this.#cache.warm(index) ?? this.#lookUp(key, index, presented.clientAddress);
+    const entry = this.#cache.warm(key) ?? this.#lookUp(key, presented.clientAddress);
     return andThen(entry, (found) =>
       andThen(this.#admit(found, environment, presented), (admitted) => admitted.principal),
     );
   }
 
-  #lookUp(key: string, index: string, clientAddress: string): Promise<CachedChain | undefined> {
-    return this.#options.unknown.find(index, clientAddress, () => this.#cache.byKey(index, () => this.#digestsOf(key)));
+  #lookUp(key: string, clientAddress: string): Promise<CachedChain | undefined> {
+    const index = memoryIndex(key);
+    const look = () => this.#cache.byKey(key, index, () => this.#digestsOf(key));
+    return this.#options.unknown.find(index, clientAddress, look);
   }
 
   #digestsOf(key: string): Digests {
@@ -178,7 +180,7 @@ export class Authenticator {
       this.#requireRightPlace(token.environment, presented);
       return andThen(this.#cache.byId(token.keyId), (found) =>
         andThen(this.#admit(found, token.environment, presented), (entry) => {
-          const [{ accountId, appId, personId }] = entry.chain.keys;
+          const [{ accountId, appId, personId }] = entry.principal.keys;
           if (accountId !== token.accountId) throw this.#refuse("token_account", presented, entry);
           if (appId !== token.appId) throw this.#refuse("token_app", presented, entry);
           if (token.appId !== null && personId !== token.personId) throw this.#refuse("token_person", presented, entry);
@@ -226,12 +228,12 @@ export class Authenticator {
     if (entry.expiresAt <= now) throw this.#refuse(endOf(entry, now, "expired"), presented, entry);
     if (entry.fault !== undefined) throw this.#refuse(entry.fault, presented, entry);
     if (entry.principal.environment !== environment) throw this.#refuse("environment", presented, entry);
-    for (const ranges of entry.allowedIps) {
-      if (!rangesContain(ranges, presented.clientAddress)) throw this.#refuse("address", presented, entry);
+    if (entry.allowedIps && !allContain(entry.allowedIps, presented.clientAddress)) {
+      throw this.#refuse("address", presented, entry);
     }
     if (entry.usedAt !== now) {
       entry.usedAt = now;
-      this.#options.activity.used(entry.chain.keys[0].id, now);
+      this.#options.activity.used(entry.principal.keys[0].id, now);
     }
     return entry;
   }
@@ -256,17 +258,22 @@ export class Authenticator {
   }
 
   #refuse(reason: string, { clientAddress, requestId }: PresentedCredentials, entry?: CachedChain): GatewayError {
-    const keyId = entry?.chain.keys[0].id ?? null;
-    const accountId = entry?.chain.account.id ?? null;
+    const keyId = entry?.principal.keys[0].id ?? null;
+    const accountId = entry?.principal.account.id ?? null;
     this.#options.refusals.record({ reason, keyId, accountId, clientAddress, requestId });
     return refusal(reason);
   }
 }
 
 /** Whether it is the key itself or one that it depends on. */
-function endOf({ chain: { keys } }: CachedChain, nowSeconds: number, status: "revoked" | "expired"): string {
+function endOf({ principal: { keys } }: CachedChain, nowSeconds: number, status: "revoked" | "expired"): string {
   const own = keyStatus(keys[0], nowSeconds) !== "active";
   return own ? status : `ancestor_${status}`;
+}
+
+/** Apart from where every request passes: what a closure refers to is kept on the heap, whether or not it is made. */
+function allContain(lists: readonly (readonly IpRange[])[], address: string): boolean {
+  return lists.every((ranges) => rangesContain(ranges, address));
 }
 
 function refusal(reason: string): GatewayError {

@@ -40,10 +40,10 @@ export function usageBounds({ context }: Pick<Model, "context">, request: Reques
   };
 }
 
-/** The usage, with figures above the bounds brought down to them. */
-export function believable(usage: TokenUsage, bounds: UsageBounds): { usage: TokenUsage; capped: boolean } {
+/** The usage itself, or another where figures above the bounds had to be brought down to them. */
+export function believable(usage: TokenUsage, bounds: UsageBounds): TokenUsage {
   const promptTokens = Math.min(usage.promptTokens, bounds.promptTokens);
   const completionTokens = Math.min(usage.completionTokens, bounds.completionTokens);
   const capped = promptTokens < usage.promptTokens || completionTokens < usage.completionTokens;
-  return { usage: capped ? { ...usage, promptTokens, completionTokens } : usage, capped };
+  return capped ? { ...usage, promptTokens, completionTokens } : usage;
 }

@@ -1,14 +1,14 @@
 // Keeps key chains in memory for as long as the store has not changed, so that a warm credential costs no read.
-import { commandLineAppId } from "../domain/app.ts";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
-import { type IpRange, parseRange } from "../domain/ip-range.ts";
 import type { LimitSet } from "../domain/limits.ts";
 import type { Log } from "../domain/log.ts";
-import type { ApiKeyRecord, KeyChain, KeyStore, Principal } from "../domain/principal.ts";
+import type { ApiKeyRecord, KeyChain, KeyStore } from "../domain/principal.ts";
+import { type CachedChain, CachedChains } from "./cached-chain.ts";
 import { withDeadline } from "./deadline.ts";
 import { LruMap } from "./lru-map.ts";
 import { RevisionWatcher } from "./revision-watcher.ts";
+import { SecretMap } from "./secret-map.ts";
 import { Turns } from "./turns.ts";
 
 export interface CredentialCacheOptions {
@@ -28,24 +28,8 @@ export interface CredentialCacheOptions {
   capacity?: number;
 }
 
-/** A key chain with all that can be worked out of it once. */
-export interface CachedChain {
-  chain: KeyChain;
-  /** Of the key itself; a token narrows its scopes. */
-  principal: Principal;
-  /** Unix seconds; the first of the chain to end, infinity for never. */
-  expiresAt: number;
-  revokedAt: number;
-  /** The address lists of the chain that are not empty: all of them must have the client's address. */
-  allowedIps: readonly (readonly IpRange[])[];
-  /** Why the chain may not be used, whatever the time and the request. */
-  fault: string | undefined;
-  /** Unix seconds of the last use that was told to the key's activity. */
-  usedAt: number;
-}
-
 /** `digests`: as the store may have it, worked out only where the store is asked. */
-type Lookup = { by: "key"; index: string; digests: () => Digests } | { by: "id"; index: string };
+type Lookup = { by: "key"; key: string; index: string; digests: () => Digests } | { by: "id"; index: string };
 
 /** Under the secret in use, and under those that it replaces. */
 export type Digests = readonly [current: string, ...older: string[]];
@@ -64,20 +48,21 @@ const maxAttempts = 10;
 export class CredentialCache {
   readonly #options: CredentialCacheOptions;
   readonly #watcher: RevisionWatcher;
-  /** By `memoryIndex` of the key. */
-  readonly #byKey: LruMap<CachedChain>;
+  readonly #byKey: SecretMap<CachedChain>;
   readonly #byId: LruMap<CachedChain>;
-  /** By both: they cannot collide, as only ids have an underscore. */
+  /** By `memoryIndex` of keys, and by ids: they cannot collide, as only ids have an underscore. */
   readonly #loading = new Map<string, Promise<CachedChain | undefined>>();
   readonly #turns = new Turns(maxReads, maxWaiting);
   readonly #graceMs: number;
+  readonly #chains: CachedChains;
   /** Raised by every change: a read that began under another generation is neither used nor kept. */
   #generation = 0;
 
   constructor(options: CredentialCacheOptions) {
     this.#options = options;
+    this.#chains = new CachedChains(options.limitsOf);
     const capacity = options.capacity ?? defaultCapacity;
-    this.#byKey = new LruMap(capacity);
+    this.#byKey = new SecretMap(capacity);
     this.#byId = new LruMap(Math.min(capacity, mostByToken));
     this.#graceMs = (options.graceSeconds ?? defaultGraceSeconds) * 1000;
     const { keys, clock, log, pollMs, reread } = options;
@@ -119,6 +104,7 @@ export class CredentialCache {
     this.#generation++;
     this.#byKey.clear();
     this.#byId.clear();
+    this.#chains.clear();
   }
 
   /** Credentials in memory, and the milliseconds since the store last said that they hold. */
@@ -126,14 +112,19 @@ export class CredentialCache {
     return { cached: this.#byKey.size + this.#byId.size, unconfirmedMs: this.#watcher.unconfirmedMs() };
   }
 
-  /** What is known of the key with this `memoryIndex`, as far as that holds without asking the store. */
-  warm(index: string): CachedChain | undefined {
-    return this.#watcher.freshness() === "overdue" ? undefined : this.#cached(this.#byKey, index);
+  /** What is known of a key, as far as that holds without asking the store. */
+  warm(key: string): CachedChain | undefined {
+    const unconfirmedMs = this.#watcher.unconfirmedMs();
+    if (this.#watcher.freshness(unconfirmedMs) === "overdue" || unconfirmedMs > this.#graceMs) return undefined;
+    return this.#byKey.get(key);
   }
 
-  /** A promise only where the store has to be asked; rejects with `service_unavailable` where that fails. */
-  byKey(index: string, digests: () => Digests): CachedChain | Promise<CachedChain | undefined> {
-    return this.#get({ by: "key", index, digests });
+  /**
+   * `index`: the key's `memoryIndex`. A promise only where the store has to be asked; rejects with `service_unavailable`
+   * where that fails.
+   */
+  byKey(key: string, index: string, digests: () => Digests): CachedChain | Promise<CachedChain | undefined> {
+    return this.#get({ by: "key", key, index, digests });
   }
 
   byId(id: string): CachedChain | Promise<CachedChain | undefined> {
@@ -141,19 +132,19 @@ export class CredentialCache {
   }
 
   #get(lookup: Lookup): CachedChain | Promise<CachedChain | undefined> {
-    const entries = this.#entriesOf(lookup);
-    const { index } = lookup;
-    if (this.#watcher.freshness() !== "overdue") return this.#cached(entries, index) ?? this.#load(lookup);
-    return this.#watcher.ask().then(() => this.#cached(entries, index) ?? this.#load(lookup));
+    const found = () => this.#known(lookup) ?? this.#load(lookup);
+    return this.#watcher.freshness() === "overdue" ? this.#watcher.ask().then(found) : found();
   }
 
-  #cached(entries: LruMap<CachedChain>, index: string): CachedChain | undefined {
+  #known(lookup: Lookup): CachedChain | undefined {
     // Covers a store that is away, for as long as the grace lasts, as well as a fresh one.
-    return this.#watcher.unconfirmedMs() > this.#graceMs ? undefined : entries.get(index);
+    if (this.#watcher.unconfirmedMs() > this.#graceMs) return undefined;
+    return lookup.by === "key" ? this.#byKey.get(lookup.key) : this.#byId.get(lookup.index);
   }
 
-  #entriesOf({ by }: Lookup): LruMap<CachedChain> {
-    return by === "key" ? this.#byKey : this.#byId;
+  #keep(lookup: Lookup, entry: CachedChain): void {
+    if (lookup.by === "key") this.#byKey.set(lookup.key, entry);
+    else this.#byId.set(lookup.index, entry);
   }
 
   /** Requests for the same credential share one read. */
@@ -174,8 +165,8 @@ export class CredentialCache {
       const generation = this.#generation;
       const chain = await this.#ask(lookup);
       if (generation !== this.#generation) continue;
-      const entry = chain && this.#compose(chain);
-      if (entry) this.#entriesOf(lookup).set(lookup.index, entry);
+      const entry = chain && this.#chains.of(chain);
+      if (entry) this.#keep(lookup, entry);
       return entry;
     }
     throw unavailable("changed_while_read");
@@ -193,51 +184,6 @@ export class CredentialCache {
       throw unavailable(`key_store: ${String(error)}`, error);
     }
   }
-
-  #compose(chain: KeyChain): CachedChain {
-    const { keys, account } = chain;
-    const scopes = keys.map(({ scopes }) => new Set(scopes)).reduce((common, more) => common.intersection(more));
-    return {
-      chain,
-      principal: {
-        account,
-        keys,
-        environment: keys[0].environment,
-        scopes,
-        ...actingParty(keys),
-        limits: this.#options.limitsOf(chain),
-      },
-      expiresAt: Math.min(...keys.map((key) => key.expiresAt ?? Number.POSITIVE_INFINITY)),
-      revokedAt: Math.min(...keys.map((key) => revocationOf(key))),
-      allowedIps: keys
-        .filter((key) => key.allowedIps.length > 0)
-        // What cannot be read allows nobody.
-        .map((key) => key.allowedIps.map(parseRange).filter((range) => range !== undefined)),
-      fault: faultOf(chain),
-      usedAt: Number.NEGATIVE_INFINITY,
-    };
-  }
-}
-
-/** An app acts for itself; the command line tool, and a membership, for the person. */
-function actingParty(keys: KeyChain["keys"]): Pick<Principal, "appId" | "person"> {
-  const [{ kind, appId, personId }] = keys;
-  if (kind === "key") return { appId: null };
-  if (kind === "grant" && appId !== commandLineAppId) return { appId };
-  const role = keys.find((one) => one.kind === "membership")?.role ?? "member";
-  return { appId: null, person: { id: personId ?? "", role, isOperator: false, sessionId: null } };
-}
-
-/** When it is revoked, in Unix seconds; what is revoked for good is so at any time. */
-function revocationOf({ revoked, revokedAt }: ApiKeyRecord): number {
-  return revoked ? Number.NEGATIVE_INFINITY : (revokedAt ?? Number.POSITIVE_INFINITY);
-}
-
-function faultOf({ keys, account }: KeyChain): string | undefined {
-  if (account.status !== "active") return "account_suspended";
-  const [{ environment }] = keys;
-  const mixed = keys.some((key) => key.environment !== environment || key.accountId !== account.id);
-  return mixed ? "chain_inconsistent" : undefined;
 }
 
 function unavailable(detail: string, cause?: unknown): GatewayError {

@@ -35,6 +35,31 @@ test("times are written in the background", async () => {
   await until(async () => (await lastUsed(id)) === 1_800_000_007);
 });
 
+test("of many keys some are written at a time, those that wait the longest first, and all of them at the end", async () => {
+  const written: [string, number][][] = [];
+  const keys = { touchKeys: async (batch: ReadonlyMap<string, number>) => void written.push([...batch]) };
+  const activity = new KeyActivity({ keys, log: all.log, flushMs: 1, mostAtOnce: 2 });
+  for (const id of ["a", "b", "c", "d", "e", "f"]) activity.used(id, 1);
+  // A key in use all the time neither loses its turn nor takes that of another.
+  activity.used("a", 2);
+  await until(() => written.length === 2);
+  await activity.close();
+  expect(written).toEqual([
+    [
+      ["a", 2],
+      ["b", 1],
+    ],
+    [
+      ["c", 1],
+      ["d", 1],
+    ],
+    [
+      ["e", 1],
+      ["f", 1],
+    ],
+  ]);
+});
+
 test("what could not be written is written later, the newest time of each key, and at the end at the latest", async () => {
   const [one, two] = [await all.addKey(), await all.addKey()];
   all.activity.used(one.id, 10);

@@ -6,15 +6,22 @@ export interface KeyActivityOptions {
   keys: Pick<KeyStore, "touchKeys">;
   log: Log;
   flushMs?: number;
+  /** Keys that are written each time. */
+  mostAtOnce?: number;
 }
 
 const defaultFlushMs = 5_000;
+/**
+ * The others have their turn next time, those that wait the longest first. Each key lies on a page of its own: to write
+ * all of 100,000 keys in use every few seconds costs as much as a fifth of their requests.
+ */
+const defaultMostAtOnce = 5_000;
 /** Keys whose times wait to be written; beyond it the time of the next key is given up until there is room again. */
 const maxPending = 100_000;
 
 export class KeyActivity {
   readonly #options: KeyActivityOptions;
-  #pending = new Map<string, number>();
+  readonly #pending = new Map<string, number>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #writing: Promise<void> = Promise.resolve();
 
@@ -26,32 +33,52 @@ export class KeyActivity {
   used(keyId: string, seconds: number): void {
     if (this.#pending.size >= maxPending && !this.#pending.has(keyId)) return;
     this.#pending.set(keyId, seconds);
-    if (this.#timer) return;
-    this.#timer = setTimeout(() => void this.flush(), this.#options.flushMs ?? defaultFlushMs);
-    this.#timer.unref();
+    this.#writeLater();
   }
 
   /** Writes what is pending; what could not be written waits for the next time. */
   flush(): Promise<void> {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    this.#writing = this.#writing.then(() => this.#write());
-    return this.#writing;
+    return this.#write(Number.POSITIVE_INFINITY);
   }
 
   close(): Promise<void> {
     return this.flush();
   }
 
-  async #write(): Promise<void> {
-    if (this.#pending.size === 0) return;
-    const batch = this.#pending;
-    this.#pending = new Map();
+  #writeLater(): void {
+    if (this.#timer) return;
+    const { flushMs = defaultFlushMs, mostAtOnce = defaultMostAtOnce } = this.#options;
+    this.#timer = setTimeout(() => void this.#write(mostAtOnce), flushMs);
+    this.#timer.unref();
+  }
+
+  #write(most: number): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#writing = this.#writing.then(() => this.#writeNow(most));
+    return this.#writing;
+  }
+
+  async #writeNow(most: number): Promise<void> {
+    const batch = this.#take(most);
+    if (batch.size === 0) return;
+    if (this.#pending.size > 0) this.#writeLater();
     try {
       await this.#options.keys.touchKeys(batch);
     } catch (error) {
       this.#options.log.warn("key_activity_write_failed", { detail: String(error), keys: batch.size });
       for (const [keyId, seconds] of batch) if (!this.#pending.has(keyId)) this.used(keyId, seconds);
     }
+  }
+
+  /** Those that wait the longest: a key that is used again meanwhile keeps its place. */
+  #take(most: number): Map<string, number> {
+    const batch = new Map<string, number>();
+    for (const [keyId, seconds] of this.#pending) {
+      if (batch.size >= most) break;
+      batch.set(keyId, seconds);
+      this.#pending.delete(keyId);
+    }
+    return batch;
   }
 }

@@ -5,11 +5,7 @@ export function keyDigest(key: string, pepper: Uint8Array): string {
   return new Bun.CryptoHasher("sha256", pepper).update(key).digest("hex");
 }
 
-/**
- * Under which a key is remembered in this process, so that a look into its memory finds no key: SHA-256, which costs a
- * third of the HMAC. Without a pepper anybody can compute it of a guess, but of 178 random bits there is no guessing,
- * and what a map's look-up may tell of a digest by its time brings nobody closer to the key.
- */
+/** Names a key where it is looked for, so that no memory of that has a key in it; as `SecretMap`, SHA-256. */
 export function memoryIndex(key: string): string {
   return Bun.SHA256.hash(key, "hex");
 }

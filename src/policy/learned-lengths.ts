@@ -23,11 +23,13 @@ export class LearnedLengths {
 
   /** One answer that came to its own end. One that a fault or the client cut says nothing of the usual length. */
   learn(modelId: string, completionTokens: number): void {
-    const known = this.#models.get(modelId) ?? { mean: firstGuess, deviation: 0 };
-    const distance = completionTokens - known.mean;
-    this.#models.set(modelId, {
-      mean: known.mean + weight * distance,
-      deviation: known.deviation + weight * (Math.abs(distance) - known.deviation),
-    });
+    let lengths = this.#models.get(modelId);
+    if (!lengths) {
+      lengths = { mean: firstGuess, deviation: 0 };
+      this.#models.set(modelId, lengths);
+    }
+    const distance = completionTokens - lengths.mean;
+    lengths.mean += weight * distance;
+    lengths.deviation += weight * (Math.abs(distance) - lengths.deviation);
   }
 }

@@ -21,7 +21,7 @@ export function limitsOf({ keys, account, environment, tier }: LimitedParty): Li
   const holds = tier.environments.includes(environment);
   const id = `account:${account.id}:${environment}`;
   const ofTier = (limit: number | null): RateLimit[] =>
-    holds && limit !== null ? [{ id, owner: "account", limit, windowSeconds: minuteSeconds }] : [];
+    holds && limit !== null ? [{ id, owner: "account", limit, windowSeconds: minuteSeconds, counted: undefined }] : [];
   const amounts = { ...tier, ...account.overrides };
   const ofAccount: Quota = {
     id,
@@ -30,11 +30,13 @@ export function limitsOf({ keys, account, environment, tier }: LimitedParty): Li
     environment,
     tokens: holds ? amounts.monthlyTokens : null,
     nanoUsd: holds ? nanoUsdOf(amounts.monthlySpend) : null,
+    counted: undefined,
   };
+  const own = keys.map(ownLimits);
   return {
-    requests: [...ofTier(tier.requestsPerMinute), ...keys.flatMap(ownRateLimit)],
+    requests: [...ofTier(tier.requestsPerMinute), ...own.flatMap(({ rates }) => rates)],
     tokens: ofTier(tier.tokensPerMinute),
-    quotas: [ofAccount, ...keys.map(ownQuota)],
+    quotas: [ofAccount, ...own.map(({ quota }) => quota)],
   };
 }
 
@@ -52,24 +54,18 @@ export async function quotasOf(
   return ids;
 }
 
-/** Under its limit id: the keys of a rotation share one budget. */
-function ownRateLimit({ limitId, rateLimit, rateLimitWindow }: ApiKeyRecord): RateLimit[] {
-  if (rateLimit === null) return [];
-  return [{ id: `key:${limitId}`, owner: "key", limit: rateLimit, windowSeconds: rateLimitWindow ?? minuteSeconds }];
-}
-
 /**
- * Counted also where it has no limit, so that one that is set later knows of the whole month. Its owner is the limit id as
- * well, so that a rotation does not begin the month anew.
+ * Under its limit id: the keys of a rotation share one budget, and a rotation does not begin the month anew. Usage is
+ * counted also where it has no limit, so that one that is set later knows of the whole month.
  */
-function ownQuota({ limitId, environment, monthlyTokens, monthlySpend }: ApiKeyRecord): Quota {
+function ownLimits(key: ApiKeyRecord): { rates: RateLimit[]; quota: Quota } {
+  const { limitId, environment, rateLimit: limit, monthlyTokens: tokens, monthlySpend } = key;
+  const id = `key:${limitId}`;
+  const windowSeconds = key.rateLimitWindow ?? minuteSeconds;
+  const nanoUsd = nanoUsdOf(monthlySpend);
   return {
-    id: `key:${limitId}`,
-    owner: "key",
-    ownerId: limitId,
-    environment,
-    tokens: monthlyTokens,
-    nanoUsd: nanoUsdOf(monthlySpend),
+    rates: limit === null ? [] : [{ id, owner: "key", limit, windowSeconds, counted: undefined }],
+    quota: { id, owner: "key", ownerId: limitId, environment, tokens, nanoUsd, counted: undefined },
   };
 }
 

@@ -1,76 +1,113 @@
 // A map of bounded size that gives up what was not asked for the longest.
 
-interface Entry<Value> {
-  readonly key: string;
-  value: Value;
-  older: Entry<Value> | undefined;
-  newer: Entry<Value> | undefined;
-}
+/** In place of a slot. */
+const none = -1;
+const fewSlots = 64;
 
-/** Use is told by links between the entries: to move an entry within a Map would hash its key three times. */
+/**
+ * Use is told by links between slots: to move an entry within a Map would hash its key three times. They are numbers in
+ * typed arrays: of objects, each that is written to is visited by the next garbage collection.
+ */
 export class LruMap<Value> {
   readonly #capacity: number;
-  readonly #entries = new Map<string, Entry<Value>>();
-  #oldest: Entry<Value> | undefined;
-  #newest: Entry<Value> | undefined;
+  readonly #slots = new Map<string, number>();
+  /** By slot. Of one that is free, only the link to the next free one means something: it is in `#newer`. */
+  #keys: string[] = [];
+  #values: (Value | undefined)[] = [];
+  #older = new Int32Array(fewSlots);
+  #newer = new Int32Array(fewSlots);
+  #oldest = none;
+  #newest = none;
+  #free = none;
 
   constructor(capacity: number) {
     this.#capacity = capacity;
   }
 
   get size(): number {
-    return this.#entries.size;
+    return this.#slots.size;
   }
 
   /** What was not asked for the longest. */
   get oldest(): { readonly key: string; readonly value: Value } | undefined {
-    return this.#oldest;
+    if (this.#oldest === none) return undefined;
+    return { key: this.#keys[this.#oldest] as string, value: this.#values[this.#oldest] as Value };
   }
 
   get(key: string): Value | undefined {
-    const entry = this.#entries.get(key);
-    if (entry === undefined) return undefined;
-    if (entry !== this.#newest) {
-      this.#unlink(entry);
-      this.#append(entry);
+    const slot = this.#slots.get(key);
+    if (slot === undefined) return undefined;
+    if (slot !== this.#newest) {
+      this.#unlink(slot);
+      this.#append(slot);
     }
-    return entry.value;
+    return this.#values[slot];
   }
 
   set(key: string, value: Value): void {
     this.delete(key);
-    const oldest = this.#oldest;
-    if (oldest && this.#entries.size >= this.#capacity) this.delete(oldest.key);
-    const entry = { key, value, older: undefined, newer: undefined };
-    this.#entries.set(key, entry);
-    this.#append(entry);
+    if (this.#oldest !== none && this.#slots.size >= this.#capacity) this.delete(this.#keys[this.#oldest] as string);
+    const slot = this.#freeSlot();
+    this.#keys[slot] = key;
+    this.#values[slot] = value;
+    this.#slots.set(key, slot);
+    this.#append(slot);
   }
 
   delete(key: string): void {
-    const entry = this.#entries.get(key);
-    if (entry === undefined) return;
-    this.#entries.delete(key);
-    this.#unlink(entry);
+    const slot = this.#slots.get(key);
+    if (slot === undefined) return;
+    this.#slots.delete(key);
+    this.#unlink(slot);
+    this.#keys[slot] = "";
+    this.#values[slot] = undefined;
+    this.#newer[slot] = this.#free;
+    this.#free = slot;
   }
 
   clear(): void {
-    this.#entries.clear();
-    this.#oldest = undefined;
-    this.#newest = undefined;
+    this.#slots.clear();
+    this.#keys = [];
+    this.#values = [];
+    this.#oldest = none;
+    this.#newest = none;
+    this.#free = none;
   }
 
-  #append(entry: Entry<Value>): void {
-    entry.older = this.#newest;
-    entry.newer = undefined;
-    if (this.#newest) this.#newest.newer = entry;
-    else this.#oldest = entry;
-    this.#newest = entry;
+  #freeSlot(): number {
+    if (this.#free !== none) {
+      const slot = this.#free;
+      this.#free = this.#newer[slot] as number;
+      return slot;
+    }
+    const slot = this.#keys.length;
+    if (slot === this.#older.length) {
+      this.#older = twiceAsLong(this.#older);
+      this.#newer = twiceAsLong(this.#newer);
+    }
+    return slot;
   }
 
-  #unlink({ older, newer }: Entry<Value>): void {
-    if (older) older.newer = newer;
+  #append(slot: number): void {
+    this.#older[slot] = this.#newest;
+    this.#newer[slot] = none;
+    if (this.#newest !== none) this.#newer[this.#newest] = slot;
+    else this.#oldest = slot;
+    this.#newest = slot;
+  }
+
+  #unlink(slot: number): void {
+    const older = this.#older[slot] as number;
+    const newer = this.#newer[slot] as number;
+    if (older !== none) this.#newer[older] = newer;
     else this.#oldest = newer;
-    if (newer) newer.older = older;
+    if (newer !== none) this.#older[newer] = older;
     else this.#newest = older;
   }
+}
+
+function twiceAsLong(links: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
+  const longer = new Int32Array(2 * links.length);
+  longer.set(links);
+  return longer;
 }

@@ -32,30 +32,32 @@ function start(options: { reservedTokens?: number; closed?: boolean; begun?: Pro
     },
   };
   const create = () =>
-    new Meter({
-      ledger: {
-        begin(request) {
-          if (options.closed) throw new GatewayError("service_unavailable", "closed");
-          told.push(["begin", request]);
-          return entry;
+    new Meter(
+      {
+        ledger: {
+          begin(request) {
+            if (options.closed) throw new GatewayError("service_unavailable", "closed");
+            told.push(["begin", request]);
+            return entry;
+          },
         },
-        flush: async () => {},
-        readTotals: async () => {},
+        clock: { nowSeconds: () => 5, monotonicMs: () => nowMs },
       },
-      clock: { nowSeconds: () => 5, monotonicMs: () => nowMs },
-      lease: {
-        extend: (tokens, nanoUsd) => void told.push(["extend", tokens, nanoUsd]),
-        settle: (tokens, nanoUsd) => {
-          if (!leased) return;
-          leased = false;
-          told.push(["lease", tokens, nanoUsd]);
+      {
+        lease: {
+          extend: (tokens, nanoUsd) => void told.push(["extend", tokens, nanoUsd]),
+          settle: (tokens, nanoUsd) => {
+            if (!leased) return;
+            leased = false;
+            told.push(["lease", tokens, nanoUsd]);
+          },
         },
+        reservedTokens: options.reservedTokens ?? 100,
       },
-      reservedTokens: options.reservedTokens ?? 100,
       begin,
-      price: { input: 1, output: 2 },
-      bounds: { promptTokens: 1_000, completionTokens: 1_000 },
-    });
+      { input: 1, output: 2 },
+      { promptTokens: 1_000, completionTokens: 1_000 },
+    );
   const usage = (completionTokens: number): TokenUsage => ({ promptTokens: 10, completionTokens, estimated: true });
   return {
     create,

@@ -1,20 +1,15 @@
 // Follows what one admitted request consumes, and accounts for it once, however it ends: ledger, limits, quotas.
 import type { Clock } from "../domain/clock.ts";
-import type { Lease } from "../domain/limits.ts";
+import type { Eventual } from "../domain/later.ts";
+import type { Granted, Lease } from "../domain/limits.ts";
 import type { Price } from "../domain/model.ts";
 import type { Ledger, LedgerEntry, TokenUsage, UsageBegin, UsageEnd, UsageOutcome } from "../domain/usage.ts";
 import { believable, type UsageBounds } from "./believable-usage.ts";
 import { nanoUsdOf } from "./price.ts";
 
-export interface MeterOptions {
-  ledger: Ledger;
+export interface MeterDeps {
+  ledger: Pick<Ledger, "begin">;
   clock: Clock;
-  lease: Lease;
-  /** Tokens that were set aside. */
-  reservedTokens: number;
-  begin: UsageBegin;
-  price: Price | undefined;
-  bounds: UsageBounds;
 }
 
 /** What else is known at the end. */
@@ -34,11 +29,12 @@ const growth = 1.25;
 export interface Settled {
   end: UsageEnd;
   /** Resolves when the figure survives `kill -9`, as in `LedgerEntry.settle`; never rejects. */
-  kept: Promise<void>;
+  kept: Eventual<void>;
 }
 
 export class Meter {
-  readonly #options: MeterOptions;
+  readonly #clock: Clock;
+  readonly #lease: Lease;
   readonly #entry: LedgerEntry;
   readonly #startedMs: number;
   /** Tokens that the request can use at most. */
@@ -50,29 +46,36 @@ export class Meter {
   #bounds: UsageBounds;
   #reservedTokens: number;
 
-  /** Throws, with the reservation given back, where the ledger is closed. */
-  constructor(options: MeterOptions) {
-    this.#options = options;
-    this.#reservedTokens = options.reservedTokens;
-    this.#price = options.price;
-    this.#bounds = options.bounds;
-    this.#mostTokens = mostTokens(options.bounds);
-    this.#startedMs = options.clock.monotonicMs();
+  /** Throws, with the reservation given back, where the ledger is closed. `price`, `bounds`: as the model has them. */
+  constructor(
+    { ledger, clock }: MeterDeps,
+    { lease, reservedTokens }: Pick<Granted, "lease" | "reservedTokens">,
+    begin: UsageBegin,
+    price: Price | undefined,
+    bounds: UsageBounds,
+  ) {
+    this.#clock = clock;
+    this.#lease = lease;
+    this.#reservedTokens = reservedTokens;
+    this.#price = price;
+    this.#bounds = bounds;
+    this.#mostTokens = mostTokens(bounds);
+    this.#startedMs = clock.monotonicMs();
     try {
-      this.#entry = options.ledger.begin(options.begin);
+      this.#entry = ledger.begin(begin, this.#startedMs);
     } catch (error) {
-      options.lease.settle(0, 0);
+      lease.settle(0, 0);
       throw error;
     }
   }
 
   /** As `LedgerEntry.begun`. Where it rejects, `settle` gives the reservation back, and nothing is booked. */
-  get begun(): Promise<void> {
+  get begun(): Eventual<void> {
     return this.#entry.begun;
   }
 
   /** Another model serves the request than the one that was asked for: what it uses is priced as that one's. */
-  servedBy({ price, bounds }: Pick<MeterOptions, "price" | "bounds">): void {
+  servedBy(price: Price | undefined, bounds: UsageBounds): void {
     this.#price = price;
     this.#bounds = bounds;
     this.#mostTokens = mostTokens(bounds);
@@ -83,7 +86,7 @@ export class Meter {
    * be the same function each time.
    */
   delivered(approximateTokens: number, usageSoFar: () => TokenUsage): void {
-    const now = this.#options.clock.monotonicMs();
+    const now = this.#clock.monotonicMs();
     if (now < this.#checkpointDueMs && approximateTokens <= this.#reservedTokens) return;
     this.#deliveredMore(now, approximateTokens, usageSoFar);
   }
@@ -93,9 +96,8 @@ export class Meter {
     const outgrown = Math.min(approximateTokens, this.#mostTokens) > this.#reservedTokens;
     const due = now >= this.#checkpointDueMs;
     if (!outgrown && !due) return;
-    const { lease } = this.#options;
     // An engine may err or lie in the middle of a stream as well as at its end.
-    const { usage } = believable(usageSoFar(), this.#bounds);
+    const usage = believable(usageSoFar(), this.#bounds);
     const nanoUsd = nanoUsdOf(usage, this.#price);
     if (due) {
       this.#checkpointDueMs = now + checkpointMs;
@@ -104,16 +106,15 @@ export class Meter {
     if (outgrown) {
       const needed = Math.max(approximateTokens, totalTokens(usage)) * growth;
       this.#reservedTokens = Math.min(this.#mostTokens, Math.ceil(needed));
-      lease.extend(this.#reservedTokens, Math.ceil((nanoUsd ?? 0) * growth));
+      this.#lease.extend(this.#reservedTokens, Math.ceil((nanoUsd ?? 0) * growth));
     }
   }
 
   /** Books what was used, once. */
   settle({ outcome, usage: reported, errorCode, upstream, queueMs }: MeterEnd): Settled {
-    const { clock, lease } = this.#options;
-    const { usage, capped } = believable(reported, this.#bounds);
+    const usage = believable(reported, this.#bounds);
     const nanoUsd = nanoUsdOf(usage, this.#price);
-    lease.settle(totalTokens(usage), nanoUsd ?? 0);
+    this.#lease.settle(totalTokens(usage), nanoUsd ?? 0);
     const end: UsageEnd = {
       promptTokens: usage.promptTokens,
       completionTokens: usage.completionTokens,
@@ -121,9 +122,9 @@ export class Meter {
       outcome,
       errorCode,
       nanoUsd,
-      capped,
+      capped: usage !== reported,
       upstream,
-      durationMs: clock.monotonicMs() - this.#startedMs,
+      durationMs: this.#clock.monotonicMs() - this.#startedMs,
       firstTokenMs: this.#firstTokenMs,
       queueMs,
     };

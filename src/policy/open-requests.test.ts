@@ -47,12 +47,13 @@ test("another limit holds at once, and what is open beyond it only has to end", 
   open.enter(of("a"));
 });
 
-test("keys without an open request take no memory", () => {
+test("of keys without an open request no more than a thousand or two are remembered, of those with one all", () => {
   const open = new OpenRequests(() => 1);
-  for (let n = 0; n < 100; n++) {
-    const place = open.enter(of(`${n}`));
-    expect(open.keys).toBe(1);
-    place.release();
-  }
-  expect(open.keys).toBe(0);
+  const busy = Array.from({ length: 5_000 }, (_, n) => open.enter(of(`busy${n}`)));
+  for (let n = 0; n < 50_000; n++) open.enter(of(`${n}`)).release();
+  expect(open.tracked).toBeWithin(5_000, 12_001);
+  for (let n = 0; n < 5_000; n++) expect(refusal(() => open.enter(of(`busy${n}`)))).toBeDefined();
+  for (const place of busy) place.release();
+  for (let n = 0; n < 50_000; n++) open.enter(of(`${n}`)).release();
+  expect(open.tracked).toBeLessThanOrEqual(1_000);
 });

@@ -49,8 +49,8 @@ export class RevisionWatcher {
     this.#timer = undefined;
   }
 
-  freshness(): Freshness {
-    if (this.unconfirmedMs() < freshMs) return "fresh";
+  freshness(unconfirmedMs = this.unconfirmedMs()): Freshness {
+    if (unconfirmedMs < freshMs) return "fresh";
     return this.#away ? "away" : "overdue";
   }
 

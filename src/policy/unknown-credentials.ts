@@ -1,16 +1,16 @@
 // Bounds what made-up keys and session tokens cost: each of them is a look into the database that finds nothing.
 import type { AddressThrottle } from "./address-throttle.ts";
-import { LruMap } from "./lru-map.ts";
+import { SecretMap } from "./secret-map.ts";
 import { Turns } from "./turns.ts";
 
-/** Digests of credentials that were found here; about 5 MB. */
+/** Credentials that were found here; about 4 MB. */
 const mostKept = 50_000;
 /** Looks for addresses that presented too many: one at a time, of all of them together. */
 const mostWaiting = 100;
 
 export class UnknownCredentials {
   readonly #throttle: Pick<AddressThrottle, "take" | "peek">;
-  readonly #found = new LruMap<true>(mostKept);
+  readonly #found = new SecretMap<true>(mostKept);
   readonly #turns = new Turns(1, mostWaiting);
 
   constructor(throttle: Pick<AddressThrottle, "take" | "peek">) {

@@ -2,16 +2,18 @@
 import type { Log } from "../domain/log.ts";
 import type { UsageRecord, UsageTotals } from "../domain/usage.ts";
 import type { Database } from "./database.ts";
-import type { LedgerJournal, SettledRecord } from "./ledger-journal.ts";
+import type { LedgerJournal } from "./ledger-journal.ts";
+import { batchSize, type PendingBatch, PendingUsage } from "./pending-usage.ts";
 import type { Segment, Spool } from "./spool.ts";
 import { readSegment } from "./spool-reader.ts";
+import { completionTokens, nanoUsd, promptTokens, type UsageColumns } from "./usage-columns.ts";
 import { readOwnerTotals, type UsageOwner } from "./usage-rows.ts";
 import type { UsageWriter } from "./usage-writer.ts";
 
-/** Records in one transaction: about 2 ms of work. */
-export const batchSize = 1_000;
 /** Records in one write to the spool, where they could not be written in time. */
 const respoolBatch = 64;
+/** Of what brings the roll-ups up to date, in one round: records must not have to wait for long. */
+const rollupSteps = 8;
 
 export interface LedgerDrainOptions {
   db: Database;
@@ -25,9 +27,7 @@ export interface LedgerDrainOptions {
 
 export class LedgerDrain {
   readonly #options: LedgerDrainOptions;
-  readonly #pending: SettledRecord[] = [];
-  /** Of `#pending`, those that are in memory alone. */
-  #unspooled = 0;
+  readonly #pending = new PendingUsage();
   /** Settled records that are on the spool alone. */
   #unread = 0;
   /** Reading the spool may have brought some of `#pending` into the database already. */
@@ -45,20 +45,17 @@ export class LedgerDrain {
   }
 
   get unspooled(): number {
-    return this.#unspooled;
+    return this.#pending.unspooled;
   }
 
   get waiting(): number {
     return this.#pending.length + this.#unread;
   }
 
-  add(settled: SettledRecord): void {
-    if (settled.spooled && this.#pending.length >= this.#options.maxPending) {
-      this.leaveOnSpool(settled.segment);
-      return;
-    }
-    if (!settled.spooled) this.#unspooled++;
-    this.#pending.push(settled);
+  /** `segment`: as in `PendingBatch`; `isSpooled`: whether the record stands there. */
+  add(usage: UsageColumns, row: number, segment: Segment, isSpooled: boolean): void {
+    if (isSpooled && this.#pending.length >= this.#options.maxPending) this.leaveOnSpool(segment);
+    else this.#pending.add(usage, row, segment, isSpooled);
   }
 
   /** A record that was written to this segment and is not held here. */
@@ -69,37 +66,71 @@ export class LedgerDrain {
 
   /** Tries again to write what the spool could not take. */
   respool(): void {
-    if (this.#unspooled === 0) return;
-    const unspooled = this.#pending.filter(({ spooled }) => !spooled);
-    for (let from = 0; from < unspooled.length; from += respoolBatch) {
-      const batch = unspooled.slice(from, from + respoolBatch);
-      try {
-        this.#options.journal.repeat(batch);
-      } catch {
-        // The journal has told it.
-        return;
+    if (this.#pending.unspooled === 0) return;
+    for (const batch of this.#pending.batches) {
+      const rows = rowsOf(batch).filter((row) => batch.spooled[row] === 0);
+      for (let from = 0; from < rows.length; from += respoolBatch) {
+        if (!this.#respool(batch, rows.slice(from, from + respoolBatch))) return;
       }
-      this.#unspooled -= batch.length;
     }
   }
 
-  /** Resolves when all that waits now is in the database. Rejects when it cannot be written; all of it waits on. */
+  #respool(batch: PendingBatch, rows: readonly number[]): boolean {
+    let segment: Segment;
+    try {
+      segment = this.#options.journal.repeat(batch.usage, rows);
+    } catch {
+      // The journal has told it.
+      return false;
+    }
+    for (const row of rows) this.#pending.respooled(batch, row, segment);
+    return true;
+  }
+
+  /**
+   * Resolves when all that waits now is in the database, but for what the roll-ups may lack. Rejects when it cannot be
+   * written; all of it waits on.
+   */
   drain(): Promise<void> {
     return this.#inTurn(() => this.#drain());
+  }
+
+  /** Resolves when the roll-ups lack nothing either. */
+  drainAll(): Promise<void> {
+    return this.#inTurn(async () => {
+      await this.#drain();
+      await this.#rollUp(Number.POSITIVE_INFINITY);
+    });
+  }
+
+  /**
+   * Resolves when the roll-ups lack nothing of what is in the database now. That may take a second: records, and totals
+   * that requests wait for, have their turn meanwhile.
+   */
+  async catchUp(): Promise<void> {
+    const { rollups } = this.#options.writer;
+    const { gathered } = rollups;
+    while (rollups.moved < gathered) await this.#inTurn(() => this.#rollUp(rollupSteps));
   }
 
   readTotals(owner: UsageOwner, use: (totals: UsageTotals) => void): Promise<void> {
     return this.#inTurn(async () => {
       for (;;) {
         while (this.#unread > 0 || this.#mayRepeat) await this.#drain();
-        const { totals, owns } = await readOwnerTotals(this.#options.db, owner);
+        const { totals, totalOf, owns } = await readOwnerTotals(this.#options.db, owner);
         // What was settled in this turn of the event loop is among what waits, or finds no room there.
         this.#options.journal.commit();
         if (this.#unread > 0) continue;
-        for (const { record } of this.#pending) {
-          if (!owns(record)) continue;
-          totals.tokens += record.promptTokens + record.completionTokens;
-          totals.nanoUsd += record.nanoUsd ?? 0;
+        const later = this.#options.writer.rollups.totalOf(totalOf);
+        totals.tokens += later.tokens;
+        totals.nanoUsd += later.nanoUsd;
+        for (const batch of this.#pending.batches) {
+          const { usage } = batch;
+          for (const row of rowsOf(batch)) {
+            if (!owns(usage, row)) continue;
+            totals.tokens += usage.number(row, promptTokens) + usage.number(row, completionTokens);
+            totals.nanoUsd += usage.numberOrNull(row, nanoUsd) ?? 0;
+          }
         }
         return use(totals);
       }
@@ -114,6 +145,7 @@ export class LedgerDrain {
 
   async #drain(): Promise<void> {
     await this.#insertPending();
+    if (this.#options.writer.rollups.isDue) await this.#rollUp(rollupSteps);
     if (!this.#mayRepeat && this.#unread === 0) return;
     this.#mayRepeat = true;
     for (const segment of this.#options.spool.segments.filter((one) => one.unread > 0)) {
@@ -126,14 +158,27 @@ export class LedgerDrain {
 
   async #insertPending(): Promise<void> {
     this.#options.journal.commit();
-    for (let left = this.#pending.length; left > 0; left -= batchSize) {
-      const batch = this.#pending.slice(0, Math.min(left, batchSize));
-      await this.#insert(batch.map(({ record }) => record));
-      this.#pending.splice(0, batch.length);
-      for (const { segment, spooled } of batch) {
-        segment.pins--;
-        if (!spooled) this.#unspooled--;
+    for (let left = this.#pending.length; left > 0; ) {
+      const [batch] = this.#pending.batches;
+      if (batch === undefined) return;
+      batch.isTaken = true;
+      left -= batch.usage.length;
+      try {
+        await this.#insert(batch.usage);
+      } catch (error) {
+        batch.isTaken = false;
+        throw error;
       }
+      this.#pending.removeFirst();
+    }
+  }
+
+  /** Requests have their turn between two steps. */
+  async #rollUp(steps: number): Promise<void> {
+    const { rollups } = this.#options.writer;
+    for (let left = steps; left > 0 && rollups.isBehind; left--) {
+      await new Promise((resolve) => setImmediate(resolve));
+      await rollups.goOn();
     }
   }
 
@@ -157,8 +202,12 @@ export class LedgerDrain {
   }
 
   /** Requests have their turn between two batches. */
-  async #insert(records: readonly UsageRecord[]): Promise<void> {
+  async #insert(usage: UsageColumns | readonly UsageRecord[]): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
-    await this.#options.writer.insert(records);
+    await this.#options.writer.insert(usage);
   }
+}
+
+function rowsOf({ usage }: PendingBatch): number[] {
+  return Array.from({ length: usage.length }, (_, row) => row);
 }

@@ -128,15 +128,21 @@ onEachDatabase((databases) => {
     const ledger = await SpoolLedger.open(options);
     const running: { requestId: string; entry: LedgerEntry; startedMs: number; tokens: number }[] = [];
     const steps: Step[] = [];
-    let said: Omit<Step, "bytes">[] = [];
+    const said: Omit<Step, "bytes">[] = [];
+    let bytes = 0;
+    // One write has all that was said before it.
+    const look = () => {
+      const before = bytes;
+      const sizes = readdirSync(directory).map((name) => statSync(join(directory, name)).size);
+      bytes = sizes.reduce((sum, size) => sum + size, 0);
+      if (bytes > before) steps.push(...said.splice(0).map((step) => ({ ...step, bytes })));
+    };
     const written = async () => {
       await new Promise((resolve) => setImmediate(resolve));
-      const sizes = readdirSync(directory).map((name) => statSync(join(directory, name)).size);
-      const bytes = sizes.reduce((sum, size) => sum + size, 0);
-      steps.push(...said.map((step) => ({ ...step, bytes })));
-      said = [];
+      look();
     };
     for (let i = 0; i < 150; i++) {
+      look();
       if (random(3) === 0 || said.length === 5) await written();
       nowMs += random(1_000);
       const at = random(running.length + 1);

@@ -4,10 +4,10 @@ import type { Log } from "../domain/log.ts";
 import type { UsageBegin, UsageRecord } from "../domain/usage.ts";
 import type { Database } from "./database.ts";
 import { syncCommits } from "./durable-commits.ts";
-import { batchSize } from "./ledger-drain.ts";
+import { batchSize } from "./pending-usage.ts";
 import { interruptedRecord, type SpoolLine, type UsageProgress } from "./spool-format.ts";
 import { listSegments, readSegment } from "./spool-reader.ts";
-import type { UsageWriter } from "./usage-writer.ts";
+import { catchUp, type UsageWriter } from "./usage-rows.ts";
 
 interface Unsettled {
   begin: UsageBegin;
@@ -78,6 +78,7 @@ export async function recoverSpool(options: RecoveryOptions): Promise<Recovered>
   const ended = records;
   settled = [...unsettled.values()].map(({ begin, progress }) => interruptedRecord(begin, progress));
   await insert(1);
+  await catchUp(writer, lockWaitMs);
   if (segments.length > 0) await syncCommits(db);
   for (const segment of segments) unlinkSync(segment.path);
   if (records > 0) log.info("ledger_recovered", { settled: ended, interrupted: records - ended });

@@ -5,9 +5,10 @@ import type { Log } from "../domain/log.ts";
 import type { Ledger, LedgerEntry, UsageBegin, UsageTotals } from "../domain/usage.ts";
 import type { Database } from "./database.ts";
 import { syncCommits } from "./durable-commits.ts";
-import { batchSize, LedgerDrain } from "./ledger-drain.ts";
+import { LedgerDrain } from "./ledger-drain.ts";
 import { LedgerJournal, unavailable } from "./ledger-journal.ts";
 import { type Recovered, recoverSpool } from "./ledger-recovery.ts";
+import { batchSize } from "./pending-usage.ts";
 import { prepareSpoolDirectory, Spool } from "./spool.ts";
 import type { UsageOwner } from "./usage-rows.ts";
 import { openUsageWriter, type UsageWriter } from "./usage-writer.ts";
@@ -109,18 +110,18 @@ export class SpoolLedger implements Ledger {
       spool,
       log,
       clock,
-      onSettled: (settled) => {
+      onSettled: (usage, row, segment, isSpooled) => {
         // The next start finds it: what is closed drains no more.
-        if (!this.#closed) this.#drain.add(settled);
+        if (!this.#closed) this.#drain.add(usage, row, segment, isSpooled);
       },
       onTurn: () => this.#afterTurn(),
     });
     this.#drain = new LedgerDrain({ db, writer, log, spool, journal: this.#journal, maxPending });
   }
 
-  begin(request: UsageBegin): LedgerEntry {
+  begin(request: UsageBegin, startedMs = this.#clock.monotonicMs()): LedgerEntry {
     if (this.#closing) throw unavailable("The ledger is closed.");
-    return this.#journal.begin(request);
+    return this.#journal.begin(request, startedMs);
   }
 
   /** Requests that were cut off a moment ago are about to settle; one that does not is on the spool. */
@@ -133,7 +134,13 @@ export class SpoolLedger implements Ledger {
   }
 
   flush(): Promise<void> {
-    return this.#drain.drain();
+    return this.#drain.drainAll();
+  }
+
+  /** For who reads the roll-ups: resolves when they lack nothing that the records in the database have, or it cannot be helped. */
+  async catchUp(): Promise<void> {
+    // What cannot be written is told by the rounds.
+    await this.#drain.catchUp().catch(() => {});
   }
 
   readTotals(owner: UsageOwner, use: (totals: UsageTotals) => void): Promise<void> {
@@ -201,12 +208,13 @@ export class SpoolLedger implements Ledger {
 
   get #busy(): boolean {
     const { current, segments, unsynced } = this.#spool;
-    return this.#drain.waiting > 0 || segments.length > 1 || unsynced || current.bytes > current.carriedBytes;
+    if (this.#drain.waiting > 0 || this.#writer.rollups.isBehind) return true;
+    return segments.length > 1 || unsynced || current.bytes > current.carriedBytes;
   }
 
   async #work(): Promise<void> {
     try {
-      await this.flush();
+      await this.#drain.drain();
       if (this.#databaseFailing) this.#log.info("usage_write_recovered");
       this.#databaseFailing = false;
       this.#delayMs = this.#settings.drainMs;

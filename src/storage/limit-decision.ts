@@ -2,7 +2,7 @@
 import type { CalendarMonth } from "../domain/calendar-month.ts";
 import type { GatewayError } from "../domain/errors.ts";
 import { type LimitKind, neverFitsRefusal, quotaRefusal, rateLimitRefusal } from "../domain/limit-refusal.ts";
-import type { LimitSet, LimitState, LimitStatus, Quota, RateLimit, Reservation } from "../domain/limits.ts";
+import type { LimitSet, LimitStatus, Quota, RateLimit, Reservation } from "../domain/limits.ts";
 import type { Bucket } from "../domain/rate-limit.ts";
 
 /** Of one quota in one month. Whole tokens and nano-USD. */
@@ -24,6 +24,14 @@ export function isLimited({ tokens, nanoUsd }: Quota): boolean {
   return tokens !== null || nanoUsd !== null;
 }
 
+export function lacksTokens(quota: Quota, { usedTokens, heldTokens }: QuotaFigures, needed: number): boolean {
+  return quota.tokens !== null && usedTokens + heldTokens + needed > quota.tokens;
+}
+
+export function lacksMoney(quota: Quota, { usedNanoUsd, heldNanoUsd }: QuotaFigures, needed: number): boolean {
+  return quota.nanoUsd !== null && usedNanoUsd + heldNanoUsd + needed > quota.nanoUsd;
+}
+
 /** What is not read yet refuses nothing here. */
 export function quotaShortage(
   quotas: readonly Quota[],
@@ -35,7 +43,7 @@ export function quotaShortage(
     const counter = counters[i];
     if (!quota || !counter?.isRead) continue;
     const { usedTokens, heldTokens, usedNanoUsd, heldNanoUsd } = counter;
-    if (quota.tokens !== null && usedTokens + heldTokens + minTokens > quota.tokens) {
+    if (quota.tokens !== null && lacksTokens(quota, counter, minTokens)) {
       return quotaRefusal(quota, counter.month, {
         unit: "tokens",
         limit: quota.tokens,
@@ -44,7 +52,7 @@ export function quotaShortage(
         needed: minTokens,
       });
     }
-    if (quota.nanoUsd !== null && usedNanoUsd + heldNanoUsd + minNanoUsd > quota.nanoUsd) {
+    if (quota.nanoUsd !== null && lacksMoney(quota, counter, minNanoUsd)) {
       return quotaRefusal(quota, counter.month, {
         unit: "nanoUsd",
         limit: quota.nanoUsd,
@@ -83,18 +91,19 @@ export function rateShortage(
 }
 
 export function statusOf({ requests, tokens }: Buckets, nowMs: number): LimitStatus {
-  return { requests: tightest(requests, nowMs), tokens: tightest(tokens, nowMs) };
+  return { requests: tightest(requests, nowMs)?.state(nowMs), tokens: tightest(tokens, nowMs)?.state(nowMs) };
 }
 
-function tightest(buckets: readonly Bucket[], nowMs: number): LimitState | undefined {
+function tightest(buckets: readonly Bucket[], nowMs: number): Bucket | undefined {
   let tightest: Bucket | undefined;
-  let remaining = 0;
-  for (let i = 0; i < buckets.length; i++) {
-    const bucket = buckets[i] as Bucket;
-    const room = bucket.room(nowMs);
-    if (tightest && (room > remaining || (room === remaining && bucket.limit >= tightest.limit))) continue;
-    tightest = bucket;
-    remaining = room;
-  }
-  return tightest?.state(nowMs);
+  for (const bucket of buckets) tightest = tighter(tightest, bucket, nowMs);
+  return tightest;
+}
+
+/** The one with less room, or of two with the same the one with the lower limit. */
+export function tighter(one: Bucket | undefined, other: Bucket, nowMs: number): Bucket {
+  if (one === undefined) return other;
+  const room = one.room(nowMs);
+  const otherRoom = other.room(nowMs);
+  return otherRoom < room || (otherRoom === room && other.limit < one.limit) ? other : one;
 }

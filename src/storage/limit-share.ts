@@ -145,8 +145,9 @@ export class LimitShare {
 
 function withDebt(admission: Admission, { minTokens, nanoUsd }: Reservation): Admission {
   if ("refusal" in admission) return admission;
-  admission.lease.extend(minTokens, nanoUsd);
-  return { ...admission, reservedTokens: minTokens };
+  const { lease, status } = admission;
+  lease.extend(minTokens, nanoUsd);
+  return { lease, reservedTokens: minTokens, status };
 }
 
 function perMsOf({ limit, windowSeconds }: RateLimit): number {

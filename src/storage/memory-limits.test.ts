@@ -50,6 +50,28 @@ describe("a decision", () => {
   });
 });
 
+describe("a set of limits that two stores are asked about in turns", () => {
+  test("is counted by each of them alone, to the end of what runs, and over a month's end", async () => {
+    const { limits: one, clock } = setUp();
+    const { limits: other } = setUp();
+    const set = { requests: [account], tokens: [{ ...account, limit: 1_000 }], quotas: [quotaOf(10_000)] };
+    for (const limits of [one, other]) await limits.used(quotaOf(10_000));
+    const long = granted(one.admit(set, reserve(400)));
+    const short = granted(other.admit(set, reserve(100)));
+    clock.jump(15 * 86_400);
+    granted(await one.admit(set, reserve(50))).lease.settle(50, 0);
+    short.lease.settle(10, 0);
+    expect(other.peek(set)).toMatchObject({ requests: { remaining: 9 }, tokens: { remaining: 990 } });
+    expect(await other.used(quotaOf(10_000))).toEqual({ tokens: 10, nanoUsd: 0 });
+    long.lease.extend(600, 0);
+    long.lease.settle(500, 0);
+    // What began in the month before belongs there.
+    expect(await one.used(quotaOf(10_000))).toEqual({ tokens: 50, nanoUsd: 0 });
+    clock.jump(-15 * 86_400);
+    expect(await one.used(quotaOf(10_000))).toEqual({ tokens: 500, nanoUsd: 0 });
+  });
+});
+
 describe("memory", () => {
   test("100,000 keys that have gone leave nothing behind; those in use stay", async () => {
     const { limits, clock } = setUp();

@@ -7,14 +7,29 @@ import type { Ledger } from "../domain/usage.ts";
 import type { QuotaFigures } from "./limit-decision.ts";
 import { SweptMap } from "./swept-map.ts";
 
-export interface QuotaCounter extends QuotaFigures {
-  leases: number;
-  reading: Promise<void> | undefined;
+export class QuotaCounter implements QuotaFigures {
+  readonly month: CalendarMonth;
+  /** Those of its month; undefined once it was forgotten: the next one to ask for it gets another. */
+  among: QuotaCounters | undefined;
+  usedTokens = 0;
+  usedNanoUsd = 0;
+  heldTokens = 0;
+  heldNanoUsd = 0;
+  isRead = false;
+  leases = 0;
   /** Monotonic. */
   lastUsedMs: number;
-  /** The next one to ask for it gets another. */
-  isForgotten: boolean;
+  reading: Promise<void> | undefined;
+
+  constructor(month: CalendarMonth, among: QuotaCounters, nowMs: number) {
+    this.month = month;
+    this.among = among;
+    this.lastUsedMs = nowMs;
+  }
 }
+
+/** Of one month, by quota id. */
+export type QuotaCounters = SweptMap<QuotaCounter>;
 
 /** Unused for so long, a counter is read anew when it is needed. Longer than a database may be down for warm keys. */
 const forgetAfterMs = 3_600_000;
@@ -25,9 +40,9 @@ export class MemoryQuotas {
   readonly #clock: Clock;
   readonly #ledger: Pick<Ledger, "readTotals">;
   #month: CalendarMonth;
-  #counters: SweptMap<QuotaCounter>;
+  #counters: QuotaCounters;
   /** By start of the month: a wall clock that jumps back finds what it left. */
-  readonly #months = new Map<number, SweptMap<QuotaCounter>>();
+  readonly #months = new Map<number, QuotaCounters>();
 
   constructor(clock: Clock, ledger: Pick<Ledger, "readTotals">) {
     this.#clock = clock;
@@ -36,30 +51,19 @@ export class MemoryQuotas {
     this.#counters = this.#countersOf(this.#month);
   }
 
-  /** The month that it is. */
-  month(): CalendarMonth {
+  /** Counters of the month that it is. */
+  now(): QuotaCounters {
     this.#turnMonth();
-    return this.#month;
+    return this.#counters;
   }
 
-  /** The counter of this month. */
-  counter(quota: Quota, nowMs: number): QuotaCounter {
-    this.#turnMonth();
-    let counter = this.#counters.get(quota.id);
+  /** `counters`: of `now`. */
+  use(quota: Quota, counters: QuotaCounters, nowMs: number): QuotaCounter {
+    let counter = counterIn(counters, quota);
     if (!counter) {
-      counter = {
-        month: this.#month,
-        usedTokens: 0,
-        usedNanoUsd: 0,
-        heldTokens: 0,
-        heldNanoUsd: 0,
-        leases: 0,
-        isRead: false,
-        reading: undefined,
-        lastUsedMs: nowMs,
-        isForgotten: false,
-      };
-      this.#counters.set(quota.id, counter);
+      counter = new QuotaCounter(this.#month, counters, nowMs);
+      counters.set(quota.id, counter);
+      quota.counted = counter;
     }
     counter.lastUsedMs = nowMs;
     return counter;
@@ -77,11 +81,6 @@ export class MemoryQuotas {
     let sum = 0;
     for (const counters of this.#months.values()) sum += counters.size;
     return sum;
-  }
-
-  /** A request was decided; counters that nobody uses may go. */
-  sweep(nowMs: number): void {
-    this.#counters.used(nowMs);
   }
 
   async #read({ owner, ownerId, environment }: Quota, counter: QuotaCounter): Promise<void> {
@@ -108,7 +107,7 @@ export class MemoryQuotas {
     this.#counters = this.#countersOf(this.#month);
   }
 
-  #countersOf({ start }: CalendarMonth): SweptMap<QuotaCounter> {
+  #countersOf({ start }: CalendarMonth): QuotaCounters {
     let counters = this.#months.get(start);
     if (!counters) {
       counters = new SweptMap((counter) => this.#forget(counter));
@@ -120,7 +119,15 @@ export class MemoryQuotas {
   #forget(counter: QuotaCounter): boolean {
     const { leases, reading, lastUsedMs } = counter;
     if (leases > 0 || reading || this.#clock.monotonicMs() - lastUsedMs <= forgetAfterMs) return false;
-    counter.isForgotten = true;
+    counter.among = undefined;
     return true;
   }
+}
+
+export function counterIn(counters: QuotaCounters, quota: Quota): QuotaCounter | undefined {
+  const { counted } = quota;
+  if (counted instanceof QuotaCounter && counted.among === counters) return counted;
+  const counter = counters.get(quota.id);
+  if (counter) quota.counted = counter;
+  return counter;
 }

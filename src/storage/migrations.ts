@@ -456,4 +456,11 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE api_keys ADD COLUMN secret_id TEXT`,
     `ALTER TABLE app_secrets ADD COLUMN secret_id TEXT`,
   ],
+  [
+    // Of SQLite alone: what the roll-ups lack of the records for now, JSON of sums, and what was added to them of it since.
+    `CREATE TABLE usage_unrolled (
+      batch BIGINT PRIMARY KEY,
+      sums TEXT NOT NULL
+    )`,
+  ],
 ];

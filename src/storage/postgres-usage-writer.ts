@@ -2,8 +2,9 @@
 import type { UsageRecord } from "../domain/usage.ts";
 import { adding, type Database } from "./database.ts";
 import { requestsKeptFrom, usageAgeLock } from "./retention-store.ts";
-import { groupUsage, type RollupRow, rollUp, rollupColumns } from "./usage-groups.ts";
-import { keptRecords, type UsageWriter } from "./usage-rows.ts";
+import { UsageColumns } from "./usage-columns.ts";
+import { columnsOf, keptUsage, type LaterRollups, type UsageWriter } from "./usage-rows.ts";
+import { type RollupRow, rollupColumns, UsageSums } from "./usage-sums.ts";
 
 /**
  * Many processes write at once, without turns: a record is added where its id is not there yet, and what is in a roll-up
@@ -11,6 +12,15 @@ import { keptRecords, type UsageWriter } from "./usage-rows.ts";
  * one piece of JSON, so that the statement is the same, and prepared, for any number of them.
  */
 export class PostgresUsageWriter implements UsageWriter {
+  /** Whoever reads them may be another process: they are kept up at once. */
+  readonly rollups: LaterRollups = {
+    gathered: 0,
+    moved: 0,
+    isBehind: false,
+    isDue: false,
+    goOn: async () => {},
+    totalOf: () => ({ tokens: 0, nanoUsd: 0 }),
+  };
   readonly #db: Database;
   #tooOld = 0;
 
@@ -22,26 +32,26 @@ export class PostgresUsageWriter implements UsageWriter {
     return this.#tooOld;
   }
 
-  async insert(given: readonly UsageRecord[]): Promise<number> {
-    const { added, tooOld } = await this.#insert(given.map(storable));
+  async insert(usage: UsageColumns | readonly UsageRecord[]): Promise<number> {
+    const { added, tooOld } = await this.#insert(storable(columnsOf(usage)));
     this.#tooOld += tooOld;
     return added;
   }
 
-  #insert(all: readonly UsageRecord[]): Promise<{ added: number; tooOld: number }> {
+  #insert(all: UsageColumns): Promise<{ added: number; tooOld: number }> {
     return adding(this.#db, async (tx) => {
       // Before anything is read: who deletes older ones waits until these are there, or has said so before.
       await tx`SELECT pg_advisory_xact_lock_shared(${usageAgeLock})`;
       const [row]: { value: string }[] = await tx`SELECT value FROM installation WHERE name = ${requestsKeptFrom}`;
-      const records = keptRecords(all, row?.value);
-      const tooOld = all.length - records.length;
-      const rows = JSON.stringify(records.map(toRow));
+      const usage = keptUsage(all, row?.value);
+      const tooOld = all.length - usage.length;
+      const rows = JSON.stringify(usage.records().map(toRow));
       const added: { request_id: string }[] = await tx`
         INSERT INTO usage_records (${tx.unsafe(recordColumns)}) SELECT ${tx.unsafe(recordColumns)}
         FROM json_to_recordset(CAST(CAST(${rows} AS TEXT) AS JSON)) AS rows (${tx.unsafe(recordTypes)})
         ON CONFLICT (request_id) DO NOTHING RETURNING request_id`;
       if (added.length === 0) return { added: 0, tooOld };
-      const rollups = JSON.stringify(inOrder(rollUp(groupUsage(newOf(records, added)))).map(toObject));
+      const rollups = JSON.stringify(inOrder(rollUp(newOf(usage, added))).map(toObject));
       await tx`
         INSERT INTO usage_rollups (${tx.unsafe(rollupNames)}) SELECT ${tx.unsafe(rollupNames)}
         FROM json_to_recordset(CAST(CAST(${rollups} AS TEXT) AS JSON)) AS rows (${tx.unsafe(rollupTypes)})
@@ -57,17 +67,32 @@ export class PostgresUsageWriter implements UsageWriter {
 }
 
 /** The first of each id, of those that were added. */
-function newOf(records: readonly UsageRecord[], added: readonly { request_id: string }[]): readonly UsageRecord[] {
-  if (added.length === records.length) return records;
+function newOf(usage: UsageColumns, added: readonly { request_id: string }[]): UsageColumns {
+  if (added.length === usage.length) return usage;
   const ids = new Set(added.map((row) => row.request_id));
-  return records.filter(({ requestId }) => ids.delete(requestId));
+  return usage.filter((row) => ids.delete(usage.requestIds[row] ?? ""));
+}
+
+/** Each row of the roll-ups once: a statement can add to it no more often. */
+function rollUp(usage: UsageColumns): RollupRow[] {
+  return (["hour", "day"] as const).flatMap((span) => {
+    const sums = new UsageSums(span);
+    sums.add(usage);
+    return Array.from({ length: sums.size }, (_, sum) => sums.rowAt(sum, span));
+  });
 }
 
 /** What a model server calls its models nobody else chose: a name that cannot be kept as it is must not keep all from being. */
-function storable(record: UsageRecord): UsageRecord {
-  const { model, upstream } = record;
-  if (isStorable(model) && (upstream === null || isStorable(upstream))) return record;
-  return { ...record, model: readable(model), upstream: upstream === null ? null : readable(upstream) };
+function storable(usage: UsageColumns): UsageColumns {
+  const kinds = usage.kinds.slice(0, usage.length);
+  if (kinds.every(({ request, upstream }) => isStorable(request.model) && (upstream === null || isStorable(upstream))))
+    return usage;
+  return UsageColumns.of(
+    usage.records().map((record) => {
+      const { model, upstream } = record;
+      return { ...record, model: readable(model), upstream: upstream === null ? null : readable(upstream) };
+    }),
+  );
 }
 
 function isStorable(text: string): boolean {

@@ -7,6 +7,7 @@ import type { RequestFilter, RequestPosition } from "../domain/request-log.ts";
 import { type UsageRecord, usageOutcomes } from "../domain/usage.ts";
 import type { Database } from "./database.ts";
 import { SqlRequestLog } from "./request-log.ts";
+import { catchUp } from "./usage-rows.ts";
 import { openUsageWriter } from "./usage-writer.ts";
 
 const day = 86_400;
@@ -67,6 +68,7 @@ onEachDatabase((databases) => {
   async function add(records: readonly UsageRecord[]): Promise<void> {
     const writer = await openUsageWriter(db);
     for (let i = 0; i < records.length; i += 1_000) await writer.insert(records.slice(i, i + 1_000), 10_000);
+    await catchUp(writer);
     writer.close();
   }
 

@@ -70,10 +70,13 @@ class Reader {
 export class SqlRequestLog implements RequestLog {
   readonly #db: Database;
   readonly #clock: Pick<Clock, "monotonicMs">;
+  readonly #catchUp: () => Promise<void>;
 
-  constructor(db: Database, clock: Pick<Clock, "monotonicMs">) {
+  /** `catchUp`: as `SpoolLedger.catchUp`. */
+  constructor(db: Database, clock: Pick<Clock, "monotonicMs">, catchUp: () => Promise<void> = async () => {}) {
     this.#db = db;
     this.#clock = clock;
+    this.#catchUp = catchUp;
   }
 
   async find(owner: RequestOwner, requestId: string): Promise<UsageRecord | undefined> {
@@ -88,6 +91,7 @@ export class SqlRequestLog implements RequestLog {
     filter: RequestFilter,
     { after, limit }: { after: RequestPosition | undefined; limit: number },
   ): Promise<RequestPage> {
+    await this.#catchUp();
     const reader = new Reader(this.#clock);
     const records: UsageRecord[] = [];
     const end = after ? Math.min(filter.end, after.requestId === "" ? after.at : after.at + 1) : filter.end;

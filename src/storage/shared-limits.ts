@@ -160,9 +160,9 @@ export class SharedLimits implements LimitStore {
     const plan = this.#planOf(limits);
     const wrapped = (admission: Admission): Admission => {
       if ("refusal" in admission) return admission;
-      const { lease: own, reservedTokens: tokens } = admission;
-      const nanoUsd = reservation.nanoUsd;
-      return { ...admission, lease: this.#lease({ number: this.#link.newLease(), plan, tokens, nanoUsd, own }) };
+      const { lease: own, reservedTokens, status } = admission;
+      const facts = { number: this.#link.newLease(), plan, tokens: reservedTokens, nanoUsd: reservation.nanoUsd, own };
+      return { lease: this.#lease(facts), reservedTokens, status };
     };
     const admission = share.admit(limits, reservation);
     return admission instanceof Promise ? admission.then(wrapped) : wrapped(admission);

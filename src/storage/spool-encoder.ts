@@ -1,17 +1,29 @@
 // Makes the frames of the spool: the lines of one write, behind their length and checksum.
-import type { UsageBegin, UsageRecord } from "../domain/usage.ts";
+import type { UsageBegin } from "../domain/usage.ts";
 import { frameHeader, frameHeaderLength, type UsageProgress, wholeOf } from "./spool-format.ts";
-import { TextCache } from "./text-cache.ts";
+import {
+  at,
+  completionTokens,
+  durationMs,
+  firstTokenMs,
+  nanoUsd,
+  promptTokens,
+  queueMs,
+  type UsageColumns,
+} from "./usage-columns.ts";
+import type { RequestKind } from "./usage-kinds.ts";
 
 const firstCapacity = 64 * 1024;
 /** A buffer that had to grow beyond it is not kept. */
 const keptCapacity = 1024 * 1024;
-/** More than a line takes beside its texts: seven numbers, their commas and the rest. */
+/** More than a line takes beside its texts: seven numbers, commas, quotes and the rest. */
 const lineOverhead = 256;
-const [newline, quote, comma, zero, opening, closing] = [0x0a, 0x22, 0x2c, 0x30, 0x5b, 0x5d];
+/** At most: a unit of UTF-16 as `\uXXXX`. */
+const bytesOfUnit = 6;
+const [newline, quote, comma, zero, opening, backslash, closing] = [0x0a, 0x22, 0x2c, 0x30, 0x5b, 0x5c, 0x5d];
+/** The first and the last of the characters that JSON leaves as they are, and that are one byte; but for two. */
+const [firstPlain, lastPlain] = [0x20, 0x7e];
 const [kindBegin, kindProgress, kindSettle] = [0x62, 0x70, 0x73];
-/** An id that is the same in JSON, as ours are. */
-const plainId = /^[\w-]+$/;
 const nothing = Buffer.from("null");
 const [no, yes] = [Buffer.from("false"), Buffer.from("true")];
 
@@ -28,17 +40,23 @@ export class SpoolEncoder {
     return this.#length - frameHeaderLength;
   }
 
-  begin(begin: UsageBegin): void {
-    const request = requestTexts.of(begin);
-    this.#open(kindBegin, begin.requestId, request.length);
+  begin(begin: UsageBegin, { text }: RequestKind): void {
+    const { requestId, accountId, keyId, appId } = begin;
+    const units = requestId.length + accountId.length + keyId.length + (appId?.length ?? 0);
+    this.#open(kindBegin, units * bytesOfUnit + text.length);
+    this.#text(requestId);
     this.#next(wholeOf(begin.at));
-    this.#text(request);
+    this.#text(accountId);
+    this.#text(keyId);
+    this.#text(appId);
+    this.#values(text);
     this.#close();
   }
 
   progress(progress: UsageProgress): void {
-    this.#open(kindProgress, progress.requestId, 0);
-    this.#text(progress.estimated ? yes : no);
+    this.#open(kindProgress, progress.requestId.length * bytesOfUnit);
+    this.#text(progress.requestId);
+    this.#values(progress.estimated ? yes : no);
     this.#next(progress.promptTokens);
     this.#next(progress.completionTokens);
     this.#next(progress.nanoUsd);
@@ -46,19 +64,26 @@ export class SpoolEncoder {
     this.#close();
   }
 
-  settle(record: UsageRecord): void {
-    const request = requestTexts.of(record);
-    const end = endTexts.of(record);
-    this.#open(kindSettle, record.requestId, request.length + end.length);
-    this.#next(record.at);
-    this.#text(request);
-    this.#text(end);
-    this.#next(record.promptTokens);
-    this.#next(record.completionTokens);
-    this.#next(record.nanoUsd);
-    this.#next(record.durationMs);
-    this.#next(record.firstTokenMs);
-    this.#next(record.queueMs);
+  settle(usage: UsageColumns, row: number): void {
+    const { text } = usage.kindAt(row);
+    const requestId = usage.requestIds[row] ?? "";
+    const accountId = usage.accountIds[row] ?? "";
+    const keyId = usage.keyIds[row] ?? "";
+    const appId = usage.appIds[row] ?? null;
+    const units = requestId.length + accountId.length + keyId.length + (appId?.length ?? 0);
+    this.#open(kindSettle, units * bytesOfUnit + text.length);
+    this.#text(requestId);
+    this.#next(usage.number(row, at));
+    this.#text(accountId);
+    this.#text(keyId);
+    this.#text(appId);
+    this.#values(text);
+    this.#next(usage.number(row, promptTokens));
+    this.#next(usage.number(row, completionTokens));
+    this.#next(usage.numberOrNull(row, nanoUsd));
+    this.#next(usage.number(row, durationMs));
+    this.#next(usage.numberOrNull(row, firstTokenMs));
+    this.#next(usage.number(row, queueMs));
     this.#close();
   }
 
@@ -72,27 +97,14 @@ export class SpoolEncoder {
     return frame;
   }
 
-  /** `textLength`: bytes of what is given to `#text` later. */
-  #open(kind: number, requestId: string, textLength: number): void {
-    const isPlain = plainId.test(requestId);
-    const id = isPlain ? requestId : JSON.stringify(requestId);
-    // At most three bytes of UTF-8 for each unit of UTF-16.
-    this.#reserve(id.length * 3 + textLength + lineOverhead);
+  /** `textLength`: bytes that the line's texts take at most. */
+  #open(kind: number, textLength: number): void {
+    this.#reserve(textLength + lineOverhead);
     const bytes = this.#bytes;
-    let at = this.#length;
-    bytes[at++] = opening;
-    bytes[at++] = quote;
-    bytes[at++] = kind;
-    bytes[at++] = quote;
-    bytes[at++] = comma;
-    if (isPlain) {
-      bytes[at++] = quote;
-      at += bytes.write(id, at, "latin1");
-      bytes[at++] = quote;
-    } else {
-      at += bytes.write(id, at);
-    }
-    this.#length = at;
+    bytes[this.#length++] = opening;
+    bytes[this.#length++] = quote;
+    bytes[this.#length++] = kind;
+    bytes[this.#length++] = quote;
   }
 
   #close(): void {
@@ -100,16 +112,38 @@ export class SpoolEncoder {
     this.#bytes[this.#length++] = newline;
   }
 
-  #text(text: Uint8Array): void {
+  /** Values as JSON has them. */
+  #values(text: Uint8Array): void {
     this.#bytes[this.#length++] = comma;
     this.#bytes.set(text, this.#length);
     this.#length += text.length;
   }
 
+  #text(text: string | null): void {
+    if (text === null) {
+      this.#values(nothing);
+      return;
+    }
+    const bytes = this.#bytes;
+    let end = this.#length;
+    bytes[end++] = comma;
+    bytes[end++] = quote;
+    for (let i = 0; i < text.length; i++) {
+      const unit = text.charCodeAt(i);
+      if (unit < firstPlain || unit > lastPlain || unit === quote || unit === backslash) {
+        this.#length += 1 + bytes.write(JSON.stringify(text), this.#length + 1);
+        return;
+      }
+      bytes[end++] = unit;
+    }
+    bytes[end++] = quote;
+    this.#length = end;
+  }
+
   /** A whole number that is not negative. */
   #next(value: number | null): void {
     if (value === null) {
-      this.#text(nothing);
+      this.#values(nothing);
       return;
     }
     const bytes = this.#bytes;
@@ -143,30 +177,3 @@ function digitsOf(value: number): number {
   for (let limit = 10; value >= limit; limit *= 10) digits++;
   return digits;
 }
-
-/** In the order of the lines, from the account on. */
-const requestTexts = new TextCache<UsageBegin>({
-  keyOf: ({ keyId }) => keyId,
-  isAlike: (a, b) =>
-    a.model === b.model &&
-    a.stream === b.stream &&
-    a.operation === b.operation &&
-    a.environment === b.environment &&
-    a.appId === b.appId &&
-    a.accountId === b.accountId,
-  textOf: ({ accountId, keyId, appId, environment, operation, model, stream }) =>
-    JSON.stringify([accountId, keyId, appId, environment, operation, model, stream]).slice(1, -1),
-});
-
-/** What of the end is no number. */
-const endTexts = new TextCache<UsageRecord>({
-  keyOf: ({ upstream }) => upstream ?? "",
-  isAlike: (a, b) =>
-    a.outcome === b.outcome &&
-    a.errorCode === b.errorCode &&
-    a.estimated === b.estimated &&
-    a.capped === b.capped &&
-    a.upstream === b.upstream,
-  textOf: ({ outcome, errorCode, estimated, capped, upstream }) =>
-    JSON.stringify([outcome, errorCode, estimated, capped, upstream]).slice(1, -1),
-});

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { environments } from "../domain/api-key.ts";
 import { type Operation, operationPaths } from "../domain/engine.ts";
-import { type TokenUsage, type UsageBegin, type UsageEnd, type UsageRecord, usageOutcomes } from "../domain/usage.ts";
+import { type TokenUsage, type UsageBegin, type UsageRecord, usageOutcomes } from "../domain/usage.ts";
 
 /** What was delivered at some moment of a request. */
 export interface UsageProgress extends TokenUsage {
@@ -142,7 +142,7 @@ function withNames(names: readonly string[], values: readonly unknown[]): Record
   return object;
 }
 
-/** As `recordOf`. */
+/** In whole numbers, as in `UsageColumns`. */
 export function cleanProgress(progress: UsageProgress): UsageProgress {
   return {
     requestId: progress.requestId,
@@ -154,35 +154,10 @@ export function cleanProgress(progress: UsageProgress): UsageProgress {
   };
 }
 
-/** In whole numbers that a column can hold: what is on the spool must never fail to be stored. */
-export function recordOf(begin: UsageBegin, end: UsageEnd): UsageRecord {
-  return {
-    requestId: begin.requestId,
-    at: wholeOf(begin.at),
-    accountId: begin.accountId,
-    keyId: begin.keyId,
-    appId: begin.appId,
-    environment: begin.environment,
-    operation: begin.operation,
-    model: begin.model,
-    stream: begin.stream,
-    promptTokens: wholeOf(end.promptTokens),
-    completionTokens: wholeOf(end.completionTokens),
-    estimated: end.estimated,
-    outcome: end.outcome,
-    errorCode: end.errorCode,
-    nanoUsd: wholeOrNull(end.nanoUsd),
-    capped: end.capped,
-    upstream: end.upstream,
-    durationMs: wholeOf(end.durationMs),
-    firstTokenMs: wholeOrNull(end.firstTokenMs),
-    queueMs: wholeOf(end.queueMs),
-  };
-}
-
 /** The record of a request whose process died: charged with its last checkpoint. */
 export function interruptedRecord(begin: UsageBegin, progress: UsageProgress | undefined): UsageRecord {
-  return recordOf(begin, {
+  return {
+    ...begin,
     promptTokens: progress?.promptTokens ?? 0,
     completionTokens: progress?.completionTokens ?? 0,
     estimated: true,
@@ -194,7 +169,7 @@ export function interruptedRecord(begin: UsageBegin, progress: UsageProgress | u
     durationMs: progress?.elapsedMs ?? 0,
     firstTokenMs: null,
     queueMs: 0,
-  });
+  };
 }
 
 export function checksum(bytes: Uint8Array): string {

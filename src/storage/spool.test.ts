@@ -7,8 +7,10 @@ import { systemClock } from "../domain/clock.ts";
 import type { UsageBegin } from "../domain/usage.ts";
 import { prepareSpoolDirectory, Spool } from "./spool.ts";
 import { SpoolEncoder } from "./spool-encoder.ts";
-import { cleanProgress, decodeLine, decodeOldLine, recordOf, type SpoolLine } from "./spool-format.ts";
+import { cleanProgress, decodeLine, decodeOldLine, type SpoolLine } from "./spool-format.ts";
 import { listSegments, readSegment } from "./spool-reader.ts";
+import { UsageColumns } from "./usage-columns.ts";
+import { requestKindOf } from "./usage-kinds.ts";
 
 let directory: string;
 const spools: Spool[] = [];
@@ -66,9 +68,9 @@ const encoder = new SpoolEncoder();
 
 function frameOf(...said: readonly SpoolLine[]): Buffer {
   for (const line of said) {
-    if ("begin" in line) encoder.begin(line.begin);
+    if ("begin" in line) encoder.begin(line.begin, requestKindOf(line.begin));
     else if ("progress" in line) encoder.progress(line.progress);
-    else encoder.settle(line.settle);
+    else encoder.settle(UsageColumns.of([line.settle]), 0);
   }
   return Buffer.from(encoder.take());
 }
@@ -234,16 +236,20 @@ test("whatever numbers come in, what is written can be read and stored", () => {
       nanoUsd: value,
       elapsedMs: value,
     });
-    const settle = recordOf(begin, {
-      ...progress,
-      outcome: "completed",
-      errorCode: null,
-      capped: false,
-      upstream: null,
-      durationMs: value,
-      firstTokenMs: value,
-      queueMs: value,
-    });
+    const usage = UsageColumns.of([
+      {
+        ...begin,
+        ...progress,
+        outcome: "completed",
+        errorCode: null,
+        capped: false,
+        upstream: null,
+        durationMs: value,
+        firstTokenMs: value,
+        queueMs: value,
+      },
+    ]);
+    const settle = usage.recordAt(0);
     expect(settle.promptTokens).toBe(sane[i] ?? -1);
     expect(again({ begin }, { progress }, { settle })).toEqual([
       { begin: { ...begin, at: sane[i] ?? -1 } },

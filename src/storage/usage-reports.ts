@@ -48,12 +48,16 @@ interface Window {
 
 export class SqlUsageReports implements UsageReports {
   readonly #db: Database;
+  readonly #catchUp: () => Promise<void>;
 
-  constructor(db: Database) {
+  /** `catchUp`: as `SpoolLedger.catchUp`. */
+  constructor(db: Database, catchUp: () => Promise<void> = async () => {}) {
     this.#db = db;
+    this.#catchUp = catchUp;
   }
 
   async report(query: UsageQuery, page: { after: UsagePosition | undefined; limit: number }): Promise<UsageRow[]> {
+    await this.#catchUp();
     const rows: UsageRow[] = [];
     for (const window of windows(query, page.after)) {
       if (window.from > query.start) await new Promise(setImmediate);

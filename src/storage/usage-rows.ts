@@ -1,6 +1,8 @@
 // What writes usage, whichever database it is; an owner's totals, from the roll-ups.
 import type { UsageRecord, UsageTotals } from "../domain/usage.ts";
 import type { Database } from "./database.ts";
+import { at, UsageColumns } from "./usage-columns.ts";
+import type { TotalOf } from "./usage-sums.ts";
 
 /** Each database has its own: this is the one path on which its speed counts. */
 export interface UsageWriter {
@@ -10,17 +12,41 @@ export interface UsageWriter {
    * waited for, `waitMs` at most, while other work goes on. What is older than requests are kept is left out: nobody can
    * tell any more whether it was counted.
    */
-  insert(records: readonly UsageRecord[], waitMs?: number): Promise<number>;
+  insert(usage: UsageColumns | readonly UsageRecord[], waitMs?: number): Promise<number>;
   /** Records that were left out for their age since it was opened. */
   readonly tooOld: number;
+  readonly rollups: LaterRollups;
   close(): void;
 }
 
+/** What the roll-ups lack of the records for now. Whoever reads them must have had them caught up, or add it. */
+export interface LaterRollups {
+  /** Counts batches of which they lack something, and how many of them were moved there since. */
+  readonly gathered: number;
+  readonly moved: number;
+  /** Whether there is anything to do. */
+  readonly isBehind: boolean;
+  /** Whether it is time to go on with it. */
+  readonly isDue: boolean;
+  /** Some milliseconds of work; rejects as `insert` does. `waitMs`: as there. */
+  goOn(waitMs?: number): Promise<void>;
+  totalOf(owner: TotalOf): UsageTotals;
+}
+
+/** Resolves when the roll-ups lack nothing. */
+export async function catchUp({ rollups }: UsageWriter, waitMs?: number): Promise<void> {
+  while (rollups.isBehind) await rollups.goOn(waitMs);
+}
+
+export function columnsOf(usage: UsageColumns | readonly UsageRecord[]): UsageColumns {
+  return usage instanceof UsageColumns ? usage : UsageColumns.of(usage);
+}
+
 /** `from`: Unix seconds as `installation` has them; undefined: all are kept. */
-export function keptRecords(records: readonly UsageRecord[], from: string | undefined): readonly UsageRecord[] {
-  if (from === undefined) return records;
+export function keptUsage(usage: UsageColumns, from: string | undefined): UsageColumns {
+  if (from === undefined) return usage;
   const since = Number(from);
-  return records.every(({ at }) => at >= since) ? records : records.filter(({ at }) => at >= since);
+  return usage.filter((row) => usage.number(row, at) >= since);
 }
 
 /** Whose totals: an account's, or those of a key and of everything that counts against it. */
@@ -37,22 +63,32 @@ export interface UsageOwner {
 export async function readOwnerTotals(
   db: Database,
   owner: UsageOwner,
-): Promise<{ totals: UsageTotals; owns: (record: UsageRecord) => boolean }> {
+): Promise<{ totals: UsageTotals; totalOf: TotalOf; owns: (usage: UsageColumns, row: number) => boolean }> {
   const { type, id, environment, since, until } = owner;
-  const inTime = (record: UsageRecord) => record.environment === environment && record.at >= since && record.at < until;
+  const time = { environment, since, until };
+  const inTime = (usage: UsageColumns, row: number) =>
+    usage.kindAt(row).request.environment === environment &&
+    usage.number(row, at) >= since &&
+    usage.number(row, at) < until;
   if (type === "account") {
     const [row] = await db`
       SELECT coalesce(sum(prompt_tokens + completion_tokens), 0) AS tokens, coalesce(sum(nano_usd), 0) AS nano_usd
       FROM usage_rollups
       WHERE account_id = ${id} AND environment = ${environment} AND span = 'day' AND start >= ${since} AND start < ${until}`;
-    return { totals: totalsOf(row), owns: (record) => record.accountId === id && inTime(record) };
+    const totalOf = { ...time, accountId: id };
+    return { totals: totalsOf(row), totalOf, owns: (usage, row) => usage.accountIds[row] === id && inTime(usage, row) };
   }
   const keyIds = await readFamily(db, id);
   const [row] = await db`
     SELECT coalesce(sum(prompt_tokens + completion_tokens), 0) AS tokens, coalesce(sum(nano_usd), 0) AS nano_usd
     FROM usage_rollups
     WHERE key_id IN ${db([...keyIds])} AND environment = ${environment} AND span = 'day' AND start >= ${since} AND start < ${until}`;
-  return { totals: totalsOf(row), owns: (record) => keyIds.has(record.keyId) && inTime(record) };
+  const totalOf = { ...time, keyIds };
+  return {
+    totals: totalsOf(row),
+    totalOf,
+    owns: (usage, row) => keyIds.has(usage.keyIds[row] ?? "") && inTime(usage, row),
+  };
 }
 
 /** A key, those with which it shares its limit after rotations, and the keys that these made: they count against it. */

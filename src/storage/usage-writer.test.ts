@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { onEachDatabase, refuseRecord, type TestDatabase } from "../../tests/support/databases.ts";
 import { type UsageRecord, usageOutcomes } from "../domain/usage.ts";
 import type { Database } from "./database.ts";
+import { catchUp } from "./usage-rows.ts";
 import { openUsageWriter, type UsageWriter } from "./usage-writer.ts";
 
 let opened: TestDatabase;
@@ -78,6 +79,7 @@ onEachDatabase((databases) => {
 
   /** Roll-ups as they are, and as the records say they should be. */
   async function rollups(): Promise<{ found: unknown[]; expected: unknown[] }> {
+    await catchUp(writer);
     const found = [...(await db`SELECT * FROM usage_rollups`)];
     const expected = [
       ...(await db`

@@ -78,8 +78,10 @@ describe("the image", () => {
 
   test("starts Bun as the launcher does, and nobody in it is root", () => {
     const launcher = readFileSync(join(root, "scripts/setup.mjs"), "utf8");
-    const [limit = ""] = /BUN_CONFIG_MAX_HTTP_REQUESTS: "\d+"/.exec(launcher) ?? [];
-    expect(dockerfile).toContain(limit.replace(': "', "=").replace('"', ""));
+    for (const setting of [/BUN_CONFIG_MAX_HTTP_REQUESTS: "\d+"/, /MIMALLOC_PURGE_DELAY: "-?\d+"/]) {
+      const [set = "missing"] = setting.exec(launcher) ?? [];
+      expect(dockerfile).toContain(`${set.replace(': "', "=").replace('"', "")} `);
+    }
     expect(dockerfile).toMatch(/^USER 10001:10001$/m);
     expect(parsed("kubernetes/stateful-set.yaml")[0].spec.template.spec.securityContext).toMatchObject({
       runAsNonRoot: true,

@@ -1,6 +1,18 @@
 // What the default install brings: the CPU back-end of the engine alone, no install scripts, exact versions.
 import { expect, test } from "bun:test";
-import { lstatSync, readdirSync, readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import {
+  cpSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
 
@@ -30,4 +42,25 @@ test("every dependency has an exact version, and the lock file names no registry
   const versions = Object.values({ ...packageJson.dependencies, ...packageJson.devDependencies });
   expect(versions.filter((version) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([]);
   expect(readFileSync(join(root, "package-lock.json"), "utf8")).not.toContain('"resolved"');
+});
+
+/** What the launcher takes for Bun in a clone whose `bun` package has `bytes` in the place of its executable. */
+function bunBesidePackage(bytes: number) {
+  const clone = realpathSync(mkdtempSync(join(tmpdir(), "headrace-launcher-")));
+  try {
+    const moved = join(clone, "node_modules", "bun", "bin", "bun.exe");
+    mkdirSync(join(moved, ".."), { recursive: true });
+    writeFileSync(moved, Buffer.alloc(bytes));
+    cpSync(join(root, "scripts", "setup.mjs"), join(clone, "scripts", "setup.mjs"));
+    const code = 'process.stdout.write((await import("./scripts/setup.mjs")).bunExecutable())';
+    const { stdout, status } = spawnSync("node", ["--input-type=module", "-e", code], { cwd: clone, encoding: "utf8" });
+    return { status, found: stdout === moved };
+  } finally {
+    rmSync(clone, { recursive: true });
+  }
+}
+
+test("where the install script of bun has moved its executable, it is found there; the text without that script is not it", () => {
+  expect(bunBesidePackage(2_000_000)).toEqual({ status: 0, found: true });
+  expect(bunBesidePackage(450)).toEqual({ status: 1, found: false });
 });

@@ -7,13 +7,13 @@ import { Cancellation } from "../../src/domain/cancellation.ts";
 import type { ClientStream } from "../../src/domain/client-stream.ts";
 import type { Engine, Operation } from "../../src/domain/engine.ts";
 import { GatewayError } from "../../src/domain/errors.ts";
-import { scanObject } from "../../src/domain/json-text.ts";
 import { renderError } from "../../src/http/errors.ts";
 import type { Dispatched } from "../../src/inference/attempt.ts";
 import type { DecodedRequest } from "../../src/inference/decoded-request.ts";
 import { relay } from "../../src/inference/relay.ts";
 import { Stopping } from "../../src/inference/stopping.ts";
 import type { StreamObservation } from "../../src/inference/stream-chunks.ts";
+import { decodedRequest } from "../support/decoded-request.ts";
 
 const folder = join(import.meta.dir, "..", "fixtures", "sse");
 
@@ -70,7 +70,8 @@ export async function replay(
       heartbeatMs: 60_000,
       renderError: (error) => renderError(error),
       onPiece: () => {},
-      record: undefined,
+      recorded: false,
+      record() {},
       async onEnd(observed, error) {
         if (ended) throw new Error("onEnd was called twice");
         ended = { observed: { ...observed }, error };
@@ -141,17 +142,7 @@ function streamRequest(operation: Operation, includeUsage: boolean): DecodedRequ
     ...(operation === "chat" ? { messages: [{ role: "user", content: "Hello there" }] } : { prompt: "Hello there" }),
     ...(includeUsage ? { stream_options: { include_usage: true } } : {}),
   };
-  const text = JSON.stringify(body);
-  return {
-    operation,
-    bytes: Buffer.from(text),
-    text,
-    members: scanObject(text),
-    body,
-    model: "upstream-model",
-    stream: true,
-    width: 1,
-  };
+  return decodedRequest(body, operation);
 }
 
 export function splitAt(bytes: Uint8Array, position: number): Uint8Array[] {

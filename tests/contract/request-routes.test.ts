@@ -12,6 +12,7 @@ import type { ScopedRoute } from "../../src/http/route.ts";
 import { SqlChatStore } from "../../src/storage/chat-store.ts";
 import { type Database, openDatabase } from "../../src/storage/database.ts";
 import { SqlRequestLog } from "../../src/storage/request-log.ts";
+import { catchUp } from "../../src/storage/usage-rows.ts";
 import { openUsageWriter } from "../../src/storage/usage-writer.ts";
 import { exchangeFor, incoming, responseOf } from "../support/exchange.ts";
 import { manualClock } from "../support/manual-clock.ts";
@@ -97,6 +98,7 @@ afterAll(async () => {
 async function add(records: readonly UsageRecord[]): Promise<void> {
   const writer = await openUsageWriter(db);
   await writer.insert(records, 10_000);
+  await catchUp(writer, 10_000);
   writer.close();
 }
 

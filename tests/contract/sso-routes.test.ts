@@ -4,6 +4,7 @@ import { SingleSignOn } from "../../src/accounts/single-sign-on.ts";
 import { pageOrigin } from "../../src/http/browser.ts";
 import { ssoButton } from "../../src/http/pages/sso-parts.ts";
 import { ssoRoutes } from "../../src/http/pages/sso-routes.ts";
+import type { Exchange } from "../../src/http/route.ts";
 import { MemoryLimits } from "../../src/storage/memory-limits.ts";
 import { exchangeFor, incoming, responseOf } from "../support/exchange.ts";
 import { clientId, clientSecret, type LyingProvider, startLyingProvider } from "../support/identity-provider.ts";
@@ -45,8 +46,8 @@ async function get(target: string, headers: Record<string, string> = {}, clientA
   const route = routes.find(({ path }) => path === target.split("?")[0]);
   if (!route) throw new Error(`${target} is not served`);
   const req = incoming({ target, headers: { host: "localhost:7545", ...headers } });
-  const noted: Record<string, unknown> = {};
-  const exchange = exchangeFor(req, { clientAddress, note: (fields) => Object.assign(noted, fields) });
+  const noted: Exchange["line"] = {};
+  const exchange = exchangeFor(req, { clientAddress, line: noted });
   const response = await responseOf(() => route.handle(exchange));
   const headersOf = new Headers({ ...Object.fromEntries(response.headers), ...exchange.answerHeaders });
   return { status: response.status, headers: headersOf, text: await response.text(), noted };

@@ -1,11 +1,11 @@
 // What is set aside for a request and what is booked in the end: all that a model is shown, and nothing that cannot be.
 import { afterEach, describe, expect, test } from "bun:test";
 import { Cancellation } from "../../src/domain/cancellation.ts";
-import { scanObject } from "../../src/domain/json-text.ts";
 import { Router } from "../../src/inference/route.ts";
 import { run } from "../../src/inference/run.ts";
 import { Stopping } from "../../src/inference/stopping.ts";
 import { type BookedUsage, bookedUsage } from "../support/booked-usage.ts";
+import { decodedRequest } from "../support/decoded-request.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { type ManualClock, manualClock } from "../support/manual-clock.ts";
 import {
@@ -249,30 +249,20 @@ test("a client that left before its request was begun: it ends at once, and no m
     requestId: "req_left",
     isLocal: () => true,
   });
-  const body = { model: "upstream-model", messages: [question] };
-  const text = JSON.stringify(body);
   const ends: string[] = [];
   const gone = new Cancellation();
   gone.cancel();
   const left = run(
     {
-      request: {
-        operation: "chat",
-        bytes: Buffer.from(text),
-        text,
-        members: scanObject(text),
-        body,
-        model: body.model,
-        stream: false,
-        width: 1,
-      },
+      request: decodedRequest({ model: "upstream-model", messages: [question] }),
       principal,
       requestId: "req_left",
       left: gone,
       renderError: String,
       onLimits: () => {},
       onStandIn: () => {},
-      onEnd: ({ outcome }) => void ends.push(outcome),
+      onEnd: (outcome) => void ends.push(outcome),
+      answer: (answer) => answer,
     },
     {
       ...governance,
@@ -284,7 +274,7 @@ test("a client that left before its request was begun: it ends at once, and no m
       heartbeatMs: 10_000,
     },
   );
-  await expect(left).rejects.toBeInstanceOf(DOMException);
+  await expect((async () => await left)()).rejects.toBeInstanceOf(DOMException);
   expect(ends).toEqual(["cancelled"]);
   expect(await booked(server)).toMatchObject([{ outcome: "cancelled", prompt_tokens: 0, completion_tokens: 0 }]);
   expect(upstream.requests).toHaveLength(0);

@@ -251,7 +251,7 @@ async function setAside(
     const granted: Order = { mark: `left of ${id}`, tokens: 1 };
     const takes = async (left: number) => {
       const messages = [{ role: "user", content: orderText(granted) }];
-      const max_tokens = left - estimatePromptTokens({ messages });
+      const max_tokens = left - estimatePromptTokens("chat", { messages });
       return (await ask("/v1/chat/completions", { key, body: { model: "steady-model", messages, max_tokens } })).status;
     };
     const statuses = [

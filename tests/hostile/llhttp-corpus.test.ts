@@ -157,9 +157,9 @@ function isFinal({ bytes, messages }: Case): (message: Message) => boolean {
 }
 
 async function ask(client: Http1Client): Promise<{ ended: boolean; body: string }> {
-  const options = { firstByteTimeoutMs: 1_000, idleTimeoutMs: 1_000, cancellation: new Cancellation() };
+  const timeouts = { firstByteTimeoutMs: 1_000, idleTimeoutMs: 1_000 };
   const request = { method: "POST", path: "/", headers: {}, body: "x" };
-  const response = await client.send(request, options).catch(() => undefined);
+  const response = await Promise.resolve(client.send(request, timeouts, new Cancellation())).catch(() => undefined);
   if (!response) return { ended: false, body: "" };
   let body = "";
   return new Promise((resolve) => {

@@ -1,6 +1,8 @@
 // A model that thinks for minutes: its stream is kept alive by comments, and no timer of ours takes silence for an end.
 import { afterEach, expect, test } from "bun:test";
 import { clientEvents } from "../contract/replay.ts";
+import { bookedUsage } from "../support/booked-usage.ts";
+import { startHeadrace, until } from "../support/headrace.ts";
 import { long } from "../support/long.ts";
 import { chunk } from "../support/scripted-upstream.ts";
 import { startWatchedServer } from "../support/watched-server.ts";
@@ -68,3 +70,19 @@ test(`${Math.round(inStreamMs / 1_000)} s of silence: in a stream, before its fi
   }
   expect([whole?.status, JSON.parse(whole?.body ?? "{}").choices[0].message.content]).toEqual([200, "Hello"]);
 }, 700_000);
+
+test("a client that leaves while its stream is silent is booked as one that left, and as no fault", async () => {
+  const upstream = await startRawUpstream(() => {});
+  stack.push(upstream);
+  const server = await startHeadrace({ yaml: rawYaml(upstream), heartbeatMs: 30 });
+  stack.push(server);
+  const client = new AbortController();
+  const body = { model: "upstream-model", messages: [{ role: "user", content: "Think" }], stream: true };
+  await server.request("/v1/chat/completions", { body, signal: client.signal });
+  client.abort();
+  const [booked] = await until(() => {
+    const records = bookedUsage(server.dataDir);
+    return records.length > 0 ? records : undefined;
+  }, "the record");
+  expect(booked).toMatchObject({ outcome: "cancelled", error_code: null, completion_tokens: 0 });
+});

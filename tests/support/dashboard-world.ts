@@ -210,7 +210,7 @@ function refreshTokenOf({ id, createdAt }: ApiKeyRecord, now: number) {
 /** By the server's own writer, so that roll-ups are as they would be. */
 async function addUsage(dataDir: string, records: ReturnType<typeof data.someUsage>): Promise<void> {
   const db = new SQL({ adapter: "sqlite", filename: join(dataDir, "headrace.db") });
-  const writer = await openUsageWriter(db);
+  const writer = await openUsageWriter(db, { isAlone: false });
   try {
     for (let from = 0; from < records.length; from += 1_000) {
       await writer.insert(records.slice(from, from + 1_000), 10_000);

@@ -1,6 +1,7 @@
 // A request as a route gets it, and its answer as a web Response: for tests of routes without a server.
 import { Cancellation } from "../../src/domain/cancellation.ts";
 import type { ClientStream } from "../../src/domain/client-stream.ts";
+import type { Eventual } from "../../src/domain/later.ts";
 import { errorAnswer, toGatewayError } from "../../src/http/errors.ts";
 import type { Answer, Exchange } from "../../src/http/route.ts";
 import type { IncomingRequest } from "../../src/http1/message.ts";
@@ -38,11 +39,12 @@ export function incoming({ method = "GET", target, headers = {}, peer = "127.0.0
 }
 
 export interface TestExchange extends Exchange {
+  answerHeaders: Record<string, string>;
   /** How deferred answers ended: an error's code, or `ok`. */
   ended: string[];
 }
 
-export function exchangeFor(req: IncomingRequest, given: Partial<Exchange> = {}): TestExchange {
+export function exchangeFor(req: IncomingRequest, given: Partial<TestExchange> = {}): TestExchange {
   const ended: string[] = [];
   return {
     req,
@@ -50,7 +52,7 @@ export function exchangeFor(req: IncomingRequest, given: Partial<Exchange> = {})
     requestId: "req_1",
     clientAddress: "127.0.0.1",
     answerHeaders: {},
-    note: () => {},
+    line: {},
     defer: () => ({ finish: (error) => void ended.push(error?.code ?? "ok") }),
     ended,
     ...given,
@@ -58,7 +60,7 @@ export function exchangeFor(req: IncomingRequest, given: Partial<Exchange> = {})
 }
 
 /** What the client gets of a handler's answer, or of what it throws. */
-export async function responseOf(handle: () => Answer | Promise<Answer>): Promise<Response> {
+export async function responseOf(handle: () => Answer | Eventual<Answer>): Promise<Response> {
   const answer = await (async () => handle())().catch((error: unknown) => errorAnswer(toGatewayError(error)));
   if (answer instanceof Response) return answer;
   const { status, headers } = answer;

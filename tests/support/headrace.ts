@@ -58,7 +58,7 @@ export async function startHeadrace(options: TestServerOptions = {}): Promise<Te
   });
   let text = "";
   const log = new StreamLog("json", (lines) => {
-    text += lines;
+    text += Buffer.from(lines).toString();
   });
   const configureLog = (changed: ReloadableConfig, engines?: RunningServer) => {
     const { level, redact } = logSettings(config, changed, engines);

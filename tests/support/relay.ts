@@ -3,25 +3,16 @@ import type { BodySink, BodySource } from "../../src/domain/body-source.ts";
 import { Cancellation } from "../../src/domain/cancellation.ts";
 import type { ClientStream } from "../../src/domain/client-stream.ts";
 import type { Engine } from "../../src/domain/engine.ts";
-import { scanObject } from "../../src/domain/json-text.ts";
 import type { Dispatched } from "../../src/inference/attempt.ts";
 import type { DecodedRequest } from "../../src/inference/decoded-request.ts";
-import { type RelayOptions, relay } from "../../src/inference/relay.ts";
+import { relay } from "../../src/inference/relay.ts";
+import type { RelayOptions } from "../../src/inference/relay-options.ts";
 import { Stopping } from "../../src/inference/stopping.ts";
 import type { StreamObservation } from "../../src/inference/stream-chunks.ts";
+import { decodedRequest } from "./decoded-request.ts";
 
 export function requestFor(body: Record<string, unknown>): DecodedRequest {
-  const text = JSON.stringify({ model: "m", messages: [], stream: true, ...body });
-  return {
-    operation: "chat",
-    bytes: Buffer.from(text),
-    text,
-    members: scanObject(text),
-    body: JSON.parse(text),
-    model: "m",
-    stream: true,
-    width: 1,
-  };
+  return decodedRequest({ messages: [], stream: true, ...body });
 }
 
 export const event = (content: string, finish: string | null = null) =>
@@ -147,6 +138,7 @@ export function start(source: RelayOptions["source"], options: Partial<RelayOpti
       stopping,
       renderError: (error) => JSON.stringify({ error: { message: error.message, type: "t", code: error.code } }),
       onPiece: (observed) => void started.pieces.push({ ...observed }),
+      recorded: true,
       record: (events) => void started.recorded.push(events),
       onEnd: async (observed, error) => void started.ends.push({ observed: { ...observed }, error }),
       abort: () => {

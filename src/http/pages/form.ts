@@ -45,7 +45,8 @@ const shownInForms: ReadonlySet<ErrorCode> = new Set([
 export function faultOf(error: unknown, fields: readonly string[], exchange: Exchange): FormFault {
   if (!(error instanceof GatewayError) || !shownInForms.has(error.code)) throw error;
   const { code, detail, retryAfterSeconds } = error;
-  exchange.note(detail === undefined ? { code } : { code, detail });
+  exchange.line["code"] = code;
+  if (detail !== undefined) exchange.line["detail"] = detail;
   if (retryAfterSeconds !== undefined) exchange.answerHeaders["retry-after"] = String(Math.ceil(retryAfterSeconds));
   const { status } = errorTable[code];
   const field = fields.find((name) => error.message.startsWith(`${name}: `));

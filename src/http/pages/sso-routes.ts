@@ -96,7 +96,8 @@ async function orProblem(exchange: Exchange, work: () => Promise<PlainAnswer>): 
   } catch (error) {
     if (!(error instanceof GatewayError) || error.code === "not_found") throw error;
     const { code, message, detail, retryAfterSeconds } = error;
-    exchange.note({ code, detail });
+    exchange.line["code"] = code;
+    exchange.line["detail"] = detail;
     if (retryAfterSeconds !== undefined) {
       exchange.answerHeaders["retry-after"] = String(Math.ceil(retryAfterSeconds));
     }

@@ -1,0 +1,131 @@
+// A value that comes later, told in the very call in which it comes: what every request waits for, without a promise for each wait.
+
+/** What may have to be waited for; `await` takes both. */
+export type Eventual<Value> = Promise<Value> | Later<Value>;
+
+/** Methods, as those may take an owner of a narrower type: it is the one that came along with them. */
+interface Listener<Value> {
+  onValue(value: Value, owner: unknown): void;
+  onError(error: unknown, owner: unknown): void;
+  readonly owner: unknown;
+}
+
+/**
+ * A promise tells in a task of its own, and costs several objects for each wait: a request that waits ten times would pay
+ * more for that than for its limits. Listeners are called in the order in which they came, by whoever settles it: what
+ * one of them throws is an uncaught exception of the process, and neither the settler's nor the others'. An error that
+ * nobody listens to is nobody's.
+ */
+export class Later<Value> implements PromiseLike<Value> {
+  #state: "open" | "resolved" | "rejected" = "open";
+  /** The value, or the error. */
+  #outcome: unknown;
+  /** Mostly there is one. */
+  #onValue: Listener<Value>["onValue"] | undefined;
+  #onError: Listener<Value>["onError"] | undefined;
+  #owner: unknown;
+  #others: Listener<Value>[] | undefined;
+
+  /** Only the first call of `resolve` or `reject` counts. */
+  resolve(value: Value): void {
+    if (this.#state !== "open") return;
+    this.#state = "resolved";
+    this.#outcome = value;
+    const onValue = this.#onValue;
+    const owner = this.#owner;
+    const others = this.#others;
+    this.#forgetListeners();
+    if (onValue) tell(onValue, value, owner);
+    if (others) for (const other of others) tell(other.onValue, value, other.owner);
+  }
+
+  reject(error: unknown): void {
+    if (this.#state !== "open") return;
+    this.#state = "rejected";
+    this.#outcome = error;
+    const onError = this.#onError;
+    const owner = this.#owner;
+    const others = this.#others;
+    this.#forgetListeners();
+    if (onError) tell(onError, error, owner);
+    if (others) for (const other of others) tell(other.onError, error, other.owner);
+  }
+
+  /**
+   * Calls one of them, once: at once where it is settled already. They are given `owner` as well: so two functions serve
+   * all that wait alike, where a closure each would cost more than the wait.
+   */
+  whenSettled(onValue: (value: Value) => void, onError: (error: unknown) => void): void;
+  whenSettled<Owner>(
+    onValue: (value: Value, owner: Owner) => void,
+    onError: (error: unknown, owner: Owner) => void,
+    owner: Owner,
+  ): void;
+  whenSettled(onValue: Listener<Value>["onValue"], onError: Listener<Value>["onError"], owner?: unknown): void {
+    if (this.#state === "resolved") onValue(this.#outcome as Value, owner);
+    else if (this.#state === "rejected") onError(this.#outcome, owner);
+    else if (this.#onValue === undefined) {
+      this.#onValue = onValue;
+      this.#onError = onError;
+      this.#owner = owner;
+    } else {
+      this.#others ??= [];
+      this.#others.push({ onValue, onError, owner });
+    }
+  }
+
+  /** For `await`, and whoever wants a promise. */
+  // biome-ignore lint/suspicious/noThenProperty: it is one that can be awaited
+  then<Result = Value, Other = never>(
+    onValue?: ((value: Value) => Result | PromiseLike<Result>) | null,
+    onError?: ((error: unknown) => Other | PromiseLike<Other>) | null,
+  ): Promise<Result | Other> {
+    return new Promise<Value>((resolve, reject) => this.whenSettled(resolve, reject)).then(onValue, onError);
+  }
+
+  #forgetListeners(): void {
+    this.#onValue = undefined;
+    this.#onError = undefined;
+    this.#owner = undefined;
+    this.#others = undefined;
+  }
+}
+
+/** All requests of a turn may listen to one, and whoever settles it is at work for none of them. */
+function tell<Told>(listener: (told: Told, owner: unknown) => void, told: Told, owner: unknown): void {
+  try {
+    listener(told, owner);
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error;
+    });
+  }
+}
+
+/** As `Later.whenSettled`, of either. */
+export function whenSettled<Value>(
+  eventual: Eventual<Value>,
+  onValue: (value: Value) => void,
+  onError: (error: unknown) => void,
+): void;
+export function whenSettled<Value, Owner>(
+  eventual: Eventual<Value>,
+  onValue: (value: Value, owner: Owner) => void,
+  onError: (error: unknown, owner: Owner) => void,
+  owner: Owner,
+): void;
+export function whenSettled<Value>(
+  eventual: Eventual<Value>,
+  onValue: Listener<Value>["onValue"],
+  onError: Listener<Value>["onError"],
+  owner?: unknown,
+): void {
+  if (eventual instanceof Later) {
+    eventual.whenSettled(onValue, onError, owner);
+  } else {
+    eventual.then(
+      (value) => onValue(value, owner),
+      (error: unknown) => onError(error, owner),
+    );
+  }
+}

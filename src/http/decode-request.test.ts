@@ -1,0 +1,224 @@
+// The pass over a request's bytes finds what parsing and checking it finds; what it cannot vouch for is parsed and checked.
+import { describe, expect, test } from "bun:test";
+import { z } from "zod";
+import { JsonWriter } from "../../tests/support/json-writer.ts";
+import { ValueMaker } from "../../tests/support/value-maker.ts";
+import type { Operation } from "../domain/engine.ts";
+import { GatewayError } from "../domain/errors.ts";
+import { capacity } from "../domain/json-bytes.ts";
+import type { DecodedRequest } from "../inference/decoded-request.ts";
+import { decodeRequest, parsedRequest, requestSchemas } from "./decode-request.ts";
+import { alternatives, inline, type Node } from "./json-schema.ts";
+
+const limits = { bodyBytes: 10_000_000, depth: 16, messages: 50 };
+const operations = ["chat", "completion", "embedding"] as const;
+
+type Decode = typeof decodeRequest;
+
+/** All that is known of the request, or why it is refused. */
+function told(decode: Decode, operation: Operation, text: string | Uint8Array, within = limits) {
+  try {
+    const { modelStart: _, modelEnd: __, ...marks } = decode(operation, Buffer.from(text), within);
+    return { ...marks, ...bodyOf(decode(operation, Buffer.from(text), within)) };
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    return { code: error.code, message: error.message };
+  }
+}
+
+function bodyOf({ text, body, members, bodyBytes, maxCompletionTokens }: DecodedRequest) {
+  return { text, body, members: [...members], bodyBytes, maxCompletionTokens };
+}
+
+/** Whether one pass was enough. Fails where it found something else than parsing does. */
+function isReadInOnePass(operation: Operation, text: string | Uint8Array, within = limits): boolean {
+  const parsed = told(parsedRequest, operation, text, within);
+  const outcome = told(decodeRequest, operation, text, within);
+  if (!Bun.deepEquals(outcome, parsed, true)) {
+    expect({ text: text.toString(), outcome }).toEqual({ text: text.toString(), outcome: parsed });
+  }
+  if ("code" in parsed) return false;
+  const request = decodeRequest(operation, Buffer.from(text), within);
+  if (request.modelStart === 0) return false;
+  const { bytes, model, modelStart, modelEnd } = request;
+  expect(JSON.parse(Buffer.from(bytes).toString("utf8", modelStart, modelEnd))).toBe(model);
+  return true;
+}
+
+describe.each([...operations])("requests for %s, whatever they are and however they are written", (operation) => {
+  const root = z.toJSONSchema(requestSchemas[operation], { io: "input" }) as Node;
+  const options = alternatives(inline(root, root));
+
+  function* texts(seed: number, count: number, isChanged: boolean, isBroken: boolean): Generator<string> {
+    const maker = new ValueMaker(seed);
+    for (let i = 0; i < count; i++) {
+      let value = maker.like(options);
+      while (isChanged && maker.chance(0.6)) value = maker.changed(value);
+      const writer = new JsonWriter(maker);
+      const text = writer.write(value);
+      yield isBroken ? writer.broken(text) : text;
+    }
+  }
+
+  test.each([
+    ["as the schema asks", 1, 1_500, false, false, 0.25],
+    ["with something changed", 2, 1_500, true, false, 0.1],
+    ["with characters changed", 3, 3_000, false, true, 0.03],
+  ] as const)("%s", (_, seed, count, isChanged, isBroken, leastShare) => {
+    let quick = 0;
+    for (const text of texts(seed, count, isChanged, isBroken)) if (isReadInOnePass(operation, text)) quick++;
+    expect(quick / count).toBeGreaterThan(leastShare);
+  });
+});
+
+const user = { role: "user", content: "Hello" };
+const call = { id: "c", type: "function", function: { name: "f", arguments: '{"a":"\\n"}' } };
+const tool = { type: "function", function: { name: "f", parameters: { type: "object", properties: { a: {} } } } };
+const chat = (more: Record<string, unknown>) => JSON.stringify({ model: "m", messages: [user], ...more });
+
+describe("one pass is enough for", () => {
+  test.each<[string, Operation, string | Uint8Array]>([
+    ["what most clients send", "chat", chat({ temperature: 0.7, max_tokens: 256, stream: true })],
+    ["a request with space in it", "chat", JSON.stringify(JSON.parse(chat({ tools: [tool] })), null, 2)],
+    ["one that asks for usage", "chat", chat({ stream: true, stream_options: { include_usage: true } })],
+    ["other stream options", "chat", chat({ stream: true, stream_options: { include_usage: null, x: [1] } })],
+    ["both names of the limit", "chat", chat({ max_tokens: 5, max_completion_tokens: 7 })],
+    ["a limit that is null", "chat", chat({ max_completion_tokens: null, max_tokens: 5, n: 3 })],
+    [
+      "a conversation with calls",
+      "chat",
+      chat({ messages: [user, { content: null, role: "assistant", tool_calls: [call] }] }),
+    ],
+    ["tools and a format", "chat", chat({ tools: [tool], functions: [{}], response_format: { type: "json_object" } })],
+    ["escapes", "chat", chat({ messages: [{ ...user, content: 'One "two"\n\\ \t\u0001 é 😀' }] })],
+    [
+      "escaped pairs of surrogates",
+      "chat",
+      String.raw`{"model":"m","messages":[{"role":"user","content":"\ud83d\ude00\u00e9\u20ac\u0041\ud83d \ude00\ud83d\ud83d\ude00"}]}`,
+    ],
+    [
+      "a model whose name hides behind escapes",
+      "chat",
+      String.raw`{"model":"m\u00e9\n","messages":[{"role":"user","content":""}]}`,
+    ],
+    ["a model with a name that is no ASCII", "chat", chat({ model: "modèle" })],
+    [
+      "parts, media among them",
+      "chat",
+      chat({
+        messages: [
+          {
+            ...user,
+            content: [
+              { type: "text", text: "What is this?" },
+              { type: "image_url", image_url: { url: "data:," } },
+            ],
+          },
+        ],
+      }),
+    ],
+    ["what is to be kept", "chat", chat({ store: true, metadata: { a: "b" } })],
+    ["what is not to be kept", "chat", chat({ store: false })],
+    [
+      "a kind that is told last, with space before it",
+      "chat",
+      chat({}).replace(/}$/, ',"response_format":{"x":[1,         2],         "type":"json_object"}}'),
+    ],
+    ["members that no schema knows", "chat", chat({ top_k: 4, x: { y: [1, { z: null }] } })],
+    ["a prompt", "completion", '{"model":"m","prompt":"Once","n":2,"best_of":3,"suffix":"."}'],
+    ["several prompts", "completion", '{"model":"m","prompt":["Once","twice"],"n":2}'],
+    ["a prompt of token ids", "completion", '{"model":"m","prompt":[1,2,3]}'],
+    ["prompts of token ids", "completion", '{"model":"m","prompt":[[1,2,3],[4]],"echo":true}'],
+    ["messages beside the prompt", "completion", '{"model":"m","prompt":"a","messages":[null,{"content":[null]}]}'],
+    ["messages beside the texts", "embedding", '{"model":"m","input":"a","messages":[null],"prompt":7}'],
+    ["texts to embed", "embedding", '{"model":"m","input":["a","b"],"encoding_format":"base64","stream":true}'],
+  ])("%s", (_, operation, text) => {
+    expect(isReadInOnePass(operation, text)).toBe(true);
+  });
+});
+
+describe("read in the other way, with the same result, is", () => {
+  test.each<[string, Operation, string | Uint8Array]>([
+    ["a member that is there twice", "chat", '{"model":"m","messages":[],"model":"n"}'],
+    ["a role that is there twice", "chat", '{"model":"m","messages":[{"role":"user","role":"tool","content":"a"}]}'],
+    ["a name behind escapes", "chat", String.raw`{"mod\u0065l":"m","messages":[{"role":"user","content":"a"}]}`],
+    ["what is no UTF-8", "chat", Buffer.from(chat({ user: "é" }), "latin1")],
+    ["two documents", "chat", `${chat({})}{}`],
+    ["nothing", "chat", ""],
+    ["a text of an unknown kind beside the messages", "chat", chat({ messages: [{ ...user, text: "a", type: "b" }] })],
+    ["a message with a type of its own", "chat", chat({ messages: [{ ...user, type: "message" }] })],
+    ["a label with a name that is too long", "chat", chat({ metadata: { ["x".repeat(65)]: "a" } })],
+    [
+      "a schema with escaped letters",
+      "chat",
+      String.raw`{"model":"m","messages":[{"role":"user","content":"a"}],"tools":[{"type":"function","x":"\u0061"}]}`,
+    ],
+    [
+      "a schema with escaped slashes",
+      "chat",
+      String.raw`{"model":"m","messages":[{"role":"user","content":"a"}],"tools":[{"type":"function","x":"\/\/\/\/\/"}]}`,
+    ],
+    [
+      "a schema with odd numbers",
+      "chat",
+      '{"model":"m","messages":[{"role":"user","content":"a"}],"tools":[{"type":"x","a":[1.50,1e3,-0,12345678901234567890,0.0000001]}]}',
+    ],
+    ["biases", "chat", chat({ logit_bias: { 17: 5 } })],
+    ["more messages than may be", "chat", chat({ messages: new Array(51).fill(user) })],
+    [
+      "an object of very many members",
+      "chat",
+      chat({ x: Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`a${i}`, 1])) }),
+    ],
+    ["more names altogether than may be", "chat", chat({ x: new Array(50_000).fill({ a: 1, b: 2 }) })],
+    ["what is longer than the pass takes", "chat", chat({ user: "u", x: "x".repeat(capacity) })],
+  ])("%s", (_, operation, text) => {
+    expect(isReadInOnePass(operation, text)).toBe(false);
+  });
+
+  test("a byte-order mark is left out once", () => {
+    expect(isReadInOnePass("chat", `\ufeff${chat({})}`)).toBe(true);
+    expect(isReadInOnePass("chat", `\ufeff\ufeff${chat({})}`)).toBe(false);
+  });
+
+  test("what is nested deeper than the limit", () => {
+    const nested = (depth: number) =>
+      chat({ x: "[".repeat(depth) }).replace(/"(\[+)"/, (_, open) => open + "]".repeat(depth));
+    for (const depth of [8, 64, 100]) {
+      const within = { ...limits, depth };
+      expect(isReadInOnePass("chat", nested(depth - 1), within)).toBe(depth <= 64);
+      expect(isReadInOnePass("chat", nested(depth), within)).toBe(false);
+    }
+  });
+
+  test("lengths at their limits, in characters of any kind", () => {
+    for (const [character, quick] of [
+      ["x", 256],
+      ["é", 128],
+      ["😀", 64],
+    ] as const) {
+      for (const length of [quick, quick + 1, 256, 257]) {
+        const name = character.repeat(length);
+        expect(isReadInOnePass("chat", chat({ messages: [{ ...user, name }] }))).toBe(length <= quick);
+      }
+    }
+  });
+});
+
+test("a request says nothing of the next", () => {
+  expect(
+    isReadInOnePass(
+      "chat",
+      chat({
+        n: 4,
+        max_tokens: 9,
+        store: true,
+        stream: true,
+        messages: [{ ...user, content: [{ type: "file", file: {} }] }],
+      }),
+    ),
+  ).toBe(true);
+  expect(isReadInOnePass("chat", chat({}))).toBe(true);
+  const request = decodeRequest("chat", Buffer.from(chat({})), limits);
+  expect(request).toMatchObject({ width: 1, tokenLimit: undefined, store: undefined, stream: false, hasMedia: false });
+});

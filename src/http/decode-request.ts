@@ -1,0 +1,169 @@
+// Decodes the body of an inference request: in one pass over its bytes where it is as most are, parsed and checked where it is not.
+import { isUtf8 } from "node:buffer";
+import type { z } from "zod";
+import { chatRequest } from "../domain/chat.ts";
+import { completionRequest } from "../domain/completion.ts";
+import { embeddingRequest } from "../domain/embedding.ts";
+import type { Operation } from "../domain/engine.ts";
+import { GatewayError } from "../domain/errors.ts";
+import { afterSpace, isSame, latin1, load, textAt } from "../domain/json-bytes.ts";
+import { DecodedRequest } from "../inference/decoded-request.ts";
+import { asksForUsage, marksOf, type RequestMarks } from "../inference/facts.ts";
+import { type BodyLimits, mostNames, parseBody, withoutMark } from "./body.ts";
+import { ends, found, items, kindAt, numbers, scanBody, starts } from "./request-scan.ts";
+import {
+  arrayKind,
+  bodyRule,
+  falseKind,
+  type MemberUses,
+  noKind,
+  nullKind,
+  numberKind,
+  trueKind,
+  type ValueRule,
+} from "./scan-rule.ts";
+import { shapeFor, validate } from "./validation.ts";
+
+export interface RequestLimits extends BodyLimits {
+  messages: number;
+}
+
+export const requestSchemas: Readonly<Record<Operation, z.ZodType>> = {
+  chat: chatRequest,
+  completion: completionRequest,
+  embedding: embeddingRequest,
+};
+
+/** Throws a GatewayError. */
+export function decodeRequest(operation: Operation, sent: Uint8Array, limits: RequestLimits): DecodedRequest {
+  const bytes = withoutMark(sent);
+  const marks = marksIn(operation, bytes, limits);
+  return marks ? new DecodedRequest(operation, bytes, marks) : parsedRequest(operation, sent, limits);
+}
+
+/** Whatever it is. Throws a GatewayError. */
+export function parsedRequest(operation: Operation, sent: Uint8Array, limits: RequestLimits): DecodedRequest {
+  const parsed = parseBody(sent, limits);
+  const { bytes, body } = parsed;
+  const { messages } = body;
+  if (Array.isArray(messages) && messages.length > limits.messages) {
+    throw new GatewayError(
+      "invalid_request",
+      `messages: must be an array of 1 to ${limits.messages} items (got an array of ${messages.length} items).`,
+    );
+  }
+  validate(requestSchemas[operation], body);
+  return new DecodedRequest(operation, bytes, marksOf(operation, body), parsed);
+}
+
+const model = 0;
+const stream = 1;
+const streamOptions = 2;
+const choices = 3;
+const bestOf = 4;
+const newerLimit = 5;
+const olderLimit = 6;
+const store = 7;
+const messages = 8;
+const prompt = 9;
+
+/** In all operations: what their schemas do not know may still be there. */
+const commonUses: MemberUses = {
+  model: { note: model },
+  stream: { note: stream },
+  stream_options: { note: streamOptions },
+  n: { note: choices },
+  best_of: { note: bestOf },
+  max_completion_tokens: { note: newerLimit },
+  max_tokens: { note: olderLimit },
+  store: { note: store },
+  tools: { as: "json" },
+  functions: { as: "json" },
+  response_format: { as: "json" },
+  suffix: { as: "json" },
+};
+const ownUses: Readonly<Record<Operation, MemberUses>> = {
+  chat: { messages: { as: "prompt", note: messages } },
+  completion: { prompt: { as: "prompt", note: prompt } },
+  embedding: { input: { as: "prompt" } },
+};
+/** Made when they are needed: not at the start, which is to be short. */
+const rules: Partial<Record<Operation, ValueRule>> = {};
+
+function ruleOf(operation: Operation): ValueRule {
+  rules[operation] ??= bodyRule(shapeFor(requestSchemas[operation]), { ...commonUses, ...ownUses[operation] });
+  return rules[operation];
+}
+
+const onlyUsage = Buffer.from('{"include_usage":true}');
+/** Of the request at hand. */
+const marks: RequestMarks = {
+  model: "",
+  modelStart: 0,
+  modelEnd: 0,
+  stream: false,
+  streamOptions: "none",
+  width: 1,
+  promptTokens: 0,
+  tokenLimit: undefined,
+  tokenLimitName: "max_tokens",
+  hasBothLimits: false,
+  hasMedia: false,
+  store: undefined,
+};
+
+/** Undefined where one pass cannot vouch for the body; good or not, it is to be parsed then. */
+function marksIn(operation: Operation, bytes: Uint8Array, limits: RequestLimits): RequestMarks | undefined {
+  if (!load(bytes) || !isUtf8(bytes)) return undefined;
+  if (!scanBody(ruleOf(operation), bytes.byteLength, limits.depth, mostNames)) return undefined;
+  if (operation === "chat" && (items[messages] as number) > limits.messages) return undefined;
+  const newer = kindOf(newerLimit);
+  const hasNewer = newer !== noKind && newer !== nullKind;
+  const older = kindOf(olderLimit);
+  marks.modelStart = starts[model] as number;
+  marks.modelEnd = ends[model] as number;
+  marks.model = textAt(marks.modelStart, marks.modelEnd);
+  marks.stream = operation !== "embedding" && kindOf(stream) === trueKind;
+  marks.streamOptions = kindOf(streamOptions) === noKind ? "none" : usageAsked() ? "usage" : "other";
+  marks.width = widthOf(operation);
+  marks.promptTokens = found.promptTokens;
+  marks.tokenLimit = hasNewer ? numberOf(newerLimit) : numberOf(olderLimit);
+  marks.tokenLimitName = hasNewer ? "max_completion_tokens" : "max_tokens";
+  marks.hasBothLimits = hasNewer && older !== noKind;
+  marks.hasMedia = found.hasMedia;
+  marks.store = storeAsked();
+  return marks;
+}
+
+function kindOf(note: number): number {
+  const start = starts[note] as number;
+  return start === 0 ? noKind : kindAt(start);
+}
+
+function numberOf(note: number): number | undefined {
+  return kindOf(note) === numberKind ? numbers[note] : undefined;
+}
+
+function usageAsked(): boolean {
+  const [start = 0, end = 0] = [starts[streamOptions], ends[streamOptions]];
+  return isSame(onlyUsage, start, end) || asksForUsage(JSON.parse(latin1(start, end)));
+}
+
+function storeAsked(): boolean | null | undefined {
+  const kind = kindOf(store);
+  if (kind === trueKind || kind === falseKind) return kind === trueKind;
+  return kind === nullKind ? null : undefined;
+}
+
+function widthOf(operation: Operation): number {
+  if (operation === "embedding") return 1;
+  const width = numberOf(choices) ?? 1;
+  if (operation === "chat") return width;
+  return Math.max(width, numberOf(bestOf) ?? 1) * promptsAsked();
+}
+
+/** As `countTexts`. */
+function promptsAsked(): number {
+  if (kindOf(prompt) !== arrayKind || kindAt(afterSpace((starts[prompt] as number) + 1)) === numberKind) return 1;
+  return items[prompt] as number;
+}

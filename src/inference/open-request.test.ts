@@ -1,0 +1,228 @@
+// An admitted request: however it goes, it is told its end, settles once, and gives its place back.
+import { beforeEach, describe, expect, test } from "bun:test";
+import { decodedRequest } from "../../tests/support/decoded-request.ts";
+import { principalFor } from "../../tests/support/principal.ts";
+import { done, event } from "../../tests/support/relay.ts";
+import { type BodySink, type BodySource, bodyOf } from "../domain/body-source.ts";
+import { Cancellation } from "../domain/cancellation.ts";
+import type { ClientStream } from "../domain/client-stream.ts";
+import { systemClock } from "../domain/clock.ts";
+import type { Engine, EngineResponse } from "../domain/engine.ts";
+import type { GatewayError } from "../domain/errors.ts";
+import { Later } from "../domain/later.ts";
+import type { Model } from "../domain/model.ts";
+import type { UsageEnd } from "../domain/usage.ts";
+import { Capacity } from "./capacity.ts";
+import type { Catalog } from "./catalog.ts";
+import { Router } from "./route.ts";
+import { type InferenceAnswer, type InferenceCall, type InferenceDeps, run } from "./run.ts";
+import { Stopping } from "./stopping.ts";
+
+let capacity: Capacity;
+let deps: InferenceDeps;
+/** How requests were settled with their ledger, and with their limits. */
+let ends: UsageEnd[];
+let settledLeases: number;
+/** Answers of engines that nobody wanted any more. */
+let cancelledBodies: number;
+
+const answer = JSON.stringify({
+  choices: [{ index: 0, message: { role: "assistant", content: "Hi" }, finish_reason: "stop" }],
+  usage: { prompt_tokens: 7, completion_tokens: 2, total_tokens: 9 },
+});
+
+function respond(status: number, body: BodySource): EngineResponse {
+  return { status, headers: new Headers(), body };
+}
+
+/** A body that comes later than its head, in two pieces. */
+function inPieces(bytes: Uint8Array): BodySource {
+  let isCancelled = false;
+  const give = async (sink: BodySink) => {
+    const half = bytes.length >> 1;
+    for (const piece of [bytes.subarray(0, half), bytes.subarray(half)]) {
+      await afterSteps(2);
+      if (!isCancelled) sink.data(piece);
+    }
+    if (!isCancelled) sink.end();
+  };
+  return {
+    flow: (sink) => void give(sink),
+    pause() {},
+    resume() {},
+    cancel() {
+      isCancelled = true;
+      cancelledBodies++;
+    },
+  };
+}
+
+function engineThat(name: string, send: Engine["send"]): Engine {
+  return { name, redact: (text) => text, models: async () => [], send };
+}
+
+function modelOn(id: string, engine: Engine, fallbacks?: string[]): Model {
+  return {
+    id,
+    created: 0,
+    ownedBy: "",
+    capabilities: undefined,
+    context: undefined,
+    environments: ["live"],
+    price: undefined,
+    deployments: [{ engine, model: id, weight: 1 }],
+    ...(fallbacks ? { fallbacks } : {}),
+  };
+}
+
+/** Comes after so many microtasks. */
+function inSteps<Value>(steps: number, value: Value): Later<Value> {
+  const later = new Later<Value>();
+  void afterSteps(steps).then(() => later.resolve(value));
+  return later;
+}
+
+async function afterSteps(steps: number): Promise<void> {
+  for (let step = 0; step < steps; step++) await undefined;
+}
+
+const broken = engineThat("broken", async () => respond(500, bodyOf(Buffer.from("{}"))));
+const working = engineThat("working", ({ stream }) =>
+  inSteps(2, respond(200, inPieces(Buffer.from(stream ? event("Hi", "stop") + done : answer)))),
+);
+
+function reset(): void {
+  ends = [];
+  settledLeases = 0;
+  cancelledBodies = 0;
+  const router = new Router(systemClock);
+  const bounds = () => ({ maxWaiting: 8, longestWaitMs: 1_000 });
+  capacity = new Capacity({ clock: systemClock, router, bounds });
+  const models = [modelOn("m", broken, ["stand-in"]), modelOn("stand-in", working)];
+  let isSettled = false;
+  deps = {
+    catalog: { find: (id: string) => models.find((one) => one.id === id), whenComplete: async () => {} } as Catalog,
+    router,
+    capacity,
+    admitter: {
+      admit: () => ({
+        lease: { extend() {}, settle: () => void settledLeases++ },
+        reservedTokens: 1,
+        status: { requests: undefined, tokens: undefined },
+      }),
+      learn() {},
+    } as unknown as InferenceDeps["admitter"],
+    ledger: {
+      begin: () => ({
+        begun: inSteps(2, undefined),
+        progress() {},
+        settle(end) {
+          if (!isSettled) ends.push(end);
+          isSettled = true;
+          return inSteps(2, undefined);
+        },
+      }),
+      flush: async () => {},
+      readTotals: async () => {},
+    },
+    refusalCounts: { count() {} },
+    chatWriter: { retentionDays: () => 0 } as unknown as InferenceDeps["chatWriter"],
+    clock: systemClock,
+    stopping: new Stopping(),
+    heartbeatMs: 1_000,
+  };
+}
+
+beforeEach(reset);
+
+/** Counts how often it was told the end. */
+class TakingClient implements ClientStream {
+  ended = 0;
+  onDrain: (() => void) | undefined;
+  write(): boolean {
+    return true;
+  }
+  end(): void {
+    this.ended++;
+  }
+  abort(): void {
+    this.ended++;
+  }
+}
+
+function callFor(more: Partial<InferenceCall<unknown>>, stream: boolean): InferenceCall<unknown> {
+  return {
+    request: decodedRequest({ messages: [], stream }),
+    principal: principalFor(),
+    requestId: "req_1",
+    left: new Cancellation(),
+    renderError: (error: GatewayError) => error.message,
+    onLimits() {},
+    onStandIn() {},
+    onEnd() {},
+    answer: (given) => given,
+    ...more,
+  };
+}
+
+const inFlight = () => [broken, working].map((engine) => capacity.figures(engine)[0]?.inFlight);
+
+test("served by a model that stands in", async () => {
+  const standIns: string[] = [];
+  const call = callFor({ onStandIn: (model) => void standIns.push(model) }, false);
+  expect(JSON.parse(String(await run(call, deps)))).toMatchObject({ model: "stand-in" });
+  expect([standIns, settledLeases, ends.map(({ outcome }) => outcome)]).toEqual([["stand-in"], 1, ["completed"]]);
+  expect(inFlight()).toEqual([0, 0]);
+});
+
+test.each([
+  ["onStandIn", false, 1],
+  ["onStandIn", true, 1],
+  ["answer", false, 0],
+  ["answer", true, 1],
+] as const)("a fault of ours as it is answered (%s, stream: %p) is its end", async (where, stream, unread) => {
+  const fault = new Error("a fault of ours");
+  const failing = () => {
+    throw fault;
+  };
+  const answered = Promise.resolve(run(callFor({ [where]: failing }, stream), deps));
+  await expect(Promise.race([answered, Bun.sleep(500)])).rejects.toBe(fault);
+  expect(ends).toHaveLength(1);
+  expect(settledLeases).toBeGreaterThan(0);
+  // Else its connection would be held for ever.
+  expect(cancelledBodies).toBe(unread);
+  expect(inFlight()).toEqual([0, 0]);
+});
+
+describe.each([false, true])("stream: %p", (stream) => {
+  test.each(["its client leaves", "the server ends"])(
+    "%s at any step: it ends, once, and holds nothing",
+    async (how) => {
+      const outcomes = new Set<string>();
+      for (let step = 0; step < 60; step++) {
+        reset();
+        const left = new Cancellation();
+        const client = new TakingClient();
+        const answer = (given: InferenceAnswer) => {
+          if (typeof given === "function") given(client);
+          else client.end();
+          return "answered";
+        };
+        const answered = Promise.resolve(run(callFor({ left, answer }, stream), deps)).catch(() => client.end());
+        await afterSteps(step);
+        if (how === "its client leaves") left.cancel();
+        else deps.stopping.begin();
+        await answered;
+        for (let waits = 0; waits < 50 && ends.length === 0; waits++) await Bun.sleep(1);
+        await Bun.sleep(0);
+        expect([step, ends.length, settledLeases > 0, inFlight().filter(Boolean)]).toEqual([step, 1, true, []]);
+        if (how === "the server ends") expect([step, client.ended]).toEqual([step, 1]);
+        outcomes.add(ends[0]?.outcome ?? "none");
+      }
+      // Not each of the steps comes before the end.
+      expect([...outcomes].toSorted()).toEqual(
+        ["completed", how === "its client leaves" ? "cancelled" : "failed"].toSorted(),
+      );
+    },
+  );
+});

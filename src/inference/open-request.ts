@@ -1,0 +1,349 @@
+// A request from its admission to its end, and what comes of it; every way out of it settles, once.
+import { type CancelListener, Cancellation } from "../domain/cancellation.ts";
+import { chatIdOf } from "../domain/chat-list.ts";
+import { GatewayError } from "../domain/errors.ts";
+import { type Eventual, Later, whenSettled } from "../domain/later.ts";
+import type { Deployment, Model } from "../domain/model.ts";
+import type { InferenceCourse } from "../domain/observer.ts";
+import type { RequestTrace } from "../domain/trace.ts";
+import type { TokenUsage, UsageBegin, UsageOutcome } from "../domain/usage.ts";
+import { mayUseModel } from "../policy/authorize.ts";
+import { usageBounds } from "../policy/believable-usage.ts";
+import type { Meter } from "../policy/meter.ts";
+import { type Answer, type CompletionNames, readAnswer } from "./answer.ts";
+import { WholeBody } from "./answer-body.ts";
+import type { Dispatched, Sender } from "./attempt.ts";
+import type { ChatRecorder } from "./chat-recorder.ts";
+import type { DecodedRequest } from "./decoded-request.ts";
+import { dispatch } from "./dispatch.ts";
+import { type PromptPrefix, promptPrefixOf } from "./prompt-prefix.ts";
+import { relayTo } from "./relayed-answer.ts";
+import type { Workload } from "./route.ts";
+import type { InferenceCall, InferenceDeps } from "./run.ts";
+import { isServable } from "./servable.ts";
+import { type Stoppable, stoppingError } from "./stopping.ts";
+
+/**
+ * Settles with the answer, or with the error that the client gets instead. It takes itself from wait to wait, and is what
+ * each part that it calls wants of a request: on the way of every request there is no promise, and no closure.
+ */
+export class OpenRequest<Result>
+  extends Later<Result>
+  implements Sender, Workload, CompletionNames, InferenceCourse, CancelListener, Stoppable
+{
+  /** Of those who work for it. */
+  readonly cancellation = new Cancellation();
+  readonly call: InferenceCall<Result>;
+  readonly deps: InferenceDeps;
+  readonly meter: Meter;
+  /** Where the completion is to be kept. */
+  readonly recorder: ChatRecorder | undefined;
+  /** Times that an engine was asked: what was never sent costs nothing. */
+  attempts = 0;
+  refusal: InferenceCourse["refusal"];
+  readonly #model: Model;
+  readonly #begin: UsageBegin;
+  #dispatched: Dispatched | undefined;
+  /** The server ended first: its own end of the connection, a moment later, is no client that left. */
+  #stopped = false;
+  #queueMs = 0;
+  /** Null: there is none. */
+  #prefix: PromptPrefix | undefined | null = null;
+  /** Of a stream, until its answer begins. */
+  #silence: ReturnType<typeof setTimeout> | undefined;
+  /** Of a stream that was begun in silence: there the engine's answer, or what became of it, is still waited for. */
+  #late: Later<Dispatched> | undefined;
+  /** A whole answer, until it may be shown. */
+  #answer: string | Uint8Array = "";
+
+  constructor(
+    call: InferenceCall<Result>,
+    deps: InferenceDeps,
+    model: Model,
+    recorder: ChatRecorder | undefined,
+    begin: UsageBegin,
+    meter: Meter,
+  ) {
+    super();
+    this.call = call;
+    this.deps = deps;
+    this.recorder = recorder;
+    this.meter = meter;
+    this.#model = model;
+    this.#begin = begin;
+    call.left.onCancel(this);
+    deps.stopping.add(this);
+    deps.observer?.inferenceBegan(this.#begin);
+  }
+
+  get request(): DecodedRequest {
+    return this.call.request;
+  }
+
+  get requestId(): string {
+    return this.call.requestId;
+  }
+
+  get accountId(): string {
+    return this.call.principal.account.id;
+  }
+
+  get recording(): boolean {
+    return this.recorder !== undefined;
+  }
+
+  get trace(): RequestTrace | undefined {
+    return this.call.trace;
+  }
+
+  get workload(): Workload {
+    return this;
+  }
+
+  get promptTokens(): number {
+    return this.request.promptTokens;
+  }
+
+  get maxCompletionTokens(): number | undefined {
+    return this.request.maxCompletionTokens;
+  }
+
+  get width(): number {
+    return this.request.width;
+  }
+
+  /** Of the completion. */
+  get id(): string {
+    const { requestId } = this;
+    return this.request.operation === "chat" ? chatIdOf(requestId) : `cmpl-${requestId.replace(/^req_/, "")}`;
+  }
+
+  /** Unix seconds. */
+  get created(): number {
+    return this.#begin.at;
+  }
+
+  /** A completion that is kept needs an id that no engine can repeat. */
+  get ownId(): boolean {
+    return this.recording;
+  }
+
+  get standIn(): string | undefined {
+    const served = this.#dispatched?.model ?? this.#model;
+    return served.id === this.#model.id ? undefined : served.id;
+  }
+
+  prefix(): PromptPrefix | undefined {
+    if (this.#prefix === null) this.#prefix = promptPrefixOf(this.request, this.accountId);
+    return this.#prefix;
+  }
+
+  modelNow(id: string): Model | undefined {
+    return this.deps.catalog.find(id);
+  }
+
+  /** Only what the key may use, and what could serve the request if it were asked for. */
+  standIns(): readonly Model[] {
+    const { principal, request } = this.call;
+    return (this.#model.fallbacks ?? []).flatMap((id) => {
+      const model = this.deps.catalog.find(id);
+      return model && mayUseModel(principal, model) && isServable(model, request) ? [model] : [];
+    });
+  }
+
+  waited(ms: number): void {
+    this.#queueMs += ms;
+  }
+
+  sending(): void {
+    this.attempts++;
+  }
+
+  attempted({ engine }: Deployment, error: unknown): void {
+    if (error !== undefined) this.trace?.attemptFailed(error);
+    this.deps.observer?.attempted(this.requestId, this.#model.id, engine.name, error);
+  }
+
+  /** The client left. */
+  cancelled(): void {
+    this.cancellation.cancel();
+  }
+
+  stop(): void {
+    this.#stopped = !this.call.left.cancelled;
+    this.cancellation.cancel(stoppingError());
+  }
+
+  /** Once. */
+  start(): this {
+    // An engine that reads a long prompt is silent for minutes: then its client gets the begin of an answer, and comments.
+    if (this.request.stream) this.#silence = setTimeout(onSilence, this.deps.heartbeatMs, this);
+    whenSettled(this.meter.begun, onBegun, onFailure, this);
+    return this;
+  }
+
+  /** It is on the ledger: from here on an engine may be asked. */
+  begun(): void {
+    try {
+      whenSettled(dispatch(this.request, this.#model, this.deps, this), onDispatched, onFailure, this);
+    } catch (error) {
+      this.failed(error);
+    }
+  }
+
+  dispatched(dispatched: Dispatched): void {
+    this.#dispatched = dispatched;
+    const { model } = dispatched;
+    try {
+      if (model.id !== this.#model.id) {
+        this.meter.servedBy(model.price, usageBounds(model, this.request));
+        this.call.onStandIn(model.id);
+      }
+      if (!this.request.stream) new WholeBody(dispatched, this.cancellation).whenSettled(onBody, onNoBody, this);
+      else if (this.#late) this.#late.resolve(dispatched);
+      else this.#stream(dispatched);
+    } catch (error) {
+      // Nobody takes it: its connection would be held by what is not read.
+      dispatched.response.body.cancel();
+      this.noBody(error);
+    }
+  }
+
+  /** A stream's client has heard nothing for a while: a failure becomes an event from here on. */
+  silent(): void {
+    this.#late = new Later();
+    this.#stream(this.#late);
+  }
+
+  body(bytes: Uint8Array): void {
+    const dispatched = this.#dispatched as Dispatched;
+    let answer: Answer;
+    try {
+      answer = readAnswer(bytes, this.request, dispatched, this);
+    } catch (error) {
+      this.noBody(error);
+      return;
+    }
+    dispatched.done(false, answer.usage.completionTokens);
+    this.#answer = answer.body;
+    try {
+      this.recorder?.addWhole(answer.text);
+      whenSettled(this.ended(answer.usage, undefined), onKept, onKept, this);
+    } catch (error) {
+      this.failed(error);
+    }
+  }
+
+  noBody(error: unknown): void {
+    this.#dispatched?.done(!this.call.left.cancelled);
+    this.failed(error);
+  }
+
+  kept(): void {
+    try {
+      this.resolve(this.call.answer(this.#answer));
+    } catch (error) {
+      this.reject(error);
+    }
+  }
+
+  /** Nothing was answered. */
+  failed(thrown: unknown): void {
+    if (this.#late) {
+      this.#late.reject(thrown);
+      return;
+    }
+    clearTimeout(this.#silence);
+    const reject = () => this.reject(this.#stopped ? stoppingError() : thrown);
+    try {
+      whenSettled(this.endedWithoutAnswer(thrown), reject, reject);
+    } catch {
+      reject();
+    }
+  }
+
+  #stream(source: Dispatched | Later<Dispatched>): void {
+    clearTimeout(this.#silence);
+    // From here on the relay tells the client itself when the server ends.
+    this.deps.stopping.remove(this);
+    this.resolve(this.call.answer((client) => relayTo(client, source, this)));
+  }
+
+  /** A failure before the first token costs nothing; a client that leaves pays for the prompt that was read for it. */
+  endedWithoutAnswer(thrown: unknown): Eventual<void> {
+    const error = this.#stopped ? stoppingError() : thrown;
+    const outcome = this.#stopped ? "failed" : this.#outcomeOf(error);
+    const promptTokens = outcome === "cancelled" && this.attempts > 0 ? this.request.promptTokens : 0;
+    return this.#end(outcome, { promptTokens, completionTokens: 0, estimated: true }, error);
+  }
+
+  /** Of an answer that was delivered, or, with an error, of which a part was. */
+  ended(usage: TokenUsage, error: unknown): Eventual<void> {
+    return this.#end(this.#outcomeOf(error), usage, error);
+  }
+
+  #outcomeOf(error: unknown): UsageOutcome {
+    if (error === undefined) return "completed";
+    const isLeft = this.call.left.cancelled || (error instanceof DOMException && error.name === "AbortError");
+    return isLeft ? "cancelled" : "failed";
+  }
+
+  /** Resolves when the end may be shown: it is on the ledger. */
+  #end(outcome: UsageOutcome, reported: TokenUsage, error: unknown): Eventual<void> {
+    const { call, deps } = this;
+    call.left.off(this);
+    deps.stopping.remove(this);
+    if (error !== undefined) deps.refusalCounts.count(call.principal, this.#model.id, error);
+    const { end, kept } = this.meter.settle({
+      outcome,
+      usage: reported,
+      errorCode: error instanceof GatewayError ? error.code : null,
+      upstream: this.#dispatched?.deployment.engine.name ?? null,
+      queueMs: Math.round(this.#queueMs),
+    });
+    this.trace?.answered(end);
+    if (error instanceof GatewayError) this.refusal = error.refusal;
+    deps.observer?.inferenceEnded(this.#begin, end, this);
+    if (outcome === "completed") {
+      // What a limit may have cut, and what generates nothing, says nothing of the usual length.
+      const { maxCompletionTokens, width } = this;
+      const served = this.#dispatched?.model ?? this.#model;
+      if (maxCompletionTokens === undefined) deps.admitter.learn(served, end.completionTokens / width);
+      this.recorder?.keep(this.created, end);
+    }
+    call.onEnd(outcome, end, error);
+    return kept;
+  }
+}
+
+// What tells a request of its waits: closures of its own would be made for each of them, and of every request.
+
+type AnyRequest = OpenRequest<unknown>;
+
+function onBegun(_: unknown, request: AnyRequest): void {
+  request.begun();
+}
+
+function onDispatched(dispatched: Dispatched, request: AnyRequest): void {
+  request.dispatched(dispatched);
+}
+
+function onBody(bytes: Uint8Array, request: AnyRequest): void {
+  request.body(bytes);
+}
+
+function onNoBody(error: unknown, request: AnyRequest): void {
+  request.noBody(error);
+}
+
+function onKept(_: unknown, request: AnyRequest): void {
+  request.kept();
+}
+
+function onFailure(error: unknown, request: AnyRequest): void {
+  request.failed(error);
+}
+
+function onSilence(request: AnyRequest): void {
+  request.silent();
+}

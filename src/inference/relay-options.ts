@@ -1,0 +1,34 @@
+// What a relay is given, and whom it tells.
+import type { Cancellation } from "../domain/cancellation.ts";
+import type { GatewayError } from "../domain/errors.ts";
+import type { Eventual } from "../domain/later.ts";
+import type { CompletionNames } from "./answer.ts";
+import type { Dispatched } from "./attempt.ts";
+import type { DecodedRequest } from "./decoded-request.ts";
+import type { Stopping } from "./stopping.ts";
+import type { StreamObservation } from "./stream-chunks.ts";
+
+export interface RelayOptions {
+  readonly request: DecodedRequest;
+  /** The engine's response, perhaps still on its way; rejects when none came. */
+  readonly source: Eventual<Dispatched> | Dispatched;
+  readonly completion: CompletionNames;
+  /** Silence towards the client after which it gets a comment. */
+  readonly heartbeatMs: number;
+  renderError(error: GatewayError): string;
+  /** Called with what was seen so far, before the client gets a piece of it that is not the last. Must be cheap. */
+  onPiece(observed: StreamObservation): void;
+  /** Whether somebody keeps the answer: then `record` is called with events for the client. */
+  readonly recorded: boolean;
+  record(events: string): void;
+  /**
+   * Called once, before the client gets the end: without an error when the stream was delivered whole. What is still to
+   * be sent waits for what it returns.
+   */
+  onEnd(observed: StreamObservation, error: unknown): Eventual<void>;
+  /** The client's side: cancelled when it left. */
+  readonly left: Cancellation;
+  readonly stopping: Stopping;
+  /** Stops the engine's work while its response is still on its way. */
+  abort(): void;
+}

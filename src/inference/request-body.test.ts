@@ -1,0 +1,59 @@
+// What an engine gets of a request: the client's bytes with nothing changed but what must be, however the request was decoded.
+import { describe, expect, test } from "bun:test";
+import { DecodedRequest } from "./decoded-request.ts";
+import { marksOf } from "./facts.ts";
+import { rewriteRequest } from "./request-body.ts";
+
+const text = (more: string) => `{ "messages":[{"role":"user","content":"Grüße"}], "model" : "m"${more}, "x":1.50 }`;
+const usage = { include_usage: true };
+
+/** Once as if it was known where the model stands, and once not. */
+function decoded(bytes: Buffer): DecodedRequest[] {
+  const marks = marksOf("chat", JSON.parse(bytes.toString()));
+  const modelStart = bytes.indexOf('"m"');
+  return [
+    new DecodedRequest("chat", bytes, { ...marks, modelStart, modelEnd: modelStart + 3 }),
+    new DecodedRequest("chat", bytes, marks),
+  ];
+}
+
+test("where nothing has to differ it is the client's own bytes", () => {
+  for (const more of [
+    "",
+    ',"stream":false',
+    ',"stream":true,"stream_options":{"include_usage":true}',
+    ',"max_tokens":4',
+  ]) {
+    const bytes = Buffer.from(text(more));
+    for (const request of decoded(bytes)) expect(rewriteRequest(request, "m", false)).toBe(bytes);
+  }
+});
+
+describe.each<[string, string, Record<string, unknown>]>([
+  ["nothing more", "", {}],
+  ["a stream", ',"stream":true', { stream_options: usage }],
+  ["a stream with options", ',"stream":true,"stream_options":{"a":1}', { stream_options: { a: 1, ...usage } }],
+  ["a stream with none", ',"stream":true,"stream_options":null', { stream_options: usage }],
+  ["a stream that says no", ',"stream":true,"stream_options":{"include_usage":false}', { stream_options: usage }],
+  ["both limits", ',"max_tokens":4,"max_completion_tokens":5', { max_tokens: undefined }],
+  ["what is kept", ',"store":true,"metadata":{"a":"b"}', {}],
+])("a request with %s", (_, more, changes) => {
+  test.each([
+    ["m", false],
+    ["other", false],
+    ['längeres "m"', false],
+    ["m", true],
+    ["other", true],
+  ])("for the model %p, recorded: %p", (model, recording) => {
+    const expected = { ...JSON.parse(text(more)), ...changes, model };
+    if (recording) for (const name of ["store", "metadata"]) expected[name] = undefined;
+    for (const request of decoded(Buffer.from(text(more)))) {
+      const body = rewriteRequest(request, model, recording);
+      const result = typeof body === "string" ? body : Buffer.from(body).toString();
+      expect(JSON.parse(result)).toEqual(JSON.parse(JSON.stringify(expected)));
+      // What is not changed keeps its form.
+      expect(result).toContain('"messages":[{"role":"user","content":"Grüße"}]');
+      expect(result).toContain(', "x":1.50 }');
+    }
+  });
+});

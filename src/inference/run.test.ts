@@ -1,0 +1,277 @@
+// A request on its way: each step in the call that makes it possible, the end shown once it is on the ledger, settled once.
+import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
+import { decodedRequest } from "../../tests/support/decoded-request.ts";
+import { principalFor } from "../../tests/support/principal.ts";
+import { Client, done, event } from "../../tests/support/relay.ts";
+import { bodyOf } from "../domain/body-source.ts";
+import { type CancelListener, Cancellation } from "../domain/cancellation.ts";
+import { systemClock } from "../domain/clock.ts";
+import type { Engine, EngineResponse } from "../domain/engine.ts";
+import { GatewayError } from "../domain/errors.ts";
+import { Later, whenSettled } from "../domain/later.ts";
+import type { Model } from "../domain/model.ts";
+import type { UsageEnd, UsageOutcome } from "../domain/usage.ts";
+import { Capacity } from "./capacity.ts";
+import { Router } from "./route.ts";
+import { type InferenceAnswer, type InferenceCall, type InferenceDeps, run } from "./run.ts";
+import { type Stoppable, Stopping } from "./stopping.ts";
+
+const whole = JSON.stringify({
+  id: "chatcmpl-1",
+  object: "chat.completion",
+  created: 1_800_000_000,
+  model: "m",
+  choices: [{ index: 0, message: { role: "assistant", content: "Hello" }, finish_reason: "stop" }],
+  usage: { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 },
+});
+
+function response(body: string, type = "application/json", status = 200): EngineResponse {
+  return { status, headers: new Headers({ "content-type": type }), body: bodyOf(Buffer.from(body)) };
+}
+
+/** Who listens is counted: what has ended must not be held by what goes on. */
+class CountedStopping extends Stopping {
+  readonly held = new Set<Stoppable>();
+  override add(one: Stoppable): void {
+    this.held.add(one);
+    super.add(one);
+  }
+  override remove(one: Stoppable): void {
+    this.held.delete(one);
+    super.remove(one);
+  }
+}
+
+class CountedCancellation extends Cancellation {
+  readonly held = new Set<CancelListener>();
+  override onCancel(listener: CancelListener): void {
+    this.held.add(listener);
+    super.onCancel(listener);
+  }
+  override off(listener: CancelListener): void {
+    this.held.delete(listener);
+    super.off(listener);
+  }
+}
+
+/** One request, each of whose waits the test ends. */
+function start({ stream = false, left = new CountedCancellation() } = {}) {
+  const begun = new Later<void>();
+  const kept = new Later<void>();
+  const sent: Later<EngineResponse>[] = [];
+  const settled: UsageEnd[] = [];
+  const given: { answer?: InferenceAnswer; error?: unknown }[] = [];
+  const ends: unknown[] = [];
+  const stopping = new CountedStopping();
+  const engine: Engine = {
+    name: "e",
+    redact: (text) => text,
+    models: async () => [],
+    send(_request, cancellation) {
+      const answer = new Later<EngineResponse>();
+      cancellation.onCancel(() => answer.reject(cancellation.reason));
+      sent.push(answer);
+      return answer;
+    },
+  };
+  const model: Model = {
+    id: "m",
+    created: 0,
+    ownedBy: "",
+    capabilities: undefined,
+    context: undefined,
+    environments: ["live"],
+    price: undefined,
+    deployments: [{ engine, model: "m", weight: 1 }],
+  };
+  const router = new Router(systemClock);
+  const deps = {
+    catalog: { find: () => model, whenComplete: async () => {} },
+    router,
+    capacity: new Capacity({ clock: systemClock, router, bounds: () => ({ maxWaiting: 1, longestWaitMs: 1_000 }) }),
+    admitter: {
+      admit: () => ({ lease: { extend() {}, settle() {} }, reservedTokens: 10, status: {} }),
+      learn() {},
+    },
+    ledger: {
+      begin: () => ({
+        begun,
+        progress() {},
+        settle(end: UsageEnd) {
+          settled.push(end);
+          return kept;
+        },
+      }),
+    },
+    refusalCounts: { count() {} },
+    chatWriter: { retentionDays: 0 },
+    clock: systemClock,
+    stopping,
+    heartbeatMs: 1_000,
+  } as unknown as InferenceDeps;
+  const call: InferenceCall<InferenceAnswer> = {
+    request: decodedRequest({ messages: [{ role: "user", content: "Hello" }], stream }),
+    principal: principalFor(),
+    requestId: "req_1",
+    left,
+    renderError: ({ code }) => JSON.stringify({ error: { code } }),
+    onLimits() {},
+    onStandIn() {},
+    onEnd: (outcome, _usage, error) => void ends.push([outcome, error instanceof GatewayError ? error.code : error]),
+    answer: (answer) => answer,
+  };
+  whenSettled(
+    run(call, deps),
+    (answer) => given.push({ answer }),
+    (error) => given.push({ error }),
+  );
+  const held = () => stopping.held.size + left.held.size;
+  return { begun, kept, sent, settled, given, ends, stopping, left, held };
+}
+
+type Started = ReturnType<typeof start>;
+
+/** As far as the engine, which was asked. */
+function asked(options?: Parameters<typeof start>[0]): Started & { engine: Later<EngineResponse> } {
+  const started = start(options);
+  started.begun.resolve();
+  const [engine] = started.sent;
+  if (!engine) throw new Error("No engine was asked.");
+  return { ...started, engine };
+}
+
+/** Reads an answer that is a stream. */
+function clientOf(answer: InferenceAnswer | undefined): Client {
+  if (typeof answer !== "function") throw new Error("No stream was begun.");
+  const client = new Client();
+  answer(client);
+  return client;
+}
+
+test("a whole answer passes each step in the call that makes it possible, and is shown once it is on the ledger", () => {
+  const { begun, kept, sent, settled, given, ends, held } = start();
+  expect(sent).toHaveLength(0);
+  begun.resolve();
+  expect(sent).toHaveLength(1);
+  sent[0]?.resolve(response(whole));
+  expect(settled).toMatchObject([{ outcome: "completed", promptTokens: 3, completionTokens: 4, upstream: "e" }]);
+  expect([ends, given]).toEqual([[["completed", undefined]], []]);
+  kept.resolve();
+  expect(given).toEqual([{ answer: Buffer.from(whole) }]);
+  expect(held()).toBe(0);
+});
+
+test("a stream is begun in the call that brings its engine's head, and its end is shown once it is on the ledger", () => {
+  const { engine, kept, given, settled, held } = asked({ stream: true });
+  engine.resolve(response(event("Hello") + done, "text/event-stream"));
+  const client = clientOf(given[0]?.answer);
+  expect(settled).toMatchObject([{ outcome: "completed", completionTokens: 1 }]);
+  expect(client.text).toBe("");
+  kept.resolve();
+  expect([client.text, client.ended]).toEqual([event("Hello") + done, true]);
+  expect(held()).toBe(0);
+});
+
+describe("a stream whose engine is silent", () => {
+  beforeEach(() => void jest.useFakeTimers());
+  afterEach(() => void jest.useRealTimers());
+
+  function silent(): Started & { engine: Later<EngineResponse>; client: Client } {
+    const started = asked({ stream: true });
+    jest.advanceTimersByTime(900);
+    expect(started.given).toEqual([]);
+    jest.advanceTimersByTime(200);
+    return { ...started, client: clientOf(started.given[0]?.answer) };
+  }
+
+  test("is begun without it, and goes on when it answers", () => {
+    const { engine, kept, client, held } = silent();
+    engine.resolve(response(event("Hello") + done, "text/event-stream"));
+    kept.resolve();
+    expect([client.text, client.ended, held()]).toEqual([event("Hello") + done, true, 0]);
+  });
+
+  test("gets its failure as an event", () => {
+    const { engine, kept, client, settled, held } = silent();
+    engine.reject(new GatewayError("upstream_error", "It failed."));
+    kept.resolve();
+    expect(settled).toMatchObject([{ outcome: "failed", errorCode: "upstream_error", promptTokens: 0 }]);
+    expect([client.text, client.ended, held()]).toEqual(['data: {"error":{"code":"upstream_error"}}\n\n', true, 0]);
+  });
+
+  test("ends with the server", () => {
+    const { stopping, kept, client, settled, held } = silent();
+    stopping.begin();
+    kept.resolve();
+    expect(settled).toMatchObject([{ outcome: "failed", errorCode: "service_unavailable" }]);
+    expect([client.ended, held()]).toEqual([true, 0]);
+  });
+});
+
+describe("what comes to no answer settles once, and is told once that is on the ledger", () => {
+  const left = expect.objectContaining({ name: "AbortError" });
+  const coded = (code: string) => expect.objectContaining({ code });
+  const cases: [name: string, end: (started: Started) => void, outcome: UsageOutcome, error: unknown][] = [
+    ["its engine fails", ({ sent }) => sent[0]?.reject(new Error("boom")), "failed", expect.any(Error)],
+    ["its engine refuses it", ({ sent }) => sent[0]?.resolve(response("{}", "", 422)), "failed", expect.any(Error)],
+    ["its client leaves", (started) => started.left.cancel(), "cancelled", left],
+    ["the server stops", (started) => started.stopping.begin(), "failed", coded("service_unavailable")],
+  ];
+  for (const stream of [false, true]) {
+    test.each(cases)(`%s (stream: ${stream})`, async (_name, end, outcome, error) => {
+      const started = asked({ stream });
+      end(started);
+      // The text of a refusal is read first.
+      await Bun.sleep(0);
+      const { settled, given, kept, ends, held } = started;
+      expect([settled.length, settled[0]?.outcome, ends.length, given.length]).toEqual([1, outcome, 1, 0]);
+      kept.resolve();
+      expect(given).toEqual([{ error }]);
+      expect(held()).toBe(0);
+    });
+  }
+
+  test("an answer that cannot be read", () => {
+    const { engine, settled, given, kept, held } = asked();
+    engine.resolve(response("no JSON"));
+    expect(settled).toMatchObject([{ outcome: "failed", errorCode: "upstream_error" }]);
+    kept.resolve();
+    expect(given).toEqual([{ error: coded("upstream_error") }]);
+    expect(held()).toBe(0);
+  });
+
+  test("a fault of ours with an answer that came", () => {
+    const { engine, settled, given, kept, held } = asked();
+    const body = {
+      ...bodyOf(Buffer.from(whole)),
+      flow: () => {
+        throw new Error("boom");
+      },
+    };
+    engine.resolve({ ...response(whole), body });
+    expect(settled).toMatchObject([{ outcome: "failed", errorCode: null }]);
+    kept.resolve();
+    expect(given).toEqual([{ error: expect.any(Error) }]);
+    expect(held()).toBe(0);
+  });
+
+  test("a ledger that does not take it: no engine is asked", () => {
+    const { begun, sent, given, kept, held } = start();
+    begun.reject(new GatewayError("service_unavailable", "The disk is full."));
+    kept.resolve();
+    expect(sent).toHaveLength(0);
+    expect(given).toEqual([{ error: coded("service_unavailable") }]);
+    expect(held()).toBe(0);
+  });
+
+  test("a client that had left before it came: no engine is asked", () => {
+    const gone = new CountedCancellation();
+    gone.cancel();
+    const { begun, sent, given, kept, settled } = start({ left: gone });
+    begun.resolve();
+    kept.resolve();
+    expect(sent).toHaveLength(0);
+    expect(settled).toMatchObject([{ outcome: "cancelled", promptTokens: 0 }]);
+    expect(given).toEqual([{ error: left }]);
+  });
+});

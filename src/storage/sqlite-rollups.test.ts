@@ -1,0 +1,214 @@
+// Roll-ups of batches with very many keys: at each moment they and what they lack are the sums of the records, also after a death.
+import { Database as Sqlite } from "bun:sqlite";
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { join } from "node:path";
+import { sqliteDatabases, type TestDatabase } from "../../tests/support/databases.ts";
+import { rollupsIn, sumsOfRecords, unrolledIn } from "../../tests/support/rolled-up.ts";
+import { systemClock } from "../domain/clock.ts";
+import type { UsageRecord, UsageTotals } from "../domain/usage.ts";
+import { SpoolLedger } from "./ledger.ts";
+import { catchUp } from "./usage-rows.ts";
+import { openUsageWriter, type UsageWriter } from "./usage-writer.ts";
+
+const databases = sqliteDatabases();
+let opened: TestDatabase;
+let file: Sqlite;
+const writers: UsageWriter[] = [];
+
+beforeEach(async () => {
+  opened = await databases.open();
+  file = new Sqlite(join(opened.directory, "headrace.db"), { readwrite: true });
+});
+
+afterEach(async () => {
+  for (const writer of writers.splice(0)) writer.close();
+  file.close();
+  await opened.close();
+});
+
+async function newWriter(): Promise<UsageWriter> {
+  const writer = await openUsageWriter(opened.db);
+  writers.push(writer);
+  return writer;
+}
+
+/** Of 700 keys of three accounts, over two hours at the end of a day. */
+function recordOf(i: number): UsageRecord {
+  return {
+    requestId: `req_${i}`,
+    at: 1_799_999_999 - (1_799_999_999 % 86_400) - 1_800 + (i % 3_600),
+    accountId: `acct_${i % 3}`,
+    keyId: `key_${((i * 7_919) % 700).toString(36)}`,
+    appId: i % 4 === 0 ? "app_1" : null,
+    environment: i % 5 === 0 ? "test" : "live",
+    operation: "chat",
+    model: `mödel "${i % 2}"`,
+    stream: i % 2 === 0,
+    outcome: i % 9 === 0 ? "failed" : "completed",
+    errorCode: null,
+    promptTokens: i,
+    completionTokens: 2 * i,
+    estimated: false,
+    nanoUsd: i % 3 === 0 ? null : 5_000_000_000 + i,
+    capped: false,
+    upstream: "up",
+    durationMs: 500 + i,
+    firstTokenMs: i % 2 === 0 ? null : 100 + i,
+    queueMs: 0,
+  };
+}
+
+const batchOf = (nth: number, size = 500) => Array.from({ length: size }, (_, i) => recordOf(nth * 1_000 + i));
+
+const rollups = () => rollupsIn(file);
+const sums = () => sumsOfRecords(file);
+const unrolled = () => unrolledIn(file);
+
+test("a batch of many keys is in the records at once and in the roll-ups later; one of few is in both", async () => {
+  const writer = await newWriter();
+  await writer.insert(batchOf(0, 100));
+  expect([writer.rollups.isBehind, unrolled()]).toEqual([false, 0]);
+  expect(rollups()).toEqual(sums());
+  const before = rollups();
+  for (const nth of [1, 2]) expect(await writer.insert(batchOf(nth))).toBe(500);
+  expect([writer.rollups.isBehind, unrolled()]).toEqual([true, 2]);
+  // What cannot be told apart by who reads the roll-ups is not yet there in part.
+  expect(rollups()).toEqual(before);
+  await catchUp(writer);
+  expect([writer.rollups.isBehind, unrolled()]).toEqual([false, 0]);
+  expect(rollups()).toEqual(sums());
+});
+
+test("a record that was there already, or comes twice, counts once", async () => {
+  const writer = await newWriter();
+  expect(await writer.insert(batchOf(0))).toBe(500);
+  expect(await writer.insert([...batchOf(0), ...batchOf(1), ...batchOf(1)])).toBe(500);
+  expect(await writer.insert(batchOf(1))).toBe(0);
+  await catchUp(writer);
+  expect(rollups()).toEqual(sums());
+});
+
+test("after a death between any two steps the next process finds what is missing, and nothing twice", async () => {
+  for (let deathAfter = 0; ; deathAfter++) {
+    file.run("DELETE FROM usage_records");
+    file.run("DELETE FROM usage_rollups");
+    const writer = await newWriter();
+    for (const nth of [0, 1]) await writer.insert(batchOf(nth));
+    for (let step = 0; step < deathAfter; step++) {
+      if (step === 1) await writer.insert(batchOf(2));
+      if (writer.rollups.isBehind) await writer.rollups.goOn();
+    }
+    const wasDone = !writer.rollups.isBehind;
+    // Nobody tells this one that it is over.
+    const next = await newWriter();
+    expect([deathAfter, next.rollups.isBehind, unrolled()]).toEqual([deathAfter, false, 0]);
+    expect([deathAfter, rollups()]).toEqual([deathAfter, sums()]);
+    if (wasDone) return;
+  }
+});
+
+test("what was moved is deleted in pieces, and counts no more before it is, whoever finds it", async () => {
+  let pieces = 0;
+  for (let deathAfter = 0; deathAfter <= pieces; deathAfter++) {
+    file.run("DELETE FROM usage_records");
+    file.run("DELETE FROM usage_rollups");
+    const writer = await newWriter();
+    for (let nth = 0; nth < 20; nth++) await writer.insert(batchOf(nth, 250));
+    const { rollups: later } = writer;
+    while (later.moved < later.gathered) await later.goOn();
+    expect(rollups()).toEqual(sums());
+    const left = unrolled();
+    await writer.insert(batchOf(20));
+    for (pieces = 0; pieces < deathAfter && unrolled() > 1; pieces++) await later.goOn();
+    expect(unrolled()).toBe(Math.max(left - deathAfter * 16, 0) + 1);
+    if (unrolled() > 1) pieces++;
+    const next = await newWriter();
+    expect([deathAfter, next.rollups.isBehind, unrolled()]).toEqual([deathAfter, false, 0]);
+    expect([deathAfter, rollups()]).toEqual([deathAfter, sums()]);
+  }
+  expect(pieces).toBeGreaterThan(2);
+});
+
+test("who waits for the roll-ups waits for what is there then, and lets records and totals pass", async () => {
+  const log = { info: () => {}, warn: () => {}, error: () => {} };
+  const spool = join(opened.directory, "spool");
+  const ledger = await SpoolLedger.open({ db: opened.db, directory: spool, log, clock: systemClock, drainMs: 1 });
+  for (let nth = 0; nth < 8; nth++) for (const record of batchOf(nth, 1_000)) ledger.begin(record).settle(record);
+  while (ledger.figures.pending > 0) await Bun.sleep(1);
+  expect(unrolled()).toBeGreaterThan(1);
+  const order: string[] = [];
+  const caughtUp = ledger.catchUp().then(() => order.push("roll-ups"));
+  const owner = { type: "account", id: "acct_1", environment: "live", since: 0, until: 2_000_000_000 } as const;
+  await ledger.readTotals(owner, () => order.push("totals"));
+  await caughtUp;
+  expect(order).toEqual(["totals", "roll-ups"]);
+  expect(rollups()).toEqual(sums());
+  await ledger.close();
+});
+
+test("a step that cannot be written changes nothing, and is done later", async () => {
+  const writer = await newWriter();
+  await writer.insert(batchOf(0));
+  while (unrolled() === 1) await writer.rollups.goOn();
+  const before = [rollups(), unrolled()];
+  file.run("BEGIN IMMEDIATE");
+  await expect(writer.rollups.goOn()).rejects.toThrow(/locked/);
+  await expect(writer.insert(batchOf(1))).rejects.toThrow(/locked/);
+  file.run("ROLLBACK");
+  expect([rollups(), unrolled()]).toEqual(before);
+  await writer.insert(batchOf(2));
+  await catchUp(writer);
+  expect(rollups()).toEqual(sums());
+  expect(unrolled()).toBe(0);
+});
+
+test("totals have all of it at each moment, and a flush or a reader of the roll-ups has them caught up", async () => {
+  const log = { info: () => {}, warn: () => {}, error: () => {} };
+  const spool = join(opened.directory, "spool");
+  const ledger = await SpoolLedger.open({ db: opened.db, directory: spool, log, clock: systemClock, drainMs: 1 });
+  let records: UsageRecord[] = [];
+  const serve = (nth: number) => {
+    const batch = batchOf(nth);
+    for (const record of batch) ledger.begin(record).settle(record);
+    records = [...records, ...batch];
+  };
+  const wanted = { environment: "live", since: 1_799_884_800, until: 1_800_144_000 };
+  const totalsAreRight = async () => {
+    for (const [type, id] of [
+      ["account", "acct_1"],
+      ["key", recordOf(1).keyId],
+    ] as const) {
+      let found: UsageTotals | undefined;
+      await ledger.readTotals({ type, id, ...wanted }, (totals) => {
+        found = totals;
+      });
+      const own = records.filter(
+        (record) => record.environment === "live" && (type === "account" ? record.accountId : record.keyId) === id,
+      );
+      const tokens = own.reduce((sum, record) => sum + record.promptTokens + record.completionTokens, 0);
+      const nanoUsd = own.reduce((sum, record) => sum + (record.nanoUsd ?? 0), 0);
+      expect(found).toEqual({ tokens, nanoUsd });
+    }
+  };
+  const drained = async () => {
+    const count = () => (file.query("SELECT count(*) AS n FROM usage_records").get() as { n: number }).n;
+    while (count() < records.length) await Bun.sleep(1);
+  };
+  serve(0);
+  await totalsAreRight();
+  await drained();
+  expect(unrolled()).toBe(1);
+  await totalsAreRight();
+  serve(1);
+  await totalsAreRight();
+  await ledger.flush();
+  expect(rollups()).toEqual(sums());
+  await totalsAreRight();
+  serve(2);
+  await drained();
+  await ledger.catchUp();
+  expect([rollups(), unrolled()]).toEqual([sums(), 0]);
+  serve(3);
+  await ledger.close();
+  expect([rollups(), unrolled()]).toEqual([sums(), 0]);
+});

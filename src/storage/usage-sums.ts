@@ -1,0 +1,319 @@
+// Sums of usage by hour or by day: one for all that has the same account, key, app, environment and model.
+import { z } from "zod";
+import { generationOf, type UsageTotals } from "../domain/usage.ts";
+import {
+  at,
+  completionTokens,
+  durationMs,
+  firstTokenMs,
+  nanoUsd,
+  promptTokens,
+  type UsageColumns,
+} from "./usage-columns.ts";
+
+export type UsageSpan = "hour" | "day";
+
+const spanSeconds = { hour: 3_600, day: 86_400 } as const satisfies Record<UsageSpan, number>;
+
+/** A row of the roll-ups, in the order of `rollupColumns`. */
+export type RollupRow = [string, string, UsageSpan, number, string, string, string, ...number[]];
+
+/** Those that tell a row from the others, those that add up, and the first and the last second in which something is. */
+export const rollupColumns = {
+  key: ["account_id", "environment", "span", "start", "key_id", "app_id", "model"],
+  sums: [
+    "requests",
+    "prompt_tokens",
+    "completion_tokens",
+    "nano_usd",
+    "errors",
+    "timed",
+    "first_token_ms",
+    "generated_tokens",
+    "generation_ms",
+  ],
+  times: ["first_at", "last_at"],
+} as const;
+
+const [promptSum, completionSum, nanoUsdSum] = [1, 2, 3];
+/** Where the times stand behind the sums of a row, and behind them the second with which its span starts. */
+const firstAt = rollupColumns.sums.length;
+const lastAt = firstAt + 1;
+const start = lastAt + 1;
+const stride = start + 1;
+
+/** What tells a sum from the others, beside the start of its span. */
+interface Whose {
+  accountId: string;
+  keyId: string;
+  /** '' for none, as in the primary key of the roll-ups, where nothing may be null. */
+  appId: string;
+  environment: string;
+  model: string;
+}
+
+/** Of whose sums there is a total: those of an account, or of some keys. */
+export interface TotalOf {
+  accountId?: string;
+  keyIds?: ReadonlySet<string>;
+  environment: string;
+  /** Unix seconds: from `since`, before `until`; both the start of a span. */
+  since: number;
+  until: number;
+}
+
+/** The texts of a sum, and all of its values, one sum after the other. */
+const textNames = 5;
+const textLength = textNames + stride;
+const textSchema = z.array(z.union([z.string(), z.number()]));
+
+export class UsageSums {
+  readonly #seconds: number;
+  /** The newest sum of each key; each names the one before it, or -1. */
+  readonly #ofKey = new Map<string, number>();
+  readonly #before: number[] = [];
+  readonly #accountIds: string[] = [];
+  readonly #keyIds: string[] = [];
+  readonly #appIds: string[] = [];
+  readonly #environments: string[] = [];
+  readonly #models: string[] = [];
+  #numbers = new Float64Array(16 * stride);
+
+  constructor(span: UsageSpan) {
+    this.#seconds = spanSeconds[span];
+  }
+
+  get size(): number {
+    return this.#keyIds.length;
+  }
+
+  add(usage: UsageColumns): void {
+    for (let row = 0; row < usage.length; row++) this.#addRow(usage, row);
+  }
+
+  /** `numbers` as in a row of the roll-ups from its sums on, and the start of the span. */
+  addSum(whose: Whose, numbers: ArrayLike<number>): void {
+    const second = numbers[firstAt] ?? 0;
+    const first = this.#find(whose, numbers[start] ?? 0, second) * stride;
+    for (let i = 0; i < firstAt; i++) this.#plus(first + i, numbers[i] ?? 0);
+    this.#widen(first, second);
+    this.#widen(first, numbers[lastAt] ?? second);
+  }
+
+  addSums(from: UsageSums): void {
+    for (let sum = 0; sum < from.size; sum++) this.addSum(from.#whose(sum), from.#numbersOf(sum));
+  }
+
+  /** As `textOf` gives it. Throws where it is not that. */
+  addText(text: string): void {
+    const values = textSchema.parse(JSON.parse(text));
+    for (let i = 0; i < values.length; i += textLength) {
+      const [accountId = "", keyId = "", appId = "", environment = "", model] = values
+        .slice(i, i + textNames)
+        .map(String);
+      const numbers = values.slice(i + textNames, i + textLength).map(Number);
+      if (model === undefined) throw new Error("It ends in the middle of a sum.");
+      this.addSum({ accountId, keyId, appId, environment, model }, numbers);
+    }
+  }
+
+  /** Where `sign` is -1, what takes them away again from what they were added to; but for the times, which stay. */
+  textOf(sums: readonly number[], sign: 1 | -1 = 1): string {
+    const values: (string | number)[] = [];
+    for (const sum of sums) {
+      const { accountId, keyId, appId, environment, model } = this.#whose(sum);
+      values.push(accountId, keyId, appId, environment, model);
+      const first = sum * stride;
+      for (let i = first; i < first + firstAt; i++) values.push((this.#numbers[i] ?? 0) * sign);
+      for (let i = first + firstAt; i < first + stride; i++) values.push(this.#numbers[i] ?? 0);
+    }
+    return JSON.stringify(values);
+  }
+
+  /** What it adds to the row of the roll-ups that it belongs to; to that of the day also where it is of an hour. */
+  rowAt(sum: number, span: UsageSpan): RollupRow {
+    const { accountId, keyId, appId, environment, model } = this.#whose(sum);
+    const first = sum * stride;
+    const from = this.#numbers[first + start] ?? 0;
+    const row: RollupRow = [accountId, environment, span, from - (from % spanSeconds[span]), keyId, appId, model];
+    for (let i = first; i < first + start; i++) row.push(this.#numbers[i] ?? 0);
+    return row;
+  }
+
+  /** Whether it adds nothing. */
+  isEmpty(sum: number): boolean {
+    return this.#numbers[sum * stride] === 0;
+  }
+
+  /** It adds nothing any more. */
+  empty(sum: number): void {
+    this.#numbers.fill(0, sum * stride, sum * stride + firstAt);
+  }
+
+  /**
+   * In about the order of the roll-ups' primary key, so that rows that share a page are written together. Yields after each
+   * piece of the work, a millisecond or two. Nothing is added meanwhile.
+   */
+  *inOrder(): Generator<undefined, number[]> {
+    const ofAccount = new Map<string, number[]>();
+    for (let sum = 0; sum < this.size; sum++) {
+      const accountId = this.#accountIds[sum] ?? "";
+      const sums = ofAccount.get(accountId);
+      if (sums === undefined) ofAccount.set(accountId, [sum]);
+      else sums.push(sum);
+      if (sum % pieceSums === 0) yield;
+    }
+    const accountIds = [...ofAccount.keys()];
+    const order: number[] = [];
+    for (const account of yield* inOrderOfTexts(accountIds)) {
+      const sums = ofAccount.get(accountIds[account] ?? "") ?? [];
+      for (const i of yield* inOrderOfTexts(sums.map((sum) => this.#keyIds[sum] ?? ""))) {
+        if (order.push(sums[i] ?? 0) % pieceSums === 0) yield;
+      }
+    }
+    return order;
+  }
+
+  totalOf({ accountId, keyIds, environment, since, until }: TotalOf): UsageTotals {
+    const totals: UsageTotals = { tokens: 0, nanoUsd: 0 };
+    const take = (sum: number) => {
+      const first = sum * stride;
+      const from = this.#numbers[first + start] ?? 0;
+      if (this.#environments[sum] !== environment || from < since || from >= until) return;
+      totals.tokens += (this.#numbers[first + promptSum] ?? 0) + (this.#numbers[first + completionSum] ?? 0);
+      totals.nanoUsd += this.#numbers[first + nanoUsdSum] ?? 0;
+    };
+    for (const keyId of keyIds ?? []) {
+      for (let sum = this.#ofKey.get(keyId) ?? -1; sum !== -1; sum = this.#before[sum] ?? -1) take(sum);
+    }
+    if (accountId !== undefined) {
+      for (let sum = 0; sum < this.size; sum++) if (this.#accountIds[sum] === accountId) take(sum);
+    }
+    return totals;
+  }
+
+  #addRow(usage: UsageColumns, row: number): void {
+    const { request, outcome } = usage.kindAt(row);
+    const { environment, model } = request;
+    const second = usage.number(row, at);
+    const whose: Whose = {
+      accountId: usage.accountIds[row] ?? "",
+      keyId: usage.keyIds[row] ?? "",
+      appId: usage.appIds[row] ?? "",
+      environment,
+      model,
+    };
+    const first = this.#find(whose, second - (second % this.#seconds), second) * stride;
+    const generated = usage.number(row, completionTokens);
+    this.#widen(first, second);
+    this.#plus(first, 1);
+    this.#plus(first + promptSum, usage.number(row, promptTokens));
+    this.#plus(first + completionSum, generated);
+    this.#plus(first + nanoUsdSum, usage.numberOrNull(row, nanoUsd) ?? 0);
+    if (outcome === "failed") this.#plus(first + 4, 1);
+    const firstToken = usage.numberOrNull(row, firstTokenMs);
+    if (firstToken === null) return;
+    const end = { completionTokens: generated, durationMs: usage.number(row, durationMs), firstTokenMs: firstToken };
+    const generation = generationOf(end);
+    this.#plus(first + 5, 1);
+    this.#plus(first + 6, firstToken);
+    this.#plus(first + 7, generation?.tokens ?? 0);
+    this.#plus(first + 8, generation?.ms ?? 0);
+  }
+
+  /** Begun at `second` where there is none. */
+  #find({ accountId, keyId, appId, environment, model }: Whose, from: number, second: number): number {
+    const newest = this.#ofKey.get(keyId) ?? -1;
+    for (let sum = newest; sum !== -1; sum = this.#before[sum] ?? -1) {
+      if (
+        this.#numbers[sum * stride + start] === from &&
+        this.#models[sum] === model &&
+        this.#environments[sum] === environment &&
+        this.#appIds[sum] === appId &&
+        this.#accountIds[sum] === accountId
+      )
+        return sum;
+    }
+    const sum = this.size;
+    this.#ofKey.set(keyId, sum);
+    this.#before.push(newest);
+    this.#keyIds.push(keyId);
+    this.#accountIds.push(accountId);
+    this.#appIds.push(appId);
+    this.#environments.push(environment);
+    this.#models.push(model);
+    this.#begin(sum * stride, from, second);
+    return sum;
+  }
+
+  #begin(first: number, from: number, second: number): void {
+    if (first + stride > this.#numbers.length) {
+      const more = new Float64Array(this.#numbers.length * 2);
+      more.set(this.#numbers);
+      this.#numbers = more;
+    }
+    this.#numbers[first + start] = from;
+    this.#numbers[first + firstAt] = second;
+    this.#numbers[first + lastAt] = second;
+  }
+
+  #plus(place: number, value: number): void {
+    this.#numbers[place] = (this.#numbers[place] ?? 0) + value;
+  }
+
+  #widen(first: number, second: number): void {
+    const numbers = this.#numbers;
+    if (second < (numbers[first + firstAt] ?? 0)) numbers[first + firstAt] = second;
+    if (second > (numbers[first + lastAt] ?? 0)) numbers[first + lastAt] = second;
+  }
+
+  #whose(sum: number): Whose {
+    return {
+      accountId: this.#accountIds[sum] ?? "",
+      keyId: this.#keyIds[sum] ?? "",
+      appId: this.#appIds[sum] ?? "",
+      environment: this.#environments[sum] ?? "",
+      model: this.#models[sum] ?? "",
+    };
+  }
+
+  #numbersOf(sum: number): Float64Array {
+    return this.#numbers.subarray(sum * stride, (sum + 1) * stride);
+  }
+}
+
+/** Sums of one piece of what takes long. */
+const pieceSums = 5_000;
+/** More than there are sums at once; with the characters below it makes a number that is exact. */
+const placeFactor = 2 ** 18;
+const placeCharacters = 5;
+const characterBits = 7;
+
+/** Their places, by some characters behind the beginning that all of them share: sorting texts would take ten times as long. */
+function* inOrderOfTexts(texts: readonly string[]): Generator<undefined, Float64Array> {
+  const [first = ""] = texts;
+  let shared = first.length;
+  for (const [i, text] of texts.entries()) {
+    let same = 0;
+    while (same < shared && text.charCodeAt(same) === first.charCodeAt(same)) same++;
+    shared = same;
+    if (i % pieceSums === pieceSums - 1) yield;
+  }
+  const places = new Float64Array(texts.length);
+  for (const [i, text] of texts.entries()) {
+    places[i] = placeOf(text, shared) * placeFactor + i;
+    if (i % pieceSums === pieceSums - 1) yield;
+  }
+  places.sort();
+  if (places.length > pieceSums) yield;
+  return places.map((place) => place % placeFactor);
+}
+
+function placeOf(text: string, from: number): number {
+  let place = 0;
+  for (let i = from; i < from + placeCharacters; i++) {
+    const unit = i < text.length ? text.charCodeAt(i) : 0;
+    place = place * 2 ** characterBits + Math.min(unit, 2 ** characterBits - 1);
+  }
+  return place;
+}

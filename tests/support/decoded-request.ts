@@ -1,0 +1,10 @@
+// A request as the gateway decodes it, without the checks that come with that.
+import type { Operation } from "../../src/domain/engine.ts";
+import { DecodedRequest } from "../../src/inference/decoded-request.ts";
+import { marksOf } from "../../src/inference/facts.ts";
+
+/** `indent` as of JSON.stringify. */
+export function decodedRequest(body: Record<string, unknown>, operation: Operation = "chat", indent = 0) {
+  const text = JSON.stringify({ model: "m", ...body }, null, indent);
+  return new DecodedRequest(operation, Buffer.from(text), marksOf(operation, JSON.parse(text)));
+}
