@@ -21,7 +21,7 @@ import { relayTo } from "./relayed-answer.ts";
 import type { Workload } from "./route.ts";
 import type { InferenceCall, InferenceDeps } from "./run.ts";
 import { isServable } from "./servable.ts";
-import { type Stoppable, stoppingError } from "./stopping.ts";
+import { nowhere, type Stoppable, stoppingError } from "./stopping.ts";
 
 /**
  * Settles with the answer, or with the error that the client gets instead. It takes itself from wait to wait, and is what
@@ -40,6 +40,7 @@ export class OpenRequest<Result>
   readonly recorder: ChatRecorder | undefined;
   /** Times that an engine was asked: what was never sent costs nothing. */
   attempts = 0;
+  place = nowhere;
   refusal: InferenceCourse["refusal"];
   readonly #model: Model;
   readonly #begin: UsageBegin;

@@ -10,7 +10,7 @@ import { readAnswer } from "./answer.ts";
 import { WholeBody } from "./answer-body.ts";
 import type { Dispatched } from "./attempt.ts";
 import type { RelayOptions } from "./relay-options.ts";
-import { type Stoppable, stoppingError } from "./stopping.ts";
+import { nowhere, type Stoppable, stoppingError } from "./stopping.ts";
 import { ChunkTranslator, wholeAsChunk } from "./stream-chunks.ts";
 
 const keepAlive = ": keep-alive\n\n";
@@ -31,6 +31,7 @@ export function relay(options: RelayOptions, client: ClientStream): void {
 }
 
 class Relay implements BodySink, CancelListener, Stoppable {
+  place = nowhere;
   readonly #options: RelayOptions;
   readonly #client: ClientStream;
   readonly #reader = new SseReader();

@@ -1,6 +1,6 @@
 // A map by secrets that keeps no secret, only digests of them, and is as quick with 100,000 of them as with ten.
 
-/** SHA-256 in 32-bit words. */
+/** SHA-256 in 32-bit words: signed ones, as larger numbers than those are slow for a just-in-time compiler. */
 const digestWords = 8;
 const smallest = 64;
 
@@ -16,9 +16,9 @@ export class SecretMap<Value> {
   readonly #capacity: number;
   /** Of the secret that is looked for; each use is over before the next begins. */
   readonly #digest = new Uint8Array(4 * digestWords);
-  readonly #words = new Uint32Array(this.#digest.buffer);
+  readonly #words = new Int32Array(this.#digest.buffer);
   /** By slot: digests one after the other, values, and whether they were asked for. */
-  #digests: Uint32Array = new Uint32Array(0);
+  #digests: Int32Array = new Int32Array(0);
   #values: Value[] = [];
   #asked: Uint8Array = new Uint8Array(0);
   /** By the first word of a digest, and from there on: the slot, from 1 on; 0 where there is none. Half of it stays empty. */
@@ -120,7 +120,7 @@ export class SecretMap<Value> {
   /** For so many entries; those that there are stay. */
   #makeRoomFor(count: number): void {
     const known = this.#values.length;
-    const digests = new Uint32Array(count * digestWords);
+    const digests = new Int32Array(count * digestWords);
     const asked = new Uint8Array(count);
     digests.set(this.#digests.subarray(0, known * digestWords));
     asked.set(this.#asked.subarray(0, known));
