@@ -1,4 +1,5 @@
 // Gives requests their places at engines; when all are taken, lets them wait in a bounded, fair queue with a deadline.
+import { Bag, nowhere } from "../domain/bag.ts";
 import type { Cancellation } from "../domain/cancellation.ts";
 import type { Clock } from "../domain/clock.ts";
 import type { Engine } from "../domain/engine.ts";
@@ -53,7 +54,7 @@ const restCheckMs = 250;
 export class Capacity {
   readonly #options: CapacityOptions;
   readonly #engines = new WeakMap<Engine, EngineGates>();
-  readonly #waiting = new Set<Waiting>();
+  readonly #waiting = new Bag<Waiting>();
   #arrivals = 0;
 
   constructor(options: CapacityOptions) {
@@ -139,7 +140,8 @@ export class Capacity {
 
   /** After a change of engines: whoever waits looks again for where it may go. */
   regroup(): void {
-    for (const waiting of [...this.#waiting]) waiting.regroup();
+    // In the order in which they came: the first to look takes what is free.
+    for (const waiting of [...this.#waiting].sort((a, b) => a.order - b.order)) waiting.regroup();
   }
 
   #enlist(
@@ -164,6 +166,7 @@ export class Capacity {
         for (const gate of gates) gate.wake();
       };
       const waiting: Waiting = {
+        inBag: nowhere,
         accountId: request.accountId,
         order,
         request,

@@ -1,4 +1,5 @@
 // Counts what is in flight at one engine, or at one model of an engine that says how much each takes.
+import type { Bagged } from "../domain/bag.ts";
 import type { Clock } from "../domain/clock.ts";
 import type { Operation } from "../domain/engine.ts";
 import type { Deployment } from "../domain/model.ts";
@@ -18,7 +19,7 @@ export interface PlaceRequest {
 }
 
 /** A request that waits, perhaps at several gates. */
-export interface Waiting extends Waiter {
+export interface Waiting extends Waiter, Bagged {
   readonly request: PlaceRequest;
   readonly options: Map<Gate, Deployment>;
   grant(place: Place): void;

@@ -1,4 +1,5 @@
 // A request from its admission to its end, and what comes of it; every way out of it settles, once.
+import { nowhere } from "../domain/bag.ts";
 import { type CancelListener, Cancellation } from "../domain/cancellation.ts";
 import { chatIdOf } from "../domain/chat-list.ts";
 import { GatewayError } from "../domain/errors.ts";
@@ -21,7 +22,7 @@ import { relayTo } from "./relayed-answer.ts";
 import type { Workload } from "./route.ts";
 import type { InferenceCall, InferenceDeps } from "./run.ts";
 import { isServable } from "./servable.ts";
-import { nowhere, type Stoppable, stoppingError } from "./stopping.ts";
+import { type Stoppable, stoppingError } from "./stopping.ts";
 
 /**
  * Settles with the answer, or with the error that the client gets instead. It takes itself from wait to wait, and is what
@@ -40,7 +41,7 @@ export class OpenRequest<Result>
   readonly recorder: ChatRecorder | undefined;
   /** Times that an engine was asked: what was never sent costs nothing. */
   attempts = 0;
-  place = nowhere;
+  inBag = nowhere;
   refusal: InferenceCourse["refusal"];
   readonly #model: Model;
   readonly #begin: UsageBegin;

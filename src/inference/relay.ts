@@ -1,4 +1,5 @@
 // Passes a stream of events from an engine to the client: watches usage and the end, keeps a silent stream alive.
+import { nowhere } from "../domain/bag.ts";
 import type { BodySink } from "../domain/body-source.ts";
 import { byteTextOf, decodeByteText, encodeByteText } from "../domain/byte-text.ts";
 import type { CancelListener } from "../domain/cancellation.ts";
@@ -10,7 +11,7 @@ import { readAnswer } from "./answer.ts";
 import { WholeBody } from "./answer-body.ts";
 import type { Dispatched } from "./attempt.ts";
 import type { RelayOptions } from "./relay-options.ts";
-import { nowhere, type Stoppable, stoppingError } from "./stopping.ts";
+import { type Stoppable, stoppingError } from "./stopping.ts";
 import { ChunkTranslator, wholeAsChunk } from "./stream-chunks.ts";
 
 const keepAlive = ": keep-alive\n\n";
@@ -31,7 +32,7 @@ export function relay(options: RelayOptions, client: ClientStream): void {
 }
 
 class Relay implements BodySink, CancelListener, Stoppable {
-  place = nowhere;
+  inBag = nowhere;
   readonly #options: RelayOptions;
   readonly #client: ClientStream;
   readonly #reader = new SseReader();

@@ -1,8 +1,9 @@
 import { expect, test } from "bun:test";
-import { nowhere, type Stoppable, Stopping } from "./stopping.ts";
+import { nowhere } from "../domain/bag.ts";
+import { type Stoppable, Stopping } from "./stopping.ts";
 
 class Open implements Stoppable {
-  place = nowhere;
+  inBag = nowhere;
   stops = 0;
   stop(): void {
     this.stops++;

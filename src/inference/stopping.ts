@@ -1,24 +1,16 @@
 // Tells everything that is open that the server ends and can wait for it no longer.
+import { Bag, type Bagged } from "../domain/bag.ts";
 import { GatewayError } from "../domain/errors.ts";
 
 /** What is open. */
-export interface Stoppable {
+export interface Stoppable extends Bagged {
   /** Called once. */
   stop(): void;
-  /** Where it is among all that is open: kept by `Stopping` alone, `nowhere` at first. */
-  place: number;
 }
 
-export const nowhere = -1;
-
-/**
- * An AbortSignal walks through all of its listeners for each new one: with thousands of open streams that is felt. A set
- * would be costlier in another way: it moves to new tables as requests come and go, each old table leads to the next,
- * and once the collector has come to regard one of them as old, every request in those behind it stays until the next
- * full collection.
- */
+/** An AbortSignal walks through all of its listeners for each new one: with thousands of open streams that is felt. */
 export class Stopping {
-  readonly #open: Stoppable[] = [];
+  readonly #open = new Bag<Stoppable>();
   #begun = false;
 
   get begun(): boolean {
@@ -28,8 +20,8 @@ export class Stopping {
   /** Once. */
   begin(): void {
     this.#begun = true;
-    for (let one = this.#open.pop(); one !== undefined; one = this.#open.pop()) {
-      one.place = nowhere;
+    for (const one of this.#open) {
+      this.#open.delete(one);
       one.stop();
     }
   }
@@ -37,18 +29,12 @@ export class Stopping {
   /** One that is not in yet; it is stopped at once where that has begun. */
   add(one: Stoppable): void {
     if (this.#begun) one.stop();
-    else one.place = this.#open.push(one) - 1;
+    else this.#open.add(one);
   }
 
-  /** Does nothing where it is not in. The last one takes its place. */
+  /** Does nothing where it is not in. */
   remove(one: Stoppable): void {
-    const { place } = one;
-    if (place === nowhere) return;
-    one.place = nowhere;
-    const last = this.#open.pop();
-    if (last === undefined || last === one) return;
-    last.place = place;
-    this.#open[place] = last;
+    this.#open.delete(one);
   }
 }
 

@@ -1,0 +1,49 @@
+// What is there at the moment, in no order: for what comes and goes with every request.
+
+/** What can be in a bag, in one at a time. */
+export interface Bagged {
+  /** Where it is in its bag: kept by that alone, `nowhere` at first. */
+  inBag: number;
+}
+
+export const nowhere = -1;
+
+/**
+ * A set moves to new tables as its members come and go, and each old table leads to the next: once the collector has come
+ * to regard one of them as old, every member of those behind it stays, with all that hangs on it, until the next full
+ * collection. A bag leads to nothing that has left it.
+ */
+export class Bag<Item extends Bagged> implements Iterable<Item> {
+  readonly #items: Item[] = [];
+
+  get size(): number {
+    return this.#items.length;
+  }
+
+  /** One that is in none. */
+  add(item: Item): void {
+    item.inBag = this.#items.push(item) - 1;
+  }
+
+  /** Does nothing where it is in none. The last one takes its place. */
+  delete(item: Item): void {
+    const { inBag } = item;
+    if (inBag === nowhere) return;
+    item.inBag = nowhere;
+    const last = this.#items.pop();
+    if (last === undefined || last === item) return;
+    last.inBag = inBag;
+    this.#items[inBag] = last;
+  }
+
+  /**
+   * Meanwhile any may come or go: those that stay are given at least once, and again only if others were deleted; those
+   * that come are not given.
+   */
+  *[Symbol.iterator](): Generator<Item, void, undefined> {
+    for (let i = this.#items.length - 1; i >= 0; i--) {
+      const item = this.#items[i];
+      if (item !== undefined) yield item;
+    }
+  }
+}
