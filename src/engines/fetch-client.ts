@@ -1,4 +1,5 @@
 // Sends requests with the runtime's `fetch`: the way out where our own client and a model server do not get on.
+import { Bag, type Bagged, nowhere } from "../domain/bag.ts";
 import type { BodySink, BodySource } from "../domain/body-source.ts";
 import type { Cancellation } from "../domain/cancellation.ts";
 import {
@@ -16,10 +17,14 @@ export interface FetchClientOptions {
   errors: ClientErrorMap;
 }
 
+interface UnderWay extends Bagged {
+  readonly controller: AbortController;
+}
+
 export class FetchClient implements HttpClient {
   readonly #origin: string;
   readonly #options: FetchClientOptions;
-  readonly #underWay = new Set<AbortController>();
+  readonly #underWay = new Bag<UnderWay>();
   #closed = false;
 
   /** `origin`: scheme, host and port. */
@@ -38,7 +43,8 @@ export class FetchClient implements HttpClient {
     const controller = new AbortController();
     const cancel = () => controller.abort(cancellation.reason);
     cancellation.onCancel(cancel);
-    this.#underWay.add(controller);
+    const underWay = { inBag: nowhere, controller };
+    this.#underWay.add(underWay);
     // Cleared at the status line: AbortSignal.timeout would cut the body as well.
     const timer = setTimeout(
       () => controller.abort(new ClientError("first_byte_timeout", "no answer began in time")),
@@ -58,11 +64,11 @@ export class FetchClient implements HttpClient {
         decompress: false,
         ...(this.#options.unix ? { unix: this.#options.unix } : {}),
       });
-      const over = () => this.#underWay.delete(controller);
+      const over = () => this.#underWay.delete(underWay);
       const body = new FetchedBody(response, controller, idleTimeoutMs, this.#options.errors, over);
       return { status: response.status, headers: response.headers, body };
     } catch (error) {
-      this.#underWay.delete(controller);
+      this.#underWay.delete(underWay);
       if (cancellation.cancelled) throw cancellation.reason;
       throw this.#options.errors(error instanceof ClientError ? error : faultOf(error, false));
     } finally {
@@ -73,7 +79,7 @@ export class FetchClient implements HttpClient {
 
   close(): void {
     this.#closed = true;
-    for (const controller of this.#underWay) controller.abort(closedError());
+    for (const { controller } of this.#underWay) controller.abort(closedError());
   }
 }
 

@@ -2,6 +2,7 @@
 import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
 import type { Socket } from "bun";
+import { type Bagged, nowhere } from "../domain/bag.ts";
 import { monotonicMs } from "../domain/clock.ts";
 import { ClientError, type ClientFault } from "./client-contract.ts";
 import type { Carrier, ClientExchange } from "./client-exchange.ts";
@@ -22,7 +23,8 @@ export interface ConnectionOwner {
 /** Methods whose requests may be sent twice (RFC 9110, 9.2.2), of those in use here. */
 const repeatable: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 
-export class ClientConnection implements Carrier {
+export class ClientConnection implements Carrier, Bagged {
+  inBag = nowhere;
   exchange: ClientExchange | undefined;
   /** Monotonic milliseconds at which `expire` is due. */
   deadline: number;

@@ -1,5 +1,6 @@
 // Our own HTTP/1.1 client for one origin: keeps connections, spreads requests over them, and ends what takes too long.
 import type { SocketHandler } from "bun";
+import { Bag } from "../domain/bag.ts";
 import type { Cancellation } from "../domain/cancellation.ts";
 import { monotonicMs } from "../domain/clock.ts";
 import type { Eventual } from "../domain/later.ts";
@@ -67,7 +68,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
   readonly #connectTimeoutMs: number;
   readonly #unusedTimeoutMs: number;
   readonly #errors: ClientErrorMap;
-  readonly #connections = new Set<ClientConnection>();
+  readonly #connections = new Bag<ClientConnection>();
   /** The one used last is at the end, and is used next: the others may go. */
   readonly #free: ClientConnection[] = [];
   /** Heads as they are sent, but for what every request has of its own. */

@@ -1,4 +1,5 @@
 // One client's connection: takes requests out of its bytes, one at a time, and ends it when its time is over.
+import { type Bagged, nowhere } from "../domain/bag.ts";
 import { monotonicMs } from "../domain/clock.ts";
 import type { ByteChannel } from "./byte-channel.ts";
 import { ConnectionBody } from "./connection-body.ts";
@@ -31,7 +32,8 @@ export type ServerConnection = Connection | UpgradedConnection;
 
 const never = Number.POSITIVE_INFINITY;
 
-export class Connection implements RequestConnection, ReplyConnection {
+export class Connection implements RequestConnection, ReplyConnection, Bagged {
+  inBag = nowhere;
   /** The client's address. Of one that has left already it is unknown, and empty. */
   readonly peer: string;
   readonly #server: ConnectionServer;

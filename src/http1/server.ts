@@ -1,4 +1,5 @@
 // The HTTP/1.1 server: accepts connections, watches their deadlines with one timer, stops in order.
+import { Bag } from "../domain/bag.ts";
 import { Connection, type ConnectionServer, type ServerConnection } from "./connection.ts";
 import type { HeaderFields, IncomingRequest, Reply } from "./message.ts";
 import { defaultLimits, type Http1Limits } from "./server-limits.ts";
@@ -56,7 +57,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
   readonly limits: Http1Limits;
   readonly #options: Http1ServerOptions;
   readonly #listener: Bun.TCPSocketListener<ServerConnection>;
-  readonly #connections = new Set<ServerConnection>();
+  readonly #connections = new Bag<ServerConnection>();
   readonly #sweepMs: number;
   #sweepTimer: ReturnType<typeof setInterval> | undefined;
   #pending = 0;

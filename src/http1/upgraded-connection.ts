@@ -1,4 +1,5 @@
 // A client's connection after its upgrade: bytes both ways, for whoever took it over and has to end it.
+import { type Bagged, nowhere } from "../domain/bag.ts";
 import type { ByteChannel, ByteChannelListener } from "./byte-channel.ts";
 import type { ConnectionOutput } from "./connection-output.ts";
 import type { Http1Limits } from "./server-limits.ts";
@@ -13,7 +14,8 @@ export interface UpgradedSocket {
 
 const never = Number.POSITIVE_INFINITY;
 
-export class UpgradedConnection implements ByteChannel {
+export class UpgradedConnection implements ByteChannel, Bagged {
+  inBag = nowhere;
   readonly peer: string;
   readonly #socket: UpgradedSocket;
   readonly #output: ConnectionOutput;
