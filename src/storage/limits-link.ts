@@ -28,8 +28,8 @@ export interface LimitsLinkOptions {
   onMet(meeting: { isEmptied: boolean }): void;
   /** Nobody can be asked. */
   onAway(): void;
-  /** Whether a lease of this number, from before, still runs. */
-  isOpen(lease: number): boolean;
+  /** Numbers of the leases that still run. */
+  openLeases(): ReadonlySet<number>;
 }
 
 const scripts = { admit: admitScript, apply: applyScript, beat: beatScript, sweep: sweepScript, leave: leaveScript };
@@ -202,9 +202,10 @@ export class LimitsLink {
     const known = (await this.#connection.send("HKEYS", [leases])) as string[];
     // Answers that came together with this one have been taken up by then.
     await Bun.sleep(0);
+    const open = this.#options.openLeases();
     for (const id of known) {
       const number = Number(id);
-      if (number < before && !this.#options.isOpen(number)) this.operations.add("release", id, "0", "0", "0", "0");
+      if (number < before && !open.has(number)) this.operations.add("release", id, "0", "0", "0", "0");
     }
   }
 

@@ -1,5 +1,6 @@
 // Connections to PostgreSQL that outlive its restarts, and that no request waits for without end.
 import { SQL } from "bun";
+import { Bag, type Bagged, nowhere } from "../domain/bag.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { isLostConnection, isStaleStatement, postgresCode } from "./postgres-errors.ts";
 import { WriteTurns } from "./write-turns.ts";
@@ -68,7 +69,7 @@ export function databaseOf(url: string): string {
   return decodeURIComponent(new URL(url).pathname.slice(1));
 }
 
-interface Operation {
+interface Operation extends Bagged {
   startedMs: number;
   boundMs: number;
   giveUp(): void;
@@ -135,7 +136,7 @@ class Pool {
   readonly #max: number;
   readonly #bounds: PoolBounds;
   readonly #lookEveryMs: number;
-  readonly #operations = new Set<Operation>();
+  readonly #operations = new Bag<Operation>();
   readonly #timer: ReturnType<typeof setInterval>;
   #sql: SQL;
   #answeredMs = performance.now();
@@ -240,7 +241,7 @@ class Pool {
       this.#operations.delete(operation);
       reject(noAnswer());
     };
-    const operation: Operation = { startedMs: performance.now(), boundMs, giveUp };
+    const operation: Operation = { inBag: nowhere, startedMs: performance.now(), boundMs, giveUp };
     this.#operations.add(operation);
     // Also where nobody waits for it any more.
     const done = work(() => isOver).then(

@@ -1,5 +1,6 @@
 // A connection to Valkey or Redis that is either up or known to be away: a deadline for each answer, new tries by itself.
 import { RedisClient } from "bun";
+import { Bag, type Bagged, nowhere } from "../domain/bag.ts";
 import type { Log } from "../domain/log.ts";
 
 export interface RedisConnectionOptions {
@@ -27,7 +28,7 @@ export class RedisAwayError extends Error {
   override readonly name: string = "RedisAwayError";
 }
 
-interface Waiting {
+interface Waiting extends Bagged {
   sentMs: number;
   reject(error: unknown): void;
 }
@@ -54,8 +55,7 @@ export class RedisConnection {
   #retry: ReturnType<typeof setTimeout> | undefined;
   #watch: ReturnType<typeof setTimeout> | undefined;
   #pings: ReturnType<typeof setInterval> | undefined;
-  /** In the order in which they were sent, which is that of the answers. */
-  readonly #waiting = new Set<Waiting>();
+  readonly #waiting = new Bag<Waiting>();
   #reason = "not tried yet";
 
   constructor(options: RedisConnectionOptions) {
@@ -146,9 +146,10 @@ export class RedisConnection {
     this.#watch = undefined;
     clearInterval(this.#pings);
     if (client) onAway();
-    const waiting = [...this.#waiting];
-    this.#waiting.clear();
-    for (const { reject } of waiting) reject(new RedisAwayError(reason));
+    for (const waiting of this.#waiting) {
+      this.#waiting.delete(waiting);
+      waiting.reject(new RedisAwayError(reason));
+    }
     if (client) {
       client.onclose = null;
       client.close();
@@ -164,8 +165,9 @@ export class RedisConnection {
 
   /** Whether the oldest question has waited for too long. */
   #look(): void {
-    const [oldest] = this.#waiting;
     this.#watch = undefined;
+    let oldest: Waiting | undefined;
+    for (const waiting of this.#waiting) if (!oldest || waiting.sentMs < oldest.sentMs) oldest = waiting;
     if (!oldest) return;
     const leftMs = oldest.sentMs + this.#deadlineMs - performance.now();
     if (leftMs > 0) this.#watch = setTimeout(() => this.#look(), Math.ceil(leftMs));
@@ -178,7 +180,7 @@ export class RedisConnection {
     const lastMs = oldest.sentMs + this.#deadlineMs + longestBusyMs;
     this.#watch = setTimeout(() => {
       this.#watch = undefined;
-      if (!this.#waiting.has(oldest)) this.#look();
+      if (oldest.inBag === nowhere) this.#look();
       else if (performance.now() > dueMs + busyMs && performance.now() < lastMs) this.#lookOnceMore(oldest);
       else this.#lose(this.#client, `no answer within ${this.#deadlineMs} ms`);
     }, secondLookMs);
@@ -187,7 +189,7 @@ export class RedisConnection {
   /** Of a command that was sent just now. */
   #inOrder<Result>(answer: Promise<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
-      const waiting: Waiting = { sentMs: performance.now(), reject };
+      const waiting: Waiting = { inBag: nowhere, sentMs: performance.now(), reject };
       this.#waiting.add(waiting);
       this.#watch ??= setTimeout(() => this.#look(), this.#deadlineMs);
       const answered = () => this.#waiting.delete(waiting);

@@ -1,4 +1,5 @@
 // A reservation that the shared store keeps, or this process alone while nobody could be asked.
+import { type Bagged, nowhere } from "../domain/bag.ts";
 import type { Lease } from "../domain/limits.ts";
 import type { LimitPlan } from "./limit-plan.ts";
 
@@ -7,7 +8,8 @@ export interface SharedLeaseListener {
   settled(lease: SharedLease, tokens: number, nanoUsd: number): void;
 }
 
-export class SharedLease implements Lease {
+export class SharedLease implements Lease, Bagged {
+  inBag = nowhere;
   /** Of this process, never used again. */
   readonly number: number;
   readonly plan: LimitPlan;

@@ -1,4 +1,5 @@
 // Rate limits and quotas that replicas share by Valkey or Redis: one script decides over all of a request's, by the server's clock.
+import { Bag } from "../domain/bag.ts";
 import type { CalendarMonth } from "../domain/calendar-month.ts";
 import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
@@ -12,7 +13,7 @@ import { amountsOf, bucketKey, figuresOf, type LimitPlan, planOf, quotaKey } fro
 import { LimitShare } from "./limit-share.ts";
 import { LimitsLink, type ServerTime } from "./limits-link.ts";
 import { SeenLimits } from "./seen-limits.ts";
-import { SharedLease } from "./shared-lease.ts";
+import { SharedLease, type SharedLeaseListener } from "./shared-lease.ts";
 
 export interface SharedLimitsOptions {
   /** Has a password; never told to anybody. */
@@ -53,7 +54,13 @@ export class SharedLimits implements LimitStore {
   readonly #prefix: string;
   readonly #link: LimitsLink;
   readonly #plans = new WeakMap<LimitSet, LimitPlan>();
-  readonly #leases = new Map<number, SharedLease>();
+  readonly #leases = new Bag<SharedLease>();
+  readonly #leaseListener: SharedLeaseListener = {
+    extended: (lease) => {
+      if (!this.#outage && lease.plan.holds) this.#tell("extend", lease);
+    },
+    settled: (lease, tokens, nanoUsd) => this.#settled(lease, tokens, nanoUsd),
+  };
   readonly #reading = new Map<string, Promise<void>>();
   readonly #seen: SeenLimits;
   #outage: Outage | undefined;
@@ -80,7 +87,7 @@ export class SharedLimits implements LimitStore {
       retryMs,
       onMet: ({ isEmptied }) => this.#met(isEmptied),
       onAway: () => this.#away(),
-      isOpen: (number) => this.#leases.has(number),
+      openLeases: () => new Set([...this.#leases].map(({ number }) => number)),
     });
     this.#away();
   }
@@ -169,18 +176,13 @@ export class SharedLimits implements LimitStore {
   }
 
   #lease(facts: Pick<SharedLease, "number" | "plan" | "tokens" | "nanoUsd" | "own">): SharedLease {
-    const lease = new SharedLease(facts, {
-      extended: (one) => {
-        if (!this.#outage && one.plan.holds) this.#tell("extend", one);
-      },
-      settled: (one, tokens, nanoUsd) => this.#settled(one, tokens, nanoUsd),
-    });
-    if (facts.plan.holds) this.#leases.set(facts.number, lease);
+    const lease = new SharedLease(facts, this.#leaseListener);
+    if (facts.plan.holds) this.#leases.add(lease);
     return lease;
   }
 
   #settled(lease: SharedLease, tokens: number, nanoUsd: number): void {
-    this.#leases.delete(lease.number);
+    this.#leases.delete(lease);
     const { plan, own } = lease;
     const outage = this.#outage;
     if (!outage) {
@@ -318,7 +320,7 @@ export class SharedLimits implements LimitStore {
     const { operations } = this.#link;
     const outage = this.#outage;
     this.#outage = undefined;
-    for (const lease of this.#leases.values()) {
+    for (const lease of this.#leases) {
       lease.own = undefined;
       this.#tell("extend", lease);
     }
