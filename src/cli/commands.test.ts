@@ -1,0 +1,32 @@
+import { describe, expect, test } from "bun:test";
+import { Command } from "commander";
+import { commands, commandsMeant } from "./commands.ts";
+import { createContext } from "./context.ts";
+
+describe("commands", () => {
+  test("each registers one command, of the name by which it is loaded", async () => {
+    for (const [name, load] of commands) {
+      const program = new Command();
+      (await load())(program, createContext({}));
+      expect(program.commands.map((command) => command.name())).toEqual([name]);
+    }
+  });
+
+  test("a command that is named is loaded alone", () => {
+    expect(commandsMeant(["keys", "list"])).toEqual(["keys"]);
+    expect(commandsMeant(["keys", "--help"])).toEqual(["keys"]);
+    expect(commandsMeant(["serve", "--port", "0"])).toEqual(["serve"]);
+  });
+
+  test("no command, or options alone, are those of serve", () => {
+    expect(commandsMeant([])).toEqual(["serve"]);
+    expect(commandsMeant(["--port", "0"])).toEqual(["serve"]);
+    expect(commandsMeant(["--version"])).toEqual(["serve"]);
+  });
+
+  test("what lists commands, or may name one later, has all of them", () => {
+    const all = [...commands.keys()];
+    const asked = [["--help"], ["-h"], ["help"], ["help", "keys"], ["completion", "bash"], ["--port", "0", "--help"]];
+    for (const args of [...asked, ["--", "keys"]]) expect(commandsMeant(args)).toEqual(all);
+  });
+});
