@@ -1,5 +1,7 @@
 // The look through JSON's bytes: where strings and numbers end, what they mean, and how long JSON.stringify would write them.
+
 import { describe, expect, test } from "bun:test";
+import { ByteSpan } from "./byte-span.ts";
 import {
   afterNumber,
   afterSpace,
@@ -27,7 +29,7 @@ test("a string ends where it ends, whatever byte stands at whichever place of it
     for (let place = 0; place < 70; place++) {
       const text = Buffer.from(`"${"x".repeat(place)}?${"y".repeat((place * 7) % 40)}"${"z".repeat(40)}`);
       text[1 + place] = code;
-      load(text);
+      load(ByteSpan.of(text));
       const closing = code === 0x22 ? place + 1 : 2 + place + ((place * 7) % 40);
       // Behind a backslash stands a letter that may not be there, or what closes the string.
       const expected = code < 0x20 || code === 0x5c ? fault : closing + 1;
@@ -38,10 +40,10 @@ test("a string ends where it ends, whatever byte stands at whichever place of it
 });
 
 test("a string that does not end is a fault, also behind a longer text", () => {
-  load(Buffer.from(`"${"x".repeat(1_000)}"`));
+  load(ByteSpan.of(`"${"x".repeat(1_000)}"`));
   for (let length = 0; length < 70; length++) {
     for (const end of ["", "\\", "\\u", "\\u00e", '\\"']) {
-      load(Buffer.from(`"${"x".repeat(length)}${end}`));
+      load(ByteSpan.of(`"${"x".repeat(length)}${end}`));
       expect([length, end, afterString(0)]).toEqual([length, end, fault]);
     }
   }
@@ -73,7 +75,7 @@ test("escapes are told in the bytes that they take beyond what they mean", () =>
       `"${units.join("").toUpperCase().replaceAll("U", "u")}"`,
     ]) {
       const bytes = Buffer.from(written);
-      load(bytes);
+      load(ByteSpan.of(bytes));
       expect(afterString(0)).toBe(bytes.byteLength);
       expect([written, bytes.byteLength - 2 - passed.escapes]).toEqual([written, Buffer.byteLength(text)]);
     }
@@ -113,7 +115,7 @@ describe("numbers", () => {
           for (const exponent of exponents) {
             const text = `${sign}${whole}${fraction}${exponent}`;
             const value = parsed(text);
-            load(Buffer.from(text));
+            load(ByteSpan.of(text));
             const isWhole = afterNumber(0) === text.length;
             expect([text, isWhole]).toEqual([text, value !== undefined]);
             if (!isWhole) continue;
@@ -127,7 +129,7 @@ describe("numbers", () => {
 
   test("as clients send them are usual", () => {
     for (const text of ["0", "1", "-1", "0.7", "-0.25", "256", "1.05", "1800000000"]) {
-      load(Buffer.from(text));
+      load(ByteSpan.of(text));
       afterNumber(0);
       expect([text, passed.unusual]).toEqual([text, 0]);
     }
@@ -139,26 +141,25 @@ test("texts are what they mean, also where others of the same kind came before",
     for (let i = 0; i < 3_000; i++) {
       const name = `model-${i}${i % 3 === 0 ? "é" : ""}${i % 5 === 0 ? "\n" : ""}`;
       const bytes = Buffer.from(`  ${JSON.stringify(name)}`);
-      load(bytes);
+      load(ByteSpan.of(bytes));
       expect(textAt(2, bytes.byteLength)).toBe(name);
     }
   }
 });
 
 test("space is counted, and no other character is space", () => {
-  load(Buffer.from(" \t\r\n 1 \u000b"));
+  load(ByteSpan.of(" \t\r\n 1 \u000b"));
   expect([afterSpace(0), passed.space, afterSpace(5), afterSpace(6), passed.space]).toEqual([5, 5, 5, 7, 6]);
 });
 
 test("what is too long is not loaded", () => {
-  expect(load(new Uint8Array(capacity))).toBe(true);
-  expect(load(new Uint8Array(capacity + 1))).toBe(false);
+  expect(load(ByteSpan.of(new Uint8Array(capacity)))).toBe(true);
+  expect(load(ByteSpan.of(new Uint8Array(capacity + 1)))).toBe(false);
 });
 
 test("bytes are replaced by a text of any length", () => {
   for (const insert of ["", "a", "längerer Text 😀"]) {
-    expect(Buffer.from(replaceBytes(Buffer.from("before old after"), 7, 10, insert)).toString()).toBe(
-      `before ${insert} after`,
-    );
+    const around = new ByteSpan(Buffer.from("surplus before old after surplus"), 8, 24);
+    expect(replaceBytes(around, 7, 10, insert).text).toBe(`before ${insert} after`);
   }
 });

@@ -1,5 +1,6 @@
 // Looks through JSON as bytes: strings, numbers, words and space, without making anything of them.
 
+import { ByteSpan } from "./byte-span.ts";
 import { afterPlain, memory, textBytes } from "./plain-run.ts";
 
 /** Longer texts are left to JSON.parse. */
@@ -49,10 +50,10 @@ const powersOfTen = Array.from({ length: exactDigits + 1 }, (_, exponent) => 10 
 const leastPlain = 1e-6;
 
 /** False where it is too long. */
-export function load(text: Uint8Array): boolean {
+export function load(text: ByteSpan): boolean {
   const { length } = text;
   if (length > capacity) return false;
-  bytes.set(text);
+  text.copyTo(bytes, 0);
   // Ends everything in it.
   bytes[length] = 0;
   passed.space = passed.escapes = passed.unusual = 0;
@@ -60,13 +61,13 @@ export function load(text: Uint8Array): boolean {
 }
 
 /** A copy of `text` that has `insert` in place of what stands from `start` to `end`. */
-export function replaceBytes(text: Uint8Array, start: number, end: number, insert: string): Uint8Array {
+export function replaceBytes(text: ByteSpan, start: number, end: number, insert: string): ByteSpan {
   const rest = start + Buffer.byteLength(insert);
-  const result = Buffer.allocUnsafe(rest + text.byteLength - end);
-  result.set(text.subarray(0, start));
+  const result = Buffer.allocUnsafe(rest + text.length - end);
+  text.buffer.copy(result, 0, text.start, text.start + start);
   result.write(insert, start);
-  result.set(text.subarray(end), rest);
-  return result;
+  text.buffer.copy(result, rest, text.start + end, text.end);
+  return ByteSpan.of(result);
 }
 
 export function isDigit(code: number): boolean {

@@ -18,10 +18,11 @@ test("a run ends at the first byte that is not plain, of all bytes", () => {
 
 test("a processor without such instructions reads strings as well", () => {
   const script = `
+    const { ByteSpan } = await import("./byte-span.ts");
     const { load, afterString } = await import("./json-bytes.ts");
     const { afterPlain } = await import("./plain-run.ts");
     const ends = ['"' + "x".repeat(100) + '"', '"' + "x".repeat(50) + '\\\\n' + "x".repeat(50) + '"', '"' + "x".repeat(50) + '\\n"'].map((text) => {
-      load(Buffer.from(text));
+      load(ByteSpan.of(text));
       return afterString(0);
     });
     console.log(JSON.stringify([afterPlain(5), ...ends]));`;

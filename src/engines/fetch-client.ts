@@ -58,7 +58,9 @@ export class FetchClient implements HttpClient {
           ...request.ownHeaders,
           ...(request.requestId ? { "x-request-id": request.requestId } : {}),
         },
-        ...(request.body === undefined ? {} : { body: request.body as string | Uint8Array<ArrayBuffer> }),
+        ...(request.body === undefined
+          ? {}
+          : { body: typeof request.body === "string" ? request.body : (request.body.view as Uint8Array<ArrayBuffer>) }),
         signal: controller.signal,
         redirect: "manual",
         decompress: false,

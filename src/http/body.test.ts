@@ -1,6 +1,8 @@
 // The body of a request: read once, at once where it is here, and refused with a reason that helps.
+
 import { describe, expect, test } from "bun:test";
 import { incoming } from "../../tests/support/exchange.ts";
+import { ByteSpan } from "../domain/byte-span.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { type BodyFault, type IncomingRequest, RequestBodyError } from "../http1/message.ts";
 import { readJsonBody } from "./body.ts";
@@ -9,7 +11,7 @@ const limits = { bodyBytes: 1_000, depth: 8 };
 const headers = { "content-type": "application/json" };
 
 function request(bytes: Uint8Array | string, more: Partial<IncomingRequest> = {}): IncomingRequest {
-  return { ...incoming({ target: "/", headers, body: "" }), readBody: () => Buffer.from(bytes), ...more };
+  return { ...incoming({ target: "/", headers, body: "" }), readBody: () => ByteSpan.of(bytes), ...more };
 }
 
 async function refusal(req: IncomingRequest): Promise<Pick<GatewayError, "code" | "message" | "detail">> {
@@ -26,16 +28,16 @@ test("a body that is here is read without waiting; one on its way when it has co
   const text = '{"model":"m","x":"é"}';
   const read = readJsonBody(request(text), limits);
   expect(read).toMatchObject({ text, body: { model: "m", x: "é" } });
-  const later = readJsonBody(request("", { readBody: async () => Buffer.from(text) }), limits);
+  const later = readJsonBody(request("", { readBody: async () => ByteSpan.of(text) }), limits);
   expect(later).toBeInstanceOf(Promise);
-  expect(await later).toMatchObject({ text, bytes: Buffer.from(text) });
+  expect(await later).toMatchObject({ text, bytes: ByteSpan.of(text) });
 });
 
 test("the most that may be read is what the limit says", () => {
   let most = 0;
   const readBody = (maxBytes: number) => {
     most = maxBytes;
-    return Buffer.from("{}");
+    return ByteSpan.of("{}");
   };
   readJsonBody(request("", { readBody }), limits);
   expect(most).toBe(limits.bodyBytes);
@@ -43,7 +45,7 @@ test("the most that may be read is what the limit says", () => {
 
 test("a byte-order mark is neither parsed nor passed on", async () => {
   const { text, bytes } = await readJsonBody(request('\ufeff{"a":1}'), limits);
-  expect([text, Buffer.from(bytes).toString()]).toEqual(['{"a":1}', '{"a":1}']);
+  expect([text, bytes.text]).toEqual(['{"a":1}', '{"a":1}']);
 });
 
 describe("refused is", () => {

@@ -1,5 +1,6 @@
 // Reads the body of a request once: size, media type, encoding, JSON, nesting.
 import { isAscii, isUtf8 } from "node:buffer";
+import { ByteSpan } from "../domain/byte-span.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { JsonTextError, type Members, scanObject } from "../domain/json-text.ts";
 import { type IncomingRequest, RequestBodyError } from "../http1/message.ts";
@@ -12,7 +13,7 @@ export interface BodyLimits {
 
 export interface JsonBody {
   /** As the client sent them, without a byte-order mark; they mean `text`. */
-  bytes: Uint8Array;
+  bytes: ByteSpan;
   text: string;
   members: Members;
   body: Record<string, unknown>;
@@ -30,7 +31,7 @@ export function readJsonBody(request: IncomingRequest, limits: BodyLimits): Json
 }
 
 /** As `readJsonBody`; what is sent as JSON is not looked at. */
-export function readJsonBytes(request: IncomingRequest, limits: BodyLimits): Uint8Array | Promise<Uint8Array> {
+export function readJsonBytes(request: IncomingRequest, limits: BodyLimits): ByteSpan | Promise<ByteSpan> {
   const { headers } = request;
   const type = headers.get("content-type");
   if (type !== "application/json" && (type === null || !jsonType.test(type))) {
@@ -58,7 +59,7 @@ export function readJsonBytes(request: IncomingRequest, limits: BodyLimits): Uin
 }
 
 /** The body as it is, of at most so many bytes. Rejects with a GatewayError. */
-export async function readBytes(request: IncomingRequest, bodyBytes: number): Promise<Uint8Array> {
+export async function readBytes(request: IncomingRequest, bodyBytes: number): Promise<ByteSpan> {
   try {
     return await request.readBody(bodyBytes);
   } catch (error) {
@@ -82,7 +83,7 @@ function faultOf(error: unknown, { bodyBytes }: Pick<BodyLimits, "bodyBytes">): 
 }
 
 /** Throws a GatewayError. */
-export function parseBody(sent: Uint8Array, limits: BodyLimits): JsonBody {
+export function parseBody(sent: ByteSpan, limits: BodyLimits): JsonBody {
   const bytes = withoutMark(sent);
   const text = decodeUtf8(bytes);
   if (text === "") throw new GatewayError("invalid_request", "The body is empty; send a JSON object.");
@@ -103,14 +104,16 @@ export function parseBody(sent: Uint8Array, limits: BodyLimits): JsonBody {
 }
 
 /** A byte-order mark is ignored (RFC 8259, 8.1), and not passed on to engines that may not ignore it. */
-export function withoutMark(bytes: Uint8Array): Uint8Array {
-  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
+export function withoutMark(sent: ByteSpan): ByteSpan {
+  const { buffer, start, end } = sent;
+  const isMarked =
+    end - start >= 3 && buffer[start] === 0xef && buffer[start + 1] === 0xbb && buffer[start + 2] === 0xbf;
+  return isMarked ? new ByteSpan(buffer, start + 3, end) : sent;
 }
 
 /** A third of what TextDecoder takes for a short text. */
-function decodeUtf8(bytes: Uint8Array): string {
-  const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (isAscii(buffer)) return buffer.toString("latin1");
-  if (isUtf8(buffer)) return buffer.toString("utf8");
+function decodeUtf8({ view }: ByteSpan): string {
+  if (isAscii(view)) return view.toString("latin1");
+  if (isUtf8(view)) return view.toString("utf8");
   throw new GatewayError("invalid_request", "The body is not valid UTF-8.");
 }

@@ -1,8 +1,10 @@
 // The pass over a request's bytes finds what parsing and checking it finds; what it cannot vouch for is parsed and checked.
+
 import { describe, expect, test } from "bun:test";
 import { z } from "zod";
 import { JsonWriter } from "../../tests/support/json-writer.ts";
 import { ValueMaker } from "../../tests/support/value-maker.ts";
+import { ByteSpan } from "../domain/byte-span.ts";
 import type { Operation } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { capacity } from "../domain/json-bytes.ts";
@@ -15,11 +17,24 @@ const operations = ["chat", "completion", "embedding"] as const;
 
 type Decode = typeof decodeRequest;
 
+const head = Buffer.from("POST / HTTP/1.1\r\n\r\n");
+
+/** As bodies come: behind their head, and with more behind them. */
+function behindHead(body: string | Uint8Array): ByteSpan {
+  const received = Buffer.concat([head, Buffer.from(body)]);
+  return new ByteSpan(received, head.length, received.length);
+}
+
+function amongOthers(body: string | Uint8Array): ByteSpan {
+  const received = Buffer.concat([head, Buffer.from(body), Buffer.from('\xff"}')]);
+  return new ByteSpan(received, head.length, received.length - 4);
+}
+
 /** All that is known of the request, or why it is refused. */
 function told(decode: Decode, operation: Operation, text: string | Uint8Array, within = limits) {
   try {
-    const { modelStart: _, modelEnd: __, ...marks } = decode(operation, Buffer.from(text), within);
-    return { ...marks, ...bodyOf(decode(operation, Buffer.from(text), within)) };
+    const { modelStart: _, modelEnd: __, ...marks } = decode(operation, behindHead(text), within);
+    return { ...marks, ...bodyOf(decode(operation, amongOthers(text), within)) };
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
     return { code: error.code, message: error.message };
@@ -38,10 +53,10 @@ function isReadInOnePass(operation: Operation, text: string | Uint8Array, within
     expect({ text: text.toString(), outcome }).toEqual({ text: text.toString(), outcome: parsed });
   }
   if ("code" in parsed) return false;
-  const request = decodeRequest(operation, Buffer.from(text), within);
+  const request = decodeRequest(operation, amongOthers(text), within);
   if (request.modelStart === 0) return false;
   const { bytes, model, modelStart, modelEnd } = request;
-  expect(JSON.parse(Buffer.from(bytes).toString("utf8", modelStart, modelEnd))).toBe(model);
+  expect(JSON.parse(bytes.view.toString("utf8", modelStart, modelEnd))).toBe(model);
   return true;
 }
 
@@ -219,6 +234,6 @@ test("a request says nothing of the next", () => {
     ),
   ).toBe(true);
   expect(isReadInOnePass("chat", chat({}))).toBe(true);
-  const request = decodeRequest("chat", Buffer.from(chat({})), limits);
+  const request = decodeRequest("chat", ByteSpan.of(chat({})), limits);
   expect(request).toMatchObject({ width: 1, tokenLimit: undefined, store: undefined, stream: false, hasMedia: false });
 });

@@ -1,6 +1,7 @@
 // Decodes the body of an inference request: in one pass over its bytes where it is as most are, parsed and checked where it is not.
-import { isUtf8 } from "node:buffer";
+import { isAscii, isUtf8 } from "node:buffer";
 import type { z } from "zod";
+import type { ByteSpan } from "../domain/byte-span.ts";
 import { chatRequest } from "../domain/chat.ts";
 import { completionRequest } from "../domain/completion.ts";
 import { embeddingRequest } from "../domain/embedding.ts";
@@ -35,14 +36,14 @@ export const requestSchemas: Readonly<Record<Operation, z.ZodType>> = {
 };
 
 /** Throws a GatewayError. */
-export function decodeRequest(operation: Operation, sent: Uint8Array, limits: RequestLimits): DecodedRequest {
+export function decodeRequest(operation: Operation, sent: ByteSpan, limits: RequestLimits): DecodedRequest {
   const bytes = withoutMark(sent);
   const marks = marksIn(operation, bytes, limits);
   return marks ? new DecodedRequest(operation, bytes, marks) : parsedRequest(operation, sent, limits);
 }
 
 /** Whatever it is. Throws a GatewayError. */
-export function parsedRequest(operation: Operation, sent: Uint8Array, limits: RequestLimits): DecodedRequest {
+export function parsedRequest(operation: Operation, sent: ByteSpan, limits: RequestLimits): DecodedRequest {
   const parsed = parseBody(sent, limits);
   const { bytes, body } = parsed;
   const { messages } = body;
@@ -113,9 +114,9 @@ const marks: RequestMarks = {
 };
 
 /** Undefined where one pass cannot vouch for the body; good or not, it is to be parsed then. */
-function marksIn(operation: Operation, bytes: Uint8Array, limits: RequestLimits): RequestMarks | undefined {
-  if (!load(bytes) || !isUtf8(bytes)) return undefined;
-  if (!scanBody(ruleOf(operation), bytes.byteLength, limits.depth, mostNames)) return undefined;
+function marksIn(operation: Operation, bytes: ByteSpan, limits: RequestLimits): RequestMarks | undefined {
+  if (!load(bytes) || !isText(bytes)) return undefined;
+  if (!scanBody(ruleOf(operation), bytes.length, limits.depth, mostNames)) return undefined;
   if (operation === "chat" && (items[messages] as number) > limits.messages) return undefined;
   const newer = kindOf(newerLimit);
   const hasNewer = newer !== noKind && newer !== nullKind;
@@ -133,6 +134,11 @@ function marksIn(operation: Operation, bytes: Uint8Array, limits: RequestLimits)
   marks.hasMedia = found.hasMedia;
   marks.store = storeAsked();
   return marks;
+}
+
+/** Whether it is UTF-8. What it came with is mostly its own head, and both ASCII: no view of it is needed to see that. */
+function isText(bytes: ByteSpan): boolean {
+  return (bytes.end === bytes.buffer.length && isAscii(bytes.buffer)) || isUtf8(bytes.view);
 }
 
 function kindOf(note: number): number {

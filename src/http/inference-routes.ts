@@ -1,5 +1,6 @@
 // The endpoints that run models: the body is checked once, handed over to `run`, and answered with text or a stream.
 import { maskKeys } from "../domain/api-key.ts";
+import type { ByteSpan } from "../domain/byte-span.ts";
 import type { Cancellation } from "../domain/cancellation.ts";
 import { chatChunk, chatCompletion } from "../domain/chat.ts";
 import { textCompletion } from "../domain/completion.ts";
@@ -98,7 +99,7 @@ async function answerLater(
   principal: Principal,
   deps: InferenceRouteDeps,
   limits: RequestLimits,
-  body: Promise<Uint8Array>,
+  body: Promise<ByteSpan>,
 ): Promise<Answer> {
   return await runFor(exchange, principal, decodeRequest(operation, await body, limits), deps);
 }

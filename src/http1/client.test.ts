@@ -1,10 +1,12 @@
 // The client over real sockets: which connection a request takes, what it sends, and how each way of ending is told.
+
 import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { withinMs } from "../../tests/support/long.ts";
 import { bodyOf, readAll } from "../domain/body-source.ts";
+import { ByteSpan } from "../domain/byte-span.ts";
 import { Cancellation } from "../domain/cancellation.ts";
 import { whenSettled } from "../domain/later.ts";
 import { Http1Client, type Http1ClientOptions } from "./client.ts";
@@ -93,7 +95,7 @@ describe("requests and connections", () => {
         `POST /a/b?c=d HTTP/1.1\r\nhost: 127.0.0.1:${upstream.port}\r\nconnection: keep-alive\r\nx-a: b\r\naccept: */*\r\ncontent-length: 11\r\n\r\n"ä€😀"`,
       ).toString("latin1"),
     ]);
-    expect(await ask(client, { ...post, body: new Uint8Array([0x61, 0x62]) })).toBe("ab");
+    expect(await ask(client, { ...post, body: ByteSpan.of(new Uint8Array([0x61, 0x62])) })).toBe("ab");
     expect(await ask(client, { ...post, body: "" })).toBe("");
     await ask(client, get);
     expect(upstream.requests[3]).not.toContain("content-length");
@@ -201,7 +203,7 @@ describe("requests and connections", () => {
     });
     const client = new Http1Client({ hostname: "127.0.0.1", port: upstream.port });
     opened.push({ [Symbol.dispose]: () => upstream.stop(true) }, { [Symbol.dispose]: () => client.close() });
-    expect(await ask(client, { ...post, body })).toBe("taken");
+    expect(await ask(client, { ...post, body: ByteSpan.of(body) })).toBe("taken");
     expect(left).toBe(0);
     expect(Buffer.concat(received).subarray(-body.length).equals(body)).toBe(true);
     expect(client.counts).toEqual({ connections: 1, free: 1, waiting: 0 });
@@ -434,7 +436,7 @@ describe("a connection is not used again", () => {
     });
     const client = new Http1Client({ hostname: "127.0.0.1", port: upstream.port });
     opened.push({ [Symbol.dispose]: () => upstream.stop(true) }, { [Symbol.dispose]: () => client.close() });
-    expect(await ask(client, { ...post, body: Buffer.alloc(30_000_000) })).toBe("too large");
+    expect(await ask(client, { ...post, body: ByteSpan.of(Buffer.alloc(30_000_000)) })).toBe("too large");
     expect(client.counts.connections).toBe(0);
   });
 });

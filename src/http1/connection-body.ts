@@ -1,9 +1,9 @@
 // The body of a request that comes in several pieces: a small window of it until it is asked for, then all of it.
+import { ByteSpan, noBytes } from "../domain/byte-span.ts";
 import { ChunkedDecoder } from "./chunked.ts";
 import { HeadError } from "./head.ts";
 import { type BodyFault, RequestBodyError } from "./message.ts";
 
-const nothing = new Uint8Array(0);
 /** What a body grows by at least, so that one of many small pieces is not copied for each. */
 const minGrowthBytes = 16 * 1024;
 /** Of a body, before all of its declared length is set aside. The system gives that memory as it is written to. */
@@ -15,13 +15,14 @@ export class ConnectionBody {
   readonly #decoder: ChunkedDecoder | undefined;
   /** Of a declared length, still to come. */
   #left: number;
-  #bytes: Uint8Array = nothing;
-  #length = 0;
+  #held: ByteSpan = noBytes;
+  /** Of the buffer that holds it, where that is ours. */
+  #room = 0;
   #receivedBytes = 0;
   #complete = false;
   #fault: RequestBodyError | undefined;
   #maxBytes = Number.POSITIVE_INFINITY;
-  #resolve: ((bytes: Uint8Array) => void) | undefined;
+  #resolve: ((bytes: ByteSpan) => void) | undefined;
   #reject: ((error: RequestBodyError) => void) | undefined;
 
   /** `length`: as declared, undefined for chunks. */
@@ -42,7 +43,7 @@ export class ConnectionBody {
 
   /** Whether no more of it should be read from the connection for now. */
   get full(): boolean {
-    return this.#fault !== undefined || (!this.awaited && this.#length > this.#windowBytes);
+    return this.#fault !== undefined || (!this.awaited && this.#held.length > this.#windowBytes);
   }
 
   /** Framing included. */
@@ -51,12 +52,12 @@ export class ConnectionBody {
   }
 
   /** Takes what belongs to the body from `offset` on; returns the offset behind it. */
-  push(bytes: Uint8Array, offset: number): number {
+  push(bytes: Buffer, offset: number): number {
     if (this.#fault) return bytes.length;
     let end: number;
     if (this.#decoder) {
       try {
-        end = this.#decoder.push(bytes, offset, (all, start, until) => this.#append(pieceOf(all, start, until)));
+        end = this.#decoder.push(bytes, offset, (all, start, until) => this.#append(new ByteSpan(all, start, until)));
       } catch (error) {
         if (!(error instanceof HeadError)) throw error;
         this.fail("malformed", error.message);
@@ -66,7 +67,7 @@ export class ConnectionBody {
     } else {
       end = Math.min(bytes.length, offset + this.#left);
       this.#left -= end - offset;
-      this.#append(pieceOf(bytes, offset, end));
+      this.#append(new ByteSpan(bytes, offset, end));
       this.#complete = this.#left === 0;
     }
     this.#receivedBytes += end - offset;
@@ -75,10 +76,10 @@ export class ConnectionBody {
   }
 
   /** Throws, or rejects with, a RequestBodyError. Once. */
-  read(maxBytes: number): Uint8Array | Promise<Uint8Array> {
+  read(maxBytes: number): ByteSpan | Promise<ByteSpan> {
     if (this.#fault) throw this.#fault;
     this.#maxBytes = maxBytes;
-    if (this.#length + this.#left > maxBytes) this.#fail(tooLarge(maxBytes));
+    if (this.#held.length + this.#left > maxBytes) this.#fail(tooLarge(maxBytes));
     if (this.#fault) throw this.#fault;
     if (this.#complete) return this.#take();
     return new Promise((resolve, reject) => {
@@ -95,59 +96,55 @@ export class ConnectionBody {
   #fail(error: RequestBodyError): void {
     if (this.#fault) return;
     this.#fault = error;
-    this.#bytes = nothing;
-    this.#length = 0;
+    this.#held = noBytes;
     const reject = this.#reject;
     this.#settle();
     reject?.(error);
   }
 
-  #settle(): ((bytes: Uint8Array) => void) | undefined {
+  #settle(): ((bytes: ByteSpan) => void) | undefined {
     const resolve = this.#resolve;
     this.#resolve = undefined;
     this.#reject = undefined;
     return resolve;
   }
 
-  #append(piece: Uint8Array): void {
+  #append(piece: ByteSpan): void {
     if (this.#fault || piece.length === 0) return;
-    const length = this.#length + piece.length;
+    const length = this.#held.length + piece.length;
     if (length > this.#maxBytes) {
       this.#fail(tooLarge(this.#maxBytes));
       return;
     }
-    if (this.#length === 0) {
+    if (this.#held.length === 0) {
       // The only piece needs no copy, and is not ours to write behind.
-      this.#bytes = piece;
-    } else {
-      if (length > this.#bytes.length) this.#grow(length);
-      this.#bytes.set(piece, this.#length);
+      this.#held = piece;
+      return;
     }
-    this.#length = length;
+    const buffer = length > this.#room ? this.#grown(length) : this.#held.buffer;
+    piece.copyTo(buffer, this.#held.length);
+    this.#held = new ByteSpan(buffer, 0, length);
   }
 
   /**
-   * A declared length is believed once some of it has come: memory grows with that, and what is copied again and again is
-   * memory, too, until it is collected.
+   * A larger buffer that begins with what is held. A declared length is believed once some of it has come: memory grows
+   * with that, and what is copied again and again is memory, too, until it is collected.
    */
-  #grow(length: number): void {
-    const doubled = Math.max(length, 2 * this.#length, minGrowthBytes);
+  #grown(length: number): Buffer {
+    const doubled = Math.max(length, 2 * this.#held.length, minGrowthBytes);
     const whole = length + this.#left;
     const isBelieved = !this.#decoder && length >= believedFromBytes;
-    const bytes = Buffer.allocUnsafeSlow(isBelieved ? whole : this.#decoder ? doubled : Math.min(doubled, whole));
-    bytes.set(this.#bytes.subarray(0, this.#length));
-    this.#bytes = bytes;
+    this.#room = isBelieved ? whole : this.#decoder ? doubled : Math.min(doubled, whole);
+    const buffer = Buffer.allocUnsafeSlow(this.#room);
+    this.#held.copyTo(buffer, 0);
+    return buffer;
   }
 
-  #take(): Uint8Array {
-    const bytes = this.#bytes;
-    this.#bytes = nothing;
-    return bytes.length === this.#length ? bytes : bytes.subarray(0, this.#length);
+  #take(): ByteSpan {
+    const held = this.#held;
+    this.#held = noBytes;
+    return held;
   }
-}
-
-function pieceOf(bytes: Uint8Array, start: number, end: number): Uint8Array {
-  return start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end);
 }
 
 export function tooLarge(maxBytes: number): RequestBodyError {

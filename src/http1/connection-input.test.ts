@@ -1,8 +1,10 @@
 // What a connection holds between its requests.
 import { expect, test } from "bun:test";
+import type { ByteSpan } from "../domain/byte-span.ts";
+import { ConnectionBody } from "./connection-body.ts";
 import { ConnectionInput } from "./connection-input.ts";
 import { defaultLimits } from "./server-limits.ts";
-import { get } from "./testing/server-fixture.ts";
+import { get, post } from "./testing/server-fixture.ts";
 
 test("the beginning of a head holds no more than itself of the requests that came with it", () => {
   const limits = defaultLimits();
@@ -25,5 +27,41 @@ test("the beginning of a head holds no more than itself of the requests that cam
   for (const input of inputs) {
     input.append(Buffer.from("end HTTP/1.1\r\nHost: x\r\n\r\n"), 0);
     expect(input.take()?.head.target).toBe("/end");
+  }
+});
+
+/** The bodies of all requests in what came, as a connection takes them. */
+function bodiesOf(parts: readonly Buffer[]): string[] {
+  const input = new ConnectionInput(defaultLimits());
+  const bodies: string[] = [];
+  let begun: ConnectionBody | undefined;
+  for (const part of parts) {
+    const end = begun ? begun.push(part, 0) : 0;
+    if (begun?.complete === false) continue;
+    if (begun) bodies.push((begun.read(1_000) as ByteSpan).text);
+    begun = undefined;
+    if (end < part.length) input.append(part, end);
+    while (!begun && input.take()) {
+      const { body } = input;
+      if (!(body instanceof ConnectionBody)) bodies.push(body?.text ?? "none");
+      else if (body.complete) bodies.push((body.read(1_000) as ByteSpan).text);
+      else begun = body;
+    }
+  }
+  return bodies;
+}
+
+test("a body between others in one buffer is read exactly, with its length or in chunks, however it is cut", () => {
+  const chunked = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nGrüß\r\n1\r\ne\r\n0\r\n\r\n";
+  const whole = Buffer.from(post("/", "Grüße") + chunked + get("/") + post("/", "\r\n") + post("/", "last"));
+  const wanted = ["Grüße", "Grüße", "none", "\r\n", "last"];
+  for (let at = 0; at <= whole.length; at++) {
+    expect([at, ...bodiesOf([whole.subarray(0, at), whole.subarray(at)])]).toEqual([at, ...wanted]);
+  }
+  for (const size of [1, 2, 3, 7, 40]) {
+    const parts = Array.from({ length: Math.ceil(whole.length / size) }, (_, n) =>
+      whole.subarray(n * size, (n + 1) * size),
+    );
+    expect([size, ...bodiesOf(parts)]).toEqual([size, ...wanted]);
   }
 });

@@ -1,4 +1,5 @@
 // The bytes of a connection that belong to no request yet: takes requests out of them, refuses early what will never be one.
+import { ByteSpan } from "../domain/byte-span.ts";
 import { ConnectionBody } from "./connection-body.ts";
 import { HeadError } from "./head.ts";
 import { HeadMemory, SharedHeads } from "./known-head.ts";
@@ -9,7 +10,7 @@ const sharedHeads = new SharedHeads<ReadRequest>();
 
 export class ConnectionInput {
   /** Of the request that was taken last: undefined where there is none, bytes where all of it is here. */
-  body: Uint8Array | ConnectionBody | undefined;
+  body: ByteSpan | ConnectionBody | undefined;
   readonly #limits: Http1Limits;
   #bytes: Buffer | undefined;
   /** What was looked through for the end of a head. */
@@ -83,7 +84,7 @@ export class ConnectionInput {
       this.body = undefined;
     } else if (length > 0 && bytes.length - start >= length) {
       end = start + length;
-      this.body = bytes.subarray(start, end);
+      this.body = new ByteSpan(bytes, start, end);
     } else {
       const body = new ConnectionBody(length < 0 ? undefined : length, this.#limits.windowBytes);
       if (start < bytes.length) end = body.push(bytes, start);

@@ -1,4 +1,5 @@
 // One request of a connection, as the rest of the program sees it; of no effect on the connection once it was answered.
+import { ByteSpan, noBytes } from "../domain/byte-span.ts";
 import { Cancellation } from "../domain/cancellation.ts";
 import { type ConnectionBody, tooLarge } from "./connection-body.ts";
 import type { RequestHead } from "./head.ts";
@@ -12,8 +13,6 @@ export interface RequestConnection {
   sendContinue(): void;
 }
 
-const nothing = new Uint8Array(0);
-
 export class ConnectionRequest implements IncomingRequest {
   readonly method: string;
   readonly target: string;
@@ -21,7 +20,7 @@ export class ConnectionRequest implements IncomingRequest {
   readonly hasBody: boolean;
   readonly #connection: RequestConnection;
   readonly #expectsContinue: boolean;
-  #body: Uint8Array | ConnectionBody | undefined;
+  #body: ByteSpan | ConnectionBody | undefined;
   #asked = false;
   #bodyRead: boolean;
   #left: Cancellation | undefined;
@@ -33,7 +32,7 @@ export class ConnectionRequest implements IncomingRequest {
   constructor(
     connection: RequestConnection,
     head: RequestHead,
-    body: Uint8Array | ConnectionBody | undefined,
+    body: ByteSpan | ConnectionBody | undefined,
     expectsContinue: boolean,
   ) {
     this.method = head.method;
@@ -62,15 +61,15 @@ export class ConnectionRequest implements IncomingRequest {
     return this.#left;
   }
 
-  readBody(maxBytes: number): Uint8Array | Promise<Uint8Array> {
+  readBody(maxBytes: number): ByteSpan | Promise<ByteSpan> {
     if (this.#asked) throw new Error("The body of a request is read once.");
     this.#asked = true;
     const body = this.#body;
     this.#body = undefined;
-    if (body === undefined || body instanceof Uint8Array) {
-      if (body !== undefined && body.byteLength > maxBytes) throw tooLarge(maxBytes);
+    if (body === undefined || body instanceof ByteSpan) {
+      if (body !== undefined && body.length > maxBytes) throw tooLarge(maxBytes);
       this.#bodyRead = true;
-      return body ?? nothing;
+      return body ?? noBytes;
     }
     return this.#readIncoming(body, maxBytes);
   }
@@ -92,9 +91,9 @@ export class ConnectionRequest implements IncomingRequest {
     this.#left?.cancel();
   }
 
-  #readIncoming(body: ConnectionBody, maxBytes: number): Uint8Array | Promise<Uint8Array> {
+  #readIncoming(body: ConnectionBody, maxBytes: number): ByteSpan | Promise<ByteSpan> {
     const bytes = body.read(maxBytes);
-    if (bytes instanceof Uint8Array) {
+    if (bytes instanceof ByteSpan) {
       this.#bodyRead = true;
       return bytes;
     }

@@ -28,7 +28,7 @@ function told(input: ConnectionInput, pieces: readonly Buffer[]): unknown {
   const fields = [...headers.keys()].map((name) => [name, headers.get(name), headers.get(name), headers.has(name)]);
   const { bodyLength, keepsAlive, expectsContinue } = read;
   const { body } = input;
-  const bytes = body instanceof ConnectionBody ? [body.complete, body.receivedBytes] : body && Buffer.from(body);
+  const bytes = body instanceof ConnectionBody ? [body.complete, body.receivedBytes] : body?.view;
   return { method, target, version, fields, bodyLength, keepsAlive, expectsContinue, bytes, left: input.length };
 }
 

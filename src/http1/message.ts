@@ -1,4 +1,5 @@
 // What the HTTP/1.1 server and client exchange with the rest of the program: heads, requests, replies.
+import type { ByteSpan } from "../domain/byte-span.ts";
 import type { Cancellation } from "../domain/cancellation.ts";
 import type { ClientStream } from "../domain/client-stream.ts";
 import type { ByteChannel } from "./byte-channel.ts";
@@ -30,7 +31,7 @@ export interface IncomingRequest {
   /** Whether all of the body was read; true where there is none. */
   readonly bodyRead: boolean;
   /** All of the body; at once where it is here. Once. Throws, or rejects with, a RequestBodyError. */
-  readBody(maxBytes: number): Uint8Array | Promise<Uint8Array>;
+  readBody(maxBytes: number): ByteSpan | Promise<ByteSpan>;
   /** Cancelled when the client leaves before the answer was sent, or the server is closed by force. */
   readonly left: Cancellation;
   /**

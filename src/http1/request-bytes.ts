@@ -1,5 +1,6 @@
 // Puts a request into one write: its head and its body, in a buffer that is used again for the next.
 import type { Socket } from "bun";
+import { ByteSpan } from "../domain/byte-span.ts";
 import type { ClientRequest } from "./client-contract.ts";
 
 /** Larger than nearly every request. */
@@ -24,19 +25,19 @@ export interface WrittenInPart {
  */
 export function writeRequest(socket: Socket<unknown>, head: string, parts: RequestParts): WrittenInPart | undefined {
   const { requestId, body } = parts;
-  if (body instanceof Uint8Array && head.length + ownFieldsRoom + body.byteLength > scratch.byteLength) {
+  if (body instanceof ByteSpan && head.length + ownFieldsRoom + body.length > scratch.byteLength) {
     return writeLarge(socket, head, parts, body);
   }
   // At most three bytes of UTF-8 for each unit of a string.
-  const bodyRoom = typeof body === "string" ? body.length * 3 : (body?.byteLength ?? 0);
+  const bodyRoom = typeof body === "string" ? body.length * 3 : (body?.length ?? 0);
   const room = head.length + (requestId?.length ?? 0) + ownFieldsRoom + bodyRoom;
   const buffer = room <= scratch.byteLength ? scratch : Buffer.allocUnsafe(room);
   let length = putHead(buffer, head, parts);
   if (typeof body === "string") {
     length += buffer.write(body, length, "utf8");
   } else if (body) {
-    buffer.set(body, length);
-    length += body.byteLength;
+    body.copyTo(buffer, length);
+    length += body.length;
   }
   const sent = socket.write(buffer, 0, length);
   if (sent === length) return undefined;
@@ -52,22 +53,25 @@ function writeLarge(
   socket: Socket<unknown>,
   head: string,
   parts: RequestParts,
-  body: Uint8Array,
+  body: ByteSpan,
 ): WrittenInPart | undefined {
   const headRoom = head.length + (parts.requestId?.length ?? 0) + ownFieldsRoom;
   const buffer = headRoom <= scratch.byteLength ? scratch : Buffer.allocUnsafe(headRoom);
   const headLength = putHead(buffer, head, parts);
-  const first = Math.min(body.byteLength, buffer.byteLength - headLength);
-  buffer.set(body.subarray(0, first), headLength);
-  const length = headLength + first;
+  const split = body.start + Math.min(body.length, buffer.byteLength - headLength);
+  body.buffer.copy(buffer, headLength, body.start, split);
+  const length = headLength + split - body.start;
   const sent = socket.write(buffer, 0, length);
   if (sent < length) {
-    return { sent, unsent: Buffer.concat([buffer.subarray(Math.max(0, sent), length), body.subarray(first)]) };
+    return {
+      sent,
+      unsent: Buffer.concat([buffer.subarray(Math.max(0, sent), length), body.buffer.subarray(split, body.end)]),
+    };
   }
-  const rest = body.byteLength - first;
+  const rest = body.end - split;
   // Closed between the two: its end is told by its event, and it stays true that some of the request was sent.
-  const more = Math.max(0, socket.write(body, first, rest));
-  return more === rest ? undefined : { sent: length + more, unsent: body.subarray(first + more) };
+  const more = Math.max(0, socket.write(body.buffer, split, rest));
+  return more === rest ? undefined : { sent: length + more, unsent: body.buffer.subarray(split + more, body.end) };
 }
 
 /** Gives the length of the head, with the empty line that ends it. */
@@ -89,7 +93,7 @@ function putHead(buffer: Buffer, head: string, { requestId, body }: RequestParts
   }
   if (body !== undefined) {
     at += "content-length: ".length;
-    at = putNumber(buffer, typeof body === "string" ? Buffer.byteLength(body) : body.byteLength, at);
+    at = putNumber(buffer, typeof body === "string" ? Buffer.byteLength(body) : body.length, at);
     buffer[at++] = carriageReturn;
     buffer[at++] = lineFeed;
   } else {

@@ -1,6 +1,8 @@
 // Clients that are slow, silent or gone: each holds a connection for a bounded time, and an open stream for as long as it likes.
+
 import { describe, expect, test } from "bun:test";
 import { withinMs } from "../../tests/support/long.ts";
+import type { ByteSpan } from "../domain/byte-span.ts";
 import type { ClientStream } from "../domain/client-stream.ts";
 import type { RequestBodyError } from "./message.ts";
 import { echo, get, startTestServer, until } from "./testing/server-fixture.ts";
@@ -74,7 +76,7 @@ describe("a body", () => {
     const faults: RequestBodyError[] = [];
     const it = startTestServer(
       (request, reply) => {
-        (request.readBody(1_000_000) as Promise<Uint8Array>).then(
+        (request.readBody(1_000_000) as Promise<ByteSpan>).then(
           (body) => reply.send(200, {}, `${body.length}`),
           (error: RequestBodyError) => {
             faults.push(error);

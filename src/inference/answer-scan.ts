@@ -1,4 +1,5 @@
 // Looks through a whole answer without making anything of it: most can go to the client as the engine wrote them.
+import { ByteSpan } from "../domain/byte-span.ts";
 import {
   afterColon,
   afterName,
@@ -41,7 +42,7 @@ const other = -2;
  * holds until the next call.
  */
 export function scanAnswer(answer: Uint8Array): boolean {
-  if (!load(answer)) return false;
+  if (!load(ByteSpan.of(answer))) return false;
   places.fill(0);
   return isJsonObject(answer.length);
 }

@@ -1,5 +1,7 @@
 // Reads a whole (not streamed) answer of an engine and makes it what the client was promised.
+
 import { isAscii } from "node:buffer";
+import { ByteSpan } from "../domain/byte-span.ts";
 import { decodeEmbedding, encodeEmbedding } from "../domain/embedding.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { isDigit, replaceBytes } from "../domain/json-bytes.ts";
@@ -92,7 +94,7 @@ function plainAnswer(
   const start = startOf("model");
   return start === 0
     ? undefined
-    : new ReadAnswer(replaceBytes(bytes, start, endOf("model"), JSON.stringify(model)), usage);
+    : new ReadAnswer(replaceBytes(ByteSpan.of(bytes), start, endOf("model"), JSON.stringify(model)).view, usage);
 }
 
 /** Undefined where something of it is missing. */

@@ -1,5 +1,5 @@
 // A request as it was decoded: what the rest of its way is made of.
-import { isAscii } from "node:buffer";
+import type { ByteSpan } from "../domain/byte-span.ts";
 import type { Operation } from "../domain/engine.ts";
 import { type Members, scanObject } from "../domain/json-text.ts";
 import type { RequestFacts, RequestMarks } from "./facts.ts";
@@ -11,7 +11,7 @@ import type { RequestFacts, RequestMarks } from "./facts.ts";
 export class DecodedRequest implements RequestFacts, RequestMarks {
   readonly operation: Operation;
   /** The body as the client sent it; valid UTF-8. */
-  readonly bytes: Uint8Array;
+  readonly bytes: ByteSpan;
   readonly model: string;
   readonly modelStart: number;
   readonly modelEnd: number;
@@ -29,7 +29,7 @@ export class DecodedRequest implements RequestFacts, RequestMarks {
   #body: Readonly<Record<string, unknown>> | undefined;
 
   /** `marks` are copied. */
-  constructor(operation: Operation, bytes: Uint8Array, marks: RequestMarks, parsed?: ParsedBody) {
+  constructor(operation: Operation, bytes: ByteSpan, marks: RequestMarks, parsed?: ParsedBody) {
     this.operation = operation;
     this.bytes = bytes;
     this.model = marks.model;
@@ -51,7 +51,7 @@ export class DecodedRequest implements RequestFacts, RequestMarks {
 
   /** The client's text. */
   get text(): string {
-    this.#text ??= decodeUtf8(this.bytes);
+    this.#text ??= this.bytes.text;
     return this.#text;
   }
 
@@ -67,7 +67,7 @@ export class DecodedRequest implements RequestFacts, RequestMarks {
   }
 
   get bodyBytes(): number {
-    return this.bytes.byteLength;
+    return this.bytes.length;
   }
 
   get maxCompletionTokens(): number | undefined {
@@ -80,10 +80,4 @@ export interface ParsedBody {
   text: string;
   members: Members;
   body: Readonly<Record<string, unknown>>;
-}
-
-/** ASCII, as most requests are, needs no decoding. */
-function decodeUtf8(bytes: Uint8Array): string {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  return buffer.toString(isAscii(buffer) ? "latin1" : "utf8");
 }

@@ -1,5 +1,7 @@
 // What an engine gets of a request: the client's bytes with nothing changed but what must be, however the request was decoded.
+
 import { describe, expect, test } from "bun:test";
+import { ByteSpan } from "../domain/byte-span.ts";
 import { DecodedRequest } from "./decoded-request.ts";
 import { marksOf } from "./facts.ts";
 import { rewriteRequest } from "./request-body.ts";
@@ -7,13 +9,20 @@ import { rewriteRequest } from "./request-body.ts";
 const text = (more: string) => `{ "messages":[{"role":"user","content":"Grüße"}], "model" : "m"${more}, "x":1.50 }`;
 const usage = { include_usage: true };
 
+/** With something before and behind it in its buffer. */
+function among(body: string): ByteSpan {
+  const buffer = Buffer.from(`{"m"${body}"m"}`);
+  return new ByteSpan(buffer, 4, buffer.length - 4);
+}
+
 /** Once as if it was known where the model stands, and once not. */
-function decoded(bytes: Buffer): DecodedRequest[] {
+function decoded(sent: ByteSpan): DecodedRequest[] {
+  const bytes = sent.view;
   const marks = marksOf("chat", JSON.parse(bytes.toString()));
   const modelStart = bytes.indexOf('"m"');
   return [
-    new DecodedRequest("chat", bytes, { ...marks, modelStart, modelEnd: modelStart + 3 }),
-    new DecodedRequest("chat", bytes, marks),
+    new DecodedRequest("chat", sent, { ...marks, modelStart, modelEnd: modelStart + 3 }),
+    new DecodedRequest("chat", sent, marks),
   ];
 }
 
@@ -24,7 +33,7 @@ test("where nothing has to differ it is the client's own bytes", () => {
     ',"stream":true,"stream_options":{"include_usage":true}',
     ',"max_tokens":4',
   ]) {
-    const bytes = Buffer.from(text(more));
+    const bytes = ByteSpan.of(text(more));
     for (const request of decoded(bytes)) expect(rewriteRequest(request, "m", false)).toBe(bytes);
   }
 });
@@ -47,9 +56,9 @@ describe.each<[string, string, Record<string, unknown>]>([
   ])("for the model %p, recorded: %p", (model, recording) => {
     const expected = { ...JSON.parse(text(more)), ...changes, model };
     if (recording) for (const name of ["store", "metadata"]) expected[name] = undefined;
-    for (const request of decoded(Buffer.from(text(more)))) {
+    for (const request of decoded(among(text(more)))) {
       const body = rewriteRequest(request, model, recording);
-      const result = typeof body === "string" ? body : Buffer.from(body).toString();
+      const result = typeof body === "string" ? body : body.text;
       expect(JSON.parse(result)).toEqual(JSON.parse(JSON.stringify(expected)));
       // What is not changed keeps its form.
       expect(result).toContain('"messages":[{"role":"user","content":"Grüße"}]');

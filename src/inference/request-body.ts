@@ -1,4 +1,5 @@
 // The body that an engine gets of a request: the client's own bytes, but where something must differ.
+import type { ByteSpan } from "../domain/byte-span.ts";
 import { replaceBytes } from "../domain/json-bytes.ts";
 import { editObject } from "../domain/json-text.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
@@ -9,7 +10,7 @@ const usageMember = ',"stream_options":{"include_usage":true}';
  * The body for an engine: the client's own bytes, except where `model` has another id there, where usage must be asked
  * for (it is always counted), where the gateway keeps the completion itself, and where both names of the token limit were sent.
  */
-export function rewriteRequest(request: DecodedRequest, engineModel: string, recording: boolean): string | Uint8Array {
+export function rewriteRequest(request: DecodedRequest, engineModel: string, recording: boolean): string | ByteSpan {
   const isRenamed = engineModel !== request.model;
   const addsUsage = request.stream && request.streamOptions !== "usage";
   if (!recording && !request.hasBothLimits) {

@@ -1,6 +1,7 @@
 // How one replica proves to another that a request is of their installation, is meant for it, and comes for the first time.
 
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import type { ByteSpan } from "../domain/byte-span.ts";
 import type { Clock } from "../domain/clock.ts";
 import { currentKey, type KeyRing, type Keys, keyRing } from "../domain/key-ring.ts";
 
@@ -21,8 +22,10 @@ const pattern = /^(\d{1,12})\.([\w-]{22})\.([\w-]{43})$/;
 /** What the clocks of two machines may differ by, the time on the way included. */
 const windowSeconds = 30;
 
-export function bodyDigest(body: string | Uint8Array): string {
-  return createHash("sha256").update(body).digest("hex");
+export function bodyDigest(body: string | ByteSpan): string {
+  return createHash("sha256")
+    .update(typeof body === "string" ? body : body.view)
+    .digest("hex");
 }
 
 export function signForward(request: SignedRequest, keys: Keys, clock: Pick<Clock, "nowSeconds">): string {

@@ -1,6 +1,7 @@
 // At a node: what this machine offers to its gateway, and how it answers a request that comes through the tunnel.
 import type { BodySink, BodySource } from "../domain/body-source.ts";
 import { bodyOf } from "../domain/body-source.ts";
+import { ByteSpan } from "../domain/byte-span.ts";
 import { Cancellation } from "../domain/cancellation.ts";
 import type { Clock } from "../domain/clock.ts";
 import type { EngineRequest, Operation } from "../domain/engine.ts";
@@ -28,7 +29,7 @@ export interface LocalServingOptions {
   /** Offered only where there is nothing else: it says nothing of use. */
   demoModel: string;
   /** The body as of the public API, checked. Throws a GatewayError. */
-  decode(operation: Operation, body: Uint8Array): DecodedRequest;
+  decode(operation: Operation, body: ByteSpan): DecodedRequest;
   /** As the public API answers it. */
   renderError(error: GatewayError): { status: number; headers: Readonly<Record<string, string>>; body: string };
 }
@@ -97,7 +98,7 @@ export class LocalServing {
 
   #dispatch(request: EngineRequest, cancellation: Cancellation): Eventual<Dispatched> {
     const { operation, requestId, body } = request;
-    const bytes = typeof body === "string" ? Buffer.from(body) : body;
+    const bytes = typeof body === "string" ? ByteSpan.of(body) : body;
     const decoded = this.#options.decode(operation, bytes);
     const model = this.#find(decoded.model);
     if (!model) {

@@ -1,7 +1,9 @@
 // The cases of llhttp's own tests as data, where TEST_LLHTTP names its folder `test`: our server and client read them as it does, or refuse.
+
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { ByteSpan } from "../../src/domain/byte-span.ts";
 import { Cancellation } from "../../src/domain/cancellation.ts";
 import { Http1Client } from "../../src/http1/client.ts";
 import { rawUpstream } from "../../src/http1/testing/raw-upstream.ts";
@@ -88,8 +90,8 @@ const responses = casesOf("response");
 describe.skipIf(folder === undefined)("requests", () => {
   let it: TestHttp1Server;
   beforeAll(() => {
-    const answer = (method: string, target: string, body: Uint8Array) =>
-      JSON.stringify([method, target, Buffer.from(body).toString("latin1")]);
+    const answer = (method: string, target: string, body: ByteSpan) =>
+      JSON.stringify([method, target, body.view.toString("latin1")]);
     it = startTestServer(
       async (request, reply) => {
         try {

@@ -1,4 +1,5 @@
 // A request as the gateway decodes it, without the checks that come with that.
+import { ByteSpan } from "../../src/domain/byte-span.ts";
 import type { Operation } from "../../src/domain/engine.ts";
 import { DecodedRequest } from "../../src/inference/decoded-request.ts";
 import { marksOf } from "../../src/inference/facts.ts";
@@ -6,5 +7,5 @@ import { marksOf } from "../../src/inference/facts.ts";
 /** `indent` as of JSON.stringify. */
 export function decodedRequest(body: Record<string, unknown>, operation: Operation = "chat", indent = 0) {
   const text = JSON.stringify({ model: "m", ...body }, null, indent);
-  return new DecodedRequest(operation, Buffer.from(text), marksOf(operation, JSON.parse(text)));
+  return new DecodedRequest(operation, ByteSpan.of(text), marksOf(operation, JSON.parse(text)));
 }

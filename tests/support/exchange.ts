@@ -1,4 +1,5 @@
 // A request as a route gets it, and its answer as a web Response: for tests of routes without a server.
+import { ByteSpan } from "../../src/domain/byte-span.ts";
 import { Cancellation } from "../../src/domain/cancellation.ts";
 import type { ClientStream } from "../../src/domain/client-stream.ts";
 import type { Eventual } from "../../src/domain/later.ts";
@@ -18,7 +19,7 @@ export interface RequestParts {
 export function incoming({ method = "GET", target, headers = {}, peer = "127.0.0.1", body }: RequestParts) {
   const text = typeof body === "string" || body === undefined ? body : JSON.stringify(body);
   const fields = new Headers(body === undefined ? headers : { "content-type": "application/json", ...headers });
-  const bytes = Buffer.from(text ?? "");
+  const bytes = ByteSpan.of(text ?? "");
   let bodyRead = text === undefined;
   return {
     method,

@@ -1,5 +1,7 @@
 // What all pages for people share: their headers, who is signed in, and how their forms are read.
+
 import type { BrowserSessions } from "../../accounts/browser-sessions.ts";
+import type { ByteSpan } from "../../domain/byte-span.ts";
 import { GatewayError } from "../../domain/errors.ts";
 import type { SignedIn } from "../../domain/session.ts";
 import { type IncomingRequest, RequestBodyError } from "../../http1/message.ts";
@@ -126,7 +128,7 @@ export async function readFields(
   if (!formType.test(req.headers.get("content-type") ?? "")) {
     throw new GatewayError("unsupported_media_type", "Send the body as application/x-www-form-urlencoded.");
   }
-  let bytes: Uint8Array;
+  let bytes: ByteSpan;
   try {
     bytes = await req.readBody(longestForm);
   } catch (error) {
@@ -135,7 +137,7 @@ export async function readFields(
     throw new GatewayError("request_too_large", `The form is larger than ${longestForm} bytes.`);
   }
   const fields = new Map<string, string>();
-  for (const [name, value] of new URLSearchParams(new TextDecoder().decode(bytes))) {
+  for (const [name, value] of new URLSearchParams(new TextDecoder().decode(bytes.view))) {
     if (fields.has(name) && once(name))
       throw new GatewayError("invalid_request", `${name.slice(0, 64)}: was sent twice; send it once.`);
     fields.set(name, value);

@@ -1,5 +1,7 @@
 // A server on a free port, for the tests of this folder: what it was asked, what went wrong, raw connections to it.
+
 import { openRaw, type RawConnection } from "../../../tests/hostile/raw-client.ts";
+import { ByteSpan } from "../../domain/byte-span.ts";
 import type { IncomingRequest, Reply } from "../message.ts";
 import { type Http1Server, type MalformedFault, startHttp1Server } from "../server.ts";
 import type { Http1Limits } from "../server-limits.ts";
@@ -48,11 +50,11 @@ export function startTestServer(
 
 /** Answers with what was sent: method, target and body. */
 export function echo(request: IncomingRequest, reply: Reply): void {
-  const answer = (body: Uint8Array) =>
-    reply.send(200, { "content-type": "text/plain" }, `${request.method} ${request.target} ${Buffer.from(body)}`);
+  const answer = (body: ByteSpan) =>
+    reply.send(200, { "content-type": "text/plain" }, `${request.method} ${request.target} ${body.text}`);
   try {
     const body = request.readBody(1_000_000);
-    if (body instanceof Uint8Array) answer(body);
+    if (body instanceof ByteSpan) answer(body);
     else body.then(answer, (error: Error) => reply.send(400, {}, error.message));
   } catch (error) {
     reply.send(400, {}, (error as Error).message);

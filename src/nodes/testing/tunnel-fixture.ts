@@ -1,5 +1,7 @@
 // A gateway's endpoint for nodes on a real server, and nodes that connect to it: for the tests of this folder.
+
 import { type BodySink, type BodySource, bodyOf, readAll } from "../../domain/body-source.ts";
+import { ByteSpan } from "../../domain/byte-span.ts";
 import { Cancellation } from "../../domain/cancellation.ts";
 import type { EngineRequest, EngineResponse } from "../../domain/engine.ts";
 import type { LogFields } from "../../domain/log.ts";
@@ -106,7 +108,7 @@ export function startNode(gateway: TestGateway, options: Partial<NodeLinkOptions
     handle: async (request) => ({
       status: 200,
       headers: new Headers({ "content-type": "text/plain" }),
-      body: bodyOf(Buffer.from(request.body as Uint8Array)),
+      body: bodyOf((request.body as ByteSpan).view),
     }),
     announcement: () => ({ version: "1.2.3", models: [{ id: "m" }] }),
     onState: (state) => void states.push(state),
@@ -126,7 +128,15 @@ export async function endOf(gateway: TestGateway, node: TestNode, nth = 1): Prom
 }
 
 export function requestOf(body: string | Uint8Array, more: Partial<EngineRequest> = {}): EngineRequest {
-  return { requestId: "req_1", operation: "chat", model: "m", body, stream: true, width: 1, ...more };
+  return {
+    requestId: "req_1",
+    operation: "chat",
+    model: "m",
+    body: typeof body === "string" ? body : ByteSpan.of(body),
+    stream: true,
+    width: 1,
+    ...more,
+  };
 }
 
 export async function textOf(response: EngineResponse, maxBytes = 1e9): Promise<string> {

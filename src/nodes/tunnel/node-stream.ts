@@ -1,5 +1,7 @@
 // One request at the node: its body comes in, its engine answers, the answer goes out as far as it was granted.
+
 import type { BodySink, BodySource } from "../../domain/body-source.ts";
+import { ByteSpan } from "../../domain/byte-span.ts";
 import { Cancellation } from "../../domain/cancellation.ts";
 import { GatewayError } from "../../domain/errors.ts";
 import type { NodeAnswer, NodeHandler } from "./contract.ts";
@@ -123,7 +125,7 @@ export class NodeStream implements BodySink {
 
   async #run(): Promise<void> {
     const { requestId, operation, model, stream, width } = this.#head;
-    const request = { requestId, operation, model, stream, width, body: this.body.take() };
+    const request = { requestId, operation, model, stream, width, body: ByteSpan.of(this.body.take()) };
     try {
       this.#begin(await this.#owner.handle(request, this.#cancellation));
     } catch (error) {

@@ -1,6 +1,8 @@
 // How streams and tunnels end: what fails at the node, time limits, drains, a close; and what both ends tell each other.
+
 import { describe, expect, test } from "bun:test";
 import { bodyOf } from "../../domain/body-source.ts";
+import type { ByteSpan } from "../../domain/byte-span.ts";
 import { Cancellation } from "../../domain/cancellation.ts";
 import { GatewayError } from "../../domain/errors.ts";
 import {
@@ -124,7 +126,7 @@ describe("time limits", () => {
     using node = startNode(gateway, {
       handle: async (request, cancellation) => {
         cancellations.push(cancellation);
-        if ((request.body as Uint8Array).length === 1) return new Promise(() => {});
+        if ((request.body as ByteSpan).length === 1) return new Promise(() => {});
         return answering(silent);
       },
     });
@@ -183,7 +185,7 @@ describe("the end of a tunnel", () => {
     const body = new ScriptedBody();
     using node = startNode(gateway, {
       handle: async (request) =>
-        (request.body as Uint8Array).length > 1
+        (request.body as ByteSpan).length > 1
           ? { status: 200, headers: plain, body: bodyOf(Buffer.from("ok")) }
           : answering(body),
     });
@@ -221,7 +223,7 @@ describe("the end of a tunnel", () => {
     using node = startNode(gateway, {
       handle: async (request, cancellation) => {
         cancellations.push(cancellation);
-        return (request.body as Uint8Array).length === 1 ? new Promise(() => {}) : answering(body);
+        return (request.body as ByteSpan).length === 1 ? new Promise(() => {}) : answering(body);
       },
     });
     const end = await endOf(gateway, node);

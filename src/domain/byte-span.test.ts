@@ -1,0 +1,23 @@
+// Bytes inside a buffer are what lies between start and end, and nothing around them.
+import { expect, test } from "bun:test";
+import { ByteSpan, noBytes } from "./byte-span.ts";
+
+const buffer = Buffer.from("before Grüße after");
+
+test("a span is what lies between its start and its end, as bytes, as text and as a copy", () => {
+  const span = new ByteSpan(buffer, 7, 14);
+  const target = Buffer.alloc(10, ".");
+  span.copyTo(target, 2);
+  expect([span.length, span.text, span.view.toString(), target.toString()]).toEqual([7, "Grüße", "Grüße", "..Grüße."]);
+  expect(new ByteSpan(buffer, 0, 6).text).toBe("before");
+});
+
+test("of bytes, however they lie in memory, and of a text it is all of them", () => {
+  const part = new Uint8Array(buffer.buffer, buffer.byteOffset + 7, 7);
+  for (const bytes of [part, Buffer.from(part), "Grüße"]) expect(ByteSpan.of(bytes).text).toBe("Grüße");
+  expect([noBytes.length, noBytes.text, noBytes.view.length]).toEqual([0, "", 0]);
+});
+
+test("the view of a whole buffer is that buffer", () => {
+  expect(ByteSpan.of(buffer).view).toBe(buffer);
+});
