@@ -45,6 +45,8 @@ export interface Observation {
   tracer: Tracer | undefined;
   readiness: ServiceRouteDeps["readiness"];
   health: SystemHealth;
+  /** HTTP requests that ended so far. */
+  answered(): number;
   metrics: MetricsRouteDeps["metrics"];
 }
 
@@ -82,6 +84,7 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
     tracer: tracing?.tracer,
     readiness,
     health,
+    answered: () => metrics.httpRequests,
     metrics: {
       token: config.metricsToken,
       isOpenLocally: config.mode === "development",

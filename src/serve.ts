@@ -75,6 +75,8 @@ export interface RunningServer {
   setupLink: string | undefined;
   /** Model servers found on this machine at start; resolves once the look is done. */
   localServers: Promise<readonly FoundServer[]>;
+  /** HTTP requests: those that ended so far, and those without a whole answer. */
+  requests(): { ended: number; open: number };
   /** Without the credentials that any engine, also one that operators added, is sent. */
   redact(text: string): string;
   /** Takes over a changed file's part that can change while running. */
@@ -167,7 +169,7 @@ async function compose(
 
   let draining = false;
   const stopping = new Stopping();
-  const { observer, tracer, readiness, health, metrics } = await openObservation({
+  const { observer, tracer, readiness, health, answered, metrics } = await openObservation({
     ...{ config, log, clock, version, startedAt, db, replicas, governance, people, routing },
     http: (): Http1Server => server,
     isDraining: () => draining,
@@ -263,6 +265,7 @@ async function compose(
     network,
     setupLink,
     localServers,
+    requests: () => ({ ended: answered(), open: server.pendingRequests }),
     redact: (text) => sources.known().reduce((safe, { engine: one }) => one.redact(safe), text),
     async reload(changed, needRestart = []) {
       sources.config = changed;

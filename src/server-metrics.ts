@@ -62,6 +62,11 @@ export class ServerMetrics {
     return this.#traffic;
   }
 
+  /** HTTP requests that ended so far. */
+  get httpRequests(): number {
+    return this.#traffic.httpRequests;
+  }
+
   loopDelayed(ms: number): void {
     this.#loopDelay.observe(ms);
   }

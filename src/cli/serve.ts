@@ -20,6 +20,7 @@ import { type RunningServer, serve } from "../serve.ts";
 import { credentialsPath } from "../storage/credentials-file.ts";
 import { banner } from "./banner.ts";
 import type { CliContext } from "./context.ts";
+import { releaseOnceQuiet } from "./quiet-start.ts";
 import { CliError, reportError } from "./terminal.ts";
 
 /** Open answers get this long to end after the first signal. */
@@ -101,6 +102,7 @@ export async function startServer(
     throw explainStart(error, config);
   });
   configureLog(config, server);
+  releaseOnceQuiet(server);
   const stop = followSignals(server, log, wasLaunched() ? launcher : undefined);
   const { baseUrl, url, port } = server;
   log.info("listening", {

@@ -31,6 +31,14 @@ export class Exchanges {
     series.durations.observe(durationMs);
   }
 
+  /** How many ended so far. */
+  get count(): number {
+    let count = 0;
+    for (const methods of this.#series.values())
+      for (const { statuses } of methods.values()) for (const status of statuses.values()) count += status.count;
+    return count;
+  }
+
   write(out: Exposition): void {
     const all = [...this.#series.values()].flatMap((methods) => [...methods.values()]);
     out.family("headrace_http_requests_total", "counter", "HTTP requests, by route, method and status.");

@@ -82,6 +82,11 @@ export class Traffic implements Observer {
     });
   }
 
+  /** HTTP requests that ended so far. */
+  get httpRequests(): number {
+    return this.#exchanges.count;
+  }
+
   httpEnded(end: HttpEnd): void {
     this.#exchanges.ended(end);
   }
