@@ -39,7 +39,7 @@ import { SqlRefusalStore } from "./storage/refusal-store.ts";
 import { SqlRequestLog } from "./storage/request-log.ts";
 import { SqlRetentionStore } from "./storage/retention-store.ts";
 import { deriveKeys, loadSecrets } from "./storage/secret-file.ts";
-import { SharedLimits } from "./storage/shared-limits.ts";
+import type { SharedLimits, SharedLimitsOptions } from "./storage/shared-limits.ts";
 import { SqlSigningKeyStore } from "./storage/signing-key-store.ts";
 import { SqlSpeeds } from "./storage/speeds.ts";
 import { SqlUsageReports } from "./storage/usage-reports.ts";
@@ -119,7 +119,7 @@ export async function openGovernance(options: GovernanceOptions) {
   const ofReplicas =
     config.redisUrl === undefined
       ? undefined
-      : await SharedLimits.open({ url: config.redisUrl, clock, ledger, log, countReplicas });
+      : await openShared({ url: config.redisUrl, clock, ledger, log, countReplicas });
   if (ofReplicas) {
     opened(() => ofReplicas.close());
     ofReplicas.forgetQuotas(await quotasOf(ledger.recovered.keyIds, keys, limitsOfChain));
@@ -224,6 +224,12 @@ export async function openGovernance(options: GovernanceOptions) {
       authenticator.invalidate();
     },
   };
+}
+
+/** Nothing of it is loaded where limits are counted in memory. */
+async function openShared(options: SharedLimitsOptions): Promise<SharedLimits> {
+  const { SharedLimits } = await import("./storage/shared-limits.ts");
+  return await SharedLimits.open(options);
 }
 
 /** What the ledger knows of the windows that have not passed yet: a restart must not grant every limit anew. */

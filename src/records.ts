@@ -9,7 +9,6 @@ import { Replicas } from "./policy/replicas.ts";
 import { lockDataDirectory } from "./storage/data-directory-lock.ts";
 import { type Database, openPostgres } from "./storage/database.ts";
 import type { PoolBounds } from "./storage/postgres-pool.ts";
-import { RedisChangeFeed } from "./storage/redis-change-feed.ts";
 import { SqlReplicaStore } from "./storage/replica-store.ts";
 import { finishRestore } from "./storage/restore-steps.ts";
 import { openUpToDate } from "./upgrade.ts";
@@ -46,6 +45,8 @@ export async function openRecords({ config, log, version, databaseBounds, opened
   opened(() => db.close());
   let feed = noChangeFeed;
   if (redisUrl !== undefined) {
+    // As all that is Redis's, loaded only where there is one.
+    const { RedisChangeFeed } = await import("./storage/redis-change-feed.ts");
     const redisFeed = await RedisChangeFeed.open({ url: redisUrl, log });
     opened(() => redisFeed.close());
     feed = redisFeed;
