@@ -1,7 +1,7 @@
 // A server in a process of its own, for tests of what others do to it: its memory and its event loop are its own.
 import { join } from "node:path";
 import type { LogFields } from "../../src/domain/log.ts";
-import type { Order, Reply, ServerFigures } from "../fixtures/watched-server.ts";
+import type { Garbage, Order, Reply, ServerFigures } from "../fixtures/watched-server.ts";
 import { until } from "./headrace.ts";
 
 const file = join(import.meta.dir, "..", "fixtures", "watched-server.ts");
@@ -23,6 +23,8 @@ export interface WatchedServer {
   figures(): Promise<ServerFigures>;
   /** Collects garbage, forgets stalls and peaks. */
   beginAnew(): Promise<void>;
+  /** Collects garbage, what is young first. */
+  collect(): Promise<Garbage>;
   reconfigure(yaml: string): Promise<void>;
   logged(event: string): Promise<LogFields[]>;
   request(path: string, init?: { body?: unknown; key?: string; signal?: AbortSignal }): Promise<Response>;
@@ -65,6 +67,7 @@ export async function startWatchedServer({ within = [], ...options }: WatchedOpt
     pid: child.pid,
     figures: async () => (await order<"figures">("figures")).figures,
     beginAnew: async () => void (await order<"done">("begin_anew")),
+    collect: async () => (await order<"collected">("collect")).garbage,
     reconfigure: async (yaml) => void (await order<"done">("reconfigure", { yaml })),
     async logged(event) {
       const { text } = await order<"log">("log");
