@@ -5,6 +5,7 @@ import { GatewayError } from "../../domain/errors.ts";
 import { type AnswerOwner, IncomingAnswer } from "./incoming-answer.ts";
 import type { OutgoingBody } from "./outgoing-body.ts";
 import type { AnswerHead, Failure } from "./payloads.ts";
+import type { Tabled } from "./stream-table.ts";
 
 /** What a stream needs of its tunnel. */
 export interface StreamOwner {
@@ -20,8 +21,9 @@ export interface StreamTimes {
   idleTimeoutMs: number;
 }
 
-export class GatewayStream implements AnswerOwner {
+export class GatewayStream implements AnswerOwner, Tabled<GatewayStream> {
   readonly id: number;
+  nextInTable: GatewayStream | undefined = undefined;
   readonly body: OutgoingBody;
   readonly answer: IncomingAnswer;
   readonly response: Promise<EngineResponse>;

@@ -22,6 +22,7 @@ import {
   requestPayload,
 } from "./payloads.ts";
 import { Strays } from "./strays.ts";
+import { StreamTable } from "./stream-table.ts";
 import type { TunnelConnection, TunnelUser } from "./tunnel-connection.ts";
 
 export interface GatewayTunnelOptions {
@@ -48,7 +49,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   listener: GatewayEndListener | undefined;
   readonly #connection: TunnelConnection;
   readonly #options: GatewayTunnelOptions;
-  readonly #streams = new Map<number, GatewayStream>();
+  readonly #streams = new StreamTable<GatewayStream>();
   /** Those whose body waits until the connection takes more. */
   readonly #held = new Set<GatewayStream>();
   readonly #strays = new Strays();
@@ -109,7 +110,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
     const { limits, proof, times } = this.#options;
     const outgoing = new OutgoingBody(bytes, proof.window);
     const stream = new GatewayStream(this.#newId(), this, outgoing, times, limits.windowBytes, cancellation);
-    this.#streams.set(stream.id, stream);
+    this.#streams.add(stream);
     this.#begin(stream, request);
     return stream.response;
   }
@@ -145,13 +146,13 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   }
 
   tick(nowMs: number): void {
-    for (const stream of this.#streams.values()) stream.checkDeadline(nowMs);
+    for (const stream of this.#streams) stream.checkDeadline(nowMs);
     if (this.#nextAnnouncement && nowMs - this.#announcedAtMs >= announcementIntervalMs) this.#takeAnnouncement(nowMs);
   }
 
   ended(code: number, reason: string): void {
-    const streams = [...this.#streams.values()];
-    this.#streams.clear();
+    const streams = [...this.#streams];
+    for (const stream of streams) this.#streams.delete(stream);
     this.#held.clear();
     this.#nextAnnouncement = undefined;
     const detail = `${this.nodeId}: ${reason} (${code})`;
@@ -190,7 +191,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
 
   #newId(): number {
     do this.#lastId = this.#lastId >= maxStreamId ? 1 : this.#lastId + 1;
-    while (this.#streams.has(this.#lastId));
+    while (this.#streams.get(this.#lastId));
     return this.#lastId;
   }
 
@@ -257,7 +258,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
 
   #forget(stream: GatewayStream): boolean {
     this.#held.delete(stream);
-    return this.#streams.delete(stream.id);
+    return this.#streams.delete(stream);
   }
 
   #announced(payload: Buffer): void {

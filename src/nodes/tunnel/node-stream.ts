@@ -8,6 +8,7 @@ import type { NodeAnswer, NodeHandler } from "./contract.ts";
 import type { IncomingBody } from "./incoming-body.ts";
 import { messageTypes, ProtocolError, pieceBytes } from "./messages.ts";
 import { answerPayload, type RequestHead } from "./payloads.ts";
+import type { Tabled } from "./stream-table.ts";
 
 /** What a stream needs of its tunnel. */
 export interface NodeStreamOwner {
@@ -25,8 +26,9 @@ export interface NodeStreamOwner {
 
 type Outcome = { error: unknown } | "complete";
 
-export class NodeStream implements BodySink {
+export class NodeStream implements BodySink, Tabled<NodeStream> {
   readonly id: number;
+  nextInTable: NodeStream | undefined = undefined;
   readonly body: IncomingBody;
   readonly #owner: NodeStreamOwner;
   readonly #head: RequestHead;

@@ -26,6 +26,7 @@ import {
 import { NodeStream, type NodeStreamOwner } from "./node-stream.ts";
 import { type Hello, type Proof, parseHello, parseRequestHead, parseStanding, type RequestHead } from "./payloads.ts";
 import { Strays } from "./strays.ts";
+import { StreamTable } from "./stream-table.ts";
 import { TunnelConnection, type TunnelUser } from "./tunnel-connection.ts";
 
 export interface NodeTunnelOptions {
@@ -58,7 +59,7 @@ const misplaced: ReadonlySet<number> = new Set([hello, proof, welcome, announce,
 export class NodeTunnel implements TunnelUser, NodeStreamOwner {
   readonly #connection: TunnelConnection;
   readonly #options: NodeTunnelOptions;
-  readonly #streams = new Map<number, NodeStream>();
+  readonly #streams = new StreamTable<NodeStream>();
   readonly #held = new Set<NodeStream>();
   readonly #strays = new Strays();
   readonly #budget: BodyBudget;
@@ -169,7 +170,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
   }
 
   ended(code: number, reason: string): void {
-    for (const stream of [...this.#streams.values()]) stream.cancel(new Error(`the connection ended: ${reason}`));
+    for (const stream of this.#streams) stream.cancel(new Error(`the connection ended: ${reason}`));
     this.#held.clear();
     this.#drained?.resolve();
     this.#options.listener.closed(this, code, reason);
@@ -185,7 +186,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
 
   over(stream: NodeStream): void {
     this.#held.delete(stream);
-    if (!this.#streams.delete(stream.id)) return;
+    if (!this.#streams.delete(stream)) return;
     this.#strays.expect(stream.body.expectedBytes);
     stream.body.release();
     this.#endIfDrained();
@@ -235,7 +236,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
   }
 
   #requested(id: number, payload: Buffer): void {
-    if (id === 0 || this.#streams.has(id)) throw new ProtocolError("a request came on a stream that is taken");
+    if (id === 0 || this.#streams.get(id)) throw new ProtocolError("a request came on a stream that is taken");
     const headLength = payload.length < 2 ? -1 : payload.readUInt16BE(0);
     if (headLength < 0 || headLength > maxPayloadBytes || 2 + headLength > payload.length) {
       throw new ProtocolError("a request is malformed");
@@ -246,7 +247,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     const body = new IncomingBody(request.length, limits.windowBytes, this.#budget);
     const stream = new NodeStream(id, this, request, body, this.#windowBytes);
     const full = this.#streams.size >= limits.streams || (this.#drainSent && this.#drainReceived);
-    this.#streams.set(id, stream);
+    this.#streams.add(stream);
     if (full) stream.fail(new GatewayError("service_unavailable", "The node takes no more requests for now."));
     else if (request.length > limits.bodyBytes) {
       stream.fail(
