@@ -1,6 +1,7 @@
 // Remembers when keys were last used and writes it in the background, off the path of requests.
 import type { Log } from "../domain/log.ts";
 import type { KeyStore } from "../domain/principal.ts";
+import { inOrderOfTexts } from "../domain/text-order.ts";
 
 export interface KeyActivityOptions {
   keys: Pick<KeyStore, "touchKeys">;
@@ -11,10 +12,7 @@ export interface KeyActivityOptions {
 }
 
 const defaultFlushMs = 5_000;
-/**
- * The others have their turn next time, those that wait the longest first. Each key lies on a page of its own: to write
- * all of 100,000 keys in use every few seconds costs as much as a fifth of their requests.
- */
+/** The others have their turn next time: to write all of 100,000 keys in use every few seconds costs as much as a fifth of their requests. */
 const defaultMostAtOnce = 5_000;
 /** Keys whose times wait to be written; beyond it the time of the next key is given up until there is room again. */
 const maxPending = 100_000;
@@ -22,6 +20,8 @@ const maxPending = 100_000;
 export class KeyActivity {
   readonly #options: KeyActivityOptions;
   readonly #pending = new Map<string, number>();
+  /** Where too many wait for one write: those that have their turn before all others, in the order in which they do. */
+  #round: string[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
   #writing: Promise<void> = Promise.resolve();
 
@@ -60,7 +60,7 @@ export class KeyActivity {
   }
 
   async #writeNow(most: number): Promise<void> {
-    const batch = this.#take(most);
+    const batch = await this.#take(most);
     if (batch.size === 0) return;
     if (this.#pending.size > 0) this.#writeLater();
     try {
@@ -72,13 +72,31 @@ export class KeyActivity {
   }
 
   /** Those that wait the longest: a key that is used again meanwhile keeps its place. */
-  #take(most: number): Map<string, number> {
+  async #take(most: number): Promise<Map<string, number>> {
+    if (this.#pending.size <= most) this.#round = [...this.#pending.keys()];
+    else if (this.#round.length === 0) this.#round = await this.#newRound();
     const batch = new Map<string, number>();
-    for (const [keyId, seconds] of this.#pending) {
-      if (batch.size >= most) break;
+    for (const keyId of this.#round.splice(0, most)) {
+      const seconds = this.#pending.get(keyId);
+      if (seconds === undefined) continue;
       batch.set(keyId, seconds);
       this.#pending.delete(keyId);
     }
     return batch;
+  }
+
+  /**
+   * All that wait now, in about the order of their ids, which is the one in which a database has them: those that share a
+   * page are written together, where each would change a page of its own.
+   */
+  async #newRound(): Promise<string[]> {
+    const keyIds = [...this.#pending.keys()];
+    const sorting = inOrderOfTexts(keyIds);
+    for (;;) {
+      const { done, value: order } = sorting.next();
+      if (done) return Array.from(order, (place) => keyIds[place] ?? "");
+      // Requests have their turn.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
   }
 }

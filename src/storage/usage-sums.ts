@@ -1,5 +1,6 @@
 // Sums of usage by hour or by day: one for all that has the same account, key, app, environment and model.
 import { z } from "zod";
+import { inOrderOfTexts } from "../domain/text-order.ts";
 import { generationOf, type UsageTotals } from "../domain/usage.ts";
 import {
   at,
@@ -284,36 +285,3 @@ export class UsageSums {
 
 /** Sums of one piece of what takes long. */
 const pieceSums = 5_000;
-/** More than there are sums at once; with the characters below it makes a number that is exact. */
-const placeFactor = 2 ** 18;
-const placeCharacters = 5;
-const characterBits = 7;
-
-/** Their places, by some characters behind the beginning that all of them share: sorting texts would take ten times as long. */
-function* inOrderOfTexts(texts: readonly string[]): Generator<undefined, Float64Array> {
-  const [first = ""] = texts;
-  let shared = first.length;
-  for (const [i, text] of texts.entries()) {
-    let same = 0;
-    while (same < shared && text.charCodeAt(same) === first.charCodeAt(same)) same++;
-    shared = same;
-    if (i % pieceSums === pieceSums - 1) yield;
-  }
-  const places = new Float64Array(texts.length);
-  for (const [i, text] of texts.entries()) {
-    places[i] = placeOf(text, shared) * placeFactor + i;
-    if (i % pieceSums === pieceSums - 1) yield;
-  }
-  places.sort();
-  if (places.length > pieceSums) yield;
-  return places.map((place) => place % placeFactor);
-}
-
-function placeOf(text: string, from: number): number {
-  let place = 0;
-  for (let i = from; i < from + placeCharacters; i++) {
-    const unit = i < text.length ? text.charCodeAt(i) : 0;
-    place = place * 2 ** characterBits + Math.min(unit, 2 ** characterBits - 1);
-  }
-  return place;
-}
