@@ -138,7 +138,12 @@ function install(directory: string, options: HeadraceOptions) {
 /** As the launcher has it, and nothing of what this shell has set for a Headrace of its own. */
 function environment(): Record<string, string | undefined> {
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith("HEADRACE_"));
-  return { MIMALLOC_PURGE_DELAY: "10000", ...Object.fromEntries(own), BUN_CONFIG_MAX_HTTP_REQUESTS: "65535" };
+  return {
+    MIMALLOC_PURGE_DELAY: "60000",
+    MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "60000",
+    ...Object.fromEntries(own),
+    BUN_CONFIG_MAX_HTTP_REQUESTS: "65535",
+  };
 }
 
 async function healthy(port: number): Promise<true | undefined> {

@@ -131,10 +131,17 @@ export function bunExecutable() {
 
 /**
  * The environment Bun must start with: by default it silently queues outgoing requests beyond 256 per process, and gives
- * memory back to the system a tenth of a second after its use, to ask for the same again with the next requests.
+ * memory back to the system a tenth of a second after its use, to ask for the same again with the next requests. Where
+ * nothing is to be done it gives back what is free without waiting for that.
  */
 export function bunEnvironment(extra = {}) {
-  return { MIMALLOC_PURGE_DELAY: "10000", ...process.env, BUN_CONFIG_MAX_HTTP_REQUESTS: "65535", ...extra };
+  return {
+    MIMALLOC_PURGE_DELAY: "60000",
+    MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "60000",
+    ...process.env,
+    BUN_CONFIG_MAX_HTTP_REQUESTS: "65535",
+    ...extra,
+  };
 }
 
 /** Packages that bring a service, by the name of the service: tests start servers of their own. */
