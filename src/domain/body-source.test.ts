@@ -1,6 +1,8 @@
 // Reading a body to its end: whole, too long, broken off, cancelled.
+
 import { expect, test } from "bun:test";
 import { type BodySink, type BodySource, BodyTooLongError, bodyOf, readAll } from "./body-source.ts";
+import { ByteSpan } from "./byte-span.ts";
 import { Cancellation } from "./cancellation.ts";
 
 function scripted(play: (sink: BodySink) => void): BodySource & { cancels: number } {
@@ -15,23 +17,23 @@ function scripted(play: (sink: BodySink) => void): BodySource & { cancels: numbe
   };
 }
 
-const bytes = (text: string) => new TextEncoder().encode(text);
+const span = (text: string) => ByteSpan.of(text);
 
 test("gives all pieces as one, and tells of each", async () => {
   let told = 0;
   const source = scripted((sink) => {
-    sink.data(bytes("ab"));
-    sink.data(bytes("cd"));
+    sink.data(span("ab"));
+    sink.data(span("cd"));
     sink.end();
   });
   const all = await readAll(source, 4, new Cancellation(), () => told++);
-  expect([Buffer.from(all).toString(), told, source.cancels]).toEqual(["abcd", 2, 0]);
-  expect(await readAll(bodyOf(bytes("x")), 4, new Cancellation(), () => {})).toEqual(bytes("x"));
-  expect(await readAll(bodyOf(bytes("")), 4, new Cancellation(), () => {})).toHaveLength(0);
+  expect([all.text, told, source.cancels]).toEqual(["abcd", 2, 0]);
+  expect(await readAll(bodyOf(Buffer.from("x")), 4, new Cancellation(), () => {})).toEqual(span("x"));
+  expect(await readAll(bodyOf(new Uint8Array()), 4, new Cancellation(), () => {})).toHaveLength(0);
 });
 
 test("stops the sender of one that is too long", async () => {
-  const source = scripted((sink) => sink.data(bytes("abcde")));
+  const source = scripted((sink) => sink.data(span("abcde")));
   await expect(readAll(source, 4, new Cancellation(), () => {})).rejects.toBeInstanceOf(BodyTooLongError);
   expect(source.cancels).toBe(1);
 });
@@ -44,7 +46,7 @@ test("rejects with what broke it off", async () => {
 test("stops the sender, and rejects with the reason, when it is cancelled: before or in the middle", async () => {
   for (const early of [true, false]) {
     const cancellation = new Cancellation();
-    const source = scripted((sink) => sink.data(bytes("a")));
+    const source = scripted((sink) => sink.data(span("a")));
     if (early) cancellation.cancel(new Error("left"));
     const read = readAll(source, 4, cancellation, () => {});
     cancellation.cancel(new Error("left"));

@@ -1,10 +1,10 @@
 // The bytes of an answer on their way: pushed by whoever receives them, paused when the one who takes them falls behind.
+import { ByteSpan } from "./byte-span.ts";
 import type { Cancellation } from "./cancellation.ts";
 
 /** Takes what a source gives. Nothing is called after `end` or `fail`, nor after the source was cancelled. */
 export interface BodySink {
-  /** The bytes stay as they are after the call. */
-  data(bytes: Uint8Array): void;
+  data(bytes: ByteSpan): void;
   /** Where it is there, a source may call it instead of `data`: the same bytes as text, one character for each (`latin1`). */
   byteText?(bytes: string): void;
   /** All of it was given. */
@@ -28,7 +28,7 @@ export function bodyOf(bytes: Uint8Array): BodySource {
   let cancelled = false;
   return {
     flow(sink) {
-      if (bytes.byteLength > 0) sink.data(bytes);
+      if (bytes.byteLength > 0) sink.data(ByteSpan.of(bytes));
       if (!cancelled) sink.end();
     },
     pause() {},
@@ -52,9 +52,9 @@ export function readAll(
   maxBytes: number,
   cancellation: Cancellation,
   onData: () => void,
-): Promise<Uint8Array> {
+): Promise<ByteSpan> {
   return new Promise((resolve, reject) => {
-    const pieces: Uint8Array[] = [];
+    const pieces: ByteSpan[] = [];
     let length = 0;
     const stop = (error: unknown) => {
       cancellation.off(onCancel);
@@ -67,14 +67,13 @@ export function readAll(
     source.flow({
       data(bytes) {
         onData();
-        length += bytes.byteLength;
+        length += bytes.length;
         if (length > maxBytes) stop(new BodyTooLongError(`more than ${maxBytes} bytes`));
         else pieces.push(bytes);
       },
       end() {
         cancellation.off(onCancel);
-        const [first] = pieces;
-        resolve(pieces.length === 1 && first ? first : Buffer.concat(pieces, length));
+        resolve(ByteSpan.joined(pieces, length));
       },
       fail(error) {
         cancellation.off(onCancel);

@@ -1,6 +1,6 @@
 // Bytes inside a buffer are what lies between start and end, and nothing around them.
 import { expect, test } from "bun:test";
-import { ByteSpan, noBytes } from "./byte-span.ts";
+import { ByteSpan, noBytes, withoutMark } from "./byte-span.ts";
 
 const buffer = Buffer.from("before Grüße after");
 
@@ -20,4 +20,24 @@ test("of bytes, however they lie in memory, and of a text it is all of them", ()
 
 test("the view of a whole buffer is that buffer", () => {
   expect(ByteSpan.of(buffer).view).toBe(buffer);
+});
+
+test("joined, they stand one behind the other, and the only one stays where it is", () => {
+  const [first, second] = [new ByteSpan(buffer, 0, 6), new ByteSpan(buffer, 7, 14)];
+  expect(ByteSpan.joined([first, second], 13).text).toBe("beforeGrüße");
+  expect(ByteSpan.joined([second], 7)).toBe(second);
+  expect(ByteSpan.joined([], 0).text).toBe("");
+});
+
+test("a byte-order mark is left out, and nothing that only begins like one, or is cut off in it", () => {
+  const marked = Buffer.from("\ufeff{}\ufeff");
+  expect(withoutMark(new ByteSpan(marked, 0, 5)).text).toBe("{}");
+  for (const [start, end] of [
+    [0, 2],
+    [1, 5],
+    [3, 5],
+  ] as const) {
+    const bytes = new ByteSpan(marked, start, end);
+    expect(withoutMark(bytes)).toBe(bytes);
+  }
 });

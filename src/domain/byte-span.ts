@@ -25,6 +25,19 @@ export class ByteSpan {
     return new ByteSpan(buffer, 0, buffer.length);
   }
 
+  /** All of them, one behind the other; the only one as it is. `length`: of all. */
+  static joined(spans: readonly ByteSpan[], length: number): ByteSpan {
+    const [first = noBytes] = spans;
+    if (spans.length < 2) return first;
+    const buffer = Buffer.allocUnsafeSlow(length);
+    let at = 0;
+    for (const span of spans) {
+      span.copyTo(buffer, at);
+      at += span.length;
+    }
+    return ByteSpan.of(buffer);
+  }
+
   get length(): number {
     return this.end - this.start;
   }
@@ -43,6 +56,13 @@ export class ByteSpan {
   copyTo(target: Uint8Array, at: number): void {
     this.buffer.copy(target, at, this.start, this.end);
   }
+}
+
+/** A byte-order mark means nothing in UTF-8, and JSON must not begin with one (RFC 8259, 8.1). */
+export function withoutMark(bytes: ByteSpan): ByteSpan {
+  const { buffer, start, end } = bytes;
+  if (buffer[start] !== 0xef || end - start < 3) return bytes;
+  return buffer[start + 1] === 0xbb && buffer[start + 2] === 0xbf ? new ByteSpan(buffer, start + 3, end) : bytes;
 }
 
 /** A body of no bytes. */

@@ -1,10 +1,10 @@
 // Bytes kept as text with one character for each (`latin1`): compared, cut and joined without being decoded.
+import type { ByteSpan } from "./byte-span.ts";
 
 const nonAscii = /[\u0080-\uffff]/;
 
-export function byteTextOf(bytes: Uint8Array): string {
-  const buffer = bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  return buffer.toString("latin1");
+export function byteTextOf({ buffer, start, end }: ByteSpan): string {
+  return buffer.toString("latin1", start, end);
 }
 
 /** The text that the bytes mean as UTF-8; U+FFFD for what is none. A byte-order mark stays. */

@@ -1,4 +1,5 @@
 // Server-Sent Events as they arrive, whatever the cuts between network reads.
+import { ByteSpan } from "./byte-span.ts";
 import { byteTextOf, decodeByteText, detachedByteText } from "./byte-text.ts";
 
 /** One longer event is an attack or a fault: no token, and no image that a model draws, comes near it. */
@@ -129,7 +130,7 @@ export class SseParser {
 
   /** The events that `bytes` completes. Throws SseError on an event beyond 8 MiB. */
   push(bytes: Uint8Array): string[] {
-    this.#reader.feed(byteTextOf(bytes));
+    this.#reader.feed(byteTextOf(ByteSpan.of(bytes)));
     const events: string[] = [];
     for (let data = this.#reader.next(); data !== undefined; data = this.#reader.next()) {
       events.push(decodeByteText(data));

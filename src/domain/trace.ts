@@ -1,4 +1,5 @@
 // What a trace of a request is told of: a port, so that nothing but its adapter knows how traces are kept and sent.
+import type { ByteSpan } from "./byte-span.ts";
 import type { Engine, Operation } from "./engine.ts";
 import type { UsageEnd } from "./usage.ts";
 
@@ -59,7 +60,7 @@ export interface RequestTrace {
   /** A chunk of a stream as its engine sent it, parsed; not all of them, but the first and the last among those. */
   chunk(chunk: Readonly<Record<string, unknown>>): void;
   /** A whole answer as its engine sent it: JSON as UTF-8. */
-  answer(bytes: Uint8Array): void;
+  answer(bytes: ByteSpan): void;
   /** Events of a stream, as they go to the client. */
   delivered(events: string): void;
   /** How the inference request ended. */

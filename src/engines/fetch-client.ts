@@ -1,6 +1,7 @@
 // Sends requests with the runtime's `fetch`: the way out where our own client and a model server do not get on.
 import { Bag, type Bagged, nowhere } from "../domain/bag.ts";
 import type { BodySink, BodySource } from "../domain/body-source.ts";
+import { ByteSpan } from "../domain/byte-span.ts";
 import type { Cancellation } from "../domain/cancellation.ts";
 import {
   type AnswerTimeouts,
@@ -142,7 +143,7 @@ class FetchedBody implements BodySource {
         const bytes = await this.#read();
         if (this.#cancelled) return;
         if (!bytes) break;
-        sink.data(bytes);
+        sink.data(ByteSpan.of(bytes));
         if (this.#cancelled) return;
       }
     } catch (error) {

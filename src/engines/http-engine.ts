@@ -129,8 +129,7 @@ async function readText(
   cancellation: Cancellation,
 ): Promise<string | undefined> {
   try {
-    const bytes = await readAll(body, mostBytes, cancellation, () => {});
-    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
+    return (await readAll(body, mostBytes, cancellation, () => {})).text;
   } catch (error) {
     if (error instanceof BodyTooLongError) return undefined;
     throw error;

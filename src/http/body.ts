@@ -1,6 +1,6 @@
 // Reads the body of a request once: size, media type, encoding, JSON, nesting.
 import { isAscii, isUtf8 } from "node:buffer";
-import { ByteSpan } from "../domain/byte-span.ts";
+import { type ByteSpan, withoutMark } from "../domain/byte-span.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { JsonTextError, type Members, scanObject } from "../domain/json-text.ts";
 import { type IncomingRequest, RequestBodyError } from "../http1/message.ts";
@@ -84,6 +84,7 @@ function faultOf(error: unknown, { bodyBytes }: Pick<BodyLimits, "bodyBytes">): 
 
 /** Throws a GatewayError. */
 export function parseBody(sent: ByteSpan, limits: BodyLimits): JsonBody {
+  // Not passed on either: engines may not ignore a mark.
   const bytes = withoutMark(sent);
   const text = decodeUtf8(bytes);
   if (text === "") throw new GatewayError("invalid_request", "The body is empty; send a JSON object.");
@@ -101,14 +102,6 @@ export function parseBody(sent: ByteSpan, limits: BodyLimits): JsonBody {
     throw new GatewayError("invalid_request", "The body must be a JSON object.");
   }
   return { bytes, text, members, body: body as Record<string, unknown> };
-}
-
-/** A byte-order mark is ignored (RFC 8259, 8.1), and not passed on to engines that may not ignore it. */
-export function withoutMark(sent: ByteSpan): ByteSpan {
-  const { buffer, start, end } = sent;
-  const isMarked =
-    end - start >= 3 && buffer[start] === 0xef && buffer[start + 1] === 0xbb && buffer[start + 2] === 0xbf;
-  return isMarked ? new ByteSpan(buffer, start + 3, end) : sent;
 }
 
 /** A third of what TextDecoder takes for a short text. */

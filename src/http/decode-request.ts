@@ -1,7 +1,7 @@
 // Decodes the body of an inference request: in one pass over its bytes where it is as most are, parsed and checked where it is not.
 import { isAscii, isUtf8 } from "node:buffer";
 import type { z } from "zod";
-import type { ByteSpan } from "../domain/byte-span.ts";
+import { type ByteSpan, withoutMark } from "../domain/byte-span.ts";
 import { chatRequest } from "../domain/chat.ts";
 import { completionRequest } from "../domain/completion.ts";
 import { embeddingRequest } from "../domain/embedding.ts";
@@ -10,7 +10,7 @@ import { GatewayError } from "../domain/errors.ts";
 import { afterSpace, isSame, latin1, load, textAt } from "../domain/json-bytes.ts";
 import { DecodedRequest } from "../inference/decoded-request.ts";
 import { asksForUsage, marksOf, type RequestMarks } from "../inference/facts.ts";
-import { type BodyLimits, mostNames, parseBody, withoutMark } from "./body.ts";
+import { type BodyLimits, mostNames, parseBody } from "./body.ts";
 import { ends, found, items, kindAt, numbers, scanBody, starts } from "./request-scan.ts";
 import {
   arrayKind,

@@ -1,4 +1,5 @@
 // A request that another replica passes on, as this process holds the node's connection: checked, sent, streamed back.
+import { byteTextOf } from "../domain/byte-text.ts";
 import type { ClientStream } from "../domain/client-stream.ts";
 import type { EngineResponse } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
@@ -82,8 +83,7 @@ function passOn({ status, headers, body }: EngineResponse, exchange: Exchange): 
     client.onDrain = () => body.resume();
     body.flow({
       data(bytes) {
-        const { buffer, byteOffset, byteLength } = bytes;
-        if (!client.write(Buffer.from(buffer, byteOffset, byteLength).toString("latin1"))) body.pause();
+        if (!client.write(byteTextOf(bytes))) body.pause();
       },
       byteText(text) {
         if (!client.write(text)) body.pause();

@@ -1,5 +1,7 @@
 // One request of the client on its way: its answer is told, then pushed to whoever takes it.
+
 import type { BodySink, BodySource } from "../domain/body-source.ts";
+import { ByteSpan } from "../domain/byte-span.ts";
 import type { Cancellation } from "../domain/cancellation.ts";
 import { Later } from "../domain/later.ts";
 import type { AnswerTimeouts, ClientErrorMap, ClientRequest, ClientResponse } from "./client-contract.ts";
@@ -39,7 +41,7 @@ export class ClientExchange implements ClientResponse, BodySource {
   readonly #errors: ClientErrorMap;
   #sink: BodySink | undefined;
   /** What came before somebody took it. */
-  #waiting: Buffer[] | undefined;
+  #waiting: ByteSpan[] | undefined;
   /** Came in this read, for a sink that takes text: given at its end, however many pieces it came in. */
   #text = "";
   /** How it ended, where that was before somebody took it. */
@@ -100,7 +102,7 @@ export class ClientExchange implements ClientResponse, BodySource {
       this.#text += bytes.toString("latin1", start, end);
       return;
     }
-    const piece = end - start === bytes.byteLength ? bytes : bytes.subarray(start, end);
+    const piece = new ByteSpan(bytes, start, end);
     if (sink) sink.data(piece);
     else if (this.#waiting) this.#waiting.push(piece);
     else this.#waiting = [piece];
@@ -150,7 +152,7 @@ export class ClientExchange implements ClientResponse, BodySource {
     // Before anything is given: its taker may pause.
     this.carrier?.resume();
     if (waiting) {
-      for (const bytes of waiting) this.data(bytes, 0, bytes.byteLength);
+      for (const { buffer, start, end } of waiting) this.data(buffer, start, end);
       this.dataRead();
     }
     if (this.#outcome && !this.#over) {

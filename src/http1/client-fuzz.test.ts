@@ -42,7 +42,7 @@ async function ask(id: number, method: string): Promise<Outcome> {
   return new Promise((resolve) => {
     response.body.flow({
       data(bytes) {
-        body += Buffer.from(bytes).toString("latin1");
+        body += bytes.view.toString("latin1");
       },
       end: () => resolve({ ended: true, status: response.status, body }),
       fail: () => resolve({ ended: false, status: response.status, body }),

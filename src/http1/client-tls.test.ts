@@ -55,7 +55,7 @@ function connectTo(identity: Identity, tls: OriginTls): Http1Client {
 async function ask(from: Http1Client, body = "{}"): Promise<string> {
   const timeouts = { firstByteTimeoutMs: 3_000, idleTimeoutMs: 3_000 };
   const response = await from.send({ method: "POST", path: "/", headers: {}, body }, timeouts, new Cancellation());
-  return Buffer.from(await readAll(response.body, 1_000, new Cancellation(), () => {})).toString();
+  return (await readAll(response.body, 1_000, new Cancellation(), () => {})).text;
 }
 
 async function refusal(from: Http1Client): Promise<ClientError> {

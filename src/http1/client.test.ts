@@ -58,7 +58,7 @@ function send(client: Http1Client, request = post, options: Partial<SendOptions>
 }
 
 async function text({ body }: ClientResponse): Promise<string> {
-  return Buffer.from(await readAll(body, 100_000_000, new Cancellation(), () => {})).toString();
+  return (await readAll(body, 100_000_000, new Cancellation(), () => {})).text;
 }
 
 async function ask(client: Http1Client, request = post, options: Partial<SendOptions> = {}): Promise<string> {
@@ -112,7 +112,7 @@ describe("requests and connections", () => {
           queueMicrotask(() => told.push("later"));
           told.push(String(status));
           body.flow({
-            data: (bytes) => told.push(Buffer.from(bytes).toString()),
+            data: (bytes) => told.push(bytes.text),
             end: () => {
               told.push("end");
               setImmediate(resolve);
@@ -271,6 +271,19 @@ describe("answers", () => {
     expect(upstream.connections).toHaveLength(1);
   });
 
+  test.each([
+    ["a length", "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nGrüße", ""],
+    ["chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nGr\r\n5\r\nüße\r\n0\r\n\r\n", ""],
+    ["a length, and something behind it", "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nGrüße", "surplus"],
+    ["a length, in two reads", "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nGr", "üßesurplus"],
+  ])("with %s give exactly their body, whatever stands around it where it was received", async (name, bytes, more) => {
+    const { client } = setup(({ socket }) => {
+      socket.write(name.endsWith("reads") ? bytes : bytes + more);
+      if (name.endsWith("reads")) setTimeout(() => socket.write(more), 20);
+    });
+    expect([await ask(client), await ask(client)]).toEqual(["Grüße", "Grüße"]);
+  });
+
   test("without a length end with their connection, and are cut off where it breaks", async () => {
     const { client } = setup(({ socket, index }) => {
       socket.write("HTTP/1.1 200 OK\r\n\r\nhello");
@@ -294,7 +307,7 @@ describe("answers", () => {
     const error = await new Promise<unknown>((resolve) => {
       body.flow({
         data(piece) {
-          came += Buffer.from(piece).toString();
+          came += piece.text;
         },
         end: () => resolve("ended"),
         fail: resolve,
@@ -531,7 +544,7 @@ describe("time limits", () => {
     await new Promise<void>((resolve, reject) => {
       body.flow({
         data(piece) {
-          came += Buffer.from(piece).toString();
+          came += piece.text;
           if (came !== "a") return;
           body.pause();
           setTimeout(() => body.resume(), 300);
@@ -585,7 +598,7 @@ describe("a body", () => {
     const ended = new Promise<void>((resolve, reject) => {
       response.body.flow({
         data(piece) {
-          came += Buffer.from(piece).toString();
+          came += piece.text;
         },
         end: resolve,
         fail: reject,
@@ -646,7 +659,7 @@ describe("a body", () => {
     let came = "";
     body.flow({
       data(piece) {
-        came += Buffer.from(piece).toString();
+        came += piece.text;
         body.cancel();
       },
       end: () => (came += "end"),
@@ -751,7 +764,7 @@ describe("failures of the connection", () => {
       import { Http1Client } from ${JSON.stringify(join(import.meta.dir, "client.ts"))};
       import { Cancellation } from ${JSON.stringify(join(import.meta.dir, "../domain/cancellation.ts"))};
       const client = new Http1Client({ hostname: "127.0.0.1", port: ${upstream.port} }, { unusedTimeoutMs: 60_000 });
-      const tell = (bytes) => console.log(Buffer.from(bytes).toString());
+      const tell = (bytes) => console.log(bytes.text);
       const send = (body, firstByteTimeoutMs, failed) =>
         client
           .send({ method: "POST", path: "/", headers: {}, body }, { firstByteTimeoutMs, idleTimeoutMs: 5_000 }, new Cancellation())
@@ -773,7 +786,7 @@ describe("failures of the connection", () => {
       const client = new Http1Client({ hostname: "127.0.0.1", port: ${upstream.port} }, { unusedTimeoutMs: 60_000 });
       const timeouts = { firstByteTimeoutMs: 5_000, idleTimeoutMs: 5_000 };
       client.send({ method: "GET", path: "/", headers: {} }, timeouts, new Cancellation()).then(({ body }) =>
-        body.flow({ data: (bytes) => console.log(Buffer.from(bytes).toString()), end() {}, fail: console.log }),
+        body.flow({ data: (bytes) => console.log(bytes.text), end() {}, fail: console.log }),
       );`;
     const startedMs = performance.now();
     const child = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe", timeout: 10_000 });

@@ -52,7 +52,7 @@ export interface OverListener {
 export interface Reply {
   readonly begun: boolean;
   /** A body for HEAD, 204 or 304 is not sent, but counted. */
-  send(status: number, headers: AnswerFields, body: string | Uint8Array): void;
+  send(status: number, headers: AnswerFields, body: string | Uint8Array | ByteSpan): void;
   stream(status: number, headers: AnswerFields): ClientStream;
   /**
    * Answers 101 with a field `upgrade` among `headers`, and hands the connection over: the server counts it and cuts it

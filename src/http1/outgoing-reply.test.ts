@@ -1,5 +1,6 @@
 // Answers over real sockets: their bytes, streams that fall behind, and answers that break off.
 import { describe, expect, test } from "bun:test";
+import { ByteSpan } from "../domain/byte-span.ts";
 import type { ClientStream } from "../domain/client-stream.ts";
 import type { HeaderFields, Reply } from "./message.ts";
 import { get, startTestServer, type TestHttp1Server, until } from "./testing/server-fixture.ts";
@@ -61,6 +62,8 @@ describe("a whole answer", () => {
     ["text", "\u20ac".repeat(400_000)],
     ["bytes", Buffer.alloc(1_200_000, "abc")],
     ["text that just fits not", "x".repeat(65_536)],
+    ["a part of a buffer", new ByteSpan(Buffer.alloc(1_200_000, "abc"), 5, 1_100_000)],
+    ["a small part of a large buffer", new ByteSpan(Buffer.alloc(1_200_000, "abc"), 7, 1_000)],
   ])("of many bytes (%s) arrives whole, also where the client reads late", async (_name, body) => {
     await using it = startTestServer((_request, reply) => reply.send(200, {}, body));
     const connection = await it.open();
@@ -71,7 +74,8 @@ describe("a whole answer", () => {
     connection.socket.resume();
     const { answers } = await connection.answered(6);
     expect(answers).toHaveLength(6);
-    for (const answer of answers) expect(answer.body === body.toString()).toBe(true);
+    const wanted = body instanceof ByteSpan ? body.text : body.toString();
+    for (const answer of answers) expect(answer.body === wanted).toBe(true);
     connection.socket.destroy();
   });
 

@@ -1,4 +1,5 @@
 // The answer to one request: as a whole, or piece by piece in chunks.
+import { ByteSpan } from "../domain/byte-span.ts";
 import type { ClientStream } from "../domain/client-stream.ts";
 import type { ByteChannel } from "./byte-channel.ts";
 import type { AnswerFields, Reply } from "./message.ts";
@@ -44,31 +45,33 @@ export class OutgoingReply implements Reply {
     return this.#begun;
   }
 
-  send(status: number, headers: AnswerFields, body: string | Uint8Array): void {
+  send(status: number, headers: AnswerFields, answer: string | Uint8Array | ByteSpan): void {
     this.#refuseSecond();
-    const length = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
+    const body = answer instanceof Uint8Array ? ByteSpan.of(answer) : answer;
+    const length = typeof body === "string" ? Buffer.byteLength(body) : body.length;
     const connection = this.#connection;
     const closes = this.#closes(headers);
     let end = putHead(status, headers, status === 204 ? "none" : length, this.#connectionField(closes));
     this.#begun = true;
     this.#connection = undefined;
     if (!connection) return;
-    let rest: Buffer | undefined;
+    let rest: ByteSpan | undefined;
     if (!this.#isHead && length > 0 && hasBody(status)) {
       const room = scratch.length - end;
       if (length <= room) {
         if (typeof body === "string") scratch.write(body, end);
-        else scratch.set(body, end);
+        else body.copyTo(scratch, end);
         end += length;
       } else {
-        rest = typeof body === "string" ? Buffer.from(body) : asBuffer(body);
-        rest.copy(scratch, end, 0, room);
-        rest = rest.subarray(room);
+        const all = typeof body === "string" ? ByteSpan.of(body) : body;
+        const split = all.start + room;
+        all.buffer.copy(scratch, end, all.start, split);
+        rest = new ByteSpan(all.buffer, split, all.end);
         end = scratch.length;
       }
     }
     connection.write(scratch, 0, end);
-    if (rest) connection.write(rest, 0, rest.length);
+    if (rest) connection.write(rest.buffer, rest.start, rest.end);
     connection.answered(closes);
   }
 
@@ -250,8 +253,4 @@ function putLineEnd(bytes: Buffer, at: number): number {
 
 function hasBody(status: number): boolean {
   return status !== 204 && status !== 304;
-}
-
-function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -1,5 +1,7 @@
 // Takes the body of a whole answer from its engine, within the bounds of size.
+
 import type { BodySink } from "../domain/body-source.ts";
+import { ByteSpan, noBytes } from "../domain/byte-span.ts";
 import type { CancelListener, Cancellation } from "../domain/cancellation.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { Later } from "../domain/later.ts";
@@ -7,15 +9,14 @@ import type { Dispatched } from "./attempt.ts";
 
 /** A batch of 2,048 long embeddings in JSON comes to about 80 MB. */
 const maxAnswerBytes = 128 * 1024 * 1024;
-const nothing = new Uint8Array(0);
 
 /** Mostly all of it is here at once: it often comes with its head. */
-export class WholeBody extends Later<Uint8Array> implements BodySink, CancelListener {
+export class WholeBody extends Later<ByteSpan> implements BodySink, CancelListener {
   readonly #dispatched: Dispatched;
   readonly #cancellation: Cancellation;
-  #first: Uint8Array | undefined;
+  #first: ByteSpan | undefined;
   /** All pieces, where there is more than one. */
-  #pieces: Uint8Array[] | undefined;
+  #pieces: ByteSpan[] | undefined;
   #length = 0;
 
   /** Settles with all of it, a GatewayError, or the reason of the cancellation, which also stops the engine. */
@@ -27,9 +28,9 @@ export class WholeBody extends Later<Uint8Array> implements BodySink, CancelList
     if (!cancellation.cancelled) dispatched.response.body.flow(this);
   }
 
-  data(bytes: Uint8Array): void {
+  data(bytes: ByteSpan): void {
     this.#dispatched.firstByte();
-    this.#length += bytes.byteLength;
+    this.#length += bytes.length;
     if (this.#length > maxAnswerBytes) {
       this.#dispatched.response.body.cancel();
       this.#failed(malformed(`more than ${maxAnswerBytes} bytes`));
@@ -44,7 +45,7 @@ export class WholeBody extends Later<Uint8Array> implements BodySink, CancelList
 
   end(): void {
     this.#cancellation.off(this);
-    this.resolve(this.#pieces ? Buffer.concat(this.#pieces, this.#length) : (this.#first ?? nothing));
+    this.resolve(this.#pieces ? ByteSpan.joined(this.#pieces, this.#length) : (this.#first ?? noBytes));
   }
 
   fail(error: unknown): void {

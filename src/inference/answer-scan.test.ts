@@ -1,5 +1,7 @@
 // The look through an answer: it vouches for nothing that JSON.parse would refuse, and finds what JSON.parse would.
+
 import { describe, expect, test } from "bun:test";
+import { ByteSpan } from "../domain/byte-span.ts";
 import { capacity } from "../domain/json-bytes.ts";
 import {
   countedUsage,
@@ -25,8 +27,10 @@ const usual = {
 };
 const members = ["id", "object", "created", "model", "choices", "usage", "error"] as const;
 
+/** With something before and behind it. */
 function scan(text: string): boolean {
-  return scanAnswer(Buffer.from(text));
+  const received = Buffer.from(`{}${text}"}`);
+  return scanAnswer(new ByteSpan(received, 2, received.length - 2));
 }
 
 function isObject(text: string): boolean {

@@ -1,5 +1,5 @@
 // Looks through a whole answer without making anything of it: most can go to the client as the engine wrote them.
-import { ByteSpan } from "../domain/byte-span.ts";
+import type { ByteSpan } from "../domain/byte-span.ts";
 import {
   afterColon,
   afterName,
@@ -41,8 +41,8 @@ const other = -2;
  * of these twice or a name with escapes: what cannot be vouched for here is for JSON.parse. A byte above 127 is taken as it is. What was found
  * holds until the next call.
  */
-export function scanAnswer(answer: Uint8Array): boolean {
-  if (!load(ByteSpan.of(answer))) return false;
+export function scanAnswer(answer: ByteSpan): boolean {
+  if (!load(answer)) return false;
   places.fill(0);
   return isJsonObject(answer.length);
 }

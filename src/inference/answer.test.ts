@@ -1,7 +1,9 @@
 // Reading a whole answer: the engine's own bytes where nothing must change, refused where it is none.
+
 import { describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../tests/support/decoded-request.ts";
 import { bodyOf } from "../domain/body-source.ts";
+import { ByteSpan } from "../domain/byte-span.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { type Answer, readAnswer } from "./answer.ts";
 import type { Dispatched } from "./attempt.ts";
@@ -33,15 +35,17 @@ function dispatchedAs(model: string): Dispatched {
 }
 
 function read(answer: unknown, { model = "m", ownId = false } = {}): Answer {
-  const bytes = Buffer.from(typeof answer === "string" ? answer : JSON.stringify(answer));
+  const head = "HTTP/1.1 200 OK\r\n\r\n";
+  const received = Buffer.from(`${head}${typeof answer === "string" ? answer : JSON.stringify(answer)}"}`);
+  const bytes = new ByteSpan(received, head.length, received.length - 2);
   return readAnswer(bytes, requestOf(model), dispatchedAs(model), { ...names, ownId });
 }
 
 test("an answer that needs no change is given as the engine's own bytes", () => {
-  const bytes = Buffer.from(JSON.stringify(completion, null, 2));
+  const bytes = ByteSpan.of(JSON.stringify(completion, null, 2));
   const answer = readAnswer(bytes, requestOf(), dispatchedAs("m"), names);
   expect(answer.body).toBe(bytes);
-  expect(answer.text).toBe(bytes.toString());
+  expect(answer.text).toBe(JSON.stringify(completion, null, 2));
   expect(answer.usage).toEqual({ promptTokens: 3, completionTokens: 4, estimated: false });
 });
 
@@ -51,7 +55,7 @@ describe("what must change is changed, and nothing else", () => {
       const text = JSON.stringify(completion, null, indent);
       const answer = read(text, { model });
       expect(answer.text).toBe(text.replace('"m"', () => JSON.stringify(model)));
-      expect(Buffer.from(answer.body as Uint8Array).toString()).toBe(answer.text);
+      expect((answer.body as ByteSpan).text).toBe(answer.text);
       expect(answer.usage.promptTokens).toBe(3);
     }
   });

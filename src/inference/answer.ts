@@ -1,7 +1,6 @@
 // Reads a whole (not streamed) answer of an engine and makes it what the client was promised.
 
-import { isAscii } from "node:buffer";
-import { ByteSpan } from "../domain/byte-span.ts";
+import { type ByteSpan, withoutMark } from "../domain/byte-span.ts";
 import { decodeEmbedding, encodeEmbedding } from "../domain/embedding.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { isDigit, replaceBytes } from "../domain/json-bytes.ts";
@@ -26,7 +25,7 @@ import { deliveredBytes, estimateTokens, hasTotal, reportedUsage, usageObject, w
 
 export interface Answer {
   /** What to send: the engine's own bytes, unless something had to change. */
-  readonly body: Uint8Array | string;
+  readonly body: ByteSpan | string;
   /** The same; made when it is asked for. */
   readonly text: string;
   readonly usage: TokenUsage;
@@ -42,42 +41,41 @@ export interface CompletionNames {
 }
 
 class ReadAnswer implements Answer {
-  readonly body: Uint8Array | string;
+  readonly body: ByteSpan | string;
   readonly usage: TokenUsage;
 
-  constructor(body: Uint8Array | string, usage: TokenUsage) {
+  constructor(body: ByteSpan | string, usage: TokenUsage) {
     this.body = body;
     this.usage = usage;
   }
 
   get text(): string {
-    return typeof this.body === "string" ? this.body : decodeUtf8(this.body);
+    return typeof this.body === "string" ? this.body : this.body.text;
   }
 }
 
 const objectOf = { chat: "chat.completion", completion: "text_completion" } as const;
 const [quote, letterN] = [0x22, 0x6e];
-/** Some servers begin UTF-8 with it; JSON must not (RFC 8259, 8.1). */
-const byteOrderMark = [0xef, 0xbb, 0xbf];
 
 /**
  * The engine's bytes, unless something must change: the model's public id, usage that was not reported, members that
  * every client expects, the encoding of embeddings. Throws `upstream_error` on anything that is not a usable answer.
  */
 export function readAnswer(
-  all: Uint8Array,
+  all: ByteSpan,
   request: DecodedRequest,
   dispatched: Dispatched,
   names: CompletionNames,
 ): Answer {
-  const bytes = all[0] === byteOrderMark[0] ? withoutMark(all) : all;
+  // Some servers begin with one.
+  const bytes = withoutMark(all);
   dispatched.trace?.answer(bytes);
   return plainAnswer(bytes, request, dispatched.model.id, names) ?? parsedAnswer(bytes, request, dispatched, names);
 }
 
 /** The usual answer: nothing is to be changed but the name of the model. Undefined where there is more to it. */
 function plainAnswer(
-  bytes: Uint8Array,
+  bytes: ByteSpan,
   { operation }: DecodedRequest,
   model: string,
   names: CompletionNames,
@@ -94,7 +92,7 @@ function plainAnswer(
   const start = startOf("model");
   return start === 0
     ? undefined
-    : new ReadAnswer(replaceBytes(ByteSpan.of(bytes), start, endOf("model"), JSON.stringify(model)).view, usage);
+    : new ReadAnswer(replaceBytes(bytes, start, endOf("model"), JSON.stringify(model)), usage);
 }
 
 /** Undefined where something of it is missing. */
@@ -104,12 +102,12 @@ function wholeUsage(said: unknown): TokenUsage | undefined {
 
 /** Whatever the answer is. */
 function parsedAnswer(
-  bytes: Uint8Array,
+  bytes: ByteSpan,
   request: DecodedRequest,
   dispatched: Dispatched,
   names: CompletionNames,
 ): Answer {
-  const text = decodeUtf8(bytes);
+  const { text } = bytes;
   const body = parseObject(text);
   if (body["error"] !== undefined && body["error"] !== null) {
     throw new GatewayError(
@@ -206,14 +204,4 @@ function parseObject(text: string): Record<string, unknown> {
     // Falls through: the same refusal for what is no JSON and what is no object.
   }
   throw malformed(`${text.length} characters that are no JSON object`);
-}
-
-function withoutMark(bytes: Uint8Array): Uint8Array {
-  return byteOrderMark.every((byte, i) => bytes[i] === byte) ? bytes.subarray(byteOrderMark.length) : bytes;
-}
-
-/** ASCII, as most answers are, needs no decoding. */
-function decodeUtf8(bytes: Uint8Array): string {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  return buffer.toString(isAscii(buffer) ? "latin1" : "utf8");
 }

@@ -99,7 +99,7 @@ function readStart(body: BodySource): Promise<string> {
     const timer = setTimeout(stop, errorBodyMs);
     body.flow({
       data(bytes) {
-        text += decoder.decode(bytes, { stream: true });
+        text += decoder.decode(bytes.view, { stream: true });
         if (text.length > maxErrorBody) stop();
       },
       end: stop,

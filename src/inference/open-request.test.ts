@@ -1,9 +1,11 @@
 // An admitted request: however it goes, it is told its end, settles once, and gives its place back.
+
 import { beforeEach, describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../tests/support/decoded-request.ts";
 import { principalFor } from "../../tests/support/principal.ts";
 import { done, event } from "../../tests/support/relay.ts";
 import { type BodySink, type BodySource, bodyOf } from "../domain/body-source.ts";
+import { ByteSpan } from "../domain/byte-span.ts";
 import { Cancellation } from "../domain/cancellation.ts";
 import type { ClientStream } from "../domain/client-stream.ts";
 import { systemClock } from "../domain/clock.ts";
@@ -42,7 +44,7 @@ function inPieces(bytes: Uint8Array): BodySource {
     const half = bytes.length >> 1;
     for (const piece of [bytes.subarray(0, half), bytes.subarray(half)]) {
       await afterSteps(2);
-      if (!isCancelled) sink.data(piece);
+      if (!isCancelled) sink.data(ByteSpan.of(piece));
     }
     if (!isCancelled) sink.end();
   };

@@ -1,5 +1,6 @@
 // A request from its admission to its end, and what comes of it; every way out of it settles, once.
 import { nowhere } from "../domain/bag.ts";
+import type { ByteSpan } from "../domain/byte-span.ts";
 import { type CancelListener, Cancellation } from "../domain/cancellation.ts";
 import { chatIdOf } from "../domain/chat-list.ts";
 import { GatewayError } from "../domain/errors.ts";
@@ -56,7 +57,7 @@ export class OpenRequest<Result>
   /** Of a stream that was begun in silence: there the engine's answer, or what became of it, is still waited for. */
   #late: Later<Dispatched> | undefined;
   /** A whole answer, until it may be shown. */
-  #answer: string | Uint8Array = "";
+  #answer: string | ByteSpan = "";
 
   constructor(
     call: InferenceCall<Result>,
@@ -217,7 +218,7 @@ export class OpenRequest<Result>
     this.#stream(this.#late);
   }
 
-  body(bytes: Uint8Array): void {
+  body(bytes: ByteSpan): void {
     const dispatched = this.#dispatched as Dispatched;
     let answer: Answer;
     try {
@@ -330,7 +331,7 @@ function onDispatched(dispatched: Dispatched, request: AnyRequest): void {
   request.dispatched(dispatched);
 }
 
-function onBody(bytes: Uint8Array, request: AnyRequest): void {
+function onBody(bytes: ByteSpan, request: AnyRequest): void {
   request.body(bytes);
 }
 

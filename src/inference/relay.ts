@@ -1,6 +1,7 @@
 // Passes a stream of events from an engine to the client: watches usage and the end, keeps a silent stream alive.
 import { nowhere } from "../domain/bag.ts";
 import type { BodySink } from "../domain/body-source.ts";
+import type { ByteSpan } from "../domain/byte-span.ts";
 import { byteTextOf, decodeByteText, encodeByteText } from "../domain/byte-text.ts";
 import type { CancelListener } from "../domain/cancellation.ts";
 import type { ClientStream } from "../domain/client-stream.ts";
@@ -63,7 +64,7 @@ class Relay implements BodySink, CancelListener, Stoppable {
     else this.begin(source);
   }
 
-  data(bytes: Uint8Array): void {
+  data(bytes: ByteSpan): void {
     this.byteText(byteTextOf(bytes));
   }
 

@@ -1,9 +1,11 @@
 // A request on its way: each step in the call that makes it possible, the end shown once it is on the ledger, settled once.
+
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
 import { decodedRequest } from "../../tests/support/decoded-request.ts";
 import { principalFor } from "../../tests/support/principal.ts";
 import { Client, done, event } from "../../tests/support/relay.ts";
 import { bodyOf } from "../domain/body-source.ts";
+import { ByteSpan } from "../domain/byte-span.ts";
 import { type CancelListener, Cancellation } from "../domain/cancellation.ts";
 import { systemClock } from "../domain/clock.ts";
 import type { Engine, EngineResponse } from "../domain/engine.ts";
@@ -157,7 +159,7 @@ test("a whole answer passes each step in the call that makes it possible, and is
   expect(settled).toMatchObject([{ outcome: "completed", promptTokens: 3, completionTokens: 4, upstream: "e" }]);
   expect([ends, given]).toEqual([[["completed", undefined]], []]);
   kept.resolve();
-  expect(given).toEqual([{ answer: Buffer.from(whole) }]);
+  expect(given).toEqual([{ answer: ByteSpan.of(whole) }]);
   expect(held()).toBe(0);
 });
 

@@ -1,6 +1,8 @@
 // A node stays connected: it comes back after every drop, notices silence, and stops for good where that is said.
+
 import { describe, expect, test } from "bun:test";
 import { withinMs } from "../../tests/support/long.ts";
+import { ByteSpan } from "../domain/byte-span.ts";
 import { Cancellation } from "../domain/cancellation.ts";
 import type { GatewayError } from "../domain/errors.ts";
 import { connectUrl } from "./dial.ts";
@@ -35,7 +37,7 @@ test("a node that is cut off comes back by itself, announces again, and what was
   const response = await end.send(requestOf("x"), new Cancellation());
   const sink = new RecordingSink();
   response.body.flow(sink);
-  body.sink?.data(Buffer.from("half"));
+  body.sink?.data(ByteSpan.of("half"));
   await until(() => sink.bytes === 4, "the first half");
   proxy.cut();
   await until(() => sink.error, "the failure");

@@ -108,7 +108,7 @@ async function read(
     body.cancel();
     throw unreachable(`replica ${replicaId} answered ${status}: is HEADRACE_SECRET the same, and its clock right?`);
   }
-  const text = Buffer.from(await readAll(body, maxErrorBytes, cancellation, () => {})).toString();
+  const { text } = await readAll(body, maxErrorBytes, cancellation, () => {});
   throw readError(text) ?? unreachable(`replica ${replicaId} answered with an error that cannot be read`);
 }
 

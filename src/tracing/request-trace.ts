@@ -1,4 +1,5 @@
 // The spans of one request: the exchange with its client, each wait, and each attempt at an engine.
+
 import {
   type Attributes,
   type Context,
@@ -8,6 +9,7 @@ import {
   type Tracer,
   trace,
 } from "@opentelemetry/api";
+import type { ByteSpan } from "../domain/byte-span.ts";
 import type { Engine } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { redactCredentials } from "../domain/redaction.ts";
@@ -128,9 +130,9 @@ export class SpanTrace implements RequestTrace {
     if (this.#attempt) readTold(this.#attempt.told, chunk);
   }
 
-  answer(bytes: Uint8Array): void {
-    if (!this.#attempt || bytes.byteLength > longestAnswer) return;
-    const answer = parsed(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString());
+  answer(bytes: ByteSpan): void {
+    if (!this.#attempt || bytes.length > longestAnswer) return;
+    const answer = parsed(bytes.text);
     readTold(this.#attempt.told, answer);
     if (this.takesContent && this.#request?.operation !== "embedding") {
       this.#setOutput(outputMessages(answer, redactorOf(this.#attempt.engine)));

@@ -3,6 +3,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { BodySink, BodySource } from "../../src/domain/body-source.ts";
+import { ByteSpan } from "../../src/domain/byte-span.ts";
 import { Cancellation } from "../../src/domain/cancellation.ts";
 import type { ClientStream } from "../../src/domain/client-stream.ts";
 import type { Engine, Operation } from "../../src/domain/engine.ts";
@@ -92,7 +93,7 @@ function bodyInPieces(pieces: readonly Uint8Array[]): BodySource {
   let cancelled = false;
   return {
     flow(sink: BodySink) {
-      for (const piece of pieces) if (!cancelled) sink.data(piece);
+      for (const piece of pieces) if (!cancelled) sink.data(ByteSpan.of(piece));
       if (!cancelled) sink.end();
     },
     pause() {},

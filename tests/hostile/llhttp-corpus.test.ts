@@ -167,7 +167,7 @@ async function ask(client: Http1Client): Promise<{ ended: boolean; body: string 
   return new Promise((resolve) => {
     response.body.flow({
       data(bytes) {
-        body += Buffer.from(bytes).toString("latin1");
+        body += bytes.view.toString("latin1");
       },
       end: () => resolve({ ended: true, body }),
       fail: () => resolve({ ended: false, body }),

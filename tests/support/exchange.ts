@@ -66,8 +66,12 @@ export async function responseOf(handle: () => Answer | Eventual<Answer>): Promi
   if (answer instanceof Response) return answer;
   const { status, headers } = answer;
   if ("upgrade" in answer) return new Response(null, { status, headers });
-  if (!("begin" in answer)) return new Response(Buffer.from(answer.body), { status, headers });
+  if (!("begin" in answer)) return new Response(bodyOf(answer.body), { status, headers });
   return new Response(await collected(answer.begin), { status, headers });
+}
+
+function bodyOf(body: string | Uint8Array | ByteSpan): Buffer<ArrayBuffer> {
+  return Buffer.from(body instanceof ByteSpan ? body.view : body);
 }
 
 function collected(begin: (client: ClientStream) => void): Promise<Uint8Array<ArrayBuffer>> {

@@ -1,5 +1,7 @@
 // A relay between an engine and a client that a test drives by hand.
+
 import type { BodySink, BodySource } from "../../src/domain/body-source.ts";
+import { ByteSpan } from "../../src/domain/byte-span.ts";
 import { Cancellation } from "../../src/domain/cancellation.ts";
 import type { ClientStream } from "../../src/domain/client-stream.ts";
 import type { Engine } from "../../src/domain/engine.ts";
@@ -69,7 +71,7 @@ export class Source implements BodySource {
   }
 
   send(data: string | Uint8Array): void {
-    this.#sink?.data(typeof data === "string" ? Buffer.from(data) : data);
+    this.#sink?.data(ByteSpan.of(data));
   }
 
   end(): void {

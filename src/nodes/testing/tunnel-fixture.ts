@@ -140,7 +140,7 @@ export function requestOf(body: string | Uint8Array, more: Partial<EngineRequest
 }
 
 export async function textOf(response: EngineResponse, maxBytes = 1e9): Promise<string> {
-  return Buffer.from(await readAll(response.body, maxBytes, new Cancellation(), () => {})).toString();
+  return (await readAll(response.body, maxBytes, new Cancellation(), () => {})).text;
 }
 
 /** A body whose pieces the test gives, and that knows what is asked of it. */
@@ -180,10 +180,10 @@ export class RecordingSink implements BodySink {
   error: unknown;
   onData: ((bytes: Uint8Array) => void) | undefined;
 
-  data(bytes: Uint8Array): void {
-    this.bytes += bytes.byteLength;
+  data(piece: ByteSpan): void {
+    this.bytes += piece.length;
     this.pieces++;
-    this.onData?.(bytes);
+    this.onData?.(piece.view);
   }
 
   end(): void {

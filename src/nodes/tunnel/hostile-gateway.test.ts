@@ -1,6 +1,8 @@
 // A gateway that breaks the rules: a node that it cannot trust does no work for it, and holds no more than its limits.
+
 import { describe, expect, test } from "bun:test";
 import { bodyOf } from "../../domain/body-source.ts";
+import { ByteSpan } from "../../domain/byte-span.ts";
 import { type RawEnd, rawGateway, rawHello, requestMessage, welcoming } from "../testing/raw-ends.ts";
 import { ScriptedBody, startNode, type TestGateway, until } from "../testing/tunnel-fixture.ts";
 import { tunnelCloseCodes } from "./contract.ts";
@@ -137,7 +139,7 @@ describe("a gateway", () => {
     if (!it) throw new Error("no end");
     it.send(request, 1, requestMessage({}));
     await until(() => source.sink, "the request");
-    for (let given = 0; given < 20 && !source.paused; given++) source.sink?.data(Buffer.alloc(10_000));
+    for (let given = 0; given < 20 && !source.paused; given++) source.sink?.data(ByteSpan.of(Buffer.alloc(10_000)));
     await until(() => source.paused, "the pause");
     await Bun.sleep(20);
     const sent = () => it.of(data).reduce((sum, payload) => sum + payload.length, 0);

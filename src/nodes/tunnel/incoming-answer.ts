@@ -1,5 +1,7 @@
 // The body of a node's answer at the gateway: given on at once, or held, never more of it than was granted.
+
 import type { BodySink, BodySource } from "../../domain/body-source.ts";
+import { ByteSpan } from "../../domain/byte-span.ts";
 
 export interface AnswerOwner {
   /** The node may send so many bytes more. */
@@ -82,7 +84,7 @@ export class IncomingAnswer implements BodySource {
       return true;
     }
     this.#waitingSinceMs = performance.now();
-    this.#sink.data(bytes);
+    this.#sink.data(ByteSpan.of(bytes));
     this.#took(bytes.length);
     return true;
   }
@@ -115,7 +117,7 @@ export class IncomingAnswer implements BodySource {
     const sink = this.#sink;
     if (!sink || this.#paused || this.#over) return;
     if (this.#heldBytes > 0) {
-      const held = this.#held.subarray(0, this.#heldBytes);
+      const held = new ByteSpan(this.#held, 0, this.#heldBytes);
       this.#held = nothing;
       this.#heldBytes = 0;
       sink.data(held);

@@ -101,9 +101,9 @@ export class NodeStream implements BodySink, Tabled<NodeStream> {
     }
   }
 
-  data(bytes: Uint8Array): void {
-    if (this.#over || bytes.byteLength === 0) return;
-    let rest = bytes;
+  data(bytes: ByteSpan): void {
+    if (this.#over || bytes.length === 0) return;
+    let rest: Uint8Array = bytes.view;
     while (this.#waiting.length === 0 && rest.byteLength > 0) {
       const sent = this.#sendPiece(rest);
       if (sent === 0) break;

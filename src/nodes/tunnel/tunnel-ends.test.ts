@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { bodyOf } from "../../domain/body-source.ts";
-import type { ByteSpan } from "../../domain/byte-span.ts";
+import { ByteSpan } from "../../domain/byte-span.ts";
 import { Cancellation } from "../../domain/cancellation.ts";
 import { GatewayError } from "../../domain/errors.ts";
 import {
@@ -68,7 +68,7 @@ describe("what fails at the node", () => {
     using node = startNode(gateway, { handle: async () => answering(body) });
     const end = await endOf(gateway, node);
     const response = await end.send(requestOf("x"), new Cancellation());
-    body.sink?.data(Buffer.from("half"));
+    body.sink?.data(ByteSpan.of("half"));
     body.sink?.fail(new GatewayError("upstream_error", "broke"));
     await until(() => end.openStreams === 0, "the end of the stream");
     const sink = new RecordingSink();
@@ -160,7 +160,7 @@ describe("the end of a tunnel", () => {
     expect(end.draining).toBe(true);
     expect((await errorOf(end.send(requestOf("x"), new Cancellation()))).code).toBe("service_unavailable");
     const text = textOf(response);
-    body.sink?.data(Buffer.from("all of it"));
+    body.sink?.data(ByteSpan.of("all of it"));
     body.sink?.end();
     expect(await text).toBe("all of it");
     await drained;
@@ -195,7 +195,7 @@ describe("the end of a tunnel", () => {
     const next = await endOf(gateway, node, 2);
     expect(await textOf(await next.send(requestOf("new"), new Cancellation()))).toBe("ok");
     const text = textOf(response);
-    body.sink?.data(Buffer.from("old"));
+    body.sink?.data(ByteSpan.of("old"));
     body.sink?.end();
     expect(await text).toBe("old");
     await drained;

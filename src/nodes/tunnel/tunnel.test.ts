@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { withinMs } from "../../../tests/support/long.ts";
 import { bodyOf } from "../../domain/body-source.ts";
-import type { ByteSpan } from "../../domain/byte-span.ts";
+import { ByteSpan } from "../../domain/byte-span.ts";
 import { Cancellation } from "../../domain/cancellation.ts";
 import {
   endOf,
@@ -73,7 +73,7 @@ test("a thousand requests at once are answered, each with its own answer", async
   expect(end.openStreams).toBe(1_000);
   const answers = responses.map((response) => textOf(response));
   for (let round = 0; round < 5; round++) {
-    for (const { text, body } of bodies) body.sink?.data(Buffer.from(text));
+    for (const { text, body } of bodies) body.sink?.data(ByteSpan.of(text));
     await Bun.sleep(0);
   }
   for (const { body } of bodies.toReversed()) body.sink?.end();
@@ -103,7 +103,7 @@ describe("back-pressure", () => {
     const give = () => {
       while (!slow.paused && given < 3_000_000) {
         given += piece.length;
-        slow.sink?.data(piece);
+        slow.sink?.data(ByteSpan.of(piece));
       }
       if (given >= 3_000_000) slow.sink?.end();
     };
@@ -199,12 +199,12 @@ describe("cancelling", () => {
     const response = await end.send(requestOf("x"), new Cancellation());
     const sink = new RecordingSink();
     response.body.flow(sink);
-    body.sink?.data(Buffer.from("one"));
+    body.sink?.data(ByteSpan.of("one"));
     await until(() => sink.bytes === 3, "the first piece");
     response.body.cancel();
-    body.sink?.data(Buffer.from("late"));
+    body.sink?.data(ByteSpan.of("late"));
     await until(() => body.cancelled, "the cancellation at the node");
-    body.sink?.data(Buffer.from("later"));
+    body.sink?.data(ByteSpan.of("later"));
     body.sink?.end();
     expect(await textOf(await end.send(requestOf("more"), new Cancellation()))).toBe("ok");
     expect([sink.bytes, sink.ended, sink.error]).toEqual([3, false, undefined]);
