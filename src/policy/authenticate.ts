@@ -231,10 +231,9 @@ export class Authenticator {
     if (entry.allowedIps && !allContain(entry.allowedIps, presented.clientAddress)) {
       throw this.#refuse("address", presented, entry);
     }
-    if (entry.usedAt !== now) {
-      entry.usedAt = now;
-      this.#options.activity.used(entry.principal.keys[0].id, now);
-    }
+    const { use } = entry;
+    if (use?.isWaiting) use.seconds = now;
+    else if (use?.seconds !== now) entry.use = this.#options.activity.used(entry.principal.keys[0].id, now);
     return entry;
   }
 

@@ -6,6 +6,7 @@ import type { LimitSet, Quota, RateLimit } from "../domain/limits.ts";
 import type { ApiKeyRecord, KeyChain, Principal } from "../domain/principal.ts";
 import type { Scope } from "../domain/scope.ts";
 import { EqualParts } from "./equal-parts.ts";
+import type { KeyUse } from "./key-activity.ts";
 
 /** A key chain with all that can be worked out of it once. */
 export interface CachedChain {
@@ -18,8 +19,8 @@ export interface CachedChain {
   allowedIps: readonly (readonly IpRange[])[] | undefined;
   /** Why the chain may not be used, whatever the time and the request. */
   fault: string | undefined;
-  /** Unix seconds of the last use that was told to the key's activity. */
-  usedAt: number;
+  /** The last use that was told to the key's activity. */
+  use: KeyUse | undefined;
 }
 
 /** Of 100,000 keys each object, list and text that is not shared is walked through by each full garbage collection. */
@@ -72,7 +73,7 @@ export class CachedChains {
       revokedAt: Math.min(...keys.map((key) => revocationOf(key))),
       allowedIps: allowedIps.length > 0 ? allowedIps : undefined,
       fault: faultOf(chain),
-      usedAt: Number.NEGATIVE_INFINITY,
+      use: undefined,
     };
   }
 

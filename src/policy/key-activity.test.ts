@@ -28,6 +28,17 @@ test("each use of a key counts, a refusal does not, and a thousand uses are one 
   expect(writes()).toBe(1);
 });
 
+test("a key that is used again after its time was written is written again", async () => {
+  const { id, secret } = await all.addKey();
+  for (let i = 0; i < 3; i++) {
+    all.now.seconds += 5;
+    await all.authenticator.authenticate(presented({ apiKey: secret }));
+    await all.activity.flush();
+    expect(await lastUsed(id)).toBe(all.now.seconds);
+  }
+  expect(writes()).toBe(3);
+});
+
 test("times are written in the background", async () => {
   const { id } = await all.addKey();
   const activity = new KeyActivity({ keys: all.keys, log: all.log, flushMs: 5 });

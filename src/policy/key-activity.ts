@@ -3,6 +3,13 @@ import type { Log } from "../domain/log.ts";
 import type { KeyStore } from "../domain/principal.ts";
 import { inOrderOfTexts } from "../domain/text-order.ts";
 
+/** A use of a key that is not written yet, or was. Who knows it tells the next use here for as long as it waits. */
+export interface KeyUse {
+  /** Unix time. */
+  seconds: number;
+  isWaiting: boolean;
+}
+
 export interface KeyActivityOptions {
   keys: Pick<KeyStore, "touchKeys">;
   log: Log;
@@ -19,7 +26,7 @@ const maxPending = 100_000;
 
 export class KeyActivity {
   readonly #options: KeyActivityOptions;
-  readonly #pending = new Map<string, number>();
+  readonly #pending = new Map<string, KeyUse>();
   /** Where too many wait for one write: those that have their turn before all others, in the order in which they do. */
   #round: string[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -29,11 +36,17 @@ export class KeyActivity {
     this.#options = options;
   }
 
-  /** At `seconds`, Unix time. */
-  used(keyId: string, seconds: number): void {
-    if (this.#pending.size >= maxPending && !this.#pending.has(keyId)) return;
-    this.#pending.set(keyId, seconds);
+  /** At `seconds`, Unix time. Undefined where there is no room for it. */
+  used(keyId: string, seconds: number): KeyUse | undefined {
+    let use = this.#pending.get(keyId);
+    if (!use) {
+      if (this.#pending.size >= maxPending) return undefined;
+      use = { seconds, isWaiting: true };
+      this.#pending.set(keyId, use);
+    }
+    use.seconds = seconds;
     this.#writeLater();
+    return use;
   }
 
   /** Writes what is pending; what could not be written waits for the next time. */
@@ -77,9 +90,10 @@ export class KeyActivity {
     else if (this.#round.length === 0) this.#round = await this.#newRound();
     const batch = new Map<string, number>();
     for (const keyId of this.#round.splice(0, most)) {
-      const seconds = this.#pending.get(keyId);
-      if (seconds === undefined) continue;
-      batch.set(keyId, seconds);
+      const use = this.#pending.get(keyId);
+      if (!use) continue;
+      use.isWaiting = false;
+      batch.set(keyId, use.seconds);
       this.#pending.delete(keyId);
     }
     return batch;
