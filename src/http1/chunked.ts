@@ -3,6 +3,8 @@ import { HeadError, isTokenByte, parseFieldLines } from "./head.ts";
 
 /** 48 bits: more than any body, and exact as a number. */
 const maxSizeDigits = 12;
+/** Of a size that is read at once where its line is here: as a number below 2^31. */
+const maxQuickDigits = 7;
 /** Bytes of a chunk's line behind its size, and of all trailers. */
 const maxExtensionBytes = 256;
 const maxTrailerBytes = 8 * 1024;
@@ -42,18 +44,47 @@ export class ChunkedDecoder {
     let at = offset;
     const { length } = bytes;
     while (at < length && this.#state !== "done") {
+      if (this.#state === "size" && this.#digits === 0) at = this.#takeSizeLine(bytes, at);
       if (this.#state === "data") {
-        const end = Math.min(length, at + this.#left);
-        this.#left -= end - at;
-        if (this.#left === 0) this.#state = "data_cr";
         const start = at;
-        at = end;
+        const end = Math.min(length, start + this.#left);
+        this.#left -= end - start;
+        at = this.#left === 0 ? this.#takeDataEnd(bytes, end) : end;
         onData(bytes, start, end);
       } else {
         this.#take(bytes[at++] as number);
       }
     }
     return at;
+  }
+
+  /**
+   * The line of a size alone, as most servers write it, where it is here with some bytes behind it. Returns the offset
+   * behind it, or `start` where it has to be taken byte by byte.
+   */
+  #takeSizeLine(bytes: Uint8Array, start: number): number {
+    if (start + maxQuickDigits + 2 > bytes.length) return start;
+    let at = start;
+    let size = 0;
+    for (; at < start + maxQuickDigits; at++) {
+      const digit = hexDigit(bytes[at] as number);
+      if (digit < 0) break;
+      size = size * 16 + digit;
+    }
+    if (size === 0 || bytes[at] !== carriageReturn || bytes[at + 1] !== lineFeed) return start;
+    this.#state = "data";
+    this.#left = size;
+    return at + 2;
+  }
+
+  /** The line end behind a chunk, where all of it is here. Returns the offset behind what it took. */
+  #takeDataEnd(bytes: Uint8Array, start: number): number {
+    if (start + 2 <= bytes.length && bytes[start] === carriageReturn && bytes[start + 1] === lineFeed) {
+      this.#state = "size";
+      return start + 2;
+    }
+    this.#state = "data_cr";
+    return start;
   }
 
   #take(byte: number): void {

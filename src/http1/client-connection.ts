@@ -98,7 +98,7 @@ export class ClientConnection implements Carrier, Bagged {
     this.#reading = true;
     try {
       const began = this.#reader.answer !== undefined;
-      const complete = this.#read(bytes, exchange);
+      const complete = this.#reader.read(bytes, exchange);
       this.#reading = false;
       // Whoever took the bytes may have cancelled.
       if (this.exchange !== exchange) return;
@@ -110,15 +110,6 @@ export class ClientConnection implements Carrier, Bagged {
     } catch (error) {
       this.#reading = false;
       this.#fail(error instanceof HeadError ? this.#fault("malformed", error.message, error) : error);
-    }
-  }
-
-  #read(bytes: Buffer, exchange: ClientExchange): boolean {
-    try {
-      return this.#reader.read(bytes, exchange);
-    } finally {
-      // What came before a fault is good.
-      exchange.dataRead();
     }
   }
 

@@ -42,8 +42,6 @@ export class ClientExchange implements ClientResponse, BodySource {
   #sink: BodySink | undefined;
   /** What came before somebody took it. */
   #waiting: ByteSpan[] | undefined;
-  /** Came in this read, for a sink that takes text: given at its end, however many pieces it came in. */
-  #text = "";
   /** How it ended, where that was before somebody took it. */
   #outcome: { error?: unknown } | undefined;
   #over = false;
@@ -99,21 +97,13 @@ export class ClientExchange implements ClientResponse, BodySource {
     if (this.#over) return;
     const sink = this.#sink;
     if (sink?.byteText) {
-      this.#text += bytes.toString("latin1", start, end);
+      sink.byteText(bytes.toString("latin1", start, end));
       return;
     }
     const piece = new ByteSpan(bytes, start, end);
     if (sink) sink.data(piece);
     else if (this.#waiting) this.#waiting.push(piece);
     else this.#waiting = [piece];
-  }
-
-  /** All of one read was given. */
-  dataRead(): void {
-    const text = this.#text;
-    if (text === "") return;
-    this.#text = "";
-    if (!this.#over) this.#sink?.byteText?.(text);
   }
 
   end(): void {
@@ -151,10 +141,7 @@ export class ClientExchange implements ClientResponse, BodySource {
     this.#waiting = undefined;
     // Before anything is given: its taker may pause.
     this.carrier?.resume();
-    if (waiting) {
-      for (const { buffer, start, end } of waiting) this.data(buffer, start, end);
-      this.dataRead();
-    }
+    if (waiting) for (const { buffer, start, end } of waiting) this.data(buffer, start, end);
     if (this.#outcome && !this.#over) {
       this.#over = true;
       if ("error" in this.#outcome) sink.fail(this.#outcome.error);

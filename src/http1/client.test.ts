@@ -669,7 +669,7 @@ describe("a body", () => {
     whole.body.cancel();
     whole.body.cancel();
     await new Promise((resolve) => setTimeout(resolve, 20));
-    expect(came).toBe("a");
+    expect(came).toBe("abc");
     expect(bodyOf(new Uint8Array()).cancel()).toBeUndefined();
     expect(upstream.requests).toHaveLength(2);
   });

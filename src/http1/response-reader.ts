@@ -8,7 +8,7 @@ export interface ResponseTaker {
   /** Of the request that is answered. */
   readonly method: string;
   answered(head: ResponseHead): void;
-  /** A piece of the body lies in `bytes` from `start` to `end`. */
+  /** What one read brought of the body lies in `bytes` from `start` to `end`. */
   data(bytes: Buffer, start: number, end: number): void;
 }
 
@@ -31,14 +31,19 @@ export class ResponseReader {
   /** Of the body, where its length is known. */
   #left = 0;
   #chunks: ChunkedDecoder | undefined;
-  #taker: ResponseTaker | undefined;
+  /** Where in the bytes at hand that of the body is which came in chunks. */
+  #start = 0;
+  #end = 0;
 
   /** The end of the connection is the end of the answer. */
   get endsWithConnection(): boolean {
     return this.answer?.bodyLength === untilClosed;
   }
 
-  /** True: the answer is complete, and the next bytes are of another. Throws a HeadError. */
+  /**
+   * True: the answer is complete, and the next bytes are of another. Throws a HeadError; what came before the fault was
+   * given. The bytes are its own from here on: a body in chunks is moved together in them.
+   */
   read(bytes: Buffer, taker: ResponseTaker): boolean {
     if (this.answer) return this.#readBody(bytes, 0, taker);
     const known = this.#isBegun || taker.method === "HEAD" ? undefined : this.#heads.find(bytes);
@@ -48,7 +53,6 @@ export class ResponseReader {
   next(): void {
     this.answer = undefined;
     this.#chunks = undefined;
-    this.#taker = undefined;
     this.#headBytes = 0;
   }
 
@@ -120,8 +124,12 @@ export class ResponseReader {
     let end = bytes.byteLength;
     let complete = false;
     if (this.#chunks) {
-      this.#taker = taker;
-      end = this.#chunks.push(bytes, offset, this.#give);
+      this.#start = this.#end = offset;
+      try {
+        end = this.#chunks.push(bytes, offset, this.#gather);
+      } finally {
+        if (this.#end > this.#start) taker.data(bytes, this.#start, this.#end);
+      }
       complete = this.#chunks.done;
     } else if (this.endsWithConnection) {
       if (end > offset) taker.data(bytes, offset, end);
@@ -136,7 +144,13 @@ export class ResponseReader {
     return complete;
   }
 
-  readonly #give = (bytes: Buffer, start: number, end: number): void => {
-    this.#taker?.data(bytes, start, end);
+  readonly #gather = (bytes: Buffer, start: number, end: number): void => {
+    if (this.#end === this.#start) {
+      this.#start = start;
+      this.#end = end;
+    } else {
+      bytes.copyWithin(this.#end, start, end);
+      this.#end += end - start;
+    }
   };
 }

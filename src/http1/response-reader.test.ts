@@ -1,0 +1,80 @@
+// What a body in chunks gives, however its bytes are cut.
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { HeadError } from "./head.ts";
+import { ResponseReader } from "./response-reader.ts";
+
+const head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+interface Reading {
+  /** What each read gave, in the order of reads. */
+  given: string[];
+  complete: boolean;
+  fault: string | undefined;
+}
+
+/** Each piece is one read. */
+function readingOf(pieces: readonly string[]): Reading {
+  const reader = new ResponseReader();
+  const reading: Reading = { given: [], complete: false, fault: undefined };
+  const taker = {
+    method: "POST",
+    answered() {},
+    data: (bytes: Buffer, start: number, end: number) => void reading.given.push(bytes.toString("latin1", start, end)),
+  };
+  try {
+    for (const piece of pieces) {
+      if (!reading.complete && piece !== "") reading.complete = reader.read(Buffer.from(piece, "latin1"), taker);
+    }
+  } catch (error) {
+    if (!(error instanceof HeadError)) throw error;
+    reading.fault = error.message;
+  }
+  return reading;
+}
+
+test("all chunks of one read are one piece", () => {
+  const first = "1\r\na\r\n3;x=y\r\nbcd\r\n0A\r\nefghijklmn\r\n2\r\no";
+  expect(readingOf([head + first, "p\r\n1\r\nq\r\n0\r\n\r\n"])).toEqual({
+    given: ["abcdefghijklmno", "pq"],
+    complete: true,
+    fault: undefined,
+  });
+});
+
+const sizeLine = fc.constantFrom(
+  (size: string) => size,
+  (size: string) => `000${size}`,
+  (size: string) => `${size};a`,
+);
+const chunk = fc
+  .tuple(fc.string({ unit: "binary-ascii", minLength: 1, maxLength: 40 }), sizeLine)
+  .map(([data, line]) => `${line(data.length.toString(16))}\r\n${data}\r\n`);
+const broken = fc.constantFrom(
+  "",
+  "0",
+  "X\r\n",
+  "1\r\nab\r\n",
+  "\r\n",
+  "1\n",
+  "fffffffffffff\r\n",
+  "1\r\na\rX",
+  "1\r\na\n",
+);
+
+test("a body gives the same, and ends or fails alike, for each way in which its bytes are cut", () => {
+  const body = fc.tuple(fc.array(chunk, { maxLength: 6 }), fc.oneof(fc.constant("0\r\n\r\n"), broken));
+  fc.assert(
+    fc.property(body, fc.array(fc.nat(300), { maxLength: 4 }), ([chunks, last], cuts) => {
+      const bytes = chunks.join("") + last;
+      const places = [0, ...cuts.filter((at) => at < bytes.length).sort((a, b) => a - b), bytes.length];
+      const pieces = places.slice(1).map((to, index) => bytes.slice(places[index], to));
+      const byteByByte = readingOf([head, ...bytes]);
+      const whole = { ...byteByByte, given: byteByByte.given.join("") };
+      for (const reading of [readingOf([head + bytes]), readingOf([head, ...pieces])]) {
+        expect({ ...reading, given: reading.given.join("") }).toEqual(whole);
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
