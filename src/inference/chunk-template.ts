@@ -50,7 +50,7 @@ export class ChunkTemplate {
       const bytes = bodyEnd - bodyStart - escaped + this.#otherBytes;
       deliveredBytes += bytes;
       if (bytes > 0) deliveredPieces++;
-      if (!this.#isSame) changed += sent.before + text.slice(bodyStart, bodyEnd) + sent.after;
+      if (!this.#isSame) changed = `${changed}${sent.before}${text.slice(bodyStart, bodyEnd)}${sent.after}`;
     }
     if (position === start) return "";
     observed.deliveredBytes += deliveredBytes;

@@ -190,6 +190,10 @@ class Relay implements BodySink, CancelListener, Stoppable {
     this.#writtenAtMs = performance.now();
     if (this.#client.write(bytes) || this.#over || this.#behindSinceMs !== undefined) return;
     this.#behindSinceMs = this.#writtenAtMs;
+    this.#fellBehind();
+  }
+
+  #fellBehind(): void {
     this.#client.onDrain ??= () => this.#caughtUp();
     this.#dispatched?.response.body.pause();
   }

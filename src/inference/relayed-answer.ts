@@ -69,7 +69,7 @@ class RelayedAnswer implements RelayOptions {
     if (observed.deliveredBytes === 0) return;
     const { trace, promptTokens, meter } = this.#open;
     trace?.firstToken();
-    this.#usageSoFar ??= () => streamUsage(promptTokens, observed, false);
+    this.#usageSoFar ??= usageSoFar(promptTokens, observed);
     meter.delivered(promptTokens + observed.deliveredPieces, this.#usageSoFar);
   }
 
@@ -80,4 +80,9 @@ class RelayedAnswer implements RelayOptions {
     }
     return open.ended(streamUsage(open.promptTokens, observed, error === undefined), error);
   }
+}
+
+/** Apart from where it is used: a function that has closures in it makes room for what they capture at each call. */
+function usageSoFar(promptTokens: number, observed: StreamObservation): () => TokenUsage {
+  return () => streamUsage(promptTokens, observed, false);
 }
