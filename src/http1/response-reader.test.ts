@@ -60,6 +60,7 @@ const broken = fc.constantFrom(
   "fffffffffffff\r\n",
   "1\r\na\rX",
   "1\r\na\n",
+  "2\rXabcdefgh",
 );
 
 test("a body gives the same, and ends or fails alike, for each way in which its bytes are cut", () => {
