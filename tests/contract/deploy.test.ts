@@ -78,7 +78,11 @@ describe("the image", () => {
 
   test("starts Bun as the launcher does, and nobody in it is root", () => {
     const launcher = readFileSync(join(root, "scripts/setup.mjs"), "utf8");
-    for (const setting of [/BUN_CONFIG_MAX_HTTP_REQUESTS: "\d+"/, /MIMALLOC_PURGE_DELAY: "-?\d+"/, /MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "\d+"/]) {
+    for (const setting of [
+      /BUN_CONFIG_MAX_HTTP_REQUESTS: "\d+"/,
+      /MIMALLOC_PURGE_DELAY: "-?\d+"/,
+      /MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "\d+"/,
+    ]) {
       const [set = "missing"] = setting.exec(launcher) ?? [];
       expect(dockerfile).toContain(`${set.replace(': "', "=").replace('"', "")} `);
     }
