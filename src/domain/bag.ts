@@ -37,8 +37,8 @@ export class Bag<Item extends Bagged> implements Iterable<Item> {
   }
 
   /**
-   * Meanwhile any may come or go: those that stay are given at least once, and again only if others were deleted; those
-   * that come are not given.
+   * Meanwhile any may come or go: those that stay are given at least once; again, or where they came meanwhile, only if
+   * others were deleted.
    */
   *[Symbol.iterator](): Generator<Item, void, undefined> {
     for (let i = this.#items.length - 1; i >= 0; i--) {

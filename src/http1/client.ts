@@ -186,6 +186,8 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     const deadline = Math.min(exchange.answerBy, monotonicMs() + this.#connectTimeoutMs);
     const connection = new ClientConnection(this, exchange, deadline);
     this.#connections.add(connection);
+    // A sweep under way does not come by it any more.
+    if (!this.#holding) this.#hold();
     const common = {
       data: connection,
       socket: tls ? tlsHandlers : handlers,
