@@ -146,7 +146,8 @@ export class RedisConnection {
     this.#watch = undefined;
     clearInterval(this.#pings);
     if (client) onAway();
-    for (const waiting of this.#waiting) {
+    // In the order in which they were sent: the first to hear of it takes what this process may still give by itself.
+    for (const waiting of [...this.#waiting].sort((a, b) => a.sentMs - b.sentMs)) {
       this.#waiting.delete(waiting);
       waiting.reject(new RedisAwayError(reason));
     }

@@ -113,6 +113,19 @@ test("a small limit still lets one request through at each replica; a large requ
   expect((await one.peek(tokens)).tokens?.remaining).toBe(200);
 });
 
+test("what was asked when the server hung is decided in the order in which it was asked", async () => {
+  const limits = await open(world());
+  const set = daily(3);
+  redis.pause();
+  try {
+    const answers = await Promise.all(Array.from({ length: 5 }, () => limits.admit(set, reserve(0))));
+    expect(answers.map((answer) => "lease" in answer)).toEqual([true, true, true, false, false]);
+  } finally {
+    redis.resume();
+  }
+  await until(() => isOk(limits), "it is back");
+});
+
 test("what was asked when the server hung is neither lost nor counted twice", async () => {
   const limits = await open(world());
   const quota = quotaOf(1_000);
