@@ -71,6 +71,24 @@ test("of many keys some are written at a time, those that wait the longest first
   ]);
 });
 
+test("a key that begins to wait meanwhile takes the turn of none that waits longer, whatever their ids", async () => {
+  const written: string[][] = [];
+  const keys = {
+    touchKeys: async (batch: ReadonlyMap<string, number>) => {
+      written.push([...batch.keys()]);
+      if (written.length === 1) activity.used("a", 1);
+    },
+  };
+  const activity = new KeyActivity({ keys, log: all.log, flushMs: 1, mostAtOnce: 2 });
+  for (const id of ["f", "d", "c", "b", "e"]) activity.used(id, 1);
+  await until(() => written.length === 3);
+  expect(written).toEqual([
+    ["b", "c"],
+    ["d", "e"],
+    ["f", "a"],
+  ]);
+});
+
 test("what could not be written is written later, the newest time of each key, and at the end at the latest", async () => {
   const [one, two] = [await all.addKey(), await all.addKey()];
   all.activity.used(one.id, 10);
