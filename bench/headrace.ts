@@ -139,8 +139,8 @@ function install(directory: string, options: HeadraceOptions) {
 function environment(): Record<string, string | undefined> {
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith("HEADRACE_"));
   return {
-    MIMALLOC_PURGE_DELAY: "60000",
-    MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "60000",
+    MIMALLOC_PURGE_DELAY: "10000",
+    MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "1000",
     ...Object.fromEntries(own),
     BUN_CONFIG_MAX_HTTP_REQUESTS: "65535",
   };

@@ -136,8 +136,8 @@ export function bunExecutable() {
  */
 export function bunEnvironment(extra = {}) {
   return {
-    MIMALLOC_PURGE_DELAY: "60000",
-    MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "60000",
+    MIMALLOC_PURGE_DELAY: "10000",
+    MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "1000",
     ...process.env,
     BUN_CONFIG_MAX_HTTP_REQUESTS: "65535",
     ...extra,
