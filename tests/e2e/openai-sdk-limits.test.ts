@@ -124,7 +124,7 @@ describe("a rate limit", () => {
 
   test("is waited out for a stream and for embeddings as well", async () => {
     const server = await limited({});
-    const key = await keyOf(server, { rate_limit: 4, rate_limit_window: 1 });
+    const key = await keyOf(server, { rate_limit: 4, rate_limit_window: 4 });
     const { client, seen } = watched(server, key, 2);
     await Promise.all(Array.from({ length: 4 }, () => client.chat.completions.create(request)));
     const stream = await client.chat.completions.create({ ...request, stream: true });
