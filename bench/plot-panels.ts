@@ -52,7 +52,9 @@ export function barPanel(title: string, unit: string, bars: readonly Bar[]): str
       `<rect class="c${colour}" x="${labelWidth}" y="${round(middle - thickness / 2)}" width="${round(width)}" height="${round(thickness)}"/>`,
     );
     if (value.most > value.least) parts.push(rule("range", scale(value.least), middle, scale(value.most), middle));
-    parts.push(text("label", Math.max(scale(value.most), scale(value.median)) + 6, middle + 4, figure(value.median)));
+    parts.push(
+      text("label", Math.max(scale(value.most), scale(value.median), labelWidth) + 6, middle + 4, figure(value.median)),
+    );
   });
   parts.push(rule("axis", labelWidth, top, labelWidth, plotBottom));
   parts.push(text("note", (labelWidth + right) / 2, panelHeight - 6, unit, "middle"));

@@ -1,4 +1,5 @@
 // Makes the frames of the spool: the lines of one write, behind their length and checksum.
+import { putDigits } from "../domain/put-json.ts";
 import type { UsageBegin } from "../domain/usage.ts";
 import { frameHeader, frameHeaderLength, type UsageProgress, wholeOf } from "./spool-format.ts";
 import {
@@ -20,7 +21,7 @@ const keptCapacity = 1024 * 1024;
 const lineOverhead = 256;
 /** At most: a unit of UTF-16 as `\uXXXX`. */
 const bytesOfUnit = 6;
-const [newline, quote, comma, zero, opening, backslash, closing] = [0x0a, 0x22, 0x2c, 0x30, 0x5b, 0x5c, 0x5d];
+const [newline, quote, comma, opening, backslash, closing] = [0x0a, 0x22, 0x2c, 0x5b, 0x5c, 0x5d];
 /** The first and the last of the characters that JSON leaves as they are, and that are one byte; but for two. */
 const [firstPlain, lastPlain] = [0x20, 0x7e];
 const [kindBegin, kindProgress, kindSettle] = [0x62, 0x70, 0x73];
@@ -153,15 +154,7 @@ export class SpoolEncoder {
       this.#length += bytes.write(String(value), this.#length, "latin1");
       return;
     }
-    const end = this.#length + digitsOf(value);
-    this.#length = end;
-    let rest = value | 0;
-    let at = end;
-    do {
-      const tenth = (rest / 10) | 0;
-      bytes[--at] = zero + rest - tenth * 10;
-      rest = tenth;
-    } while (rest > 0);
+    this.#length = putDigits(bytes, value, this.#length);
   }
 
   #reserve(length: number): void {
@@ -170,10 +163,4 @@ export class SpoolEncoder {
     larger.set(this.#bytes.subarray(0, this.#length));
     this.#bytes = larger;
   }
-}
-
-function digitsOf(value: number): number {
-  let digits = 1;
-  for (let limit = 10; value >= limit; limit *= 10) digits++;
-  return digits;
 }
