@@ -11,6 +11,7 @@ import type { HeaderFields, IncomingRequest, Reply } from "./message.ts";
 import { putHead, scratch } from "./outgoing.ts";
 import { OutgoingReply, type ReplyConnection } from "./outgoing-reply.ts";
 import { type Http1Limits, slowestBytesPerSecond } from "./server-limits.ts";
+import { type Sender, turnOutput } from "./turn-output.ts";
 import { UpgradedConnection } from "./upgraded-connection.ts";
 
 /** What a connection needs of its server. */
@@ -32,7 +33,7 @@ export type ServerConnection = Connection | UpgradedConnection;
 
 const never = Number.POSITIVE_INFINITY;
 
-export class Connection implements RequestConnection, ReplyConnection, Bagged {
+export class Connection implements RequestConnection, ReplyConnection, Sender, Bagged {
   inBag = nowhere;
   /** The client's address. Of one that has left already it is unknown, and empty. */
   readonly peer: string;
@@ -50,6 +51,8 @@ export class Connection implements RequestConnection, ReplyConnection, Bagged {
   /** From when on the client has been behind with its answer, and what it took since. */
   #behindSinceMs = 0;
   #takenBytes = 0;
+  /** What was written last is handed to the kernel at the end of the turn. */
+  #gathered = false;
   /** All of the answer was written, the kernel took not all of it yet. */
   #answered = false;
   /** Ends once all was sent. */
@@ -102,9 +105,9 @@ export class Connection implements RequestConnection, ReplyConnection, Bagged {
     if (taken > 0) this.#tookSome(taken);
     if (this.#output.behind) return;
     this.#deadlineMs = never;
-    if (this.#ending) this.#linger();
-    else if (this.#answered) this.#finish();
-    else {
+    if (this.#ending || this.#answered) {
+      if (!this.#gathered) this.#sentAll();
+    } else {
       if (this.#body?.awaited) this.#setBodyDeadline();
       this.#reply?.drained();
     }
@@ -185,11 +188,28 @@ export class Connection implements RequestConnection, ReplyConnection, Bagged {
 
   write(bytes: Buffer, start: number, end: number): void {
     if (this.#closed || start === end) return;
+    if (this.#gathered) turnOutput.send();
+    this.sendGathered(bytes, start, end);
+  }
+
+  writeSoon(bytes: Buffer, start: number, end: number): void {
+    if (this.#closed || start === end) return;
+    if (!this.#output.behind && turnOutput.gather(this, bytes, start, end)) this.#gathered = true;
+    else this.sendGathered(bytes, start, end);
+  }
+
+  sendGathered(bytes: Buffer, start: number, end: number): void {
+    if (this.#closed) return;
     const wasBehind = this.#output.behind;
     if (this.#output.write(bytes, start, end) || wasBehind) return;
     this.#behindSinceMs = performance.now();
     this.#takenBytes = 0;
     this.#deadlineMs = this.#behindSinceMs + this.#server.limits.unsentMs;
+  }
+
+  gatheredSent(): void {
+    this.#gathered = false;
+    if (!this.#closed && !this.#output.behind && (this.#ending || this.#answered)) this.#sentAll();
   }
 
   upgrade(head: Buffer, end: number): ByteChannel {
@@ -213,10 +233,11 @@ export class Connection implements RequestConnection, ReplyConnection, Bagged {
   answered(closes: boolean): void {
     if (closes) this.#keepsAlive = false;
     this.#answered = true;
-    if (!this.#output.behind) this.#finish();
+    if (!this.#sending) this.#finish();
   }
 
   brokeOff(looksComplete: boolean): void {
+    turnOutput.send();
     // What was sent before must arrive where it can; a reset may overtake it.
     if (looksComplete || this.#output.behind) {
       this.destroy();
@@ -224,6 +245,11 @@ export class Connection implements RequestConnection, ReplyConnection, Bagged {
     }
     this.#keepsAlive = false;
     this.#finish();
+  }
+
+  /** Whether the kernel has not all that was written. */
+  get #sending(): boolean {
+    return this.#gathered || this.#output.behind;
   }
 
   /** A client that takes a few bytes now and then must not hold what waits for it for ever. */
@@ -291,7 +317,6 @@ export class Connection implements RequestConnection, ReplyConnection, Bagged {
     const reply = new OutgoingReply(this, head.method, head.version);
     this.#request = request;
     this.#reply = reply;
-    this.#answered = false;
     this.#deadlineMs = never;
     this.#server.requestBegan();
     try {
@@ -302,6 +327,12 @@ export class Connection implements RequestConnection, ReplyConnection, Bagged {
       return;
     }
     if (this.#request) this.#regulate();
+  }
+
+  /** The kernel has all that was to be sent before the next request, or the end. */
+  #sentAll(): void {
+    if (this.#ending) this.#linger();
+    else this.#finish();
   }
 
   /** The answer is with the kernel. */
@@ -329,6 +360,7 @@ export class Connection implements RequestConnection, ReplyConnection, Bagged {
     this.#request = undefined;
     this.#reply = undefined;
     this.#body = undefined;
+    this.#answered = false;
     this.#server.requestEnded();
     request?.over();
   }
@@ -337,7 +369,7 @@ export class Connection implements RequestConnection, ReplyConnection, Bagged {
   #end(): void {
     this.#input.clear();
     this.#ending = true;
-    if (!this.#output.behind && !this.#closed) this.#linger();
+    if (!this.#sending && !this.#closed) this.#linger();
   }
 
   /**

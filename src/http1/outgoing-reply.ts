@@ -13,6 +13,8 @@ export interface ReplyConnection {
   readonly behind: boolean;
   /** Sends `bytes` from `start` to `end`, or keeps them until the client takes more; what is reused is copied for that. */
   write(bytes: Buffer, start: number, end: number): void;
+  /** As `write`, at the end of the turn of the event loop: what leaves with it costs less. */
+  writeSoon(bytes: Buffer, start: number, end: number): void;
   /** Sends `bytes` up to `end`; the connection is another protocol's from there on. */
   upgrade(bytes: Buffer, end: number): ByteChannel;
   /** All of the answer was written. */
@@ -217,7 +219,7 @@ class OutgoingStream implements ClientStream {
     this.#waiting = "";
     const room = head.length + waiting.length + mostFraming;
     const bytes = room > pieceScratch.length ? Buffer.allocUnsafeSlow(room) : pieceScratch;
-    connection.write(bytes, 0, this.#put(bytes, head, waiting));
+    connection.writeSoon(bytes, 0, this.#put(bytes, head, waiting));
     if (!this.#ended) return;
     this.#connection = undefined;
     connection.answered(this.#closes);

@@ -2,6 +2,7 @@
 import { wallMs } from "../domain/clock.ts";
 import { mostOfNumber, putDigits } from "../domain/put-json.ts";
 import type { AnswerFields } from "./message.ts";
+import { gatheredBytes } from "./turn-output.ts";
 
 /**
  * Heads are put together here, and small bodies behind them: the head stays there for the next one, so nothing else is
@@ -13,7 +14,7 @@ export const pieceScratch = Buffer.allocUnsafeSlow(64 * 1024);
 
 /** Whether the bytes will be others soon: what the kernel does not take of them is copied before anything else runs. */
 export function isReused(bytes: Buffer): boolean {
-  return bytes === scratch || bytes === pieceScratch;
+  return bytes === scratch || bytes === pieceScratch || bytes === gatheredBytes;
 }
 
 /** `none`: no body follows and no length is told; `close`: the end of the connection is the end of the body. */

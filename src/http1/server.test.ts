@@ -77,6 +77,119 @@ describe("a connection", () => {
   });
 });
 
+describe("streams side by side", () => {
+  /** Two streams that have begun, each on a connection of its own, with their heads sent. */
+  async function twoStreams() {
+    const streams: ClientStream[] = [];
+    const it = startTestServer((_request, reply) => void streams.push(reply.stream(200, {})));
+    const connections = [await it.open(), await it.open()] as const;
+    for (const [n, connection] of connections.entries()) {
+      await connection.write(get("/1"));
+      await until(() => streams.length === n + 1, "it came");
+    }
+    const [a, b] = streams as [ClientStream, ClientStream];
+    await new Promise(setImmediate);
+    return { it, connections, streams, a, b };
+  }
+
+  test("get whole and in order what was written to both in one turn, and the next request behind the end", async () => {
+    const { it, connections, streams, a, b } = await twoStreams();
+    await using _ = it;
+    for (let n = 0; n < 300; n++) {
+      a.write(`a${n},`);
+      b.write(`b${n},`.repeat(n));
+    }
+    a.end("end of a");
+    b.end("end of b");
+    // It is of use to nobody before the end of the turn, and does not wait for a reason of its own.
+    expect(it.server.pendingRequests).toBe(2);
+    const counted = (text: (n: number) => string) => Array.from({ length: 300 }, (_, n) => text(n)).join("");
+    const bodies = [`${counted((n) => `a${n},`)}end of a`, `${counted((n) => `b${n},`.repeat(n))}end of b`];
+    for (const [n, connection] of connections.entries()) {
+      const { answers } = await connection.answered();
+      expect(answers.map(({ body }) => body)).toEqual([bodies[n] ?? ""]);
+    }
+    expect(it.server.pendingRequests).toBe(0);
+    await connections[0].write(get("/2"));
+    await until(() => streams.length === 3, "the next request came");
+    streams[2]?.end("next");
+    expect((await connections[0].answered(2)).answers[1]?.body).toBe("next");
+    expect(it.faults).toEqual([]);
+    for (const { socket } of connections) socket.destroy();
+  });
+
+  test("lose nothing of an end that was written in the turn in which the server closes", async () => {
+    const { it, connections, a, b } = await twoStreams();
+    await using _ = it;
+    a.end("all of it");
+    b.write("a part");
+    it.server.close();
+    expect((await connections[0].ended()).answers.map(({ body }) => body)).toEqual(["all of it"]);
+    expect((await connections[1].ended()).answers).toHaveLength(0);
+    expect(it.server.pendingRequests).toBe(0);
+  });
+
+  test("are broken off behind what was written before, where one aborts", async () => {
+    const { it, connections, a, b } = await twoStreams();
+    await using _ = it;
+    b.write("b");
+    a.write("a");
+    a.abort();
+    const { answers, closed, text } = await connections[0].ended();
+    expect([answers.length, closed]).toEqual([0, true]);
+    expect(text).toEndWith("\r\n1\r\na\r\n");
+    b.end();
+    expect((await connections[1].answered()).answers.map(({ body }) => body)).toEqual(["b"]);
+    connections[1].socket.destroy();
+  });
+
+  test("go on where a client leaves in the turn in which something was written to it", async () => {
+    const { it, connections, a, b } = await twoStreams();
+    await using _ = it;
+    connections[0].socket.resetAndDestroy();
+    for (let n = 0; n < 50 && !it.requests[0]?.left.cancelled; n++) {
+      a.write("lost");
+      b.write("kept");
+      await Bun.sleep(1);
+    }
+    await until(() => it.requests[0]?.left.cancelled, "it is known to have left");
+    a.end();
+    b.end();
+    const { answers } = await connections[1].answered();
+    expect(answers[0]?.body).toMatch(/^(kept)+$/);
+    await until(() => it.server.pendingRequests === 0, "both are over");
+    expect(it.faults).toEqual([]);
+    connections[1].socket.destroy();
+  });
+
+  test("hold back what a client does not take, and tell its writer, while the other gets its own", async () => {
+    const { it, connections, a, b } = await twoStreams();
+    await using _ = it;
+    connections[0].socket.pause();
+    let wasTold = false;
+    a.onDrain = () => {
+      wasTold = true;
+    };
+    const piece = "x".repeat(10_000);
+    let pieces = 0;
+    for (let isBehind = false; !isBehind; pieces++) {
+      isBehind = !a.write(piece);
+      b.write(".");
+      await new Promise(setImmediate);
+      if (pieces > 10_000) throw new Error("Its client takes nothing, and is never behind.");
+    }
+    expect(wasTold).toBe(false);
+    b.end();
+    const taken = (await connections[1].answered()).answers[0]?.body;
+    expect(taken).toBe(".".repeat(pieces));
+    a.end("end");
+    connections[0].socket.resume();
+    const { answers } = await connections[0].answered();
+    expect(answers[0]?.body === `${piece.repeat(pieces)}end`).toBe(true);
+    for (const { socket } of connections) socket.destroy();
+  });
+});
+
 describe("pipelined requests", () => {
   test("are worked on and answered one after the other", async () => {
     const replies: Reply[] = [];

@@ -3,6 +3,7 @@ import { Bag } from "../domain/bag.ts";
 import { Connection, type ConnectionServer, type ServerConnection } from "./connection.ts";
 import type { HeaderFields, IncomingRequest, Reply } from "./message.ts";
 import { defaultLimits, type Http1Limits } from "./server-limits.ts";
+import { turnOutput } from "./turn-output.ts";
 import type { UpgradedConnection } from "./upgraded-connection.ts";
 
 export interface Http1ServerOptions {
@@ -120,10 +121,12 @@ class ListeningServer implements Http1Server, ConnectionServer {
 
   requestBegan(): void {
     this.#pending++;
+    turnOutput.requestBegan();
   }
 
   requestEnded(): void {
     this.#pending--;
+    turnOutput.requestEnded();
     if (this.#pending === 0) this.#stopped?.resolve();
   }
 
@@ -145,6 +148,8 @@ class ListeningServer implements Http1Server, ConnectionServer {
 
   close(): void {
     void this.stop();
+    // Answers that are complete are not taken back.
+    turnOutput.flush();
     for (const connection of [...this.#connections]) connection.close();
   }
 

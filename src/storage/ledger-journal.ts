@@ -3,6 +3,7 @@ import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { type Eventual, Later } from "../domain/later.ts";
 import type { Log } from "../domain/log.ts";
+import { atTurnEnd } from "../domain/turn-end.ts";
 import type { LedgerEntry, TokenUsage, UsageBegin, UsageEnd } from "../domain/usage.ts";
 import { OpenEntries } from "./open-entries.ts";
 import { repin, type Segment, type Spool } from "./spool.ts";
@@ -151,8 +152,7 @@ export class LedgerJournal {
   #gather(isCommitted = false): Turn {
     if (this.#turn === undefined) {
       this.#turn = new Turn(this.#options.spool.ready());
-      // Runs when all sockets that had something to say in this turn were heard, before the loop waits again.
-      if (!isCommitted) setImmediate(this.commit);
+      if (!isCommitted) atTurnEnd(this.commit);
     }
     return this.#turn;
   }

@@ -1,0 +1,117 @@
+// What connections send in one turn leaves whole, in order, and at the turn's end at the latest.
+import { expect, test } from "bun:test";
+import { type Sender, TurnOutput } from "./turn-output.ts";
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+function gathering({ size = 64, open = 2 } = {}) {
+  const output = new TurnOutput(Buffer.alloc(size));
+  for (let n = 0; n < open; n++) output.requestBegan();
+  const log: string[] = [];
+  const sender = (name: string, more: Partial<Sender> = {}): Sender => ({
+    sendGathered: (bytes, start, end) => {
+      log.push(`${name}:${bytes.toString("latin1", start, end)}`);
+      more.sendGathered?.(bytes, start, end);
+    },
+    gatheredSent: () => {
+      log.push(`${name} told`);
+      more.gatheredSent?.();
+    },
+  });
+  const gather = (from: Sender, text: string) => {
+    const bytes = Buffer.from(`<${text}>`);
+    const taken = output.gather(from, bytes, 1, bytes.length - 1);
+    bytes.fill("!");
+    return taken;
+  };
+  return { output, log, sender, gather };
+}
+
+test("all is sent at the end of the turn in the order in which it came, and told behind that", async () => {
+  const { log, sender, gather } = gathering();
+  const [a, b] = [sender("a"), sender("b")];
+  expect([gather(a, "1"), gather(b, "2"), gather(a, "3")]).toEqual([true, true, true]);
+  expect(log).toEqual([]);
+  await turn();
+  const all = ["a:1", "b:2", "a:3", "a told", "b told", "a told"];
+  expect(log).toEqual(all);
+  await turn();
+  expect(log).toEqual(all);
+  gather(b, "4");
+  await turn();
+  expect(log.slice(all.length)).toEqual(["b:4", "b told"]);
+});
+
+test("pieces of one sender that follow each other leave in one write", async () => {
+  const { log, sender, gather } = gathering();
+  const a = sender("a");
+  for (const text of ["1", "2", "3"]) gather(a, text);
+  await turn();
+  expect(log).toEqual(["a:123", "a told"]);
+});
+
+test("where there is no room for more, what is there is sent first", async () => {
+  const { log, sender, gather } = gathering({ size: 8 });
+  const [a, b] = [sender("a"), sender("b")];
+  gather(a, "11111");
+  gather(b, "22222");
+  expect(log).toEqual(["a:11111"]);
+  gather(b, "333");
+  gather(b, "4");
+  expect(log).toEqual(["a:11111", "b:22222333"]);
+  await turn();
+  expect(log).toEqual(["a:11111", "b:22222333", "b:4", "a told", "b told", "b told"]);
+});
+
+test("a request that is alone waits for nobody", () => {
+  const { output, log, sender, gather } = gathering({ open: 1 });
+  const a = sender("a");
+  expect(gather(a, "1")).toBe(false);
+  output.requestBegan();
+  expect(gather(a, "2")).toBe(true);
+  output.requestEnded();
+  // What it writes itself now must not overtake that.
+  expect(gather(a, "3")).toBe(false);
+  expect(log).toEqual(["a:2"]);
+});
+
+test("what is large is its sender's to write, behind what was gathered of it", () => {
+  const { log, sender, gather } = gathering({ size: 64 * 1024 });
+  const a = sender("a");
+  gather(a, "1");
+  expect(gather(a, "x".repeat(16 * 1024 + 1))).toBe(false);
+  expect(log).toEqual(["a:1"]);
+  expect(gather(a, "x".repeat(16 * 1024))).toBe(true);
+});
+
+test("`send` leaves nothing unsent, and who was sent is told once, at the end of the turn", async () => {
+  const { output, log, sender, gather } = gathering();
+  const [a, b] = [sender("a"), sender("b")];
+  gather(a, "1");
+  output.send();
+  output.send();
+  expect(log).toEqual(["a:1"]);
+  gather(a, "2");
+  gather(b, "3");
+  await turn();
+  expect(log).toEqual(["a:1", "a:2", "b:3", "a told", "a told", "b told"]);
+});
+
+test("what somebody sends when told, or while sending, leaves in the same turn", async () => {
+  const { output, log, sender, gather } = gathering({ size: 4 });
+  const late = sender("late");
+  let again = true;
+  const a = sender("a", {
+    gatheredSent: () => void gather(late, "22"),
+    sendGathered: () => {
+      if (again) gather(late, "33");
+      again = false;
+    },
+  });
+  gather(a, "1");
+  output.flush();
+  expect(log).toEqual(["a:1", "late:33", "a told", "late told", "late:22", "late told"]);
+  gather(late, "4");
+  await turn();
+  expect(log.slice(6)).toEqual(["late:4", "late told"]);
+});
