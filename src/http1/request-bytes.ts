@@ -1,13 +1,14 @@
 // Puts a request into one write: its head and its body, in a buffer that is used again for the next.
 import type { Socket } from "bun";
 import { ByteSpan } from "../domain/byte-span.ts";
+import { putDigits } from "../domain/put-json.ts";
 import type { ClientRequest } from "./client-contract.ts";
 
 /** Larger than nearly every request. */
 const scratch = Buffer.allocUnsafeSlow(64 * 1024);
 /** What the scratch buffer begins with, up to the body's length: the next request mostly has all of it but the id. */
 const kept = { head: "", idLength: -1 };
-const [zero, carriageReturn, lineFeed] = [0x30, 0x0d, 0x0a];
+const [carriageReturn, lineFeed] = [0x0d, 0x0a];
 /** More than the fields take that are written here, beside the request id. */
 const ownFieldsRoom = 128;
 
@@ -93,7 +94,7 @@ function putHead(buffer: Buffer, head: string, { requestId, body }: RequestParts
   }
   if (body !== undefined) {
     at += "content-length: ".length;
-    at = putNumber(buffer, typeof body === "string" ? Buffer.byteLength(body) : body.length, at);
+    at = putDigits(buffer, typeof body === "string" ? Buffer.byteLength(body) : body.length, at);
     buffer[at++] = carriageReturn;
     buffer[at++] = lineFeed;
   } else {
@@ -103,17 +104,4 @@ function putHead(buffer: Buffer, head: string, { requestId, body }: RequestParts
   buffer[at++] = carriageReturn;
   buffer[at++] = lineFeed;
   return at;
-}
-
-/** A whole number that is not negative, in decimal digits; gives what is behind it. */
-function putNumber(buffer: Buffer, value: number, start: number): number {
-  let end = start + 1;
-  for (let rest = value; rest >= 10; rest = Math.floor(rest / 10)) end++;
-  let rest = value;
-  for (let at = end - 1; at >= start; at--) {
-    const tenth = Math.floor(rest / 10);
-    buffer[at] = zero + rest - tenth * 10;
-    rest = tenth;
-  }
-  return end;
 }
