@@ -1,6 +1,6 @@
 // Bytes inside a buffer are what lies between start and end, and nothing around them.
 import { expect, test } from "bun:test";
-import { ByteSpan, noBytes, withoutMark } from "./byte-span.ts";
+import { ByteSpan, noBytes, PatchedSpan, withoutMark } from "./byte-span.ts";
 
 const buffer = Buffer.from("before Grüße after");
 
@@ -40,4 +40,26 @@ test("a byte-order mark is left out, and nothing that only begins like one, or i
     const bytes = new ByteSpan(marked, start, end);
     expect(withoutMark(bytes)).toBe(bytes);
   }
+});
+
+test("patched, a span has other bytes in one place, wherever it lies and wherever it is copied to", () => {
+  const around = new ByteSpan(Buffer.from("surplus before old after surplus"), 8, 24);
+  const places = [
+    [7, 10, (insert: string) => `before ${insert} after`],
+    [0, 6, (insert: string) => `${insert} old after`],
+    [11, 16, (insert: string) => `before old ${insert}`],
+    [3, 3, (insert: string) => `bef${insert}ore old after`],
+  ] as const;
+  for (const [from, to, expected] of places) {
+    for (const insert of ["", "a", "längerer Text 😀"]) {
+      const patched = new PatchedSpan(around, from, to, Buffer.from(insert));
+      const bytes = Buffer.from(expected(insert));
+      expect(patched.length).toBe(bytes.length);
+      expect(patched.solid.text).toBe(expected(insert));
+      const target = Buffer.alloc(bytes.length + 6, "-");
+      patched.copyTo(target, 3);
+      expect(target.toString()).toBe(`---${expected(insert)}---`);
+    }
+  }
+  expect(around.text).toBe("before old after");
 });

@@ -53,10 +53,55 @@ export class ByteSpan {
     return view.toString(isAscii(view) ? "latin1" : "utf8");
   }
 
+  /** As a `PatchedSpan` has it. */
+  get solid(): ByteSpan {
+    return this;
+  }
+
   copyTo(target: Uint8Array, at: number): void {
     this.buffer.copy(target, at, this.start, this.end);
   }
 }
+
+/**
+ * Bytes with others in one place: they become one piece where they are copied to anyway, as with a head before them, and not
+ * in a buffer of their own before that.
+ */
+export class PatchedSpan {
+  readonly length: number;
+  readonly #span: ByteSpan;
+  /** Of the place, in the buffer of the span. */
+  readonly #from: number;
+  readonly #to: number;
+  readonly #insert: Buffer;
+
+  /** `insert` instead of what stands from `from` to `to`, counted from where `span` begins. */
+  constructor(span: ByteSpan, from: number, to: number, insert: Buffer) {
+    this.length = span.length - (to - from) + insert.length;
+    this.#span = span;
+    this.#from = span.start + from;
+    this.#to = span.start + to;
+    this.#insert = insert;
+  }
+
+  /** For those who need one piece; made at each call. */
+  get solid(): ByteSpan {
+    const buffer = Buffer.allocUnsafeSlow(this.length);
+    this.copyTo(buffer, 0);
+    return ByteSpan.of(buffer);
+  }
+
+  copyTo(target: Uint8Array, at: number): void {
+    const { buffer, start, end } = this.#span;
+    const insertAt = at + this.#from - start;
+    buffer.copy(target, at, start, this.#from);
+    target.set(this.#insert, insertAt);
+    buffer.copy(target, insertAt + this.#insert.length, this.#to, end);
+  }
+}
+
+/** Bytes that only have to be copied. */
+export type Bytes = ByteSpan | PatchedSpan;
 
 /** A byte-order mark means nothing in UTF-8, and JSON must not begin with one (RFC 8259, 8.1). */
 export function withoutMark(bytes: ByteSpan): ByteSpan {

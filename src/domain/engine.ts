@@ -1,7 +1,7 @@
 // The port behind which every model runs: an engine is anything that answers an OpenAI-shaped HTTP request.
 import type { Environment } from "./api-key.ts";
 import type { BodySource } from "./body-source.ts";
-import type { ByteSpan } from "./byte-span.ts";
+import type { Bytes } from "./byte-span.ts";
 import type { Cancellation } from "./cancellation.ts";
 import type { Eventual } from "./later.ts";
 import type { Capabilities } from "./model.ts";
@@ -26,7 +26,7 @@ export interface EngineRequest {
   /** The engine's own id of the model. */
   model: string;
   /** JSON text, with that id as its `model`, or the same as UTF-8. */
-  body: string | ByteSpan;
+  body: string | Bytes;
   /** Whether the body asks for Server-Sent Events. */
   stream: boolean;
   /** How many generations run side by side for it (`n`, or one per prompt); at least 1. */

@@ -7,10 +7,10 @@ import {
   afterSpace,
   afterString,
   capacity,
+  jsonBytesOf,
   load,
   numberPassed,
   passed,
-  replaceBytes,
   textAt,
 } from "./json-bytes.ts";
 
@@ -157,9 +157,7 @@ test("what is too long is not loaded", () => {
   expect(load(ByteSpan.of(new Uint8Array(capacity + 1)))).toBe(false);
 });
 
-test("bytes are replaced by a text of any length", () => {
-  for (const insert of ["", "a", "längerer Text 😀"]) {
-    const around = new ByteSpan(Buffer.from("surplus before old after surplus"), 8, 24);
-    expect(replaceBytes(around, 7, 10, insert).text).toBe(`before ${insert} after`);
-  }
+test("a text as JSON is the same again and again, however many others were asked for between", () => {
+  const texts = ["", "a", 'längerer "Text" 😀', "\ud800", ...Array.from({ length: 3_000 }, (_, n) => `m${n}`)];
+  for (const text of [...texts, ...texts]) expect(jsonBytesOf(text).toString()).toBe(JSON.stringify(text));
 });

@@ -1,6 +1,6 @@
 // Looks through JSON as bytes: strings, numbers, words and space, without making anything of them.
 
-import { ByteSpan } from "./byte-span.ts";
+import type { ByteSpan } from "./byte-span.ts";
 import { afterPlain, memory, textBytes } from "./plain-run.ts";
 
 /** Longer texts are left to JSON.parse. */
@@ -60,14 +60,19 @@ export function load(text: ByteSpan): boolean {
   return true;
 }
 
-/** A copy of `text` that has `insert` in place of what stands from `start` to `end`. */
-export function replaceBytes(text: ByteSpan, start: number, end: number, insert: string): ByteSpan {
-  const rest = start + Buffer.byteLength(insert);
-  const result = Buffer.allocUnsafe(rest + text.length - end);
-  text.buffer.copy(result, 0, text.start, text.start + start);
-  result.write(insert, start);
-  text.buffer.copy(result, rest, text.start + end, text.end);
-  return ByteSpan.of(result);
+/** Texts that were asked for, as JSON. Names of models, mostly the same ones; what comes with a request might be of any number. */
+const encoded = new Map<string, Buffer>();
+const mostEncoded = 1_024;
+
+/** The UTF-8 of `text` as JSON; it must not be changed. */
+export function jsonBytesOf(text: string): Buffer {
+  let found = encoded.get(text);
+  if (found === undefined) {
+    found = Buffer.from(JSON.stringify(text));
+    if (encoded.size >= mostEncoded) encoded.clear();
+    encoded.set(text, found);
+  }
+  return found;
 }
 
 export function isDigit(code: number): boolean {

@@ -61,7 +61,10 @@ export class FetchClient implements HttpClient {
         },
         ...(request.body === undefined
           ? {}
-          : { body: typeof request.body === "string" ? request.body : (request.body.view as Uint8Array<ArrayBuffer>) }),
+          : {
+              body:
+                typeof request.body === "string" ? request.body : (request.body.solid.view as Uint8Array<ArrayBuffer>),
+            }),
         signal: controller.signal,
         redirect: "manual",
         decompress: false,

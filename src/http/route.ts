@@ -1,7 +1,7 @@
 // What a route is: the server, the OpenAPI document and the tests all read the same table of these.
 
 import type { z } from "zod";
-import type { ByteSpan } from "../domain/byte-span.ts";
+import type { Bytes } from "../domain/byte-span.ts";
 import type { ClientStream } from "../domain/client-stream.ts";
 import { type ErrorCode, GatewayError } from "../domain/errors.ts";
 import type { Eventual } from "../domain/later.ts";
@@ -42,7 +42,7 @@ export interface DeferredLine {
 export interface PlainAnswer {
   status: number;
   headers: HeaderFields;
-  body: string | Uint8Array | ByteSpan;
+  body: string | Uint8Array | Bytes;
 }
 
 /** An answer that is sent piece by piece. */

@@ -1,6 +1,6 @@
 // What an HTTP client takes and gives, whether it is our own or `fetch`.
 import type { BodySource } from "../domain/body-source.ts";
-import type { ByteSpan } from "../domain/byte-span.ts";
+import type { Bytes } from "../domain/byte-span.ts";
 import type { Cancellation } from "../domain/cancellation.ts";
 import type { Eventual } from "../domain/later.ts";
 import type { HeaderFields, HeaderLines } from "./message.ts";
@@ -16,7 +16,7 @@ export interface ClientRequest {
   /** The field `x-request-id`, which every request has of its own. */
   requestId?: string;
   /** Text is sent as UTF-8. Bytes must not change until the answer is here. */
-  body?: string | ByteSpan;
+  body?: string | Bytes;
 }
 
 export interface AnswerTimeouts {

@@ -1,5 +1,5 @@
 // What the HTTP/1.1 server and client exchange with the rest of the program: heads, requests, replies.
-import type { ByteSpan } from "../domain/byte-span.ts";
+import type { ByteSpan, Bytes } from "../domain/byte-span.ts";
 import type { Cancellation } from "../domain/cancellation.ts";
 import type { ClientStream } from "../domain/client-stream.ts";
 import type { ByteChannel } from "./byte-channel.ts";
@@ -52,7 +52,7 @@ export interface OverListener {
 export interface Reply {
   readonly begun: boolean;
   /** A body for HEAD, 204 or 304 is not sent, but counted. */
-  send(status: number, headers: AnswerFields, body: string | Uint8Array | ByteSpan): void;
+  send(status: number, headers: AnswerFields, body: string | Uint8Array | Bytes): void;
   stream(status: number, headers: AnswerFields): ClientStream;
   /**
    * Answers 101 with a field `upgrade` among `headers`, and hands the connection over: the server counts it and cuts it

@@ -1,5 +1,5 @@
 // The answer to one request: as a whole, or piece by piece in chunks.
-import { ByteSpan } from "../domain/byte-span.ts";
+import { ByteSpan, type Bytes } from "../domain/byte-span.ts";
 import type { ClientStream } from "../domain/client-stream.ts";
 import type { ByteChannel } from "./byte-channel.ts";
 import type { AnswerFields, Reply } from "./message.ts";
@@ -47,7 +47,7 @@ export class OutgoingReply implements Reply {
     return this.#begun;
   }
 
-  send(status: number, headers: AnswerFields, answer: string | Uint8Array | ByteSpan): void {
+  send(status: number, headers: AnswerFields, answer: string | Uint8Array | Bytes): void {
     this.#refuseSecond();
     const body = answer instanceof Uint8Array ? ByteSpan.of(answer) : answer;
     const length = typeof body === "string" ? Buffer.byteLength(body) : body.length;
@@ -65,7 +65,7 @@ export class OutgoingReply implements Reply {
         else body.copyTo(scratch, end);
         end += length;
       } else {
-        const all = typeof body === "string" ? ByteSpan.of(body) : body;
+        const all = typeof body === "string" ? ByteSpan.of(body) : body.solid;
         const split = all.start + room;
         all.buffer.copy(scratch, end, all.start, split);
         rest = new ByteSpan(all.buffer, split, all.end);

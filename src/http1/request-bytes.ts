@@ -1,6 +1,6 @@
 // Puts a request into one write: its head and its body, in a buffer that is used again for the next.
 import type { Socket } from "bun";
-import { ByteSpan } from "../domain/byte-span.ts";
+import type { ByteSpan } from "../domain/byte-span.ts";
 import { putDigits } from "../domain/put-json.ts";
 import type { ClientRequest } from "./client-contract.ts";
 
@@ -26,8 +26,8 @@ export interface WrittenInPart {
  */
 export function writeRequest(socket: Socket<unknown>, head: string, parts: RequestParts): WrittenInPart | undefined {
   const { requestId, body } = parts;
-  if (body instanceof ByteSpan && head.length + ownFieldsRoom + body.length > scratch.byteLength) {
-    return writeLarge(socket, head, parts, body);
+  if (typeof body === "object" && head.length + ownFieldsRoom + body.length > scratch.byteLength) {
+    return writeLarge(socket, head, parts, body.solid);
   }
   // At most three bytes of UTF-8 for each unit of a string.
   const bodyRoom = typeof body === "string" ? body.length * 3 : (body?.length ?? 0);

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../tests/support/decoded-request.ts";
 import { bodyOf } from "../domain/body-source.ts";
-import { ByteSpan } from "../domain/byte-span.ts";
+import { ByteSpan, type Bytes } from "../domain/byte-span.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { type Answer, readAnswer } from "./answer.ts";
 import type { Dispatched } from "./attempt.ts";
@@ -55,7 +55,7 @@ describe("what must change is changed, and nothing else", () => {
       const text = JSON.stringify(completion, null, indent);
       const answer = read(text, { model });
       expect(answer.text).toBe(text.replace('"m"', () => JSON.stringify(model)));
-      expect((answer.body as ByteSpan).text).toBe(answer.text);
+      expect((answer.body as Bytes).solid.text).toBe(answer.text);
       expect(answer.usage.promptTokens).toBe(3);
     }
   });

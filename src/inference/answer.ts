@@ -1,9 +1,9 @@
 // Reads a whole (not streamed) answer of an engine and makes it what the client was promised.
 
-import { type ByteSpan, withoutMark } from "../domain/byte-span.ts";
+import { type ByteSpan, type Bytes, PatchedSpan, withoutMark } from "../domain/byte-span.ts";
 import { decodeEmbedding, encodeEmbedding } from "../domain/embedding.ts";
 import { GatewayError } from "../domain/errors.ts";
-import { isDigit, replaceBytes } from "../domain/json-bytes.ts";
+import { isDigit, jsonBytesOf } from "../domain/json-bytes.ts";
 import { editObject, scanObject } from "../domain/json-text.ts";
 import type { TokenUsage } from "../domain/usage.ts";
 import { countTexts, type TextOrTokens } from "../domain/wire.ts";
@@ -25,7 +25,7 @@ import { deliveredBytes, estimateTokens, hasTotal, reportedUsage, usageObject, w
 
 export interface Answer {
   /** What to send: the engine's own bytes, unless something had to change. */
-  readonly body: ByteSpan | string;
+  readonly body: Bytes | string;
   /** The same; made when it is asked for. */
   readonly text: string;
   readonly usage: TokenUsage;
@@ -41,16 +41,16 @@ export interface CompletionNames {
 }
 
 class ReadAnswer implements Answer {
-  readonly body: ByteSpan | string;
+  readonly body: Bytes | string;
   readonly usage: TokenUsage;
 
-  constructor(body: ByteSpan | string, usage: TokenUsage) {
+  constructor(body: Bytes | string, usage: TokenUsage) {
     this.body = body;
     this.usage = usage;
   }
 
   get text(): string {
-    return typeof this.body === "string" ? this.body : this.body.text;
+    return typeof this.body === "string" ? this.body : this.body.solid.text;
   }
 }
 
@@ -92,7 +92,7 @@ function plainAnswer(
   const start = startOf("model");
   return start === 0
     ? undefined
-    : new ReadAnswer(replaceBytes(bytes, start, endOf("model"), JSON.stringify(model)), usage);
+    : new ReadAnswer(new PatchedSpan(bytes, start, endOf("model"), jsonBytesOf(model)), usage);
 }
 
 /** Undefined where something of it is missing. */

@@ -365,7 +365,7 @@ describe("the body for an engine", () => {
     (await send(modelOn(engine), { request, recording: true })).done(false);
     (await send(modelOn(engine), { request })).done(false);
     expect(
-      engine.requests.map(({ body }) => JSON.parse(typeof body === "string" ? body : body.text) as unknown),
+      engine.requests.map(({ body }) => JSON.parse(typeof body === "string" ? body : body.solid.text) as unknown),
     ).toEqual([
       { model: "m", messages: [] },
       { model: "m", messages: [], store: true, metadata: { a: "b" } },

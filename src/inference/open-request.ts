@@ -1,6 +1,6 @@
 // A request from its admission to its end, and what comes of it; every way out of it settles, once.
 import { nowhere } from "../domain/bag.ts";
-import type { ByteSpan } from "../domain/byte-span.ts";
+import type { ByteSpan, Bytes } from "../domain/byte-span.ts";
 import { type CancelListener, Cancellation } from "../domain/cancellation.ts";
 import { chatIdOf } from "../domain/chat-list.ts";
 import { GatewayError } from "../domain/errors.ts";
@@ -57,7 +57,7 @@ export class OpenRequest<Result>
   /** Of a stream that was begun in silence: there the engine's answer, or what became of it, is still waited for. */
   #late: Later<Dispatched> | undefined;
   /** A whole answer, until it may be shown. */
-  #answer: string | ByteSpan = "";
+  #answer: string | Bytes = "";
 
   constructor(
     call: InferenceCall<Result>,

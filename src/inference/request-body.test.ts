@@ -58,7 +58,7 @@ describe.each<[string, string, Record<string, unknown>]>([
     if (recording) for (const name of ["store", "metadata"]) expected[name] = undefined;
     for (const request of decoded(among(text(more)))) {
       const body = rewriteRequest(request, model, recording);
-      const result = typeof body === "string" ? body : body.text;
+      const result = typeof body === "string" ? body : body.solid.text;
       expect(JSON.parse(result)).toEqual(JSON.parse(JSON.stringify(expected)));
       // What is not changed keeps its form.
       expect(result).toContain('"messages":[{"role":"user","content":"Grüße"}]');

@@ -1,16 +1,16 @@
 // The body that an engine gets of a request: the client's own bytes, but where something must differ.
-import type { ByteSpan } from "../domain/byte-span.ts";
-import { replaceBytes } from "../domain/json-bytes.ts";
+import { type Bytes, PatchedSpan } from "../domain/byte-span.ts";
+import { jsonBytesOf } from "../domain/json-bytes.ts";
 import { editObject } from "../domain/json-text.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 
-const usageMember = ',"stream_options":{"include_usage":true}';
+const usageMember = Buffer.from(',"stream_options":{"include_usage":true}');
 
 /**
  * The body for an engine: the client's own bytes, except where `model` has another id there, where usage must be asked
  * for (it is always counted), where the gateway keeps the completion itself, and where both names of the token limit were sent.
  */
-export function rewriteRequest(request: DecodedRequest, engineModel: string, recording: boolean): string | ByteSpan {
+export function rewriteRequest(request: DecodedRequest, engineModel: string, recording: boolean): string | Bytes {
   const isRenamed = engineModel !== request.model;
   const addsUsage = request.stream && request.streamOptions !== "usage";
   if (!recording && !request.hasBothLimits) {
@@ -18,7 +18,8 @@ export function rewriteRequest(request: DecodedRequest, engineModel: string, rec
     const { bytes, modelStart, modelEnd } = request;
     // The usual changes are made to the bytes, where it is known where the id stands.
     if (modelEnd > 0 && (!addsUsage || request.streamOptions === "none")) {
-      return replaceBytes(bytes, modelStart, modelEnd, JSON.stringify(engineModel) + (addsUsage ? usageMember : ""));
+      const model = jsonBytesOf(engineModel);
+      return new PatchedSpan(bytes, modelStart, modelEnd, addsUsage ? Buffer.concat([model, usageMember]) : model);
     }
   }
   const edits: Record<string, string | null> = {};

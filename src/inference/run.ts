@@ -1,5 +1,5 @@
 // The way of an inference request: authorize, admit, and from there on the request takes itself (open-request.ts).
-import type { ByteSpan } from "../domain/byte-span.ts";
+import type { Bytes } from "../domain/byte-span.ts";
 import type { Cancellation } from "../domain/cancellation.ts";
 import type { ClientStream } from "../domain/client-stream.ts";
 import type { Clock } from "../domain/clock.ts";
@@ -61,7 +61,7 @@ export interface InferenceDeps {
 }
 
 /** Either JSON, or what sends a stream of events to the client. */
-export type InferenceAnswer = string | ByteSpan | ((client: ClientStream) => void);
+export type InferenceAnswer = string | Bytes | ((client: ClientStream) => void);
 
 /** Throws, or rejects with, a GatewayError while nothing was answered yet. Waits for nothing that is known already. */
 export function run<Result>(call: InferenceCall<Result>, deps: InferenceDeps): Eventual<Result> {

@@ -98,7 +98,7 @@ export class LocalServing {
 
   #dispatch(request: EngineRequest, cancellation: Cancellation): Eventual<Dispatched> {
     const { operation, requestId, body } = request;
-    const bytes = typeof body === "string" ? ByteSpan.of(body) : body;
+    const bytes = typeof body === "string" ? ByteSpan.of(body) : body.solid;
     const decoded = this.#options.decode(operation, bytes);
     const model = this.#find(decoded.model);
     if (!model) {

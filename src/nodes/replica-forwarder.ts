@@ -54,7 +54,9 @@ export class ReplicaForwarder {
     if (advertiseUrl === null) throw unreachable(`replica ${replicaId} has no HEADRACE_ADVERTISE_URL`);
     const { key, clock, firstByteTimeoutMs, idleTimeoutMs } = this.#options;
     const path = forwardPath.replace(":id", encodeURIComponent(nodeId));
-    const [about, digest] = [aboutText(request), bodyDigest(request.body)];
+    const { requestId } = request;
+    const body = typeof request.body === "string" ? request.body : request.body.solid;
+    const [about, digest] = [aboutText(request), bodyDigest(body)];
     const signature = signForward({ method: "POST", path, replicaId, about, bodyDigest: digest }, key, clock);
     const headers = {
       "content-type": "application/json",
@@ -63,7 +65,6 @@ export class ReplicaForwarder {
       [forwardHeaders.replica]: replicaId,
       [forwardHeaders.signature]: signature,
     };
-    const { requestId, body } = request;
     try {
       const response = await this.#client(advertiseUrl).send(
         { method: "POST", path, headers, requestId, body },

@@ -1,5 +1,5 @@
 // A request as a route gets it, and its answer as a web Response: for tests of routes without a server.
-import { ByteSpan } from "../../src/domain/byte-span.ts";
+import { ByteSpan, type Bytes } from "../../src/domain/byte-span.ts";
 import { Cancellation } from "../../src/domain/cancellation.ts";
 import type { ClientStream } from "../../src/domain/client-stream.ts";
 import type { Eventual } from "../../src/domain/later.ts";
@@ -70,8 +70,8 @@ export async function responseOf(handle: () => Answer | Eventual<Answer>): Promi
   return new Response(await collected(answer.begin), { status, headers });
 }
 
-function bodyOf(body: string | Uint8Array | ByteSpan): Buffer<ArrayBuffer> {
-  return Buffer.from(body instanceof ByteSpan ? body.view : body);
+function bodyOf(body: string | Uint8Array | Bytes): Buffer<ArrayBuffer> {
+  return Buffer.from(typeof body === "string" || body instanceof Uint8Array ? body : body.solid.view);
 }
 
 function collected(begin: (client: ClientStream) => void): Promise<Uint8Array<ArrayBuffer>> {

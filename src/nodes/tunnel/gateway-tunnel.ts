@@ -106,7 +106,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
     const refusal = this.#refusal();
     if (refusal) return Promise.reject(refusal);
     const { body } = request;
-    const bytes = typeof body === "string" ? Buffer.from(body) : body.view;
+    const bytes = typeof body === "string" ? Buffer.from(body) : body.solid.view;
     const { limits, proof, times } = this.#options;
     const outgoing = new OutgoingBody(bytes, proof.window);
     const stream = new GatewayStream(this.#newId(), this, outgoing, times, limits.windowBytes, cancellation);
