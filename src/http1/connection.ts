@@ -195,7 +195,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
   writeSoon(bytes: Buffer, start: number, end: number): void {
     if (this.#closed || start === end) return;
     if (!this.#output.behind && turnOutput.gather(this, bytes, start, end)) this.#gathered = true;
-    else this.sendGathered(bytes, start, end);
+    else this.write(bytes, start, end);
   }
 
   sendGathered(bytes: Buffer, start: number, end: number): void {
@@ -209,7 +209,8 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
 
   gatheredSent(): void {
     this.#gathered = false;
-    if (!this.#closed && !this.#output.behind && (this.#ending || this.#answered)) this.#sentAll();
+    if (this.#closed || this.#lingering || this.#output.behind) return;
+    if (this.#ending || this.#answered) this.#sentAll();
   }
 
   upgrade(head: Buffer, end: number): ByteChannel {

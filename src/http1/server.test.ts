@@ -143,6 +143,25 @@ describe("streams side by side", () => {
     connections[1].socket.destroy();
   });
 
+  test("lose nothing that is written to one while it is told that another's end is sent", async () => {
+    const streams: ClientStream[] = [];
+    await using it = startTestServer(
+      (_request, reply) => void streams.push(reply.stream(200, { connection: "close" })),
+    );
+    const connections = [await it.open(), await it.open(), await it.open()] as const;
+    for (const [n, connection] of connections.entries()) {
+      await connection.write(get("/1"));
+      await until(() => streams.length === n + 1, "it came");
+    }
+    await new Promise(setImmediate);
+    it.requests[0]?.onOver({ over: () => streams[1]?.end("end of b") });
+    streams[0]?.end("a");
+    streams[1]?.write("b,");
+    expect((await connections[1].ended()).answers.map(({ body }) => body)).toEqual(["b,end of b"]);
+    expect((await connections[0].ended()).answers.map(({ body }) => body)).toEqual(["a"]);
+    connections[2].socket.destroy();
+  });
+
   test("go on where a client leaves in the turn in which something was written to it", async () => {
     const { it, connections, a, b } = await twoStreams();
     await using _ = it;

@@ -110,8 +110,26 @@ test("what somebody sends when told, or while sending, leaves in the same turn",
   });
   gather(a, "1");
   output.flush();
-  expect(log).toEqual(["a:1", "late:33", "a told", "late told", "late:22", "late told"]);
+  expect(log).toEqual(["a:1", "late:33", "a told", "late:22", "late told", "late told"]);
   gather(late, "4");
   await turn();
   expect(log.slice(6)).toEqual(["late:4", "late told"]);
+});
+
+test("nobody is told while something of it is unsent, nor gets what is another's, where telling flushes as well", async () => {
+  const { output, log, sender, gather } = gathering();
+  const b = sender("b");
+  const a = sender("a", {
+    gatheredSent: () => {
+      output.flush();
+      gather(b, "22");
+    },
+  });
+  gather(a, "1");
+  gather(b, "2");
+  await turn();
+  await turn();
+  gather(sender("c"), "3");
+  await turn();
+  expect(log).toEqual(["a:1", "b:2", "a told", "b told", "b:22", "b told", "c:3", "c told"]);
 });

@@ -84,8 +84,9 @@ export class TurnOutput {
   readonly flush = (): void => {
     try {
       while (this.#told < this.#count) {
+        // Each time: whoever is told may send something, and nobody is told of what is not sent.
         this.send();
-        for (const sent = this.#count; this.#told < sent; ) this.#tellNext();
+        this.#tellNext();
       }
       this.#count = 0;
       this.#sent = 0;
@@ -105,5 +106,5 @@ export class TurnOutput {
   }
 }
 
-/** One for all servers and clients, as they share the event loop. */
+/** One for all servers, as they share the event loop. */
 export const turnOutput = new TurnOutput(gatheredBytes);
