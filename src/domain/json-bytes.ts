@@ -60,11 +60,11 @@ export function load(text: ByteSpan): boolean {
   return true;
 }
 
-/** Texts that were asked for, as JSON. Names of models, mostly the same ones; what comes with a request might be of any number. */
+/** Names of models as JSON: those that are served, and what upstreams call them. They change while the server runs. */
 const encoded = new Map<string, Buffer>();
-const mostEncoded = 1_024;
+const mostEncoded = 8_192;
 
-/** The UTF-8 of `text` as JSON; it must not be changed. */
+/** The UTF-8 of the name of a model as JSON; it must not be changed. */
 export function jsonBytesOf(text: string): Buffer {
   let found = encoded.get(text);
   if (found === undefined) {
