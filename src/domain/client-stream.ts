@@ -3,8 +3,8 @@
 export interface ClientStream {
   /**
    * Sends bytes, given as text with one character for each (`latin1`), by the end of this turn of the event loop or as soon
-   * as the client takes them. False: the client is behind; `onDrain` will be called when it has caught up. Does nothing after `end`, `abort`
-   * or when the client has left.
+   * as the client takes them. False: the client is behind; `onDrain` will be called when it has caught up. Does nothing
+   * after `end`, `abort` or when the client has left.
    */
   write(bytes: string): boolean;
   onDrain: (() => void) | undefined;

@@ -2,17 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { ByteSpan } from "./byte-span.ts";
-import {
-  afterNumber,
-  afterSpace,
-  afterString,
-  capacity,
-  jsonBytesOf,
-  load,
-  numberPassed,
-  passed,
-  textAt,
-} from "./json-bytes.ts";
+import { afterNumber, afterSpace, afterString, capacity, load, numberPassed, passed, textAt } from "./json-bytes.ts";
 
 const fault = -1;
 
@@ -155,9 +145,4 @@ test("space is counted, and no other character is space", () => {
 test("what is too long is not loaded", () => {
   expect(load(ByteSpan.of(new Uint8Array(capacity)))).toBe(true);
   expect(load(ByteSpan.of(new Uint8Array(capacity + 1)))).toBe(false);
-});
-
-test("a text as JSON is the same again and again, however many others were asked for between", () => {
-  const texts = ["", "a", 'längerer "Text" 😀', "\ud800", ...Array.from({ length: 20_000 }, (_, n) => `m${n}`)];
-  for (const text of [...texts, ...texts]) expect(jsonBytesOf(text).toString()).toBe(JSON.stringify(text));
 });

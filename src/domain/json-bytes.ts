@@ -60,21 +60,6 @@ export function load(text: ByteSpan): boolean {
   return true;
 }
 
-/** Names of models as JSON: those that are served, and what upstreams call them. They change while the server runs. */
-const encoded = new Map<string, Buffer>();
-const mostEncoded = 8_192;
-
-/** The UTF-8 of the name of a model as JSON; it must not be changed. */
-export function jsonBytesOf(text: string): Buffer {
-  let found = encoded.get(text);
-  if (found === undefined) {
-    found = Buffer.from(JSON.stringify(text));
-    if (encoded.size >= mostEncoded) encoded.clear();
-    encoded.set(text, found);
-  }
-  return found;
-}
-
 export function isDigit(code: number): boolean {
   return code >= zero && code <= nine;
 }

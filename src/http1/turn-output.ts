@@ -15,9 +15,9 @@ export const gatheredBytes = Buffer.allocUnsafeSlow(256 * 1024);
 const mostGathered = 16 * 1024;
 
 /**
- * Each write wakes who waits for it, which costs as much as the write itself, and takes as long as half of our own work for
- * a request: by the next one that comes after such work, the other side sleeps again. Writes that follow at once find it
- * awake. With one request alone there is nothing to gather, and it does not wait.
+ * Each write wakes who waits for it, which is more than half of what the write costs; by the next one, with the work for
+ * another chunk between, the other side sleeps again. Writes that follow at once find it awake. With one request alone
+ * there is nothing to gather, and it does not wait.
  */
 export class TurnOutput {
   readonly #bytes: Buffer;

@@ -3,7 +3,7 @@
 import { type ByteSpan, type Bytes, PatchedSpan, withoutMark } from "../domain/byte-span.ts";
 import { decodeEmbedding, encodeEmbedding } from "../domain/embedding.ts";
 import { GatewayError } from "../domain/errors.ts";
-import { isDigit, jsonBytesOf } from "../domain/json-bytes.ts";
+import { isDigit } from "../domain/json-bytes.ts";
 import { editObject, scanObject } from "../domain/json-text.ts";
 import type { TokenUsage } from "../domain/usage.ts";
 import { countTexts, type TextOrTokens } from "../domain/wire.ts";
@@ -21,6 +21,7 @@ import {
 import type { Dispatched } from "./attempt.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import { publicMessage } from "./engine-refusal.ts";
+import { modelNameJson } from "./model-names.ts";
 import { deliveredBytes, estimateTokens, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
 
 export interface Answer {
@@ -92,7 +93,7 @@ function plainAnswer(
   const start = startOf("model");
   return start === 0
     ? undefined
-    : new ReadAnswer(new PatchedSpan(bytes, start, endOf("model"), jsonBytesOf(model)), usage);
+    : new ReadAnswer(new PatchedSpan(bytes, start, endOf("model"), modelNameJson(model)), usage);
 }
 
 /** Undefined where something of it is missing. */

@@ -1,8 +1,8 @@
 // The body that an engine gets of a request: the client's own bytes, but where something must differ.
 import { type Bytes, PatchedSpan } from "../domain/byte-span.ts";
-import { jsonBytesOf } from "../domain/json-bytes.ts";
 import { editObject } from "../domain/json-text.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
+import { modelNameJson } from "./model-names.ts";
 
 const usageMember = Buffer.from(',"stream_options":{"include_usage":true}');
 
@@ -18,7 +18,7 @@ export function rewriteRequest(request: DecodedRequest, engineModel: string, rec
     const { bytes, modelStart, modelEnd } = request;
     // The usual changes are made to the bytes, where it is known where the id stands.
     if (modelEnd > 0 && (!addsUsage || request.streamOptions === "none")) {
-      const model = jsonBytesOf(engineModel);
+      const model = modelNameJson(engineModel);
       return new PatchedSpan(bytes, modelStart, modelEnd, addsUsage ? Buffer.concat([model, usageMember]) : model);
     }
   }

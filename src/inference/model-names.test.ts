@@ -1,0 +1,8 @@
+// A name is the same JSON whenever it is asked for, however many others were asked for between.
+import { expect, test } from "bun:test";
+import { modelNameJson } from "./model-names.ts";
+
+test("a name as JSON is the same again and again, and beyond what is kept", () => {
+  const names = ["", "a", 'längerer "Name" 😀', "\ud800", ...Array.from({ length: 20_000 }, (_, n) => `m${n}`)];
+  for (const name of [...names, ...names]) expect(modelNameJson(name).toString()).toBe(JSON.stringify(name));
+});
