@@ -22,6 +22,16 @@ export function servedIds({ moreModels = 0 }: ServedModels): string[] {
   return [upstreamModel, renamedModel, ...moreModelIds(moreModels)];
 }
 
+/** Rates and quotas that are counted for every request and never reached. */
+export const limits = `limits: { open_requests_per_key: 1000000 }
+tiers:
+  - name: enterprise
+    requests_per_minute: 100000000
+    tokens_per_minute: 10000000000
+    monthly_tokens: 1000000000000
+    monthly_spend: 1000000
+`;
+
 export function configuration(upstreamPort: number, options: ServedModels): string {
   const { source, maxConcurrency } = options;
   const url = `http://127.0.0.1:${upstreamPort}${source === undefined ? "" : `/${source}`}/v1`;
@@ -35,12 +45,5 @@ export function configuration(upstreamPort: number, options: ServedModels): stri
   return `upstreams:
   - { name: mock, url: "${url}", api_key: sk-bench-upstream-key${concurrency} }
 models:
-${models.join("")}limits: { open_requests_per_key: 1000000 }
-tiers:
-  - name: enterprise
-    requests_per_minute: 100000000
-    tokens_per_minute: 10000000000
-    monthly_tokens: 1000000000000
-    monthly_spend: 1000000
-`;
+${models.join("")}${limits}`;
 }

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort, stop, until } from "./child.ts";
 import { bookedUsage, createGovernedKey, type UsageTotals } from "./governance.ts";
-import { configuration, type ServedModels, servedIds } from "./headrace-config.ts";
+import { configuration, limits, type ServedModels, servedIds } from "./headrace-config.ts";
 import { processTree } from "./process-usage.ts";
 
 export interface Headrace {
@@ -103,7 +103,7 @@ function install(directory: string, options: HeadraceOptions) {
   const config = join(directory, "headrace.yaml");
   const data = join(directory, "data");
   const log = join(directory, "headrace.log");
-  writeFileSync(config, upstreamPort === undefined ? "" : configuration(upstreamPort, options));
+  writeFileSync(config, upstreamPort === undefined ? limits : configuration(upstreamPort, options));
   const flags = ["--mode", "production", "--public-url", "http://127.0.0.1", "--no-discover-local"];
   if (upstreamPort !== undefined) flags.push("--no-demo");
   flags.push("--config", config, "--data-dir", data, "--log-format", "json");

@@ -72,7 +72,7 @@ export function usageOf(promptTokens: number, completionTokens: number): Usage {
 
 function streamed(runtime: Runtime, request: Answer, signal: AbortSignal): Response {
   const stop = new AbortController();
-  const stream = new EventStream(runtime.batching, () => stop.abort());
+  const stream = new EventStream(runtime.frames, () => stop.abort());
   signal.addEventListener("abort", () => stream.leave(), { once: true });
   void writeStream(runtime, request, AbortSignal.any([signal, stop.signal]), stream);
   return new Response(stream.body, {

@@ -1,9 +1,10 @@
 import { expect, test } from "bun:test";
 import { Batching } from "./batching.ts";
 import { EventStream } from "./event-stream.ts";
+import { Frames } from "./frames.ts";
 
 function open(): { stream: EventStream; read: () => Promise<string | undefined> } {
-  const stream = new EventStream(new Batching(), () => {});
+  const stream = new EventStream(new Frames(new Batching()), () => {});
   const reader = stream.body.getReader();
   const decoder = new TextDecoder();
   return {
@@ -49,7 +50,7 @@ test("a reader that does not read makes those who write wait until it does", asy
 
 test("a reader that leaves is told once, and nobody waits for it", async () => {
   let left = 0;
-  const stream = new EventStream(new Batching(), () => {
+  const stream = new EventStream(new Frames(new Batching()), () => {
     left += 1;
   });
   stream.push(() => "x".repeat(40_000));

@@ -1,24 +1,17 @@
 // The body of a streamed answer: takes what generations tell, writes it while the model works on the next token, and
 // makes them wait for a client that does not read.
-import type { Batching } from "./batching.ts";
+import type { Frames } from "./frames.ts";
 
 /** Beyond so much text that nobody has taken yet, the generations wait. */
 const mostUnread = 16 * 1024;
 
-/**
- * A stream is written at most so often, and at once where it was silent for so long: the first text never waits. What a
- * fast model writes within the time of a screen's frame goes out together; one write a token would cost the machine,
- * gateway and client included, a good part of the time in which the model makes that token.
- */
-const shortestPauseMs = 10;
-
 export class EventStream {
   readonly body: ReadableStream<Uint8Array>;
-  readonly #batching: Batching;
+  readonly #frames: Frames;
   readonly #encoder = new TextEncoder();
   #unwritten: (() => string)[] = [];
-  /** undefined: only what opens the stream. */
-  #writtenMs: number | undefined;
+  /** Whether more than what opens the stream was told. */
+  #begun = false;
   #text = "";
   #ended = false;
   #left = false;
@@ -30,8 +23,8 @@ export class EventStream {
   readonly #write = () => this.#writeAll();
 
   /** @param onLeave the client has gone */
-  constructor(batching: Batching, onLeave: () => void) {
-    this.#batching = batching;
+  constructor(frames: Frames, onLeave: () => void) {
+    this.#frames = frames;
     this.body = new ReadableStream<Uint8Array>(
       {
         pull: (controller) => this.#pull(controller),
@@ -55,7 +48,8 @@ export class EventStream {
   push(write: () => string): Promise<void> | undefined {
     if (this.#left) return undefined;
     this.#unwritten.push(write);
-    if (this.#unwritten.length === 1) this.#planWrite();
+    if (!this.#begun) this.#begin();
+    else if (this.#unwritten.length === 1) this.#frames.add(this.#write);
     if (this.#text.length <= mostUnread) return undefined;
     this.#room ??= Promise.withResolvers();
     return this.#room.promise;
@@ -76,19 +70,13 @@ export class EventStream {
     this.#room?.resolve();
   }
 
-  #planWrite(): void {
-    // Somebody waits for the first text; the model can wait for it to be written, once.
-    if (this.#writtenMs === undefined) {
-      this.#writeAll();
-      return;
-    }
-    const pauseMs = this.#writtenMs + shortestPauseMs - performance.now();
-    if (pauseMs > 0) setTimeout(this.#write, pauseMs);
-    else this.#batching.afterwards(this.#write);
+  /** Somebody waits for the first text; the model can wait for it to be written, once. */
+  #begin(): void {
+    this.#begun = true;
+    this.#writeAll();
   }
 
   #writeAll(): void {
-    if (this.#unwritten.length > 0) this.#writtenMs = performance.now();
     for (const write of this.#unwritten) this.#text += write();
     this.#unwritten = [];
     if (this.#text !== "" || this.#ended) this.#reader?.();

@@ -1,6 +1,7 @@
 // Loads the library and one model, and creates the context that its sequences share.
 import type { LlamaModel } from "node-llama-cpp";
 import { Batching } from "./batching.ts";
+import { Frames } from "./frames.ts";
 import { type Library, loadLibrary } from "./library.ts";
 import { checkModelFile, factsOf, ModelFileError, readModelFacts } from "./model-facts.ts";
 import { readReplySyntax } from "./reply-format.ts";
@@ -74,6 +75,7 @@ export async function load(settings: WorkerSettings, { log, giveUp }: LoadHooks)
       contextSize: context.contextSize,
       context,
       batching,
+      frames: new Frames(batching),
       pool: new SequencePool(context, batching, giveUp),
       chat: facts.capabilities.chat ? readChat(library, model, facts.chatTemplate ?? "") : undefined,
       promptPortion: firstPromptPortion,

@@ -1,6 +1,7 @@
 // What a loaded model consists of, for those who answer requests with it.
 import type { ChatWrapper, Llama, LlamaContext, LlamaModel } from "node-llama-cpp";
 import type { Batching } from "./batching.ts";
+import type { Frames } from "./frames.ts";
 import type { Library } from "./library.ts";
 import type { ModelFacts } from "./model-facts.ts";
 import type { ReplySyntax } from "./reply-format.ts";
@@ -38,6 +39,7 @@ export interface Chat {
 export interface Runtime extends ModelRuntime {
   context: LlamaContext;
   batching: Batching;
+  frames: Frames;
   pool: SequencePool;
   /** undefined: the file has no chat template. */
   chat: Chat | undefined;
