@@ -8,7 +8,7 @@ import type { BenchOptions } from "./options.ts";
 import { targetOf } from "./other-gateway.ts";
 import type { Placement } from "./placement.ts";
 import { settledRssBytes } from "./process-usage.ts";
-import { chatMany, coreScenarios, streamFull, streamPaced } from "./scenarios.ts";
+import { chatMany, coreScenarios, streamFull, streamShort } from "./scenarios.ts";
 import { renamedModel, upstreamModel } from "./workload.ts";
 
 /** The gateway writes its ledger and its log at most this long after an answer. */
@@ -60,7 +60,8 @@ export async function measureCore({ bench, options, placement, tell }: Surroundi
   ];
   for (const target of targets) await verify(target);
   tell("Warming up …");
-  for (const target of gateways) await warmUp(bench, [chatMany, streamPaced, streamFull], target, options.warmUpPasses);
+  const warming = [chatMany, streamShort, streamFull];
+  for (const target of gateways) await warmUp(bench, warming, target, options.warmUpPasses);
   const samples = await measure(bench, {
     scenarios: coreScenarios,
     targets,
