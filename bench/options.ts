@@ -19,7 +19,7 @@ export interface BenchOptions {
   starts: number;
   /** How long memory may settle before it is read. */
   settleMs: number;
-  /** Rounds of the built-in engine. */
+  /** Rounds of the built-in engine: as many in one order as in the other. */
   engineRounds: number;
   others: readonly OtherGateway[];
   /** Port of the mock upstream, 0 for any: another gateway must know it beforehand. */
@@ -75,7 +75,7 @@ export function readOptions(args: readonly string[]): BenchOptions | undefined {
     warmUpPasses: quick ? 4 : 8,
     starts: quick ? 2 : 5,
     settleMs: quick ? 1_000 : 5_000,
-    engineRounds: quick ? 2 : full ? 5 : 3,
+    engineRounds: quick ? 2 : full ? 6 : 4,
     others: (other ?? []).map(readOther),
     mockPort: wholeNumber("--mock-port", given["mock-port"] ?? "0", 0, 65_535),
     pin: !given["no-pin"],

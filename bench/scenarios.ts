@@ -32,7 +32,7 @@ export const streamPaced: Scenario = {
   once: true,
   direct: false,
 };
-/** To warm up with: as many chunks as the paced streams have in a minute take a second, and streams begin and end meanwhile. */
+/** To warm up with: a second of them has as many chunks as a quarter of a minute of the paced ones, and streams begin and end meanwhile. */
 export const streamShort: Scenario = {
   ...streamPaced,
   name: "stream-short",

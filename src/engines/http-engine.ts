@@ -30,8 +30,6 @@ export interface HttpTargetOptions {
   firstByteTimeoutMs: number;
   /** Longest silence in the middle of an answer. */
   idleTimeoutMs: number;
-  /** How long a connection may be unused where the server does not say; left out: as is safe with any server. */
-  unusedTimeoutMs?: number | undefined;
   /** Default `own`. */
   httpClient?: HttpClientKind | undefined;
 }
@@ -52,12 +50,12 @@ export const maxListBytes = 8 * 1024 * 1024;
 /** Throws a TypeError where the URL is none. */
 export function httpTarget(options: HttpTargetOptions): HttpTarget {
   const url = new URL(options.url);
-  const { unix, unusedTimeoutMs } = options;
+  const { unix } = options;
   const errors = (fault: unknown) => gatewayErrorOf(options, fault);
   const client =
     options.httpClient === "fetch"
       ? new FetchClient(url.origin, { unix, errors })
-      : new Http1Client(originOf(url, unix), { errors, unusedTimeoutMs });
+      : new Http1Client(originOf(url, unix), { errors });
   const basePath = url.pathname.replace(/\/+$/, "");
   const headers = { ...requestHeaders(options), "content-type": "application/json" };
   return {

@@ -41,7 +41,7 @@ export interface Http1ClientOptions {
   /** Wait for a connection, TLS included. Default 10,000. */
   connectTimeoutMs?: number;
   /** How long a connection may be unused where the server does not say. Default 4,000. */
-  unusedTimeoutMs?: number | undefined;
+  unusedTimeoutMs?: number;
   /** Default: the ClientError itself. */
   errors?: ClientErrorMap;
 }

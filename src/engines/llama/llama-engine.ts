@@ -65,8 +65,6 @@ const slotsBeforeReady = 4;
 const embeddingSlots = 2;
 /** A long prompt, or a model that thinks, may be silent for long. */
 const silenceTimeoutMs = 10 * 60_000;
-/** Our own process never closes a connection: who comes back after a pause for thought finds it open. */
-const unusedTimeoutMs = 60_000;
 
 export class LlamaEngine implements Engine {
   readonly name = builtInEngineName;
@@ -246,7 +244,6 @@ function targetOf(ready: WorkerReady): HttpTarget {
       unix: ready.socket,
       firstByteTimeoutMs: silenceTimeoutMs,
       idleTimeoutMs: silenceTimeoutMs,
-      unusedTimeoutMs,
     });
     targets.set(ready, target);
   }

@@ -3,8 +3,8 @@ import { Batching } from "./batching.ts";
 import { EventStream } from "./event-stream.ts";
 import { Frames } from "./frames.ts";
 
-function open(): { stream: EventStream; read: () => Promise<string | undefined> } {
-  const stream = new EventStream(new Frames(new Batching()), () => {});
+function open(frames = new Frames(new Batching())): { stream: EventStream; read: () => Promise<string | undefined> } {
+  const stream = new EventStream(frames, () => {});
   const reader = stream.body.getReader();
   const decoder = new TextDecoder();
   return {
@@ -24,6 +24,41 @@ test("the first text goes out at once, and what follows it quickly goes out toge
   expect(await read()).toBe("first ");
   for (const text of ["a ", "b ", "c "]) stream.push(() => text);
   expect(await read()).toBe("a b c ");
+});
+
+test("streams that speak in turn have each one piece a frame, of all that they said, though their readers wait", async () => {
+  const frames = new Frames(new Batching());
+  const streams = [open(frames), open(frames)];
+  for (const { stream, read } of streams) {
+    stream.push(() => "first ");
+    expect(await read()).toBe("first ");
+  }
+  // Writes what follows, and with it a frame begins.
+  for (const { stream, read } of streams) {
+    stream.push(() => "second ");
+    expect(await read()).toBe("second ");
+  }
+  const pieces = streams.map(({ read }) => read());
+  for (const text of ["a ", "b ", "c "]) {
+    for (const { stream } of streams) stream.push(() => text);
+    await Bun.sleep(1);
+  }
+  expect(await Promise.all(pieces)).toEqual(["a b c ", "a b c "]);
+});
+
+test("the first text of a stream waits for no frame of another", async () => {
+  const frames = new Frames(new Batching());
+  const other = open(frames);
+  for (const text of ["first ", "second "]) {
+    other.stream.push(() => text);
+    await other.read();
+  }
+  other.stream.push(() => "waits ");
+  const { stream, read } = open(frames);
+  const reading = read();
+  const late = new Promise((resolve) => setImmediate(() => resolve("late")));
+  stream.push(() => "first ");
+  expect(await Promise.race([reading, late])).toBe("first ");
 });
 
 test("the end does not wait, and everything before it is there in order", async () => {

@@ -77,8 +77,9 @@ export class EventStream {
   }
 
   #writeAll(): void {
-    for (const write of this.#unwritten) this.#text += write();
+    const writes = this.#unwritten;
     this.#unwritten = [];
+    for (const write of writes) this.#text += write();
     if (this.#text !== "" || this.#ended) this.#reader?.();
   }
 
