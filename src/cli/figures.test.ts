@@ -56,6 +56,12 @@ test.each([
   [now - 180, "3 min ago"],
   [now + 23 * 3600, "in 23 h"],
   [now + 29 * 86_400, "in 29 days"],
+  [now + 29 * 86_400 - 1, "in 29 days"],
+  [now + 599, "in 10 min"],
+  [now + 594, "in 9 min"],
+  [now + 59, "in 1 min"],
+  [now + 54, "in 54 s"],
+  [now - 599, "9 min ago"],
   [now - 90 * 86_400, "2026-08-22 18:30"],
 ])("%p, seen from now, is %p", (seconds, text) => {
   expect(formatRelative(seconds, now)).toBe(text);

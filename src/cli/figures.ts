@@ -36,14 +36,18 @@ export function formatTime(seconds: number | null | undefined): string {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`;
 }
 
+/** What was made for ten minutes has ten left, not nine, though its answer was on its way for a moment. */
+const onItsWaySeconds = 5;
+
 /** `3 min ago`, `in 29 days`; far away, the time itself. Unix seconds; `-` for none. */
 export function formatRelative(seconds: number | null | undefined, nowSeconds: number): string {
   if (seconds === null || seconds === undefined) return "-";
   const away = Math.abs(seconds - nowSeconds);
   if (away > 60 * daySeconds) return formatTime(seconds);
-  const span = formatSpan(away);
-  if (span === "0 s") return "now";
-  return seconds < nowSeconds ? `${span} ago` : `in ${span}`;
+  if (away < 1) return "now";
+  if (seconds < nowSeconds) return `${formatSpan(away)} ago`;
+  const left = away + onItsWaySeconds;
+  return `in ${formatSpan(left < minuteSeconds ? away : left)}`;
 }
 
 /** The largest whole unit that says enough: `45 s`, `3 min`, `23 h`, `29 days`. */
