@@ -27,7 +27,7 @@ test("the first text goes out at once, and what follows it quickly goes out toge
 });
 
 test("streams that speak in turn have each one piece a frame, of all that they said, though their readers wait", async () => {
-  const frames = new Frames(new Batching());
+  const frames = new Frames(new Batching(), 300);
   const streams = [open(frames), open(frames)];
   for (const { stream, read } of streams) {
     stream.push(() => "first ");
@@ -47,7 +47,7 @@ test("streams that speak in turn have each one piece a frame, of all that they s
 });
 
 test("the first text of a stream waits for no frame of another", async () => {
-  const frames = new Frames(new Batching());
+  const frames = new Frames(new Batching(), 300);
   const other = open(frames);
   for (const text of ["first ", "second "]) {
     other.stream.push(() => text);

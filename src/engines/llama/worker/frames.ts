@@ -3,25 +3,27 @@
 // makes that token; and each stream at a time of its own would wake them all as often as there are streams.
 import type { Batching } from "./batching.ts";
 
-/** Milliseconds: sixty frames a second. */
-const frameMs = 16;
+/** Sixty frames a second. */
+const screenFrameMs = 16;
 
 export class Frames {
   readonly #batching: Batching;
+  readonly #frameMs: number;
   #writes: (() => void)[] = [];
   /** By `performance.now()`. */
   #lastMs = Number.NEGATIVE_INFINITY;
   readonly #run = () => this.#writeAll();
 
-  constructor(batching: Batching) {
+  constructor(batching: Batching, frameMs = screenFrameMs) {
     this.#batching = batching;
+    this.#frameMs = frameMs;
   }
 
   /** Runs `write` once, with those of other streams; soon where nothing was written for a frame. */
   add(write: () => void): void {
     this.#writes.push(write);
     if (this.#writes.length > 1) return;
-    const leftMs = this.#lastMs + frameMs - performance.now();
+    const leftMs = this.#lastMs + this.#frameMs - performance.now();
     if (leftMs > 0) setTimeout(this.#run, leftMs);
     else this.#batching.afterwards(this.#run);
   }

@@ -39,6 +39,7 @@ export interface Chat {
 export interface Runtime extends ModelRuntime {
   context: LlamaContext;
   batching: Batching;
+  /** Of all answers that are streamed. */
   frames: Frames;
   pool: SequencePool;
   /** undefined: the file has no chat template. */
