@@ -41,9 +41,9 @@ export interface BenchOptions {
 
 export const usage = `Usage: npm run bench -- [options]
 
-  (none)            core comparison and built-in engine, about 5 minutes
-  --quick           the core comparison alone, in about half a minute; wider spread
-  --full            everything, about 15 minutes
+  (none)            core comparison and built-in engine, about 8 minutes
+  --quick           the core comparison alone, in less than a minute; wider spread
+  --full            everything, about 20 minutes
   --section <list>  only these, separated by commas: ${sections.join(", ")}
   --rounds <n>      interleaved rounds, 1 to 100 (default 5; 2 with --quick)
   --other <name>=<base URL>[,key=<key>][,model=<id>][,pid=<process>][,header=<name>:<value>]
