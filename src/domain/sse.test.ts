@@ -1,5 +1,6 @@
 // The event parser: line ends, fields, limits. Recorded streams cut at every byte are in tests/contract.
 import { describe, expect, test } from "bun:test";
+import { withinMs } from "../../tests/support/long.ts";
 import { SseError, SseParser, SseReader } from "./sse.ts";
 
 const encoder = new TextEncoder();
@@ -130,8 +131,15 @@ describe("an event beyond 8 MiB is refused", () => {
       return performance.now() - startedMs;
     };
     elapsedMs(2_000);
-    const [short, long] = [elapsedMs(2_000), elapsedMs(8_000)];
-    // Four times the bytes: 4 where it is linear, 16 where every read looks at everything again. Short ones are noise.
-    expect(long).toBeLessThan(Math.max(short * 9, 100));
+    let short = Number.POSITIVE_INFINITY;
+    let long = Number.POSITIVE_INFINITY;
+    // In turn, and the least of each: what else the machine does falls on both.
+    for (let round = 0; round < 4; round++) {
+      short = Math.min(short, elapsedMs(2_000));
+      long = Math.min(long, elapsedMs(8_000));
+    }
+    // Four times the bytes: 4 where it is linear, 16 where every read looks at everything again: some six seconds of it,
+    // where the linear one is a tenth of a second at most, the half of it the collector's.
+    expect(long).toBeLessThan(Math.max(short * 9, withinMs(200)));
   });
 });
