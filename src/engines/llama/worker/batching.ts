@@ -25,6 +25,7 @@ export class Batching {
   #gate: PromiseWithResolvers<void> | undefined;
   #afterwards: (() => void)[] = [];
   #runsAfterwards = false;
+  #underWay: Promise<void> | undefined;
 
   /** Call before an evaluation is queued; from then on batches wait for it. */
   enter(): void {
@@ -58,6 +59,17 @@ export class Batching {
         this.#gate = undefined;
       }
     }
+  }
+
+  /** Resolves once the next batch is under way: meanwhile there is time. */
+  get underWay(): Promise<void> {
+    this.#underWay ??= new Promise((resolve) => {
+      this.afterwards(() => {
+        this.#underWay = undefined;
+        resolve();
+      });
+    });
+    return this.#underWay;
   }
 
   /** Runs `action` soon, and where generations run, once the next batch is under way: meanwhile there is time. */

@@ -31,8 +31,8 @@ const portionMs = 250;
 const smallestPortion = 32;
 
 /**
- * Takes what a reply tells, as soon as it does. Where it gives a promise, nothing more is generated before that is
- * settled, as for a client that does not read; then the signal is looked at.
+ * Takes what a reply tells, as soon as it does. Where it gives a promise, as for a client that does not read, at most
+ * one more token is generated before that is settled; then the signal is looked at.
  */
 export type Tell = (events: readonly ReplyEvent[]) => Promise<void> | undefined;
 
@@ -72,37 +72,51 @@ async function generateOn(
   const limit = Math.min(maxTokens, runtime.context.contextSize - prompt.length);
   const last = await evaluatePrompt(sequence, runtime, prompt, signal);
   const generated: Token[] = [];
-  const text = new TokenText(model, prompt);
+  const reading = new Reading(reader, new TokenText(model, prompt), tell);
   const options = evaluateOptions(sampling, choice, generated, runtime.context.contextSize, () => reader.grammar);
   const steps = sequence.evaluateWithMetadata(last, {}, options);
+  const ended = (): Outcome => ({
+    finishReason: reader.calledTools ? "tool_calls" : "stop",
+    completionTokens: generated.length,
+  });
   // What lies between a token and the next evaluation is time in which the model stands still: nothing is awaited.
   batching.enter();
   try {
-    let next: Token | Token[] | undefined;
-    while (generated.length < limit) {
-      const step = await steps.next(next);
+    let upcoming = steps.next();
+    for (;;) {
+      if (reading.hasUnread) {
+        await Promise.race([batching.underWay, upcoming]);
+        reading.read();
+      }
+      const step = await upcoming;
       signal.throwIfAborted();
+      if (reader.ended) return ended();
       const token = step.value?.token;
       if (token === undefined) throw new Error("the sequence ended without a token");
       if (sampling.banned.has(token)) throw nothingAllowed();
       generated.push(token);
       runtime.generatedTokens += 1;
       if (model.isEogToken(token)) {
-        tell([...reader.read(text.flush()), ...reader.finish()]);
-        return { finishReason: finished(reader), completionTokens: generated.length };
+        reading.finish();
+        return ended();
       }
-      const events = reader.read(text.push(token));
-      const told = events.length === 0 ? undefined : tell(events);
-      if (reader.ended) return { finishReason: finished(reader), completionTokens: generated.length };
-      if (told !== undefined || batching.pause !== undefined) await standBy(batching, told, signal);
-      const injected = reader.takeInjection();
-      next = undefined;
-      if (injected !== "") {
-        next = [token, ...model.tokenize(injected, true, "trimLeadingSpace")];
-        generated.push(...next.slice(1));
+      reading.take(token);
+      const full = generated.length >= limit;
+      // Somebody waits for the first text; what follows can be read while the model works on the next token.
+      if (reading.begun && !reader.steers && !full && reading.told === undefined && batching.pause === undefined) {
+        upcoming = steps.next();
+        continue;
       }
+      reading.read();
+      if (reader.ended) return ended();
+      if (full) break;
+      if (reading.told !== undefined || batching.pause !== undefined) await standBy(batching, reading, signal);
+      const injected = model.tokenize(reader.takeInjection(), true, "trimLeadingSpace");
+      generated.push(...injected);
+      if (generated.length >= limit) break;
+      upcoming = injected.length === 0 ? steps.next() : steps.next([token, ...injected]);
     }
-    tell([...reader.read(text.flush()), ...reader.finish()]);
+    reading.finish();
     return { finishReason: "length", completionTokens: Math.min(generated.length, limit) };
   } finally {
     batching.leave();
@@ -110,11 +124,54 @@ async function generateOn(
   }
 }
 
+/** Makes text of tokens, and tells what the reader makes of the text. */
+class Reading {
+  readonly #reader: ReplyReader<LlamaGrammarEvaluationState>;
+  readonly #text: TokenText;
+  readonly #tell: Tell;
+  #unread: Token | undefined;
+  /** Whether anything was told. */
+  begun = false;
+  /** Present where the client has to read before more is generated; whoever has waited for it takes it away. */
+  told: Promise<void> | undefined;
+
+  constructor(reader: ReplyReader<LlamaGrammarEvaluationState>, text: TokenText, tell: Tell) {
+    this.#reader = reader;
+    this.#text = text;
+    this.#tell = tell;
+  }
+
+  get hasUnread(): boolean {
+    return this.#unread !== undefined;
+  }
+
+  /** The next token, which `read` reads. */
+  take(token: Token): void {
+    this.#unread = token;
+  }
+
+  read(): void {
+    if (this.#unread === undefined) return;
+    const events = this.#reader.read(this.#text.push(this.#unread));
+    this.#unread = undefined;
+    if (events.length === 0) return;
+    this.begun = true;
+    // A client that has room again has read what it was told before, too.
+    this.told = this.#tell(events) ?? this.told;
+  }
+
+  /** The reply is over: tells what was held back. */
+  finish(): void {
+    this.#tell([...this.#reader.read(this.#text.flush()), ...this.#reader.finish()]);
+  }
+}
+
 /** Waits for the client to read, and for its turn, without keeping the other generations waiting. */
-async function standBy(batching: Batching, told: Promise<void> | undefined, signal: AbortSignal): Promise<void> {
+async function standBy(batching: Batching, reading: Reading, signal: AbortSignal): Promise<void> {
   batching.leave();
   try {
-    await told;
+    await reading.told;
+    reading.told = undefined;
     await batching.pause;
   } finally {
     batching.enter();
@@ -128,10 +185,6 @@ function nothingAllowed(): Error {
     "logit_bias forbids every token with which the answer could go on as response_format or the tools demand. " +
       "Forbid fewer tokens.",
   );
-}
-
-function finished(reader: ReplyReader<LlamaGrammarEvaluationState>): "stop" | "tool_calls" {
-  return reader.calledTools ? "tool_calls" : "stop";
 }
 
 /**

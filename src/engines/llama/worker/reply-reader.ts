@@ -71,6 +71,16 @@ export class ReplyReader<State> {
     return this.#ended;
   }
 
+  /**
+   * Whether the next token may depend on what is read: by a grammar, by text that is put before it, or by a stop text
+   * of the client's, behind which there is none. Endings of the model's own do not count: nearly all are tokens, told
+   * without reading, and beyond one that is text a token is made in vain.
+   */
+  get steers(): boolean {
+    const { stops, answerGrammar } = this.#options;
+    return stops.length > 0 || answerGrammar !== undefined || this.#calls !== undefined;
+  }
+
   get calledTools(): boolean {
     return this.#callCount > 0;
   }

@@ -1,0 +1,210 @@
+// The generation loop over the demo model: what it reads while the model works, and that this changes no answer.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type LlamaGrammarEvaluationState, TokenBias } from "node-llama-cpp";
+import { Batching } from "./batching.ts";
+import { Frames } from "./frames.ts";
+import { type Generation, generate, type Outcome } from "./generate.ts";
+import { load } from "./load.ts";
+import { plainSyntax } from "./reply-format.ts";
+import { ReplyReader } from "./reply-reader.ts";
+import { type Runtime, writesText } from "./runtime.ts";
+import { SequencePool } from "./sequence-pool.ts";
+import { demoModel } from "./testing/worker-process.ts";
+
+let runtime: Runtime;
+/** Evaluations that were begun. */
+let batches = 0;
+
+beforeAll(async () => {
+  const settings = { socket: "", modelPath: demoModel, modelId: "demo", parallel: 1, gpu: false as const };
+  const giveUp = (error: unknown) => {
+    throw error;
+  };
+  const loaded = await load(settings, { log: () => {}, giveUp });
+  if (!writesText(loaded)) throw new Error("the demo model writes text");
+  const batching = new Batching();
+  const { itemPrioritizationStrategy: arrange, ...others } = batching.options;
+  if (typeof arrange !== "function") throw new Error("the strategy is a function");
+  const counted: typeof arrange = (request) => {
+    const items = arrange(request);
+    if (items.length > 0) batches += 1;
+    return items;
+  };
+  const context = await loaded.model.createContext({
+    contextSize: 256,
+    sequences: 4,
+    threads: 1,
+    batching: { ...others, itemPrioritizationStrategy: counted },
+  });
+  const pool = new SequencePool(context, batching, giveUp);
+  runtime = { ...loaded, context, batching, pool, frames: new Frames(batching) };
+});
+
+afterAll(async () => {
+  await runtime.model.dispose();
+});
+
+interface Options {
+  seed?: number;
+  stops?: readonly string[];
+  endings?: readonly string[];
+  grammar?: string;
+  maxTokens?: number;
+  signal?: AbortSignal;
+  tell?: (text: string) => Promise<void> | undefined;
+}
+
+/** Made of letters: a text that differs with every seed, in which each token tells something. */
+function generationOf({ seed = 1, stops = [], endings = [], grammar, maxTokens = 40 }: Options): Generation {
+  const { model, library, llama } = runtime;
+  const bias = TokenBias.for(model);
+  for (const token of model.tokenize("abcdefgh")) bias.set(token, { logit: 30 });
+  return {
+    prompt: model.tokenize("Once upon a time"),
+    maxTokens,
+    choice: 0,
+    sampling: {
+      temperature: 1,
+      topP: 1,
+      topK: 1000,
+      minP: 0,
+      frequencyPenalty: 0,
+      presencePenalty: 0,
+      seed,
+      bias,
+      banned: new Set(),
+    },
+    startReader: () =>
+      new ReplyReader<LlamaGrammarEvaluationState>({
+        syntax: { ...plainSyntax, endings },
+        stops,
+        startsInReasoning: false,
+        answerGrammar: grammar,
+        tools: [],
+        startsInCall: false,
+        parallelCalls: false,
+        startGrammar: (text) =>
+          new library.LlamaGrammarEvaluationState({
+            model,
+            grammar: new library.LlamaGrammar(llama, { grammar: text }),
+          }),
+      }),
+  };
+}
+
+async function reply(options: Options = {}): Promise<Outcome & { text: string }> {
+  const signal = options.signal ?? new AbortController().signal;
+  let text = "";
+  const outcome = await generate(runtime, generationOf(options), signal, (events) => {
+    const told = events.map((event) => ("text" in event ? event.text : "")).join("");
+    text += told;
+    return options.tell?.(told);
+  });
+  return { text, ...outcome };
+}
+
+/** For each text how many evaluations had been begun when it was told, beyond those that it needed itself. */
+async function evaluationsAhead(options: Options): Promise<number[]> {
+  const ahead: number[] = [];
+  batches = 0;
+  await reply({
+    ...options,
+    maxTokens: 12,
+    tell: (text) => {
+      if (text !== "") ahead.push(batches - ahead.length - 1);
+      return undefined;
+    },
+  });
+  return ahead;
+}
+
+test("a token's text is read while the model works on the next one, but for the first, which somebody waits for", async () => {
+  const ahead = await evaluationsAhead({});
+  expect(ahead).toHaveLength(12);
+  expect(ahead).toEqual([0, ...Array(10).fill(1), 0]);
+});
+
+test("where the text decides about the next token it is read first", async () => {
+  expect(await evaluationsAhead({ stops: ["never"] })).toEqual(Array(12).fill(0));
+  expect(await evaluationsAhead({ grammar: "root ::= [a-h]*" })).toEqual(Array(12).fill(0));
+});
+
+test("an answer is the same whether its text is read while the model works or before", async () => {
+  for (const seed of [1, 2, 3, 4, 5]) {
+    const read = await reply({ seed });
+    expect(read).toEqual(await reply({ seed, stops: ["never"] }));
+    expect(read).toMatchObject({ finishReason: "length", completionTokens: 40 });
+  }
+});
+
+test("a text with which the model ends its reply ends it at that token, as a stop text does", async () => {
+  for (const seed of [1, 2, 3, 4, 5]) {
+    const { text } = await reply({ seed });
+    const ending = text.slice(20, 23);
+    const stopped = await reply({ seed, stops: [ending] });
+    expect(stopped.finishReason).toBe("stop");
+    expect(stopped.completionTokens).toBeLessThan(40);
+    expect(await reply({ seed, endings: [ending] })).toEqual(stopped);
+    // What was evaluated in vain is not in the way of the next reply on that sequence.
+    expect(await reply({ seed })).toMatchObject({ text });
+  }
+});
+
+test("a client that does not read holds the model up after one more token, and misses nothing", async () => {
+  const { text: whole } = await reply({ seed: 7 });
+  const room = Promise.withResolvers<void>();
+  let told = "";
+  let before = 0;
+  const answered = reply({
+    seed: 7,
+    tell: (text) => {
+      told += text;
+      if (told.length < 10) return undefined;
+      before ||= runtime.generatedTokens;
+      return room.promise;
+    },
+  });
+  while (before === 0) await Bun.sleep(1);
+  await Bun.sleep(50);
+  expect(runtime.generatedTokens - before).toBeLessThanOrEqual(1);
+  room.resolve();
+  expect((await answered).text).toBe(whole);
+  expect(told).toBe(whole);
+});
+
+test("a reply that is aborted ends at most one token later, and frees its sequence", async () => {
+  const abort = new AbortController();
+  let before = 0;
+  let told = 0;
+  const answered = reply({
+    signal: abort.signal,
+    maxTokens: 200,
+    tell: () => {
+      told += 1;
+      if (told === 5) {
+        before = runtime.generatedTokens;
+        abort.abort();
+      }
+      return undefined;
+    },
+  });
+  expect(await answered.catch((error) => error)).toBe(abort.signal.reason);
+  expect(runtime.generatedTokens - before).toBeLessThanOrEqual(1);
+  expect(told).toBe(5);
+  expect(runtime.pool.state).toMatchObject({ busy: 0, free: 4 });
+});
+
+test("what goes wrong while a text is told is the error of its reply, and of no other", async () => {
+  const broken = reply({
+    tell: (text) => {
+      if (text !== "") told += 1;
+      if (told === 5) throw new Error("told in vain");
+      return undefined;
+    },
+  });
+  let told = 0;
+  const other = reply({ seed: 3 });
+  await expect(broken).rejects.toThrow("told in vain");
+  expect(await other).toEqual(await reply({ seed: 3 }));
+  expect(runtime.pool.state).toMatchObject({ busy: 0, free: 4 });
+});
