@@ -18,8 +18,10 @@ function decode(text: string, step = text.length): Decoded {
   let taken = 0;
   while (taken < bytes.length && !decoder.done) {
     const piece = bytes.subarray(taken, taken + step);
-    taken += decoder.push(piece, 0, (all, start, end) => {
-      body += all.toString("latin1", start, end);
+    taken += decoder.push(piece, 0, {
+      chunkData: (all, start, end) => {
+        body += all.toString("latin1", start, end);
+      },
     });
   }
   return { body, done: decoder.done, taken };
@@ -51,7 +53,7 @@ test.each(valid)("no beginning of %j is taken for all of it", (text) => {
 test("begins at the offset it is given, and tells where the body lies", () => {
   const bytes = Buffer.from("head5\r\nhello\r\n0\r\n\r\n");
   const pieces: unknown[] = [];
-  expect(new ChunkedDecoder().push(bytes, 4, (...piece) => pieces.push(piece))).toBe(bytes.length);
+  expect(new ChunkedDecoder().push(bytes, 4, { chunkData: (...piece) => pieces.push(piece) })).toBe(bytes.length);
   expect(pieces).toEqual([[bytes, 7, 12]]);
 });
 

@@ -17,6 +17,11 @@ const semicolon = 0x3b;
 const space = 0x20;
 const tab = 0x09;
 
+export interface ChunkTaker {
+  /** A piece of the body lies in `bytes` from `start` to `end`. */
+  chunkData(bytes: Buffer, start: number, end: number): void;
+}
+
 export class ChunkedDecoder {
   #state: State = "size";
   #size = 0;
@@ -32,15 +37,11 @@ export class ChunkedDecoder {
   }
 
   /**
-   * Takes `bytes` from `offset` on and gives `onData` from where to where each piece of the body lies in them.
+   * Takes `bytes` from `offset` on and tells `taker` where each piece of the body lies in them.
    * Returns the offset behind what it took: all of it, or up to the end of the body where that is `done`. Throws a
    * HeadError (400); the decoder is of no use after that.
    */
-  push<Bytes extends Uint8Array>(
-    bytes: Bytes,
-    offset: number,
-    onData: (bytes: Bytes, start: number, end: number) => void,
-  ): number {
+  push(bytes: Buffer, offset: number, taker: ChunkTaker): number {
     let at = offset;
     const { length } = bytes;
     while (at < length && this.#state !== "done") {
@@ -50,7 +51,7 @@ export class ChunkedDecoder {
         const end = Math.min(length, start + this.#left);
         this.#left -= end - start;
         at = this.#left === 0 ? this.#takeDataEnd(bytes, end) : end;
-        onData(bytes, start, end);
+        taker.chunkData(bytes, start, end);
       } else {
         this.#take(bytes[at++] as number);
       }

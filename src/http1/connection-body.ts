@@ -1,6 +1,6 @@
 // The body of a request that comes in several pieces: a small window of it until it is asked for, then all of it.
 import { ByteSpan, noBytes } from "../domain/byte-span.ts";
-import { ChunkedDecoder } from "./chunked.ts";
+import { ChunkedDecoder, type ChunkTaker } from "./chunked.ts";
 import { HeadError } from "./head.ts";
 import { type BodyFault, RequestBodyError } from "./message.ts";
 
@@ -9,7 +9,7 @@ const minGrowthBytes = 16 * 1024;
 /** Of a body, before all of its declared length is set aside. The system gives that memory as it is written to. */
 const believedFromBytes = 512 * 1024;
 
-export class ConnectionBody {
+export class ConnectionBody implements ChunkTaker {
   readonly #windowBytes: number;
   /** Undefined where the length was declared. */
   readonly #decoder: ChunkedDecoder | undefined;
@@ -57,7 +57,7 @@ export class ConnectionBody {
     let end: number;
     if (this.#decoder) {
       try {
-        end = this.#decoder.push(bytes, offset, (all, start, until) => this.#append(new ByteSpan(all, start, until)));
+        end = this.#decoder.push(bytes, offset, this);
       } catch (error) {
         if (!(error instanceof HeadError)) throw error;
         this.fail("malformed", error.message);
@@ -73,6 +73,11 @@ export class ConnectionBody {
     this.#receivedBytes += end - offset;
     if (this.#complete && !this.#fault) this.#settle()?.(this.#take());
     return end;
+  }
+
+  /** For the decoder of its chunks. */
+  chunkData(bytes: Buffer, start: number, end: number): void {
+    this.#append(new ByteSpan(bytes, start, end));
   }
 
   /** Throws, or rejects with, a RequestBodyError. Once. */

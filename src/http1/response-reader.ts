@@ -1,5 +1,5 @@
 // Reads the answers that come over one connection: interim ones are skipped, bodies are given as they come.
-import { ChunkedDecoder } from "./chunked.ts";
+import { ChunkedDecoder, type ChunkTaker } from "./chunked.ts";
 import { HeadError, parseResponseHead, type ResponseHead } from "./head.ts";
 import { HeadMemory, SharedHeads } from "./known-head.ts";
 import { inChunks, type ReadResponse, readResponse, tellsItsBody, untilClosed } from "./read-response.ts";
@@ -18,7 +18,7 @@ const emptyLine = Buffer.from("\r\n\r\n");
 const maxHeadBytes = 64 * 1024;
 const sharedHeads = new SharedHeads<ReadResponse>();
 
-export class ResponseReader {
+export class ResponseReader implements ChunkTaker {
   /** The answer at hand, once its head is complete. */
   answer: ReadResponse | undefined;
   /** Whether bytes came behind the end of the answer. */
@@ -126,7 +126,7 @@ export class ResponseReader {
     if (this.#chunks) {
       this.#start = this.#end = offset;
       try {
-        end = this.#chunks.push(bytes, offset, this.#gather);
+        end = this.#chunks.push(bytes, offset, this);
       } finally {
         if (this.#end > this.#start) taker.data(bytes, this.#start, this.#end);
       }
@@ -144,7 +144,8 @@ export class ResponseReader {
     return complete;
   }
 
-  readonly #gather = (bytes: Buffer, start: number, end: number): void => {
+  /** For the decoder of its chunks. */
+  chunkData(bytes: Buffer, start: number, end: number): void {
     if (this.#end === this.#start) {
       this.#start = start;
       this.#end = end;
@@ -152,5 +153,5 @@ export class ResponseReader {
       bytes.copyWithin(this.#end, start, end);
       this.#end += end - start;
     }
-  };
+  }
 }

@@ -14,8 +14,11 @@ const firstPrintable = 0x20;
 const firstNonAscii = 0x80;
 
 export class ChunkTemplate {
-  readonly #received: ChunkFrame;
-  readonly #sent: ChunkFrame;
+  // Apart, and not in their frames: with many streams each object that a chunk leads to has left the processor's cache.
+  readonly #before: string;
+  readonly #after: string;
+  readonly #sentBefore: string;
+  readonly #sentAfter: string;
   readonly #isSame: boolean;
   readonly #keepsEscapes: boolean;
   readonly #otherBytes: number;
@@ -25,8 +28,10 @@ export class ChunkTemplate {
    * `otherBytes`: UTF-8 bytes that each such chunk delivers beside its text.
    */
   constructor(received: ChunkFrame, sent: ChunkFrame, { keepsEscapes = true, otherBytes = 0 } = {}) {
-    this.#received = received;
-    this.#sent = sent;
+    this.#before = received.before;
+    this.#after = received.after;
+    this.#sentBefore = sent.before;
+    this.#sentAfter = sent.after;
     this.#isSame = received.before === sent.before && received.after === sent.after;
     this.#keepsEscapes = keepsEscapes;
     this.#otherBytes = otherBytes;
@@ -35,8 +40,8 @@ export class ChunkTemplate {
   /** Takes the events of this kind that are next, and counts them. Gives what the client gets of them. */
   take(reader: SseReader, observed: StreamObservation): string {
     const { text } = reader;
-    const { before, after } = this.#received;
-    const sent = this.#sent;
+    const before = this.#before;
+    const after = this.#after;
     const start = reader.position;
     let position = start;
     let changed = "";
@@ -50,7 +55,7 @@ export class ChunkTemplate {
       const bytes = bodyEnd - bodyStart - escaped + this.#otherBytes;
       deliveredBytes += bytes;
       if (bytes > 0) deliveredPieces++;
-      if (!this.#isSame) changed = `${changed}${sent.before}${text.slice(bodyStart, bodyEnd)}${sent.after}`;
+      if (!this.#isSame) changed = `${changed}${this.#sentBefore}${text.slice(bodyStart, bodyEnd)}${this.#sentAfter}`;
     }
     if (position === start) return "";
     observed.deliveredBytes += deliveredBytes;

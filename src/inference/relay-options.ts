@@ -8,6 +8,14 @@ import type { DecodedRequest } from "./decoded-request.ts";
 import type { Stopping } from "./stopping.ts";
 import type { StreamObservation } from "./stream-chunks.ts";
 
+/** When to tell of a piece again: at whichever comes first. */
+export interface PieceDue {
+  /** Monotonic milliseconds. */
+  dueMs: number;
+  /** More pieces than so many were delivered. */
+  duePieces: number;
+}
+
 export interface RelayOptions {
   readonly request: DecodedRequest;
   /** The engine's response, perhaps still on its way; rejects when none came. */
@@ -16,8 +24,11 @@ export interface RelayOptions {
   /** Silence towards the client after which it gets a comment. */
   readonly heartbeatMs: number;
   renderError(error: GatewayError): string;
-  /** Called with what was seen so far, before the client gets a piece of it that is not the last. Must be cheap. */
-  onPiece(observed: StreamObservation): void;
+  /**
+   * Called with what was seen so far, before the client gets a piece of it that is not the last, where one is due: it sets
+   * when the next one is.
+   */
+  onPiece(observed: StreamObservation, due: PieceDue): void;
   /** Whether somebody keeps the answer: then `record` is called with events for the client. */
   readonly recorded: boolean;
   record(events: string): void;

@@ -46,6 +46,39 @@ describe("passing on", () => {
     expect(source.firstBytes).toBe(1);
   });
 
+  test("what was seen is told again when more pieces came than were asked for", () => {
+    const told: number[] = [];
+    const source = new Source();
+    start(source.dispatched, {
+      onPiece: ({ deliveredPieces }, due) => {
+        told.push(deliveredPieces);
+        due.dueMs = performance.now() + 600_000;
+        due.duePieces = deliveredPieces + 2;
+      },
+    });
+    for (const text of "abcdefgh") source.send(event(text));
+    expect(told).toEqual([1, 4, 7]);
+    source.send(event("i"));
+    source.send(event("j"));
+    expect(told).toEqual([1, 4, 7, 10]);
+  });
+
+  test("and after the time that was asked for, however few pieces came", async () => {
+    const told: number[] = [];
+    const source = new Source();
+    start(source.dispatched, {
+      onPiece: ({ deliveredPieces }, due) => {
+        told.push(deliveredPieces);
+        due.dueMs = performance.now() + 50;
+        due.duePieces = 1_000;
+      },
+    });
+    source.send(event("a"));
+    await Bun.sleep(80);
+    source.send(event("b"));
+    expect(told).toEqual([1, 2]);
+  });
+
   test("an engine that ignores `stream: true` is passed on as one chunk", async () => {
     const source = new Source("application/json; charset=utf-8");
     const { client, ends } = start(source.dispatched);

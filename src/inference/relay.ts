@@ -5,13 +5,14 @@ import type { ByteSpan } from "../domain/byte-span.ts";
 import { byteTextOf, decodeByteText, encodeByteText } from "../domain/byte-text.ts";
 import type { CancelListener } from "../domain/cancellation.ts";
 import type { ClientStream } from "../domain/client-stream.ts";
+import { monotonicMs } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { type Eventual, Later, whenSettled } from "../domain/later.ts";
 import { SseReader } from "../domain/sse.ts";
 import { readAnswer } from "./answer.ts";
 import { WholeBody } from "./answer-body.ts";
 import type { Dispatched } from "./attempt.ts";
-import type { RelayOptions } from "./relay-options.ts";
+import type { PieceDue, RelayOptions } from "./relay-options.ts";
 import { type Stoppable, stoppingError } from "./stopping.ts";
 import { ChunkTranslator, wholeAsChunk } from "./stream-chunks.ts";
 
@@ -32,9 +33,12 @@ export function relay(options: RelayOptions, client: ClientStream): void {
   new Relay(options, client).start();
 }
 
-class Relay implements BodySink, CancelListener, Stoppable {
+class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   inBag = nowhere;
+  dueMs = Number.NEGATIVE_INFINITY;
+  duePieces = 0;
   readonly #options: RelayOptions;
+  readonly #recorded: boolean;
   readonly #client: ClientStream;
   readonly #reader = new SseReader();
   readonly #chunks: ChunkTranslator;
@@ -51,6 +55,7 @@ class Relay implements BodySink, CancelListener, Stoppable {
 
   constructor(options: RelayOptions, client: ClientStream) {
     this.#options = options;
+    this.#recorded = options.recorded;
     this.#client = client;
     this.#chunks = new ChunkTranslator(options.request, options.completion);
   }
@@ -87,7 +92,9 @@ class Relay implements BodySink, CancelListener, Stoppable {
         if (data === doneMark) done = true;
         else events += this.#translate(data, start);
       }
-      if (!done && events !== "") this.#options.onPiece(this.#chunks.observed);
+      if (!done && events !== "" && (monotonicMs() >= this.dueMs || this.#chunks.deliveredPieces > this.duePieces)) {
+        this.#options.onPiece(this.#chunks, this);
+      }
     } catch (error) {
       this.#break(error, events);
       return;
@@ -183,11 +190,11 @@ class Relay implements BodySink, CancelListener, Stoppable {
   }
 
   #record(events: string): void {
-    if (this.#options.recorded) this.#options.record(decodeByteText(events));
+    if (this.#recorded) this.#options.record(decodeByteText(events));
   }
 
   #write(bytes: string): void {
-    this.#writtenAtMs = performance.now();
+    this.#writtenAtMs = monotonicMs();
     if (this.#client.write(bytes) || this.#over || this.#behindSinceMs !== undefined) return;
     this.#behindSinceMs = this.#writtenAtMs;
     this.#fellBehind();
@@ -253,7 +260,7 @@ class Relay implements BodySink, CancelListener, Stoppable {
     options.stopping.remove(this);
     // First: what nobody waits for any more says nothing of how long an engine takes.
     if (error !== undefined) options.abort();
-    const { reported, deliveredPieces } = this.#chunks.observed;
+    const { reported, deliveredPieces } = this.#chunks;
     dispatched?.done(error instanceof GatewayError, reported?.completionTokens ?? deliveredPieces);
     if (error !== undefined) dispatched?.response.body.cancel();
     else if (dispatched) this.#drain(dispatched);
@@ -266,7 +273,7 @@ class Relay implements BodySink, CancelListener, Stoppable {
   /** Where that fails, the client must get its end all the same, and the engine's connection, which tells it, go on. */
   #tellEnd(error: unknown): Eventual<void> {
     try {
-      return this.#options.onEnd(this.#chunks.observed, error);
+      return this.#options.onEnd(this.#chunks, error);
     } catch (fault) {
       return Promise.reject(fault);
     }

@@ -8,7 +8,7 @@ import type { CompletionNames } from "./answer.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import type { OpenRequest } from "./open-request.ts";
 import { relay } from "./relay.ts";
-import type { RelayOptions } from "./relay-options.ts";
+import type { PieceDue, RelayOptions } from "./relay-options.ts";
 import type { Stopping } from "./stopping.ts";
 import { type StreamObservation, streamUsage } from "./stream-chunks.ts";
 
@@ -65,12 +65,14 @@ class RelayedAnswer implements RelayOptions {
     if (trace?.takesContent) trace.delivered(events);
   }
 
-  onPiece(observed: StreamObservation): void {
+  onPiece(observed: StreamObservation, due: PieceDue): void {
     if (observed.deliveredBytes === 0) return;
     const { trace, promptTokens, meter } = this.#open;
     trace?.firstToken();
     this.#usageSoFar ??= usageSoFar(promptTokens, observed);
     meter.delivered(promptTokens + observed.deliveredPieces, this.#usageSoFar);
+    due.dueMs = meter.dueMs;
+    due.duePieces = meter.dueTokens - promptTokens;
   }
 
   onEnd(observed: StreamObservation, error: unknown): Eventual<void> {

@@ -61,7 +61,7 @@ function outcomeOf(setting: Setting, pieces: readonly string[], mayRecognise: bo
   }
   return {
     events,
-    observed: chunks.observed,
+    observed: chunks,
     finishSeen: chunks.finishSeen,
     ending: chunks.ending(),
     error,

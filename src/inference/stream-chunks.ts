@@ -53,8 +53,10 @@ const trialsPerHit = 0.5;
  * Keeps the engine's bytes, except: the public model id, members that every client expects, the role of each choice's
  * first delta, and usage, which only a client that asked for it sees, in one last chunk.
  */
-export class ChunkTranslator {
-  readonly observed: StreamObservation = { reported: undefined, deliveredBytes: 0, deliveredPieces: 0 };
+export class ChunkTranslator implements StreamObservation {
+  reported: TokenUsage | undefined;
+  deliveredBytes = 0;
+  deliveredPieces = 0;
   /** Whether a choice told why it ended. */
   finishSeen = false;
   /** Public id of the model that serves the request. */
@@ -86,13 +88,10 @@ export class ChunkTranslator {
   takeAlike(reader: SseReader): string {
     const template = this.#template;
     if (!template || !reader.betweenEvents) return "";
-    const { deliveredPieces } = this.observed;
-    const events = template.take(reader, this.observed);
+    const { deliveredPieces } = this;
+    const events = template.take(reader, this);
     if (events !== "") {
-      this.#trials = Math.min(
-        templateTrials,
-        this.#trials + (this.observed.deliveredPieces - deliveredPieces) * trialsPerHit,
-      );
+      this.#trials = Math.min(templateTrials, this.#trials + (this.deliveredPieces - deliveredPieces) * trialsPerHit);
     }
     return events;
   }
@@ -113,7 +112,7 @@ export class ChunkTranslator {
     this.trace?.chunk(chunk);
     const usage = reportedUsage(chunk["usage"]);
     if (usage) {
-      this.observed.reported = usage;
+      this.reported = usage;
       this.#usageText = JSON.stringify(hasTotal(chunk["usage"]) ? chunk["usage"] : withTotal(chunk["usage"], usage));
     }
     const { choices } = chunk;
@@ -131,8 +130,8 @@ export class ChunkTranslator {
     for (const choice of choices as StreamedChoice[]) {
       if (typeof choice !== "object" || choice === null) throw malformed("a choice that is no object");
       const bytes = deliveredBytes(choice);
-      this.observed.deliveredBytes += bytes;
-      if (bytes > 0) this.observed.deliveredPieces++;
+      this.deliveredBytes += bytes;
+      if (bytes > 0) this.deliveredPieces++;
       if (choice.finish_reason) this.finishSeen = true;
     }
   }
@@ -245,9 +244,7 @@ export class ChunkTranslator {
   #usageChunk(): string {
     const usage =
       this.#usageText ??
-      JSON.stringify(
-        usageObject(streamUsage(this.#request.promptTokens, this.observed, true), this.#request.operation),
-      );
+      JSON.stringify(usageObject(streamUsage(this.#request.promptTokens, this, true), this.#request.operation));
     const head = {
       id: this.#names.ownId ? this.#names.id : (this.#lastChunk?.id ?? this.#names.id),
       object: this.#objectName(),

@@ -128,6 +128,28 @@ describe("a meter", () => {
     expect(extensions.at(-1)?.[1]).toBeGreaterThanOrEqual(40);
   });
 
+  test("told of a piece only when it says so, it books and reserves as if told of each", () => {
+    for (let seed = 1; seed <= 50; seed++) {
+      const [each, due] = [start({ reservedTokens: 3 * seed }), start({ reservedTokens: 3 * seed })];
+      const [toldOfEach, toldWhenDue] = [each.create(), due.create()];
+      let calls = 0;
+      for (let [tokens, nowMs] = [1, 1_000]; tokens < 1_900; tokens += 1 + ((tokens * seed) % 7)) {
+        toldOfEach.delivered(tokens, each.soFar(tokens));
+        if (nowMs >= toldWhenDue.dueMs || tokens > toldWhenDue.dueTokens) {
+          toldWhenDue.delivered(tokens, due.soFar(tokens));
+          calls++;
+        }
+        const ms = (tokens * 31 * seed) % 90;
+        each.pass(ms);
+        due.pass(ms);
+        nowMs += ms;
+      }
+      expect(due.told).toEqual(each.told);
+      expect(due.asked()).toBe(each.asked());
+      expect(calls).toBeLessThan(400);
+    }
+  });
+
   test("a ledger that is closed gives the reservation back and passes on why", () => {
     const run = start({ closed: true });
     expect(run.create).toThrow("closed");

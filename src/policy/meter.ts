@@ -81,9 +81,18 @@ export class Meter {
     this.#mostTokens = mostTokens(bounds);
   }
 
+  /** When `delivered` is to be called again: monotonic milliseconds from which on, and the tokens beyond which. */
+  get dueMs(): number {
+    return this.#checkpointDueMs;
+  }
+
+  get dueTokens(): number {
+    return this.#reservedTokens;
+  }
+
   /**
-   * What was delivered so far. Called for every piece of a stream: `usageSoFar` is asked only when it is needed, and should
-   * be the same function each time.
+   * What was delivered so far. Called for pieces of a stream: `usageSoFar` is asked only when it is needed, and should be
+   * the same function each time.
    */
   delivered(approximateTokens: number, usageSoFar: () => TokenUsage): void {
     const now = this.#clock.monotonicMs();

@@ -15,6 +15,7 @@ import { relay } from "../../src/inference/relay.ts";
 import { Stopping } from "../../src/inference/stopping.ts";
 import type { StreamObservation } from "../../src/inference/stream-chunks.ts";
 import { decodedRequest } from "../support/decoded-request.ts";
+import { seenNow } from "../support/relay.ts";
 
 const folder = join(import.meta.dir, "..", "fixtures", "sse");
 
@@ -75,7 +76,7 @@ export async function replay(
       record() {},
       async onEnd(observed, error) {
         if (ended) throw new Error("onEnd was called twice");
-        ended = { observed: { ...observed }, error };
+        ended = { observed: seenNow(observed), error };
       },
       left: new Cancellation(),
       stopping: new Stopping(),

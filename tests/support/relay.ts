@@ -139,10 +139,10 @@ export function start(source: RelayOptions["source"], options: Partial<RelayOpti
       left,
       stopping,
       renderError: (error) => JSON.stringify({ error: { message: error.message, type: "t", code: error.code } }),
-      onPiece: (observed) => void started.pieces.push({ ...observed }),
+      onPiece: (observed) => void started.pieces.push(seenNow(observed)),
       recorded: true,
       record: (events) => void started.recorded.push(events),
-      onEnd: async (observed, error) => void started.ends.push({ observed: { ...observed }, error }),
+      onEnd: async (observed, error) => void started.ends.push({ observed: seenNow(observed), error }),
       abort: () => {
         started.aborts++;
       },
@@ -158,4 +158,9 @@ export const soon = () => Promise.resolve().then(() => Promise.resolve());
 /** Long enough for an answer that is read as a whole. */
 export async function settled(): Promise<void> {
   for (let i = 0; i < 20; i++) await Promise.resolve();
+}
+
+/** As it is at this moment: it grows with the stream. */
+export function seenNow({ reported, deliveredBytes, deliveredPieces }: StreamObservation): StreamObservation {
+  return { reported, deliveredBytes, deliveredPieces };
 }
