@@ -25,6 +25,8 @@ export class Batching {
   #gate: PromiseWithResolvers<void> | undefined;
   #afterwards: (() => void)[] = [];
   #runsAfterwards = false;
+  /** A batch has just got under way: what is done now is beside it. */
+  #hasTime = false;
   #underWay: Promise<void> | undefined;
 
   /** Call before an evaluation is queued; from then on batches wait for it. */
@@ -47,11 +49,11 @@ export class Batching {
    * Does work that needs the context between two batches. While one batch follows the other the library never lets go
    * of the context, so the generations are held up for a moment.
    */
-  async between(work: () => Promise<void>): Promise<void> {
+  async between<Result>(work: () => Promise<Result>): Promise<Result> {
     this.#closers += 1;
     this.#gate ??= Promise.withResolvers();
     try {
-      await work();
+      return await work();
     } finally {
       this.#closers -= 1;
       if (this.#closers === 0) {
@@ -75,7 +77,7 @@ export class Batching {
   /** Runs `action` soon, and where generations run, once the next batch is under way: meanwhile there is time. */
   afterwards(action: () => void): void {
     this.#afterwards.push(action);
-    if (this.#expected === 0) this.#scheduleAfterwards();
+    if (this.#expected === 0 || this.#hasTime) this.#scheduleAfterwards();
   }
 
   #scheduleAfterwards(): void {
@@ -85,6 +87,11 @@ export class Batching {
       this.#runsAfterwards = false;
       const actions = this.#afterwards;
       this.#afterwards = [];
+      // What comes of them, as the writing of a text of the reading of it, must not wait for another batch.
+      this.#hasTime = true;
+      setImmediate(() => {
+        this.#hasTime = false;
+      });
       for (const action of actions) action();
     });
   }

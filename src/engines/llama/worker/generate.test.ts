@@ -1,7 +1,8 @@
 // The generation loop over the demo model: what it reads while the model works, and that this changes no answer.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { type LlamaGrammarEvaluationState, TokenBias } from "node-llama-cpp";
 import { Batching } from "./batching.ts";
+import { EventStream } from "./event-stream.ts";
 import { Frames } from "./frames.ts";
 import { type Generation, generate, type Outcome } from "./generate.ts";
 import { load } from "./load.ts";
@@ -14,6 +15,15 @@ import { demoModel } from "./testing/worker-process.ts";
 let runtime: Runtime;
 /** Evaluations that were begun. */
 let batches = 0;
+/** Runs behind each evaluation, which is over when it is; undefined: nothing. */
+let beforeEnd: (() => Promise<void>) | undefined;
+/** The evaluation that fails before it does anything. */
+let failing = 0;
+
+/** What evaluates batches; the library keeps it to itself. */
+interface Evaluator {
+  _ctx: { decodeBatch: () => Promise<void> };
+}
 
 beforeAll(async () => {
   const settings = { socket: "", modelPath: demoModel, modelId: "demo", parallel: 1, gpu: false as const };
@@ -36,8 +46,28 @@ beforeAll(async () => {
     threads: 1,
     batching: { ...others, itemPrioritizationStrategy: counted },
   });
+  const inner = context as unknown as Evaluator;
+  const native = inner._ctx;
+  inner._ctx = new Proxy(native, {
+    get: (target, name) => {
+      const value = Reflect.get(target, name);
+      if (name === "decodeBatch") {
+        return async () => {
+          if (batches === failing) throw new Error("no memory");
+          await native.decodeBatch();
+          await beforeEnd?.();
+        };
+      }
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
   const pool = new SequencePool(context, batching, giveUp);
   runtime = { ...loaded, context, batching, pool, frames: new Frames(batching) };
+});
+
+afterEach(() => {
+  beforeEnd = undefined;
+  failing = 0;
 });
 
 afterAll(async () => {
@@ -124,6 +154,27 @@ test("a token's text is read while the model works on the next one, but for the 
   expect(ahead).toEqual([0, ...Array(10).fill(1), 0]);
 });
 
+test("what is read is with the client before the model is done with the next token", async () => {
+  const stream = new EventStream(runtime.frames, () => {});
+  let arrived = 0;
+  const taken = (async () => {
+    for await (const bytes of stream.body) arrived += bytes.length;
+  })();
+  batches = 0;
+  const late: number[] = [];
+  beforeEnd = async () => {
+    const owed = Math.min(batches - 1, 12);
+    const latestMs = performance.now() + 2_000;
+    while (arrived < owed && performance.now() < latestMs) await Bun.sleep(1);
+    if (arrived < owed) late.push(batches);
+  };
+  await reply({ maxTokens: 12, tell: (text) => (text === "" ? undefined : stream.push(() => ".")) });
+  stream.end();
+  await taken;
+  expect(late).toEqual([]);
+  expect(arrived).toBe(12);
+});
+
 test("where the text decides about the next token it is read first", async () => {
   expect(await evaluationsAhead({ stops: ["never"] })).toEqual(Array(12).fill(0));
   expect(await evaluationsAhead({ grammar: "root ::= [a-h]*" })).toEqual(Array(12).fill(0));
@@ -159,8 +210,8 @@ test("a client that does not read holds the model up after one more token, and m
     seed: 7,
     tell: (text) => {
       told += text;
-      if (told.length < 10) return undefined;
-      before ||= runtime.generatedTokens;
+      if (told.length < 10 || before > 0) return undefined;
+      before = runtime.generatedTokens;
       return room.promise;
     },
   });
@@ -170,6 +221,69 @@ test("a client that does not read holds the model up after one more token, and m
   room.resolve();
   expect((await answered).text).toBe(whole);
   expect(told).toBe(whole);
+});
+
+test("after a client was waited for its texts are read beside the model again", async () => {
+  let told = 0;
+  const ahead: number[] = [];
+  batches = 0;
+  await reply({
+    maxTokens: 12,
+    tell: (text) => {
+      if (text !== "") ahead.push(batches - ahead.length - 1);
+      told += 1;
+      return told === 4 ? Promise.resolve() : undefined;
+    },
+  });
+  expect(ahead).toEqual([0, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0]);
+});
+
+test("work that needs the context has it for itself", async () => {
+  const answered = reply({ maxTokens: 200 });
+  await Bun.sleep(5);
+  const meanwhile = await runtime.batching.between(async () => {
+    const before = batches;
+    await Bun.sleep(50);
+    return batches - before;
+  });
+  expect(meanwhile).toBeLessThanOrEqual(1);
+  expect(await answered).toMatchObject({ completionTokens: 200 });
+});
+
+test("a stop text that the last token allowed completes is why the reply ended", async () => {
+  const { text } = await reply();
+  const stops = [text.slice(20, 23)];
+  const { completionTokens } = await reply({ stops });
+  expect(await reply({ stops, maxTokens: completionTokens })).toMatchObject({ finishReason: "stop", completionTokens });
+});
+
+test("where the model fails the client has all that was written before, and the next one is served", async () => {
+  const whole = await reply();
+  const toldUntilFailure = async (options: Options, when: "at once" | "later") => {
+    batches = 0;
+    if (when === "at once") failing = 6;
+    beforeEnd = async () => {
+      await Bun.sleep(2);
+      if (batches === 6) throw new Error("no memory");
+    };
+    let told = "";
+    const failed = reply({
+      ...options,
+      tell: (text) => {
+        told += text;
+        return undefined;
+      },
+    });
+    expect(await failed.catch(String)).toContain("no memory");
+    beforeEnd = undefined;
+    failing = 0;
+    expect(await reply()).toEqual(whole);
+    return told;
+  };
+  const readBefore = await toldUntilFailure({ stops: ["never"] }, "at once");
+  expect(readBefore).not.toBe("");
+  expect(await toldUntilFailure({}, "at once")).toBe(readBefore);
+  expect(await toldUntilFailure({}, "later")).toBe(readBefore);
 });
 
 test("a reply that is aborted ends at most one token later, and frees its sequence", async () => {
@@ -207,4 +321,20 @@ test("what goes wrong while a text is told is the error of its reply, and of no 
   await expect(broken).rejects.toThrow("told in vain");
   expect(await other).toEqual(await reply({ seed: 3 }));
   expect(runtime.pool.state).toMatchObject({ busy: 0, free: 4 });
+});
+
+test("a context that goes away ends the replies under way, each with an error", async () => {
+  const context = await runtime.model.createContext({ contextSize: 128, sequences: 2, threads: 1 });
+  const batching = new Batching();
+  const own = { ...runtime, context, batching, pool: new SequencePool(context, batching, () => {}) };
+  let told = 0;
+  const replies = [1, 2].map((seed) =>
+    generate(own, generationOf({ seed, maxTokens: 100 }), new AbortController().signal, () => {
+      told += 1;
+      if (told === 20) void context.dispose();
+      return undefined;
+    }),
+  );
+  const ends = await Promise.allSettled(replies);
+  expect(ends.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
 });

@@ -32,7 +32,7 @@ const smallestPortion = 32;
 
 /**
  * Takes what a reply tells, as soon as it does. Where it gives a promise, as for a client that does not read, at most
- * one more token is generated before that is settled; then the signal is looked at.
+ * one more token is generated before that is resolved; then the signal is looked at. It must not reject.
  */
 export type Tell = (events: readonly ReplyEvent[]) => Promise<void> | undefined;
 
@@ -85,8 +85,12 @@ async function generateOn(
     let upcoming = steps.next();
     for (;;) {
       if (reading.hasUnread) {
-        await Promise.race([batching.underWay, upcoming]);
-        reading.read();
+        try {
+          await Promise.race([batching.underWay, upcoming]);
+        } finally {
+          // Also where there will be no next token: this one is the client's.
+          reading.read();
+        }
       }
       const step = await upcoming;
       signal.throwIfAborted();

@@ -48,6 +48,16 @@ function characters(text: string): string[] {
 const qwen = readReplySyntax(library, new library.QwenChatWrapper(), "{{ tools }}");
 const harmony = readReplySyntax(library, new library.HarmonyChatWrapper(), "{{ tools }}");
 
+test("what is read may decide about the next token where there are stop texts, a grammar, or calls; else never", () => {
+  const steers = (changes: Partial<ReplyOptions<string>>) => new ReplyReader(options(changes)).steers;
+  expect(steers({ stops: ["END"] })).toBe(true);
+  expect(steers({ answerGrammar: "ANSWER" })).toBe(true);
+  expect(steers({ syntax: qwen, tools: [weather] })).toBe(true);
+  expect(steers({ syntax: qwen })).toBe(false);
+  expect(steers({ tools: [weather] })).toBe(false);
+  expect(steers({ syntax: harmony, startsInReasoning: true })).toBe(false);
+});
+
 test("a stop text ends the reply and is not part of it, across token borders", () => {
   const reader = new ReplyReader(options({ stops: ["END"] }));
   expect(read(reader, ["one E", "N", "D two"])).toEqual(["text: one "]);
