@@ -1,6 +1,6 @@
 // The clock stands still within one event, and goes on with the next.
 import { expect, test } from "bun:test";
-import { elapsedMs, monotonicMs, systemClock, wallMs } from "./clock.ts";
+import { duringEvent, elapsedMs, monotonicMs, systemClock, wallMs } from "./clock.ts";
 
 function work(ms: number): void {
   const endMs = performance.now() + ms;
@@ -37,4 +37,37 @@ test("what took long within one event is timed, and time does not go back behind
   expect(elapsed).toBeGreaterThanOrEqual(5);
   expect(monotonicMs()).toBe(start + elapsed);
   expect(elapsedMs({ monotonicMs: () => 7 }, 7)).toBe(0);
+});
+
+test("an event has one time from its beginning to its end, whatever was read before, also where it fails", async () => {
+  await Bun.sleep(0);
+  const before = monotonicMs();
+  work(3);
+  const times: number[] = [];
+  const take = (into: number[], ms: number) => {
+    into.push(monotonicMs());
+    work(ms);
+    into.push(monotonicMs());
+  };
+  duringEvent(take, times, 3);
+  const [first = 0, second = 0] = times;
+  expect(first - before).toBeGreaterThanOrEqual(3);
+  expect(second).toBe(first);
+  expect(monotonicMs() - first).toBeGreaterThanOrEqual(3);
+  const failing = () =>
+    duringEvent(
+      (into: number[], ms: number) => {
+        take(into, ms);
+        throw new Error("in the middle");
+      },
+      times,
+      3,
+    );
+  expect(failing).toThrow("in the middle");
+  const after = monotonicMs();
+  expect(after - (times[2] ?? 0)).toBeGreaterThanOrEqual(3);
+  work(3);
+  expect(monotonicMs()).toBe(after);
+  await null;
+  expect(monotonicMs() - after).toBeGreaterThanOrEqual(3);
 });

@@ -2,7 +2,7 @@
 import type { SocketHandler } from "bun";
 import { Bag } from "../domain/bag.ts";
 import type { Cancellation } from "../domain/cancellation.ts";
-import { monotonicMs } from "../domain/clock.ts";
+import { duringEvent, monotonicMs } from "../domain/clock.ts";
 import type { Eventual } from "../domain/later.ts";
 import { ClientConnection, type ConnectionOwner } from "./client-connection.ts";
 import {
@@ -266,12 +266,16 @@ function fieldLines(headers: HeaderFields): string {
   return lines;
 }
 
+function onData(connection: ClientConnection, bytes: Buffer): void {
+  connection.received(bytes);
+}
+
 const handlers: SocketHandler<ClientConnection> = {
   open(socket) {
     socket.data.attached(socket);
     socket.data.opened();
   },
-  data: (socket, bytes) => socket.data.received(bytes),
+  data: (socket, bytes) => duringEvent(onData, socket.data, bytes),
   drain: (socket) => socket.data.drained(),
   close: (socket, error) => socket.data.closed(error),
   error(socket, error) {

@@ -1,5 +1,6 @@
 // The HTTP/1.1 server: accepts connections, watches their deadlines with one timer, stops in order.
 import { Bag } from "../domain/bag.ts";
+import { duringEvent } from "../domain/clock.ts";
 import { Connection, type ConnectionServer, type ServerConnection } from "./connection.ts";
 import type { HeaderFields, IncomingRequest, Reply } from "./message.ts";
 import { defaultLimits, type Http1Limits } from "./server-limits.ts";
@@ -79,7 +80,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
       allowHalfOpen: false,
       socket: {
         open: (socket) => this.#accept(socket),
-        data: (socket, bytes) => socket.data.data(bytes),
+        data: (socket, bytes) => duringEvent(onData, socket.data, bytes),
         drain: (socket) => socket.data.drain(),
         close: (socket) => {
           this.#connections.delete(socket.data);
@@ -176,4 +177,8 @@ class ListeningServer implements Http1Server, ConnectionServer {
     clearInterval(this.#sweepTimer);
     this.#sweepTimer = undefined;
   }
+}
+
+function onData(connection: ServerConnection, bytes: Buffer): void {
+  connection.data(bytes);
 }
