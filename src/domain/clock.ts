@@ -20,8 +20,8 @@ function forget(): void {
 }
 
 /**
- * Calls `work` for something that the event loop brings: time stands still until it returns. As without this, but for the
- * task that would have to end it: for what comes most often.
+ * Calls `work` for what the event loop brings: the time is read once for all of it, and anew behind it. Elsewhere that takes
+ * a microtask for each event; this is for those that are as frequent as packets.
  */
 export function duringEvent<Taker, Brought>(
   work: (taker: Taker, brought: Brought) => void,

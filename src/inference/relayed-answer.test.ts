@@ -1,6 +1,7 @@
 // What a stream brings about at the meter: told only of pieces that are due, it books as if told of each.
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
 import { Client, done, event, requestFor, Source, settled } from "../../tests/support/relay.ts";
+import { usageBegin } from "../../tests/support/usage-begin.ts";
 import { Cancellation } from "../domain/cancellation.ts";
 import { systemClock } from "../domain/clock.ts";
 import type { TokenUsage } from "../domain/usage.ts";
@@ -29,20 +30,9 @@ function meterOf(reservedTokens: number): { meter: Meter; told: unknown[] } {
     }),
   };
   const lease = { extend: (tokens: number) => void told.push(["extension", nowMs, tokens]), settle: () => {} };
-  const begin = {
-    requestId: "req_1",
-    at: 5,
-    accountId: "acct_1",
-    keyId: "key_1",
-    appId: null,
-    environment: "live",
-    operation: "chat",
-    model: "m",
-    stream: true,
-  } as const;
   const bounds = { promptTokens: 1_000, completionTokens: 1_000 };
   return {
-    meter: new Meter({ ledger, clock: systemClock }, { lease, reservedTokens }, begin, undefined, bounds),
+    meter: new Meter({ ledger, clock: systemClock }, { lease, reservedTokens }, usageBegin, undefined, bounds),
     told,
   };
 }

@@ -1,20 +1,9 @@
 // Accounting of one request: ledger, lease and price agree, once, however it ends.
 import { describe, expect, test } from "bun:test";
+import { usageBegin as begin } from "../../tests/support/usage-begin.ts";
 import { GatewayError } from "../domain/errors.ts";
-import type { LedgerEntry, TokenUsage, UsageBegin, UsageEnd } from "../domain/usage.ts";
+import type { LedgerEntry, TokenUsage, UsageEnd } from "../domain/usage.ts";
 import { Meter } from "./meter.ts";
-
-const begin: UsageBegin = {
-  requestId: "req_1",
-  at: 5,
-  accountId: "acct_1",
-  keyId: "key_1",
-  appId: null,
-  environment: "live",
-  operation: "chat",
-  model: "m",
-  stream: true,
-};
 
 /** What the meter told its ledger and its lease, in order. */
 function start(options: { reservedTokens?: number; closed?: boolean; begun?: Promise<void> } = {}) {

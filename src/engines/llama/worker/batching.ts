@@ -49,11 +49,11 @@ export class Batching {
    * Does work that needs the context between two batches. While one batch follows the other the library never lets go
    * of the context, so the generations are held up for a moment.
    */
-  async between<Result>(work: () => Promise<Result>): Promise<Result> {
+  async between(work: () => Promise<void>): Promise<void> {
     this.#closers += 1;
     this.#gate ??= Promise.withResolvers();
     try {
-      return await work();
+      await work();
     } finally {
       this.#closers -= 1;
       if (this.#closers === 0) {
