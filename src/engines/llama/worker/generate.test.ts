@@ -1,5 +1,5 @@
 // The generation loop over the demo model: what it reads while the model works, and that this changes no answer.
-import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { afterEach, beforeAll, expect, test } from "bun:test";
 import { type LlamaGrammarEvaluationState, TokenBias } from "node-llama-cpp";
 import { Batching } from "./batching.ts";
 import { EventStream } from "./event-stream.ts";
@@ -19,6 +19,8 @@ let batches = 0;
 let beforeEnd: (() => Promise<void>) | undefined;
 /** The evaluation that fails before it does anything. */
 let failing = 0;
+/** No batch is put together. */
+let refusing = false;
 
 /** What evaluates batches; the library keeps it to itself. */
 interface Evaluator {
@@ -36,6 +38,7 @@ beforeAll(async () => {
   const { itemPrioritizationStrategy: arrange, ...others } = batching.options;
   if (typeof arrange !== "function") throw new Error("the strategy is a function");
   const counted: typeof arrange = (request) => {
+    if (refusing) throw new Error("no batch");
     const items = arrange(request);
     if (items.length > 0) batches += 1;
     return items;
@@ -68,10 +71,7 @@ beforeAll(async () => {
 afterEach(() => {
   beforeEnd = undefined;
   failing = 0;
-});
-
-afterAll(async () => {
-  await runtime.model.dispose();
+  refusing = false;
 });
 
 interface Options {
@@ -324,18 +324,21 @@ test("what goes wrong while a text is told is the error of its reply, and of no 
   expect(runtime.pool.state).toMatchObject({ busy: 0, free: 4 });
 });
 
-test("a context that goes away ends the replies under way, each with an error", async () => {
-  const context = await runtime.model.createContext({ contextSize: 128, sequences: 2, threads: 1 });
-  const batching = new Batching();
-  const own = { ...runtime, context, batching, pool: new SequencePool(context, batching, () => {}) };
+test("where no batch can be put together the replies under way end, each with an error", async () => {
   let told = 0;
-  const replies = [1, 2].map((seed) =>
-    generate(own, generationOf({ seed, maxTokens: 100 }), new AbortController().signal, () => {
-      told += 1;
-      if (told === 20) void context.dispose();
-      return undefined;
+  const failing = [1, 2].map((seed) =>
+    reply({
+      seed,
+      tell: () => {
+        told += 1;
+        refusing = told >= 20;
+        return undefined;
+      },
     }),
   );
-  const ends = await Promise.allSettled(replies);
+  const ends = await Promise.allSettled(failing);
+  refusing = false;
   expect(ends.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+  expect(runtime.pool.state).toMatchObject({ busy: 0, free: 4 });
+  expect(await reply()).toMatchObject({ completionTokens: 40 });
 });
