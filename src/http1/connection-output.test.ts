@@ -1,7 +1,8 @@
 // What a slow client's socket does not take at once leaves later, all of it and in order.
 import { expect, test } from "bun:test";
 import { ConnectionOutput } from "./connection-output.ts";
-import { pieceScratch } from "./outgoing.ts";
+import { scratch } from "./outgoing.ts";
+import { gatheredBytes } from "./turn-output.ts";
 
 /** A socket with room for `room` bytes. */
 function slowSocket() {
@@ -23,26 +24,32 @@ test("what is kept leaves before what is written later, also where there is room
   const socket = slowSocket();
   const output = new ConnectionOutput(socket);
   socket.room = 3;
-  expect(output.write(Buffer.from("xxabcdexx"), 2, 7)).toBe(false);
+  expect(output.writeCopied(Buffer.from("abcde"))).toBe(false);
   expect(output.behind).toBe(true);
   socket.room = 100;
-  expect(output.write(Buffer.from("fgh"), 0, 3)).toBe(false);
-  expect(socket.text).toBe("abc");
+  expect(output.writeCopied(Buffer.from("fg"))).toBe(false);
+  output.keep(Buffer.from("xxhxx"), 2, 3);
+  expect([socket.text, output.unsentBytes]).toEqual(["abc", 5]);
   socket.room = 3;
   expect(output.flush()).toBe(3);
   expect(output.behind).toBe(true);
   socket.room = 100;
   expect(output.flush()).toBe(2);
-  expect([socket.text, output.behind]).toEqual(["abcdefgh", false]);
-  expect(output.write(Buffer.from("i"), 0, 1)).toBe(true);
+  expect([socket.text, output.behind, output.unsentBytes]).toEqual(["abcdefgh", false, 0]);
+  expect(output.writeCopied(Buffer.from("i"))).toBe(true);
 });
 
-test("the shared buffer is copied where a part of it is kept", () => {
+test.each([
+  ["heads", scratch],
+  ["pieces", gatheredBytes],
+])("the shared buffer of %s is copied where a part of it is kept", (_, shared) => {
   const socket = slowSocket();
   const output = new ConnectionOutput(socket);
-  pieceScratch.write("first", 0, "latin1");
-  output.write(pieceScratch, 0, 5);
-  pieceScratch.write("other", 0, "latin1");
+  // At its end: what it begins with is known to whoever put it there.
+  const start = shared.length - 5;
+  shared.write("first", start, "latin1");
+  output.keep(shared, start, shared.length);
+  shared.write("other", start, "latin1");
   socket.room = 100;
   output.flush();
   expect(socket.text).toBe("first");
@@ -51,10 +58,10 @@ test("the shared buffer is copied where a part of it is kept", () => {
 test("a closed socket holds nothing", () => {
   const socket = slowSocket();
   const output = new ConnectionOutput(socket);
-  output.write(Buffer.from("abc"), 0, 3);
+  output.writeCopied(Buffer.from("abc"));
   socket.room = -1;
   expect(output.flush()).toBe(0);
   expect(output.behind).toBe(false);
-  expect(output.write(Buffer.from("abc"), 0, 3)).toBe(true);
+  expect(output.writeCopied(Buffer.from("abc"))).toBe(true);
   expect(output.behind).toBe(false);
 });

@@ -23,25 +23,22 @@ export class ConnectionOutput {
     return this.#unsentBytes;
   }
 
-  /** As `write`, of bytes that may change afterwards. */
+  /** Returns whether the kernel took all of it; a copy of the rest is kept until `flush`. */
   writeCopied(bytes: Buffer): boolean {
     const taken = this.#unsent ? 0 : this.#socket.write(bytes, 0, bytes.length);
-    if (taken < 0 || taken === bytes.length) return true;
-    this.#keep(Buffer.from(bytes.subarray(taken)));
-    return false;
-  }
-
-  /** Returns whether the kernel took all of it; the rest is kept until `flush`. */
-  write(bytes: Buffer, start: number, end: number): boolean {
-    const taken = this.#unsent ? 0 : this.#socket.write(bytes, start, end - start);
     // A socket that is closed takes nothing, ever.
-    if (taken < 0 || taken === end - start) return true;
-    const rest = bytes.subarray(start + taken, end);
-    this.#keep(isReused(bytes) ? Buffer.from(rest) : rest);
+    if (taken < 0 || taken === bytes.length) return true;
+    this.#append(Buffer.from(bytes.subarray(taken)));
     return false;
   }
 
-  #keep(rest: Buffer): void {
+  /** What the kernel did not take, for `flush`, behind what is kept already. */
+  keep(bytes: Buffer, start: number, end: number): void {
+    const rest = bytes.subarray(start, end);
+    this.#append(isReused(bytes) ? Buffer.from(rest) : rest);
+  }
+
+  #append(rest: Buffer): void {
     this.#unsent ??= [];
     this.#unsent.push(rest);
     this.#unsentBytes += rest.length;

@@ -41,7 +41,8 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
   readonly #socket: Bun.Socket<ServerConnection>;
   /** Received, and neither of the request at work nor of its body. */
   readonly #input: ConnectionInput;
-  readonly #output: ConnectionOutput;
+  /** While the client is behind. */
+  #unsent: ConnectionOutput | undefined;
   #request: ConnectionRequest | undefined;
   #reply: OutgoingReply | undefined;
   /** The body of the request at work, while it is not complete. */
@@ -70,7 +71,6 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     // Now, as a connection that the client resets has none any more, while what came before that is still to be read.
     this.peer = socket.remoteAddress ?? "";
     this.#input = new ConnectionInput(server.limits);
-    this.#output = new ConnectionOutput(socket);
     this.#deadlineMs = performance.now() + server.limits.idleMs;
   }
 
@@ -79,7 +79,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
   }
 
   get behind(): boolean {
-    return this.#output.behind;
+    return this.#unsent !== undefined;
   }
 
   /** Bytes came. */
@@ -100,10 +100,12 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
 
   /** The kernel has room again, or Bun says so. */
   drain(): void {
-    if (!this.#output.behind) return;
-    const taken = this.#output.flush();
+    const unsent = this.#unsent;
+    if (!unsent) return;
+    const taken = unsent.flush();
     if (taken > 0) this.#tookSome(taken);
-    if (this.#output.behind) return;
+    if (unsent.behind) return;
+    this.#unsent = undefined;
     this.#deadlineMs = never;
     if (this.#ending || this.#answered) {
       if (!this.#gathered) this.#sentAll();
@@ -119,7 +121,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     this.#closed = true;
     this.#deadlineMs = never;
     this.#input.clear();
-    this.#output.clear();
+    this.#unsent = undefined;
     const request = this.#request;
     if (!request) return;
     const body = this.#body;
@@ -154,7 +156,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
   checkDeadline(nowMs: number): void {
     if (nowMs < this.#deadlineMs) return;
     this.#deadlineMs = never;
-    if (this.#lingering || this.#output.behind) {
+    if (this.#lingering || this.behind) {
       this.close();
     } else if (this.#body) {
       this.#body.fail("incomplete", "The body did not arrive in time.");
@@ -194,14 +196,21 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
 
   writeSoon(bytes: Buffer, start: number, end: number): void {
     if (this.#closed || start === end) return;
-    if (!this.#output.behind && turnOutput.gather(this, bytes, start, end)) this.#gathered = true;
+    if (!this.behind && turnOutput.gather(this, bytes, start, end)) this.#gathered = true;
     else this.write(bytes, start, end);
   }
 
   sendGathered(bytes: Buffer, start: number, end: number): void {
     if (this.#closed) return;
-    const wasBehind = this.#output.behind;
-    if (this.#output.write(bytes, start, end) || wasBehind) return;
+    if (this.#unsent) {
+      this.#unsent.keep(bytes, start, end);
+      return;
+    }
+    const taken = this.#socket.write(bytes, start, end - start);
+    // A socket that is closed takes nothing, ever.
+    if (taken < 0 || taken === end - start) return;
+    this.#unsent = new ConnectionOutput(this.#socket);
+    this.#unsent.keep(bytes, start + taken, end);
     this.#behindSinceMs = performance.now();
     this.#takenBytes = 0;
     this.#deadlineMs = this.#behindSinceMs + this.#server.limits.unsentMs;
@@ -209,7 +218,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
 
   gatheredSent(): void {
     this.#gathered = false;
-    if (this.#closed || this.#lingering || this.#output.behind) return;
+    if (this.#closed || this.#lingering || this.behind) return;
     if (this.#ending || this.#answered) this.#sentAll();
   }
 
@@ -218,7 +227,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     const channel = new UpgradedConnection(
       this.#socket,
       this.peer,
-      this.#output,
+      this.#unsent ?? new ConnectionOutput(this.#socket),
       this.#server.limits,
       this.#input.rest(),
     );
@@ -240,7 +249,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
   brokeOff(looksComplete: boolean): void {
     turnOutput.send();
     // What was sent before must arrive where it can; a reset may overtake it.
-    if (looksComplete || this.#output.behind) {
+    if (looksComplete || this.behind) {
       this.destroy();
       return;
     }
@@ -250,7 +259,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
 
   /** Whether the kernel has not all that was written. */
   get #sending(): boolean {
-    return this.#gathered || this.#output.behind;
+    return this.#gathered || this.behind;
   }
 
   /** A client that takes a few bytes now and then must not hold what waits for it for ever. */
@@ -266,7 +275,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     if (body.complete) {
       this.#body = undefined;
       // Of what was sent to a client that falls behind, it is still due.
-      if (!this.#output.behind) this.#deadlineMs = never;
+      if (!this.behind) this.#deadlineMs = never;
     } else if (body.awaited) {
       this.#setBodyDeadline();
     }
@@ -274,7 +283,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
   }
 
   #setBodyDeadline(): void {
-    if (!this.#body || this.#output.behind) return;
+    if (!this.#body || this.behind) return;
     const { bodyIdleMs } = this.#server.limits;
     const paceMs = bodyIdleMs + (this.#body.receivedBytes / slowestBytesPerSecond) * 1000;
     this.#deadlineMs = Math.min(performance.now() + bodyIdleMs, this.#bodySinceMs + paceMs);
