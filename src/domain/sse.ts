@@ -32,6 +32,11 @@ export class SseReader {
     return this.#data === undefined;
   }
 
+  /** Whether all that was fed was given out. */
+  get atRest(): boolean {
+    return this.betweenEvents && this.#pieces === undefined && this.position === this.text.length;
+  }
+
   /** Everything fed before must have been read. Throws SseError on an event beyond 8 MiB. */
   feed(bytes: string): void {
     // Asked before more is read, so that events complete so far were given out.

@@ -85,8 +85,8 @@ function passOn({ status, headers, body }: EngineResponse, exchange: Exchange): 
       data(bytes) {
         if (!client.write(byteTextOf(bytes))) body.pause();
       },
-      byteText(text) {
-        if (!client.write(text)) body.pause();
+      piece(bytes, start, end) {
+        if (!client.writeAround("", bytes, start, end, "")) body.pause();
       },
       end() {
         over();

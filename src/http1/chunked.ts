@@ -36,6 +36,11 @@ export class ChunkedDecoder {
     return this.#state === "done";
   }
 
+  /** Whether the next byte is the first one of a chunk. */
+  get betweenChunks(): boolean {
+    return this.#state === "size" && this.#digits === 0;
+  }
+
   /**
    * Takes `bytes` from `offset` on and tells `taker` where each piece of the body lies in them.
    * Returns the offset behind what it took: all of it, or up to the end of the body where that is `done`. Throws a
@@ -59,23 +64,12 @@ export class ChunkedDecoder {
     return at;
   }
 
-  /**
-   * The line of a size alone, as most servers write it, where it is here with some bytes behind it. Returns the offset
-   * behind it, or `start` where it has to be taken byte by byte.
-   */
   #takeSizeLine(bytes: Uint8Array, start: number): number {
-    if (start + maxQuickDigits + 2 > bytes.length) return start;
-    let at = start;
-    let size = 0;
-    for (; at < start + maxQuickDigits; at++) {
-      const digit = hexDigit(bytes[at] as number);
-      if (digit < 0) break;
-      size = size * 16 + digit;
-    }
-    if (size === 0 || bytes[at] !== carriageReturn || bytes[at + 1] !== lineFeed) return start;
+    const end = sizeLineEnd(bytes, start);
+    if (end === start) return start;
     this.#state = "data";
-    this.#left = size;
-    return at + 2;
+    this.#left = sizeRead;
+    return end;
   }
 
   /** The line end behind a chunk, where all of it is here. Returns the offset behind what it took. */
@@ -170,6 +164,38 @@ export class ChunkedDecoder {
     }
     this.#state = "done";
   }
+}
+
+/** By the size line that `sizeLineEnd` found last. */
+let sizeRead = 0;
+
+/**
+ * The offset behind the line of a size alone, as most servers write it, where it is here with some bytes behind it; `start`
+ * where it has to be taken byte by byte.
+ */
+function sizeLineEnd(bytes: Uint8Array, start: number): number {
+  if (start + maxQuickDigits + 2 > bytes.length) return start;
+  let at = start;
+  let size = 0;
+  for (; at < start + maxQuickDigits; at++) {
+    const digit = hexDigit(bytes[at] as number);
+    if (digit < 0) break;
+    size = size * 16 + digit;
+  }
+  if (size === 0 || bytes[at] !== carriageReturn || bytes[at + 1] !== lineFeed) return start;
+  sizeRead = size;
+  return at + 2;
+}
+
+/**
+ * Where the data of a chunk begins that begins at `start` and ends with `bytes`, and whose data ends two bytes before that;
+ * -1 where they are anything else.
+ */
+export function wholeChunkStart(bytes: Uint8Array, start: number): number {
+  const dataStart = sizeLineEnd(bytes, start);
+  const dataEnd = bytes.length - 2;
+  if (dataStart === start || dataStart + sizeRead !== dataEnd) return -1;
+  return bytes[dataEnd] === carriageReturn && bytes[dataEnd + 1] === lineFeed ? dataStart : -1;
 }
 
 function hexDigit(byte: number): number {

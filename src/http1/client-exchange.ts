@@ -96,8 +96,8 @@ export class ClientExchange implements ClientResponse, BodySource {
   data(bytes: Buffer, start: number, end: number): void {
     if (this.#over) return;
     const sink = this.#sink;
-    if (sink?.byteText) {
-      sink.byteText(bytes.toString("latin1", start, end));
+    if (sink?.piece) {
+      sink.piece(bytes, start, end);
       return;
     }
     const piece = new ByteSpan(bytes, start, end);

@@ -220,6 +220,39 @@ describe("a stream", () => {
     connection.socket.destroy();
   });
 
+  test.each(["1.1", "1.0"])(
+    "takes bytes with texts around them as what they are together, in HTTP/%s",
+    async (version) => {
+      const server = streaming();
+      await using _ = server.it;
+      const { connection, stream } = await begin(server, get("/").replace("1.1", version));
+      const bytes = Buffer.from("<\xa9b>", "latin1");
+      const large = Buffer.alloc(70_000, "x");
+      let wanted = "";
+      const write = (before: string, from: Buffer, start: number, end: number, after: string) => {
+        expect(stream.writeAround(before, from, start, end, after)).toBe(true);
+        wanted += before + from.toString("latin1", start, end) + after;
+        // Nothing of it is asked for later.
+        if (from === bytes) bytes.write("!!", 1);
+      };
+      // A character of which each has a byte.
+      write("a\xc3", bytes, 1, 3, "c");
+      bytes.write("de", 1);
+      write("", bytes, 1, 3, "");
+      write("[", large, 5, 69_999, "]");
+      stream.end();
+      expect(stream.writeAround("late", bytes, 0, 4, "")).toBe(true);
+      if (version === "1.1") {
+        const { text, answers } = await connection.answered();
+        expect(answers[0]?.body === Buffer.from(wanted, "latin1").toString()).toBe(true);
+        expect(text).toContain("\r\n5\r\na\xc3\xa9bc\r\n2\r\nde\r\n");
+        connection.socket.destroy();
+      } else {
+        expect((await connection.ended()).text.endsWith(`\r\n\r\n${wanted}`)).toBe(true);
+      }
+    },
+  );
+
   test("ends with the connection in HTTP/1.0", async () => {
     const server = streaming();
     await using _ = server.it;
@@ -236,7 +269,8 @@ describe("a stream", () => {
   test("of HEAD has no body, and the connection goes on", async () => {
     await using it = startTestServer((_request, reply) => {
       const stream = reply.stream(200, {});
-      stream.write("body");
+      stream.write("bo");
+      stream.writeAround("d", Buffer.from("y"), 0, 1, "");
       stream.end();
     });
     const connection = await it.open();
@@ -264,6 +298,9 @@ describe("a stream", () => {
     }
     // Also what is written regardless arrives, in order.
     for (let n = 0; n < 3; n++) expect(stream.write(`${written++}`.padStart(10_000, "."))).toBe(false);
+    const more = Buffer.from(`${written++}`.padStart(9_998, "."));
+    expect(stream.writeAround("..", more, 0, more.length, "")).toBe(false);
+    more.fill("!");
     expect(drains).toBe(0);
     connection.socket.resume();
     await until(() => drains === 1, "the client has caught up");
@@ -302,7 +339,7 @@ describe("a stream", () => {
       const { connection, stream } = await begin(server, get("/").replace("1.1", version) + get("/hidden"));
       let reset = false;
       connection.socket.on("error", () => (reset = true));
-      stream.write("first");
+      stream.writeAround("f", Buffer.from("irs"), 0, 3, "t");
       await until(async () => (await connection.ended(1)).text.includes("first"), "the first arrives");
       stream.write("second");
       stream.abort();

@@ -3,7 +3,8 @@ import { ByteSpan, type Bytes } from "../domain/byte-span.ts";
 import type { ClientStream } from "../domain/client-stream.ts";
 import type { ByteChannel } from "./byte-channel.ts";
 import type { AnswerFields, Reply } from "./message.ts";
-import { type AnswerConnection, type AnswerFraming, pieceScratch, putHead, scratch } from "./outgoing.ts";
+import { type AnswerConnection, type AnswerFraming, putHead, scratch } from "./outgoing.ts";
+import { gatheredBytes, mostPlaced, turnOutput } from "./turn-output.ts";
 
 /** What an answer needs of its connection. */
 export interface ReplyConnection {
@@ -165,9 +166,24 @@ class OutgoingStream implements ClientStream {
     if (this.#mode !== "bodyless") this.#waiting += bytes;
     // Only what is written along with the head waits for more.
     if (!this.#scheduled || this.#waiting.length >= eagerBytes) this.#flush();
-    if (!connection.behind) return true;
-    this.#toldBehind = true;
-    return false;
+    return this.#keepsUp(connection);
+  }
+
+  writeAround(before: string, bytes: Buffer, start: number, end: number, after: string): boolean {
+    const connection = this.#connection;
+    if (!connection || this.#ended) return true;
+    const length = before.length + end - start + after.length;
+    if (this.#scheduled || connection.behind || this.#mode === "bodyless" || length + mostFraming > mostPlaced) {
+      return this.write(before + bytes.toString("latin1", start, end) + after);
+    }
+    const isChunked = this.#mode === "chunked";
+    const place = turnOutput.place(length + mostFraming);
+    let at = isChunked ? putChunkSize(gatheredBytes, length, place) : place;
+    if (before !== "") at += gatheredBytes.write(before, at, "latin1");
+    at += bytes.copy(gatheredBytes, at, start, end);
+    if (after !== "") at += gatheredBytes.write(after, at, "latin1");
+    connection.writeSoon(gatheredBytes, place, isChunked ? putLineEnd(gatheredBytes, at) : at);
+    return this.#keepsUp(connection);
   }
 
   end(last = ""): void {
@@ -199,6 +215,12 @@ class OutgoingStream implements ClientStream {
     this.#head = "";
   }
 
+  #keepsUp(connection: ReplyConnection): boolean {
+    if (!connection.behind) return true;
+    this.#toldBehind = true;
+    return false;
+  }
+
   /** The head leaves at the end of the task that made it, in one packet with what was written until then. */
   #schedule(): void {
     if (!this.#connection) return;
@@ -218,17 +240,22 @@ class OutgoingStream implements ClientStream {
     this.#head = "";
     this.#waiting = "";
     const room = head.length + waiting.length + mostFraming;
-    const bytes = room > pieceScratch.length ? Buffer.allocUnsafeSlow(room) : pieceScratch;
-    connection.writeSoon(bytes, 0, this.#put(bytes, head, waiting));
+    if (room > mostPlaced) {
+      const bytes = Buffer.allocUnsafeSlow(room);
+      connection.writeSoon(bytes, 0, this.#put(bytes, 0, head, waiting));
+    } else {
+      const place = turnOutput.place(room);
+      connection.writeSoon(gatheredBytes, place, this.#put(gatheredBytes, place, head, waiting));
+    }
     if (!this.#ended) return;
     this.#connection = undefined;
     connection.answered(this.#closes);
   }
 
   /** Puts together what is to be sent, piece by piece: joined as text it would be copied once more. */
-  #put(bytes: Buffer, head: string, waiting: string): number {
+  #put(bytes: Buffer, start: number, head: string, waiting: string): number {
     const isChunked = this.#mode === "chunked";
-    let at = head === "" ? 0 : bytes.write(head, 0, "latin1");
+    let at = head === "" ? start : start + bytes.write(head, start, "latin1");
     if (waiting !== "") {
       if (isChunked) at = putChunkSize(bytes, waiting.length, at);
       at += bytes.write(waiting, at, "latin1");

@@ -9,12 +9,10 @@ import { gatheredBytes } from "./turn-output.ts";
  * written before its end.
  */
 export const scratch = Buffer.allocUnsafeSlow(64 * 1024);
-/** Pieces of streamed answers are put together here. */
-export const pieceScratch = Buffer.allocUnsafeSlow(64 * 1024);
 
 /** Whether the bytes will be others soon: what the kernel does not take of them is copied before anything else runs. */
 export function isReused(bytes: Buffer): boolean {
-  return bytes === scratch || bytes === pieceScratch || bytes === gatheredBytes;
+  return bytes === scratch || bytes === gatheredBytes;
 }
 
 /** `none`: no body follows and no length is told; `close`: the end of the connection is the end of the body. */

@@ -42,6 +42,30 @@ test("all chunks of one read are one piece", () => {
   });
 });
 
+test("chunks that come one a read are given one a read, and what is none of them is found as ever", () => {
+  const reading = readingOf([head, "1\r\na\r\n", "00A\r\nbcdefghijk\r\n", "3\r\nl", "mn\r\n", "1\r\no\r\n0\r\n\r\n"]);
+  expect(reading).toEqual({ given: ["a", "bcdefghijk", "l", "mn", "o"], complete: true, fault: undefined });
+  for (const wrong of ["2\r\nabc\r\n", "2\r\na\r\n\r\nX", "1\r\na\rX", "1\r\naX\n", "-1\r\na\r\n", "1 \r\na\r\n"]) {
+    expect(readingOf([head, "1\r\na\r\n", wrong, "1\r\nb\r\n"]).fault).toBeString();
+  }
+});
+
+test("an answer in chunks is no part of the next one", () => {
+  const reader = new ResponseReader();
+  const given: string[] = [];
+  const taker = {
+    method: "POST",
+    answered() {},
+    data: (bytes: Buffer, start: number, end: number) => void given.push(bytes.toString("latin1", start, end)),
+  };
+  const read = (text: string) => reader.read(Buffer.from(text), taker);
+  expect([read(`${head}1\r\na\r\n`), read("0\r\n\r\n")]).toEqual([false, true]);
+  reader.next();
+  // Of a length, and what looks like a chunk.
+  expect(read("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n1\r\nb\r\n")).toBe(true);
+  expect(given).toEqual(["a", "1\r\nb\r\n"]);
+});
+
 const sizeLine = fc.constantFrom(
   (size: string) => size,
   (size: string) => `000${size}`,

@@ -1,5 +1,5 @@
 // Reads the answers that come over one connection: interim ones are skipped, bodies are given as they come.
-import { ChunkedDecoder, type ChunkTaker } from "./chunked.ts";
+import { ChunkedDecoder, type ChunkTaker, wholeChunkStart } from "./chunked.ts";
 import { HeadError, parseResponseHead, type ResponseHead } from "./head.ts";
 import { HeadMemory, SharedHeads } from "./known-head.ts";
 import { inChunks, type ReadResponse, readResponse, tellsItsBody, untilClosed } from "./read-response.ts";
@@ -30,7 +30,10 @@ export class ResponseReader implements ChunkTaker {
   readonly #heads = new HeadMemory(sharedHeads, maxHeadBytes);
   /** Of the body, where its length is known. */
   #left = 0;
+  /** For what is not one whole chunk; made when that comes. */
   #chunks: ChunkedDecoder | undefined;
+  /** The body comes in chunks, and the next byte is the first one of a chunk. */
+  #betweenChunks = false;
   /** Where in the bytes at hand that of the body is which came in chunks. */
   #start = 0;
   #end = 0;
@@ -53,6 +56,7 @@ export class ResponseReader implements ChunkTaker {
   next(): void {
     this.answer = undefined;
     this.#chunks = undefined;
+    this.#betweenChunks = false;
     this.#headBytes = 0;
   }
 
@@ -115,7 +119,7 @@ export class ResponseReader implements ChunkTaker {
     this.answer = answer;
     this.#partial = undefined;
     this.#left = answer.bodyLength;
-    if (answer.bodyLength === inChunks) this.#chunks = new ChunkedDecoder();
+    this.#betweenChunks = answer.bodyLength === inChunks;
     taker.answered(answer.head);
     return this.#readBody(bytes, offset, taker);
   }
@@ -123,14 +127,24 @@ export class ResponseReader implements ChunkTaker {
   #readBody(bytes: Buffer, offset: number, taker: ResponseTaker): boolean {
     let end = bytes.byteLength;
     let complete = false;
+    if (this.#betweenChunks) {
+      const start = wholeChunkStart(bytes, offset);
+      if (start >= 0) {
+        taker.data(bytes, start, end - 2);
+        return false;
+      }
+      this.#chunks ??= new ChunkedDecoder();
+    }
     if (this.#chunks) {
+      const chunks = this.#chunks;
       this.#start = this.#end = offset;
       try {
-        end = this.#chunks.push(bytes, offset, this);
+        end = chunks.push(bytes, offset, this);
       } finally {
         if (this.#end > this.#start) taker.data(bytes, this.#start, this.#end);
       }
-      complete = this.#chunks.done;
+      this.#betweenChunks = chunks.betweenChunks;
+      complete = chunks.done;
     } else if (this.endsWithConnection) {
       if (end > offset) taker.data(bytes, offset, end);
     } else {

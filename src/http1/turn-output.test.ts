@@ -4,8 +4,8 @@ import { type Sender, TurnOutput } from "./turn-output.ts";
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-function gathering({ size = 64, open = 2 } = {}) {
-  const output = new TurnOutput(Buffer.alloc(size));
+function gathering({ size = 64, open = 2, bytes = Buffer.alloc(size) } = {}) {
+  const output = new TurnOutput(bytes);
   for (let n = 0; n < open; n++) output.requestBegan();
   const log: string[] = [];
   const sender = (name: string, more: Partial<Sender> = {}): Sender => ({
@@ -73,6 +73,27 @@ test("a request that is alone waits for nobody", () => {
   // What it writes itself now must not overtake that.
   expect(gather(a, "3")).toBe(false);
   expect(log).toEqual(["a:2"]);
+});
+
+test("what is put together at its place is gathered there, and makes room for itself", async () => {
+  const bytes = Buffer.alloc(8);
+  const { output, log, sender, gather } = gathering({ bytes });
+  const [a, b] = [sender("a"), sender("b")];
+  const put = (from: Sender, text: string) => {
+    const start = output.place(text.length + 1);
+    return output.gather(from, bytes, start, start + bytes.write(text, start));
+  };
+  gather(a, "11");
+  expect([put(b, "222"), output.place(1)]).toEqual([true, 5]);
+  expect(log).toEqual([]);
+  expect(put(a, "333")).toBe(true);
+  expect(log).toEqual(["a:11", "b:222"]);
+  // Sent by itself it lies where it was put, and is no more in the way.
+  output.send();
+  output.requestEnded();
+  expect([put(b, "4"), output.place(8), bytes.toString("latin1", 0, 1)]).toEqual([false, 0, "4"]);
+  await turn();
+  expect(log.slice(2)).toEqual(["a:333", "a told", "b told", "a told"]);
 });
 
 test("what is large is its sender's to write, behind what was gathered of it", () => {

@@ -9,10 +9,12 @@ export interface Sender {
   gatheredSent(): void;
 }
 
-/** Of what is gathered; used again and again. */
+/** Of what is gathered; used again and again. Pieces of streamed answers are put together here, at `place`. */
 export const gatheredBytes = Buffer.allocUnsafeSlow(256 * 1024);
 /** Larger ones are not worth a copy. */
 const mostGathered = 16 * 1024;
+/** Of what is put together at `place`. */
+export const mostPlaced = 64 * 1024;
 
 /**
  * Each write wakes who waits for it, which is more than half of what the write costs; by the next one, with the work for
@@ -46,6 +48,15 @@ export class TurnOutput {
   }
 
   /**
+   * Where among the bytes that are gathered up to `length` may be put, at most `mostPlaced`, to be gathered or sent at once:
+   * the next one is told the same place.
+   */
+  place(length: number): number {
+    if (this.#used + length > this.#bytes.length) this.send();
+    return this.#used;
+  }
+
+  /**
    * Whether `bytes` from `start` to `end` were taken, by a copy. If not, they are the sender's to write; what of it was
    * gathered before is with the kernel then.
    */
@@ -54,7 +65,7 @@ export class TurnOutput {
     const isWorthIt = this.#open > 1 && length <= mostGathered;
     if (!isWorthIt || this.#used + length > this.#bytes.length) this.send();
     if (!isWorthIt) return false;
-    bytes.copy(this.#bytes, this.#used, start, end);
+    if (bytes !== this.#bytes || start !== this.#used) bytes.copy(this.#bytes, this.#used, start, end);
     this.#used += length;
     const last = this.#count - 1;
     if (last >= this.#sent && this.#senders[last] === sender) {

@@ -1,4 +1,5 @@
 // Recognises chunks of a stream that differ from an earlier one in their text alone, so that they need no parsing.
+import type { ClientStream } from "../domain/client-stream.ts";
 import type { SseReader } from "../domain/sse.ts";
 import type { StreamObservation } from "./stream-chunks.ts";
 
@@ -22,6 +23,8 @@ export class ChunkTemplate {
   readonly #isSame: boolean;
   readonly #keepsEscapes: boolean;
   readonly #otherBytes: number;
+  /** What the event begins with and ends with, one behind the other. */
+  readonly #frame: Buffer;
 
   /**
    * `keepsEscapes`: whether the text goes to the client as it was written, and not as JSON.stringify writes it.
@@ -35,6 +38,39 @@ export class ChunkTemplate {
     this.#isSame = received.before === sent.before && received.after === sent.after;
     this.#keepsEscapes = keepsEscapes;
     this.#otherBytes = otherBytes;
+    const { length } = received.before;
+    this.#frame = Buffer.allocUnsafeSlow(length + received.after.length);
+    this.#frame.write(received.before, 0, "latin1");
+    this.#frame.write(received.after, length, "latin1");
+  }
+
+  /**
+   * Whether `bytes` from `start` to `end` are one event of this kind, of plain ASCII, which is then counted. What is not,
+   * may still be one that `take` knows.
+   */
+  matches(bytes: Buffer, start: number, end: number, observed: StreamObservation): boolean {
+    const frame = this.#frame;
+    const textStart = start + this.#before.length;
+    const textEnd = end - this.#after.length;
+    if (textEnd < textStart) return false;
+    if (bytes.compare(frame, 0, textStart - start, start, textStart) !== 0) return false;
+    if (bytes.compare(frame, textStart - start, frame.length, textEnd, end) !== 0) return false;
+    for (let at = textStart; at < textEnd; at++) {
+      const code = bytes[at] as number;
+      if (code < firstPrintable || code >= firstNonAscii || code === quote || code === backslash) return false;
+    }
+    const length = textEnd - textStart + this.#otherBytes;
+    observed.deliveredBytes += length;
+    if (length > 0) observed.deliveredPieces++;
+    return true;
+  }
+
+  /** What the client gets of an event that `matches`. */
+  send(client: ClientStream, bytes: Buffer, start: number, end: number): boolean {
+    if (this.#isSame) return client.writeAround("", bytes, start, end, "");
+    const textStart = start + this.#before.length;
+    const textEnd = end - this.#after.length;
+    return client.writeAround(this.#sentBefore, bytes, textStart, textEnd, this.#sentAfter);
   }
 
   /** Takes the events of this kind that are next, and counts them. Gives what the client gets of them. */

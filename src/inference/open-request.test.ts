@@ -144,6 +144,9 @@ class TakingClient implements ClientStream {
   write(): boolean {
     return true;
   }
+  writeAround(): boolean {
+    return true;
+  }
   end(): void {
     this.ended++;
   }

@@ -31,6 +31,60 @@ describe("passing on", () => {
     }
   });
 
+  test("an event that lies in what was received, and is like the one before it, is passed on as any other", () => {
+    const sent = [event(""), event("a"), event("b"), event("\u00fc"), event("c"), ": comment\n\n", event("d")];
+    const cut = [
+      event("e").slice(0, -1),
+      `\n${event("f")}`,
+      event("g") + event("h"),
+      event("", "stop"),
+      event("i"),
+      done,
+    ];
+    const [asText, inPlace] = (["send", "sendPiece"] as const).map((send) => {
+      const source = new Source();
+      const { client, pieces, ends } = start(source.dispatched, { recorded: false });
+      for (const bytes of [...sent, ...cut]) source[send](bytes);
+      return { writes: client.writes, pieces, ends, firstBytes: source.firstBytes };
+    });
+    expect(inPlace).toEqual(asText as NonNullable<typeof asText>);
+    expect(inPlace?.writes.join("")).toContain(event("b") + event("\u00fc") + event("c") + event("d"));
+    expect(inPlace?.firstBytes).toBe(1);
+  });
+
+  test("such an event goes no other way than the rest where the client is behind, has left, or telling it fails", () => {
+    const source = new Source();
+    const behind = start(source.dispatched, { recorded: false });
+    for (const text of "ab") source.sendPiece(event(text));
+    behind.client.behind = true;
+    source.sendPiece(event("c"));
+    expect([source.paused, behind.client.writes.at(-1)]).toEqual([true, event("c")]);
+    behind.client.drain();
+    expect(source.paused).toBe(false);
+    behind.left.cancel();
+    source.sendPiece(event("d"));
+    expect(behind.client.writes).toHaveLength(3);
+
+    const other = new Source();
+    const faulty = start(other.dispatched, {
+      recorded: false,
+      onPiece: ({ deliveredPieces }) => {
+        if (deliveredPieces === 3) throw new GatewayError("insufficient_quota", "No more.");
+      },
+    });
+    for (const text of "abcd") other.sendPiece(event(text));
+    expect(faulty.client.writes.slice(0, 2)).toEqual([event("a"), event("b")]);
+    expect(faulty.ends).toMatchObject([{ observed: { deliveredPieces: 3 }, error: { code: "insufficient_quota" } }]);
+    expect(other.cancelled).toBe(true);
+  });
+
+  test("what somebody keeps is kept also of events that are alike", () => {
+    const source = new Source();
+    const { recorded } = start(source.dispatched);
+    for (const text of "abc") source.sendPiece(event(text));
+    expect(recorded.join("")).toBe(event("a") + event("b") + event("c"));
+  });
+
   test("what was seen is told before each piece that is not the last", () => {
     const source = new Source();
     const { pieces, ends } = start(source.dispatched);

@@ -44,6 +44,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   readonly #chunks: ChunkTranslator;
   #dispatched: Dispatched | undefined;
   #firstByteSeen = false;
+  /** Whether the next event can be taken where it lies: nothing of one was read yet, and nobody wants it as text. */
+  #atRest = false;
   #over = false;
   /** Monotonic milliseconds of the last write, and of the moment from which on the client has been behind. */
   #writtenAtMs = performance.now();
@@ -70,10 +72,25 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   data(bytes: ByteSpan): void {
-    this.byteText(byteTextOf(bytes));
+    this.#byteText(byteTextOf(bytes));
   }
 
-  byteText(bytes: string): void {
+  piece(bytes: Buffer, start: number, end: number): void {
+    if (!this.#atRest || !this.#chunks.isAlike(bytes, start, end)) {
+      this.#byteText(bytes.toString("latin1", start, end));
+      return;
+    }
+    try {
+      this.#tellPiece();
+    } catch (error) {
+      this.#break(error, "");
+      return;
+    }
+    this.#writtenAtMs = monotonicMs();
+    this.#wrote(this.#chunks.send(this.#client, bytes, start, end));
+  }
+
+  #byteText(bytes: string): void {
     // What comes behind the end only has to leave the connection.
     if (this.#over) return;
     if (!this.#firstByteSeen) {
@@ -92,9 +109,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
         if (data === doneMark) done = true;
         else events += this.#translate(data, start);
       }
-      if (!done && events !== "" && (monotonicMs() >= this.dueMs || this.#chunks.deliveredPieces > this.duePieces)) {
-        this.#options.onPiece(this.#chunks, this);
-      }
+      if (!done && events !== "") this.#tellPiece();
     } catch (error) {
       this.#break(error, events);
       return;
@@ -105,6 +120,12 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       this.#record(events);
       this.#write(events);
     }
+    this.#atRest = !this.#over && !this.#recorded && this.#reader.atRest;
+  }
+
+  #tellPiece(): void {
+    if (monotonicMs() < this.dueMs && this.#chunks.deliveredPieces <= this.duePieces) return;
+    this.#options.onPiece(this.#chunks, this);
   }
 
   end(): void {
@@ -195,7 +216,11 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
 
   #write(bytes: string): void {
     this.#writtenAtMs = monotonicMs();
-    if (this.#client.write(bytes) || this.#over || this.#behindSinceMs !== undefined) return;
+    this.#wrote(this.#client.write(bytes));
+  }
+
+  #wrote(keepsUp: boolean): void {
+    if (keepsUp || this.#over || this.#behindSinceMs !== undefined) return;
     this.#behindSinceMs = this.#writtenAtMs;
     this.#fellBehind();
   }
@@ -254,6 +279,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     const options = this.#options;
     const dispatched = this.#dispatched;
     this.#over = true;
+    this.#atRest = false;
     clearTimeout(this.#timer);
     this.#timer = undefined;
     options.left.off(this);

@@ -1,5 +1,6 @@
 // Makes of each chunk that an engine streams what the client was promised, and counts what passes.
 import { decodeByteText, detachedByteText, encodeByteText } from "../domain/byte-text.ts";
+import type { ClientStream } from "../domain/client-stream.ts";
 import type { Engine } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { editObject, scanObject } from "../domain/json-text.ts";
@@ -79,6 +80,18 @@ export class ChunkTranslator implements StreamObservation {
     this.#request = request;
     this.#names = names;
     this.#wantsUsage = request.streamOptions === "usage";
+  }
+
+  /** Whether `bytes` from `start` to `end` are one event like the one before it, but for its text; `send` is to follow. */
+  isAlike(bytes: Buffer, start: number, end: number): boolean {
+    if (!this.#template?.matches(bytes, start, end, this)) return false;
+    if (this.#trials < templateTrials) this.#trials = Math.min(templateTrials, this.#trials + trialsPerHit);
+    return true;
+  }
+
+  /** Sends what the client gets of an event that `isAlike`; see `ClientStream.write` for what it returns. */
+  send(client: ClientStream, bytes: Buffer, start: number, end: number): boolean {
+    return this.#template?.send(client, bytes, start, end) ?? true;
   }
 
   /**

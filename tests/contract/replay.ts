@@ -122,6 +122,10 @@ class CollectingClient implements ClientStream {
     return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(this.#bytes, "latin1"));
   }
 
+  writeAround(before: string, bytes: Buffer, start: number, end: number, after: string): boolean {
+    return this.write(before + bytes.toString("latin1", start, end) + after);
+  }
+
   write(bytes: string): boolean {
     this.#bytes += bytes;
     return true;

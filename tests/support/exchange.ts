@@ -82,6 +82,9 @@ function collected(begin: (client: ClientStream) => void): Promise<Uint8Array<Ar
         text += bytes;
         return true;
       },
+      writeAround(before, bytes, start, end, after) {
+        return this.write(before + bytes.toString("latin1", start, end) + after);
+      },
       onDrain: undefined,
       end: () => resolve(Buffer.from(text, "latin1")),
       abort: () => reject(new Error("The answer was broken off.")),

@@ -74,6 +74,13 @@ export class Source implements BodySource {
     this.#sink?.data(ByteSpan.of(data));
   }
 
+  /** As the client of model servers gives it: somewhere in what was received. */
+  sendPiece(data: string): void {
+    const bytes = Buffer.from(`<${data}>`);
+    this.#sink?.piece?.(bytes, 1, bytes.length - 1);
+    bytes.fill("!");
+  }
+
   end(): void {
     this.#sink?.end();
   }
@@ -93,6 +100,10 @@ export class Client implements ClientStream {
 
   get text(): string {
     return this.writes.join("");
+  }
+
+  writeAround(before: string, bytes: Buffer, start: number, end: number, after: string): boolean {
+    return this.write(before + bytes.toString("latin1", start, end) + after);
   }
 
   write(bytes: string): boolean {
