@@ -10,6 +10,25 @@ function parse(...pieces: string[]): string[] {
   return [...pieces.flatMap((piece) => parser.push(encoder.encode(piece))), ...parser.end()];
 }
 
+test("a reader is at rest where all that was fed was given out, and nothing of an event is kept", () => {
+  const reader = new SseReader();
+  const atRest: boolean[] = [];
+  const next = () => {
+    const data = reader.next();
+    atRest.push(reader.atRest);
+    return data;
+  };
+  reader.feed("data: a\n\ndata: b\n\n");
+  expect([next(), next(), next()]).toEqual(["a", "b", undefined]);
+  reader.feed("data: c\n");
+  next();
+  reader.feed("\n: x");
+  expect([next(), next()]).toEqual(["c", undefined]);
+  reader.feed("\n");
+  next();
+  expect(atRest).toEqual([false, true, true, false, false, false, true]);
+});
+
 describe("lines and fields (WHATWG HTML, 9.2.6)", () => {
   test.each([
     ["LF", "data: a\n\ndata: b\n\n"],

@@ -85,9 +85,6 @@ function passOn({ status, headers, body }: EngineResponse, exchange: Exchange): 
       data(bytes) {
         if (!client.write(byteTextOf(bytes))) body.pause();
       },
-      piece(bytes, start, end) {
-        if (!client.writeAround("", bytes, start, end, "")) body.pause();
-      },
       end() {
         over();
         client.end();

@@ -188,8 +188,8 @@ function sizeLineEnd(bytes: Uint8Array, start: number): number {
 }
 
 /**
- * Where the data of a chunk begins that begins at `start` and ends with `bytes`, and whose data ends two bytes before that;
- * -1 where they are anything else.
+ * Where the data of a chunk begins that begins at `start` and ends with `bytes`, two bytes behind its data; -1 where they are
+ * anything else, or a chunk that has to be taken byte by byte.
  */
 export function wholeChunkStart(bytes: Uint8Array, start: number): number {
   const dataStart = sizeLineEnd(bytes, start);

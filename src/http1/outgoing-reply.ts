@@ -173,6 +173,8 @@ class OutgoingStream implements ClientStream {
     const connection = this.#connection;
     if (!connection || this.#ended) return true;
     const length = before.length + end - start + after.length;
+    // A chunk of no bytes would end the answer.
+    if (length === 0) return this.#keepsUp(connection);
     if (this.#scheduled || connection.behind || this.#mode === "bodyless" || length + mostFraming > mostPlaced) {
       return this.write(before + bytes.toString("latin1", start, end) + after);
     }

@@ -45,9 +45,25 @@ test("all chunks of one read are one piece", () => {
 test("chunks that come one a read are given one a read, and what is none of them is found as ever", () => {
   const reading = readingOf([head, "1\r\na\r\n", "00A\r\nbcdefghijk\r\n", "3\r\nl", "mn\r\n", "1\r\no\r\n0\r\n\r\n"]);
   expect(reading).toEqual({ given: ["a", "bcdefghijk", "l", "mn", "o"], complete: true, fault: undefined });
-  for (const wrong of ["2\r\nabc\r\n", "2\r\na\r\n\r\nX", "1\r\na\rX", "1\r\naX\n", "-1\r\na\r\n", "1 \r\na\r\n"]) {
-    expect(readingOf([head, "1\r\na\r\n", wrong, "1\r\nb\r\n"]).fault).toBeString();
+  const wrong = ["2\r\nabc\r\n", "1\r\na\rX", "-1\r\na\r\n", "1 \r\na\r\n"];
+  const wrongEnds = ["8\r\n12345678XX", "8\r\n12345678\rX", "8\r\n12345678X\n", "7\r\n12345678\r\n"];
+  for (const bytes of [...wrong, ...wrongEnds]) {
+    expect(readingOf([head, "1\r\na\r\n", bytes, "1\r\nb\r\n"]).fault).toBeString();
   }
+});
+
+test("what looks like a chunk is none in the middle of a size, nor in the middle of another", () => {
+  const like = "8\r\n12345678\r\n";
+  expect(readingOf([head, "1", like, `${"x".repeat(14)}\r\n`, "0\r\n\r\n"])).toEqual({
+    given: ["12345678\r\n", "x".repeat(14)],
+    complete: true,
+    fault: undefined,
+  });
+  expect(readingOf([head, "14\r\nabc", like, "wxyz\r\n", "0\r\n\r\n"])).toEqual({
+    given: ["abc", like, "wxyz"],
+    complete: true,
+    fault: undefined,
+  });
 });
 
 test("an answer in chunks is no part of the next one", () => {

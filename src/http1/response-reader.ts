@@ -30,7 +30,7 @@ export class ResponseReader implements ChunkTaker {
   readonly #heads = new HeadMemory(sharedHeads, maxHeadBytes);
   /** Of the body, where its length is known. */
   #left = 0;
-  /** For what is not one whole chunk; made when that comes. */
+  /** For what is not one whole chunk, as the last chunk, which has no data; made when that comes. */
   #chunks: ChunkedDecoder | undefined;
   /** The body comes in chunks, and the next byte is the first one of a chunk. */
   #betweenChunks = false;
@@ -56,7 +56,6 @@ export class ResponseReader implements ChunkTaker {
   next(): void {
     this.answer = undefined;
     this.#chunks = undefined;
-    this.#betweenChunks = false;
     this.#headBytes = 0;
   }
 
@@ -117,6 +116,7 @@ export class ResponseReader implements ChunkTaker {
 
   #begin(answer: ReadResponse, bytes: Buffer, offset: number, taker: ResponseTaker): boolean {
     this.answer = answer;
+    this.overrun = false;
     this.#partial = undefined;
     this.#left = answer.bodyLength;
     this.#betweenChunks = answer.bodyLength === inChunks;
@@ -128,6 +128,8 @@ export class ResponseReader implements ChunkTaker {
     let end = bytes.byteLength;
     let complete = false;
     if (this.#betweenChunks) {
+      // Of a head that came alone.
+      if (offset === end) return false;
       const start = wholeChunkStart(bytes, offset);
       if (start >= 0) {
         taker.data(bytes, start, end - 2);

@@ -48,8 +48,8 @@ export class TurnOutput {
   }
 
   /**
-   * Where among the bytes that are gathered up to `length` may be put, at most `mostPlaced`, to be gathered or sent at once:
-   * the next one is told the same place.
+   * Where in the bytes that are gathered up to `length` may be put, which is at most `mostPlaced`. They are safe there until
+   * anything is gathered or sent, so that is to be done at once.
    */
   place(length: number): number {
     if (this.#used + length > this.#bytes.length) this.send();
@@ -57,7 +57,7 @@ export class TurnOutput {
   }
 
   /**
-   * Whether `bytes` from `start` to `end` were taken, by a copy. If not, they are the sender's to write; what of it was
+   * Whether `bytes` from `start` to `end` were taken, by a copy or where `place` said. If not, they are the sender's to write; what of it was
    * gathered before is with the kernel then.
    */
   gather(sender: Sender, bytes: Buffer, start: number, end: number): boolean {
@@ -65,7 +65,7 @@ export class TurnOutput {
     const isWorthIt = this.#open > 1 && length <= mostGathered;
     if (!isWorthIt || this.#used + length > this.#bytes.length) this.send();
     if (!isWorthIt) return false;
-    if (bytes !== this.#bytes || start !== this.#used) bytes.copy(this.#bytes, this.#used, start, end);
+    if (bytes !== this.#bytes) bytes.copy(this.#bytes, this.#used, start, end);
     this.#used += length;
     const last = this.#count - 1;
     if (last >= this.#sent && this.#senders[last] === sender) {

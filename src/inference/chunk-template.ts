@@ -45,10 +45,10 @@ export class ChunkTemplate {
   }
 
   /**
-   * Whether `bytes` from `start` to `end` are one event of this kind, of plain ASCII, which is then counted. What is not,
-   * may still be one that `take` knows.
+   * Counts the event that is `bytes` from `start` to `end`, if it is one of this kind and plain ASCII; it is to be sent then.
+   * One that it does not take may still be one for `take`.
    */
-  matches(bytes: Buffer, start: number, end: number, observed: StreamObservation): boolean {
+  takeInPlace(bytes: Buffer, start: number, end: number, observed: StreamObservation): boolean {
     const frame = this.#frame;
     const textStart = start + this.#before.length;
     const textEnd = end - this.#after.length;
@@ -65,7 +65,7 @@ export class ChunkTemplate {
     return true;
   }
 
-  /** What the client gets of an event that `matches`. */
+  /** Sends what the client gets of an event that was taken in place; see `ClientStream.write` for what it returns. */
   send(client: ClientStream, bytes: Buffer, start: number, end: number): boolean {
     if (this.#isSame) return client.writeAround("", bytes, start, end, "");
     const textStart = start + this.#before.length;

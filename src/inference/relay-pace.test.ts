@@ -1,6 +1,6 @@
 // The relay's pace: back-pressure, heartbeats, stalled readers, the rest of a connection.
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
-import { comment, done, event, Source, soon, start } from "../../tests/support/relay.ts";
+import { comment, done, event, Source, soon, start, untold } from "../../tests/support/relay.ts";
 import type { Dispatched } from "./attempt.ts";
 
 describe("back-pressure", () => {
@@ -88,13 +88,14 @@ describe("heartbeats", () => {
     expect(client.writes).toHaveLength(3);
   });
 
-  test("a stream that is never silent for that long gets none", () => {
+  test.each(["send", "sendPiece"] as const)("a stream that is never silent for that long gets none (%s)", (send) => {
     const source = new Source();
-    const { client } = start(source.dispatched, { heartbeatMs: 20 });
+    const { client } = start(source.dispatched, { ...untold, heartbeatMs: 20 });
     for (let i = 0; i < 20; i++) {
       jest.advanceTimersByTime(15);
-      source.send(event("a"));
+      source[send](event("a"));
     }
+    expect(client.inPlace).toBe(send === "send" ? 0 : 19);
     expect(client.text).not.toContain(comment);
   });
 

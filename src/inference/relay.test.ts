@@ -1,6 +1,6 @@
 // What the relay passes on, and that each end is told exactly once.
 import { describe, expect, test } from "bun:test";
-import { done, event, requestFor, Source, settled, soon, start } from "../../tests/support/relay.ts";
+import { done, event, requestFor, Source, settled, soon, start, untold } from "../../tests/support/relay.ts";
 import { GatewayError } from "../domain/errors.ts";
 
 describe("passing on", () => {
@@ -33,49 +33,72 @@ describe("passing on", () => {
 
   test("an event that lies in what was received, and is like the one before it, is passed on as any other", () => {
     const sent = [event(""), event("a"), event("b"), event("\u00fc"), event("c"), ": comment\n\n", event("d")];
-    const cut = [
+    const more = [
       event("e").slice(0, -1),
       `\n${event("f")}`,
       event("g") + event("h"),
-      event("", "stop"),
       event("i"),
-      done,
+      ": comm",
+      event("j"),
     ];
+    const last = [event("k"), event("l"), event("", "stop"), event("m"), done, event("n")];
     const [asText, inPlace] = (["send", "sendPiece"] as const).map((send) => {
       const source = new Source();
-      const { client, pieces, ends } = start(source.dispatched, { recorded: false });
-      for (const bytes of [...sent, ...cut]) source[send](bytes);
-      return { writes: client.writes, pieces, ends, firstBytes: source.firstBytes };
+      const told: number[] = [];
+      const { client, ends } = start(source.dispatched, {
+        recorded: false,
+        onPiece({ deliveredPieces }, due) {
+          told.push(deliveredPieces);
+          due.dueMs = Number.POSITIVE_INFINITY;
+          due.duePieces = deliveredPieces + 4;
+        },
+      });
+      for (const bytes of [...sent, ...more, ...last]) source[send](bytes);
+      return { inPlace: client.inPlace, result: { writes: client.writes, told, ends, firstBytes: source.firstBytes } };
     });
-    expect(inPlace).toEqual(asText as NonNullable<typeof asText>);
-    expect(inPlace?.writes.join("")).toContain(event("b") + event("\u00fc") + event("c") + event("d"));
-    expect(inPlace?.firstBytes).toBe(1);
+    expect(inPlace?.result).toEqual(asText?.result as NonNullable<typeof asText>["result"]);
+    expect(inPlace?.result).toMatchObject({ told: [0, 5, 10], firstBytes: 1 });
+    expect(inPlace?.result.writes.join("")).toContain(event("b") + event("\u00fc") + event("c") + event("d"));
+    expect([asText?.inPlace, inPlace?.inPlace]).toEqual([0, 4]);
   });
 
-  test("such an event goes no other way than the rest where the client is behind, has left, or telling it fails", () => {
+  test("such an event goes no other way than the rest where the client is behind, and where it has left", () => {
     const source = new Source();
-    const behind = start(source.dispatched, { recorded: false });
+    const { client, left } = start(source.dispatched, untold);
     for (const text of "ab") source.sendPiece(event(text));
-    behind.client.behind = true;
+    client.behind = true;
     source.sendPiece(event("c"));
-    expect([source.paused, behind.client.writes.at(-1)]).toEqual([true, event("c")]);
-    behind.client.drain();
+    expect([source.paused, client.writes.at(-1)]).toEqual([true, event("c")]);
+    client.drain();
     expect(source.paused).toBe(false);
-    behind.left.cancel();
+    left.cancel();
     source.sendPiece(event("d"));
-    expect(behind.client.writes).toHaveLength(3);
+    expect(client.writes).toHaveLength(3);
+  });
 
-    const other = new Source();
-    const faulty = start(other.dispatched, {
+  test("such an event in the middle of another is none", () => {
+    const source = new Source();
+    const { client, ends } = start(source.dispatched, untold);
+    for (const bytes of [event("a"), event("b"), "data: {\n", event("c")]) source.sendPiece(bytes);
+    expect(client.writes.slice(0, 2)).toEqual([event("a"), event("b")]);
+    expect(ends).toMatchObject([{ error: { code: "upstream_error" } }]);
+  });
+
+  test("where telling of an event fails, it was given to the client", async () => {
+    const source = new Source();
+    const { client, ends } = start(source.dispatched, {
       recorded: false,
-      onPiece: ({ deliveredPieces }) => {
-        if (deliveredPieces === 3) throw new GatewayError("insufficient_quota", "No more.");
+      onPiece({ deliveredPieces }, due) {
+        due.dueMs = Number.POSITIVE_INFINITY;
+        due.duePieces = 3;
+        if (deliveredPieces > 3) throw new GatewayError("internal_error", "Not today.");
       },
     });
-    for (const text of "abcd") other.sendPiece(event(text));
-    expect(faulty.client.writes.slice(0, 2)).toEqual([event("a"), event("b")]);
-    expect(faulty.ends).toMatchObject([{ observed: { deliveredPieces: 3 }, error: { code: "insufficient_quota" } }]);
-    expect(other.cancelled).toBe(true);
+    for (const text of "abcde") source.sendPiece(event(text));
+    await soon();
+    expect(client.text).toStartWith(`${event("a") + event("b") + event("c") + event("d")}data: {"error":`);
+    expect(ends).toMatchObject([{ observed: { deliveredPieces: 4 }, error: { code: "internal_error" } }]);
+    expect(source.cancelled).toBe(true);
   });
 
   test("what somebody keeps is kept also of events that are alike", () => {

@@ -76,22 +76,25 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   piece(bytes: Buffer, start: number, end: number): void {
-    if (!this.#atRest || !this.#chunks.isAlike(bytes, start, end)) {
+    // What comes behind the end only has to leave the connection.
+    if (this.#over) return;
+    // One of which somebody is told goes the way on which that may fail.
+    const mayStay = this.#atRest && !this.#isDue(this.#chunks.deliveredPieces + 1);
+    const template = mayStay ? this.#chunks.takeInPlace(bytes, start, end) : undefined;
+    if (template) {
+      this.#writtenAtMs = monotonicMs();
+      this.#wrote(template.send(this.#client, bytes, start, end));
+    } else {
       this.#byteText(bytes.toString("latin1", start, end));
-      return;
     }
-    try {
-      this.#tellPiece();
-    } catch (error) {
-      this.#break(error, "");
-      return;
-    }
-    this.#writtenAtMs = monotonicMs();
-    this.#wrote(this.#chunks.send(this.#client, bytes, start, end));
+  }
+
+  /** Whether `onPiece` wants to be told, with so many pieces delivered. */
+  #isDue(deliveredPieces: number): boolean {
+    return deliveredPieces > this.duePieces || monotonicMs() >= this.dueMs;
   }
 
   #byteText(bytes: string): void {
-    // What comes behind the end only has to leave the connection.
     if (this.#over) return;
     if (!this.#firstByteSeen) {
       this.#firstByteSeen = true;
@@ -109,7 +112,9 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
         if (data === doneMark) done = true;
         else events += this.#translate(data, start);
       }
-      if (!done && events !== "") this.#tellPiece();
+      if (!done && events !== "" && this.#isDue(this.#chunks.deliveredPieces)) {
+        this.#options.onPiece(this.#chunks, this);
+      }
     } catch (error) {
       this.#break(error, events);
       return;
@@ -120,12 +125,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       this.#record(events);
       this.#write(events);
     }
-    this.#atRest = !this.#over && !this.#recorded && this.#reader.atRest;
-  }
-
-  #tellPiece(): void {
-    if (monotonicMs() < this.dueMs && this.#chunks.deliveredPieces <= this.duePieces) return;
-    this.#options.onPiece(this.#chunks, this);
+    this.#atRest = !this.#recorded && this.#reader.atRest;
   }
 
   end(): void {
@@ -279,7 +279,6 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     const options = this.#options;
     const dispatched = this.#dispatched;
     this.#over = true;
-    this.#atRest = false;
     clearTimeout(this.#timer);
     this.#timer = undefined;
     options.left.off(this);

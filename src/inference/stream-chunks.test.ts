@@ -64,9 +64,10 @@ function outcomeOf(setting: Setting, pieces: readonly string[], way: "parsed" | 
     for (const piece of pieces) {
       if (way === "in place" && reader.atRest) {
         const bytes = Buffer.from(`<${piece}>`, "latin1");
-        if (chunks.isAlike(bytes, 1, bytes.length - 1)) {
+        const template = chunks.takeInPlace(bytes, 1, bytes.length - 1);
+        if (template) {
           inPlace++;
-          chunks.send(client, bytes, 1, bytes.length - 1);
+          template.send(client, bytes, 1, bytes.length - 1);
           continue;
         }
       }

@@ -1,6 +1,5 @@
 // Makes of each chunk that an engine streams what the client was promised, and counts what passes.
 import { decodeByteText, detachedByteText, encodeByteText } from "../domain/byte-text.ts";
-import type { ClientStream } from "../domain/client-stream.ts";
 import type { Engine } from "../domain/engine.ts";
 import { GatewayError } from "../domain/errors.ts";
 import { editObject, scanObject } from "../domain/json-text.ts";
@@ -82,16 +81,16 @@ export class ChunkTranslator implements StreamObservation {
     this.#wantsUsage = request.streamOptions === "usage";
   }
 
-  /** Whether `bytes` from `start` to `end` are one event like the one before it, but for its text; `send` is to follow. */
-  isAlike(bytes: Buffer, start: number, end: number): boolean {
-    if (!this.#template?.matches(bytes, start, end, this)) return false;
-    if (this.#trials < templateTrials) this.#trials = Math.min(templateTrials, this.#trials + trialsPerHit);
-    return true;
-  }
-
-  /** Sends what the client gets of an event that `isAlike`; see `ClientStream.write` for what it returns. */
-  send(client: ClientStream, bytes: Buffer, start: number, end: number): boolean {
-    return this.#template?.send(client, bytes, start, end) ?? true;
+  /**
+   * Counts the event that is `bytes` from `start` to `end`, if it is like the one before it but for its text. Gives what is to
+   * send it then; nothing where it has to be read as text.
+   */
+  takeInPlace(bytes: Buffer, start: number, end: number): ChunkTemplate | undefined {
+    const template = this.#template;
+    const { deliveredPieces } = this;
+    if (!template?.takeInPlace(bytes, start, end, this)) return undefined;
+    this.#wasOfUse(this.deliveredPieces - deliveredPieces);
+    return template;
   }
 
   /**
@@ -103,10 +102,12 @@ export class ChunkTranslator implements StreamObservation {
     if (!template || !reader.betweenEvents) return "";
     const { deliveredPieces } = this;
     const events = template.take(reader, this);
-    if (events !== "") {
-      this.#trials = Math.min(templateTrials, this.#trials + (this.deliveredPieces - deliveredPieces) * trialsPerHit);
-    }
+    if (events !== "") this.#wasOfUse(this.deliveredPieces - deliveredPieces);
     return events;
+  }
+
+  #wasOfUse(pieces: number): void {
+    if (this.#trials < templateTrials) this.#trials = Math.min(templateTrials, this.#trials + pieces * trialsPerHit);
   }
 
   /**

@@ -93,6 +93,8 @@ export class Source implements BodySource {
 export class Client implements ClientStream {
   /** Each write, as the client reads it. */
   readonly writes: string[] = [];
+  /** How many of them were bytes where they lay. */
+  inPlace = 0;
   behind = false;
   ended = false;
   aborted = false;
@@ -103,6 +105,7 @@ export class Client implements ClientStream {
   }
 
   writeAround(before: string, bytes: Buffer, start: number, end: number, after: string): boolean {
+    this.inPlace++;
     return this.write(before + bytes.toString("latin1", start, end) + after);
   }
 
@@ -126,6 +129,15 @@ export class Client implements ClientStream {
     this.aborted = true;
   }
 }
+
+/** For whoever is told of a piece once: of the first. */
+export const untold: Partial<RelayOptions> = {
+  recorded: false,
+  onPiece(_observed, due) {
+    due.dueMs = Number.POSITIVE_INFINITY;
+    due.duePieces = Number.POSITIVE_INFINITY;
+  },
+};
 
 export function start(source: RelayOptions["source"], options: Partial<RelayOptions> = {}) {
   const client = new Client();
