@@ -103,7 +103,7 @@ describe("passing on", () => {
 
   test("what somebody keeps is kept also of events that are alike", () => {
     const source = new Source();
-    const { recorded } = start(source.dispatched);
+    const { recorded } = start(source.dispatched, { ...untold, recorded: true });
     for (const text of "abc") source.sendPiece(event(text));
     expect(recorded.join("")).toBe(event("a") + event("b") + event("c"));
   });
