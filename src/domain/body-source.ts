@@ -5,7 +5,10 @@ import type { Cancellation } from "./cancellation.ts";
 /** Takes what a source gives. Nothing is called after `end` or `fail`, nor after the source was cancelled. */
 export interface BodySink {
   data(bytes: ByteSpan): void;
-  /** Where it is there, a source may call it instead of `data`: the same bytes, where they lie until it returns, without an object for them. */
+  /**
+   * Where it is there, a source may call it instead of `data`: the same bytes where they lie until it returns, without an
+   * object for them.
+   */
   piece?(bytes: Buffer, start: number, end: number): void;
   /** All of it was given. */
   end(): void;

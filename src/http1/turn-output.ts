@@ -57,8 +57,8 @@ export class TurnOutput {
   }
 
   /**
-   * Whether `bytes` from `start` to `end` were taken, by a copy or where `place` said. If not, they are the sender's to write; what of it was
-   * gathered before is with the kernel then.
+   * Whether `bytes` from `start` to `end` were taken, by a copy or where `place` said. If not, they are the sender's to
+   * write; what of it was gathered before is with the kernel then.
    */
   gather(sender: Sender, bytes: Buffer, start: number, end: number): boolean {
     const length = end - start;
