@@ -101,6 +101,7 @@ export async function openGovernance(options: GovernanceOptions) {
 
   const recordRetention = new Retention({
     store: retentionStore,
+    rollUp: () => ledger.rollUp(),
     settings: () => reloadable.retention,
     clock,
     deletionClock,

@@ -14,6 +14,7 @@ import type { Database } from "./storage/database.ts";
 import { SpoolLedger } from "./storage/ledger.ts";
 import { SqlRefusalStore } from "./storage/refusal-store.ts";
 import { SqlRetentionStore } from "./storage/retention-store.ts";
+import { catchUp } from "./storage/usage-rows.ts";
 import { openUsageWriter, type UsageWriter } from "./storage/usage-writer.ts";
 
 const day = 86_400;
@@ -39,7 +40,7 @@ function keep(changed: Partial<Record<keyof RetentionSettings, number | null>>):
   settings = { ...settings, ...Object.fromEntries(given) };
 }
 
-function newRetention(on = db): Retention {
+function newRetention(on = db, rollUp = () => catchUp(writer)): Retention {
   const store = new SqlRetentionStore(on);
   const tell =
     (level: string) =>
@@ -48,6 +49,7 @@ function newRetention(on = db): Retention {
   const log = { info: tell("info"), warn: tell("warn"), error: tell("error") };
   const retention = new Retention({
     store,
+    rollUp,
     settings: () => settings,
     clock,
     deletionClock: new DeletionClock({ store, clock, log }),
@@ -137,6 +139,28 @@ onEachDatabase((databases) => {
     clock.advance(day * 1000);
     await retention.sweep();
     expect(await requestTimes()).toHaveLength(3);
+  });
+
+  test("requests of very many keys go only when they are in the sums, whoever dies between", async () => {
+    const many = Array.from({ length: 300 }, (_, i) =>
+      usage(today - 20 * day + i, { requestId: `req_many_${i}`, keyId: `key_${i}` }),
+    );
+    await writer.insert(many);
+    keep({ requests: 10 });
+    let fails = true;
+    const retention = newRetention(db, async () => {
+      if (fails) throw new Error("database is locked");
+      await catchUp(writer);
+    });
+    await retention.sweep();
+    expect(logged).toContainEqual(expect.objectContaining({ event: "retention_failed", kind: "requests" }));
+    expect(await requestTimes()).toHaveLength(300);
+    fails = false;
+    await retention.sweep();
+    expect(await requestTimes()).toEqual([]);
+    const next = await openUsageWriter(db);
+    next.close();
+    expect(await sums("day")).toEqual({ 20: 300 });
   });
 
   test("sums by hour go of every account, those by day stay; never before the requests that are found by them", async () => {

@@ -15,6 +15,8 @@ import type { DeletionClock } from "./deletion-clock.ts";
 
 export interface RetentionOptions {
   store: RetentionStore;
+  /** Resolves when the sums of usage have all requests that there are; rejects where that cannot be. */
+  rollUp(): Promise<void>;
   /** Read at each sweep: a reload may change them. */
   settings(): RetentionSettings;
   clock: Clock;
@@ -170,7 +172,9 @@ export class Retention {
   async #clear(kind: RetainedKind): Promise<void> {
     const before = this.#keptFrom[kind];
     if (before === undefined || this.#cleared.get(kind) === before) return;
-    const { store, clock, log } = this.#options;
+    const { store, clock, log, rollUp } = this.#options;
+    // From now on none is added that is so old: those that there are must not go before they are in the sums.
+    if (kind === "requests") await rollUp();
     let count = 0;
     for (let cursor: PurgeCursor | undefined | null; cursor !== null && !this.#closed; ) {
       const startedMs = clock.monotonicMs();

@@ -140,7 +140,12 @@ export class SpoolLedger implements Ledger {
   /** For who reads the roll-ups: resolves when they lack nothing that the records in the database have, or it cannot be helped. */
   async catchUp(): Promise<void> {
     // What cannot be written is told by the rounds.
-    await this.#drain.catchUp().catch(() => {});
+    await this.rollUp().catch(() => {});
+  }
+
+  /** For who deletes records, of which the roll-ups may be all that stays: as `catchUp`, but rejects where they lack some. */
+  rollUp(): Promise<void> {
+    return this.#drain.catchUp();
   }
 
   readTotals(owner: UsageOwner, use: (totals: UsageTotals) => void): Promise<void> {

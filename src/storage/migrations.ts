@@ -457,7 +457,7 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE app_secrets ADD COLUMN secret_id TEXT`,
   ],
   [
-    // Of SQLite alone: what the roll-ups lack of the records for now, JSON of sums, and what was added to them of it since.
+    // Of SQLite alone: what the roll-ups lack of the records for now, JSON of their ids, and of the sums that were added since.
     `CREATE TABLE usage_unrolled (
       batch BIGINT PRIMARY KEY,
       sums TEXT NOT NULL

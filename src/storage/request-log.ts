@@ -1,11 +1,10 @@
 // Single requests, newest first: records are found by time alone, so the roll-ups say where to look for an account's.
-import type { Environment } from "../domain/api-key.ts";
 import type { Clock } from "../domain/clock.ts";
-import type { Operation } from "../domain/engine.ts";
 import type { RequestFilter, RequestLog, RequestOwner, RequestPage, RequestPosition } from "../domain/request-log.ts";
-import type { UsageOutcome, UsageRecord } from "../domain/usage.ts";
+import type { UsageRecord } from "../domain/usage.ts";
 import type { Database } from "./database.ts";
 import { available } from "./outage.ts";
+import { type RecordRow, recordOf } from "./record-row.ts";
 
 /** How many rows of a table one query looks at. SQLite works in the thread that serves all requests. */
 const rowsAtOnce = 4_000;
@@ -13,29 +12,6 @@ const rowsAtOnce = 4_000;
 const budgetMs = 40;
 const hourSeconds = 3_600;
 const daySeconds = 86_400;
-
-interface Row {
-  request_id: string;
-  at: number | string;
-  account_id: string;
-  key_id: string;
-  app_id: string | null;
-  environment: Environment;
-  operation: Operation;
-  model: string;
-  stream: number;
-  outcome: UsageOutcome;
-  error_code: string | null;
-  prompt_tokens: number | string;
-  completion_tokens: number | string;
-  estimated: number;
-  nano_usd: number | string | null;
-  capped: number;
-  upstream: string | null;
-  duration_ms: number | string;
-  first_token_ms: number | string | null;
-  queue_ms: number | string;
-}
 
 /** Unix seconds: from `from`, before `until`. */
 interface Span {
@@ -81,9 +57,9 @@ export class SqlRequestLog implements RequestLog {
 
   async find(owner: RequestOwner, requestId: string): Promise<UsageRecord | undefined> {
     const db = this.#db;
-    const [row]: Row[] = await available(db`
+    const [row]: RecordRow[] = await available(db`
       SELECT ${this.#columns()} FROM usage_records WHERE request_id = ${requestId} AND ${this.#ownedBy(owner)}`);
-    return row && toRecord(row);
+    return row && recordOf(row);
   }
 
   /** One record more than the page tells whether there is another. */
@@ -100,8 +76,8 @@ export class SqlRequestLog implements RequestLog {
       while (until > stretch.from) {
         const from = await this.#sliceStart({ from: stretch.from, until }, reader);
         const wanted = limit + 1 - records.length;
-        const rows: Row[] = await reader.read(() => this.#records(filter, { from, until }, after, wanted));
-        for (const row of rows) records.push(toRecord(row));
+        const rows: RecordRow[] = await reader.read(() => this.#records(filter, { from, until }, after, wanted));
+        for (const row of rows) records.push(recordOf(row));
         if (records.length > limit) {
           const page = records.slice(0, limit);
           return { records: page, next: positionOf(page.at(-1)) };
@@ -181,7 +157,7 @@ export class SqlRequestLog implements RequestLog {
     { from, until }: Span,
     after: RequestPosition | undefined,
     limit: number,
-  ): PromiseLike<Row[]> {
+  ): PromiseLike<RecordRow[]> {
     const db = this.#db;
     const { keyId, model, outcome, stream } = filter;
     return db`
@@ -230,29 +206,4 @@ function before(at: number, { start }: RequestFilter): RequestPosition | null {
 
 function positionOf(record: UsageRecord | undefined): RequestPosition | null {
   return record ? { at: record.at, requestId: record.requestId } : null;
-}
-
-function toRecord(row: Row): UsageRecord {
-  return {
-    requestId: row.request_id,
-    at: Number(row.at),
-    accountId: row.account_id,
-    keyId: row.key_id,
-    appId: row.app_id,
-    environment: row.environment,
-    operation: row.operation,
-    model: row.model,
-    stream: Number(row.stream) === 1,
-    outcome: row.outcome,
-    errorCode: row.error_code,
-    promptTokens: Number(row.prompt_tokens),
-    completionTokens: Number(row.completion_tokens),
-    estimated: Number(row.estimated) === 1,
-    nanoUsd: row.nano_usd === null ? null : Number(row.nano_usd),
-    capped: Number(row.capped) === 1,
-    upstream: row.upstream,
-    durationMs: Number(row.duration_ms),
-    firstTokenMs: row.first_token_ms === null ? null : Number(row.first_token_ms),
-    queueMs: Number(row.queue_ms),
-  };
 }

@@ -79,6 +79,20 @@ test("a batch of many keys is in the records at once and in the roll-ups later; 
   expect(rollups()).toEqual(sums());
 });
 
+test("while sums are gathered those of a few keys are gathered as well, and each batch only names its requests", async () => {
+  const writer = await newWriter();
+  const batches = [batchOf(0), batchOf(1, 1), batchOf(2, 30)];
+  for (const batch of batches) await writer.insert(batch);
+  expect(rollups()).toEqual([]);
+  const named = file.query("SELECT batch, sums FROM usage_unrolled ORDER BY batch").values();
+  expect(named).toEqual(batches.map((batch, i) => [i + 1, JSON.stringify(batch.map(({ requestId }) => requestId))]));
+  await catchUp(writer);
+  expect(rollups()).toEqual(sums());
+  await writer.insert(batchOf(3, 30));
+  expect([writer.rollups.isBehind, unrolled()]).toEqual([false, 0]);
+  expect(rollups()).toEqual(sums());
+});
+
 test("a record that was there already, or comes twice, counts once", async () => {
   const writer = await newWriter();
   expect(await writer.insert(batchOf(0))).toBe(500);

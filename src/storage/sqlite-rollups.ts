@@ -2,16 +2,17 @@
 
 import type { UsageTotals } from "../domain/usage.ts";
 import type { PreparedSqlite } from "./prepared-sqlite.ts";
-import type { UsageColumns } from "./usage-columns.ts";
+import { type RecordRow, recordOf } from "./record-row.ts";
+import { UsageColumns } from "./usage-columns.ts";
 import type { LaterRollups } from "./usage-rows.ts";
 import { rollupColumns, type TotalOf, UsageSums } from "./usage-sums.ts";
 
 /** Sums of one batch from which on they are written later. */
 const many = 200;
 /** Sums with which it is time to write them, how long they wait at most, and beyond how many what is added is written at once. */
-const enough = 150_000;
-const waitMs = 20_000;
-const mostWaiting = 200_000;
+const enough = 200_000;
+const waitMs = 60_000;
+const mostWaiting = 250_000;
 /** Sums that are written in one transaction: two or three milliseconds of work. */
 const stepSums = 150;
 /** Texts that are deleted in one transaction. */
@@ -31,10 +32,9 @@ interface Pass {
 
 /**
  * A request of each of 100,000 keys would change 200,000 rows, each on a page of its own: ten times the cost of all else.
- * So the sums of such a batch stand as text in `usage_unrolled`, beside the records that they are made of, and are gathered
- * in memory until many of them share a row, or a page. At each moment the roll-ups and all of that table together are the
- * sums of the records: what is moved to the roll-ups is taken away there in the same transaction, by another text that
- * says it with a minus. With the last of it comes a row that says that the batches up to one, and all that takes away from
+ * So `usage_unrolled` only names the requests of such a batch, and their sums are gathered in memory until many requests
+ * share a row of the roll-ups, and many rows a page. At each moment the roll-ups and all of that table together are the
+ * sums of the records: what is moved to the roll-ups is taken away there in the same transaction, by sums with a minus. With the last of it comes a row that says that the batches up to one, and all that takes away from
  * them, count no more; they are deleted after that. So a process may die at any point, and the next one adds up what it
  * finds. No two may gather in the same database: another writes its sums at once, whatever their number.
  */
@@ -49,7 +49,7 @@ export class SqliteRollups implements LaterRollups {
   #lastMoved = 0;
   #lastTaken = 0;
   /** Of the transaction that is not committed yet. */
-  #uncommitted: UsageSums | undefined;
+  #uncommitted: UsageColumns | undefined;
 
   constructor(db: PreparedSqlite, mayGather: boolean) {
     this.#db = db;
@@ -85,8 +85,10 @@ export class SqliteRollups implements LaterRollups {
       batch: number;
       sums: string;
     }>;
+    const records = this.#db.statement(recordsOfBatch);
     for (const { batch, sums } of rows) {
-      this.#waiting.addText(sums);
+      if (batch < 0) this.#waiting.addText(sums);
+      else this.#waiting.add(UsageColumns.of((records.all(sums) as RecordRow[]).map(recordOf)));
       this.#lastBatch = Math.max(this.#lastBatch, batch);
       this.#lastTaken = Math.min(this.#lastTaken, batch);
     }
@@ -95,21 +97,24 @@ export class SqliteRollups implements LaterRollups {
 
   /** Within the transaction that adds the records; `committed` comes after it. */
   add(usage: UsageColumns): void {
-    const sums = new UsageSums("hour");
-    sums.add(usage);
     this.#uncommitted = undefined;
-    if (!this.#mayGather || sums.size < many || this.#waiting.size >= mostWaiting) {
-      for (let sum = 0; sum < sums.size; sum++) this.#write(sums, sum);
-      return;
+    const isGathering = this.#mayGather && this.#waiting.size > 0 && this.#waiting.size < mostWaiting;
+    if (!isGathering) {
+      const sums = new UsageSums("hour");
+      sums.add(usage);
+      if (!this.#mayGather || sums.size < many || this.#waiting.size >= mostWaiting) {
+        for (let sum = 0; sum < sums.size; sum++) this.#write(sums, sum);
+        return;
+      }
     }
-    this.#note(this.#lastBatch + 1, sums.textOf([...Array(sums.size).keys()]));
-    this.#uncommitted = sums;
+    this.#note(this.#lastBatch + 1, JSON.stringify(usage.requestIds.slice(0, usage.length)));
+    this.#uncommitted = usage;
   }
 
   committed(): void {
     if (this.#uncommitted === undefined) return;
     if (this.#waiting.size === 0) this.#waitingSinceMs = performance.now();
-    this.#waiting.addSums(this.#uncommitted);
+    this.#waiting.add(this.#uncommitted);
     this.#lastBatch++;
     this.#uncommitted = undefined;
   }
@@ -169,6 +174,8 @@ export class SqliteRollups implements LaterRollups {
     add.run(sums.rowAt(sum, "day"));
   }
 }
+
+const recordsOfBatch = "SELECT * FROM usage_records WHERE request_id IN (SELECT value FROM json_each(?))";
 
 /** The row that says that they count no more goes last. */
 const deleteMoved = `

@@ -11,6 +11,7 @@ import {
   promptTokens,
   type UsageColumns,
 } from "./usage-columns.ts";
+import type { RequestKind } from "./usage-kinds.ts";
 
 export type UsageSpan = "hour" | "day";
 
@@ -43,10 +44,9 @@ const lastAt = firstAt + 1;
 const start = lastAt + 1;
 const stride = start + 1;
 
-/** What tells a sum from the others, beside the start of its span. */
+/** What tells a sum from the others of its key, beside the start of its span. */
 interface Whose {
   accountId: string;
-  keyId: string;
   /** '' for none, as in the primary key of the roll-ups, where nothing may be null. */
   appId: string;
   environment: string;
@@ -73,11 +73,10 @@ export class UsageSums {
   /** The newest sum of each key; each names the one before it, or -1. */
   readonly #ofKey = new Map<string, number>();
   readonly #before: number[] = [];
-  readonly #accountIds: string[] = [];
   readonly #keyIds: string[] = [];
-  readonly #appIds: string[] = [];
-  readonly #environments: string[] = [];
-  readonly #models: string[] = [];
+  /** One object for all sums of which it is the same: with very many keys each further place in memory is one to wait for. */
+  readonly #whose: Whose[] = [];
+  readonly #known = new Map<string, Whose>();
   #numbers = new Float64Array(16 * stride);
 
   constructor(span: UsageSpan) {
@@ -92,19 +91,6 @@ export class UsageSums {
     for (let row = 0; row < usage.length; row++) this.#addRow(usage, row);
   }
 
-  /** `numbers` as in a row of the roll-ups from its sums on, and the start of the span. */
-  addSum(whose: Whose, numbers: ArrayLike<number>): void {
-    const second = numbers[firstAt] ?? 0;
-    const first = this.#find(whose, numbers[start] ?? 0, second) * stride;
-    for (let i = 0; i < firstAt; i++) this.#plus(first + i, numbers[i] ?? 0);
-    this.#widen(first, second);
-    this.#widen(first, numbers[lastAt] ?? second);
-  }
-
-  addSums(from: UsageSums): void {
-    for (let sum = 0; sum < from.size; sum++) this.addSum(from.#whose(sum), from.#numbersOf(sum));
-  }
-
   /** As `textOf` gives it. Throws where it is not that. */
   addText(text: string): void {
     const values = textSchema.parse(JSON.parse(text));
@@ -114,7 +100,7 @@ export class UsageSums {
         .map(String);
       const numbers = values.slice(i + textNames, i + textLength).map(Number);
       if (model === undefined) throw new Error("It ends in the middle of a sum.");
-      this.addSum({ accountId, keyId, appId, environment, model }, numbers);
+      this.#addSum(keyId, { accountId, appId, environment, model }, numbers);
     }
   }
 
@@ -122,8 +108,8 @@ export class UsageSums {
   textOf(sums: readonly number[], sign: 1 | -1 = 1): string {
     const values: (string | number)[] = [];
     for (const sum of sums) {
-      const { accountId, keyId, appId, environment, model } = this.#whose(sum);
-      values.push(accountId, keyId, appId, environment, model);
+      const { accountId, appId, environment, model } = this.#whoseAt(sum);
+      values.push(accountId, this.#keyIds[sum] ?? "", appId, environment, model);
       const first = sum * stride;
       for (let i = first; i < first + firstAt; i++) values.push((this.#numbers[i] ?? 0) * sign);
       for (let i = first + firstAt; i < first + stride; i++) values.push(this.#numbers[i] ?? 0);
@@ -133,7 +119,8 @@ export class UsageSums {
 
   /** What it adds to the row of the roll-ups that it belongs to; to that of the day also where it is of an hour. */
   rowAt(sum: number, span: UsageSpan): RollupRow {
-    const { accountId, keyId, appId, environment, model } = this.#whose(sum);
+    const { accountId, appId, environment, model } = this.#whoseAt(sum);
+    const keyId = this.#keyIds[sum] ?? "";
     const first = sum * stride;
     const from = this.#numbers[first + start] ?? 0;
     const row: RollupRow = [accountId, environment, span, from - (from % spanSeconds[span]), keyId, appId, model];
@@ -158,7 +145,7 @@ export class UsageSums {
   *inOrder(): Generator<undefined, number[]> {
     const ofAccount = new Map<string, number[]>();
     for (let sum = 0; sum < this.size; sum++) {
-      const accountId = this.#accountIds[sum] ?? "";
+      const { accountId } = this.#whoseAt(sum);
       const sums = ofAccount.get(accountId);
       if (sums === undefined) ofAccount.set(accountId, [sum]);
       else sums.push(sum);
@@ -180,7 +167,7 @@ export class UsageSums {
     const take = (sum: number) => {
       const first = sum * stride;
       const from = this.#numbers[first + start] ?? 0;
-      if (this.#environments[sum] !== environment || from < since || from >= until) return;
+      if (this.#whoseAt(sum).environment !== environment || from < since || from >= until) return;
       totals.tokens += (this.#numbers[first + promptSum] ?? 0) + (this.#numbers[first + completionSum] ?? 0);
       totals.nanoUsd += this.#numbers[first + nanoUsdSum] ?? 0;
     };
@@ -188,23 +175,15 @@ export class UsageSums {
       for (let sum = this.#ofKey.get(keyId) ?? -1; sum !== -1; sum = this.#before[sum] ?? -1) take(sum);
     }
     if (accountId !== undefined) {
-      for (let sum = 0; sum < this.size; sum++) if (this.#accountIds[sum] === accountId) take(sum);
+      for (let sum = 0; sum < this.size; sum++) if (this.#whoseAt(sum).accountId === accountId) take(sum);
     }
     return totals;
   }
 
   #addRow(usage: UsageColumns, row: number): void {
     const { request, outcome } = usage.kindAt(row);
-    const { environment, model } = request;
     const second = usage.number(row, at);
-    const whose: Whose = {
-      accountId: usage.accountIds[row] ?? "",
-      keyId: usage.keyIds[row] ?? "",
-      appId: usage.appIds[row] ?? "",
-      environment,
-      model,
-    };
-    const first = this.#find(whose, second - (second % this.#seconds), second) * stride;
+    const first = stride * this.#findFor(usage, row, request, second);
     const generated = usage.number(row, completionTokens);
     this.#widen(first, second);
     this.#plus(first, 1);
@@ -222,16 +201,42 @@ export class UsageSums {
     this.#plus(first + 8, generation?.ms ?? 0);
   }
 
-  /** Begun at `second` where there is none. */
-  #find({ accountId, keyId, appId, environment, model }: Whose, from: number, second: number): number {
+  #findFor(usage: UsageColumns, row: number, { environment, model }: RequestKind, second: number): number {
+    const keyId = usage.keyIds[row] ?? "";
+    const accountId = usage.accountIds[row] ?? "";
+    const appId = usage.appIds[row] ?? "";
+    return this.#find(keyId, accountId, appId, environment, model, second - (second % this.#seconds), second);
+  }
+
+  /** `numbers` as in a row of the roll-ups from its sums on, and the start of the span. */
+  #addSum(keyId: string, { accountId, appId, environment, model }: Whose, numbers: readonly number[]): void {
+    const second = numbers[firstAt] ?? 0;
+    const sum = this.#find(keyId, accountId, appId, environment, model, numbers[start] ?? 0, second);
+    const first = sum * stride;
+    for (let i = 0; i < firstAt; i++) this.#plus(first + i, numbers[i] ?? 0);
+    this.#widen(first, second);
+    this.#widen(first, numbers[lastAt] ?? second);
+  }
+
+  /** Begun at `second` where there is none. No object is made to ask by: it is asked for each record. */
+  #find(
+    keyId: string,
+    accountId: string,
+    appId: string,
+    environment: string,
+    model: string,
+    from: number,
+    second: number,
+  ): number {
     const newest = this.#ofKey.get(keyId) ?? -1;
     for (let sum = newest; sum !== -1; sum = this.#before[sum] ?? -1) {
+      const whose = this.#whoseAt(sum);
       if (
         this.#numbers[sum * stride + start] === from &&
-        this.#models[sum] === model &&
-        this.#environments[sum] === environment &&
-        this.#appIds[sum] === appId &&
-        this.#accountIds[sum] === accountId
+        whose.model === model &&
+        whose.environment === environment &&
+        whose.appId === appId &&
+        whose.accountId === accountId
       )
         return sum;
     }
@@ -239,12 +244,18 @@ export class UsageSums {
     this.#ofKey.set(keyId, sum);
     this.#before.push(newest);
     this.#keyIds.push(keyId);
-    this.#accountIds.push(accountId);
-    this.#appIds.push(appId);
-    this.#environments.push(environment);
-    this.#models.push(model);
+    this.#whose.push(this.#shared({ accountId, appId, environment, model }));
     this.#begin(sum * stride, from, second);
     return sum;
+  }
+
+  #shared(whose: Whose): Whose {
+    const { accountId, appId, environment, model } = whose;
+    const name = `${accountId} ${appId} ${environment} ${model}`;
+    const known = this.#known.get(name);
+    if (known !== undefined) return known;
+    this.#known.set(name, whose);
+    return whose;
   }
 
   #begin(first: number, from: number, second: number): void {
@@ -268,18 +279,10 @@ export class UsageSums {
     if (second > (numbers[first + lastAt] ?? 0)) numbers[first + lastAt] = second;
   }
 
-  #whose(sum: number): Whose {
-    return {
-      accountId: this.#accountIds[sum] ?? "",
-      keyId: this.#keyIds[sum] ?? "",
-      appId: this.#appIds[sum] ?? "",
-      environment: this.#environments[sum] ?? "",
-      model: this.#models[sum] ?? "",
-    };
-  }
-
-  #numbersOf(sum: number): Float64Array {
-    return this.#numbers.subarray(sum * stride, (sum + 1) * stride);
+  #whoseAt(sum: number): Whose {
+    const whose = this.#whose[sum];
+    if (whose === undefined) throw new RangeError(`There is no sum ${sum}.`);
+    return whose;
   }
 }
 
