@@ -4,7 +4,7 @@ import type { AuditEvent } from "../domain/audit.ts";
 import { type ApiKeyRecord, type KeyChain, type KeyChanges, type KeyStore, keyStatus } from "../domain/principal.ts";
 import { changeCredentials } from "./credential-change.ts";
 import { type KeyRow, keyFromRow, keyToRow, readChain } from "./credential-rows.ts";
-import { type Database, writing } from "./database.ts";
+import { type Database, dialectOf, writing } from "./database.ts";
 import { available } from "./outage.ts";
 import { lookupsOf } from "./postgres-pool.ts";
 
@@ -116,12 +116,17 @@ export class SqlKeyStore implements KeyStore {
     const used = [...lastUsed];
     // However many keys there are, others have their turn between two statements.
     for (let start = 0; start < used.length; start += touchAtOnce) {
+      const list = JSON.stringify(used.slice(start, start + touchAtOnce));
       await writing(this.#db, async (tx) => {
-        const [first, ...rest] = used.slice(start, start + touchAtOnce).map(([id, at]) => tx`(${id}, ${at})`);
-        const rows = rest.reduce((list, row) => tx`${list}, ${row}`, first ?? tx``);
+        // As one parameter: a statement with two for each key costs twice as much.
+        const rows =
+          dialectOf(tx) === "postgres"
+            ? tx`json_array_elements(CAST(CAST(${list} AS TEXT) AS JSON))`
+            : tx`json_each(${list})`;
         await tx`
-          UPDATE api_keys SET last_used_at = used.column2 FROM (VALUES ${rows}) AS used
-          WHERE id = used.column1 AND (last_used_at IS NULL OR last_used_at < used.column2)`;
+          UPDATE api_keys SET last_used_at = used.used_at
+          FROM (SELECT value ->> 0 AS key_id, CAST(value ->> 1 AS BIGINT) AS used_at FROM ${rows}) AS used
+          WHERE id = used.key_id AND (last_used_at IS NULL OR last_used_at < used.used_at)`;
       });
     }
   }
