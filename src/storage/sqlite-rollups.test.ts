@@ -7,7 +7,9 @@ import { rollupsIn, sumsOfRecords, unrolledIn } from "../../tests/support/rolled
 import { systemClock } from "../domain/clock.ts";
 import type { UsageRecord, UsageTotals } from "../domain/usage.ts";
 import { SpoolLedger } from "./ledger.ts";
+import { UsageColumns } from "./usage-columns.ts";
 import { catchUp } from "./usage-rows.ts";
+import { UsageSums } from "./usage-sums.ts";
 import { openUsageWriter, type UsageWriter } from "./usage-writer.ts";
 
 const databases = sqliteDatabases();
@@ -91,6 +93,16 @@ test("while sums are gathered those of a few keys are gathered as well, and each
   await writer.insert(batchOf(3, 30));
   expect([writer.rollups.isBehind, unrolled()]).toEqual([false, 0]);
   expect(rollups()).toEqual(sums());
+});
+
+test("sums that an earlier version left beside the records of a batch are found as well", async () => {
+  const writer = await newWriter();
+  await writer.insert(batchOf(0));
+  const left = new UsageSums("hour");
+  left.add(UsageColumns.of(batchOf(0)));
+  file.run("UPDATE usage_unrolled SET sums = ?", [left.textOf(Array.from({ length: left.size }, (_, i) => i))]);
+  await newWriter();
+  expect([rollups(), unrolled()]).toEqual([sums(), 0]);
 });
 
 test("a record that was there already, or comes twice, counts once", async () => {

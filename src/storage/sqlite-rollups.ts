@@ -87,7 +87,7 @@ export class SqliteRollups implements LaterRollups {
     }>;
     const records = this.#db.statement(recordsOfBatch);
     for (const { batch, sums } of rows) {
-      if (batch < 0) this.#waiting.addText(sums);
+      if (batch < 0 || isSums(sums)) this.#waiting.addText(sums);
       else this.#waiting.add(UsageColumns.of((records.all(sums) as RecordRow[]).map(recordOf)));
       this.#lastBatch = Math.max(this.#lastBatch, batch);
       this.#lastTaken = Math.min(this.#lastTaken, batch);
@@ -173,6 +173,11 @@ export class SqliteRollups implements LaterRollups {
     add.run(sums.rowAt(sum, "hour"));
     add.run(sums.rowAt(sum, "day"));
   }
+}
+
+/** Of a batch, too, that was gathered before batches named their requests. */
+function isSums(text: string): boolean {
+  return (JSON.parse(text) as unknown[]).some((value) => typeof value === "number");
 }
 
 const recordsOfBatch = "SELECT * FROM usage_records WHERE request_id IN (SELECT value FROM json_each(?))";
