@@ -26,3 +26,13 @@ test("no text, one text, equal ones and the beginning of another have their plac
   expect(ordered(["b", "a", "b"]).order).toEqual(["a", "b", "b"]);
   expect(ordered(["key_1", "key_", "key_0"]).order).toEqual(["key_", "key_0", "key_1"]);
 });
+
+test("of half a million texts each has its place, once", () => {
+  const texts = Array.from(
+    { length: 500_000 },
+    (_, i) => `key_${((i * 7_919) % 500_000).toString(36).padStart(4, "0")}`,
+  );
+  const { order } = ordered(texts);
+  expect(new Set(order).size).toBe(texts.length);
+  expect(order).toEqual(texts.toSorted());
+});

@@ -2,10 +2,9 @@
 
 /** Texts of one piece. */
 const pieceTexts = 5_000;
-/** More texts than that cannot be ordered; with the characters below it makes a number that is exact. */
-const placeFactor = 2 ** 18;
-const placeCharacters = 5;
 const characterBits = 7;
+/** Of a number that is exact: some characters and a place share them. */
+const exactBits = 53;
 
 /**
  * Their places, in about their order: by some characters behind the beginning that all of them share. To sort the texts
@@ -22,18 +21,19 @@ export function* inOrderOfTexts(texts: readonly string[]): Generator<undefined, 
     if (i % pieceTexts === pieceTexts - 1) yield;
   }
   const places = new Float64Array(texts.length);
+  const characters = Math.floor((exactBits - Math.ceil(Math.log2(texts.length + 1))) / characterBits);
   for (const [i, text] of texts.entries()) {
-    places[i] = placeOf(text, shared) * placeFactor + i;
+    places[i] = placeOf(text, shared, characters) * texts.length + i;
     if (i % pieceTexts === pieceTexts - 1) yield;
   }
   places.sort();
   if (places.length > pieceTexts) yield;
-  return places.map((place) => place % placeFactor);
+  return places.map((place) => place % texts.length);
 }
 
-function placeOf(text: string, from: number): number {
+function placeOf(text: string, from: number, characters: number): number {
   let place = 0;
-  for (let i = from; i < from + placeCharacters; i++) {
+  for (let i = from; i < from + characters; i++) {
     const unit = i < text.length ? text.charCodeAt(i) : 0;
     place = place * 2 ** characterBits + Math.min(unit, 2 ** characterBits - 1);
   }

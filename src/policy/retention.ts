@@ -15,7 +15,7 @@ import type { DeletionClock } from "./deletion-clock.ts";
 
 export interface RetentionOptions {
   store: RetentionStore;
-  /** Resolves when the sums of usage have all requests that there are; rejects where that cannot be. */
+  /** Resolves when the sums of usage have all requests that there are as it is called; rejects where that cannot be. */
   rollUp(): Promise<void>;
   /** Read at each sweep: a reload may change them. */
   settings(): RetentionSettings;

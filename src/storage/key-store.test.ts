@@ -190,6 +190,15 @@ onEachDatabase((databases) => {
       },
     );
 
+    test("the last uses of hundreds of keys are written, each its own", async () => {
+      const ids = Array.from({ length: 450 }, (_, i) => `key_${i}`);
+      for (const id of ids) await add({ id, limitId: id, digest: id });
+      await keys.touchKeys(new Map(ids.map((id, i) => [id, now + i])));
+      expect(await Promise.all(ids.map(async (id) => (await read(id))?.lastUsedAt))).toEqual(
+        ids.map((_, i) => now + i),
+      );
+    });
+
     test("the time of the last use never goes back", async () => {
       await add();
       await keys.touchKeys(new Map([["key_1", now + 5]]));

@@ -457,7 +457,8 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE app_secrets ADD COLUMN secret_id TEXT`,
   ],
   [
-    // Of SQLite alone: what the roll-ups lack of the records for now, JSON of their ids, and of the sums that were added since.
+    // Of SQLite alone: what the roll-ups lack for now. `sums`: JSON of the ids of a batch's requests; below batch 0, of sums
+    // that were added since, with a minus; at batch 0, the last batch that counts no more.
     `CREATE TABLE usage_unrolled (
       batch BIGINT PRIMARY KEY,
       sums TEXT NOT NULL

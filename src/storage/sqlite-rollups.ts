@@ -1,4 +1,4 @@
-// Keeps up the roll-ups in SQLite: in the transaction that adds the records, or later where those touch very many rows of them.
+// Keeps up the roll-ups in SQLite: in the transaction that adds the records, or later while those touch very many rows of them.
 
 import type { UsageTotals } from "../domain/usage.ts";
 import type { PreparedSqlite } from "./prepared-sqlite.ts";
@@ -15,8 +15,8 @@ const waitMs = 60_000;
 const mostWaiting = 250_000;
 /** Sums that are written in one transaction: two or three milliseconds of work. */
 const stepSums = 150;
-/** Texts that are deleted in one transaction. */
-const stepTexts = 16;
+/** Rows of `usage_unrolled` that are deleted in one transaction. */
+const stepUnrolled = 16;
 const lockWaitMs = 60;
 
 /** Sums that are being written. */
@@ -33,10 +33,12 @@ interface Pass {
 /**
  * A request of each of 100,000 keys would change 200,000 rows, each on a page of its own: ten times the cost of all else.
  * So `usage_unrolled` only names the requests of such a batch, and their sums are gathered in memory until many requests
- * share a row of the roll-ups, and many rows a page. At each moment the roll-ups and all of that table together are the
- * sums of the records: what is moved to the roll-ups is taken away there in the same transaction, by sums with a minus. With the last of it comes a row that says that the batches up to one, and all that takes away from
- * them, count no more; they are deleted after that. So a process may die at any point, and the next one adds up what it
- * finds. No two may gather in the same database: another writes its sums at once, whatever their number.
+ * share a row of the roll-ups, and many rows a page; while any are, every batch is gathered, also one of a few keys. At
+ * each moment the roll-ups and all of that table together are the sums of the records: what is moved to the roll-ups is
+ * taken away there in the same transaction, by sums with a minus. With the last of it comes a row that says that the
+ * batches up to one, and all that takes away from them, count no more; they are deleted after that. So a process may die
+ * at any point, and the next one adds up what it finds. No two may gather in the same database: another writes its sums at
+ * once, whatever their number.
  */
 export class SqliteRollups implements LaterRollups {
   readonly #db: PreparedSqlite;
@@ -98,6 +100,7 @@ export class SqliteRollups implements LaterRollups {
   /** Within the transaction that adds the records; `committed` comes after it. */
   add(usage: UsageColumns): void {
     this.#uncommitted = undefined;
+    if (usage.length === 0) return;
     const isGathering = this.#mayGather && this.#waiting.size > 0 && this.#waiting.size < mostWaiting;
     if (!isGathering) {
       const sums = new UsageSums("hour");
@@ -128,8 +131,8 @@ export class SqliteRollups implements LaterRollups {
     } else if (pass.lastBatch > this.#lastMoved) {
       await this.#move(pass, pass.order, waitForLockMs);
     } else {
-      const forget = () => this.#db.statement(deleteMoved).run(pass.lastBatch, stepTexts).changes;
-      const isLast = (await this.#db.whenUnlocked(forget, waitForLockMs)) < stepTexts;
+      const forget = () => this.#db.statement(deleteMoved).run(pass.lastBatch, stepUnrolled).changes;
+      const isLast = (await this.#db.whenUnlocked(forget, waitForLockMs)) < stepUnrolled;
       if (isLast) this.#pass = undefined;
     }
   }
@@ -155,7 +158,7 @@ export class SqliteRollups implements LaterRollups {
       this.#db.transact(() => {
         for (const sum of step) if (!sums.isEmpty(sum)) this.#write(sums, sum);
         if (isLast) this.#note(0, String(lastBatch));
-        else this.#note(taken, sums.textOf(step, -1));
+        else this.#note(taken, sums.textTakingAway(step));
       });
     await this.#db.whenUnlocked(work, waitForLockMs);
     for (const sum of step) sums.empty(sum);

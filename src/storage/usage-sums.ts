@@ -91,7 +91,7 @@ export class UsageSums {
     for (let row = 0; row < usage.length; row++) this.#addRow(usage, row);
   }
 
-  /** As `textOf` gives it. Throws where it is not that. */
+  /** As `textTakingAway` gives it. Throws where it is not that. */
   addText(text: string): void {
     const values = textSchema.parse(JSON.parse(text));
     for (let i = 0; i < values.length; i += textLength) {
@@ -104,14 +104,14 @@ export class UsageSums {
     }
   }
 
-  /** Where `sign` is -1, what takes them away again from what they were added to; but for the times, which stay. */
-  textOf(sums: readonly number[], sign: 1 | -1 = 1): string {
+  /** What takes them away again from what they were added to; but for the times, which stay. */
+  textTakingAway(sums: readonly number[]): string {
     const values: (string | number)[] = [];
     for (const sum of sums) {
       const { accountId, appId, environment, model } = this.#whoseAt(sum);
       values.push(accountId, this.#keyIds[sum] ?? "", appId, environment, model);
       const first = sum * stride;
-      for (let i = first; i < first + firstAt; i++) values.push((this.#numbers[i] ?? 0) * sign);
+      for (let i = first; i < first + firstAt; i++) values.push(-(this.#numbers[i] ?? 0));
       for (let i = first + firstAt; i < first + stride; i++) values.push(this.#numbers[i] ?? 0);
     }
     return JSON.stringify(values);
