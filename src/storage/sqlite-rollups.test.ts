@@ -260,6 +260,35 @@ test("who waits for the roll-ups waits for what is there then, and lets records 
   await ledger.close();
 });
 
+test("while roll-ups cannot be written, who reads them is answered all the same, and who deletes records is refused", async () => {
+  const log = { info: () => {}, warn: () => {}, error: () => {} };
+  const spool = join(opened.directory, "spool");
+  const ledger = await SpoolLedger.open({ db: opened.db, directory: spool, log, clock: systemClock, drainMs: 1 });
+  for (const record of batchOf(0)) ledger.begin(record).settle(record);
+  while (ledger.figures.pending > 0) await Bun.sleep(1);
+  file.run("BEGIN IMMEDIATE");
+  await ledger.catchUp();
+  await expect(ledger.rollUp()).rejects.toThrow(/locked/);
+  file.run("ROLLBACK");
+  await ledger.rollUp();
+  expect(rollups()).toEqual(sums());
+  await ledger.close();
+});
+
+test("a ledger moves what was gathered when its time has come, also if nothing else happens", async () => {
+  const log = { info: () => {}, warn: () => {}, error: () => {} };
+  const spool = join(opened.directory, "spool");
+  const ledger = await SpoolLedger.open({ db: opened.db, directory: spool, log, clock: systemClock, drainMs: 1 });
+  for (const record of batchOf(0)) ledger.begin(record).settle(record);
+  while (ledger.figures.pending > 0) await Bun.sleep(1);
+  expect(unrolled()).toBe(1);
+  const laterMs = performance.now() + 60_000;
+  using _clock = spyOn(performance, "now").mockImplementation(() => laterMs);
+  while (unrolled() > 0) await Bun.sleep(1);
+  expect(rollups()).toEqual(sums());
+  await ledger.close();
+});
+
 test("a step that cannot be written changes nothing, and is done later", async () => {
   const writer = await newWriter();
   await writer.insert(batchOf(0));
