@@ -19,7 +19,7 @@ export interface KeyActivityOptions {
 }
 
 const defaultFlushMs = 5_000;
-/** The others have their turn next time: to write all of 100,000 keys in use every few seconds costs as much as a fifth of their requests. */
+/** The others have their turn next time: to write all of 100,000 keys in use every few seconds would be felt by their requests. */
 const defaultMostAtOnce = 2_000;
 /** Keys whose times wait to be written; beyond it the time of the next key is given up until there is room again. */
 const maxPending = 100_000;

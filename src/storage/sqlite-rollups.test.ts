@@ -34,6 +34,13 @@ async function newWriter(): Promise<UsageWriter> {
   return writer;
 }
 
+/** Which writes to the database nearly at once. */
+function openLedger(): Promise<SpoolLedger> {
+  const log = { info: () => {}, warn: () => {}, error: () => {} };
+  const spool = join(opened.directory, "spool");
+  return SpoolLedger.open({ db: opened.db, directory: spool, log, clock: systemClock, drainMs: 1 });
+}
+
 /** Of 700 keys of three accounts, over two hours at the end of a day. */
 function recordOf(i: number): UsageRecord {
   return {
@@ -244,9 +251,7 @@ test("what was moved is deleted in pieces, and counts no more before it is, whoe
 });
 
 test("who waits for the roll-ups waits for what is there then, and lets records and totals pass", async () => {
-  const log = { info: () => {}, warn: () => {}, error: () => {} };
-  const spool = join(opened.directory, "spool");
-  const ledger = await SpoolLedger.open({ db: opened.db, directory: spool, log, clock: systemClock, drainMs: 1 });
+  const ledger = await openLedger();
   for (let nth = 0; nth < 8; nth++) for (const record of batchOf(nth, 1_000)) ledger.begin(record).settle(record);
   while (ledger.figures.pending > 0) await Bun.sleep(1);
   expect(unrolled()).toBeGreaterThan(1);
@@ -261,9 +266,7 @@ test("who waits for the roll-ups waits for what is there then, and lets records 
 });
 
 test("while roll-ups cannot be written, who reads them is answered all the same, and who deletes records is refused", async () => {
-  const log = { info: () => {}, warn: () => {}, error: () => {} };
-  const spool = join(opened.directory, "spool");
-  const ledger = await SpoolLedger.open({ db: opened.db, directory: spool, log, clock: systemClock, drainMs: 1 });
+  const ledger = await openLedger();
   for (const record of batchOf(0)) ledger.begin(record).settle(record);
   while (ledger.figures.pending > 0) await Bun.sleep(1);
   file.run("BEGIN IMMEDIATE");
@@ -276,9 +279,7 @@ test("while roll-ups cannot be written, who reads them is answered all the same,
 });
 
 test("a ledger moves what was gathered when its time has come, also if nothing else happens", async () => {
-  const log = { info: () => {}, warn: () => {}, error: () => {} };
-  const spool = join(opened.directory, "spool");
-  const ledger = await SpoolLedger.open({ db: opened.db, directory: spool, log, clock: systemClock, drainMs: 1 });
+  const ledger = await openLedger();
   for (const record of batchOf(0)) ledger.begin(record).settle(record);
   while (ledger.figures.pending > 0) await Bun.sleep(1);
   expect(unrolled()).toBe(1);
@@ -306,9 +307,7 @@ test("a step that cannot be written changes nothing, and is done later", async (
 });
 
 test("totals have all of it at each moment, and a flush or a reader of the roll-ups has them caught up", async () => {
-  const log = { info: () => {}, warn: () => {}, error: () => {} };
-  const spool = join(opened.directory, "spool");
-  const ledger = await SpoolLedger.open({ db: opened.db, directory: spool, log, clock: systemClock, drainMs: 1 });
+  const ledger = await openLedger();
   let records: UsageRecord[] = [];
   const serve = (nth: number) => {
     const batch = batchOf(nth);
