@@ -43,6 +43,8 @@ const firstAt = rollupColumns.sums.length;
 const lastAt = firstAt + 1;
 const start = lastAt + 1;
 const stride = start + 1;
+/** In the place of a sum, where there is none. */
+const none = -1;
 
 /** What tells a sum from the others of its key, beside the start of its span. */
 interface Whose {
@@ -70,7 +72,7 @@ const textSchema = z.array(z.union([z.string(), z.number()]));
 
 export class UsageSums {
   readonly #seconds: number;
-  /** The newest sum of each key; each names the one before it, or -1. */
+  /** The newest sum of each key; each names the one before it, or `none`. */
   readonly #ofKey = new Map<string, number>();
   readonly #before: number[] = [];
   readonly #keyIds: string[] = [];
@@ -78,6 +80,8 @@ export class UsageSums {
   readonly #whose: Whose[] = [];
   readonly #known = new Map<string, Whose>();
   #numbers = new Float64Array(16 * stride);
+  /** As it was looked up for each row of those that are being added. */
+  #newest = new Int32Array(0);
 
   constructor(span: UsageSpan) {
     this.#seconds = spanSeconds[span];
@@ -88,6 +92,7 @@ export class UsageSums {
   }
 
   add(usage: UsageColumns): void {
+    this.#lookUp(usage);
     for (let row = 0; row < usage.length; row++) this.#addRow(usage, row);
   }
 
@@ -172,12 +177,25 @@ export class UsageSums {
       totals.nanoUsd += this.#numbers[first + nanoUsdSum] ?? 0;
     };
     for (const keyId of keyIds ?? []) {
-      for (let sum = this.#ofKey.get(keyId) ?? -1; sum !== -1; sum = this.#before[sum] ?? -1) take(sum);
+      for (let sum = this.#newestOf(keyId); sum !== none; sum = this.#before[sum] ?? none) take(sum);
     }
     if (accountId !== undefined) {
       for (let sum = 0; sum < this.size; sum++) if (this.#whoseAt(sum).accountId === accountId) take(sum);
     }
     return totals;
+  }
+
+  /**
+   * The newest sum of each row's key, ahead of all else: with very many keys each is somewhere else in memory, which takes
+   * longer than to add it up, and in a loop as short as this the processor waits for several of them at a time.
+   */
+  #lookUp({ keyIds, length }: UsageColumns): void {
+    if (this.#newest.length < length) this.#newest = new Int32Array(length);
+    for (let row = 0; row < length; row++) this.#newest[row] = this.#newestOf(keyIds[row] ?? "");
+  }
+
+  #newestOf(keyId: string): number {
+    return this.#ofKey.get(keyId) ?? none;
   }
 
   #addRow(usage: UsageColumns, row: number): void {
@@ -205,7 +223,11 @@ export class UsageSums {
     const keyId = usage.keyIds[row] ?? "";
     const accountId = usage.accountIds[row] ?? "";
     const appId = usage.appIds[row] ?? "";
-    return this.#find(keyId, accountId, appId, environment, model, second - (second % this.#seconds), second);
+    const from = second - (second % this.#seconds);
+    const newest = this.#newest[row] ?? none;
+    const known = this.#among(newest, accountId, appId, environment, model, from);
+    // A row before it may have begun one since.
+    return known !== none ? known : this.#find(keyId, accountId, appId, environment, model, from, second);
   }
 
   /** `numbers` as in a row of the roll-ups from its sums on, and the start of the span. */
@@ -228,8 +250,21 @@ export class UsageSums {
     from: number,
     second: number,
   ): number {
-    const newest = this.#ofKey.get(keyId) ?? -1;
-    for (let sum = newest; sum !== -1; sum = this.#before[sum] ?? -1) {
+    const newest = this.#newestOf(keyId);
+    const known = this.#among(newest, accountId, appId, environment, model, from);
+    if (known !== none) return known;
+    const sum = this.size;
+    this.#ofKey.set(keyId, sum);
+    this.#before.push(newest);
+    this.#keyIds.push(keyId);
+    this.#whose.push(this.#shared({ accountId, appId, environment, model }));
+    this.#begin(sum * stride, from, second);
+    return sum;
+  }
+
+  /** The one of a key that is of all this, from its newest on. */
+  #among(newest: number, accountId: string, appId: string, environment: string, model: string, from: number): number {
+    for (let sum = newest; sum !== none; sum = this.#before[sum] ?? none) {
       const whose = this.#whoseAt(sum);
       if (
         this.#numbers[sum * stride + start] === from &&
@@ -240,13 +275,7 @@ export class UsageSums {
       )
         return sum;
     }
-    const sum = this.size;
-    this.#ofKey.set(keyId, sum);
-    this.#before.push(newest);
-    this.#keyIds.push(keyId);
-    this.#whose.push(this.#shared({ accountId, appId, environment, model }));
-    this.#begin(sum * stride, from, second);
-    return sum;
+    return none;
   }
 
   #shared(whose: Whose): Whose {
