@@ -202,7 +202,7 @@ async function compose(
     authenticator: governance.authenticator,
     sessions: people.sessionPrincipals,
     resourceMetadata: () => `${baseUrl.replace(/\/v1$/, "")}/.well-known/oauth-protected-resource/v1`,
-    openRequests: new OpenRequests(() => sources.config.limits.openRequestsPerKey),
+    openRequests: new OpenRequests(() => sources.config.limits.openRequestsPerKey, clock),
     limits: options.httpLimits ?? {},
     trustedProxies: trustedProxies(config.trustedProxies),
     addressThrottle: governance.addressThrottle,

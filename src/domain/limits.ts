@@ -9,8 +9,6 @@ export interface RateLimit {
   owner: "key" | "account";
   limit: number;
   windowSeconds: number;
-  /** Where a store counts it, left here by the store that did so last, which looks here first. Nobody else's business. */
-  counted?: object | undefined;
 }
 
 /** Amounts per calendar month (UTC). */
@@ -24,7 +22,7 @@ export interface Quota {
   tokens: number | null;
   /** Nano-USD (10^-9). */
   nanoUsd: number | null;
-  /** As of `RateLimit`. */
+  /** As of `LimitSet`. */
   counted?: object | undefined;
 }
 
@@ -32,6 +30,8 @@ export interface LimitSet {
   requests: readonly RateLimit[];
   tokens: readonly RateLimit[];
   quotas: readonly Quota[];
+  /** Where a store counts it, left here by the store that did so last, which looks here first. Nobody else's business. */
+  counted?: object | undefined;
 }
 
 /** What is set aside for a request until its actual usage is known. */

@@ -21,6 +21,8 @@ export interface Principal {
   person?: SignedInPerson;
   /** Everything that a request of this principal counts against. */
   limits: LimitSet;
+  /** Where its open requests are counted, left here by who counts them, who looks here first. Nobody else's business. */
+  open?: object | undefined;
 }
 
 export interface SignedInPerson extends Pick<Person, "id" | "isOperator"> {

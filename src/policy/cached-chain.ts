@@ -67,6 +67,7 @@ export class CachedChains {
         environment: keys[0].environment,
         scopes: this.#scopeSets.shared([...scopes].join(" "), scopes),
         limits: this.#sharing(this.#limitsOf({ keys, account })),
+        open: undefined,
         ...actingParty(keys),
       },
       expiresAt: Math.min(...keys.map((key) => key.expiresAt ?? Number.POSITIVE_INFINITY)),
@@ -111,6 +112,7 @@ export class CachedChains {
       requests: requests.map(rate),
       tokens: ofAccount ? this.#rateLists.shared(all.map(nameOf).join(" "), all) : all,
       quotas: quotas.map(quota),
+      counted: undefined,
     };
   }
 }

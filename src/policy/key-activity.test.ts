@@ -89,6 +89,28 @@ test("a key that begins to wait meanwhile takes the turn of none that waits long
   ]);
 });
 
+test("of more keys than may wait each has its turn; those that were written and are used no more take nobody's", async () => {
+  const written = new Set<string>();
+  const keys = {
+    touchKeys: async (batch: ReadonlyMap<string, number>) => {
+      for (const id of batch.keys()) written.add(id);
+    },
+  };
+  const activity = new KeyActivity({ keys, log: all.log, flushMs: 60_000 });
+  const ids = Array.from({ length: 250_000 }, (_, n) => `key_${n}`);
+  const uses = (from: number, to: number) => ids.slice(from, to).map((id) => activity.used(id, 1));
+  expect(uses(0, 60_000)).not.toContain(undefined);
+  await activity.flush();
+  expect(uses(60_000, 160_000)).not.toContain(undefined);
+  expect(uses(160_000, 160_001)).toEqual([undefined]);
+  // One that waits already finds its place.
+  expect(uses(60_000, 60_001)).not.toContain(undefined);
+  await activity.flush();
+  expect(uses(150_000, 250_000)).not.toContain(undefined);
+  await activity.flush();
+  expect(written.size).toBe(ids.length);
+});
+
 test("what could not be written is written later, the newest time of each key, and at the end at the latest", async () => {
   const [one, two] = [await all.addKey(), await all.addKey()];
   all.activity.used(one.id, 10);

@@ -26,7 +26,12 @@ const maxPending = 100_000;
 
 export class KeyActivity {
   readonly #options: KeyActivityOptions;
-  readonly #pending = new Map<string, KeyUse>();
+  /**
+   * Those that wait, and those that were written since this round began: to take one out and put it in again with its next
+   * use would have the collector visit all of a large map each time.
+   */
+  readonly #uses = new Map<string, KeyUse>();
+  #waiting = 0;
   /** Where too many wait for one write: those that have their turn before all others, in the order in which they do. */
   #round: string[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -38,12 +43,15 @@ export class KeyActivity {
 
   /** At `seconds`, Unix time. Undefined where there is no room for it. */
   used(keyId: string, seconds: number): KeyUse | undefined {
-    let use = this.#pending.get(keyId);
+    let use = this.#uses.get(keyId);
     if (!use) {
-      if (this.#pending.size >= maxPending) return undefined;
-      use = { seconds, isWaiting: true };
-      this.#pending.set(keyId, use);
+      if (this.#uses.size >= maxPending) this.#forgetWritten();
+      if (this.#uses.size >= maxPending) return undefined;
+      use = { seconds, isWaiting: false };
+      this.#uses.set(keyId, use);
     }
+    if (!use.isWaiting) this.#waiting++;
+    use.isWaiting = true;
     use.seconds = seconds;
     this.#writeLater();
     return use;
@@ -75,28 +83,39 @@ export class KeyActivity {
   async #writeNow(most: number): Promise<void> {
     const batch = await this.#take(most);
     if (batch.size === 0) return;
-    if (this.#pending.size > 0) this.#writeLater();
+    if (this.#waiting > 0) this.#writeLater();
     try {
       await this.#options.keys.touchKeys(batch);
     } catch (error) {
       this.#options.log.warn("key_activity_write_failed", { detail: String(error), keys: batch.size });
-      for (const [keyId, seconds] of batch) if (!this.#pending.has(keyId)) this.used(keyId, seconds);
+      for (const [keyId, seconds] of batch) if (!this.#uses.get(keyId)?.isWaiting) this.used(keyId, seconds);
     }
   }
 
   /** Those that wait the longest: a key that is used again meanwhile keeps its place. */
   async #take(most: number): Promise<Map<string, number>> {
-    if (this.#pending.size <= most) this.#round = [...this.#pending.keys()];
+    if (this.#waiting <= most) this.#round = this.#allWaiting();
     else if (this.#round.length === 0) this.#round = await this.#newRound();
     const batch = new Map<string, number>();
     for (const keyId of this.#round.splice(0, most)) {
-      const use = this.#pending.get(keyId);
-      if (!use) continue;
+      const use = this.#uses.get(keyId);
+      if (!use?.isWaiting) continue;
       use.isWaiting = false;
+      this.#waiting--;
       batch.set(keyId, use.seconds);
-      this.#pending.delete(keyId);
     }
     return batch;
+  }
+
+  #allWaiting(): string[] {
+    this.#forgetWritten();
+    return [...this.#uses.keys()];
+  }
+
+  /** Those that were not used since. */
+  #forgetWritten(): void {
+    if (this.#waiting === this.#uses.size) return;
+    for (const [keyId, { isWaiting }] of this.#uses) if (!isWaiting) this.#uses.delete(keyId);
   }
 
   /**
@@ -104,7 +123,7 @@ export class KeyActivity {
    * page are written together, where each would change a page of its own.
    */
   async #newRound(): Promise<string[]> {
-    const keyIds = [...this.#pending.keys()];
+    const keyIds = this.#allWaiting();
     const sorting = inOrderOfTexts(keyIds);
     for (;;) {
       const { done, value: order } = sorting.next();

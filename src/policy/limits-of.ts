@@ -21,7 +21,7 @@ export function limitsOf({ keys, account, environment, tier }: LimitedParty): Li
   const holds = tier.environments.includes(environment);
   const id = `account:${account.id}:${environment}`;
   const ofTier = (limit: number | null): RateLimit[] =>
-    holds && limit !== null ? [{ id, owner: "account", limit, windowSeconds: minuteSeconds, counted: undefined }] : [];
+    holds && limit !== null ? [{ id, owner: "account", limit, windowSeconds: minuteSeconds }] : [];
   const amounts = { ...tier, ...account.overrides };
   const ofAccount: Quota = {
     id,
@@ -64,7 +64,7 @@ function ownLimits(key: ApiKeyRecord): { rates: RateLimit[]; quota: Quota } {
   const windowSeconds = key.rateLimitWindow ?? minuteSeconds;
   const nanoUsd = nanoUsdOf(monthlySpend);
   return {
-    rates: limit === null ? [] : [{ id, owner: "key", limit, windowSeconds, counted: undefined }],
+    rates: limit === null ? [] : [{ id, owner: "key", limit, windowSeconds }],
     quota: { id, owner: "key", ownerId: limitId, environment, tokens, nanoUsd, counted: undefined },
   };
 }

@@ -1,5 +1,6 @@
 // Places of a key are as many as it may have, are given back, and are nobody else's.
 import { expect, test } from "bun:test";
+import { manualClock } from "../../tests/support/manual-clock.ts";
 import type { Principal } from "../domain/principal.ts";
 import { OpenRequests } from "./open-requests.ts";
 
@@ -15,7 +16,7 @@ function refusal(work: () => unknown): unknown {
 }
 
 test("a key has its places and no more, each given back is there again, and other keys have their own", () => {
-  const open = new OpenRequests(() => 2);
+  const open = new OpenRequests(() => 2, manualClock());
   const [first] = [open.enter(of("a")), open.enter(of("a"))];
   expect(refusal(() => open.enter(of("a")))).toMatchObject({
     code: "rate_limit_exceeded",
@@ -30,14 +31,14 @@ test("a key has its places and no more, each given back is there again, and othe
 });
 
 test("the two keys of a rotation share their places", () => {
-  const open = new OpenRequests(() => 1);
+  const open = new OpenRequests(() => 1, manualClock());
   open.enter(of("a", "old"));
   expect(refusal(() => open.enter(of("a", "new")))).toBeDefined();
 });
 
 test("another limit holds at once, and what is open beyond it only has to end", () => {
   let most = 3;
-  const open = new OpenRequests(() => most);
+  const open = new OpenRequests(() => most, manualClock());
   const places = [1, 2, 3].map(() => open.enter(of("a")));
   most = 1;
   for (const place of places) {
@@ -47,13 +48,41 @@ test("another limit holds at once, and what is open beyond it only has to end", 
   open.enter(of("a"));
 });
 
-test("of keys without an open request no more than a thousand or two are remembered, of those with one all", () => {
-  const open = new OpenRequests(() => 1);
-  const busy = Array.from({ length: 5_000 }, (_, n) => open.enter(of(`busy${n}`)));
-  for (let n = 0; n < 50_000; n++) open.enter(of(`${n}`)).release();
-  expect(open.tracked).toBeWithin(5_000, 12_001);
-  for (let n = 0; n < 5_000; n++) expect(refusal(() => open.enter(of(`busy${n}`)))).toBeDefined();
-  for (const place of busy) place.release();
-  for (let n = 0; n < 50_000; n++) open.enter(of(`${n}`)).release();
-  expect(open.tracked).toBeLessThanOrEqual(1_000);
+test("a credential that is read anew, as after a change, has the places that it had", () => {
+  const open = new OpenRequests(() => 1, manualClock());
+  const before = of("a");
+  open.enter(before).release();
+  const place = open.enter(before);
+  expect(refusal(() => open.enter(of("a")))).toBeDefined();
+  place.release();
+  open.enter(of("a"));
+  expect(refusal(() => open.enter(before))).toBeDefined();
+});
+
+test("keys are forgotten a minute or two after their last request has ended, and never while one is open", () => {
+  const clock = manualClock();
+  const open = new OpenRequests(() => 1, clock);
+  const busy = Array.from({ length: 5_000 }, (_, n) => of(`busy${n}`));
+  const places = busy.map((principal) => open.enter(principal));
+  const idle = Array.from({ length: 50_000 }, (_, n) => of(`${n}`));
+  const eachOnce = () => {
+    for (const principal of idle) open.enter(principal).release();
+    clock.advance(60_000);
+  };
+  for (let times = 0; times < 4; times++) eachOnce();
+  expect(open.tracked).toBeLessThanOrEqual(55_000);
+  for (const principal of [...busy, ...busy.map(({ keys: [{ limitId }] }) => of(limitId))]) {
+    expect(refusal(() => open.enter(principal))).toBeDefined();
+  }
+  for (const place of places) place.release();
+  const last = of("last");
+  for (let times = 0; times < 200_000; times++) {
+    open.enter(last).release();
+    clock.advance(1);
+  }
+  expect(open.tracked).toBeLessThan(1_100);
+  // Whoever was forgotten is counted as anybody else.
+  const [first] = idle as [Principal];
+  open.enter(first);
+  expect(refusal(() => open.enter(of("0")))).toBeDefined();
 });

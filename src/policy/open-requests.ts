@@ -1,24 +1,23 @@
 // How many requests each key has open in this process: what one leaves open must not take the memory and places of all.
+import type { Clock } from "../domain/clock.ts";
 import { GatewayError } from "../domain/errors.ts";
 import type { Principal } from "../domain/principal.ts";
+import { SweptMap } from "../domain/swept-map.ts";
 
 /** A request's place; `release` gives it back, once. */
 export interface OpenPlace {
   release(): void;
 }
 
-/** So many keys are remembered without a request, or as many as have one: most of them come back at once. */
-const fewKeys = 1_000;
-
 export class OpenRequests {
   readonly #most: () => number;
-  readonly #byKey = new Map<string, KeyPlaces>();
-  /** With so many keys, those without a request are forgotten. */
-  #crowdedSize = fewKeys;
+  readonly #clock: Clock;
+  readonly #byKey = new SweptMap<KeyPlaces>((places, isCrowded) => places.giveUp(isCrowded));
 
   /** `most`: for each key; asked for every request, as a reload may change it. */
-  constructor(most: () => number) {
+  constructor(most: () => number, clock: Clock) {
     this.#most = most;
+    this.#clock = clock;
   }
 
   /** Keys that it keeps figures of. */
@@ -27,32 +26,58 @@ export class OpenRequests {
   }
 
   /** Throws `rate_limit_exceeded` where the key has no place left. The two keys of a rotation share theirs. */
-  enter({ keys }: Pick<Principal, "keys">): OpenPlace {
-    const { limitId } = keys[0];
-    let places = this.#byKey.get(limitId);
+  enter(principal: Pick<Principal, "keys" | "open">): OpenPlace {
+    this.#byKey.used(this.#clock.monotonicMs());
+    const { open } = principal;
+    const places = open instanceof KeyPlaces && open.among === this ? open : this.#find(principal);
     const most = this.#most();
-    if (places && places.open >= most) throw tooMany(most);
-    if (!places) {
-      if (this.#byKey.size >= this.#crowdedSize) this.#forget();
-      places = new KeyPlaces();
-      this.#byKey.set(limitId, places);
-    }
-    places.open++;
+    if (places.open >= most) throw tooMany(most);
+    places.enter();
     return places;
   }
 
-  #forget(): void {
-    for (const [limitId, { open }] of this.#byKey) if (open === 0) this.#byKey.delete(limitId);
-    this.#crowdedSize = fewKeys + 2 * this.#byKey.size;
+  #find(principal: Pick<Principal, "keys" | "open">): KeyPlaces {
+    const { limitId } = principal.keys[0];
+    let places = this.#byKey.get(limitId);
+    if (!places) {
+      places = new KeyPlaces(this);
+      this.#byKey.set(limitId, places);
+    }
+    principal.open = places;
+    return places;
   }
 }
 
 /** One object for all requests of a key: each of them gives back one place. */
 class KeyPlaces implements OpenPlace {
   open = 0;
+  /** Since it was last asked whether they may go. */
+  #wasUsed = false;
+  #among: OpenRequests | undefined;
+
+  constructor(among: OpenRequests) {
+    this.#among = among;
+  }
+
+  /** Undefined once they were given up: the next request of the key gets others. */
+  get among(): OpenRequests | undefined {
+    return this.#among;
+  }
+
+  enter(): void {
+    this.open++;
+    this.#wasUsed = true;
+  }
 
   release(): void {
     this.open--;
+  }
+
+  giveUp(isCrowded: boolean): boolean {
+    const isOver = this.open === 0 && (isCrowded || !this.#wasUsed);
+    this.#wasUsed = false;
+    if (isOver) this.#among = undefined;
+    return isOver;
   }
 }
 

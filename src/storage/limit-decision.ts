@@ -95,14 +95,12 @@ export function statusOf({ requests, tokens }: Buckets, nowMs: number): LimitSta
 }
 
 function tightest(buckets: readonly Bucket[], nowMs: number): Bucket | undefined {
-  let tightest: Bucket | undefined;
-  for (const bucket of buckets) tightest = tighter(tightest, bucket, nowMs);
-  return tightest;
+  return buckets.reduceRight<Bucket | undefined>((other, bucket) => tighter(bucket, other, nowMs), undefined);
 }
 
 /** The one with less room, or of two with the same the one with the lower limit. */
-export function tighter(one: Bucket | undefined, other: Bucket, nowMs: number): Bucket {
-  if (one === undefined) return other;
+export function tighter(one: Bucket, other: Bucket | undefined, nowMs: number): Bucket {
+  if (other === undefined) return one;
   const room = one.room(nowMs);
   const otherRoom = other.room(nowMs);
   return otherRoom < room || (otherRoom === room && other.limit < one.limit) ? other : one;

@@ -95,7 +95,8 @@ export class LimitShare {
         ...rule,
         limit: Math.max(1, Math.floor(rule.limit / this.#options.replicas)),
       });
-      share = { ...limits, requests: limits.requests.map(shareOf), tokens: limits.tokens.map(shareOf) };
+      const { requests, tokens, quotas } = limits;
+      share = { requests: requests.map(shareOf), tokens: tokens.map(shareOf), quotas };
       this.#shares.set(limits, share);
     }
     return share;

@@ -2,7 +2,7 @@
 import type { Clock } from "../domain/clock.ts";
 import type { RateLimit } from "../domain/limits.ts";
 import { Bucket } from "../domain/rate-limit.ts";
-import { SweptMap } from "./swept-map.ts";
+import { SweptMap } from "../domain/swept-map.ts";
 
 /** Most buckets are full again long before they are used again; for so long they are kept all the same. */
 const keptMs = 60_000;
@@ -23,50 +23,44 @@ export class MemoryBuckets {
     this.#buckets.used(nowMs);
   }
 
-  /** Of this rule, as it is. */
   find(rule: RateLimit): TrackedBucket | undefined {
-    const { counted } = rule;
-    if (counted instanceof TrackedBucket && counted.among === this) return counted;
-    const bucket = this.#buckets.get(rule.id);
-    if (bucket) rule.counted = bucket;
-    return bucket;
+    return this.#buckets.get(rule.id);
   }
 
-  /** From now on under the figures of this rule. */
-  use(rule: RateLimit, nowMs: number): TrackedBucket {
-    let bucket = this.find(rule);
-    if (!bucket) {
-      bucket = new TrackedBucket(rule, this);
-      this.#buckets.set(rule.id, bucket);
-      rule.counted = bucket;
+  /** From now on under the figures of this rule. `known`: the bucket that it had, if any, which need not be one any more. */
+  use(rule: RateLimit, nowMs: number, known?: TrackedBucket): TrackedBucket {
+    if (known?.rule === rule) {
+      known.usedMs = nowMs;
+      return known;
     }
-    bucket.use(rule, nowMs);
+    let bucket = this.#buckets.get(rule.id);
+    if (!bucket) {
+      bucket = new TrackedBucket(rule);
+      this.#buckets.set(rule.id, bucket);
+    }
+    bucket.useUnder(rule, nowMs);
     return bucket;
   }
 }
 
 export class TrackedBucket extends Bucket {
-  #usedMs = Number.NEGATIVE_INFINITY;
-  #among: MemoryBuckets | undefined;
+  usedMs = Number.NEGATIVE_INFINITY;
+  #rule: RateLimit | undefined;
 
-  constructor(rule: RateLimit, among: MemoryBuckets) {
-    super(rule);
-    this.#among = among;
+  /** Whose figures it has. Undefined once it was given up: the next one to ask for it gets another. */
+  get rule(): RateLimit | undefined {
+    return this.#rule;
   }
 
-  /** Undefined once it was given up: the next one to ask for it gets another. */
-  get among(): MemoryBuckets | undefined {
-    return this.#among;
-  }
-
-  use(rule: RateLimit, nowMs: number): void {
+  useUnder(rule: RateLimit, nowMs: number): void {
     this.adopt(rule, nowMs);
-    this.#usedMs = nowMs;
+    this.#rule = rule;
+    this.usedMs = nowMs;
   }
 
   giveUp(nowMs: number, isCrowded: boolean): boolean {
-    const isOver = (isCrowded || nowMs - this.#usedMs > keptMs) && this.isIdle(nowMs);
-    if (isOver) this.#among = undefined;
+    const isOver = (isCrowded || nowMs - this.usedMs > keptMs) && this.isIdle(nowMs);
+    if (isOver) this.#rule = undefined;
     return isOver;
   }
 }

@@ -1,14 +1,14 @@
 // What one admitted request holds of the token limits and quotas in memory, and gives back at its end.
 import type { Clock } from "../domain/clock.ts";
-import type { Granted, Lease, LimitSet, LimitStatus, Quota, RateLimit } from "../domain/limits.ts";
+import type { Granted, Lease, LimitStatus, Quota } from "../domain/limits.ts";
 import type { Hold } from "../domain/rate-limit.ts";
-import type { MemoryBuckets, TrackedBucket } from "./memory-buckets.ts";
-import { counterIn, type QuotaCounter, type QuotaCounters } from "./memory-quotas.ts";
+import type { CountedParty } from "./counted-party.ts";
+import type { TrackedBucket } from "./memory-buckets.ts";
+import type { QuotaCounter, QuotaCounters } from "./memory-quotas.ts";
 
 /** Where leases count: no bucket and no counter is given up for as long as one is open there. */
 export interface LeasePlaces {
   readonly clock: Clock;
-  readonly tokens: MemoryBuckets;
   /** Of the month in which they begin: usage belongs there even where they end in the next. */
   readonly counters: QuotaCounters;
 }
@@ -20,18 +20,19 @@ export class MemoryLease implements Lease, Granted {
   readonly reservedTokens: number;
   status: LimitStatus = unlimited;
   readonly #places: LeasePlaces;
-  readonly #limits: LimitSet;
-  /** In the order of the limits of tokens. Mostly there is one, the account's. */
+  /** The last of those that it counts against. */
+  readonly #parties: CountedParty | undefined;
+  /** In the order of the parties that limit tokens, from the last on. Mostly there is one, the account. */
   #hold: Hold | undefined;
   #otherHolds: Hold[] | undefined;
   #tokens: number;
   #nanoUsd: number;
   #settled = false;
 
-  constructor(places: LeasePlaces, limits: LimitSet, tokens: number, nanoUsd: number) {
+  constructor(places: LeasePlaces, parties: CountedParty | undefined, tokens: number, nanoUsd: number) {
     this.reservedTokens = tokens;
     this.#places = places;
-    this.#limits = limits;
+    this.#parties = parties;
     this.#tokens = tokens;
     this.#nanoUsd = nanoUsd;
   }
@@ -40,23 +41,24 @@ export class MemoryLease implements Lease, Granted {
     return this;
   }
 
-  /** Sets aside what it is for, once. */
+  /** Sets aside what it is for, once; the parties have the buckets and the counters of this moment. */
   begin(nowMs: number): void {
-    const { tokens: rules, quotas } = this.#limits;
-    for (let i = 0; i < rules.length; i++) {
-      const hold = this.#bucket(i).hold(this.#tokens, nowMs);
-      if (i === 0) {
-        this.#hold = hold;
-      } else {
-        this.#otherHolds ??= [];
-        this.#otherHolds.push(hold);
+    for (let party = this.#parties; party; party = party.before) {
+      if (party.tokens) {
+        const hold = bucketOf(party).hold(this.#tokens, nowMs);
+        if (!this.#hold) {
+          this.#hold = hold;
+        } else {
+          this.#otherHolds ??= [];
+          this.#otherHolds.push(hold);
+        }
       }
-    }
-    for (let i = 0; i < quotas.length; i++) {
-      const counter = this.#counter(i);
-      counter.leases++;
-      counter.heldTokens += this.#tokens;
-      counter.heldNanoUsd += this.#nanoUsd;
+      if (party.quota) {
+        const counter = this.#counterOf(party, party.quota);
+        counter.leases++;
+        counter.heldTokens += this.#tokens;
+        counter.heldNanoUsd += this.#nanoUsd;
+      }
     }
   }
 
@@ -69,19 +71,22 @@ export class MemoryLease implements Lease, Granted {
     const nowMs = this.#places.clock.monotonicMs();
     this.#extend(tokens, nanoUsd, nowMs);
     this.#settled = true;
-    const { tokens: rules, quotas } = this.#limits;
-    for (let i = 0; i < rules.length; i++) {
-      const hold = i === 0 ? this.#hold : this.#otherHolds?.[i - 1];
-      if (hold) this.#bucket(i).release(hold, this.#tokens - tokens, nowMs);
-    }
-    for (let i = 0; i < quotas.length; i++) {
-      const counter = this.#counter(i);
-      counter.leases--;
-      counter.heldTokens -= this.#tokens;
-      counter.heldNanoUsd -= this.#nanoUsd;
-      // Where it is not read yet, the ledger's figures will stand in its place, this request included.
-      counter.usedTokens += tokens;
-      counter.usedNanoUsd += nanoUsd;
+    let holds = 0;
+    for (let party = this.#parties; party; party = party.before) {
+      if (party.tokens) {
+        const hold = holds === 0 ? this.#hold : this.#otherHolds?.[holds - 1];
+        if (hold) bucketOf(party).release(hold, this.#tokens - tokens, nowMs);
+        holds++;
+      }
+      if (party.quota) {
+        const counter = this.#counterOf(party, party.quota);
+        counter.leases--;
+        counter.heldTokens -= this.#tokens;
+        counter.heldNanoUsd -= this.#nanoUsd;
+        // Where it is not read yet, the ledger's figures will stand in its place, this request included.
+        counter.usedTokens += tokens;
+        counter.usedNanoUsd += nanoUsd;
+      }
     }
   }
 
@@ -89,22 +94,25 @@ export class MemoryLease implements Lease, Granted {
     const moreTokens = Math.max(0, tokens - this.#tokens);
     const moreNanoUsd = Math.max(0, nanoUsd - this.#nanoUsd);
     if (moreTokens === 0 && moreNanoUsd === 0) return;
-    const { tokens: rules, quotas } = this.#limits;
-    if (moreTokens > 0) for (let i = 0; i < rules.length; i++) this.#bucket(i).take(moreTokens, nowMs);
-    for (let i = 0; i < quotas.length; i++) {
-      const counter = this.#counter(i);
-      counter.heldTokens += moreTokens;
-      counter.heldNanoUsd += moreNanoUsd;
+    for (let party = this.#parties; party; party = party.before) {
+      if (party.tokens && moreTokens > 0) bucketOf(party).take(moreTokens, nowMs);
+      if (party.quota) {
+        const counter = this.#counterOf(party, party.quota);
+        counter.heldTokens += moreTokens;
+        counter.heldNanoUsd += moreNanoUsd;
+      }
     }
     this.#tokens += moreTokens;
     this.#nanoUsd += moreNanoUsd;
   }
 
-  #bucket(i: number): TrackedBucket {
-    return this.#places.tokens.find(this.#limits.tokens[i] as RateLimit) as TrackedBucket;
+  /** The party goes on with that of the next month. */
+  #counterOf({ counter }: CountedParty, { id }: Quota): QuotaCounter {
+    const { counters } = this.#places;
+    return counter?.among === counters ? counter : (counters.get(id) as QuotaCounter);
   }
+}
 
-  #counter(i: number): QuotaCounter {
-    return counterIn(this.#places.counters, this.#limits.quotas[i] as Quota) as QuotaCounter;
-  }
+function bucketOf({ tokenBucket }: CountedParty): TrackedBucket {
+  return tokenBucket as TrackedBucket;
 }

@@ -4,15 +4,8 @@ import { GatewayError } from "../domain/errors.ts";
 import type { Admission, LimitSet, LimitStatus, LimitStore, Quota, RateLimit, Reservation } from "../domain/limits.ts";
 import { Bucket } from "../domain/rate-limit.ts";
 import type { Ledger, UsageTotals } from "../domain/usage.ts";
-import {
-  isLimited,
-  lacksMoney,
-  lacksTokens,
-  quotaShortage,
-  rateShortage,
-  statusOf,
-  tighter,
-} from "./limit-decision.ts";
+import { CountedParty } from "./counted-party.ts";
+import { isLimited, quotaShortage, rateShortage, statusOf, tighter } from "./limit-decision.ts";
 import { MemoryBuckets } from "./memory-buckets.ts";
 import { type LeasePlaces, MemoryLease } from "./memory-lease.ts";
 import { MemoryQuotas, type QuotaCounter } from "./memory-quotas.ts";
@@ -45,7 +38,7 @@ export class MemoryLimits implements LimitStore {
     this.#quotas = new MemoryQuotas(clock, ledger);
     this.#requests = new MemoryBuckets(clock);
     this.#tokens = new MemoryBuckets(clock);
-    this.#places = { clock, tokens: this.#tokens, counters: this.#quotas.now() };
+    this.#places = { clock, counters: this.#quotas.now() };
   }
 
   /** How many limits and quotas it keeps figures of. */
@@ -60,40 +53,48 @@ export class MemoryLimits implements LimitStore {
     this.#tokens.used(nowMs);
     counters.used(nowMs);
     const { minTokens, minNanoUsd } = reservation;
+    const last = CountedParty.lastOf(limits, this);
     // What is asked for, or as much of it as every limit has left.
     let { tokens, nanoUsd } = reservation;
     let isShort = false;
     let isUnread = false;
-    for (let i = 0; i < limits.quotas.length; i++) {
-      const quota = limits.quotas[i] as Quota;
-      const counter = this.#quotas.use(quota, counters, nowMs);
-      if (!isLimited(quota)) continue;
-      if (!counter.isRead) isUnread = true;
-      else if (lacksTokens(quota, counter, minTokens) || lacksMoney(quota, counter, minNanoUsd)) isShort = true;
-      if (quota.tokens !== null) tokens = Math.min(tokens, quota.tokens - counter.usedTokens - counter.heldTokens);
-      if (quota.nanoUsd !== null)
-        nanoUsd = Math.min(nanoUsd, quota.nanoUsd - counter.usedNanoUsd - counter.heldNanoUsd);
-    }
-    for (let i = 0; i < limits.requests.length; i++) {
-      if (!this.#requests.use(limits.requests[i] as RateLimit, nowMs).has(1, nowMs)) isShort = true;
-    }
-    for (let i = 0; i < limits.tokens.length; i++) {
-      const bucket = this.#tokens.use(limits.tokens[i] as RateLimit, nowMs);
-      if (!bucket.has(minTokens, nowMs)) isShort = true;
-      tokens = Math.min(tokens, bucket.room(nowMs));
+    // What is there already is not written again: the next collection would visit each party that was.
+    for (let party = last; party; party = party.before) {
+      const { quotaTokens, quotaNanoUsd } = party;
+      if (party.quota) {
+        const counter = this.#quotas.use(party.quota, counters, nowMs, party.counter);
+        if (party.counter !== counter) party.counter = counter;
+        if (party.isLimited) {
+          const tokensLeft = quotaTokens - counter.usedTokens - counter.heldTokens;
+          const nanoUsdLeft = quotaNanoUsd - counter.usedNanoUsd - counter.heldNanoUsd;
+          if (!counter.isRead) isUnread = true;
+          else if (minTokens > tokensLeft || minNanoUsd > nanoUsdLeft) isShort = true;
+          tokens = Math.min(tokens, tokensLeft);
+          nanoUsd = Math.min(nanoUsd, nanoUsdLeft);
+        }
+      }
+      if (party.requests) {
+        const bucket = this.#requests.use(party.requests, nowMs, party.requestBucket);
+        if (party.requestBucket !== bucket) party.requestBucket = bucket;
+        if (!bucket.has(1, nowMs)) isShort = true;
+      }
+      if (party.tokens) {
+        const bucket = this.#tokens.use(party.tokens, nowMs, party.tokenBucket);
+        if (party.tokenBucket !== bucket) party.tokenBucket = bucket;
+        if (!bucket.has(minTokens, nowMs)) isShort = true;
+        tokens = Math.min(tokens, bucket.room(nowMs));
+      }
     }
     if (isShort) {
       const refusal = this.#refusalOf(limits, reservation, nowMs);
-      if (refusal) return { refusal, status: this.#statusOf(limits, nowMs) };
+      if (refusal) return { refusal, status: this.#statusOf(last, nowMs) };
     }
     if (isUnread) return this.#admitOnceRead(limits, reservation);
-    for (let i = 0; i < limits.requests.length; i++) {
-      this.#requests.find(limits.requests[i] as RateLimit)?.take(1, nowMs);
-    }
-    if (this.#places.counters !== counters) this.#places = { clock: this.#clock, tokens: this.#tokens, counters };
-    const lease = new MemoryLease(this.#places, limits, tokens, nanoUsd);
+    for (let party = last; party; party = party.before) if (party.requests) party.requestBucket?.take(1, nowMs);
+    if (this.#places.counters !== counters) this.#places = { clock: this.#clock, counters };
+    const lease = new MemoryLease(this.#places, last, tokens, nanoUsd);
     lease.begin(nowMs);
-    lease.status = this.#statusOf(limits, nowMs);
+    lease.status = this.#statusOf(last, nowMs);
     return lease;
   }
 
@@ -173,17 +174,14 @@ export class MemoryLimits implements LimitStore {
     );
   }
 
-  #statusOf({ requests, tokens }: LimitSet, nowMs: number): LimitStatus {
-    let ofRequests: Bucket | undefined;
-    let ofTokens: Bucket | undefined;
-    for (let i = 0; i < requests.length; i++) {
-      const bucket = this.#requests.find(requests[i] as RateLimit);
-      if (bucket) ofRequests = tighter(ofRequests, bucket, nowMs);
+  /** Of parties that have their buckets. */
+  #statusOf(last: CountedParty | undefined, nowMs: number): LimitStatus {
+    let requests: Bucket | undefined;
+    let tokens: Bucket | undefined;
+    for (let party = last; party; party = party.before) {
+      if (party.requestBucket) requests = tighter(party.requestBucket, requests, nowMs);
+      if (party.tokenBucket) tokens = tighter(party.tokenBucket, tokens, nowMs);
     }
-    for (let i = 0; i < tokens.length; i++) {
-      const bucket = this.#tokens.find(tokens[i] as RateLimit);
-      if (bucket) ofTokens = tighter(ofTokens, bucket, nowMs);
-    }
-    return { requests: ofRequests?.state(nowMs), tokens: ofTokens?.state(nowMs) };
+    return { requests: requests?.state(nowMs), tokens: tokens?.state(nowMs) };
   }
 }

@@ -3,9 +3,9 @@ import { type CalendarMonth, calendarMonthOf } from "../domain/calendar-month.ts
 import type { Clock } from "../domain/clock.ts";
 import { unreadUsageRefusal } from "../domain/limit-refusal.ts";
 import type { Quota } from "../domain/limits.ts";
+import { SweptMap } from "../domain/swept-map.ts";
 import type { Ledger } from "../domain/usage.ts";
 import type { QuotaFigures } from "./limit-decision.ts";
-import { SweptMap } from "./swept-map.ts";
 
 export class QuotaCounter implements QuotaFigures {
   readonly month: CalendarMonth;
@@ -57,13 +57,12 @@ export class MemoryQuotas {
     return this.#counters;
   }
 
-  /** `counters`: of `now`. */
-  use(quota: Quota, counters: QuotaCounters, nowMs: number): QuotaCounter {
-    let counter = counterIn(counters, quota);
+  /** `counters`: of `now`. `known`: the counter that it had, if any, which need not be one of these. */
+  use(quota: Quota, counters: QuotaCounters, nowMs: number, known?: QuotaCounter): QuotaCounter {
+    let counter = known?.among === counters ? known : counters.get(quota.id);
     if (!counter) {
       counter = new QuotaCounter(this.#month, counters, nowMs);
       counters.set(quota.id, counter);
-      quota.counted = counter;
     }
     counter.lastUsedMs = nowMs;
     return counter;
@@ -122,12 +121,4 @@ export class MemoryQuotas {
     counter.among = undefined;
     return true;
   }
-}
-
-export function counterIn(counters: QuotaCounters, quota: Quota): QuotaCounter | undefined {
-  const { counted } = quota;
-  if (counted instanceof QuotaCounter && counted.among === counters) return counted;
-  const counter = counters.get(quota.id);
-  if (counter) quota.counted = counter;
-  return counter;
 }

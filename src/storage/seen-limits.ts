@@ -1,8 +1,8 @@
 // What limits and quotas stood at when they were last seen, for the time when nobody can be asked.
 import type { Clock } from "../domain/clock.ts";
 import type { RateLimit } from "../domain/limits.ts";
+import { SweptMap } from "../domain/swept-map.ts";
 import type { UsageTotals } from "../domain/usage.ts";
-import { SweptMap } from "./swept-map.ts";
 
 /** What was seen longer ago says too little. */
 const seenMs = 60_000;

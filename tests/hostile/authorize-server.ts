@@ -37,7 +37,7 @@ export async function startAuthorizeServer() {
   const lines: string[] = [];
   const write = (event: string, fields?: unknown) => void lines.push(JSON.stringify({ event, fields }));
   const server = startHttpServer({
-    openRequests: new OpenRequests(() => 1_000),
+    openRequests: new OpenRequests(() => 1_000, clock),
     addressThrottle: anyAddress,
     hostname: "127.0.0.1",
     port: 0,

@@ -69,7 +69,7 @@ export async function startOAuth() {
     handle: (_, principal) => Response.json({ app: principal.appId, scopes: [...principal.scopes] }),
   };
   const server = startHttpServer({
-    openRequests: new OpenRequests(() => 1_000),
+    openRequests: new OpenRequests(() => 1_000, clock),
     addressThrottle: anyAddress,
     ...{ hostname: "127.0.0.1", port: 0, authenticator, log, clock, sessions: noSessions },
     resourceMetadata: () => "",
