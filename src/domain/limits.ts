@@ -4,11 +4,11 @@ import type { GatewayError } from "./errors.ts";
 /** At most `limit` at once, refilled at `limit` per `windowSeconds`: admitted <= limit + limit / window * time. */
 export interface RateLimit {
   /** What counts together, e.g. `key:key_…` or `account:acct_…:live`. */
-  id: string;
+  readonly id: string;
   /** For messages. */
   owner: "key" | "account";
-  limit: number;
-  windowSeconds: number;
+  readonly limit: number;
+  readonly windowSeconds: number;
 }
 
 /** Amounts per calendar month (UTC). */
@@ -19,10 +19,10 @@ export interface Quota {
   ownerId: string;
   environment: string;
   /** null: no limit; it is counted all the same. */
-  tokens: number | null;
+  readonly tokens: number | null;
   /** Nano-USD (10^-9). */
-  nanoUsd: number | null;
-  /** As of `LimitSet`. */
+  readonly nanoUsd: number | null;
+  /** Where a store counts it and what has the same id, left here as in `LimitSet`. */
   counted?: object | undefined;
 }
 

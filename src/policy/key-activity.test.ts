@@ -99,7 +99,7 @@ test("of more keys than may wait each has its turn; those that were written and 
   const activity = new KeyActivity({ keys, log: all.log, flushMs: 60_000 });
   const ids = Array.from({ length: 250_000 }, (_, n) => `key_${n}`);
   const uses = (from: number, to: number) => ids.slice(from, to).map((id) => activity.used(id, 1));
-  expect(uses(0, 60_000)).not.toContain(undefined);
+  for (let times = 0; times < 2; times++) expect(uses(0, 60_000)).not.toContain(undefined);
   await activity.flush();
   expect(uses(60_000, 160_000)).not.toContain(undefined);
   expect(uses(160_000, 160_001)).toEqual([undefined]);
@@ -107,6 +107,8 @@ test("of more keys than may wait each has its turn; those that were written and 
   expect(uses(60_000, 60_001)).not.toContain(undefined);
   await activity.flush();
   expect(uses(150_000, 250_000)).not.toContain(undefined);
+  await activity.flush();
+  expect(uses(0, 60_000)).not.toContain(undefined);
   await activity.flush();
   expect(written.size).toBe(ids.length);
 });

@@ -23,12 +23,14 @@ const defaultFlushMs = 5_000;
 const defaultMostAtOnce = 2_000;
 /** Keys whose times wait to be written; beyond it the time of the next key is given up until there is room again. */
 const maxPending = 100_000;
+/** Those included whose times were written. */
+const maxKnown = 2 * maxPending;
 
 export class KeyActivity {
   readonly #options: KeyActivityOptions;
   /**
-   * Those that wait, and those that were written since this round began: to take one out and put it in again with its next
-   * use would have the collector visit all of a large map each time.
+   * Those that wait, and until the next round begins those that were written: to take one out and put it in again with its
+   * next use would have the collector visit all of a large map each time.
    */
   readonly #uses = new Map<string, KeyUse>();
   #waiting = 0;
@@ -44,9 +46,9 @@ export class KeyActivity {
   /** At `seconds`, Unix time. Undefined where there is no room for it. */
   used(keyId: string, seconds: number): KeyUse | undefined {
     let use = this.#uses.get(keyId);
+    if (!use?.isWaiting && this.#waiting >= maxPending) return undefined;
     if (!use) {
-      if (this.#uses.size >= maxPending) this.#forgetWritten();
-      if (this.#uses.size >= maxPending) return undefined;
+      if (this.#uses.size >= maxKnown) this.#forgetWritten();
       use = { seconds, isWaiting: false };
       this.#uses.set(keyId, use);
     }
@@ -94,12 +96,12 @@ export class KeyActivity {
 
   /** Those that wait the longest: a key that is used again meanwhile keeps its place. */
   async #take(most: number): Promise<Map<string, number>> {
-    if (this.#waiting <= most) this.#round = this.#allWaiting();
+    if (this.#waiting <= most) this.#round = this.#waitingAlone();
     else if (this.#round.length === 0) this.#round = await this.#newRound();
     const batch = new Map<string, number>();
     for (const keyId of this.#round.splice(0, most)) {
       const use = this.#uses.get(keyId);
-      if (!use?.isWaiting) continue;
+      if (!use) continue;
       use.isWaiting = false;
       this.#waiting--;
       batch.set(keyId, use.seconds);
@@ -107,7 +109,8 @@ export class KeyActivity {
     return batch;
   }
 
-  #allWaiting(): string[] {
+  /** All that wait; the others are forgotten. */
+  #waitingAlone(): string[] {
     this.#forgetWritten();
     return [...this.#uses.keys()];
   }
@@ -123,7 +126,7 @@ export class KeyActivity {
    * page are written together, where each would change a page of its own.
    */
   async #newRound(): Promise<string[]> {
-    const keyIds = this.#allWaiting();
+    const keyIds = this.#waitingAlone();
     const sorting = inOrderOfTexts(keyIds);
     for (;;) {
       const { done, value: order } = sorting.next();

@@ -86,3 +86,26 @@ test("keys are forgotten a minute or two after their last request has ended, and
   open.enter(first);
   expect(refusal(() => open.enter(of("0")))).toBeDefined();
 });
+
+test("a key that is used every half a minute is not forgotten in between", () => {
+  const clock = manualClock();
+  const open = new OpenRequests(() => 1, clock);
+  const all = Array.from({ length: 2_000 }, (_, n) => of(`${n}`));
+  const eachOnce = () => {
+    for (const principal of all) open.enter(principal).release();
+    clock.advance(30_000);
+    return all.map((principal) => principal.open);
+  };
+  const places = eachOnce();
+  expect(places).not.toContain(undefined);
+  for (let times = 0; times < 10; times++) eachOnce();
+  expect(eachOnce().filter((place, n) => place !== places[n])).toEqual([]);
+});
+
+test("two servers that know the same principal count its requests apart", () => {
+  const [one, other] = [new OpenRequests(() => 1, manualClock()), new OpenRequests(() => 1, manualClock())];
+  const principal = of("a");
+  one.enter(principal);
+  other.enter(principal);
+  for (const open of [one, other]) expect(refusal(() => open.enter(principal))).toBeDefined();
+});

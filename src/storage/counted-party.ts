@@ -19,7 +19,7 @@ export class CountedParty {
   readonly before: CountedParty | undefined;
   /** Whose buckets and counters these are. */
   readonly #store: object;
-  /** The set of which it is the last: a copy of that, with other limits, has it as well. */
+  /** The set of which it is the last: a copy of that set leads here as well, and may have other limits. */
   #limits: LimitSet | undefined = undefined;
 
   private constructor(store: object, before: CountedParty | undefined) {
@@ -44,7 +44,7 @@ export class CountedParty {
   static #of({ requests, tokens, quota }: Party, store: object, before: CountedParty | undefined): CountedParty {
     const known = quota?.counted;
     if (known instanceof CountedParty && known.#store === store && known.before === before) {
-      if (known.requests === requests && known.tokens === tokens) return known;
+      if (known.quota === quota && known.requests === requests && known.tokens === tokens) return known;
     }
     const party = new CountedParty(store, before);
     party.requests = requests;
@@ -69,7 +69,10 @@ interface Party {
   quota?: Quota;
 }
 
-/** In the order of the limits; each of them once, also where several of one kind have the same id. */
+/**
+ * Each limit once, also where several of one kind have the same id. In the order of the quotas, of which all have one: the
+ * account's is the first, so that no other comes before the one that its keys share.
+ */
 function partiesIn({ requests, tokens, quotas }: LimitSet): Party[] {
   const parties: Party[] = [];
   const place = (id: string, kind: "requests" | "tokens" | "quota"): Party => {

@@ -71,12 +71,12 @@ export class MemoryLease implements Lease, Granted {
     const nowMs = this.#places.clock.monotonicMs();
     this.#extend(tokens, nanoUsd, nowMs);
     this.#settled = true;
-    let holds = 0;
+    let nth = 0;
     for (let party = this.#parties; party; party = party.before) {
       if (party.tokens) {
-        const hold = holds === 0 ? this.#hold : this.#otherHolds?.[holds - 1];
+        const hold = nth === 0 ? this.#hold : this.#otherHolds?.[nth - 1];
         if (hold) bucketOf(party).release(hold, this.#tokens - tokens, nowMs);
-        holds++;
+        nth++;
       }
       if (party.quota) {
         const counter = this.#counterOf(party, party.quota);

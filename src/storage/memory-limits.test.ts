@@ -13,6 +13,7 @@ import {
 import { manualClock } from "../../tests/support/manual-clock.ts";
 import type { GatewayError } from "../domain/errors.ts";
 import type { Admission } from "../domain/limits.ts";
+import { CountedParty } from "./counted-party.ts";
 import { MemoryLimits } from "./memory-limits.ts";
 
 limitsContract({ open: (options) => new MemoryLimits(options), schedules: 25 });
@@ -48,6 +49,100 @@ describe("a decision", () => {
     expect(limits.admit(set, reserve(1))).not.toBeInstanceOf(Promise);
     expect(limits.peek(set)).not.toBeInstanceOf(Promise);
   });
+});
+
+describe("what a set of limits found before", () => {
+  const others = (limits: MemoryLimits, count = 5_000) => {
+    for (let i = 0; i < count; i++) {
+      const rules = [{ ...key, id: `other${i}` }];
+      granted(limits.admit({ ...none, requests: rules, tokens: rules }, reserve(0))).lease.settle(0, 0);
+    }
+  };
+  const copied = <One extends object>(all: readonly One[]): One[] => all.map((one) => ({ ...one }));
+
+  test("is forgotten with its buckets: all who ask have the next ones", () => {
+    const { limits, clock } = setUp();
+    const set = { ...none, requests: [{ ...key, limit: 10 }], tokens: [{ ...key, limit: 100 }] };
+    granted(limits.admit(set, reserve(10))).lease.settle(10, 0);
+    others(limits);
+    clock.advance(600_000);
+    others(limits);
+    granted(limits.admit(set, reserve(10))).lease.settle(10, 0);
+    const copy = { ...set, requests: copied(set.requests), tokens: copied(set.tokens) };
+    expect(limits.peek(copy)).toMatchObject({ requests: { remaining: 9 }, tokens: { remaining: 90 } });
+  });
+
+  test("is forgotten with its counter: the usage is read anew", async () => {
+    const { limits, clock, ledger } = setUp();
+    const set = { ...none, quotas: [quotaOf(100)] };
+    const admission = await limits.admit(set, reserve(40));
+    if ("lease" in admission) admission.lease.settle(40, 0);
+    const quotas = (count: number) => {
+      for (let i = 0; i < count; i++)
+        limits.admit({ ...none, quotas: [{ ...quotaOf(null), id: `q${i}` }] }, reserve(0));
+    };
+    quotas(3_000);
+    clock.advance(3_700_000);
+    quotas(9_000);
+    ledger.totals.tokens = 90;
+    expect(await limits.admit(set, reserve(40))).toHaveProperty("refusal");
+    expect(ledger.reads).toHaveLength(2);
+  });
+
+  test("holds for no copy with other figures, and for one of two rules of an id at a time", async () => {
+    const { limits } = setUp();
+    const quota = { ...quotaOf(100), id: "shared" };
+    await limits.admit({ ...none, quotas: [quota] }, reserve(1));
+    const lower = { ...none, quotas: [{ ...quota, tokens: 50 }] };
+    expect(limits.admit(lower, reserve(90))).toHaveProperty("refusal");
+    const [before, after] = [60, 20].map((limit) => ({ ...none, requests: [{ ...key, limit }] }));
+    for (const set of [before, after, before, after]) {
+      if (set) expect(granted(limits.admit(set, reserve(0))).status.requests?.limit).toBe(set.requests[0]?.limit ?? 0);
+    }
+  });
+
+  test("is one for each limit, also where several have the same id", () => {
+    const { limits } = setUp();
+    const twice = [{ ...key, limit: 6 }];
+    const set = { ...none, requests: [...twice, ...copied(twice)] };
+    for (let i = 0; i < 3; i++) granted(limits.admit(set, reserve(0)));
+    expect(limits.peek(set).requests?.remaining).toBe(0);
+  });
+
+  test("is the same for all keys of an account, as far as it is the account's", () => {
+    const quota = quotaOf(100);
+    const [one, other] = ["a", "b"].map((id) => ({
+      ...none,
+      requests: [account],
+      quotas: [quota, { ...quotaOf(null), id }],
+    }));
+    if (!one || !other) throw new Error("There are two.");
+    const store = {};
+    const shared = CountedParty.lastOf(one, store)?.before;
+    expect(shared?.quota).toBe(quota);
+    expect(CountedParty.lastOf(other, store)?.before).toBe(shared as CountedParty);
+  });
+
+  test("has each hold released where it is held", () => {
+    const { limits } = setUp();
+    const tokens = [1_000, 2_000, 3_000].map((limit) => ({ ...key, id: `key:${limit}`, limit }));
+    const all = granted(limits.admit({ ...none, tokens }, reserve(100)));
+    const first = granted(limits.admit({ ...none, tokens: tokens.slice(0, 1) }, reserve(300)));
+    all.lease.settle(10, 0);
+    first.lease.settle(20, 0);
+    const left = tokens.map((rule) => limits.peek({ ...none, tokens: [rule] }).tokens?.remaining);
+    expect(left).toEqual([970, 1_990, 2_990]);
+  });
+});
+
+test("of two limits of the same size with the same room, the first is told", () => {
+  const { limits } = setUp();
+  const set = {
+    ...none,
+    requests: [1, 3_600].map((windowSeconds, i) => ({ ...key, id: `k${i}`, limit: 10, windowSeconds })),
+  };
+  expect(granted(limits.admit(set, reserve(0))).status.requests?.resetMs).toBe(100);
+  expect(limits.peek(set).requests?.resetMs).toBe(100);
 });
 
 describe("a set of limits that two stores are asked about in turns", () => {

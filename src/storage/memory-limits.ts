@@ -69,8 +69,8 @@ export class MemoryLimits implements LimitStore {
           const nanoUsdLeft = quotaNanoUsd - counter.usedNanoUsd - counter.heldNanoUsd;
           if (!counter.isRead) isUnread = true;
           else if (minTokens > tokensLeft || minNanoUsd > nanoUsdLeft) isShort = true;
-          tokens = Math.min(tokens, tokensLeft);
-          nanoUsd = Math.min(nanoUsd, nanoUsdLeft);
+          if (quotaTokens !== Number.POSITIVE_INFINITY) tokens = Math.min(tokens, tokensLeft);
+          if (quotaNanoUsd !== Number.POSITIVE_INFINITY) nanoUsd = Math.min(nanoUsd, nanoUsdLeft);
         }
       }
       if (party.requests) {

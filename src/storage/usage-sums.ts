@@ -262,7 +262,7 @@ export class UsageSums {
     return sum;
   }
 
-  /** The one of a key that is of all this, from its newest on. */
+  /** The one that is of all this among those of a key, of which `newest` is one: the key is not looked at. */
   #among(newest: number, accountId: string, appId: string, environment: string, model: string, from: number): number {
     for (let sum = newest; sum !== none; sum = this.#before[sum] ?? none) {
       const whose = this.#whoseAt(sum);
