@@ -24,11 +24,11 @@ export function isLimited({ tokens, nanoUsd }: Quota): boolean {
   return tokens !== null || nanoUsd !== null;
 }
 
-export function lacksTokens(quota: Quota, { usedTokens, heldTokens }: QuotaFigures, needed: number): boolean {
+function lacksTokens(quota: Quota, { usedTokens, heldTokens }: QuotaFigures, needed: number): boolean {
   return quota.tokens !== null && usedTokens + heldTokens + needed > quota.tokens;
 }
 
-export function lacksMoney(quota: Quota, { usedNanoUsd, heldNanoUsd }: QuotaFigures, needed: number): boolean {
+function lacksMoney(quota: Quota, { usedNanoUsd, heldNanoUsd }: QuotaFigures, needed: number): boolean {
   return quota.nanoUsd !== null && usedNanoUsd + heldNanoUsd + needed > quota.nanoUsd;
 }
 
