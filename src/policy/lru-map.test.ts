@@ -1,5 +1,6 @@
 // A map of bounded size: what it gives up is what was not asked for the longest, whatever is done to it in between.
 import { expect, test } from "bun:test";
+import { join } from "node:path";
 import { LruMap } from "./lru-map.ts";
 
 /** The same, told in the order of a list: oldest use first. */
@@ -9,6 +10,15 @@ class ListModel {
 
   constructor(capacity: number) {
     this.#capacity = capacity;
+  }
+
+  get size(): number {
+    return this.#entries.length;
+  }
+
+  get oldest(): { key: string; value: number } | undefined {
+    const [first] = this.#entries;
+    return first && { key: first[0], value: first[1] };
   }
 
   get(key: string): number | undefined {
@@ -56,5 +66,27 @@ test.each([1, 2, 3, 10, 200])("with room for %d, it agrees with a list after eac
       map.clear();
       model.clear();
     }
+    expect([step, map.size, map.oldest]).toEqual([step, model.size, model.oldest]);
   }
+});
+
+test("a million entries that came and went leave no memory taken", () => {
+  // In a process of its own: what other tests leave behind counts in this one's.
+  const script = `
+    const { LruMap } = require(${JSON.stringify(join(import.meta.dir, "lru-map.ts"))});
+    const map = new LruMap(1_000);
+    const heapAfter = (count) => {
+      for (let n = 0; n < count; n++) {
+        map.set("set " + n, n);
+        map.set("set and deleted " + n, n);
+        map.delete("set and deleted " + n);
+      }
+      Bun.gc(true);
+      return process.memoryUsage().heapUsed;
+    };
+    const before = heapAfter(10_000);
+    console.log(heapAfter(500_000) - before);
+  `;
+  const { stdout } = Bun.spawnSync([process.execPath, "-e", script]);
+  expect(Number.parseInt(String(stdout), 10)).toBeLessThan(2_000_000);
 });
