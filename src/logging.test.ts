@@ -161,6 +161,20 @@ describe("credentials", () => {
     },
   );
 
+  test("are in no request's line whatever lines came before it", () => {
+    const { log, all } = record("json");
+    const [clean, secret] = ["llama-3.1-8b", `model ${apiKey}`];
+    const methods = ["POST", "POST", `PUT${apiKey}`, "GET"];
+    for (const model of [clean, secret, clean, secret, secret, clean, undefined, clean]) {
+      for (const method of methods) log.info("request", { model, method });
+    }
+    const text = all();
+    expect(text).not.toContain(apiKey.slice(11));
+    expect(text.split('"method":"PUTsk_live_hr_…"')).toHaveLength(9);
+    expect(text.split('"model":"model sk_live_hr_…"')).toHaveLength(13);
+    expect(text.split(`"model":"${clean}"`)).toHaveLength(17);
+  });
+
   test("a request's line without any is written as it is, not copied", () => {
     const { log, all } = record("json");
     const touched: string[] = [];

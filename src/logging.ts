@@ -31,6 +31,9 @@ export class StreamLog implements Log {
   #last = "";
   #secondMs = Number.NaN;
   #second = "";
+  /** Of the last request's line, where there was no secret in them: mostly they come again. */
+  #cleanMethod: LogFields[string];
+  #cleanModel: LogFields[string];
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** `write` is done with the bytes, or has copied them, when it returns: as standard output has where it must wait. */
@@ -54,8 +57,8 @@ export class StreamLog implements Log {
   info(event: string, fields: LogFields = {}): void {
     if (this.#rank > ranks.info) return;
     // The one that is written all the time: what of it may be any text is known.
-    if (event !== requestEvent) this.#line("info", event, this.#safe(fields));
-    else this.#line("info", event, hasFreeText(fields) ? this.#safe(fields) : fields);
+    const isSafe = event === requestEvent && !this.#hasFreeText(fields);
+    this.#line("info", event, isSafe ? fields : this.#safe(fields));
   }
 
   warn(event: string, fields: LogFields = {}): void {
@@ -88,6 +91,15 @@ export class StreamLog implements Log {
 
   #admits(event: string): boolean {
     return event === requestEvent || this.#flood.admits(event);
+  }
+
+  /** Whether a request's line has anything that is not of our own making, and may hold a secret. */
+  #hasFreeText({ detail, model, method }: LogFields): boolean {
+    if (detail !== undefined || looksSecret(method, this.#cleanMethod) || looksSecret(model, this.#cleanModel))
+      return true;
+    this.#cleanMethod = method;
+    this.#cleanModel = model;
+    return false;
   }
 
   #safe(fields: LogFields): LogFields {
@@ -130,13 +142,8 @@ function writeOut(lines: Uint8Array): void {
   process.stdout.write(lines);
 }
 
-/** Whether a request's line has anything that is not of our own making, and may hold a secret. */
-function hasFreeText(fields: LogFields): boolean {
-  return fields["detail"] !== undefined || looksSecret(fields["model"]) || looksSecret(fields["method"]);
-}
-
-function looksSecret(value: LogFields[string]): boolean {
-  return typeof value === "string" && mayHoldCredentials(value);
+function looksSecret(value: LogFields[string], clean: LogFields[string]): boolean {
+  return typeof value === "string" && value !== clean && mayHoldCredentials(value);
 }
 
 const plainInText = /^[\w./:@*-]+$/;

@@ -1,6 +1,6 @@
 // Puts the heads of answers together, byte by byte in one reused buffer, and refuses what would split them.
 import { wallMs } from "../domain/clock.ts";
-import { mostOfNumber, putDigits } from "../domain/put-json.ts";
+import { putDigits } from "../domain/put-digits.ts";
 import type { AnswerFields } from "./message.ts";
 import { gatheredBytes } from "./turn-output.ts";
 
@@ -72,6 +72,8 @@ const lastLines: Readonly<Record<AnswerConnection, string>> = {
   upgrade: "connection: upgrade\r\n\r\n",
 };
 
+/** Bytes that the value of a field takes at most that is a number. */
+const mostOfNumber = 32;
 const upgradeLine = "HTTP/1.1 101 Switching Protocols\r\n";
 
 /** For each status that was used: its line. */

@@ -1,7 +1,7 @@
 // Puts a request into one write: its head and its body, in a buffer that is used again for the next.
 import type { Socket } from "bun";
 import type { ByteSpan } from "../domain/byte-span.ts";
-import { putDigits } from "../domain/put-json.ts";
+import { putDigits } from "../domain/put-digits.ts";
 import type { ClientRequest } from "./client-contract.ts";
 
 /** Larger than nearly every request. */

@@ -59,6 +59,22 @@ test.each([undefined, 1_000, 200, 0])(
   },
 );
 
+test("each line has its own time, level and event, whatever the one before it had", () => {
+  const { lines, written } = gathered();
+  const expected: string[] = [];
+  for (const time of ["t1", "t1", "t2"]) {
+    for (const level of ["info", "error", "error"] as const) {
+      for (const event of ["a", "b", "b", "a"]) {
+        const fields = { n: expected.length };
+        lines.putJson(time, level, event, fields);
+        expected.push(JSON.stringify({ time, level, event, ...fields }));
+      }
+    }
+  }
+  lines.flush();
+  expect(written.join("").split("\n").slice(0, -1)).toEqual(expected);
+});
+
 test("lines are written in order and whole, those included that are longer than the buffer", () => {
   const { lines, written } = gathered(100);
   const texts = ["a\n", "b".repeat(30), "\u20ac\n", "c".repeat(200), "\n", "d\n"];

@@ -1,5 +1,5 @@
 // Makes the frames of the spool: the lines of one write, behind their length and checksum.
-import { putDigits } from "../domain/put-json.ts";
+import { mostByDigits, putDigits } from "../domain/put-digits.ts";
 import type { UsageBegin } from "../domain/usage.ts";
 import { frameHeader, frameHeaderLength, type UsageProgress, wholeOf } from "./spool-format.ts";
 import {
@@ -149,8 +149,7 @@ export class SpoolEncoder {
     }
     const bytes = this.#bytes;
     bytes[this.#length++] = comma;
-    // Beyond it the bits of a division by ten would be lost.
-    if (value > 0x7fffffff) {
+    if (value > mostByDigits) {
       this.#length += bytes.write(String(value), this.#length, "latin1");
       return;
     }
