@@ -4,6 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { silentLog } from "../tests/support/data-directory.ts";
 import { sqliteDatabases, type TestDatabase } from "../tests/support/databases.ts";
+import { until } from "../tests/support/headrace.ts";
 import { manualClock } from "../tests/support/manual-clock.ts";
 import { usageBegin } from "../tests/support/usage-begin.ts";
 import { loadConfig } from "./config.ts";
@@ -41,7 +42,7 @@ test("requests of very many keys are in the sums of usage before they are delete
     const entry = ledger.begin({ ...usageBegin, requestId: `req_${i}`, keyId: `key_${i}`, at });
     entry.settle({ outcome: "completed", errorCode: null, ...tokens, ...times });
   }
-  while (ledger.figures.pending > 0) await Bun.sleep(1);
+  await until(() => ledger.figures.pending === 0, "all are in the database");
   const { db } = opened;
   const kept = async () => {
     const [records] = await db`SELECT count(*) AS requests FROM usage_records`;
@@ -50,6 +51,10 @@ test("requests of very many keys are in the sums of usage before they are delete
   };
   // Their sums are gathered in memory alone.
   expect(await kept()).toEqual({ records: 300, sums: 0 });
+  await db`
+    CREATE TRIGGER too_early BEFORE DELETE ON usage_records
+    WHEN (SELECT count(*) FROM usage_rollups WHERE span = 'day') < 300
+    BEGIN SELECT RAISE(ABORT, 'not in the sums yet'); END`;
   await retention.sweep();
   expect(await kept()).toEqual({ records: 0, sums: 300 });
 });

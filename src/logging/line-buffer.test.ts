@@ -59,6 +59,22 @@ test.each([undefined, 1_000, 200, 0])(
   },
 );
 
+test("a line of other characters than ASCII is whole wherever the buffer ends", () => {
+  for (let length = 0; length < 120; length++) {
+    const { lines, written } = gathered(1_000);
+    const fields = [
+      { text: "€".repeat(length) },
+      { text: "😀é".repeat(length) },
+      { text: "x" },
+      { text: "語".repeat(200) },
+    ];
+    for (const own of fields) lines.putJson("t", "info", "e", own);
+    lines.flush();
+    const expected = fields.map((own) => `${JSON.stringify({ time: "t", level: "info", event: "e", ...own })}\n`);
+    expect(written.join("")).toBe(expected.join(""));
+  }
+});
+
 test("each line has its own time, level and event, whatever the one before it had", () => {
   const { lines, written } = gathered();
   const expected: string[] = [];

@@ -32,7 +32,7 @@ export class LineBuffer {
     else this.#write(Buffer.from(text));
   }
 
-  /** As JSON.stringify writes `{ time, level, event, ...fields }`, without making that object. */
+  /** As JSON.stringify writes `{ time, level, event, ...fields }`; for most lines that object is not made. */
   putJson(time: string, level: LogLevel, event: string, fields: LogFields): void {
     const begin = this.#beginOf(time, level, event);
     const text = JSON.stringify(fields);
@@ -58,7 +58,7 @@ export class LineBuffer {
     if (this.#bytes && length > 0) this.#write(this.#bytes.subarray(0, length));
   }
 
-  /** Without its closing brace. Mostly it is that of the line before: many lines have the same millisecond. */
+  /** Without its closing brace. Where lines are many it is that of the line before, of the same millisecond. */
   #beginOf(time: string, level: LogLevel, event: string): string {
     if (time !== this.#time || level !== this.#level || event !== this.#event) {
       this.#time = time;
