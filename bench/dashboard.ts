@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { openDatabase } from "../src/storage/database.ts";
+import { openDatabase } from "../src/storage/sql/database.ts";
 import { setUp } from "../tests/support/browser.ts";
 import { operator } from "../tests/support/browser-world.ts";
 import { openBrowser } from "../tests/support/chromium.ts";

@@ -2,10 +2,10 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { displayParts, generateApiKey } from "../src/domain/api-key.ts";
-import { keyDigest } from "../src/policy/key-digest.ts";
-import { keyToRow } from "../src/storage/credential-rows.ts";
-import { type Database, openDatabase } from "../src/storage/database.ts";
-import { deriveKey, loadSecret } from "../src/storage/secret-file.ts";
+import { keyDigest } from "../src/policy/credentials/key-digest.ts";
+import { deriveKey, loadSecret } from "../src/storage/files/secret-file.ts";
+import { type Database, openDatabase } from "../src/storage/sql/database.ts";
+import { keyToRow } from "../src/storage/tables/credential-rows.ts";
 import { keyLimits } from "./governance.ts";
 import { addUsageRows } from "./usage-rows.ts";
 

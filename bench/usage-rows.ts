@@ -1,5 +1,5 @@
 // A ledger with a past: rows of requests that never were, and their roll-ups, written by the database itself, SQLite or PostgreSQL.
-import { type Database, dialectOf } from "../src/storage/database.ts";
+import { type Database, dialectOf } from "../src/storage/sql/database.ts";
 
 export interface UsageRows {
   accountId: string;

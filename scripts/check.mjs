@@ -1,4 +1,4 @@
-// `npm run check`: types, lint and format, import rules, generated files.
+// `npm run check`: types, lint and format, layers, generated files.
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { bunEnvironment, bunExecutable, ensureDependencies, root } from "./setup.mjs";
@@ -7,13 +7,14 @@ ensureDependencies({ dev: true });
 const bin = (name) => join(root, "node_modules", ".bin", name);
 const steps = [
   ["types", bin("tsc"), ["--noEmit", "-p", "."]],
-  ["lint, format and import rules", bin("biome"), ["check", "--error-on-warnings", "."]],
+  ["lint and format", bin("biome"), ["check", "--error-on-warnings", "."]],
+  ["layers and structure", bunExecutable(), ["scripts/house.ts"]],
   ["generated files", bunExecutable(), ["scripts/generate.ts", "--check"]],
 ];
 // With --write, what can be mended by itself is.
 if (process.argv.includes("--write")) {
   steps[1][2] = ["check", "--write", "."];
-  steps[2][2] = ["scripts/generate.ts"];
+  steps[3][2] = ["scripts/generate.ts"];
   steps.reverse();
 }
 let failed = 0;

@@ -3,10 +3,10 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { compile, type JSONSchema } from "json-schema-to-typescript";
 import packageJson from "../package.json" with { type: "json" };
-import { configJsonSchema, configReference } from "../src/config.ts";
-import { errorCodes } from "../src/domain/errors.ts";
-import { errorTable } from "../src/http/errors.ts";
-import { openApiDocument } from "../src/http/openapi.ts";
+import { engineErrorCodes, errorCodes } from "../src/base/errors.ts";
+import { configJsonSchema, configReference } from "../src/config/config.ts";
+import { errorTable } from "../src/http/exchange/errors.ts";
+import { openApiDocument } from "../src/http/reference/openapi.ts";
 import { createRoutes } from "../src/http/routes.ts";
 
 const root = join(import.meta.dir, "..");
@@ -49,13 +49,16 @@ function errorsPage(): string {
     const { status, type, when } = errorTable[code];
     return `| ${status} | \`${code}\` | \`${type}\` | ${when} |`;
   });
+  const codes = engineErrorCodes.map((code) => `\`${code}\``).join(", ");
   return `# Errors
 
-Every error of the API has this body, with exactly these three strings, and the header \`x-request-id\`, which finds the request in the log:
+Every error of the API has this body and the header \`x-request-id\`, which finds the request in the log:
 
 \`\`\`json
-{ "error": { "message": "temperature: must be a number from 0 to 2 (got 3).", "type": "invalid_request_error", "code": "invalid_request" } }
+{ "error": { "message": "temperature: must be a number from 0 to 2 (got 3).", "type": "invalid_request_error", "param": "temperature", "code": "invalid_request" } }
 \`\`\`
+
+\`param\` is the field that is wrong, by its path in the request, or null. Where a model server says with a code of its own why it refused a request, or failed, and clients act upon that code, it stands in place of ours: ${codes}.
 
 In an open stream the same object is one \`data:\` event, after which the connection closes without \`[DONE]\`.
 

@@ -1,5 +1,5 @@
 // `npm test`: installs what the tests need, runs them all, or those named, and ends with a line that counts them.
-// `npm run test:long`: the long forms of the tests that have one, in tests/faults and tests/hostile.
+// `npm run test:long`: the long forms of the tests that have one, in tests/faults, tests/hostile and tests/fuzz.
 import { spawn } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -18,6 +18,7 @@ ensureDashboard();
 ensureDebianPackages({
   curl: "curl",
   openssl: "openssl",
+  strace: "strace",
   chromium: "chromium",
   ip: "iproute2",
   nft: "nftables",
@@ -41,7 +42,7 @@ const runs =
   chosen.length > 0
     ? [chosen]
     : long
-      ? [["faults", "hostile"].map((name) => join("tests", name))]
+      ? [["faults", "hostile", "fuzz"].map((name) => join("tests", name))]
       : [
           ["bench", ...others],
           [...together, ...waiting],

@@ -1,16 +1,23 @@
 // The program: arguments to one command.
 import { Command } from "commander";
 import packageJson from "../package.json" with { type: "json" };
+import { nearest } from "./base/text/nearest.ts";
 import { commands, commandsMeant } from "./cli/commands.ts";
-import { createContext } from "./cli/context.ts";
-import { CliError, exitCodes, printable, reportError } from "./cli/terminal.ts";
-import { nearest } from "./config/problems.ts";
-import { processEnvironment } from "./config.ts";
+import { createContext } from "./cli/terminal/context.ts";
+import { CliError, exitCodes, printable, reportError } from "./cli/terminal/terminal.ts";
+import { processEnvironment } from "./config/config.ts";
 
 const context = createContext(processEnvironment());
 const program = new Command("headrace")
   .description("A model inference gateway and local node behind one OpenAI-compatible API.")
   .version(packageJson.version)
+  // Help is written before any command begins, and `| head` ends while it is.
+  .configureOutput({
+    writeOut(text) {
+      context.begin();
+      process.stdout.write(text);
+    },
+  })
   .showSuggestionAfterError()
   .exitOverride();
 

@@ -1,9 +1,9 @@
 // Ways of choosing a replica that the simulation compares: three simple ones, and the gateway's own router.
-import type { Clock } from "../../src/domain/clock.ts";
-import type { Engine } from "../../src/domain/engine.ts";
-import type { Model } from "../../src/domain/model.ts";
-import { PromptPrefix, stepAt } from "../../src/inference/prompt-prefix.ts";
-import { Router, type Workload } from "../../src/inference/route.ts";
+import type { Clock } from "../../src/base/clock.ts";
+import type { Engine } from "../../src/domain/models/engine.ts";
+import type { Model } from "../../src/domain/models/model.ts";
+import { PromptPrefix, stepAt } from "../../src/inference/routing/prompt-prefix.ts";
+import { Router, type Workload } from "../../src/inference/routing/route.ts";
 import type { Piece, Replica } from "./replica.ts";
 
 export interface Choice {

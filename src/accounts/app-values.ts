@@ -1,5 +1,5 @@
 // The addresses of an app, checked beyond their shape: where people may be sent back to, and its home page.
-import { GatewayError } from "../domain/errors.ts";
+import { GatewayError } from "../base/errors.ts";
 
 /** What RFC 3986 lets stand in an address; browsers would quietly change or drop anything else. */
 const uriCharacters = /^(?:[A-Za-z0-9\-._~:/?@!$&'(),;=+[\]]|%[0-9A-Fa-f]{2})+$/;

@@ -1,6 +1,6 @@
 // Bounds attempts that fail: each takes a place while it runs, and gets it back where it succeeds.
-import { type ErrorCode, GatewayError } from "../domain/errors.ts";
-import type { LimitStore } from "../domain/limits.ts";
+import { type ErrorCode, GatewayError } from "../base/errors.ts";
+import type { LimitStore } from "../domain/limits/limits.ts";
 
 /** How many may fail at once; they come back evenly over the window. */
 export interface AttemptLimit {

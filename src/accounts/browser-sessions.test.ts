@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { cookieHeader, openTestPeople, type TestPeople, testOrigin } from "../../tests/support/people.ts";
 import { anyCredential } from "../../tests/support/unlimited.ts";
-import type { Person } from "../domain/person.ts";
+import type { Person } from "../domain/people/person.ts";
 import { BrowserSessions, type CurrentSession, idleSeconds } from "./browser-sessions.ts";
 
 let all: TestPeople;

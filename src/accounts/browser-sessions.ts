@@ -1,15 +1,22 @@
 // Sessions in browsers: a random token in a cookie that scripts cannot read, replaced every hour, ended by idleness, age or command.
 
 import { createHmac } from "node:crypto";
-import type { Clock } from "../domain/clock.ts";
-import { GatewayError } from "../domain/errors.ts";
+import type { Clock } from "../base/clock.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
 import { currentKey, type Keys, keyRing } from "../domain/key-ring.ts";
-import type { Log } from "../domain/log.ts";
-import type { Person } from "../domain/person.ts";
-import type { FoundSession, Session, SessionStore, SignedIn, SignInMethod, SignInProof } from "../domain/session.ts";
-import { auditEvent } from "../policy/audit.ts";
-import { newOpaqueToken, opaquePattern, sameSecret, tokenDigest } from "../policy/opaque-token.ts";
-import type { UnknownCredentials } from "../policy/unknown-credentials.ts";
+import type { Person } from "../domain/people/person.ts";
+import type {
+  FoundSession,
+  Session,
+  SessionStore,
+  SignedIn,
+  SignInMethod,
+  SignInProof,
+} from "../domain/people/session.ts";
+import { newOpaqueToken, opaquePattern, sameSecret, tokenDigest } from "../policy/credentials/opaque-token.ts";
+import type { UnknownCredentials } from "../policy/credentials/unknown-credentials.ts";
+import { auditEvent } from "../policy/records/audit.ts";
 import { cookieIn, hostCookieName, setCookie } from "./cookies.ts";
 
 export interface BrowserSessionsOptions {

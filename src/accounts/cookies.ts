@@ -11,7 +11,7 @@ export function cookieIn(header: string | null, name: string): string | undefine
   const found = (header ?? "")
     .split(";")
     // Of blanks only those that browsers put there: any other before the prefix keeps it from binding the cookie.
-    .map((pair) => pair.replace(/^[ \t]+|[ \t]+$/g, ""))
+    .map(withoutBlanks)
     .filter((pair) => pair.startsWith(start));
   return found.length === 1 ? found[0]?.slice(start.length) : undefined;
 }
@@ -23,4 +23,15 @@ export function cookieIn(header: string | null, name: string): string | undefine
 export function setCookie(name: string, value: string, given: { ageSeconds: number; isSecure: boolean }): string {
   const secure = given.isSecure ? "; Secure" : "";
   return `${name}=${value}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${given.ageSeconds}${secure}`;
+}
+
+function withoutBlanks(text: string): string {
+  let [start, end] = [0, text.length];
+  while (start < end && isBlank(text.charCodeAt(start))) start++;
+  while (end > start && isBlank(text.charCodeAt(end - 1))) end--;
+  return text.slice(start, end);
+}
+
+function isBlank(code: number): boolean {
+  return code === 0x20 || code === 0x09;
 }

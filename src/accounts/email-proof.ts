@@ -1,5 +1,5 @@
 // What ends when somebody shows for the first time that an address is theirs: whatever others could sign in with there.
-import type { PeopleChange } from "../domain/person.ts";
+import type { PeopleChange } from "../domain/people/person.ts";
 
 /**
  * Until then somebody else may have come with the address, such as whoever was shown the invitation. Their password,

@@ -1,6 +1,6 @@
 // E-mail addresses as people type them.
-import { GatewayError } from "../domain/errors.ts";
-import { normalizedEmail } from "../domain/person.ts";
+import { GatewayError } from "../base/errors.ts";
+import { normalizedEmail } from "../domain/people/person.ts";
 
 /** RFC 5321, 4.5.3.1, as corrected by erratum 1690. */
 const longest = 254;

@@ -1,10 +1,11 @@
 // Puts failed sign-ins into the audit log, bounded; of an address that nobody has, not even the address.
+
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
 import type { AuditLog } from "../domain/audit.ts";
-import type { Clock } from "../domain/clock.ts";
-import type { Log } from "../domain/log.ts";
-import type { Passkey } from "../domain/person.ts";
-import { auditEvent, type Origin } from "../policy/audit.ts";
-import { BoundedAudit } from "../policy/bounded-audit.ts";
+import type { Passkey } from "../domain/people/person.ts";
+import { auditEvent, type Origin } from "../policy/records/audit.ts";
+import { BoundedAudit } from "../policy/records/bounded-audit.ts";
 import type { BrowserOrigin } from "./browser-sessions.ts";
 
 export interface FailedSignInsOptions {

@@ -1,7 +1,7 @@
 // The operator's OpenID Connect provider: where people are sent to, and what it says of who comes back.
 import type { Configuration, CustomFetchOptions } from "openid-client";
-import type { Clock } from "../domain/clock.ts";
-import { GatewayError } from "../domain/errors.ts";
+import type { Clock } from "../base/clock.ts";
+import { GatewayError } from "../base/errors.ts";
 
 export interface IdentityProviderSettings {
   /** As people know it. */

@@ -1,7 +1,8 @@
 // What the holder of a link that works once gets for it: all of it, and the link is used, in one transaction.
+
+import type { Clock } from "../base/clock.ts";
+import { GatewayError } from "../base/errors.ts";
 import type { AuditAction, AuditEvent } from "../domain/audit.ts";
-import type { Clock } from "../domain/clock.ts";
-import { GatewayError } from "../domain/errors.ts";
 import type {
   LinkPurpose,
   Membership,
@@ -10,8 +11,8 @@ import type {
   PeopleConflict,
   Person,
   PersonStore,
-} from "../domain/person.ts";
-import { auditEvent } from "../policy/audit.ts";
+} from "../domain/people/person.ts";
+import { auditEvent } from "../policy/records/audit.ts";
 import type { BrowserOrigin, BrowserSessions } from "./browser-sessions.ts";
 import { checkEmail } from "./email.ts";
 import { firstProof, firstProofDetail } from "./email-proof.ts";

@@ -1,5 +1,5 @@
 // What people are told by mail, with the link that it is about.
-import type { MailMessage } from "../domain/mail.ts";
+import type { MailMessage } from "../domain/people/mail.ts";
 
 export function invitationMail(to: string, accountName: string, url: string): MailMessage {
   return {

@@ -1,7 +1,7 @@
 // Tokens of links that work once: what is in the address, and the digest that is kept of it.
 import { createHmac } from "node:crypto";
-import type { LinkPurpose } from "../domain/person.ts";
-import { opaquePattern, tokenDigest } from "../policy/opaque-token.ts";
+import type { LinkPurpose } from "../domain/people/person.ts";
+import { opaquePattern, tokenDigest } from "../policy/credentials/opaque-token.ts";
 
 const paths: Record<LinkPurpose, string> = { setup: "setup", invitation: "invitations", password_reset: "reset" };
 

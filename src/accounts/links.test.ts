@@ -2,12 +2,12 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { cookieHeader, openTestPeople, operators, type TestPeople, testOrigin } from "../../tests/support/people.ts";
 import { accountFor, principalFor } from "../../tests/support/principal.ts";
+import type { LogFields } from "../base/log.ts";
 import type { AuditAction } from "../domain/audit.ts";
-import type { LogFields } from "../domain/log.ts";
-import type { MailMessage } from "../domain/mail.ts";
-import type { Passkey, Person, Role } from "../domain/person.ts";
+import type { MailMessage } from "../domain/people/mail.ts";
+import type { Passkey, Person, Role } from "../domain/people/person.ts";
 import type { Principal } from "../domain/principal.ts";
-import { auditEvent } from "../policy/audit.ts";
+import { auditEvent } from "../policy/records/audit.ts";
 import { OneTimeLinks } from "./links.ts";
 
 const password = "a long enough password";

@@ -1,13 +1,13 @@
 // Links that work once: to set up the installation, to join an account, to set another password.
 
+import type { Clock } from "../base/clock.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
 import type { Account } from "../domain/account.ts";
 import type { AuditAction, AuditActor, AuditEvent } from "../domain/audit.ts";
-import type { Clock } from "../domain/clock.ts";
-import { GatewayError } from "../domain/errors.ts";
 import { currentKey, type Keys, keyRing } from "../domain/key-ring.ts";
-import type { LimitStore } from "../domain/limits.ts";
-import type { Log } from "../domain/log.ts";
-import type { MailMessage, MailSender } from "../domain/mail.ts";
+import type { LimitStore } from "../domain/limits/limits.ts";
+import type { MailMessage, MailSender } from "../domain/people/mail.ts";
 import type {
   LinkDelivery,
   LinkPurpose,
@@ -16,12 +16,12 @@ import type {
   Person,
   PersonStore,
   Role,
-} from "../domain/person.ts";
+} from "../domain/people/person.ts";
 import { actorOf, type Principal } from "../domain/principal.ts";
-import { auditEvent, type Origin } from "../policy/audit.ts";
 import { clientNetwork } from "../policy/client-network.ts";
-import { newOpaqueToken } from "../policy/opaque-token.ts";
-import { requireOperator } from "../policy/operator.ts";
+import { newOpaqueToken } from "../policy/credentials/opaque-token.ts";
+import { requireOperator } from "../policy/manage/operator.ts";
+import { auditEvent, type Origin } from "../policy/records/audit.ts";
 import { Turns } from "../policy/turns.ts";
 import { Attempts } from "./attempts.ts";
 import type { BrowserOrigin, BrowserSessions } from "./browser-sessions.ts";

@@ -1,11 +1,11 @@
 // What an app is made of, who may change which, and which secrets it is known by.
 import { describe, expect, test } from "bun:test";
 import { keyRecordFor, principalFor } from "../../tests/support/principal.ts";
-import type { App } from "../domain/app.ts";
-import type { CreateAppRequest } from "../domain/app-wire.ts";
-import type { Role } from "../domain/person.ts";
+import type { App } from "../domain/people/app.ts";
+import type { Role } from "../domain/people/person.ts";
 import type { Principal } from "../domain/principal.ts";
-import { keyDigest } from "../policy/key-digest.ts";
+import { keyDigest } from "../policy/credentials/key-digest.ts";
+import type { CreateAppRequest } from "../wire/apps.ts";
 import {
   appToWire,
   createApp,

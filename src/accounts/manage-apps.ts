@@ -1,16 +1,16 @@
 // Registers, changes and deletes apps and rotates their secrets: makes the records and events, which a store then writes.
 import { timingSafeEqual } from "node:crypto";
-import { type App, type AppChanges, type AppSecret, defaultAppScopes } from "../domain/app.ts";
-import type { AppWire, CreateAppRequest, UpdateAppRequest } from "../domain/app-wire.ts";
+import { GatewayError } from "../base/errors.ts";
 import type { AuditEvent } from "../domain/audit.ts";
-import { GatewayError } from "../domain/errors.ts";
 import { type Keys, keyRing } from "../domain/key-ring.ts";
+import { type App, type AppChanges, type AppSecret, defaultAppScopes } from "../domain/people/app.ts";
 import { actorOf, ownOnly, type Principal } from "../domain/principal.ts";
 import { type Scope, scopes } from "../domain/scope.ts";
-import { auditEvent, changedMembers, type Origin } from "../policy/audit.ts";
-import { requireKeyManager } from "../policy/delegation.ts";
-import { keyDigest } from "../policy/key-digest.ts";
-import { keyName } from "../policy/key-values.ts";
+import { keyDigest } from "../policy/credentials/key-digest.ts";
+import { requireKeyManager } from "../policy/manage/delegation.ts";
+import { auditEvent, changedMembers, type Origin } from "../policy/records/audit.ts";
+import type { AppWire, CreateAppRequest, UpdateAppRequest } from "../wire/apps.ts";
+import { appName } from "./app-name.ts";
 import { homepageUrl, redirectUris } from "./app-values.ts";
 
 const secretPrefix = "hrs_";
@@ -36,7 +36,7 @@ export function createApp(
     id: `app_${Bun.randomUUIDv7()}`,
     accountId: principal.account.id,
     personId: ownOnly(principal),
-    name: keyName(request.name),
+    name: appName(request.name),
     homepageUrl: homepageUrl(request.homepage_url ?? null),
     type,
     redirectUris: redirectUris(request.redirect_uris ?? []),
@@ -60,7 +60,7 @@ export function updateApp(
 ): { changes: AppChanges; event: AuditEvent } | undefined {
   requireKeyManager(principal);
   const wanted: AppChanges = {};
-  if (request.name !== undefined) wanted.name = keyName(request.name);
+  if (request.name !== undefined) wanted.name = appName(request.name);
   if (request.homepage_url !== undefined) wanted.homepageUrl = homepageUrl(request.homepage_url);
   if (request.redirect_uris !== undefined) wanted.redirectUris = redirectUris(request.redirect_uris);
   if (request.scopes !== undefined) wanted.scopes = inOrder(request.scopes);

@@ -1,9 +1,10 @@
 // Members of an account: who may see, invite, change and remove whom.
+
+import { GatewayError } from "../base/errors.ts";
 import type { AuditEvent } from "../domain/audit.ts";
-import { GatewayError } from "../domain/errors.ts";
-import type { Membership, Role } from "../domain/person.ts";
+import type { Membership, Role } from "../domain/people/person.ts";
 import type { Principal } from "../domain/principal.ts";
-import { auditEvent, type Origin } from "../policy/audit.ts";
+import { auditEvent, type Origin } from "../policy/records/audit.ts";
 
 /** Above roles: an operator may do what any owner may, in every account. */
 type Standing = Role | "operator";

@@ -1,7 +1,7 @@
 // What people change of themselves: a name, and a password that takes the current one.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { openTestPeople, type TestPeople, testOrigin } from "../../tests/support/people.ts";
-import type { Person } from "../domain/person.ts";
+import type { Person } from "../domain/people/person.ts";
 import { OwnAccount } from "./own-account.ts";
 
 const current = "the current password";

@@ -1,10 +1,10 @@
 // What people change of themselves: their name and their password.
-import type { Clock } from "../domain/clock.ts";
-import { GatewayError } from "../domain/errors.ts";
-import type { LimitStore } from "../domain/limits.ts";
-import type { Person, PersonStore } from "../domain/person.ts";
-import type { Session } from "../domain/session.ts";
-import { auditEvent, changedMembers } from "../policy/audit.ts";
+import type { Clock } from "../base/clock.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { LimitStore } from "../domain/limits/limits.ts";
+import type { Person, PersonStore } from "../domain/people/person.ts";
+import type { Session } from "../domain/people/session.ts";
+import { auditEvent, changedMembers } from "../policy/records/audit.ts";
 import { Attempts } from "./attempts.ts";
 import type { BrowserOrigin } from "./browser-sessions.ts";
 import { checkPassword, hashPassword, verifyPassword } from "./passwords.ts";

@@ -4,8 +4,8 @@ import { createPrivateKey, type KeyObject, sign, X509Certificate } from "node:cr
 import { manualClock } from "../../tests/support/manual-clock.ts";
 import { openTestPeople, type TestPeople } from "../../tests/support/people.ts";
 import { type Oddities, SoftwareAuthenticator } from "../../tests/support/software-authenticator.ts";
-import { GatewayError } from "../domain/errors.ts";
-import type { Person } from "../domain/person.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { Person } from "../domain/people/person.ts";
 import { FailedSignIns } from "./failed-sign-ins.ts";
 import { mostPasskeys, Passkeys, relyingPartyId } from "./passkeys.ts";
 import { Pending } from "./pending.ts";

@@ -1,10 +1,10 @@
 // Passkeys: adding one to a person who is signed in, and signing in with one, by WebAuthn.
 import { randomBytes } from "node:crypto";
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
-import type { Clock } from "../domain/clock.ts";
-import { GatewayError } from "../domain/errors.ts";
-import type { Passkey, Person, PersonStore } from "../domain/person.ts";
-import { auditEvent, type Origin } from "../policy/audit.ts";
+import type { Clock } from "../base/clock.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { Passkey, Person, PersonStore } from "../domain/people/person.ts";
+import { auditEvent, type Origin } from "../policy/records/audit.ts";
 import type { FailedSignIns, PasskeyFault } from "./failed-sign-ins.ts";
 import { Pending, type PendingOptions } from "./pending.ts";
 

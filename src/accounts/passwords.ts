@@ -1,6 +1,6 @@
 // Passwords: which ones are taken, and how they are kept and compared (argon2id, RFC 9106), a few at a time.
-import { GatewayError } from "../domain/errors.ts";
-import { normalizedEmail } from "../domain/person.ts";
+import { GatewayError } from "../base/errors.ts";
+import { normalizedEmail } from "../domain/people/person.ts";
 import { Turns } from "../policy/turns.ts";
 
 export const shortestPassword = 12;

@@ -1,11 +1,11 @@
 // What was begun and waits for its second half, at whichever process: each entry can be taken once, and only so many are kept.
 
 import { createHmac } from "node:crypto";
-import type { Clock } from "../domain/clock.ts";
+import type { Clock } from "../base/clock.ts";
 import { type KeyRing, type Keys, mapKeys } from "../domain/key-ring.ts";
-import type { PendingStore } from "../domain/pending.ts";
-import { tokenDigest } from "../policy/opaque-token.ts";
-import { seal, unseal } from "../policy/sealing.ts";
+import type { PendingStore } from "../domain/people/pending.ts";
+import { tokenDigest } from "../policy/credentials/opaque-token.ts";
+import { seal, unseal } from "../policy/credentials/sealing.ts";
 
 export interface PendingOptions {
   store: PendingStore;

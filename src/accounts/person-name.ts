@@ -1,6 +1,6 @@
 // Names of people as they type them.
-import { GatewayError } from "../domain/errors.ts";
-import { keyName } from "../policy/key-values.ts";
+import { GatewayError } from "../base/errors.ts";
+import { keyName } from "../policy/manage/key-values.ts";
 
 const longest = 100;
 

@@ -1,7 +1,7 @@
 // Signing in with a password: who is known here stays unknown, guessing is slow, and nobody is locked out by others.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { cookieHeader, openTestPeople, type TestPeople, testOrigin } from "../../tests/support/people.ts";
-import type { Log, LogFields } from "../domain/log.ts";
+import type { Log, LogFields } from "../base/log.ts";
 import { FailedSignIns } from "./failed-sign-ins.ts";
 import { isOutdatedHash } from "./passwords.ts";
 import { SignIn } from "./sign-in.ts";

@@ -1,13 +1,13 @@
 // Signing in with an e-mail address and a password: throttled, and telling nobody who is known here.
 import { createHash } from "node:crypto";
-import type { Clock } from "../domain/clock.ts";
-import { GatewayError } from "../domain/errors.ts";
-import type { LimitStore } from "../domain/limits.ts";
-import type { Log } from "../domain/log.ts";
-import type { Person, PersonStore } from "../domain/person.ts";
-import type { Session } from "../domain/session.ts";
-import { auditEvent } from "../policy/audit.ts";
+import type { Clock } from "../base/clock.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { LimitStore } from "../domain/limits/limits.ts";
+import type { Person, PersonStore } from "../domain/people/person.ts";
+import type { Session } from "../domain/people/session.ts";
 import { clientNetwork } from "../policy/client-network.ts";
+import { auditEvent } from "../policy/records/audit.ts";
 import { type AttemptLimit, Attempts } from "./attempts.ts";
 import type { BrowserOrigin, BrowserSessions } from "./browser-sessions.ts";
 import { checkEmail } from "./email.ts";

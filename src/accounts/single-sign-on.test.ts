@@ -12,10 +12,10 @@ import {
 } from "../../tests/support/identity-provider.ts";
 import { openTestPeople, type TestPeople, testOrigin } from "../../tests/support/people.ts";
 import { accountFor, keyRecordFor, principalFor } from "../../tests/support/principal.ts";
-import { commandLineAppId } from "../domain/app.ts";
-import { GatewayError } from "../domain/errors.ts";
-import { membershipCredentialId, type OneTimeLink, type Passkey, type Person } from "../domain/person.ts";
-import { auditEvent } from "../policy/audit.ts";
+import { GatewayError } from "../base/errors.ts";
+import { commandLineAppId } from "../domain/people/app.ts";
+import { membershipCredentialId, type OneTimeLink, type Passkey, type Person } from "../domain/people/person.ts";
+import { auditEvent } from "../policy/records/audit.ts";
 import { OneTimeLinks } from "./links.ts";
 import { SignIn } from "./sign-in.ts";
 import { SingleSignOn, type SingleSignOnSettings } from "./single-sign-on.ts";

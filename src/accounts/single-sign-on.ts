@@ -1,10 +1,18 @@
 // Signing in at the operator's identity provider: begun here, proven there, and then the person whom that stands for.
 import { createHash, randomBytes } from "node:crypto";
-import type { Clock } from "../domain/clock.ts";
-import { GatewayError } from "../domain/errors.ts";
-import type { Identity, Membership, OneTimeLink, PeopleChange, Person, PersonStore, Role } from "../domain/person.ts";
-import { auditEvent, type Origin } from "../policy/audit.ts";
-import { sameSecret } from "../policy/opaque-token.ts";
+import type { Clock } from "../base/clock.ts";
+import { GatewayError } from "../base/errors.ts";
+import type {
+  Identity,
+  Membership,
+  OneTimeLink,
+  PeopleChange,
+  Person,
+  PersonStore,
+  Role,
+} from "../domain/people/person.ts";
+import { sameSecret } from "../policy/credentials/opaque-token.ts";
+import { auditEvent, type Origin } from "../policy/records/audit.ts";
 import { checkEmail } from "./email.ts";
 import { firstProof, firstProofDetail } from "./email-proof.ts";
 import {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { Command } from "commander";
 import { commands, commandsMeant } from "./commands.ts";
-import { createContext } from "./context.ts";
+import { createContext } from "./terminal/context.ts";
 
 describe("commands", () => {
   test("each registers one command, of the name by which it is loaded", async () => {

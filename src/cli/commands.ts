@@ -1,35 +1,38 @@
 // Every command by its name; each is loaded only where it may be meant, so that a server holds nothing of the others.
 import type { Command } from "commander";
-import type { CliContext } from "./context.ts";
+import type { CliContext } from "./terminal/context.ts";
 
 type Register = (program: Command, context: CliContext) => void;
 
 /** In the order of the help. */
 export const commands: ReadonlyMap<string, () => Promise<Register>> = new Map([
-  ["serve", async () => (await import("./serve.ts")).registerServe],
-  ["pull", async () => (await import("./pull.ts")).registerPull],
-  ["engine", async () => (await import("./engine.ts")).registerEngine],
-  ["models", async () => (await import("./models.ts")).registerModels],
-  ["chat", async () => (await import("./chat.ts")).registerChat],
-  ["keys", async () => (await import("./keys.ts")).registerKeys],
-  ["apps", async () => (await import("./apps.ts")).registerApps],
-  ["members", async () => (await import("./members.ts")).registerMembers],
-  ["login", async () => (await import("./login.ts")).registerLogin],
-  ["logout", async () => (await import("./logout.ts")).registerLogout],
-  ["whoami", async () => (await import("./whoami.ts")).registerWhoami],
-  ["setup-link", async () => (await import("./setup-link.ts")).registerSetupLink],
-  ["operator-key", async () => (await import("./operator-key.ts")).registerOperatorKey],
-  ["secret", async () => (await import("./secret.ts")).registerSecret],
-  ["spool", async () => (await import("./spool.ts")).registerSpool],
-  ["backup", async () => (await import("./backup.ts")).registerBackup],
-  ["restore", async () => (await import("./restore.ts")).registerRestore],
-  ["migrate", async () => (await import("./migrate.ts")).registerMigrate],
-  ["node", async () => (await import("./node.ts")).registerNode],
-  ["nodes", async () => (await import("./nodes.ts")).registerNodes],
-  ["usage", async () => (await import("./usage.ts")).registerUsage],
-  ["tiers", async () => (await import("./tiers.ts")).registerTiers],
-  ["status", async () => (await import("./status.ts")).registerStatus],
-  ["doctor", async () => (await import("./doctor.ts")).registerDoctor],
+  ["serve", async () => (await import("./serve/serve.ts")).registerServe],
+  ["pull", async () => (await import("./models/pull.ts")).registerPull],
+  ["list", async () => (await import("./models/pulled.ts")).registerList],
+  ["rm", async () => (await import("./models/pulled.ts")).registerRm],
+  ["engine", async () => (await import("./serve/engine.ts")).registerEngine],
+  ["models", async () => (await import("./models/models.ts")).registerModels],
+  ["chat", async () => (await import("./chat/chat.ts")).registerChat],
+  ["keys", async () => (await import("./keys/keys.ts")).registerKeys],
+  ["apps", async () => (await import("./apps/apps.ts")).registerApps],
+  ["members", async () => (await import("./login/members.ts")).registerMembers],
+  ["login", async () => (await import("./login/login.ts")).registerLogin],
+  ["logout", async () => (await import("./login/logout.ts")).registerLogout],
+  ["whoami", async () => (await import("./login/whoami.ts")).registerWhoami],
+  ["setup-link", async () => (await import("./login/setup-link.ts")).registerSetupLink],
+  ["operator-key", async () => (await import("./upkeep/operator-key.ts")).registerOperatorKey],
+  ["secret", async () => (await import("./upkeep/secret.ts")).registerSecret],
+  ["spool", async () => (await import("./upkeep/spool.ts")).registerSpool],
+  ["backup", async () => (await import("./upkeep/backup.ts")).registerBackup],
+  ["restore", async () => (await import("./upkeep/restore.ts")).registerRestore],
+  ["migrate", async () => (await import("./upkeep/migrate.ts")).registerMigrate],
+  ["node", async () => (await import("./serve/node.ts")).registerNode],
+  ["nodes", async () => (await import("./serve/nodes.ts")).registerNodes],
+  ["usage", async () => (await import("./usage/usage.ts")).registerUsage],
+  ["requests", async () => (await import("./usage/requests.ts")).registerRequests],
+  ["tiers", async () => (await import("./usage/tiers.ts")).registerTiers],
+  ["status", async () => (await import("./status/status.ts")).registerStatus],
+  ["doctor", async () => (await import("./status/doctor.ts")).registerDoctor],
   ["completion", async () => (await import("./completion.ts")).registerCompletion],
 ]);
 

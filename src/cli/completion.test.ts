@@ -42,8 +42,8 @@ describe("in bash", () => {
     ],
     // A value that is the name of a command is no command.
     [["chat", "--model", "keys", "--no"], ["--no-stream"]],
-    [["models", "--base-url", ""], []],
-    [["models", "--data-dir", "/de"], ["/dev"]],
+    [["models", "list", "--base-url", ""], []],
+    [["models", "list", "--data-dir", "/de"], ["/dev"]],
     [["nonsense", "--x"], []],
   ])("%p is completed to %p", async (words, expected) => {
     const typed = ["headrace", ...words].map((word) => `'${word}'`).join(" ");

@@ -1,7 +1,7 @@
 // `headrace completion`: scripts that complete commands, options and their values, made from the commands themselves.
 import { Argument, type Command, type Option } from "commander";
 import { bashScript, type Entry, type Flag, fishScript, zshScript } from "./completion-scripts.ts";
-import type { CliContext } from "./context.ts";
+import type { CliContext } from "./terminal/context.ts";
 
 const shells = ["bash", "zsh", "fish"] as const;
 type Shell = (typeof shells)[number];

@@ -41,7 +41,7 @@ describe("problems name line, column, key and fix", () => {
     ],
     [
       "upstreams:\n  - name: a",
-      "headrace.yaml:2:5  upstreams[0].url: is missing; it must be an http:// or https:// URL",
+      "headrace.yaml:2:5  upstreams[0].url: is missing; it must be a URL that begins with http:// or https://",
     ],
     [
       "upstreams:\n  - name: A b\n    url: http://h/v1",
@@ -49,9 +49,12 @@ describe("problems name line, column, key and fix", () => {
     ],
     [
       "upstreams:\n  - { name: a, url: ftp://h }",
-      "headrace.yaml:2:21  upstreams[0].url: must be an http:// or https:// URL",
+      "headrace.yaml:2:21  upstreams[0].url: must be a URL that begins with http:// or https://",
     ],
-    ["upstreams:\n  - { name: a, url: http://h/v1?k=1 }", "headrace.yaml:2:21  upstreams[0].url: must be an http://"],
+    [
+      "upstreams:\n  - { name: a, url: http://h/v1?k=1 }",
+      "headrace.yaml:2:21  upstreams[0].url: must be a URL that begins with http://",
+    ],
     ["upstreams: {}", "headrace.yaml:1:12  upstreams: must be a list of upstreams (got a mapping). Fix: "],
     [
       `${model}    price: { input: abc, output: 1 }`,

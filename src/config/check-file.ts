@@ -1,12 +1,13 @@
 // Validates the data of headrace.yaml against its shape and turns what is wrong into problems with line and fix.
 import type * as z from "zod";
+import { nearest } from "../base/text/nearest.ts";
 import { crossProblems, warningsOf } from "./cross-checks.ts";
 import { ruleOf, schemaAt } from "./field.ts";
 import { type FileData, fileSchema } from "./file-schema.ts";
 import { readNumber, readSwitch } from "./formats.ts";
 import { options } from "./options.ts";
 import { type Path, renderPath, valueAt } from "./paths.ts";
-import { nearest, type Problem, renderValue } from "./problems.ts";
+import { type Problem, renderValue } from "./problems.ts";
 import type { YamlFile } from "./read-yaml.ts";
 
 export interface CheckedFile {

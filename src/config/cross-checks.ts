@@ -1,9 +1,11 @@
 // What the entries of headrace.yaml must agree on with each other, and what is allowed but worth a warning.
-import { builtInEngineName } from "../domain/engine.ts";
-import { parseHttpUrl } from "../domain/http-url.ts";
+
+import { parseHttpUrl } from "../base/text/http-url.ts";
+import { builtInEngineName } from "../domain/models/engine.ts";
+import { deploymentFaults, fallbackFaults } from "../domain/models/model-entry.ts";
 import { type FileData, retentionDefaults } from "./file-schema.ts";
 import { type Path, renderPath } from "./paths.ts";
-import { nearest, type Problem, renderPlace } from "./problems.ts";
+import { type Problem, renderPlace } from "./problems.ts";
 import type { YamlFile } from "./read-yaml.ts";
 
 export function crossProblems(file: YamlFile, data: FileData): Problem[] {
@@ -27,8 +29,7 @@ export function crossProblems(file: YamlFile, data: FileData): Problem[] {
       data.tiers.map((tier) => tier.name),
     ),
     ...reservedNames(file, data),
-    ...data.models.flatMap((_, index) => deploymentProblems(file, data, index)),
-    ...data.models.flatMap((_, index) => fallbackProblems(file, data, index)),
+    ...data.models.flatMap((_, index) => modelProblems(file, data, index)),
     ...originProblems(file, data.cors.origins),
     ...retentionProblems(file, data),
   ];
@@ -73,45 +74,15 @@ function reservedNames(file: YamlFile, data: FileData): Problem[] {
   });
 }
 
-function deploymentProblems(file: YamlFile, data: FileData, modelIndex: number): Problem[] {
-  const model = data.models[modelIndex];
-  const known = [...data.upstreams.map((upstream) => upstream.name), builtInEngineName];
-  const seen = new Set<string>();
-  return (model?.deployments ?? []).flatMap((deployment, index) => {
-    const path = ["models", modelIndex, "deployments", index];
-    if (!known.includes(deployment.upstream)) {
-      const meant = nearest(deployment.upstream, known);
-      const guess = meant === undefined ? "" : `Did you mean ${meant}? `;
-      const fix = `${guess}Name one of ${known.join(", ")}, or add the upstream.`;
-      return [problemAt(file, [...path, "upstream"], "names an upstream that is not in upstreams", fix)];
-    }
-    const target = JSON.stringify([deployment.upstream, deployment.model ?? model?.id]);
-    if (seen.has(target)) {
-      const fix = "Remove one of the two, and give the other the weight of both.";
-      return [problemAt(file, path, "is the same upstream and model as an earlier deployment", fix)];
-    }
-    seen.add(target);
-    return [];
-  });
-}
-
-/** Two models may stand in for each other: whoever stands in is asked itself, and never its own fallbacks. */
-function fallbackProblems(file: YamlFile, { models }: FileData, modelIndex: number): Problem[] {
-  const model = models[modelIndex];
-  return (model?.fallbacks ?? []).flatMap((id, index, all) => {
-    const problem = (message: string, fix: string) => [
-      problemAt(file, ["models", modelIndex, "fallbacks", index], message, fix),
-    ];
-    if (id === model?.id) return problem("is the model itself", "Name another model.");
-    if (all.indexOf(id) !== index) return problem("is named twice", "Name each model once.");
-    const other = models.find((one) => one.id === id);
-    for (const name of ["chat", "completion", "embeddings"] as const) {
-      if (model?.capabilities?.[name] === true && other?.capabilities?.[name] === false) {
-        return problem(`cannot do what ${model.id} does: its ${name} is false`, "Name a model that can.");
-      }
-    }
-    return [];
-  });
+/** What the entry of a model says against itself or the rest of the file. */
+function modelProblems(file: YamlFile, data: FileData, index: number): Problem[] {
+  const model = data.models[index];
+  if (!model) return [];
+  const upstreams = [...data.upstreams.map((upstream) => upstream.name), builtInEngineName];
+  const capabilitiesOf = (id: string) => data.models.find((other) => other.id === id)?.capabilities;
+  return [...deploymentFaults(model.id, model.deployments, upstreams), ...fallbackFaults(model, capabilitiesOf)].map(
+    ({ path, message, fix }) => problemAt(file, ["models", index, ...path], message, fix),
+  );
 }
 
 function originProblems(file: YamlFile, origins: readonly string[]): Problem[] {

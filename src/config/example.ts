@@ -8,9 +8,11 @@ port: 7545                             # 0 picks a free port
 mode: production
 public_url: https://ai.example.com     # as clients reach it; /v1 is added
 trusted_proxies: [10.0.0.0/8]          # whose X-Forwarded-For is believed
+allowed_hosts: [devbox.example.com]    # in development, further names of this machine
 data_dir: /var/lib/headrace
 backup_before_upgrade: true            # a copy in backups/ before the schema of SQLite changes
 advertise_url: http://10.0.0.5:7545    # where other replicas reach this one
+lame_duck_seconds: 5                   # when it stops: answers on until load balancers have heard of it
 log_format: json                       # or text, for people
 discover_local: false                  # do not look for model servers on this machine
 

@@ -1,5 +1,5 @@
 // What a server that others can reach must be told, and what is worth a warning there.
-import { parseHttpUrl } from "../domain/http-url.ts";
+import { parseHttpUrl } from "../base/text/http-url.ts";
 import { isLoopbackHost } from "./formats.ts";
 import type { Mode } from "./options.ts";
 import type { Problem } from "./problems.ts";

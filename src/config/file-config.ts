@@ -1,11 +1,11 @@
 // What the server takes from headrace.yaml, in the names of the code; plain data without engines or stores.
 
+import type { LogLevel, RequestLogSettings } from "../base/log.ts";
+import { trimSlashes } from "../base/text/http-url.ts";
 import type { Tier } from "../domain/account.ts";
 import type { Environment } from "../domain/api-key.ts";
-import { trimSlashes } from "../domain/http-url.ts";
-import type { LogLevel, RequestLogSettings } from "../domain/log.ts";
-import type { Capabilities, Price } from "../domain/model.ts";
-import type { RetentionSettings } from "../domain/retention.ts";
+import type { Capabilities, Price } from "../domain/models/model.ts";
+import type { RetentionSettings } from "../domain/usage/retention.ts";
 import { type FileData, reloadableKeys, retentionDefaults } from "./file-schema.ts";
 import { valueAt } from "./paths.ts";
 
@@ -78,6 +78,8 @@ export interface ReloadableConfig {
     readonly queueSeconds: number;
     /** At the same time, in each process. */
     readonly openRequestsPerKey: number;
+    /** Of requests and answers, in memory at the same time, in each process. */
+    readonly heldBytes: number;
   };
   /** 0: nothing is stored. */
   readonly chatRetentionDays: number;
@@ -133,6 +135,8 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
       queue: data.limits.queue,
       queueSeconds: data.limits.queue_seconds,
       openRequestsPerKey: data.limits.open_requests_per_key,
+      // An honest body of the largest size must pass, and its answer.
+      heldBytes: Math.max(data.limits.held_bytes, 4 * data.limits.body_bytes),
     },
     chatRetentionDays: data.stored_chats.retention_days,
     retention: retentionSettings(data.retention),
@@ -146,15 +150,22 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
   };
 }
 
+/** Each may be a row in a flood of them. */
+const refusedRequestsDays = 30;
+
 function retentionSettings(given: FileData["retention"]): RetentionSettings {
   const setting = (days: number | null | undefined, usual: number | null) => ({
     days: days === undefined ? usual : days,
     isDefault: days === undefined,
   });
+  const requests = setting(given.requests_days, retentionDefaults.requests);
+  const refusals = setting(given.refusals_days, retentionDefaults.refusals);
+  const refusedDays = Math.min(refusedRequestsDays, ...[requests, refusals].flatMap(({ days }) => days ?? []));
   return {
-    requests: setting(given.requests_days, retentionDefaults.requests),
+    requests,
     hourly_usage: setting(given.hourly_usage_days, retentionDefaults.hourly_usage),
-    refusals: setting(given.refusals_days, retentionDefaults.refusals),
+    refusals,
+    refused_requests: { days: refusedDays, isDefault: false },
     audit: setting(given.audit_days, retentionDefaults.audit),
   };
 }

@@ -1,11 +1,14 @@
 // The shape of headrace.yaml: the one schema behind validation, the published JSON schema and the reference page.
+
 import * as z from "zod";
+import { defaultMostHeldBytes } from "../base/bytes/held-bytes.ts";
+import { logLevels } from "../base/log.ts";
+import { parseHttpUrl } from "../base/text/http-url.ts";
 import { defaultTierEnvironments } from "../domain/account.ts";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
-import { builtInEngineName } from "../domain/engine.ts";
-import { parseHttpUrl } from "../domain/http-url.ts";
-import { logLevels } from "../domain/log.ts";
-import { upstreamDefaults, upstreamNamePattern } from "../domain/upstream.ts";
+import { builtInEngineName } from "../domain/models/engine.ts";
+import { longestModelId, mostContext, mostFallbacks, mostWeight } from "../domain/models/model-entry.ts";
+import { upstreamDefaults, upstreamNamePattern } from "../domain/models/upstream.ts";
 import { entry, field, list, mapping, printablePattern, unlimitable } from "./field.ts";
 import { isExactOrigin } from "./formats.ts";
 import { type Option, options } from "./options.ts";
@@ -48,8 +51,8 @@ const upstream = field(
       z.string().refine((text) => parseHttpUrl(text) !== undefined),
       {
         doc: "Base URL of its OpenAI-compatible API, nearly always ending in `/v1`.",
-        must: "an http:// or https:// URL without user, password, query or fragment",
-        fix: "Give a URL such as http://127.0.0.1:11434/v1, and a credential under api_key.",
+        must: "a URL that begins with http:// or https:// and has no user, password, query or fragment",
+        fix: "Give a URL such as http://127.0.0.1:11434/v1. Where it had a user or password: a key goes under api_key.",
         quiet: true,
       },
     ),
@@ -85,12 +88,12 @@ const deployment = field(
       must: "the name of an upstream",
       fix: `Name an entry of upstreams, or ${builtInEngineName}.`,
     }),
-    model: field(z.string().min(1).max(256), {
+    model: field(z.string().min(1).max(longestModelId), {
       doc: "The upstream's own id of the model; left out: the public id.",
       must: "a model id of 1 to 256 characters",
       fix: "Give the id as the upstream lists it, or leave it out.",
     }).optional(),
-    weight: field(z.int().min(1).max(1_000_000), {
+    weight: field(z.int().min(1).max(mostWeight), {
       doc: "Share of the requests, relative to the other deployments.",
       must: "a whole number from 1 to 1000000",
       fix: "Give a number such as 1, or leave it out.",
@@ -115,7 +118,7 @@ const environmentList = (doc: string) =>
 
 const model = field(
   z.strictObject({
-    id: field(z.string().max(256).regex(printablePattern), {
+    id: field(z.string().max(longestModelId).regex(printablePattern), {
       doc: "The id clients send.",
       must: "1 to 256 printable ASCII characters without spaces",
       fix: "Give an id such as llama-3.1-8b.",
@@ -128,7 +131,7 @@ const model = field(
       }),
       mapping("What the model can do. What is left out is unknown, and its server decides."),
     ).optional(),
-    context: field(z.int().min(1).max(1_000_000_000), {
+    context: field(z.int().min(1).max(mostContext), {
       doc: "Context in tokens, prompt and completion together. Left out: as the upstream tells, else unbounded.",
       must: "a whole number of tokens, 1 or more",
       fix: "Give a number such as 8192, or leave it out.",
@@ -146,13 +149,13 @@ const model = field(
     fallbacks: field(
       z
         .array(
-          field(z.string().max(256).regex(printablePattern), {
+          field(z.string().max(longestModelId).regex(printablePattern), {
             doc: "Id of a model.",
             must: "a model id of 1 to 256 printable ASCII characters without spaces",
             fix: "Give the id under which clients see it.",
           }),
         )
-        .max(8),
+        .max(mostFallbacks),
       list(
         "Models that answer in its place, the first that can, where none of its deployments answers or has room. The answer says which model it is, and is priced as that one.",
         "model ids, 8 at most",
@@ -231,8 +234,13 @@ const limits = field(
       must: "a whole number from 1 to 1000000",
       fix: "Give a number such as 1000.",
     }).default(1000),
+    held_bytes: field(z.int().min(16_777_216).max(68_719_476_736), {
+      doc: "Most bytes of requests and answers that each server process holds in memory at the same time, at least four times `body_bytes`: one key may hold 29 % of them, one account 44 %; above it: 429 or 503.",
+      must: "a whole number of bytes from 16777216 to 68719476736",
+      fix: "Give a number such as 134217728.",
+    }).default(defaultMostHeldBytes),
   }),
-  mapping("What one request may be, how long it may wait, and how many one key may have open, at most."),
+  mapping("What one request may be, how long it may wait, how many one key may have open, and what all hold, at most."),
 );
 
 const storedChats = field(
@@ -364,7 +372,9 @@ export const fileSchema = field(
     log_format: inFile(options.logFormat),
     public_url: inFile(options.publicUrl),
     trusted_proxies: inFile(options.trustedProxies),
+    allowed_hosts: inFile(options.allowedHosts),
     advertise_url: inFile(options.advertiseUrl),
+    lame_duck_seconds: inFile(options.lameDuckSeconds),
     discover_local: inFile(options.discoverLocal),
     engine: field(
       z.strictObject({

@@ -1,7 +1,7 @@
 // The text formats of configuration values: addresses, URLs, secrets, paths.
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
-import { parseHttpUrl } from "../domain/http-url.ts";
+import { parseHttpUrl } from "../base/text/http-url.ts";
 
 export type Env = Readonly<Record<string, string | undefined>>;
 

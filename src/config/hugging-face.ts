@@ -1,5 +1,5 @@
 // Where `headrace pull` fetches models from: the variables that Hugging Face's own tools read.
-import { parseHttpUrl, trimSlashes } from "../domain/http-url.ts";
+import { parseHttpUrl, trimSlashes } from "../base/text/http-url.ts";
 import type { Env } from "./formats.ts";
 import { type Problem, placeOutsideFile } from "./problems.ts";
 

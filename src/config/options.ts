@@ -1,6 +1,6 @@
 // Every start-up option once: flag, variable, key in the file, default, meaning and what it must be.
 import * as z from "zod";
-import { logLevels } from "../domain/log.ts";
+import { logLevels } from "../base/log.ts";
 import { field, type Rule } from "./field.ts";
 import {
   decodeSecrets,
@@ -182,6 +182,25 @@ export const options = {
     must: "a list of addresses and CIDR ranges",
     fix: "Give entries such as 10.0.0.0/8 or fd00::/8.",
   }),
+  allowedHosts: option({
+    schema: z.array(
+      field(z.string().refine(isHost), {
+        doc: "A host name or IP address, without scheme and port.",
+        must: "a host name or an IP address",
+        fix: "Give entries such as devbox.example.com or 192.0.2.7.",
+      }),
+    ),
+    kind: "list",
+    flag: "--allowed-hosts <list>",
+    env: "HEADRACE_ALLOWED_HOSTS",
+    file: ["allowed_hosts"],
+    default: [],
+    doc:
+      "Further names of this machine, in development mode: requests from it that ask for one of them count as those for " +
+      "`localhost` do. Name none that a tunnel or proxy has. Flag and variable take them separated by commas.",
+    must: "a list of host names and IP addresses",
+    fix: "Give entries such as devbox.example.com or 192.0.2.7.",
+  }),
   secret: option({
     schema: z.string().refine((text) => decodeSecrets(text) !== undefined),
     env: "HEADRACE_SECRET",
@@ -223,6 +242,19 @@ export const options = {
     must: "a redis:// or rediss:// URL of host, and if need be port, user, password and the number of a database",
     fix: "Give a URL such as rediss://default:password@cache.example.com:6379/0.",
     quiet: true,
+  }),
+  lameDuckSeconds: option({
+    schema: z.int().min(0).max(300),
+    kind: "number",
+    flag: "--lame-duck-seconds <number>",
+    env: "HEADRACE_LAME_DUCK_SECONDS",
+    file: ["lame_duck_seconds"],
+    defaultText: "5 in production with PostgreSQL, else 0",
+    doc:
+      "How long a server that was told to stop goes on answering while `/readyz` says 503, until load balancers send it " +
+      "nothing any more. The 30 s for open requests follow.",
+    must: "a whole number of seconds from 0 to 300",
+    fix: "Give a little more than it takes the load balancer to notice, such as 5; 0 stops at once.",
   }),
   advertiseUrl: option({
     schema: z.string().refine(isOriginUrl),

@@ -9,6 +9,8 @@ export interface YamlFile {
   /** Plain data; an empty file is an empty mapping. Undefined when the text is no YAML. */
   data: unknown;
   problems: readonly Problem[];
+  /** Whether it says nothing at all: neither a value nor a key, comments aside. */
+  isEmpty: boolean;
   /** The place of the value at `path`, or of the nearest thing around it that exists. */
   place(path: Path): Place;
   /** The place of a key of the mapping at `path`. */
@@ -28,6 +30,7 @@ export function readYaml(text: string, label: string, env: Env): YamlFile {
   };
   const substituted = new Map<Node, readonly string[]>();
   const file = {
+    isEmpty: document.contents === null,
     place: (path: Path) => placeAt(startOf(findNode(document, path).node), renderPath(path)),
     keyPlace: (path: Path, key: string) => {
       const pair = pairOf(findNode(document, path).node, key);
@@ -140,7 +143,7 @@ function syntaxProblems(document: Document, text: string, placeAt: (offset: numb
     const place = placeAt(error.pos[0], "");
     const [message, fix] = syntaxMessages[error.code] ?? otherSyntax;
     const line = text.split("\n")[(place.line ?? 1) - 1] ?? "";
-    const inBraces = /[{[].*\$\{/.test(line) && error.code !== "DUPLICATE_KEY";
+    const inBraces = /[{[][^{[]*\$\{/.test(line) && error.code !== "DUPLICATE_KEY";
     return { ...place, message, fix: inBraces ? `Between { } or [ ] put "\${NAME}" in quotes.` : fix };
   });
 }

@@ -1,9 +1,10 @@
 // Picks each start-up option from flags, environment, file and default, in this order, and remembers where it stood.
 import type * as z from "zod";
+import { nearest } from "../base/text/nearest.ts";
 import { type Env, readNumber, readSwitch } from "./formats.ts";
 import { flagAttribute, flagName, type Option, options } from "./options.ts";
 import { valueAt } from "./paths.ts";
-import { nearest, type Place, type Problem, placeOutsideFile, renderValue } from "./problems.ts";
+import { type Place, type Problem, placeOutsideFile, renderValue } from "./problems.ts";
 import type { YamlFile } from "./read-yaml.ts";
 
 /** Values by the names commander gives them: `dataDir`, `demo` for `--no-demo`, a list for what may be repeated. */

@@ -1,5 +1,5 @@
 // Where traces go, from the file and the variables that every OpenTelemetry program reads.
-import { trimSlashes } from "../domain/http-url.ts";
+import { trimSlashes } from "../base/text/http-url.ts";
 import type { FileData } from "./file-schema.ts";
 import { parseHeaderList } from "./formats.ts";
 import { options } from "./options.ts";

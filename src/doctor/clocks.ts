@@ -1,13 +1,14 @@
 // Looks at clocks: this machine's against those of others, and against itself.
-import type { Database } from "../storage/database.ts";
-import { timeDatabase } from "../storage/database-clock.ts";
-import type { RedisFacts } from "../storage/redis-facts.ts";
+import { mostClockOffsetSeconds } from "../base/clock.ts";
+import type { RedisFacts } from "../storage/redis/redis-facts.ts";
+import type { Database } from "../storage/sql/database.ts";
+import { timeDatabase } from "../storage/sql/database-clock.ts";
 import { type Check, type Finding, failure, ok, warning } from "./finding.ts";
 import type { Subject } from "./subject.ts";
 import type { UpstreamLooks } from "./upstreams.ts";
 
 const warningMs = 2_000;
-const failureMs = 30_000;
+const failureMs = mostClockOffsetSeconds * 1000;
 const steadyMs = 200;
 const stepMs = 50;
 

@@ -1,6 +1,6 @@
 // Looks at the configuration: what is wrong with it and where, what is allowed but odd, and whether the running server has another.
 import { relative } from "node:path";
-import { type Config, type Problem, renderPlace } from "../config.ts";
+import { type Config, type Problem, renderPlace } from "../config/config.ts";
 import { withoutStop } from "./examine.ts";
 import { type Check, type Finding, failure, ok, skipped, warning } from "./finding.ts";
 import type { Subject } from "./subject.ts";

@@ -1,6 +1,6 @@
 // Looks at the Redis or Valkey in which replicas count limits.
 import { formatBytes } from "../engines/llama/byte-size.ts";
-import type { RedisFacts } from "../storage/redis-facts.ts";
+import type { RedisFacts } from "../storage/redis/redis-facts.ts";
 import { reasonOf } from "./examine.ts";
 import { type Check, type Finding, failure, ok, warning } from "./finding.ts";
 

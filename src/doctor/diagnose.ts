@@ -1,5 +1,5 @@
 // Composes all looks at an installation, in the order in which a person wants to read them.
-import { redisFacts } from "../storage/redis-facts.ts";
+import { redisFacts } from "../storage/redis/redis-facts.ts";
 import { backupChecks } from "./backups.ts";
 import { clockChecks } from "./clocks.ts";
 import { configurationChecks } from "./configuration.ts";

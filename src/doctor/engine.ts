@@ -1,8 +1,7 @@
 // Looks at the built-in engine: whether its library is here, and whether the files of its models can be read.
 import { accessSync, constants, existsSync } from "node:fs";
 import { basename, join } from "node:path";
-import { checkModelFiles, demoModelFile } from "../built-in-models.ts";
-import { type Config, ConfigError } from "../config.ts";
+import { type Config, ConfigError } from "../config/config.ts";
 import {
   currentPlatform,
   defaultInstallComputes,
@@ -11,6 +10,7 @@ import {
   listBackends,
 } from "../engines/llama/engine-backends.ts";
 import { listModels } from "../engines/llama/model-store.ts";
+import { checkModelFiles, demoModelFile } from "../server/built-in-models.ts";
 import { count } from "./configuration.ts";
 import { withoutStop } from "./examine.ts";
 import { type Check, type Finding, failure, ok, warning } from "./finding.ts";

@@ -1,5 +1,5 @@
 // Runs all looks side by side, each within its time, and hands over one group after the other in order.
-import { StartError } from "../domain/errors.ts";
+import { StartError } from "../base/errors.ts";
 import { type Check, type Finding, failure, type Group, type GroupReport } from "./finding.ts";
 
 export interface ExamineOptions {
@@ -91,7 +91,7 @@ export function reasonOf(error: unknown): string {
 }
 
 export function withoutStop(text: string): string {
-  return text.replace(/[.\s]+$/, "");
+  return text.replace(/(?<![.\s])[.\s]+$/, "");
 }
 
 export function cleaned(finding: Finding, clean: (text: string) => string): Finding {

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { availableParallelism, freemem, totalmem } from "node:os";
 import packageJson from "../../package.json" with { type: "json" };
-import { requestLimitProblems } from "../config.ts";
+import { requestLimitProblems } from "../config/config.ts";
 import { formatBytes } from "../engines/llama/byte-size.ts";
 import { type Check, type Finding, failure, ok, warning } from "./finding.ts";
 import { type ProcessFacts, processFacts } from "./server-process.ts";

@@ -1,6 +1,6 @@
 // Looks at how clients reach the server: the public address, its certificate, and the proxies that are believed.
 import { isIP } from "node:net";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { askedServer, fetchJson, type ServerAnswer } from "./ask-server.ts";
 import { type Check, type Finding, failure, ok, skipped, warning } from "./finding.ts";
 import { type Certificate, reach, reachFault } from "./reach.ts";

@@ -1,9 +1,9 @@
 // Looks at the port and at the server behind it: whether it is ours, ready, and what it does without.
 import { createServer } from "node:net";
 import packageJson from "../../package.json" with { type: "json" };
-import { StartError } from "../domain/errors.ts";
-import type { NodeIdentity } from "../domain/node-identity.ts";
-import { readNodeIdentity, readNodeReport } from "../storage/node-files.ts";
+import { StartError } from "../base/errors.ts";
+import type { NodeIdentity } from "../domain/models/node-identity.ts";
+import { readNodeIdentity, readNodeReport } from "../storage/files/node-files.ts";
 import { askedServer, fetchJson, fieldOf } from "./ask-server.ts";
 import { withoutStop } from "./examine.ts";
 import { type Check, type Finding, failure, ok, skipped, warning } from "./finding.ts";
@@ -11,13 +11,40 @@ import { codeOf } from "./reach.ts";
 import type { Subject } from "./subject.ts";
 
 export function serverChecks(subject: Subject): Check[] {
-  const { config, dataDir } = subject;
+  const { config, dataDir, namedUrl } = subject;
   return [
+    ...(namedUrl === undefined
+      ? []
+      : [{ name: "named server", run: (signal: AbortSignal) => named(subject, namedUrl, signal) }]),
     { name: "port", run: (signal) => port(subject, signal) },
     ...(config && dataDir !== undefined
       ? [{ name: "node", run: (signal: AbortSignal) => node(subject, dataDir, signal) }]
       : []),
   ];
+}
+
+/** Whoever set HEADRACE_BASE_URL asks about that server, of which nothing but its answers can be seen from here. */
+async function named({ localUrl, config }: Subject, url: string, signal: AbortSignal): Promise<Finding[]> {
+  const name = "named server";
+  const isThisOne = [localUrl, config?.publicUrl].some((own) => own !== undefined && isSameServer(own, url));
+  if (isThisOne) return [ok(name, `${url}, which HEADRACE_BASE_URL or --base-url names, is the one that is looked at`)];
+  const answer = await askedServer(url, signal);
+  if (answer.kind === "silent") {
+    const remedy = "Correct HEADRACE_BASE_URL or --base-url, or start that server.";
+    return [failure(name, `${url} does not answer (${answer.reason})`, remedy)];
+  }
+  if (answer.kind === "other") {
+    const remedy = "Correct HEADRACE_BASE_URL or --base-url: it is the server's address with /v1 at its end.";
+    return [failure(name, `${url} answers ${answer.status}, and not as a Headrace`, remedy)];
+  }
+  const where = `${url}, Headrace ${answer.version ?? "of unknown version"}: of that one only this is seen from here`;
+  return [ok(name, where), { ...(await readiness(url, signal)), name: "readiness there" }];
+}
+
+function isSameServer(one: string, other: string): boolean {
+  const [a, b] = [new URL(one), new URL(other)];
+  const isLoopback = ({ hostname }: URL) => /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname);
+  return a.origin === b.origin || (isLoopback(a) && isLoopback(b) && a.port === b.port && a.protocol === b.protocol);
 }
 
 async function port({ config, server, localUrl }: Subject, signal: AbortSignal): Promise<Finding[]> {

@@ -1,6 +1,7 @@
 // Looks at what else the server depends on: the mail server and the provider of single sign-on.
 import { IdentityProvider } from "../accounts/identity-provider.ts";
-import { GatewayError } from "../domain/errors.ts";
+import { GatewayError } from "../base/errors.ts";
+import { trimSlashes } from "../base/text/http-url.ts";
 import { SmtpMailer } from "../mail/smtp-mailer.ts";
 import { reasonOf } from "./examine.ts";
 import { type Check, type Finding, failure, ok } from "./finding.ts";
@@ -39,7 +40,7 @@ async function provider(sso: NonNullable<NonNullable<Subject["config"]>["sso"]>)
     return failure(
       "single sign-on",
       `${sso.issuer} does not describe itself (${reasonIn(error, "sso: ")})`,
-      `Correct sso.issuer: curl ${sso.issuer.replace(/\/+$/, "")}/.well-known/openid-configuration must answer with the same issuer.`,
+      `Correct sso.issuer: curl ${trimSlashes(sso.issuer)}/.well-known/openid-configuration must answer with the same issuer.`,
     );
   }
 }

@@ -1,7 +1,7 @@
 // Looks at the spool: usage that is not in the database yet, and files that cannot be read.
 import { relative } from "node:path";
 import { formatBytes } from "../engines/llama/byte-size.ts";
-import { type SpoolFacts, spoolFacts } from "../storage/spool-facts.ts";
+import { type SpoolFacts, spoolFacts } from "../ledger/spool-facts.ts";
 import { count } from "./configuration.ts";
 import { type Check, type Finding, ok, warning } from "./finding.ts";
 import type { Subject } from "./subject.ts";

@@ -11,13 +11,13 @@ import {
   loadRedisUrl,
   loadSecretsHex,
   type Problem,
-} from "../config.ts";
+} from "../config/config.ts";
 import type { KeyRing } from "../domain/key-ring.ts";
-import { readCredentials } from "../storage/credentials-file.ts";
-import type { Database } from "../storage/database.ts";
-import { lockState } from "../storage/lock-holder.ts";
-import { openPostgresToRead, openSqliteToRead } from "../storage/open-to-read.ts";
-import { loadSecrets, readSecretFile, secretFile } from "../storage/secret-file.ts";
+import { readCredentials } from "../storage/files/credentials-file.ts";
+import { lockState } from "../storage/files/lock-holder.ts";
+import { loadSecrets, readSecretFile, secretFile } from "../storage/files/secret-file.ts";
+import type { Database } from "../storage/sql/database.ts";
+import { openPostgresToRead, openSqliteToRead } from "../storage/sql/open-to-read.ts";
 import { once, reasonOf } from "./examine.ts";
 import { type ProcessFacts, processFacts } from "./server-process.ts";
 
@@ -28,6 +28,8 @@ export interface SubjectInputs {
   flags: Flags;
   env: Env;
   cwd?: string;
+  /** As in `--base-url`. */
+  namedUrl?: string | undefined;
 }
 
 export interface RunningProcess {
@@ -55,6 +57,8 @@ export interface Subject {
   secret(): KeyRing | undefined;
   /** Where to find the server from this machine, without `/v1`; undefined where that is not known. */
   localUrl: string | undefined;
+  /** Which server the commands of this shell talk to, without `/v1`; undefined where nobody said. */
+  namedUrl: string | undefined;
   /** To be kept out of whatever is shown. */
   secrets: readonly string[];
   close(): Promise<void>;
@@ -63,7 +67,7 @@ export interface Subject {
 export const databaseName = "headrace.db";
 
 /** Never rejects: what is wrong is a part of what is found. */
-export async function findSubject({ flags, env, cwd = process.cwd() }: SubjectInputs): Promise<Subject> {
+export async function findSubject({ flags, env, cwd = process.cwd(), namedUrl }: SubjectInputs): Promise<Subject> {
   const inputs = { flags, env, cwd };
   const loaded = await loadConfig(inputs).catch(problemsOf);
   const config = "problems" in loaded ? undefined : loaded;
@@ -83,6 +87,7 @@ export async function findSubject({ flags, env, cwd = process.cwd() }: SubjectIn
   return {
     ...{ env, config, problems, dataDir, databaseUrl, redisUrl, server, lockFault, database },
     secret: () => (secretsHex === undefined ? secretsIn(dataDir) : loadSecrets("", secretsHex)),
+    namedUrl: namedUrl?.replace(/\/v1$/, ""),
     localUrl: localUrlOf(config, credentials?.base_url),
     secrets: secretsOf({ env, config, databaseUrl, redisUrl, secretsHex, dataDir, apiKey: credentials?.api_key }),
     async close() {

@@ -1,11 +1,11 @@
 // Looks at the model servers: whether each can be reached, takes our key, and has the models that are expected of it.
-import { trimSlashes } from "../domain/http-url.ts";
+import { trimSlashes } from "../base/text/http-url.ts";
 import { getText, httpTarget, maxListBytes, parseModels } from "../engines/http-engine.ts";
 import { findLocalServers, knownLocalServers, type LocalServer } from "../engines/local-servers.ts";
-import { upstreamKeyContext } from "../inference/manage-upstreams.ts";
-import { unseal } from "../policy/sealing.ts";
-import { deriveKeys } from "../storage/secret-file.ts";
-import { SqlUpstreamStore } from "../storage/upstream-store.ts";
+import { upstreamKeyContext } from "../inference/models/manage-upstreams.ts";
+import { unseal } from "../policy/credentials/sealing.ts";
+import { deriveKeys } from "../storage/files/secret-file.ts";
+import { SqlUpstreamStore } from "../storage/tables/upstream-store.ts";
 import { count } from "./configuration.ts";
 import { aheadByDate } from "./date-header.ts";
 import { once, reasonOf } from "./examine.ts";

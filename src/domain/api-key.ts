@@ -1,7 +1,7 @@
 // The format of API keys: prefix by environment, infix, random part, checksum. Pure text, no storage.
 
 export const environments = ["live", "test", "dev"] as const;
-/** live, test and dev are separate worlds inside one deployment. */
+/** live, test and dev are kept apart inside one deployment. */
 export type Environment = (typeof environments)[number];
 
 /** Where nobody says otherwise, a model is for live and dev: test keys reach only models that are marked for test. */

@@ -1,5 +1,5 @@
 // The audit log: who changed which credential or account, when and from where; never a secret.
-import type { Role } from "./person.ts";
+import type { Role } from "./people/person.ts";
 
 /**
  * `key`: an API key or a token made from it; `person`: somebody signed in; `app`: an OAuth client; `operator`: whoever has
@@ -21,6 +21,10 @@ export const auditActions = [
   "upstream.created",
   "upstream.updated",
   "upstream.deleted",
+  "model.created",
+  "model.updated",
+  "model.deleted",
+  "pulled_model.deleted",
   "node.joined",
   "node.updated",
   "node.deleted",
@@ -82,7 +86,7 @@ export interface AuditEvent {
   standing?: Standing;
   /** The account that it concerns; null where that is unknown or no single one. */
   accountId: string | null;
-  /** Id of the key, account or signing key, name of the tier or upstream; null where unknown. */
+  /** Id of the key, account or signing key, name of the tier or upstream; id of the model; null where unknown. */
   targetId: string | null;
   /** Null for what no client asked for. */
   clientAddress: string | null;

@@ -8,10 +8,16 @@ export type ChangeTopic = "credentials" | "routing" | "connections";
  * be told.
  */
 export interface ChangeFeed {
-  /** After it was committed. Never throws; what cannot be told is found by the next look. */
-  announce(topic: ChangeTopic): void;
-  /** Called for changes by others; also when some may have been missed, as after a broken connection. */
-  onChange(topic: ChangeTopic, listener: () => void): void;
+  /**
+   * After it was committed. Never throws; what cannot be told is found by the next look. `ids`: of all that it is about, for
+   * those who cannot look; left out where that may be anything.
+   */
+  announce(topic: ChangeTopic, ids?: readonly string[]): void;
+  /**
+   * Called for changes by others, with what was told of them; without it also when some may have been missed, as after a
+   * broken connection.
+   */
+  onChange(topic: ChangeTopic, listener: (ids?: readonly string[]) => void): void;
 }
 
 /** Of a process that shares its database with nobody. */

@@ -54,7 +54,7 @@ const harmless = [
   "somebody@example.com",
   "sk_live_hr_…x7Qp",
   "bearer of news",
-  "at serve (/opt/headrace/src/serve.ts:98:12)",
+  "at serve (/opt/headrace/src/server/serve.ts:98:12)",
 ];
 
 test.each(harmless)("%s stays", (text) => {

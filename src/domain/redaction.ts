@@ -8,8 +8,11 @@ const marks =
 const ownTokens = /\b(hr[nrs]_)[\w-]{8,}/g;
 /** RFC 6750, 2.1, and RFC 7617, 2. */
 const authorizations = /\b(Bearer|Basic)\s+[\w.~+/=-]{8,}/gi;
-/** Three parts or five (RFC 7515, 7516); the header of each begins with `{"`. */
-const webTokens = /\beyJ[\w-]{6,}(?:\.[\w-]*){2,4}/g;
+/**
+ * Three parts or five (RFC 7515, 7516); the header of each begins with `{"`. What has no such parts is matched as well, so that
+ * it is passed over and not looked through again from each place in it.
+ */
+const webTokens = /\beyJ[\w-]{6,}((?:\.[\w-]*){2,4})?/g;
 /** User and password of a URL, or a token in their place; to the last `@`, as a password may have one. */
 const userInfo = /(:\/\/)[^\s/]+@/g;
 /** As common model services write them. */
@@ -25,7 +28,7 @@ export function redactCredentials(text: string): string {
   return maskKeys(text)
     .replace(ownTokens, "$1…")
     .replace(authorizations, "$1 [redacted]")
-    .replace(webTokens, "[redacted]")
+    .replace(webTokens, (token, parts: string | undefined) => (parts === undefined ? token : "[redacted]"))
     .replace(userInfo, "$1[redacted]@")
     .replace(serviceKeys, "[redacted]");
 }

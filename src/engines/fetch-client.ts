@@ -1,8 +1,8 @@
 // Sends requests with the runtime's `fetch`: the way out where our own client and a model server do not get on.
-import { Bag, type Bagged, nowhere } from "../domain/bag.ts";
-import type { BodySink, BodySource } from "../domain/body-source.ts";
-import { ByteSpan } from "../domain/byte-span.ts";
-import type { Cancellation } from "../domain/cancellation.ts";
+import { Bag, type Bagged, nowhere } from "../base/bag.ts";
+import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
+import { ByteSpan } from "../base/bytes/byte-span.ts";
+import type { Cancellation } from "../base/cancellation.ts";
 import {
   type AnswerTimeouts,
   ClientError,
@@ -10,7 +10,7 @@ import {
   type ClientRequest,
   type ClientResponse,
   type HttpClient,
-} from "../http1/client-contract.ts";
+} from "../http1/client/client-contract.ts";
 
 export interface FetchClientOptions {
   /** Path of a Unix domain socket to connect to instead of the origin's host. */

@@ -1,10 +1,11 @@
 // Model lists as the common servers write them, lists that are none, and what requests and their failures look like, by either client.
 import { describe, expect, test } from "bun:test";
 import { withinMs } from "../../tests/support/long.ts";
-import { readAll } from "../domain/body-source.ts";
-import { Cancellation } from "../domain/cancellation.ts";
-import type { EngineRequest, EngineResponse } from "../domain/engine.ts";
-import { GatewayError } from "../domain/errors.ts";
+import { readAll } from "../base/bytes/body-source.ts";
+import { heldBytes } from "../base/bytes/held-bytes.ts";
+import { Cancellation } from "../base/cancellation.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { EngineRequest, EngineResponse } from "../domain/models/engine.ts";
 import { getModels, type HttpTarget, httpTarget, parseModels, postJson } from "./http-engine.ts";
 
 const list = (...data: unknown[]) => JSON.stringify({ object: "list", data });
@@ -131,6 +132,7 @@ describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClie
     body: '{"model":"m"}',
     stream: false,
     width: 1,
+    holder: heldBytes.visitors,
   };
 
   function targetOf(port: number, options: { timeoutMs?: number; url?: string } = {}): HttpTarget {

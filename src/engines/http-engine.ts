@@ -1,17 +1,23 @@
 // Sends requests to a model server over HTTP: headers, time limits, and what an OpenAI `/models` list says.
-import { BodyTooLongError, readAll } from "../domain/body-source.ts";
-import { Cancellation } from "../domain/cancellation.ts";
+import { BodyTooLongError, readAll } from "../base/bytes/body-source.ts";
+import { Cancellation } from "../base/cancellation.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { Eventual } from "../base/later.ts";
+import { trimSlashes } from "../base/text/http-url.ts";
 import {
   type EngineModel,
   type EngineRequest,
   type EngineResponse,
   type Operation,
   operationPaths,
-} from "../domain/engine.ts";
-import { GatewayError } from "../domain/errors.ts";
-import type { Eventual } from "../domain/later.ts";
-import { Http1Client, type Origin } from "../http1/client.ts";
-import { ClientError, type ClientRequest, type ClientResponse, type HttpClient } from "../http1/client-contract.ts";
+} from "../domain/models/engine.ts";
+import { Http1Client, type Origin } from "../http1/client/client.ts";
+import {
+  ClientError,
+  type ClientRequest,
+  type ClientResponse,
+  type HttpClient,
+} from "../http1/client/client-contract.ts";
 import type { HeaderFields } from "../http1/message.ts";
 import { FetchClient } from "./fetch-client.ts";
 
@@ -56,7 +62,7 @@ export function httpTarget(options: HttpTargetOptions): HttpTarget {
     options.httpClient === "fetch"
       ? new FetchClient(url.origin, { unix, errors })
       : new Http1Client(originOf(url, unix), { errors });
-  const basePath = url.pathname.replace(/\/+$/, "");
+  const basePath = trimSlashes(url.pathname);
   const headers = { ...requestHeaders(options), "content-type": "application/json" };
   return {
     ...options,
@@ -81,10 +87,10 @@ export function postJson(
   request: EngineRequest,
   cancellation: Cancellation,
 ): Eventual<EngineResponse> {
-  const { requestId, body } = request;
+  const { requestId, body, holder } = request;
   const path = target.paths[request.operation];
   const headers = request.stream ? target.streamHeaders : target.jsonHeaders;
-  const sent: ClientRequest = { method: "POST", path, headers, requestId, body };
+  const sent: ClientRequest = { method: "POST", path, headers, requestId, body, holder };
   // Of all that a client may have said of its trace, these two alone, which are ours.
   if (request.trace) sent.ownHeaders = { ...request.trace };
   return send(target, sent, cancellation);

@@ -1,5 +1,5 @@
 // The model servers that people commonly run on their own machine, found by asking their default ports on loopback.
-import { GatewayError } from "../domain/errors.ts";
+import { GatewayError } from "../base/errors.ts";
 import { getModels, httpTarget } from "./http-engine.ts";
 
 export interface LocalServer {

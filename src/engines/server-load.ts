@@ -1,5 +1,5 @@
 // Reads from a model server's metrics how busy it is: vLLM, SGLang and llama-server tell it in Prometheus' text form.
-import type { EngineLoad } from "../domain/engine.ts";
+import type { EngineLoad } from "../domain/models/engine.ts";
 import { getText, type HttpTarget } from "./http-engine.ts";
 
 type Figure = "running" | "waiting" | "cacheUse" | "cacheHits" | "hits" | "queries";
@@ -41,18 +41,21 @@ export async function getServerLoad(target: HttpTarget, signal: AbortSignal): Pr
 
 /** Undefined where it does not say how many requests it works on. Several models or engines of one server are added up. */
 export function readServerLoad(text: string): EngineLoad | undefined {
-  const found = new Map<Figure, number[]>();
+  const found = new Map<Figure, { sum: number; most: number }>();
   for (let start = 0; start < text.length; ) {
     const newline = text.indexOf("\n", start);
     const end = newline < 0 ? text.length : newline;
     const sample = readSample(text, start, end);
-    if (sample) found.set(sample.figure, [...(found.get(sample.figure) ?? []), sample.value]);
+    if (sample) {
+      const { sum, most } = found.get(sample.figure) ?? { sum: 0, most: 0 };
+      found.set(sample.figure, { sum: sum + sample.value, most: Math.max(most, sample.value) });
+    }
     start = end + 1;
   }
-  const sum = (figure: Figure) => found.get(figure)?.reduce((total, value) => total + value, 0);
+  const sum = (figure: Figure) => found.get(figure)?.sum;
   const part = (figure: Figure) => {
     const values = found.get(figure);
-    return values ? clamped(Math.max(...values)) : null;
+    return values ? clamped(values.most) : null;
   };
   const running = sum("running");
   if (running === undefined) return undefined;

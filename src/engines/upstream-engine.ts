@@ -1,7 +1,7 @@
 // An OpenAI-compatible server as an engine: Ollama, vLLM, SGLang, llama-server, LM Studio, LocalAI, or a cloud API.
-import type { Cancellation } from "../domain/cancellation.ts";
-import type { Engine, EngineLoad, EngineModel, EngineRequest, EngineResponse } from "../domain/engine.ts";
-import type { Eventual } from "../domain/later.ts";
+import type { Cancellation } from "../base/cancellation.ts";
+import type { Eventual } from "../base/later.ts";
+import type { Engine, EngineLoad, EngineModel, EngineRequest, EngineResponse } from "../domain/models/engine.ts";
 import { redactSecrets } from "../domain/redaction.ts";
 import { getModels, type HttpClientKind, type HttpTarget, httpTarget, postJson } from "./http-engine.ts";
 import { getServerLoad } from "./server-load.ts";

@@ -29,6 +29,13 @@ export class HeadError extends Error {
   }
 }
 
+/** A client that begins with HTTP/2 understands no answer in HTTP/1.1. */
+export class Http2PrefaceError extends HeadError {
+  constructor() {
+    super(505, "HTTP/2 is not spoken here. Let the client use HTTP/1.1, or put a proxy that speaks HTTP/2 in front.");
+  }
+}
+
 /** The same limit as in most servers; the bytes of a head are limited by whoever reads it. */
 export const maxFieldLines = 200;
 
@@ -51,6 +58,9 @@ const space = 0x20;
 const tab = 0x09;
 const colon = 0x3a;
 const slash = 0x2f;
+
+/** How a client begins that speaks HTTP/2 without asking first (RFC 9113, 3.4), as far as it looks like a head. */
+const http2Preface = "PRI * HTTP/2.0";
 
 /**
  * `text` is the head with one character for each byte (latin1), without the empty line that ends it. Throws a HeadError:
@@ -87,6 +97,25 @@ export function parseResponseHead(text: string): ResponseHead {
   return { status, version, headers: readFields(text, position) };
 }
 
+const responseStart = Buffer.from("HTTP/1.");
+
+/**
+ * Of a response whose head began at `start` and is not complete: throws a HeadError where it will never be one, as nothing
+ * else would end the wait for the rest. What was looked through before ends at `searched`. RFC 9112, 2.2 lets a recipient
+ * take LF alone for the end of a line; two that read the same bytes differently are worse than a server that is refused.
+ */
+export function checkPartialResponse(bytes: Buffer, start: number, searched: number): void {
+  const known = Math.min(responseStart.length, bytes.length - start);
+  if (bytes.compare(responseStart, 0, known, start, start + known) !== 0) {
+    throw new HeadError(400, "An answer must begin with HTTP/1.1.");
+  }
+  for (let at = bytes.indexOf(lineFeed, Math.max(start, searched)); at >= 0; at = bytes.indexOf(lineFeed, at + 1)) {
+    if (bytes[at - 1] !== carriageReturn) {
+      throw new HeadError(400, "The lines of an answer's head must end in CRLF, not in LF alone.");
+    }
+  }
+}
+
 /** `text` holds field lines alone, such as the trailers of a chunked body. Throws a HeadError. */
 export function parseFieldLines(text: string): HeaderLines {
   return readFields(`\r\n${text}`, 0);
@@ -95,6 +124,7 @@ export function parseFieldLines(text: string): HeaderLines {
 function readVersion(text: string, start: number, malformed: () => HeadError): HttpVersion {
   if (text.startsWith("HTTP/1.1", start)) return "1.1";
   if (text.startsWith("HTTP/1.0", start)) return "1.0";
+  if (text === http2Preface) throw new Http2PrefaceError();
   if (/^HTTP\/\d\.\d$/.test(text.slice(start, start + 8))) {
     throw new HeadError(505, "Only HTTP/1.1 and HTTP/1.0 are spoken here.");
   }

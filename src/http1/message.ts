@@ -1,7 +1,9 @@
 // What the HTTP/1.1 server and client exchange with the rest of the program: heads, requests, replies.
-import type { ByteSpan, Bytes } from "../domain/byte-span.ts";
-import type { Cancellation } from "../domain/cancellation.ts";
-import type { ClientStream } from "../domain/client-stream.ts";
+import type { ByteSpan, Bytes } from "../base/bytes/byte-span.ts";
+import type { ClientStream } from "../base/bytes/client-stream.ts";
+import type { Holder } from "../base/bytes/held-bytes.ts";
+import type { Cancellation } from "../base/cancellation.ts";
+import type { GatewayError } from "../base/errors.ts";
 import type { ByteChannel } from "./byte-channel.ts";
 
 /** Fields of a head in their order. Names are in lower case, here and where they are asked for. */
@@ -30,10 +32,19 @@ export interface IncomingRequest {
   readonly hasBody: boolean;
   /** Whether all of the body was read; true where there is none. */
   readonly bodyRead: boolean;
-  /** All of the body; at once where it is here. Once. Throws, or rejects with, a RequestBodyError. */
+  /** Whether nothing of the body is still on its way. */
+  readonly bodyIsHere: boolean;
+  /** On whose account the body, and what of the answer is not taken, are held; set before the body is read. */
+  holder: Holder;
+  /**
+   * All of the body; at once where it is here. Once. Throws, or rejects with, a RequestBodyError, or a GatewayError where
+   * its holder may hold no more. It counts as held until the request is over.
+   */
   readBody(maxBytes: number): ByteSpan | Promise<ByteSpan>;
   /** Cancelled when the client leaves before the answer was sent, or the server is closed by force. */
   readonly left: Cancellation;
+  /** Counts what is made of the body as held until the request is over, or gives the refusal. */
+  hold(bytes: number): GatewayError | undefined;
   /**
    * `listener` is told once, when all of the answer is with the kernel or the connection has ended; at once where that
    * has happened. For one listener, which must not throw.

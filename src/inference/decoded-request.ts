@@ -1,7 +1,7 @@
 // A request as it was decoded: what the rest of its way is made of.
-import type { ByteSpan } from "../domain/byte-span.ts";
-import type { Operation } from "../domain/engine.ts";
-import { type Members, scanObject } from "../domain/json-text.ts";
+import type { ByteSpan } from "../base/bytes/byte-span.ts";
+import { type Members, scanObject } from "../base/text/json-text.ts";
+import type { Operation } from "../domain/models/engine.ts";
 import type { RequestFacts, RequestMarks } from "./facts.ts";
 
 /**
@@ -21,7 +21,7 @@ export class DecodedRequest implements RequestFacts, RequestMarks {
   readonly promptTokens: number;
   readonly tokenLimit: number | undefined;
   readonly tokenLimitName: RequestMarks["tokenLimitName"];
-  readonly hasBothLimits: boolean;
+  readonly corrections: RequestMarks["corrections"];
   readonly hasMedia: boolean;
   readonly store: boolean | null | undefined;
   #text: string | undefined;
@@ -41,7 +41,7 @@ export class DecodedRequest implements RequestFacts, RequestMarks {
     this.promptTokens = marks.promptTokens;
     this.tokenLimit = marks.tokenLimit;
     this.tokenLimitName = marks.tokenLimitName;
-    this.hasBothLimits = marks.hasBothLimits;
+    this.corrections = marks.corrections;
     this.hasMedia = marks.hasMedia;
     this.store = marks.store;
     this.#text = parsed?.text;

@@ -4,19 +4,20 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../tests/support/decoded-request.ts";
 import { principalFor } from "../../tests/support/principal.ts";
 import { done, event } from "../../tests/support/relay.ts";
-import { type BodySink, type BodySource, bodyOf } from "../domain/body-source.ts";
-import { ByteSpan } from "../domain/byte-span.ts";
-import { Cancellation } from "../domain/cancellation.ts";
-import type { ClientStream } from "../domain/client-stream.ts";
-import { systemClock } from "../domain/clock.ts";
-import type { Engine, EngineResponse } from "../domain/engine.ts";
-import type { GatewayError } from "../domain/errors.ts";
-import { Later } from "../domain/later.ts";
-import type { Model } from "../domain/model.ts";
-import type { UsageEnd } from "../domain/usage.ts";
-import { Capacity } from "./capacity.ts";
-import type { Catalog } from "./catalog.ts";
-import { Router } from "./route.ts";
+import { type BodySink, type BodySource, bodyOf } from "../base/bytes/body-source.ts";
+import { ByteSpan } from "../base/bytes/byte-span.ts";
+import type { ClientStream } from "../base/bytes/client-stream.ts";
+import { heldBytes } from "../base/bytes/held-bytes.ts";
+import { Cancellation } from "../base/cancellation.ts";
+import { systemClock } from "../base/clock.ts";
+import type { GatewayError } from "../base/errors.ts";
+import { Later } from "../base/later.ts";
+import type { Engine, EngineResponse } from "../domain/models/engine.ts";
+import type { Model } from "../domain/models/model.ts";
+import type { UsageEnd } from "../domain/usage/usage.ts";
+import type { Catalog } from "./models/catalog.ts";
+import { Capacity } from "./routing/capacity.ts";
+import { Router } from "./routing/route.ts";
 import { type InferenceAnswer, type InferenceCall, type InferenceDeps, run } from "./run.ts";
 import { Stopping } from "./stopping.ts";
 
@@ -128,6 +129,7 @@ function reset(): void {
       readTotals: async () => {},
     },
     refusalCounts: { count() {} },
+    usageDoubts: { understated() {} },
     chatWriter: { retentionDays: () => 0 } as unknown as InferenceDeps["chatWriter"],
     clock: systemClock,
     stopping: new Stopping(),
@@ -160,10 +162,13 @@ function callFor(more: Partial<InferenceCall<unknown>>, stream: boolean): Infere
     request: decodedRequest({ messages: [], stream }),
     principal: principalFor(),
     requestId: "req_1",
+    holder: heldBytes.visitors,
     left: new Cancellation(),
     renderError: (error: GatewayError) => error.message,
     onLimits() {},
     onStandIn() {},
+    onIgnored() {},
+    onLedger() {},
     onEnd() {},
     answer: (given) => given,
     ...more,

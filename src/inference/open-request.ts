@@ -1,29 +1,32 @@
 // A request from its admission to its end, and what comes of it; every way out of it settles, once.
-import { nowhere } from "../domain/bag.ts";
-import type { ByteSpan, Bytes } from "../domain/byte-span.ts";
-import { type CancelListener, Cancellation } from "../domain/cancellation.ts";
-import { chatIdOf } from "../domain/chat-list.ts";
-import { GatewayError } from "../domain/errors.ts";
-import { type Eventual, Later, whenSettled } from "../domain/later.ts";
-import type { Deployment, Model } from "../domain/model.ts";
-import type { InferenceCourse } from "../domain/observer.ts";
-import type { RequestTrace } from "../domain/trace.ts";
-import type { TokenUsage, UsageBegin, UsageOutcome } from "../domain/usage.ts";
+import { nowhere } from "../base/bag.ts";
+import type { ByteSpan, Bytes } from "../base/bytes/byte-span.ts";
+import { type Holder, NoRoomError } from "../base/bytes/held-bytes.ts";
+import { type CancelListener, Cancellation } from "../base/cancellation.ts";
+import { GatewayError } from "../base/errors.ts";
+import { type Eventual, Later, whenSettled } from "../base/later.ts";
+import type { Deployment, Model } from "../domain/models/model.ts";
+import type { InferenceCourse } from "../domain/usage/observer.ts";
+import type { RequestTrace } from "../domain/usage/trace.ts";
+import type { StepResult, Trail } from "../domain/usage/trail.ts";
+import type { TokenUsage, UsageBegin, UsageOutcome } from "../domain/usage/usage.ts";
 import { mayUseModel } from "../policy/authorize.ts";
 import { usageBounds } from "../policy/believable-usage.ts";
 import type { Meter } from "../policy/meter.ts";
-import { type Answer, type CompletionNames, readAnswer } from "./answer.ts";
-import { WholeBody } from "./answer-body.ts";
-import type { Dispatched, Sender } from "./attempt.ts";
-import type { ChatRecorder } from "./chat-recorder.ts";
+import { chatIdOf } from "../wire/stored-chats.ts";
+import { type Answer, type CompletionNames, readAnswer } from "./answer/answer.ts";
+import { WholeBody } from "./answer/answer-body.ts";
+import type { ChatRecorder } from "./answer/chat-recorder.ts";
+import { relayTo } from "./answer/relayed-answer.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
-import { dispatch } from "./dispatch.ts";
-import { type PromptPrefix, promptPrefixOf } from "./prompt-prefix.ts";
-import { relayTo } from "./relayed-answer.ts";
-import type { Workload } from "./route.ts";
+import type { Dispatched, Sender } from "./routing/attempt.ts";
+import { dispatch } from "./routing/dispatch.ts";
+import { type PromptPrefix, promptPrefixOf } from "./routing/prompt-prefix.ts";
+import type { Workload } from "./routing/route.ts";
+import { isServable } from "./routing/servable.ts";
 import type { InferenceCall, InferenceDeps } from "./run.ts";
-import { isServable } from "./servable.ts";
 import { type Stoppable, stoppingError } from "./stopping.ts";
+import { faultSaid, resultOf, TrailWriter, type Tried } from "./trail-writer.ts";
 
 /**
  * Settles with the answer, or with the error that the client gets instead. It takes itself from wait to wait, and is what
@@ -42,6 +45,7 @@ export class OpenRequest<Result>
   readonly recorder: ChatRecorder | undefined;
   /** Times that an engine was asked: what was never sent costs nothing. */
   attempts = 0;
+  understated = false;
   inBag = nowhere;
   refusal: InferenceCourse["refusal"];
   readonly #model: Model;
@@ -50,12 +54,18 @@ export class OpenRequest<Result>
   /** The server ended first: its own end of the connection, a moment later, is no client that left. */
   #stopped = false;
   #queueMs = 0;
+  /** When the engine that was asked last was given the request: monotonic milliseconds. */
+  #sentMs = 0;
+  /** Where there is more to tell than that the first one answered. */
+  #trail: TrailWriter | undefined;
   /** Null: there is none. */
   #prefix: PromptPrefix | undefined | null = null;
   /** Of a stream, until its answer begins. */
   #silence: ReturnType<typeof setTimeout> | undefined;
   /** Of a stream that was begun in silence: there the engine's answer, or what became of it, is still waited for. */
   #late: Later<Dispatched> | undefined;
+  /** Of a whole answer. */
+  #whole: WholeBody | undefined;
   /** A whole answer, until it may be shown. */
   #answer: string | Bytes = "";
 
@@ -89,6 +99,10 @@ export class OpenRequest<Result>
 
   get accountId(): string {
     return this.call.principal.account.id;
+  }
+
+  get holder(): Holder {
+    return this.call.holder;
   }
 
   get recording(): boolean {
@@ -158,8 +172,14 @@ export class OpenRequest<Result>
     this.#queueMs += ms;
   }
 
-  sending(): void {
+  sending(sinceMs: number): void {
     this.attempts++;
+    this.#sentMs = sinceMs;
+  }
+
+  tried(step: Tried): void {
+    this.#trail ??= new TrailWriter(this.request, this.meter.startedMs);
+    this.#trail.add(step, this.deps.clock.monotonicMs());
   }
 
   attempted({ engine }: Deployment, error: unknown): void {
@@ -188,6 +208,7 @@ export class OpenRequest<Result>
   /** It is on the ledger: from here on an engine may be asked. */
   begun(): void {
     try {
+      this.call.onLedger();
       whenSettled(dispatch(this.request, this.#model, this.deps, this), onDispatched, onFailure, this);
     } catch (error) {
       this.failed(error);
@@ -202,7 +223,9 @@ export class OpenRequest<Result>
         this.meter.servedBy(model.price, usageBounds(model, this.request));
         this.call.onStandIn(model.id);
       }
-      if (!this.request.stream) new WholeBody(dispatched, this.cancellation).whenSettled(onBody, onNoBody, this);
+      // Of the members of a request it is this one that an engine may leave out.
+      if (dispatched.response.headers.get("x-headrace-ignored") === "tools") this.call.onIgnored("tools");
+      if (!this.request.stream) this.#readWhole(dispatched);
       else if (this.#late) this.#late.resolve(dispatched);
       else this.#stream(dispatched);
     } catch (error) {
@@ -238,11 +261,14 @@ export class OpenRequest<Result>
   }
 
   noBody(error: unknown): void {
-    this.#dispatched?.done(!this.call.left.cancelled);
+    // That there is no room for it is no fault of the engine.
+    this.#dispatched?.done(!this.call.left.cancelled && !(error instanceof NoRoomError));
     this.failed(error);
   }
 
   kept(): void {
+    // What the client does not take at once is held as that.
+    this.#whole?.release();
     try {
       this.resolve(this.call.answer(this.#answer));
     } catch (error) {
@@ -252,6 +278,7 @@ export class OpenRequest<Result>
 
   /** Nothing was answered. */
   failed(thrown: unknown): void {
+    this.#whole?.release();
     if (this.#late) {
       this.#late.reject(thrown);
       return;
@@ -263,6 +290,11 @@ export class OpenRequest<Result>
     } catch {
       reject();
     }
+  }
+
+  #readWhole(dispatched: Dispatched): void {
+    this.#whole = new WholeBody(dispatched, this.request, this.holder, this.cancellation);
+    this.#whole.whenSettled(onBody, onNoBody, this);
   }
 
   #stream(source: Dispatched | Later<Dispatched>): void {
@@ -291,18 +323,40 @@ export class OpenRequest<Result>
     return isLeft ? "cancelled" : "failed";
   }
 
+  /** With what became of the engine that took the request. */
+  #wholeTrail(outcome: UsageOutcome, error: unknown): Trail | undefined {
+    const dispatched = this.#dispatched;
+    if (dispatched && (this.#trail || outcome === "failed")) {
+      const { deployment, model } = dispatched;
+      const step = { deployment, model: model.id, sinceMs: this.#sentMs };
+      if (outcome === "failed") this.tried({ ...step, result: this.#resultOf(error), said: faultSaid(error) });
+      else this.tried({ ...step, result: "answered" });
+    }
+    return this.#trail?.trail;
+  }
+
+  /** Of one whose answer had begun. */
+  #resultOf(error: unknown): StepResult {
+    const result = resultOf(error, this.#stopped);
+    return result === "unreachable" ? "broke_off" : result;
+  }
+
   /** Resolves when the end may be shown: it is on the ledger. */
   #end(outcome: UsageOutcome, reported: TokenUsage, error: unknown): Eventual<void> {
     const { call, deps } = this;
     call.left.off(this);
     deps.stopping.remove(this);
     if (error !== undefined) deps.refusalCounts.count(call.principal, this.#model.id, error);
+    const upstream = this.#dispatched?.deployment.engine.name ?? null;
+    this.understated = reported.understated === true;
+    if (this.understated) deps.usageDoubts.understated(upstream ?? "", this.#dispatched?.model.id ?? this.#model.id);
     const { end, kept } = this.meter.settle({
       outcome,
       usage: reported,
       errorCode: error instanceof GatewayError ? error.code : null,
-      upstream: this.#dispatched?.deployment.engine.name ?? null,
+      upstream,
       queueMs: Math.round(this.#queueMs),
+      trail: this.#wholeTrail(outcome, error),
     });
     this.trace?.answered(end);
     if (error instanceof GatewayError) this.refusal = error.refusal;
@@ -314,6 +368,7 @@ export class OpenRequest<Result>
       if (maxCompletionTokens === undefined) deps.admitter.learn(served, end.completionTokens / width);
       this.recorder?.keep(this.created, end);
     }
+    this.recorder?.release();
     call.onEnd(outcome, end, error);
     return kept;
   }

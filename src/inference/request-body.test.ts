@@ -1,7 +1,7 @@
 // What an engine gets of a request: the client's bytes with nothing changed but what must be, however the request was decoded.
 
 import { describe, expect, test } from "bun:test";
-import { ByteSpan } from "../domain/byte-span.ts";
+import { ByteSpan } from "../base/bytes/byte-span.ts";
 import { DecodedRequest } from "./decoded-request.ts";
 import { marksOf } from "./facts.ts";
 import { rewriteRequest } from "./request-body.ts";

@@ -1,19 +1,19 @@
 // The body that an engine gets of a request: the client's own bytes, but where something must differ.
-import { type Bytes, PatchedSpan } from "../domain/byte-span.ts";
-import { editObject } from "../domain/json-text.ts";
+import { type Bytes, PatchedSpan } from "../base/bytes/byte-span.ts";
+import { editObject } from "../base/text/json-text.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
-import { modelNameJson } from "./model-names.ts";
+import { modelNameJson } from "./models/model-names.ts";
 
 const usageMember = Buffer.from(',"stream_options":{"include_usage":true}');
 
 /**
  * The body for an engine: the client's own bytes, except where `model` has another id there, where usage must be asked
- * for (it is always counted), where the gateway keeps the completion itself, and where both names of the token limit were sent.
+ * for (it is always counted), where the gateway keeps the completion itself, and where a member has to be corrected.
  */
 export function rewriteRequest(request: DecodedRequest, engineModel: string, recording: boolean): string | Bytes {
   const isRenamed = engineModel !== request.model;
   const addsUsage = request.stream && request.streamOptions !== "usage";
-  if (!recording && !request.hasBothLimits) {
+  if (!recording && request.corrections === undefined) {
     if (!isRenamed && !addsUsage) return request.bytes;
     const { bytes, modelStart, modelEnd } = request;
     // The usual changes are made to the bytes, where it is known where the id stands.
@@ -22,13 +22,12 @@ export function rewriteRequest(request: DecodedRequest, engineModel: string, rec
       return new PatchedSpan(bytes, modelStart, modelEnd, addsUsage ? Buffer.concat([model, usageMember]) : model);
     }
   }
-  const edits: Record<string, string | null> = {};
+  const edits: Record<string, string | null> = { ...request.corrections };
   if (isRenamed) edits["model"] = JSON.stringify(engineModel);
   if (addsUsage) {
     const options = request.body["stream_options"] as object | null | undefined;
     edits["stream_options"] = JSON.stringify({ ...options, include_usage: true });
   }
   if (recording) for (const name of ["store", "metadata"]) if (request.members.get(name)) edits[name] = null;
-  if (request.hasBothLimits) edits["max_tokens"] = null;
   return Object.keys(edits).length === 0 ? request.bytes : editObject(request.text, request.members, edits);
 }

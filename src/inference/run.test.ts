@@ -4,17 +4,18 @@ import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
 import { decodedRequest } from "../../tests/support/decoded-request.ts";
 import { principalFor } from "../../tests/support/principal.ts";
 import { Client, done, event } from "../../tests/support/relay.ts";
-import { bodyOf } from "../domain/body-source.ts";
-import { ByteSpan } from "../domain/byte-span.ts";
-import { type CancelListener, Cancellation } from "../domain/cancellation.ts";
-import { systemClock } from "../domain/clock.ts";
-import type { Engine, EngineResponse } from "../domain/engine.ts";
-import { GatewayError } from "../domain/errors.ts";
-import { Later, whenSettled } from "../domain/later.ts";
-import type { Model } from "../domain/model.ts";
-import type { UsageEnd, UsageOutcome } from "../domain/usage.ts";
-import { Capacity } from "./capacity.ts";
-import { Router } from "./route.ts";
+import { bodyOf } from "../base/bytes/body-source.ts";
+import { ByteSpan } from "../base/bytes/byte-span.ts";
+import { heldBytes } from "../base/bytes/held-bytes.ts";
+import { type CancelListener, Cancellation } from "../base/cancellation.ts";
+import { systemClock } from "../base/clock.ts";
+import { GatewayError } from "../base/errors.ts";
+import { Later, whenSettled } from "../base/later.ts";
+import type { Engine, EngineResponse } from "../domain/models/engine.ts";
+import type { Model } from "../domain/models/model.ts";
+import type { UsageEnd, UsageOutcome } from "../domain/usage/usage.ts";
+import { Capacity } from "./routing/capacity.ts";
+import { Router } from "./routing/route.ts";
 import { type InferenceAnswer, type InferenceCall, type InferenceDeps, run } from "./run.ts";
 import { type Stoppable, Stopping } from "./stopping.ts";
 
@@ -106,6 +107,7 @@ function start({ stream = false, left = new CountedCancellation() } = {}) {
       }),
     },
     refusalCounts: { count() {} },
+    usageDoubts: { understated() {} },
     chatWriter: { retentionDays: 0 },
     clock: systemClock,
     stopping,
@@ -115,10 +117,13 @@ function start({ stream = false, left = new CountedCancellation() } = {}) {
     request: decodedRequest({ messages: [{ role: "user", content: "Hello" }], stream }),
     principal: principalFor(),
     requestId: "req_1",
+    holder: heldBytes.visitors,
     left,
     renderError: ({ code }) => JSON.stringify({ error: { code } }),
     onLimits() {},
     onStandIn() {},
+    onIgnored() {},
+    onLedger() {},
     onEnd: (outcome, _usage, error) => void ends.push([outcome, error instanceof GatewayError ? error.code : error]),
     answer: (answer) => answer,
   };

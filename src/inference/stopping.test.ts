@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { nowhere } from "../domain/bag.ts";
+import { nowhere } from "../base/bag.ts";
 import { type Stoppable, Stopping } from "./stopping.ts";
 
 class Open implements Stoppable {

@@ -1,6 +1,6 @@
 // Tells everything that is open that the server ends and can wait for it no longer.
-import { Bag, type Bagged } from "../domain/bag.ts";
-import { GatewayError } from "../domain/errors.ts";
+import { Bag, type Bagged } from "../base/bag.ts";
+import { GatewayError } from "../base/errors.ts";
 
 /** What is open. */
 export interface Stoppable extends Bagged {

@@ -103,7 +103,7 @@ test("lines are written in order and whole, those included that are longer than 
 
 test("standard output has copied what it could not write yet: lines come whole where nobody reads for a while", async () => {
   const source = `
-    import { StreamLog } from ${JSON.stringify(join(import.meta.dir, "../logging.ts"))};
+    import { StreamLog } from ${JSON.stringify(join(import.meta.dir, "./logging.ts"))};
     const log = new StreamLog("json");
     for (let turn = 0; turn < 40; turn++) {
       for (let line = 0; line < 200; line++) log.info("e", { at: turn * 200 + line, text: "x".repeat(100) });

@@ -1,5 +1,5 @@
 // Gathers lines of the log as bytes, in a buffer that is used again.
-import type { LogFields, LogLevel } from "../domain/log.ts";
+import type { LogFields, LogLevel } from "../base/log.ts";
 
 /** Some hundred lines of requests. */
 const defaultBytes = 64 * 1024;

@@ -1,7 +1,7 @@
 // What the log is told by the configuration: its level, and which secrets it must never show.
-import { type Config, configuredSecrets, type ReloadableConfig } from "../config.ts";
+import { type Config, configuredSecrets, type ReloadableConfig } from "../config/config.ts";
 import { redactCredentials, redactSecrets } from "../domain/redaction.ts";
-import type { LogSettings } from "../logging.ts";
+import type { LogSettings } from "./logging.ts";
 
 /** `engines` knows the credentials that operators added while the server ran. */
 export function logSettings(

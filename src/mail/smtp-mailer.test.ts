@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { createServer } from "node:net";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 import { withinMs } from "../../tests/support/long.ts";
-import { GatewayError } from "../domain/errors.ts";
+import { GatewayError } from "../base/errors.ts";
 import { SmtpMailer } from "./smtp-mailer.ts";
 
 const closing: (() => void)[] = [];

@@ -1,7 +1,7 @@
 // Sends mail through the operator's SMTP server.
 import type { Transporter } from "nodemailer";
-import { GatewayError } from "../domain/errors.ts";
-import type { MailMessage, MailSender } from "../domain/mail.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { MailMessage, MailSender } from "../domain/people/mail.ts";
 
 export interface SmtpMailerOptions {
   /** `smtp://` (STARTTLS, port 587) or `smtps://` (TLS from the start, port 465), with percent-encoded user and password. */

@@ -1,5 +1,5 @@
 // Counts HTTP requests by route, method and status, and the time that they took.
-import type { HttpEnd } from "../domain/observer.ts";
+import type { HttpEnd } from "../domain/usage/observer.ts";
 import { type Exposition, labelText } from "./exposition.ts";
 import { Buckets, Histogram } from "./histogram.ts";
 

@@ -1,8 +1,8 @@
 // What stands in the metrics: the format, times in buckets, and label sets that no client and no time makes grow.
 import { describe, expect, test } from "bun:test";
 import { parseMetrics } from "../../tests/support/exposition.ts";
-import { GatewayError } from "../domain/errors.ts";
-import type { UsageBegin, UsageEnd } from "../domain/usage.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { UsageBegin, UsageEnd } from "../domain/usage/usage.ts";
 import { BoundedSeries } from "./bounded-series.ts";
 import { Exposition, formatFor, labelText } from "./exposition.ts";
 import { Buckets, Histogram } from "./histogram.ts";
@@ -109,7 +109,7 @@ const end: UsageEnd = {
   firstTokenMs: 400,
   queueMs: 0,
 };
-const course = { attempts: 1, standIn: undefined, refusal: undefined };
+const course = { attempts: 1, standIn: undefined, understated: false, refusal: undefined };
 
 function traffic(offered: (id: string) => boolean = () => true) {
   const counted = new Traffic({ hasModel: offered, hasUpstream: offered, nowMs: () => 1 });

@@ -1,8 +1,7 @@
 // Counts what is asked and answered. Told of each request while it is served: it adds to numbers, and makes no text.
-import { GatewayError } from "../domain/errors.ts";
-import type { HttpEnd, InferenceCourse, Observer, RefusedInference } from "../domain/observer.ts";
-import { type RefusalReason, refusalReasons } from "../domain/refusal.ts";
-import { generationOf, type UsageBegin, type UsageEnd } from "../domain/usage.ts";
+import { GatewayError, type RefusalReason, refusalReasons } from "../base/errors.ts";
+import type { HttpEnd, InferenceCourse, Observer, RefusedInference } from "../domain/usage/observer.ts";
+import { generationOf, type UsageBegin, type UsageEnd } from "../domain/usage/usage.ts";
 import { BoundedSeries, otherLabel } from "./bounded-series.ts";
 import { Exchanges } from "./exchanges.ts";
 import { type Exposition, labelText } from "./exposition.ts";
@@ -60,6 +59,8 @@ interface UpstreamSeries {
   label: string;
   /** Monotonic milliseconds of when it last took a request. */
   tookMs: number;
+  /** Answers whose usage was not believed, as it was too little. */
+  understated: number;
   attempts: Map<string, { labels: string; count: number }>;
 }
 
@@ -77,7 +78,7 @@ export class Traffic implements Observer {
     this.#models = new BoundedSeries({ most: mostLabels, make: newModel, isGone: (id) => !hasModel(id) });
     this.#upstreams = new BoundedSeries({
       most: mostLabels,
-      make: (label) => ({ label, tookMs: Number.NEGATIVE_INFINITY, attempts: new Map() }),
+      make: (label) => ({ label, tookMs: Number.NEGATIVE_INFINITY, understated: 0, attempts: new Map() }),
       isGone: (name) => !hasUpstream(name),
     });
   }
@@ -95,7 +96,7 @@ export class Traffic implements Observer {
     this.#open.set(model, (this.#open.get(model) ?? 0) + 1);
   }
 
-  inferenceEnded(begin: UsageBegin, end: UsageEnd, { attempts, standIn, refusal }: InferenceCourse): void {
+  inferenceEnded(begin: UsageBegin, end: UsageEnd, { attempts, standIn, refusal, understated }: InferenceCourse): void {
     const { model } = begin;
     const open = this.#open.get(model) ?? 0;
     if (open > 1) this.#open.set(model, open - 1);
@@ -117,6 +118,7 @@ export class Traffic implements Observer {
     if (attempts > 1) series.retries += attempts - 1;
     if (standIn !== undefined) series.standIns++;
     if (refusal !== undefined) this.#refused(refusal);
+    if (understated && upstream !== null) this.#upstreams.of(upstream).understated++;
   }
 
   inferenceRefused(refused: RefusedInference): void {
@@ -155,6 +157,11 @@ export class Traffic implements Observer {
     out.family("headrace_upstream_attempts_total", "counter", "Times an upstream was asked, by what it came to.");
     for (const { attempts } of this.#upstreams.all()) {
       for (const { labels, count } of attempts.values()) out.sample(labels, count);
+    }
+    const doubted = "headrace_upstream_usage_understated_total";
+    out.family(doubted, "counter", "Answers for which an upstream reported fewer tokens than it delivered.");
+    for (const { label, understated } of this.#upstreams.all()) {
+      if (understated > 0) out.sample(labelText({ upstream: label }), understated);
     }
   }
 

@@ -1,6 +1,6 @@
 // The gateway's side of the endpoint that nodes connect to: upgrades the request, and hears who it is.
-import { GatewayError } from "../domain/errors.ts";
-import type { Log } from "../domain/log.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
 import type { ByteChannel } from "../http1/byte-channel.ts";
 import type { AnswerFields, HeaderFields, IncomingRequest } from "../http1/message.ts";
 import { clientNetwork } from "../policy/client-network.ts";

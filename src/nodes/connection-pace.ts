@@ -1,5 +1,5 @@
 // How often one node may connect: a few times at once, as after an outage, then as often as a link that flaps.
-import type { Clock } from "../domain/clock.ts";
+import type { Clock } from "../base/clock.ts";
 
 const burst = 20;
 const everyMs = 1_000;

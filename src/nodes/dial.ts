@@ -1,4 +1,5 @@
 // The node's side of the connection: dials the gateway's endpoint for nodes.
+import { trimSlashes } from "../base/text/http-url.ts";
 import { connectWebSocket } from "../websocket/connect.ts";
 import { nodeConnectPath, tunnelProtocol } from "./tunnel/contract.ts";
 import { maxMessageBytes } from "./tunnel/messages.ts";
@@ -22,7 +23,7 @@ export function connectUrl(gateway: string): URL {
     throw new TypeError("The URL of the gateway must begin with https:// or http://.");
   }
   // The base URL that clients use ends in /v1, and so does the path of this endpoint begin.
-  const base = url.pathname.replace(/\/+$/, "").replace(/\/v1$/, "");
+  const base = trimSlashes(url.pathname).replace(/\/v1$/, "");
   url.pathname = base + nodeConnectPath;
   url.search = "";
   url.hash = "";

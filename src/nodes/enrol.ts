@@ -1,14 +1,14 @@
 // How a machine joins: a token that an operator made becomes a node with a key of its own, once.
 
+import { GatewayError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
 import { defaultEnvironments } from "../domain/api-key.ts";
-import { GatewayError } from "../domain/errors.ts";
 import type { Keys } from "../domain/key-ring.ts";
-import type { LimitStore } from "../domain/limits.ts";
-import type { Log } from "../domain/log.ts";
-import { mostNodes, type NodeRecord, type NodeStore } from "../domain/node.ts";
-import type { JoinedWire, JoinRequest } from "../domain/node-wire.ts";
-import { auditEvent, type Origin } from "../policy/audit.ts";
+import type { LimitStore } from "../domain/limits/limits.ts";
+import { mostNodes, type NodeRecord, type NodeStore } from "../domain/models/node.ts";
 import { clientNetwork } from "../policy/client-network.ts";
+import { auditEvent, type Origin } from "../policy/records/audit.ts";
+import type { JoinedWire, JoinRequest } from "../wire/nodes.ts";
 import { joinTokenDigests } from "./join-token.ts";
 import { nameTaken } from "./manage-nodes.ts";
 import type { NodeDirectory } from "./node-directory.ts";

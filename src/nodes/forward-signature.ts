@@ -1,8 +1,8 @@
 // How one replica proves to another that a request is of their installation, is meant for it, and comes for the first time.
 
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
-import type { ByteSpan } from "../domain/byte-span.ts";
-import type { Clock } from "../domain/clock.ts";
+import type { ByteSpan } from "../base/bytes/byte-span.ts";
+import { type Clock, mostClockDifferenceSeconds as windowSeconds } from "../base/clock.ts";
 import { currentKey, type KeyRing, type Keys, keyRing } from "../domain/key-ring.ts";
 
 /** What is signed, besides the time and the nonce. */
@@ -19,8 +19,6 @@ export interface SignedRequest {
 
 /** `<Unix seconds>.<nonce>.<signature>` */
 const pattern = /^(\d{1,12})\.([\w-]{22})\.([\w-]{43})$/;
-/** What the clocks of two machines may differ by, the time on the way included. */
-const windowSeconds = 30;
 
 export function bodyDigest(body: string | ByteSpan): string {
   return createHash("sha256")

@@ -1,7 +1,7 @@
 // What one replica sends to another so that a request reaches a node, and how the answer says what came of it.
 import { z } from "zod";
-import type { EngineRequest } from "../domain/engine.ts";
-import { errorCodes, GatewayError } from "../domain/errors.ts";
+import { errorCodes, GatewayError } from "../base/errors.ts";
+import type { EngineRequest } from "../domain/models/engine.ts";
 
 export const forwardPath = "/internal/nodes/:id/requests";
 
@@ -25,15 +25,21 @@ const about = z.object({
   model: z.string().min(1).max(256),
   stream: z.boolean(),
   width: z.int().min(1),
+  /** On whose account bytes are held for it; an earlier version does not say. */
+  holder: z.object({ key: z.string().min(1).max(200), account: z.string().min(1).max(200) }).optional(),
 });
+
+/** A request but for its body. */
+export type AboutRequest = z.infer<typeof about>;
 
 export function aboutText(request: EngineRequest): string {
   const { requestId, operation, model, stream, width } = request;
-  return Buffer.from(JSON.stringify({ requestId, operation, model, stream, width })).toString("base64url");
+  const said: AboutRequest = { requestId, operation, model, stream, width, holder: request.holder.ids };
+  return Buffer.from(JSON.stringify(said)).toString("base64url");
 }
 
-/** Undefined for what no replica of this version sends. */
-export function readAbout(text: string): Omit<EngineRequest, "body"> | undefined {
+/** Undefined for what no replica sends. */
+export function readAbout(text: string): AboutRequest | undefined {
   try {
     return about.parse(JSON.parse(Buffer.from(text, "base64url").toString()));
   } catch {
@@ -46,20 +52,22 @@ const errorShape = z.object({
   message: z.string(),
   detail: z.string().optional(),
   retryAfterSeconds: z.number().optional(),
+  engineLimited: z.boolean().optional(),
 });
 
 /** For another replica alone: with what only the log may have. */
-export function errorText({ code, message, detail, retryAfterSeconds }: GatewayError): string {
-  return JSON.stringify({ code, message, detail, retryAfterSeconds });
+export function errorText({ code, message, detail, retryAfterSeconds, engineLimited }: GatewayError): string {
+  return JSON.stringify({ code, message, detail, retryAfterSeconds, engineLimited });
 }
 
 /** Undefined for what is none. */
 export function readError(text: string): GatewayError | undefined {
   try {
-    const { code, message, detail, retryAfterSeconds } = errorShape.parse(JSON.parse(text));
+    const { code, message, detail, retryAfterSeconds, engineLimited } = errorShape.parse(JSON.parse(text));
     return new GatewayError(code, message, {
       ...(detail === undefined ? {} : { detail }),
       ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+      ...(engineLimited === undefined ? {} : { engineLimited }),
     });
   } catch {
     return undefined;

@@ -1,7 +1,7 @@
 // At a machine that joins: makes its key pair, and has the gateway take its public part for a join token.
 import { z } from "zod";
-import type { NodeIdentity } from "../domain/node-identity.ts";
-import { joinedShape } from "../domain/node-wire.ts";
+import type { NodeIdentity } from "../domain/models/node-identity.ts";
+import { joinedShape } from "../wire/nodes.ts";
 import { newNodeKey } from "./identity.ts";
 
 export interface JoinOptions {

@@ -1,23 +1,24 @@
 // At a node: what this machine offers to its gateway, and how it answers a request that comes through the tunnel.
-import type { BodySink, BodySource } from "../domain/body-source.ts";
-import { bodyOf } from "../domain/body-source.ts";
-import { ByteSpan } from "../domain/byte-span.ts";
-import { Cancellation } from "../domain/cancellation.ts";
-import type { Clock } from "../domain/clock.ts";
-import type { EngineRequest, Operation } from "../domain/engine.ts";
-import { GatewayError } from "../domain/errors.ts";
-import type { Eventual } from "../domain/later.ts";
-import type { Log } from "../domain/log.ts";
-import type { Model } from "../domain/model.ts";
-import { type AnnouncedModel, mostNodeModels } from "../domain/node.ts";
-import type { Dispatched, Sender } from "../inference/attempt.ts";
-import type { Capacity } from "../inference/capacity.ts";
-import type { Catalog } from "../inference/catalog.ts";
+import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
+import { bodyOf } from "../base/bytes/body-source.ts";
+import { ByteSpan } from "../base/bytes/byte-span.ts";
+import { AccountBytes, heldBytes } from "../base/bytes/held-bytes.ts";
+import { Cancellation } from "../base/cancellation.ts";
+import type { Clock } from "../base/clock.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { Eventual } from "../base/later.ts";
+import type { Log } from "../base/log.ts";
+import type { Operation } from "../domain/models/engine.ts";
+import type { Model } from "../domain/models/model.ts";
+import { type AnnouncedModel, mostNodeModels } from "../domain/models/node.ts";
 import type { DecodedRequest } from "../inference/decoded-request.ts";
-import { dispatch } from "../inference/dispatch.ts";
-import { type PromptPrefix, promptPrefixOf } from "../inference/prompt-prefix.ts";
-import type { Router } from "../inference/route.ts";
-import type { NodeAnnouncement, NodeAnswer } from "./tunnel/contract.ts";
+import type { Catalog } from "../inference/models/catalog.ts";
+import type { Dispatched, Sender } from "../inference/routing/attempt.ts";
+import type { Capacity } from "../inference/routing/capacity.ts";
+import { dispatch } from "../inference/routing/dispatch.ts";
+import { type PromptPrefix, promptPrefixOf } from "../inference/routing/prompt-prefix.ts";
+import type { Router } from "../inference/routing/route.ts";
+import type { NodeAnnouncement, NodeAnswer, NodeRequest } from "./tunnel/contract.ts";
 
 export interface LocalServingOptions {
   catalog: Pick<Catalog, "find" | "list" | "isNode">;
@@ -40,6 +41,8 @@ const operations = ["chat", "completion", "embedding"] as const;
 
 export class LocalServing {
   readonly #options: LocalServingOptions;
+  /** As of one key, for the same reason. */
+  readonly #holder = heldBytes.holder(new AccountBytes());
   #running = 0;
 
   constructor(options: LocalServingOptions) {
@@ -61,7 +64,7 @@ export class LocalServing {
   }
 
   /** Rejects only where the request was cancelled; what goes wrong is an answer. */
-  async handle(request: EngineRequest, cancellation: Cancellation): Promise<NodeAnswer> {
+  async handle(request: NodeRequest, cancellation: Cancellation): Promise<NodeAnswer> {
     const { clock, log } = this.#options;
     const { requestId, operation, model, stream } = request;
     const startedMs = clock.monotonicMs();
@@ -96,7 +99,7 @@ export class LocalServing {
     }
   }
 
-  #dispatch(request: EngineRequest, cancellation: Cancellation): Eventual<Dispatched> {
+  #dispatch(request: NodeRequest, cancellation: Cancellation): Eventual<Dispatched> {
     const { operation, requestId, body } = request;
     const bytes = typeof body === "string" ? ByteSpan.of(body) : body.solid;
     const decoded = this.#options.decode(operation, bytes);
@@ -108,6 +111,7 @@ export class LocalServing {
     const sender: Sender = {
       requestId,
       accountId: gatewayAccount,
+      holder: this.#holder,
       recording: false,
       cancellation,
       workload: {
@@ -125,6 +129,7 @@ export class LocalServing {
       waited() {},
       sending() {},
       attempted() {},
+      tried() {},
     };
     return dispatch(decoded, model, this.#options, sender);
   }

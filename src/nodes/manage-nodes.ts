@@ -1,10 +1,15 @@
 // Nodes as operators manage them: what they may serve, draining, removal, and the tokens with which machines join.
 
+import { GatewayError } from "../base/errors.ts";
 import { defaultEnvironments } from "../domain/api-key.ts";
 import type { AuditEvent } from "../domain/audit.ts";
-import { GatewayError } from "../domain/errors.ts";
 import type { Keys } from "../domain/key-ring.ts";
-import type { NodeChange, NodeJoinToken, NodeRecord, NodeStore } from "../domain/node.ts";
+import type { NodeChange, NodeJoinToken, NodeRecord, NodeStore } from "../domain/models/node.ts";
+import { actorOf, type Principal } from "../domain/principal.ts";
+import type { Capacity } from "../inference/routing/capacity.ts";
+import type { Router } from "../inference/routing/route.ts";
+import { requireOperator } from "../policy/manage/operator.ts";
+import { auditEvent, changedMembers, type Origin } from "../policy/records/audit.ts";
 import {
   type CreatedJoinTokenWire,
   type CreateJoinTokenRequest,
@@ -12,12 +17,7 @@ import {
   joinTokenSeconds,
   type NodeWire,
   type UpdateNodeRequest,
-} from "../domain/node-wire.ts";
-import { actorOf, type Principal } from "../domain/principal.ts";
-import type { Capacity } from "../inference/capacity.ts";
-import type { Router } from "../inference/route.ts";
-import { auditEvent, changedMembers, type Origin } from "../policy/audit.ts";
-import { requireOperator } from "../policy/operator.ts";
+} from "../wire/nodes.ts";
 import { joinTokenDigest, newJoinToken } from "./join-token.ts";
 import type { NodeDirectory } from "./node-directory.ts";
 import { environmentList, modelList, nodeName } from "./node-values.ts";

@@ -1,7 +1,7 @@
 // What the directory of nodes makes of the database: what it read later counts, whichever answer comes first.
 import { expect, test } from "bun:test";
 import { manualClock } from "../../tests/support/manual-clock.ts";
-import type { NodeConnection, NodeRecord, NodeStore } from "../domain/node.ts";
+import type { NodeConnection, NodeRecord, NodeStore } from "../domain/models/node.ts";
 import { NodeDirectory } from "./node-directory.ts";
 
 const record: NodeRecord = {

@@ -1,13 +1,14 @@
 // Knows the nodes, and which process holds whose connection; sends requests to a node by the way there is.
+
+import type { Cancellation } from "../base/cancellation.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
 import type { AuditAction, AuditLog } from "../domain/audit.ts";
-import type { Cancellation } from "../domain/cancellation.ts";
 import type { ChangeFeed } from "../domain/change-feed.ts";
-import type { Clock } from "../domain/clock.ts";
-import type { EngineRequest, EngineResponse } from "../domain/engine.ts";
-import type { Log } from "../domain/log.ts";
-import { mostNodeModels, type NodeConnection, type NodeRecord, type NodeStore } from "../domain/node.ts";
-import { auditEvent } from "../policy/audit.ts";
-import { BoundedAudit } from "../policy/bounded-audit.ts";
+import type { EngineRequest, EngineResponse } from "../domain/models/engine.ts";
+import { mostNodeModels, type NodeConnection, type NodeRecord, type NodeStore } from "../domain/models/node.ts";
+import { auditEvent } from "../policy/records/audit.ts";
+import { BoundedAudit } from "../policy/records/bounded-audit.ts";
 import { ConnectionPace } from "./connection-pace.ts";
 import { NodeEngine, type NodeWays, nodeIsAway } from "./node-engine.ts";
 import type { ReplicaForwarder } from "./replica-forwarder.ts";
@@ -57,7 +58,7 @@ const deaf: GatewayEndListener = { announced() {}, draining() {}, closed() {} };
 export class NodeDirectory implements NodeWays {
   readonly #options: NodeDirectoryOptions;
   readonly #audit: BoundedAudit;
-  #records: ReadonlyMap<string, NodeRecord> = new Map();
+  #records = new Map<string, NodeRecord>();
   /** Held by other processes. */
   #remote: ReadonlyMap<string, NodeConnection> = new Map();
   readonly #links = new Map<string, Link>();
@@ -277,8 +278,10 @@ export class NodeDirectory implements NodeWays {
 
   async #poll(): Promise<void> {
     await this.#writeAgain();
-    // Of a process that died nobody tells.
-    if (this.#remote.size > 0) await this.#lookForConnections(++this.#looks).catch(() => {});
+    // Of a process that died nobody tells: neither that its nodes are gone, nor when it last saw them.
+    const before = [...this.#remote.keys()];
+    if (before.length > 0) await this.#lookForConnections(++this.#looks).catch(() => {});
+    if (before.some((nodeId) => !this.place(nodeId))) await this.refresh();
     this.#endLeft();
     this.#notice();
   }
@@ -348,7 +351,9 @@ export class NodeDirectory implements NodeWays {
     this.#links.delete(nodeId);
     this.#isAway(nodeId);
     const { store, clock } = this.#options;
-    void this.#write(nodeId, () => store.disconnected(nodeId, connectionId, clock.nowSeconds()));
+    const at = clock.nowSeconds();
+    this.#saw([nodeId], at);
+    void this.#write(nodeId, () => store.disconnected(nodeId, connectionId, at));
     this.#notice();
   }
 
@@ -380,9 +385,17 @@ export class NodeDirectory implements NodeWays {
 
   async #touch(): Promise<void> {
     const { store, clock, log } = this.#options;
-    await store
-      .touch([...this.#links.keys()], clock.nowSeconds())
-      .catch((error) => log.warn("nodes_not_written", { detail: String(error) }));
+    const [nodeIds, at] = [[...this.#links.keys()], clock.nowSeconds()];
+    this.#saw(nodeIds, at);
+    await store.touch(nodeIds, at).catch((error) => log.warn("nodes_not_written", { detail: String(error) }));
+  }
+
+  /** Here as well as in the database, which is not read again for it. */
+  #saw(nodeIds: readonly string[], at: number): void {
+    for (const nodeId of nodeIds) {
+      const record = this.#records.get(nodeId);
+      if (record) this.#records.set(nodeId, { ...record, lastSeenAt: Math.max(at, record.lastSeenAt ?? 0) });
+    }
   }
 
   /** Now, or, where the database takes nothing, again and again; a later one of the same node takes its place. */

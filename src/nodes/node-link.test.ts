@@ -2,9 +2,9 @@
 
 import { describe, expect, test } from "bun:test";
 import { withinMs } from "../../tests/support/long.ts";
-import { ByteSpan } from "../domain/byte-span.ts";
-import { Cancellation } from "../domain/cancellation.ts";
-import type { GatewayError } from "../domain/errors.ts";
+import { ByteSpan } from "../base/bytes/byte-span.ts";
+import { Cancellation } from "../base/cancellation.ts";
+import type { GatewayError } from "../base/errors.ts";
 import { connectUrl } from "./dial.ts";
 import { newNodeKey } from "./identity.ts";
 import { NodeLink } from "./node-link.ts";

@@ -1,8 +1,9 @@
 // What requests say about nodes, checked beyond its shape and put into the form in which it is kept.
+
+import { GatewayError } from "../base/errors.ts";
 import { type Environment, environments } from "../domain/api-key.ts";
-import { builtInEngineName } from "../domain/engine.ts";
-import { GatewayError } from "../domain/errors.ts";
-import { everyModel, nodeNamePattern } from "../domain/node.ts";
+import { builtInEngineName } from "../domain/models/engine.ts";
+import { everyModel, nodeNamePattern } from "../domain/models/node.ts";
 
 /** Throws `invalid_request`. */
 export function nodeName(text: string): string {

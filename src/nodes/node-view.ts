@@ -1,8 +1,8 @@
 // Nodes and join tokens as operators see them.
-import type { NodeJoinToken, NodeRecord } from "../domain/node.ts";
-import type { JoinTokenWire, NodeStatus, NodeWire } from "../domain/node-wire.ts";
-import type { Capacity } from "../inference/capacity.ts";
-import type { Router } from "../inference/route.ts";
+import type { NodeJoinToken, NodeRecord } from "../domain/models/node.ts";
+import type { Capacity } from "../inference/routing/capacity.ts";
+import type { Router } from "../inference/routing/route.ts";
+import type { JoinTokenWire, NodeStatus, NodeWire } from "../wire/nodes.ts";
 import type { NodeDirectory } from "./node-directory.ts";
 import { isApproved, type NodeEngine } from "./node-engine.ts";
 

@@ -1,14 +1,14 @@
 // Sends a request for a node to the process that holds the node's connection, at the address that the database has of it.
 
-import { readAll } from "../domain/body-source.ts";
-import type { Cancellation } from "../domain/cancellation.ts";
-import type { Clock } from "../domain/clock.ts";
-import type { EngineRequest, EngineResponse } from "../domain/engine.ts";
-import { GatewayError } from "../domain/errors.ts";
+import { readAll } from "../base/bytes/body-source.ts";
+import type { Cancellation } from "../base/cancellation.ts";
+import type { Clock } from "../base/clock.ts";
+import { GatewayError } from "../base/errors.ts";
 import type { Keys } from "../domain/key-ring.ts";
-import type { NodeConnection } from "../domain/node.ts";
-import { Http1Client, type Origin } from "../http1/client.ts";
-import { ClientError, type ClientResponse } from "../http1/client-contract.ts";
+import type { EngineRequest, EngineResponse } from "../domain/models/engine.ts";
+import type { NodeConnection } from "../domain/models/node.ts";
+import { Http1Client, type Origin } from "../http1/client/client.ts";
+import { ClientError, type ClientResponse } from "../http1/client/client-contract.ts";
 import { bodyDigest, signForward } from "./forward-signature.ts";
 import { aboutText, forwardHeaders, forwardPath, readError } from "./forward-wire.ts";
 
@@ -54,7 +54,7 @@ export class ReplicaForwarder {
     if (advertiseUrl === null) throw unreachable(`replica ${replicaId} has no HEADRACE_ADVERTISE_URL`);
     const { key, clock, firstByteTimeoutMs, idleTimeoutMs } = this.#options;
     const path = forwardPath.replace(":id", encodeURIComponent(nodeId));
-    const { requestId } = request;
+    const { requestId, holder } = request;
     const body = typeof request.body === "string" ? request.body : request.body.solid;
     const [about, digest] = [aboutText(request), bodyDigest(body)];
     const signature = signForward({ method: "POST", path, replicaId, about, bodyDigest: digest }, key, clock);
@@ -67,7 +67,7 @@ export class ReplicaForwarder {
     };
     try {
       const response = await this.#client(advertiseUrl).send(
-        { method: "POST", path, headers, requestId, body },
+        { method: "POST", path, headers, requestId, body, holder },
         { firstByteTimeoutMs: firstByteTimeoutMs + marginMs, idleTimeoutMs: idleTimeoutMs + marginMs },
         cancellation,
       );

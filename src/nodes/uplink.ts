@@ -1,7 +1,7 @@
 // At a node: keeps the connection to the gateway that this machine has joined, as the file in the data directory says.
-import type { Clock } from "../domain/clock.ts";
-import type { Log } from "../domain/log.ts";
-import type { NodeIdentity, NodeLinkReport } from "../domain/node-identity.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { NodeIdentity, NodeLinkReport } from "../domain/models/node-identity.ts";
 import type { LocalServing } from "./local-serving.ts";
 import { NodeLink, type NodeLinkState } from "./node-link.ts";
 

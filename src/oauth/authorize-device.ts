@@ -1,6 +1,6 @@
 // Device authorization (RFC 8628, 3.1): a device without a browser gets a code for itself and one for its user to type.
-import type { DeviceCode, OAuthStore } from "../domain/oauth.ts";
-import { newOpaqueToken, tokenDigest } from "../policy/opaque-token.ts";
+import type { DeviceCode, OAuthStore } from "../domain/people/oauth.ts";
+import { newOpaqueToken, tokenDigest } from "../policy/credentials/opaque-token.ts";
 import type { ClientThrottle } from "./client/client-throttle.ts";
 import { OAuthError } from "./oauth-error.ts";
 import { requestedScopes } from "./scopes.ts";

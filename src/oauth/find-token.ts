@@ -1,8 +1,8 @@
 // Finds out what a client's token stands for, whichever of the two kinds it is: hints about that are not needed.
-import type { OAuthStore, RefreshToken } from "../domain/oauth.ts";
+import type { OAuthStore, RefreshToken } from "../domain/people/oauth.ts";
 import type { KeyChain, KeyStore } from "../domain/principal.ts";
-import type { AccessTokens, VerifiedToken } from "../policy/access-tokens.ts";
-import { tokenDigest } from "../policy/opaque-token.ts";
+import type { AccessTokens, VerifiedToken } from "../policy/credentials/access-tokens.ts";
+import { tokenDigest } from "../policy/credentials/opaque-token.ts";
 import { refreshTokenPrefix } from "./token/answer.ts";
 
 export interface FindTokenDeps {

@@ -6,7 +6,7 @@ import {
   commandLineName,
   commandLinePublisher,
   type PublishedApp,
-} from "../domain/app.ts";
+} from "../domain/people/app.ts";
 import { accountScopes } from "../domain/scope.ts";
 
 /** Public, and by the device flow alone: it has nowhere to be redirected to. */

@@ -1,10 +1,10 @@
 // Housekeeping: every task has its turn each time, whatever becomes of another one, and none outlives the end.
 import { expect, test } from "bun:test";
 import { manualClock } from "../../tests/support/manual-clock.ts";
-import { GatewayError } from "../domain/errors.ts";
-import type { LogFields } from "../domain/log.ts";
-import type { SeenTimes } from "../domain/retention.ts";
-import { DeletionClock } from "../policy/deletion-clock.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { LogFields } from "../base/log.ts";
+import type { SeenTimes } from "../domain/usage/retention.ts";
+import { DeletionClock } from "../policy/records/deletion-clock.ts";
 import { Housekeeper } from "./housekeeper.ts";
 
 const nowSeconds = 1_800_000_000;

@@ -1,5 +1,5 @@
 // Forgets in the background what has ended: codes, tokens, sessions, links.
-import type { Log } from "../domain/log.ts";
+import type { Log } from "../base/log.ts";
 
 export interface HousekeeperOptions {
   /** By a name for the log. Each does a bounded amount at a time. */

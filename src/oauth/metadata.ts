@@ -1,5 +1,5 @@
 // What clients find out by themselves: of the authorization server (RFC 8414), and of the API that it protects (RFC 9728).
-import { appScopes } from "../domain/app.ts";
+import { appScopes } from "../domain/people/app.ts";
 import { grantTypes } from "./token/flow.ts";
 
 const clientAuthentication = ["client_secret_basic", "client_secret_post"];

@@ -5,7 +5,7 @@ import { type ClientRequest, required } from "./token/stage.ts";
 
 export interface RevocationDeps extends FindTokenDeps {
   /** From then on this process asks the store again. */
-  changed(): void;
+  changed(ids?: readonly string[]): void;
 }
 
 /** Does nothing for a token that is none of the client's (RFC 7009, 2.2). Throws `invalid_request` where there is none. */
@@ -13,5 +13,5 @@ export async function revokeToken(request: ClientRequest, deps: RevocationDeps):
   const found = await findToken(required(request, "token"), request.client.id, deps);
   if (!found) return;
   const [grant] = found.grant.keys;
-  if (await deps.oauth.revokeGrant(grant.id, revoked(request, grant))) deps.changed();
+  if (await deps.oauth.revokeGrant(grant.id, revoked(request, grant))) deps.changed([grant.id]);
 }

@@ -1,5 +1,5 @@
 // Reads the scopes that an app asks for (RFC 6749, 3.3), within those that it was registered with.
-import type { App } from "../domain/app.ts";
+import type { App } from "../domain/people/app.ts";
 import { type Scope, scopes } from "../domain/scope.ts";
 
 /** What may be told back: anything else could be made to say something in an error's text. */

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { type ManualClock, manualClock } from "../../tests/support/manual-clock.ts";
 import { AddressThrottle, addressLimits } from "./address-throttle.ts";
-import { UnknownCredentials } from "./unknown-credentials.ts";
+import { UnknownCredentials } from "./credentials/unknown-credentials.ts";
 
 /** How many of `count` from this address pass now. */
 function passing(throttle: AddressThrottle, count: number, address: string): number {

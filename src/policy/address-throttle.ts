@@ -1,6 +1,6 @@
 // Bounds how often one address may ask what needs no credential, in the memory of this process: before anything is read for it.
-import type { Clock } from "../domain/clock.ts";
-import { GatewayError } from "../domain/errors.ts";
+import type { Clock } from "../base/clock.ts";
+import { GatewayError } from "../base/errors.ts";
 import { clientNetwork } from "./client-network.ts";
 import { LruMap } from "./lru-map.ts";
 

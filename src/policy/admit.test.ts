@@ -1,8 +1,8 @@
 // What is set aside for a request, what answers teach, and which reported usage is believed.
 import { describe, expect, test } from "bun:test";
 import { principalFor } from "../../tests/support/principal.ts";
-import { GatewayError } from "../domain/errors.ts";
-import type { LimitStatus, LimitStore, Reservation } from "../domain/limits.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { LimitStatus, LimitStore, Reservation } from "../domain/limits/limits.ts";
 import { Admitter, type RequestSize } from "./admit.ts";
 import { believable, usageBounds } from "./believable-usage.ts";
 import { LearnedLengths } from "./learned-lengths.ts";

@@ -1,6 +1,7 @@
 // Asks the limits for a request's admission: works out how much to set aside for it.
-import type { Admission, Granted, LimitStatus, LimitStore, Reservation } from "../domain/limits.ts";
-import type { Model } from "../domain/model.ts";
+import { rateLimitRefusal } from "../domain/limits/limit-refusal.ts";
+import type { Admission, Granted, LimitSet, LimitStatus, LimitStore, Reservation } from "../domain/limits/limits.ts";
+import type { Model } from "../domain/models/model.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { LearnedLengths } from "./learned-lengths.ts";
 import { nanoUsdOf } from "./price.ts";
@@ -49,6 +50,16 @@ export class Admitter {
     return admission instanceof Promise ? whenAdmitted(admission, listener) : admitted(admission, listener);
   }
 
+  /**
+   * Throws the refusal, or rejects with it, where the requests of `principal` are used up, whatever the next one asks for;
+   * counts nothing. A promise only where another process has to be asked.
+   */
+  refuseSpent({ limits }: Pick<Principal, "limits">, listener: LimitListener): void | Promise<void> {
+    const status = this.#limits.peek(limits);
+    if (status instanceof Promise) return status.then((told) => throwIfSpent(limits, told, listener));
+    throwIfSpent(limits, status, listener);
+  }
+
   /** An answer came to its own end; `completionTokens` is the mean length of its generations. */
   learn(model: Pick<Model, "id">, completionTokens: number): void {
     this.#lengths.learn(model.id, completionTokens);
@@ -69,6 +80,16 @@ export class Admitter {
       least === wanted ? nanoUsd : (nanoUsdOf({ promptTokens, completionTokens: least }, model.price) ?? 0);
     return { tokens: promptTokens + wanted, nanoUsd, minTokens: promptTokens + least, minNanoUsd };
   }
+}
+
+function throwIfSpent(limits: LimitSet, status: LimitStatus, listener: LimitListener): void {
+  const { requests } = status;
+  if (!requests || requests.remaining >= 1) return;
+  const rule = limits.requests.find(({ limit }) => limit === requests.limit);
+  if (!rule) return;
+  listener.onLimits(status);
+  const msOfOthers = ((rule.limit - 1) * rule.windowSeconds * 1000) / rule.limit;
+  throw rateLimitRefusal("requests", rule, 1, Math.max(0, requests.resetMs - msOfOthers));
 }
 
 async function whenAdmitted(admission: Promise<Admission>, listener: LimitListener): Promise<Admitted> {

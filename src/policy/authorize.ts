@@ -1,6 +1,6 @@
 // What an authenticated principal may do: scopes, and models of its environment.
-import { GatewayError } from "../domain/errors.ts";
-import type { Model } from "../domain/model.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { Model } from "../domain/models/model.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { Scope } from "../domain/scope.ts";
 
@@ -21,5 +21,6 @@ export function requireModel(principal: Principal, model: Model | undefined, id:
   throw new GatewayError(
     "model_not_found",
     `The model \`${shown}\` does not exist or this key may not use it. GET /v1/models lists the models of this key.`,
+    { param: "model" },
   );
 }

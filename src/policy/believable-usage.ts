@@ -1,6 +1,6 @@
 // Holds the usage that an engine reports against what the request can have used: a node may err or lie.
-import type { Model } from "../domain/model.ts";
-import type { TokenUsage } from "../domain/usage.ts";
+import type { Model } from "../domain/models/model.ts";
+import type { TokenUsage } from "../domain/usage/usage.ts";
 
 /** What bounds the usage of a request. */
 export interface RequestBounds {

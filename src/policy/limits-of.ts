@@ -1,7 +1,7 @@
 // Which limits and quotas the requests of a principal count against.
 import type { Account, Tier } from "../domain/account.ts";
 import type { Environment } from "../domain/api-key.ts";
-import type { LimitSet, Quota, RateLimit } from "../domain/limits.ts";
+import type { LimitSet, Quota, RateLimit } from "../domain/limits/limits.ts";
 import type { ApiKeyRecord, KeyChain, KeyStore } from "../domain/principal.ts";
 
 export interface LimitedParty {

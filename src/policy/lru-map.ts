@@ -65,6 +65,14 @@ export class LruMap<Value> {
     this.#free = slot;
   }
 
+  forgetWhere(isOver: (value: Value) => boolean): void {
+    for (const [key, slot] of this.#slots) if (isOver(this.#values[slot] as Value)) this.delete(key);
+  }
+
+  replaceEach(by: (value: Value) => Value): void {
+    for (const slot of this.#slots.values()) this.#values[slot] = by(this.#values[slot] as Value);
+  }
+
   clear(): void {
     this.#slots.clear();
     this.#keys = [];

@@ -1,8 +1,8 @@
 // Accounting of one request: ledger, lease and price agree, once, however it ends.
 import { describe, expect, test } from "bun:test";
 import { usageBegin as begin } from "../../tests/support/usage-begin.ts";
-import { GatewayError } from "../domain/errors.ts";
-import type { LedgerEntry, TokenUsage, UsageEnd } from "../domain/usage.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { LedgerEntry, TokenUsage, UsageEnd } from "../domain/usage/usage.ts";
 import { Meter } from "./meter.ts";
 
 /** What the meter told its ledger and its lease, in order. */

@@ -1,9 +1,10 @@
 // Follows what one admitted request consumes, and accounts for it once, however it ends: ledger, limits, quotas.
-import type { Clock } from "../domain/clock.ts";
-import type { Eventual } from "../domain/later.ts";
-import type { Granted, Lease } from "../domain/limits.ts";
-import type { Price } from "../domain/model.ts";
-import type { Ledger, LedgerEntry, TokenUsage, UsageBegin, UsageEnd, UsageOutcome } from "../domain/usage.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Eventual } from "../base/later.ts";
+import type { Granted, Lease } from "../domain/limits/limits.ts";
+import type { Price } from "../domain/models/model.ts";
+import type { Trail } from "../domain/usage/trail.ts";
+import type { Ledger, LedgerEntry, TokenUsage, UsageBegin, UsageEnd, UsageOutcome } from "../domain/usage/usage.ts";
 import { believable, type UsageBounds } from "./believable-usage.ts";
 import { nanoUsdOf } from "./price.ts";
 
@@ -19,6 +20,7 @@ export interface MeterEnd {
   errorCode: string | null;
   upstream: string | null;
   queueMs: number;
+  trail?: Trail | undefined;
 }
 
 const checkpointMs = 1_000;
@@ -67,6 +69,11 @@ export class Meter {
       lease.settle(0, 0);
       throw error;
     }
+  }
+
+  /** Monotonic milliseconds. */
+  get startedMs(): number {
+    return this.#startedMs;
   }
 
   /** As `LedgerEntry.begun`. Where it rejects, `settle` gives the reservation back, and nothing is booked. */
@@ -120,7 +127,7 @@ export class Meter {
   }
 
   /** Books what was used, once. */
-  settle({ outcome, usage: reported, errorCode, upstream, queueMs }: MeterEnd): Settled {
+  settle({ outcome, usage: reported, errorCode, upstream, queueMs, trail }: MeterEnd): Settled {
     const usage = believable(reported, this.#bounds);
     const nanoUsd = nanoUsdOf(usage, this.#price);
     this.#lease.settle(totalTokens(usage), nanoUsd ?? 0);
@@ -131,11 +138,12 @@ export class Meter {
       outcome,
       errorCode,
       nanoUsd,
-      capped: usage !== reported,
+      capped: usage !== reported || reported.understated === true,
       upstream,
       durationMs: this.#clock.monotonicMs() - this.#startedMs,
       firstTokenMs: this.#firstTokenMs,
       queueMs,
+      trail,
     };
     return { end, kept: this.#entry.settle(end) };
   }

@@ -1,10 +1,14 @@
 // Places of a key are as many as it may have, are given back, and are nobody else's.
+
 import { expect, test } from "bun:test";
 import { manualClock } from "../../tests/support/manual-clock.ts";
+import { HeldBytes } from "../base/bytes/held-bytes.ts";
 import type { Principal } from "../domain/principal.ts";
 import { OpenRequests } from "./open-requests.ts";
 
-const of = (limitId: string, id = limitId) => ({ keys: [{ id, limitId }] }) as unknown as Principal;
+const ledger = new HeldBytes(1_000_000);
+const of = (limitId: string, id = limitId) =>
+  ({ account: { id: "acct" }, keys: [{ id, limitId }] }) as unknown as Principal;
 
 function refusal(work: () => unknown): unknown {
   try {
@@ -16,7 +20,7 @@ function refusal(work: () => unknown): unknown {
 }
 
 test("a key has its places and no more, each given back is there again, and other keys have their own", () => {
-  const open = new OpenRequests(() => 2, manualClock());
+  const open = new OpenRequests(() => 2, manualClock(), ledger);
   const [first] = [open.enter(of("a")), open.enter(of("a"))];
   expect(refusal(() => open.enter(of("a")))).toMatchObject({
     code: "rate_limit_exceeded",
@@ -31,14 +35,14 @@ test("a key has its places and no more, each given back is there again, and othe
 });
 
 test("the two keys of a rotation share their places", () => {
-  const open = new OpenRequests(() => 1, manualClock());
+  const open = new OpenRequests(() => 1, manualClock(), ledger);
   open.enter(of("a", "old"));
   expect(refusal(() => open.enter(of("a", "new")))).toBeDefined();
 });
 
 test("another limit holds at once, and what is open beyond it only has to end", () => {
   let most = 3;
-  const open = new OpenRequests(() => most, manualClock());
+  const open = new OpenRequests(() => most, manualClock(), ledger);
   const places = [1, 2, 3].map(() => open.enter(of("a")));
   most = 1;
   for (const place of places) {
@@ -49,7 +53,7 @@ test("another limit holds at once, and what is open beyond it only has to end", 
 });
 
 test("a credential that is read anew, as after a change, has the places that it had", () => {
-  const open = new OpenRequests(() => 1, manualClock());
+  const open = new OpenRequests(() => 1, manualClock(), ledger);
   const before = of("a");
   open.enter(before).release();
   const place = open.enter(before);
@@ -61,7 +65,7 @@ test("a credential that is read anew, as after a change, has the places that it 
 
 test("keys are forgotten a minute or two after their last request has ended, and never while one is open", () => {
   const clock = manualClock();
-  const open = new OpenRequests(() => 1, clock);
+  const open = new OpenRequests(() => 1, clock, ledger);
   const busy = Array.from({ length: 5_000 }, (_, n) => of(`busy${n}`));
   const places = busy.map((principal) => open.enter(principal));
   const idle = Array.from({ length: 50_000 }, (_, n) => of(`${n}`));
@@ -89,7 +93,7 @@ test("keys are forgotten a minute or two after their last request has ended, and
 
 test("a key that is used every half a minute is not forgotten in between", () => {
   const clock = manualClock();
-  const open = new OpenRequests(() => 1, clock);
+  const open = new OpenRequests(() => 1, clock, ledger);
   const all = Array.from({ length: 2_000 }, (_, n) => of(`${n}`));
   const eachOnce = () => {
     for (const principal of all) open.enter(principal).release();
@@ -102,8 +106,35 @@ test("a key that is used every half a minute is not forgotten in between", () =>
   expect(eachOnce().filter((place, n) => place !== places[n])).toEqual([]);
 });
 
+test("what is lent for a request at another replica is held by the same key, takes none of its places, and is kept until it is given back", () => {
+  const clock = manualClock();
+  const open = new OpenRequests(() => 1, clock, ledger);
+  const principal = of("a", "new");
+  const { holder } = open.enter(principal);
+  const places = [1, 2].map(() => open.lend({ key: "a", account: "acct" }));
+  expect(places.map((place) => place.holder)).toEqual([holder, holder]);
+  expect(holder.ids).toEqual({ key: "a", account: "acct" });
+  const alone = open.lend({ key: "b", account: "acct" });
+  const others = Array.from({ length: 2_000 }, (_, n) => of(`${n}`));
+  const laterOn = () => {
+    for (let times = 0; times < 4; times++) {
+      for (const other of others) open.enter(other).release();
+      clock.advance(60_000);
+    }
+    return open.lend({ key: "b", account: "acct" });
+  };
+  const again = laterOn();
+  expect(again.holder).toBe(alone.holder);
+  alone.release();
+  again.release();
+  expect(laterOn().holder).not.toBe(alone.holder);
+});
+
 test("two servers that know the same principal count its requests apart", () => {
-  const [one, other] = [new OpenRequests(() => 1, manualClock()), new OpenRequests(() => 1, manualClock())];
+  const [one, other] = [
+    new OpenRequests(() => 1, manualClock(), ledger),
+    new OpenRequests(() => 1, manualClock(), ledger),
+  ];
   const principal = of("a");
   one.enter(principal);
   other.enter(principal);

@@ -1,23 +1,36 @@
-// How many requests each key has open in this process: what one leaves open must not take the memory and places of all.
-import type { Clock } from "../domain/clock.ts";
-import { GatewayError } from "../domain/errors.ts";
+// How many requests each key has open in this process, and what they hold: one key must not take the memory and places of all.
+
+import { AccountBytes, type HeldBytes, type Holder, type HolderIds } from "../base/bytes/held-bytes.ts";
+import type { Clock } from "../base/clock.ts";
+import { GatewayError } from "../base/errors.ts";
+import { SweptMap } from "../base/swept-map.ts";
 import type { Principal } from "../domain/principal.ts";
-import { SweptMap } from "../domain/swept-map.ts";
 
 /** A request's place; `release` gives it back, once. */
 export interface OpenPlace {
+  /** What the requests of the key hold. */
+  readonly holder: Holder;
   release(): void;
+}
+
+/** The bytes of an account, for as long as one of its keys is known here. */
+interface KnownAccount {
+  readonly bytes: AccountBytes;
+  keys: number;
 }
 
 export class OpenRequests {
   readonly #most: () => number;
   readonly #clock: Clock;
+  readonly #ledger: HeldBytes;
+  readonly #accounts = new Map<string, KnownAccount>();
   readonly #byKey = new SweptMap<KeyPlaces>((places, isCrowded) => places.giveUp(isCrowded));
 
   /** `most`: for each key; asked for every request, as a reload may change it. */
-  constructor(most: () => number, clock: Clock) {
+  constructor(most: () => number, clock: Clock, ledger: HeldBytes) {
     this.#most = most;
     this.#clock = clock;
+    this.#ledger = ledger;
   }
 
   /** Keys that it keeps figures of. */
@@ -26,7 +39,7 @@ export class OpenRequests {
   }
 
   /** Throws `rate_limit_exceeded` where the key has no place left. The two keys of a rotation share theirs. */
-  enter(principal: Pick<Principal, "keys" | "open">): OpenPlace {
+  enter(principal: Pick<Principal, "account" | "keys" | "open">): OpenPlace {
     this.#byKey.used(this.#clock.monotonicMs());
     const { open } = principal;
     const places = open instanceof KeyPlaces && open.among === this ? open : this.#find(principal);
@@ -36,27 +49,59 @@ export class OpenRequests {
     return places;
   }
 
-  #find(principal: Pick<Principal, "keys" | "open">): KeyPlaces {
-    const { limitId } = principal.keys[0];
-    let places = this.#byKey.get(limitId);
-    if (!places) {
-      places = new KeyPlaces(this);
-      this.#byKey.set(limitId, places);
-    }
+  /** For a request of the key that is open at another replica and passed on to this one: what it holds here is the key's. */
+  lend(ids: HolderIds): OpenPlace {
+    this.#byKey.used(this.#clock.monotonicMs());
+    const places = this.#placesOf(ids);
+    places.lent++;
+    return { holder: places.holder, release: () => places.lent-- };
+  }
+
+  #find(principal: Pick<Principal, "account" | "keys" | "open">): KeyPlaces {
+    const places = this.#placesOf({ key: principal.keys[0].limitId, account: principal.account.id });
     principal.open = places;
     return places;
+  }
+
+  #placesOf(ids: HolderIds): KeyPlaces {
+    let places = this.#byKey.get(ids.key);
+    if (!places) {
+      places = this.#newPlaces(ids);
+      this.#byKey.set(ids.key, places);
+    }
+    return places;
+  }
+
+  #newPlaces(ids: HolderIds): KeyPlaces {
+    const accountId = ids.account;
+    let account = this.#accounts.get(accountId);
+    if (!account) {
+      account = { bytes: new AccountBytes(), keys: 0 };
+      this.#accounts.set(accountId, account);
+    }
+    const known = account;
+    known.keys++;
+    return new KeyPlaces(this, this.#ledger.holder(known.bytes, ids), () => {
+      if (--known.keys === 0) this.#accounts.delete(accountId);
+    });
   }
 }
 
 /** One object for all requests of a key: each of them gives back one place. */
 class KeyPlaces implements OpenPlace {
   open = 0;
+  /** Of requests that are open at other replicas. */
+  lent = 0;
   /** Since it was last asked whether they may go. */
   #wasUsed = false;
   #among: OpenRequests | undefined;
+  readonly holder: Holder;
+  readonly #givenUp: () => void;
 
-  constructor(among: OpenRequests) {
+  constructor(among: OpenRequests, holder: Holder, givenUp: () => void) {
     this.#among = among;
+    this.holder = holder;
+    this.#givenUp = givenUp;
   }
 
   /** Undefined once they were given up: the next request of the key gets others. */
@@ -74,9 +119,12 @@ class KeyPlaces implements OpenPlace {
   }
 
   giveUp(isCrowded: boolean): boolean {
-    const isOver = this.open === 0 && (isCrowded || !this.#wasUsed);
+    const isOver = this.open === 0 && this.lent === 0 && (isCrowded || !this.#wasUsed);
     this.#wasUsed = false;
-    if (isOver) this.#among = undefined;
+    if (isOver) {
+      this.#among = undefined;
+      this.#givenUp();
+    }
     return isOver;
   }
 }

@@ -1,9 +1,9 @@
 // The small rules of policy: scopes, models of an environment, prices, digests.
 import { describe, expect, test } from "bun:test";
 import { principalFor } from "../../tests/support/principal.ts";
-import type { Model } from "../domain/model.ts";
+import type { Model } from "../domain/models/model.ts";
 import { mayUseModel, requireModel, requireScope } from "./authorize.ts";
-import { keyDigest } from "./key-digest.ts";
+import { keyDigest } from "./credentials/key-digest.ts";
 import { nanoUsdOf } from "./price.ts";
 
 const principal = principalFor({ environment: "test", scopes: new Set(["chat:write"]) });

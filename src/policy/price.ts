@@ -1,6 +1,6 @@
 // What tokens cost.
-import type { Price } from "../domain/model.ts";
-import type { TokenUsage } from "../domain/usage.ts";
+import type { Price } from "../domain/models/model.ts";
+import type { TokenUsage } from "../domain/usage/usage.ts";
 
 /** A price in USD per million tokens is one of 1,000 nano-USD per token. */
 const nanoUsdPerPriceUnit = 1_000;

@@ -1,6 +1,6 @@
 // Bounds what costs a row in the database and counts against no other limit: access tokens, and changes of keys, apps, members and names.
-import { GatewayError } from "../domain/errors.ts";
-import type { LimitStore } from "../domain/limits.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { LimitStore } from "../domain/limits/limits.ts";
 import { keyOf, type Principal } from "../domain/principal.ts";
 
 const perMinute = { token: 120, change: 300 } as const;

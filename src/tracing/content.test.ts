@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { generateApiKey } from "../domain/api-key.ts";
 import { redactCredentials } from "../domain/redaction.ts";
-import type { TracedRequest } from "../domain/trace.ts";
+import type { TracedRequest } from "../domain/usage/trace.ts";
 import { inputMessages, mostContent, outputMessages, StreamedContent } from "./content.ts";
 
 const read = (text: string) => JSON.parse(text) as unknown;

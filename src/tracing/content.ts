@@ -1,5 +1,5 @@
 // Prompts and answers for a trace, where the operator wants them: shortened, as text alone, without credentials.
-import type { TracedRequest } from "../domain/trace.ts";
+import type { TracedRequest } from "../domain/usage/trace.ts";
 import { memberOf } from "./gen-ai.ts";
 
 /** Characters of all prompts, and of all answers, of one request. */

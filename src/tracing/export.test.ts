@@ -1,7 +1,7 @@
 // Spans wait in a bounded queue: what finds no room, and what the collector does not take, is counted and told of.
 import { expect, test } from "bun:test";
 import type { ReadableSpan, SpanExporter } from "@opentelemetry/sdk-trace";
-import type { LogFields } from "../domain/log.ts";
+import type { LogFields } from "../base/log.ts";
 import { SpanExport, usualBounds } from "./export.ts";
 
 type Result = Parameters<SpanExporter["export"]>[1];

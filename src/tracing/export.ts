@@ -1,6 +1,6 @@
 // Sends spans to the collector in the background: in batches, one at a time, and never more waiting than there is room for.
 import type { ReadableSpan, SpanExporter, SpanProcessor } from "@opentelemetry/sdk-trace";
-import type { Log } from "../domain/log.ts";
+import type { Log } from "../base/log.ts";
 
 export interface ExportBounds {
   /** Spans that wait; what comes when there are so many is dropped. */

@@ -1,8 +1,8 @@
 // Names of the OpenTelemetry conventions for generative AI, and what of a request and of an answer they are given to.
 // As in the incubating entry of @opentelemetry/semantic-conventions 1.45, which is too large to load for its constants.
 import type { Attributes } from "@opentelemetry/api";
-import type { Engine, Operation } from "../domain/engine.ts";
-import type { TracedRequest } from "../domain/trace.ts";
+import type { Engine, Operation } from "../domain/models/engine.ts";
+import type { TracedRequest } from "../domain/usage/trace.ts";
 
 export const genAi = {
   operation: "gen_ai.operation.name",

@@ -2,8 +2,8 @@
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { AlwaysOnSampler, TracerProvider } from "@opentelemetry/sdk-trace";
-import type { Log } from "../domain/log.ts";
-import type { Tracer } from "../domain/trace.ts";
+import type { Log } from "../base/log.ts";
+import type { Tracer } from "../domain/usage/trace.ts";
 import { type ExportBounds, SpanExport, usualBounds } from "./export.ts";
 import { SamplingTracer } from "./tracer.ts";
 

@@ -9,12 +9,12 @@ import {
   type Tracer,
   trace,
 } from "@opentelemetry/api";
-import type { ByteSpan } from "../domain/byte-span.ts";
-import type { Engine } from "../domain/engine.ts";
-import { GatewayError } from "../domain/errors.ts";
+import type { ByteSpan } from "../base/bytes/byte-span.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { Engine } from "../domain/models/engine.ts";
 import { redactCredentials } from "../domain/redaction.ts";
-import type { RequestTrace, TracedExchange, TracedRequest, TraceHeaders } from "../domain/trace.ts";
-import type { UsageEnd } from "../domain/usage.ts";
+import type { RequestTrace, TracedExchange, TracedRequest, TraceHeaders } from "../domain/usage/trace.ts";
+import type { UsageEnd } from "../domain/usage/usage.ts";
 import { inputMessages, outputMessages, parsed, StreamedContent } from "./content.ts";
 import { genAi, operationNames, providerOf, readTold, requestAttributes, type ToldAnswer } from "./gen-ai.ts";
 import { traceparentOf } from "./trace-context.ts";

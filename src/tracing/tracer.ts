@@ -7,7 +7,7 @@ import {
   TraceFlags,
   trace,
 } from "@opentelemetry/api";
-import type { RequestTrace, TracedExchange, Tracer } from "../domain/trace.ts";
+import type { RequestTrace, TracedExchange, Tracer } from "../domain/usage/trace.ts";
 import { SpanTrace } from "./request-trace.ts";
 import { type ClientTrace, readClientTrace } from "./trace-context.ts";
 

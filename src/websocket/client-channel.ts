@@ -1,6 +1,7 @@
 // The client's connection below a WebSocket: its socket, with what the kernel has not taken of it yet.
+import { heldBytes } from "../base/bytes/held-bytes.ts";
 import type { ByteChannel, ByteChannelListener } from "../http1/byte-channel.ts";
-import { ConnectionOutput } from "../http1/connection-output.ts";
+import { ConnectionOutput } from "../http1/server/connection-output.ts";
 import type { ClientSocket } from "./client-socket.ts";
 
 export class ClientChannel implements ByteChannel {
@@ -15,7 +16,7 @@ export class ClientChannel implements ByteChannel {
   /** `early`: what was read beyond the head of the answer. */
   constructor(socket: ClientSocket, peer: string, early: Buffer | undefined) {
     this.#socket = socket;
-    this.#output = new ConnectionOutput(socket);
+    this.#output = new ConnectionOutput(socket, heldBytes.bounded);
     this.peer = peer;
     this.#early = early;
   }

@@ -1,7 +1,8 @@
 // A socket to a server, by way of a proxy where there is one, and under TLS where that is asked for.
 import { getCACertificates } from "node:tls";
 import type { Socket, SocketHandler } from "bun";
-import { HeadError, parseResponseHead, type ResponseHead } from "../http1/head.ts";
+import { GatheredBytes } from "../base/bytes/gathered-bytes.ts";
+import { checkPartialResponse, HeadError, parseResponseHead, type ResponseHead } from "../http1/head.ts";
 
 /** The part of Bun's socket that is used once it is open. */
 export interface ClientSocket {
@@ -51,18 +52,24 @@ export function openClientSocket(target: SocketTarget, listener: SocketListener)
 
 /** Takes the head of an answer out of bytes as they come. Throws a HeadError. */
 export class AnswerHead {
-  #bytes: Buffer = Buffer.alloc(0);
+  readonly #gathered = new GatheredBytes();
 
   /** The head and what follows it; undefined while it is not complete. */
-  push(bytes: Buffer): { head: ResponseHead; rest: Buffer } | undefined {
-    this.#bytes = this.#bytes.length === 0 ? bytes : Buffer.concat([this.#bytes, bytes]);
-    const end = this.#bytes.indexOf(emptyLine);
-    if (end > maxHeadBytes || (end < 0 && this.#bytes.length > maxHeadBytes)) {
+  push(piece: Buffer): { head: ResponseHead; rest: Buffer } | undefined {
+    // What was searched before holds no end of it, but perhaps the beginning of one.
+    const from = Math.max(0, this.#gathered.length - emptyLine.length + 1);
+    this.#gathered.add(piece);
+    const { bytes } = this.#gathered;
+    const end = bytes.indexOf(emptyLine, from);
+    if (end > maxHeadBytes || (end < 0 && bytes.length > maxHeadBytes)) {
       throw new HeadError(400, `the head of an answer must be at most ${maxHeadBytes} bytes`);
     }
-    if (end < 0) return undefined;
-    const head = parseResponseHead(this.#bytes.toString("latin1", 0, end));
-    return { head, rest: this.#bytes.subarray(end + emptyLine.length) };
+    if (end < 0) {
+      checkPartialResponse(bytes, 0, from);
+      return undefined;
+    }
+    const head = parseResponseHead(bytes.toString("latin1", 0, end));
+    return { head, rest: bytes.subarray(end + emptyLine.length) };
   }
 }
 

@@ -1,5 +1,5 @@
 // A WebSocket as a client: connects, asks for the upgrade, checks the answer, all within one deadline.
-import type { MessageLinkListener } from "../domain/message-link.ts";
+import type { MessageLinkListener } from "../base/bytes/message-link.ts";
 import { HeadError } from "../http1/head.ts";
 import type { HeaderFields } from "../http1/message.ts";
 import { ClientChannel } from "./client-channel.ts";

@@ -1,5 +1,5 @@
 // One WebSocket after its handshake, at either end: binary messages over a connection, and its end as RFC 6455 has it.
-import type { MessageLink, MessageLinkListener } from "../domain/message-link.ts";
+import type { MessageLink, MessageLinkListener } from "../base/bytes/message-link.ts";
 import type { ByteChannel, ByteChannelListener } from "../http1/byte-channel.ts";
 import { closeCodes, FrameError, maxControlBytes, mayBeSent, opcodes } from "./frame-format.ts";
 import { type FrameListener, FrameReader } from "./frame-reader.ts";

@@ -1,6 +1,6 @@
 // In a real browser: an app asks for access, a person allows or refuses it, and a wrong app gets nobody to leave.
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import { appScopes } from "../../src/domain/app.ts";
+import { appScopes } from "../../src/domain/people/app.ts";
 import { type Browser, invitation, setUp } from "../support/browser.ts";
 import { operator, pagesOf, startCallback, type TestApp, testApp } from "../support/browser-world.ts";
 import { leaveBrowser, openVisitor, phone, type Visitor, type VisitorOptions } from "../support/chromium.ts";

@@ -126,7 +126,7 @@ test("whatever a chat holds is text: nothing of it runs, and nothing is loaded f
   }
   await look(visitor, "chats-one");
   await drawer(page).getByRole("link", { name: "Its request in Logs" }).click();
-  await page.getByRole("dialog", { name: "Request" }).getByText("Settled").waitFor();
+  await page.getByRole("dialog", { name: "Request" }).getByText("tokens were counted").waitFor();
   expect(visitor.trouble).toEqual([]);
 });
 

@@ -238,6 +238,38 @@ test("a page that was opened is told to who listens, and has the keyboard where 
   expect(visitor.trouble).toEqual([]);
 });
 
+test("a hint comes to who points at a thing or is at it by keyboard, as its description, and goes by Escape or with the thing", async () => {
+  await using visitor = await arrive("/catalog");
+  const { page } = visitor;
+  const hint = page.getByRole("tooltip");
+  const state = page.locator("[data-hint]").filter({ hasText: "Working" }).first();
+  await state.hover();
+  await hint.getByText("It answered when it was last asked.").waitFor();
+  await page.mouse.move(0, 0);
+  await hint.waitFor({ state: "detached" });
+
+  const copy = page.getByRole("button", { name: "Copy the id aurora-mini" });
+  await page.getByRole("textbox", { name: "Search" }).focus();
+  await until(async () => {
+    await page.keyboard.press("Tab");
+    return copy.evaluate((element) => element === document.activeElement);
+  }, "the keyboard is at it");
+  await hint.getByText("Copy the id aurora-mini").waitFor();
+  const described = await copy.getAttribute("aria-describedby");
+  expect(await page.locator(`[id="${described}"]`).textContent()).toBe("Copy the id aurora-mini");
+  await page.keyboard.press("Enter");
+  await hint.getByText("Copied").waitFor();
+  await page.keyboard.press("Escape");
+  await hint.waitFor({ state: "detached" });
+  expect(await copy.getAttribute("aria-describedby")).toBeNull();
+
+  await copy.hover();
+  await hint.waitFor();
+  await copy.evaluate((element) => element.remove());
+  await hint.waitFor({ state: "detached" });
+  expect(visitor.trouble).toEqual([]);
+});
+
 test("times are those of the server, where the reader's clock is hours behind it", async () => {
   await using visitor = await openVisitor({ at: world.server.url });
   await world.signIn(visitor.context);

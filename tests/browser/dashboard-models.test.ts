@@ -1,5 +1,7 @@
 // In a real browser: which models there are, where they run and how they do there, and what to do where there is none.
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { type Browser, invite, setUp } from "../support/browser.ts";
 import { operator, pagesOf } from "../support/browser-world.ts";
 import { leaveBrowser, openVisitor, type Visitor } from "../support/chromium.ts";
@@ -81,6 +83,44 @@ test("filters choose models and stay in the address; none that fits leads back t
   expect(visitor.trouble).toEqual([]);
 });
 
+test("by keyboard a filter is chosen from where it is, though its options are drawn only once one comes to it", async () => {
+  await using visitor = await ada("/catalog?use=completion");
+  const { page } = visitor;
+  const use = page.getByRole("combobox", { name: "Can do" });
+  await use.waitFor();
+  const drawn = () => page.getByRole("option", { includeHidden: true }).count();
+  expect(await drawn()).toBe(0);
+  await use.focus();
+  await page.keyboard.press("ArrowDown");
+  const active = await use.getAttribute("aria-activedescendant");
+  expect(await page.locator(`[id="${active}"]`).textContent()).toBe("Text completion");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.waitForURL("**/catalog?use=embeddings");
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("a list of hundreds of models is all there, the last as the first", async () => {
+  await using visitor = await ada();
+  const { page } = visitor;
+  await page.route("**/v1/model-status", async (route) => {
+    const answer = await route.fetch();
+    const { data, ...rest } = (await answer.json()) as { data: { id: string }[] };
+    const more = Array.from({ length: 300 }, (_, at) => ({ ...data[0], id: `copy-${at}` }));
+    await route.fulfill({ json: { ...rest, data: [...data, ...more] } });
+  });
+  await page.reload();
+  await until(async () => (await chosen(visitor)).length === 305, "all rows are there");
+  const last = row(visitor, "copy-299");
+  expect(await last.ariaSnapshot()).toContain("copy-299");
+  await page.keyboard.press("End");
+  await until(
+    () => last.evaluate((element) => element.getBoundingClientRect().bottom <= innerHeight),
+    "the end of the list is in view",
+  );
+  expect(visitor.trouble).toEqual([]);
+});
+
 test("a model is tried in the playground", async () => {
   await using visitor = await ada();
   await visitor.page.getByRole("link", { name: "Try ember-code" }).click();
@@ -99,6 +139,104 @@ test("a place that is drained, or out of reach, says so in words", async () => {
   await until(async () => (await chosen(visitor)).length === 2, "the two are left");
   await look(visitor, "models-trouble");
   await world.browser.ask("/v1/admin/upstreams/south", { method: "PATCH", body: { draining: false } });
+});
+
+test("an operator declares a model, gives it a price and a stand-in, changes and removes it; what the file declares says so", async () => {
+  await world.browser.ask("/v1/admin/tiers/bounded", {
+    ...{ method: "PUT", body: { requests_per_minute: null, tokens_per_minute: null, monthly_spend: 5 } },
+  });
+  await using visitor = await ada();
+  const { page } = visitor;
+  const dialog = page.getByRole("dialog").last();
+  const press = (name: string) => dialog.getByRole("button", { name, exact: true }).click();
+  const model = (id: string) => world.browser.ask(`/v1/admin/models/${encodeURIComponent(id)}`);
+  await page.getByText("What these models use is not counted as spend").waitFor();
+  await row(visitor, "ember-code").getByText("No price: spend is not counted").waitFor();
+
+  await page.getByRole("button", { name: "Details of ember-code" }).click();
+  await dialog.getByText("is declared in headrace.yaml and is read-only here").waitFor();
+  expect(await dialog.getByRole("button", { name: "Set price and more" }).count()).toBe(0);
+  await look(visitor, "model-of-the-file");
+  await page.keyboard.press("Escape");
+
+  await visitor.press("Add model");
+  await dialog.getByRole("textbox", { name: "Id" }).fill("team/fast");
+  await dialog.getByRole("textbox", { name: "Price of input" }).fill("0.15");
+  await press("Add a place");
+  await dialog.getByRole("combobox", { name: "Upstream" }).selectOption("north");
+  await dialog.getByRole("textbox", { name: "Its id there" }).fill("aurora-mini");
+  await press("Add model");
+  await dialog.getByText("Give both prices, or none.").waitFor();
+  await dialog.getByRole("textbox", { name: "Price of output" }).fill("0.6");
+  await press("Add a place");
+  await dialog.getByRole("combobox", { name: "Upstream" }).last().selectOption("north");
+  await dialog.getByRole("textbox", { name: "Its id there" }).last().fill("aurora-mini");
+  await press("More settings");
+  await dialog.getByRole("combobox", { name: "Stand in for it" }).click();
+  await page.getByRole("option", { name: "aurora-large" }).click();
+  await page.keyboard.press("Escape");
+  await press("Add model");
+  await dialog.getByText("Is the same upstream and model as an earlier deployment").waitFor();
+  expect(visitor.trouble.splice(0)).toHaveLength(2);
+  await look(visitor, "model-new");
+  await press("Remove place 2");
+  await press("Add model");
+  await dialog.getByRole("heading", { name: "team/fast" }).waitFor();
+  expect(visitor.path()).toBe("/catalog?model=team%2Ffast");
+  expect(await model("team/fast")).toMatchObject({
+    ...{ source: "database", status: "ok", price: { input: 0.15, output: 0.6 }, fallbacks: ["aurora-large"] },
+    ...{ deployments: [{ upstream: "north", model: "aurora-mini" }], capabilities: null },
+  });
+  await look(visitor, "model");
+
+  await press("Edit");
+  await dialog.getByRole("textbox", { name: "Price of output" }).fill("0.7");
+  await look(visitor, "model-edit");
+  await press("Save");
+  await dialog.getByText("$0.15 in, $0.70 out per million tokens").waitFor();
+  expect(await model("team/fast")).toMatchObject({ price: { output: 0.7 }, fallbacks: ["aurora-large"] });
+  await press("Remove");
+  await page
+    .getByRole("dialog", { name: "Remove team/fast?" })
+    .getByRole("button", { name: "Remove it", exact: true })
+    .click();
+  await row(visitor, "team/fast").waitFor({ state: "detached" });
+  expect(visitor.path()).toBe("/catalog");
+  await visitor.go("/admin/audit-log?target=team%2Ffast");
+  await page.getByText("price: (input 0.15, output 0.6) → (input 0.15, output 0.7)").first().waitFor();
+  expect(visitor.trouble).toEqual([]);
+}, 60_000);
+
+test("a declared model whose upstream was removed is shown as running nowhere, with what to do about it", async () => {
+  await world.browser.ask("/v1/admin/upstreams", {
+    ...{ method: "POST", body: { name: "brief", url: world.models.north.url, discover: false } },
+  });
+  await world.browser.ask("/v1/admin/models", {
+    ...{ method: "POST", body: { id: "stranded", deployments: [{ upstream: "brief", model: "aurora-mini" }] } },
+  });
+  await world.browser.ask("/v1/admin/upstreams/brief", { method: "DELETE" });
+  await using visitor = await ada("/catalog?model=stranded");
+  const dialog = visitor.page.getByRole("dialog");
+  await dialog.getByText("It runs nowhere").waitFor();
+  await dialog.getByText("No such upstream").waitFor();
+  await look(visitor, "model-nowhere");
+  await world.browser.ask("/v1/admin/models/stranded", { method: "DELETE" });
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("an operator sees what pulled models take of the disk, and deletes one", async () => {
+  const models = join(world.server.dataDir, "models");
+  mkdirSync(models, { recursive: true });
+  writeFileSync(join(models, "half-a-model.gguf.part"), "x".repeat(2_000_000));
+  await using visitor = await ada();
+  const { page } = visitor;
+  await page.getByText("incomplete: not served", { exact: false }).waitFor();
+  await look(visitor, "models-pulled");
+  await page.getByRole("button", { name: "Delete half-a-model" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete the files", exact: true }).click();
+  await page.getByRole("heading", { name: "Pulled models" }).waitFor({ state: "detached" });
+  expect(readdirSync(models)).toEqual([]);
+  expect(visitor.trouble).toEqual([]);
 });
 
 /** A visitor with the cookies of somebody who signed in without a screen. */

@@ -249,6 +249,33 @@ test("a look at another page leaves the conversation as it is, and its model", a
   expect(visitor.trouble).toEqual([]);
 });
 
+test("what is typed takes the place of the chosen model, and finds another", async () => {
+  await using visitor = await ada("/playground");
+  const picker = visitor.page.getByRole("combobox", { name: "Model" });
+  await picker.click();
+  await visitor.page.keyboard.type("ember");
+  expect(await picker.inputValue()).toBe("ember");
+  await visitor.page.getByRole("option", { name: "ember-code" }).click();
+  await visitor.page.waitForURL("**/playground?model=ember-code");
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("a reload of the tab keeps the conversation, its marks are shown as they were meant, and Clear begins anew", async () => {
+  answers(chatScript(["**Water** turns it:\n\n- day\n- night\n\n| a | b |\n|---|---|\n| 1 | 2 |"]));
+  await using visitor = await ada();
+  await ask(visitor, "What turns the wheel?");
+  await conversation(visitor).getByText("Finished").waitFor();
+  await visitor.page.reload();
+  await conversation(visitor).getByText("What turns the wheel?").waitFor();
+  expect(await conversation(visitor).locator("strong").textContent()).toBe("Water");
+  expect(await conversation(visitor).locator("li").allTextContents()).toEqual(["day", "night"]);
+  expect(await conversation(visitor).locator("td").allTextContents()).toEqual(["1", "2"]);
+  await visitor.press("Clear");
+  await visitor.page.reload();
+  await visitor.page.getByText("Ask aurora-large something").waitFor();
+  expect(visitor.trouble).toEqual([]);
+});
+
 test("a long answer is followed only while somebody looks at its end", async () => {
   const line = `${"A line of a long answer. ".repeat(20)}\n\n`;
   const { script, next } = stepped(

@@ -157,11 +157,11 @@ test("one request is opened by keyboard, has its times in words, and leads back 
   const href = (await link.getAttribute("href")) ?? "";
   await link.focus();
   await page.keyboard.press("Enter");
-  await drawer(page).getByText("Settled").waitFor();
+  await drawer(page).getByText("tokens were counted").waitFor();
   expect(visitor.path()).toBe(href);
   const said = (await drawer(page).textContent()) ?? "";
   expect(said).toMatch(
-    /Queue.*To first token.*The first token came [\d.]+ m?s after the start.*Stream.*Settled.*tokens were booked/s,
+    /Queue.*To first token.*The first token came [\d.]+ m?s after the start.*Stream.*End.*tokens were counted/s,
   );
   expect(said).toContain("Content is there only where storing is on");
   await drawer(page).getByRole("button", { name: "Copy the id of the request" }).click();
@@ -173,7 +173,7 @@ test("one request is opened by keyboard, has its times in words, and leads back 
 
   // Which models the latest requests were for is left to chance.
   await rows(page).filter({ hasText: "aurora" }).first().locator("a").first().click();
-  await drawer(page).getByText("Settled").waitFor();
+  await drawer(page).getByText("tokens were counted").waitFor();
   await look(visitor, "logs-one");
   await drawer(page).getByRole("link", { name: "aurora" }).first().click();
   await until(() => /^\/requests\?model=aurora-(mini|large)$/.test(visitor.path()), "only those of its model");
@@ -197,6 +197,50 @@ test("a request that was stored leads to its chat, one that failed says what to 
   expect(visitor.trouble.every((one) => one.includes("404"))).toBe(true);
   await page.keyboard.press("Escape");
   await rows(page).first().waitFor();
+});
+
+test("a pasted id opens its request, which says in words what was tried, or why it was refused and what to do", async () => {
+  const failed = await request({ model: "gale-preview" });
+  const refused = await request({ model: "no-such-model" });
+  const wrong = await request({ temperature: 9 });
+  await using visitor = await arrive("/requests?range=1h");
+  const { page } = visitor;
+  await rows(page).first().waitFor();
+  const field = page.getByRole("textbox", { name: "Open a request by its id" });
+  const paste = async (text: string) => {
+    await page.evaluate((clip) => navigator.clipboard.writeText(clip), text);
+    await field.focus();
+    await page.keyboard.press("ControlOrMeta+v");
+  };
+  await paste(`x-request-id: ${failed}`);
+  await drawer(page).getByRole("heading", { name: "What was tried" }).waitFor();
+  expect(visitor.path()).toBe(`/requests/${failed}?range=1h`);
+  const tried = (await drawer(page).textContent()) ?? "";
+  expect(tried).toMatch(/Model server 1 of \d+: \w+.*Refused with \d\d\d.*It answered with an error\./s);
+  expect(tried).not.toContain("Nobody");
+  await look(visitor, "logs-trail");
+  await page.keyboard.press("Escape");
+  await drawer(page).waitFor({ state: "detached" });
+
+  await field.fill(refused);
+  await page.keyboard.press("Enter");
+  await drawer(page).getByText("404 model_not_found").waitFor();
+  await drawer(page).getByText("The model `no-such-model` does not exist").waitFor();
+  expect(await drawer(page).getByText("What to do:").count()).toBe(1);
+  expect(await drawer(page).getByText("Where the time went").count()).toBe(0);
+  await look(visitor, "logs-refused");
+  await drawer(page).getByRole("link", { name: "Models" }).click();
+  await until(() => visitor.path() === "/catalog", "the page of models");
+  await page.getByRole("heading", { name: "Models", exact: true }).first().waitFor();
+
+  await visitor.go("/requests?outcome=refused");
+  await rows(page).filter({ hasText: "Refused" }).filter({ hasText: "model_not_found" }).first().waitFor();
+  expect(await rows(page).locator(`a[href*="${wrong}"]`).count()).toBe(1);
+  await look(visitor, "logs-refused-list");
+  await field.fill("chatcmpl-123");
+  await page.keyboard.press("Enter");
+  await page.getByText("That is no id of a request").waitFor();
+  expect(visitor.trouble).toEqual([]);
 });
 
 test("a search that finds nothing for long says how far it is, stops, and goes on when told", async () => {

@@ -1,7 +1,7 @@
 // In a real browser: what people see and change of themselves in the dashboard; name, password, passkeys, browsers.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Locator } from "playwright-core";
-import { auditEvent } from "../../src/policy/audit.ts";
+import { auditEvent } from "../../src/policy/records/audit.ts";
 import { invite, type Person } from "../support/browser.ts";
 import { operator, pagesOf } from "../support/browser-world.ts";
 import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";

@@ -71,8 +71,12 @@ test("a model server is tested before it is added, and its models can then be ca
   await dialog(page).getByRole("heading", { name: "lab" }).waitFor();
   expect(await upstream("lab")).toMatchObject({ source: "database", models: 2, max_concurrency: 4, state: "ok" });
   expect(await models()).toContain("lab-large");
+  await dialog(page).getByText("Its 2 models have no price").waitFor();
   await look(visitor, "upstream");
   expect(visitor.path()).toBe("/admin/upstreams?upstream=lab");
+  await dialog(page).getByRole("link", { name: "Set prices" }).click();
+  await page.getByRole("button", { name: "Details of lab-large" }).waitFor();
+  expect(visitor.path()).toBe("/catalog?search=lab");
   expect(visitor.trouble).toEqual([]);
 }, 30_000);
 

@@ -1,11 +1,11 @@
 // What the account and tier endpoints say of limits, of what is left, and of the month's usage.
 import { describe, expect, test } from "bun:test";
 import type { environments } from "../../src/domain/api-key.ts";
-import type { Ledger } from "../../src/domain/usage.ts";
-import { accountRoutes } from "../../src/http/account-routes.ts";
+import type { Ledger } from "../../src/domain/usage/usage.ts";
+import { accountRoutes } from "../../src/http/api/account-routes.ts";
+import { MemoryLimits } from "../../src/limits/memory/memory-limits.ts";
 import { limitsOf } from "../../src/policy/limits-of.ts";
-import { Tiers } from "../../src/policy/tiers.ts";
-import { MemoryLimits } from "../../src/storage/memory-limits.ts";
+import { Tiers } from "../../src/policy/manage/tiers.ts";
 import { exchangeFor, incoming, responseOf } from "../support/exchange.ts";
 import { manualClock } from "../support/manual-clock.ts";
 import { accountFor, keyRecordFor, principalFor } from "../support/principal.ts";

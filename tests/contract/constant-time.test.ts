@@ -8,7 +8,10 @@ const source = join(import.meta.dir, "..", "..", "src");
 const comparison = /\b\w*(?:[dD]igest|[sS]ecret|[sS]ignature|[cC]srf|[vV]erifier|[pP]assword)\s*[!=]==?\s*(\w+)/g;
 /** Nothing is learnt from these: presence, and what both came from the database. */
 const plain = new Set(["undefined", "null", "true", "false"]);
-const ofTheDatabase = ["policy/credential-cache.ts digest current", "storage/session-store.ts digest digest"];
+const ofTheDatabase = [
+  "policy/credentials/credential-cache.ts digest current",
+  "storage/tables/people/session-store.ts digest digest",
+];
 
 function files(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {

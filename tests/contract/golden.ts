@@ -29,7 +29,7 @@ export function withoutVolatileParts(text: string): string {
     .replace(/"created":(\d+)/g, (whole, seconds: string) =>
       Math.abs(Number(seconds) - now) < 300 ? '"created":<now>' : whole,
     )
-    .replace(/(resource_metadata="http:\/\/127\.0\.0\.1):\d+/g, "$1:<port>")
+    .replace(/(http:\/\/127\.0\.0\.1):\d+(?=\/v1|\/\.well-known)/g, "$1:<port>")
     .replace(/^openai-processing-ms: \d+$/gm, "openai-processing-ms: <ms>")
     .replace(/^date: .*$/gm, "date: <date>");
 }

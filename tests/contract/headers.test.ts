@@ -1,7 +1,7 @@
 // What every answer tells browsers and caches: each route of the table, errors, and what is no request at all.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { scopes } from "../../src/domain/scope.ts";
-import type { Route } from "../../src/http/route.ts";
+import type { Route } from "../../src/http/exchange/route.ts";
 import { createRoutes } from "../../src/http/routes.ts";
 import { addKey } from "../hostile/keys.ts";
 import { raw } from "../hostile/raw-client.ts";

@@ -67,6 +67,8 @@ const keywords: Readonly<Record<string, (check: Check) => string[]>> = {
     const fits = (rule as Schema[]).filter((branch) => mismatches(value, branch, resolve, path).length === 0);
     return fail(fits.length !== 1, path, `fits ${fits.length} branches instead of one`);
   },
+  not: ({ value, rule, path, resolve }) =>
+    fail(mismatches(value, rule as Schema, resolve, path).length === 0, path, "is what it must not be"),
   required: ({ value, rule, path }) =>
     isObject(value)
       ? (rule as string[]).filter((name) => !(name in value)).map((name) => `${path}.${name}: is missing`)

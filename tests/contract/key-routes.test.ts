@@ -3,22 +3,23 @@ import { afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { invalidApiKeyMessage } from "../../src/base/invalid-api-key.ts";
 import type { AuditEvent } from "../../src/domain/audit.ts";
 import type { ApiKeyRecord, Principal } from "../../src/domain/principal.ts";
 import type { Scope } from "../../src/domain/scope.ts";
-import { keyRoutes } from "../../src/http/key-routes.ts";
-import { openApiDocument } from "../../src/http/openapi.ts";
-import type { ScopedRoute } from "../../src/http/route.ts";
-import { auditEvent } from "../../src/policy/audit.ts";
+import { keyRoutes } from "../../src/http/api/key-routes.ts";
+import type { ScopedRoute } from "../../src/http/exchange/route.ts";
+import { openApiDocument } from "../../src/http/reference/openapi.ts";
+import { MemoryLimits } from "../../src/limits/memory/memory-limits.ts";
 import { requireScope } from "../../src/policy/authorize.ts";
-import { keyDigest } from "../../src/policy/key-digest.ts";
+import { keyDigest } from "../../src/policy/credentials/key-digest.ts";
+import { auditEvent } from "../../src/policy/records/audit.ts";
 import { Throttle } from "../../src/policy/throttle.ts";
-import { SqlAccountStore } from "../../src/storage/account-store.ts";
-import { SqlAuditLog } from "../../src/storage/audit-log.ts";
-import { keyToRow } from "../../src/storage/credential-rows.ts";
-import { type Database, openDatabase } from "../../src/storage/database.ts";
-import { SqlKeyStore } from "../../src/storage/key-store.ts";
-import { MemoryLimits } from "../../src/storage/memory-limits.ts";
+import { type Database, openDatabase } from "../../src/storage/sql/database.ts";
+import { SqlAccountStore } from "../../src/storage/tables/account-store.ts";
+import { SqlAuditLog } from "../../src/storage/tables/audit-log.ts";
+import { keyToRow } from "../../src/storage/tables/credential-rows.ts";
+import { SqlKeyStore } from "../../src/storage/tables/key-store.ts";
 import { exchangeFor, incoming, responseOf } from "../support/exchange.ts";
 import { keyRecordFor, principalFor } from "../support/principal.ts";
 import { mismatches, type Schema } from "./json-schema.ts";
@@ -216,6 +217,7 @@ describe("POST /v1/keys", () => {
     expect(expiry.body.error).toEqual({
       code: "permission_denied",
       type: "permission_error",
+      param: null,
       message: `expires_at: must be at most ${now + 60}, the expiry of the key that makes it.`,
     });
     expect((await call("POST", "/v1/keys", { name: "a" }, "key_small")).body).toMatchObject({
@@ -238,7 +240,7 @@ describe("POST /v1/keys", () => {
     const principal = await principalOf("key_admin");
     await call("DELETE", "/v1/keys/key_admin");
     const { status, body } = await call("POST", "/v1/keys", { name: "late" }, principal);
-    expect({ status, message: body.error.message }).toEqual({ status: 401, message: "Invalid API key provided" });
+    expect({ status, message: body.error.message }).toEqual({ status: 401, message: invalidApiKeyMessage });
     expect((await call("POST", "/v1/keys/key_admin/rotate", {}, principal)).status).toBe(400);
     expect(await keys.listKeys({ accountId, environment: "live" }, { after: undefined, limit: 9 })).toHaveLength(1);
   });

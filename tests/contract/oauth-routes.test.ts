@@ -1,7 +1,7 @@
 // What OAuth clients rely on: the answers of RFC 6749, 7009, 7662, 8414, 8628 and 9728, over HTTP, in their exact form.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { commandLineAppId } from "../../src/domain/app.ts";
-import { tokenDigest } from "../../src/policy/opaque-token.ts";
+import { commandLineAppId } from "../../src/domain/people/app.ts";
+import { tokenDigest } from "../../src/policy/credentials/opaque-token.ts";
 import { audience, issuer, testEvent } from "../support/credentials.ts";
 import {
   basic,

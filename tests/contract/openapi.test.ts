@@ -1,7 +1,7 @@
 // The OpenAPI document describes exactly what is served: structure, routes, and the answers of a running server.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { errorCodes } from "../../src/domain/errors.ts";
-import { isDescribed } from "../../src/http/route.ts";
+import { engineErrorCodes, errorCodes } from "../../src/base/errors.ts";
+import { isDescribed } from "../../src/http/exchange/route.ts";
 import { createRoutes } from "../../src/http/routes.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import {
@@ -97,11 +97,11 @@ describe("structure", () => {
     }
   });
 
-  test("the error schema lists exactly the error codes and allows no other member", () => {
+  test("the error schema lists exactly the error codes, those of engines among them, and allows no other member", () => {
     const error = resolve("#/components/schemas/Error") as { properties: { error: Schema } };
     const inner = error.properties.error as { additionalProperties: boolean; properties: { code: { enum: string[] } } };
     expect(inner.additionalProperties).toBe(false);
-    expect(inner.properties.code.enum).toEqual([...errorCodes]);
+    expect(inner.properties.code.enum).toEqual([...errorCodes, ...engineErrorCodes]);
   });
 
   test("request examples fit their own schemas", () => {

@@ -2,15 +2,17 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { FailedSignIns } from "../../src/accounts/failed-sign-ins.ts";
 import { Passkeys } from "../../src/accounts/passkeys.ts";
-import { isOwnOrigin, pageOrigin } from "../../src/http/browser.ts";
-import { passkeyRoutes } from "../../src/http/passkey-routes.ts";
-import type { PersonPrincipal } from "../../src/http/route.ts";
-import { MemoryLimits } from "../../src/storage/memory-limits.ts";
+import { passkeyRoutes } from "../../src/http/api/people/passkey-routes.ts";
+import { isOwnOrigin, pageOrigin } from "../../src/http/exchange/browser.ts";
+import { Locality } from "../../src/http/exchange/locality.ts";
+import type { PersonPrincipal } from "../../src/http/exchange/route.ts";
+import { MemoryLimits } from "../../src/limits/memory/memory-limits.ts";
 import { exchangeFor, incoming, responseOf } from "../support/exchange.ts";
 import { cookieHeader, openTestPeople, type TestPeople, testOrigin } from "../support/people.ts";
 import { principalFor } from "../support/principal.ts";
 import { SoftwareAuthenticator } from "../support/software-authenticator.ts";
 
+const locality = new Locality([]);
 const origin = "http://localhost:7545";
 let world: TestPeople;
 let failures: FailedSignIns;
@@ -25,7 +27,7 @@ beforeAll(async () => {
     ...{ people, clock, sessions, sessionStore: world.sessionStore },
     passkeys: new Passkeys({ people, failures, clock, pending: world.pending }),
     limits: new MemoryLimits({ clock, ledger: { readTotals: async () => {} } }),
-    isOwnOrigin: (from, req) => isOwnOrigin(from, req, undefined),
+    isOwnOrigin: (from, req) => isOwnOrigin(from, req, undefined, locality),
     requestLimits: () => ({ bodyBytes: 65_536, depth: 16 }),
   });
 });
@@ -208,8 +210,9 @@ describe("the origin of our pages", () => {
     [request("localhost:7545"), undefined, "http://localhost:7545"],
     [request("127.0.0.1:7545"), undefined, "http://127.0.0.1:7545"],
     [request("evil.example"), undefined, undefined],
+    [request("host.docker.internal:7545"), undefined, undefined],
     [request("localhost:7545", { "x-forwarded-for": "192.0.2.1" }), undefined, undefined],
   ])("is that of the public URL, or the one asked for on this machine (%#)", (req, publicUrl, expected) => {
-    expect(pageOrigin(req, publicUrl)).toBe(expected);
+    expect(pageOrigin(req, publicUrl, locality)).toBe(expected);
   });
 });

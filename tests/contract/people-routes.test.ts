@@ -1,7 +1,7 @@
 // The endpoints for members, invitations and operators, over a real database and socket: who may see and change whom.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { Role } from "../../src/domain/person.ts";
-import { auditEvent } from "../../src/policy/audit.ts";
+import type { Role } from "../../src/domain/people/person.ts";
+import { auditEvent } from "../../src/policy/records/audit.ts";
 import { operators } from "../support/people.ts";
 import { type ApiMember, openPeopleApi, type PeopleApi } from "../support/people-api.ts";
 

@@ -2,18 +2,19 @@
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { BodySink, BodySource } from "../../src/domain/body-source.ts";
-import { ByteSpan } from "../../src/domain/byte-span.ts";
-import { Cancellation } from "../../src/domain/cancellation.ts";
-import type { ClientStream } from "../../src/domain/client-stream.ts";
-import type { Engine, Operation } from "../../src/domain/engine.ts";
-import { GatewayError } from "../../src/domain/errors.ts";
-import { renderError } from "../../src/http/errors.ts";
-import type { Dispatched } from "../../src/inference/attempt.ts";
+import type { BodySink, BodySource } from "../../src/base/bytes/body-source.ts";
+import { ByteSpan } from "../../src/base/bytes/byte-span.ts";
+import type { ClientStream } from "../../src/base/bytes/client-stream.ts";
+import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { Cancellation } from "../../src/base/cancellation.ts";
+import { GatewayError } from "../../src/base/errors.ts";
+import type { Engine, Operation } from "../../src/domain/models/engine.ts";
+import { renderError } from "../../src/http/exchange/errors.ts";
+import { relay } from "../../src/inference/answer/relay.ts";
+import type { StreamObservation } from "../../src/inference/answer/stream-chunks.ts";
 import type { DecodedRequest } from "../../src/inference/decoded-request.ts";
-import { relay } from "../../src/inference/relay.ts";
+import type { Dispatched } from "../../src/inference/routing/attempt.ts";
 import { Stopping } from "../../src/inference/stopping.ts";
-import type { StreamObservation } from "../../src/inference/stream-chunks.ts";
 import { decodedRequest } from "../support/decoded-request.ts";
 import { seenNow } from "../support/relay.ts";
 
@@ -70,6 +71,7 @@ export async function replay(
       },
       completion: { id: "chatcmpl-req_given", created: 1_800_000_000, ownId: false },
       heartbeatMs: 60_000,
+      holder: heldBytes.visitors,
       renderError: (error) => renderError(error),
       onPiece: () => {},
       recorded: false,

@@ -3,17 +3,21 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { NewChat } from "../../src/domain/models/stored-chat.ts";
 import type { Principal } from "../../src/domain/principal.ts";
-import type { NewChat } from "../../src/domain/stored-chat.ts";
-import type { UsageRecord } from "../../src/domain/usage.ts";
-import { openApiDocument } from "../../src/http/openapi.ts";
-import { requestRoutes } from "../../src/http/request-routes.ts";
-import type { ScopedRoute } from "../../src/http/route.ts";
-import { SqlChatStore } from "../../src/storage/chat-store.ts";
-import { type Database, openDatabase } from "../../src/storage/database.ts";
-import { SqlRequestLog } from "../../src/storage/request-log.ts";
-import { catchUp } from "../../src/storage/usage-rows.ts";
-import { openUsageWriter } from "../../src/storage/usage-writer.ts";
+import type { RefusedRequest } from "../../src/domain/usage/refused-request.ts";
+import type { TrailStep } from "../../src/domain/usage/trail.ts";
+import type { UsageRecord } from "../../src/domain/usage/usage.ts";
+import { requestRoutes } from "../../src/http/api/usage/request-routes.ts";
+import type { ScopedRoute } from "../../src/http/exchange/route.ts";
+import { openApiDocument } from "../../src/http/reference/openapi.ts";
+import { SqlRequestLog } from "../../src/ledger/request-log.ts";
+import { catchUp } from "../../src/ledger/usage/usage-rows.ts";
+import { openUsageWriter } from "../../src/ledger/usage/usage-writer.ts";
+import { RequestHistory } from "../../src/policy/records/request-history.ts";
+import { type Database, openDatabase } from "../../src/storage/sql/database.ts";
+import { SqlChatStore } from "../../src/storage/tables/chats/chat-store.ts";
+import { SqlRefusedRequests } from "../../src/storage/tables/refused-request-store.ts";
 import { exchangeFor, incoming, responseOf } from "../support/exchange.ts";
 import { manualClock } from "../support/manual-clock.ts";
 import { accountFor, keyRecordFor, principalFor } from "../support/principal.ts";
@@ -52,6 +56,34 @@ const record = (id: string, more: Partial<UsageRecord> = {}): UsageRecord => ({
   ...more,
 });
 
+const refusal = (id: string, more: Partial<RefusedRequest> = {}): RefusedRequest => ({
+  requestId: `req_${id}`,
+  at: start,
+  accountId: "acct_1",
+  keyId: "key_1",
+  appId: null,
+  environment: "live",
+  operation: "chat",
+  model: "m",
+  stream: false,
+  errorCode: "rate_limit_exceeded",
+  message: "The rate limit of the key is reached: 1 request per minute. Retry in 3 seconds.",
+  durationMs: 1,
+  ...more,
+});
+
+const step = (more: Partial<TrailStep>): TrailStep => ({
+  upstream: "up",
+  upstreamModel: "up/m",
+  model: "m",
+  result: "refused",
+  status: null,
+  reason: null,
+  startedMs: 0,
+  durationMs: 10,
+  ...more,
+});
+
 const streamed = record("streamed", {
   at: start + 5,
   stream: true,
@@ -68,7 +100,15 @@ beforeAll(async () => {
   chats = new SqlChatStore(db);
   await add([
     streamed,
-    record("failed", { at: start + 4, outcome: "failed", errorCode: "upstream_error", upstream: null, keyId: "key_2" }),
+    record("failed", {
+      ...{ at: start + 4, outcome: "failed", errorCode: "upstream_error", upstream: null, keyId: "key_2" },
+      trail: [
+        step({ status: 500, reason: "out of memory" }),
+        step({ upstream: "other", result: "unreachable", startedMs: 10, reason: "connect ECONNREFUSED 10.0.0.7:8000" }),
+        step({ status: 429, startedMs: 20 }),
+        step({ upstream: null, upstreamModel: null, result: "queue_full", startedMs: 30, durationMs: 0 }),
+      ],
+    }),
     record("of_app", { at: start + 3, appId: "app_1", keyId: "grt_1", model: "other" }),
     record("embedding", { at: start + 2, operation: "embedding", estimated: true, capped: true }),
     record("mine", { at: start + 1 }),
@@ -80,10 +120,18 @@ beforeAll(async () => {
     chatOf("of_2", { accountId: "acct_2" }),
     chatOf("mine", { personId: "usr_1" }),
   ]);
+  const refused = new SqlRefusedRequests(db);
+  await refused.add([
+    refusal("over", { at: start + 4, keyId: "key_2", stream: true }),
+    refusal("of_app_2", { at: start + 3, appId: "app_2", errorCode: "model_not_found" }),
+    refusal("unread", { at: start, model: null, stream: null, errorCode: "insufficient_scope" }),
+    refusal("over_in_2", { accountId: "acct_2" }),
+  ]);
   const idle = { flush: async () => {} };
   routes = requestRoutes({
-    requestLog: new SqlRequestLog(db, clock),
+    requestHistory: new RequestHistory(new SqlRequestLog(db, clock), refused),
     ledger: { flush: () => flush() },
+    refusedRequests: idle,
     chats,
     chatWriter: idle,
     clock,
@@ -133,6 +181,8 @@ async function get(target: string, as: Partial<Principal> = {}): Promise<{ statu
   return { status: response.status, body: await response.json() };
 }
 
+const everything = ["streamed", "over", "failed", "of_app_2", "of_app", "embedding", "mine", "unread"];
+
 const ids = ({ body }: { body: Body }) => body.data.map(({ id }: { id: string }) => id.slice("req_".length));
 
 describe("GET /v1/requests", () => {
@@ -140,7 +190,7 @@ describe("GET /v1/requests", () => {
     const { status, body } = await get("/v1/requests");
     expect(status).toBe(200);
     expect(body).toMatchObject({ object: "list", next: null, searched_to: null });
-    expect(ids({ body })).toEqual(["streamed", "failed", "of_app", "embedding", "mine"]);
+    expect(ids({ body })).toEqual(everything);
     expect(body.data[0]).toEqual({
       object: "request",
       id: "req_streamed",
@@ -152,6 +202,8 @@ describe("GET /v1/requests", () => {
       stream: true,
       outcome: "completed",
       error_code: null,
+      error_status: null,
+      error_message: null,
       prompt_tokens: 10,
       completion_tokens: 101,
       total_tokens: 111,
@@ -159,18 +211,33 @@ describe("GET /v1/requests", () => {
       capped: false,
       cost: 0.000_437_4,
       upstream: "up",
+      attempts: 1,
       queue_ms: 12,
       first_token_ms: 250,
       duration_ms: 2_750,
       tokens_per_second: 40,
     });
-    expect(body.data[1]).toMatchObject({ outcome: "failed", error_code: "upstream_error", cost: null, upstream: null });
-    expect(body.data[3]).toMatchObject({
+    expect(body.data[2]).toMatchObject({ outcome: "failed", error_code: "upstream_error", cost: null, upstream: null });
+    expect(body.data[2]).toMatchObject({ error_status: 502, error_message: null, attempts: 3 });
+    expect(body.data[5]).toMatchObject({
       first_token_ms: null,
       tokens_per_second: null,
       estimated: true,
       capped: true,
     });
+  });
+
+  test("has what was refused among the others, with what its client was told, and no usage", async () => {
+    const { body } = await get("/v1/requests?limit=2");
+    expect(body.data[1]).toEqual({
+      ...body.data[0],
+      ...{ id: "req_over", at: start + 4, key: "key_2", outcome: "refused" },
+      ...{ error_code: "rate_limit_exceeded", error_status: 429, error_message: refusal("").message },
+      ...{ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost: null, upstream: null, attempts: 0 },
+      ...{ queue_ms: 0, first_token_ms: null, duration_ms: 1, tokens_per_second: null },
+    });
+    const { data } = (await get("/v1/requests?outcome=refused")).body;
+    expect(data.at(-1)).toMatchObject({ id: "req_unread", model: null, stream: null, error_status: 403 });
   });
 
   test("leads through its pages with `next`, from the newest to the oldest, and says how far back it has looked", async () => {
@@ -183,20 +250,24 @@ describe("GET /v1/requests", () => {
       searched.push(answer.body.searched_to);
       next = answer.body.next;
     }
-    expect(searched).toEqual([start + 4, start + 2, null]);
-    expect(seen).toEqual(["streamed", "failed", "of_app", "embedding", "mine"]);
+    expect(searched).toEqual([start + 4, start + 3, start + 2, null]);
+    expect(seen).toEqual(everything);
   });
 
   const filters: [query: string, found: string[]][] = [
     ["model=other", ["of_app"]],
-    ["key=key_2", ["failed"]],
+    ["key=key_2", ["over", "failed"]],
     ["app=app_1", ["of_app"]],
+    ["app=app_2", ["of_app_2"]],
     ["outcome=failed", ["failed"]],
     ["outcome=cancelled", []],
-    ["stream=true", ["streamed"]],
-    ["stream=false&key=key_1", ["embedding", "mine"]],
-    ["start=2026-09-01T00:00:03Z&end=2026-09-01T00:00:05Z", ["failed", "of_app"]],
-    [`end=${start + 3}`, ["embedding", "mine"]],
+    ["outcome=refused", ["over", "of_app_2", "unread"]],
+    ["outcome=refused&key=key_2", ["over"]],
+    ["outcome=completed&key=key_2", []],
+    ["stream=true", ["streamed", "over"]],
+    ["stream=false&key=key_1", ["of_app_2", "embedding", "mine"]],
+    ["start=2026-09-01T00:00:03Z&end=2026-09-01T00:00:05Z", ["over", "failed", "of_app_2", "of_app"]],
+    [`end=${start + 3}`, ["embedding", "mine", "unread"]],
     ["key=key_none", []],
   ];
   test.each(filters)("?%s has only those", async (query, found) => {
@@ -205,8 +276,9 @@ describe("GET /v1/requests", () => {
 
   test("is of the credential's own account and environment, and of an app's own requests", async () => {
     expect(ids(await get("/v1/requests", { environment: "test" }))).toEqual(["of_test"]);
-    expect(ids(await get("/v1/requests", { account: accountFor({ id: "acct_2" }) }))).toEqual(["of_2"]);
+    expect(ids(await get("/v1/requests", { account: accountFor({ id: "acct_2" }) }))).toEqual(["over_in_2", "of_2"]);
     expect(ids(await get("/v1/requests", { appId: "app_1" }))).toEqual(["of_app"]);
+    expect(ids(await get("/v1/requests", { appId: "app_2" }))).toEqual(["of_app_2"]);
     expect(ids(await get("/v1/requests?app=app_1", { appId: "app_2" }))).toEqual([]);
     expect(ids(await get("/v1/requests?app=app_2", { appId: "app_1" }))).toEqual([]);
   });
@@ -214,7 +286,7 @@ describe("GET /v1/requests", () => {
   const wrong = [
     ["limit=0", "limit: must be a whole number from 1 to 200"],
     ["limit=201", "limit: must be a whole number from 1 to 200"],
-    ["outcome=lost", "outcome: must be one of completed, failed, cancelled, interrupted"],
+    ["outcome=lost", "outcome: must be one of completed, failed, cancelled, interrupted, refused"],
     ["stream=1", "stream: must be true or false"],
     ["start=yesterday", "start: must be Unix seconds or an ISO 8601 date"],
     ["start=10&end=10", "start: must be before end"],
@@ -248,7 +320,48 @@ describe("GET /v1/requests/{id}", () => {
   test("is the one of the list, with the chat that it made", async () => {
     const [listed] = (await get("/v1/requests?limit=1")).body.data;
     const { status, body } = await get("/v1/requests/req_streamed");
-    expect([status, body]).toEqual([200, { ...listed, chat: "chatcmpl-streamed" }]);
+    const { trail, ...others } = body;
+    expect([status, others]).toEqual([200, { ...listed, chat: "chatcmpl-streamed" }]);
+    expect(trail).toEqual([
+      {
+        ...{ server: 1, model: "m", result: "answered", status: null, started_ms: 12, duration_ms: 2_738 },
+        ...{ upstream: null, upstream_model: null, reason: null, left_out: 0 },
+      },
+    ]);
+  });
+
+  test("names model servers, and says what they said, to operators alone: to everybody else they are numbered", async () => {
+    const known = [
+      { server: 1, result: "refused", status: 500, started_ms: 0, duration_ms: 10 },
+      { server: 2, result: "unreachable", status: null, started_ms: 10 },
+      { server: 1, result: "refused", status: 429 },
+      { server: null, result: "queue_full" },
+    ];
+    const operator = await get("/v1/requests/req_failed", { scopes: new Set(["usage:read", "admin:manage"]) });
+    expect(operator.body.trail).toMatchObject(known);
+    expect(operator.body.trail).toMatchObject([
+      { upstream: "up", upstream_model: "up/m", reason: "out of memory" },
+      { upstream: "other", reason: "connect ECONNREFUSED 10.0.0.7:8000" },
+      {},
+      { upstream: null, upstream_model: null, reason: null },
+    ]);
+    const ofApp = await get("/v1/requests/req_of_app", {
+      ...{ appId: "app_1", scopes: new Set(["usage:read", "admin:manage"] as const) },
+    });
+    expect(ofApp.body.trail[0]).toMatchObject({ server: 1, result: "answered", upstream: null });
+    const { body } = await get("/v1/requests/req_failed");
+    expect(body.trail).toMatchObject(known);
+    for (const hidden of ["other", "memory", "ECONNREFUSED", "10.0.0.7", "up/m"]) {
+      expect(JSON.stringify(body)).not.toContain(hidden);
+    }
+  });
+
+  test("finds what was refused, which has no trail, for its owner alone", async () => {
+    const { status, body } = await get("/v1/requests/req_over");
+    expect([status, body.outcome, body.trail, body.chat]).toEqual([200, "refused", [], null]);
+    expect((await get("/v1/requests/req_over_in_2")).status).toBe(404);
+    expect((await get("/v1/requests/req_over", { appId: "app_1" })).status).toBe(404);
+    expect((await get("/v1/requests/req_of_app_2", { appId: "app_2" })).status).toBe(200);
   });
 
   test("names no chat that was not kept, has expired, or is not the caller's to read", async () => {
@@ -289,6 +402,8 @@ test("both need usage:read, and their answers are what the OpenAPI document says
     ["/v1/requests", (await get("/v1/requests")).body],
     ["/v1/requests/{id}", (await get("/v1/requests/req_streamed")).body],
     ["/v1/requests/{id}", (await get("/v1/requests/req_embedding")).body],
+    ["/v1/requests/{id}", (await get("/v1/requests/req_failed")).body],
+    ["/v1/requests/{id}", (await get("/v1/requests/req_unread")).body],
   ] as const;
   for (const [path, body] of answers) {
     const responses = document.paths[path]?.["get"]?.responses as Record<

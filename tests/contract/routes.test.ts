@@ -1,8 +1,9 @@
 // The route table: nothing is served without a scope or an explicit `public`, and everything else wants a real key.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { invalidApiKeyMessage } from "../../src/base/invalid-api-key.ts";
 import { generateApiKey } from "../../src/domain/api-key.ts";
 import { scopes } from "../../src/domain/scope.ts";
-import { type ApiRoute, isDescribed } from "../../src/http/route.ts";
+import { type ApiRoute, isDescribed } from "../../src/http/exchange/route.ts";
 import { createRoutes } from "../../src/http/routes.ts";
 import { addKey } from "../hostile/keys.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
@@ -21,9 +22,12 @@ const openToAll = [
   "GET /.well-known/oauth-authorization-server",
   "GET /.well-known/oauth-protected-resource/v1",
   "GET /docs",
+  "GET /health",
   "GET /healthz",
   "GET /openapi.json",
+  "GET /ping",
   "GET /readyz",
+  "GET /v1/health",
   "POST /oauth/device_authorization",
   "POST /oauth/introspect",
   "POST /oauth/revoke",
@@ -65,7 +69,7 @@ function send(route: ApiRoute, headers: Record<string, string>): Promise<Respons
 }
 
 const refused = {
-  error: { message: "Invalid API key provided", type: "invalid_request_error", code: "invalid_api_key" },
+  error: { message: invalidApiKeyMessage, type: "invalid_request_error", param: null, code: "invalid_api_key" },
 };
 
 const named = (some: readonly ApiRoute[]) => some.map((route) => ({ name: `${route.method} ${route.path}`, route }));
@@ -110,6 +114,7 @@ describe.each(named(scoped))("$name", ({ route }) => {
     expect((await response.json()).error).toEqual({
       message: `API key lacks required scope: ${route.access}`,
       type: "permission_error",
+      param: null,
       code: "insufficient_scope",
     });
     expect(response.headers.get("www-authenticate")).toBe(

@@ -1,7 +1,7 @@
 // Recorded streams of real model servers, cut at every byte: parser and relay always give the same events.
 import { describe, expect, test } from "bun:test";
-import { GatewayError } from "../../src/domain/errors.ts";
-import { SseParser } from "../../src/domain/sse.ts";
+import { GatewayError } from "../../src/base/errors.ts";
+import { SseParser } from "../../src/base/text/sse.ts";
 import { expectGolden } from "./golden.ts";
 import { byteByByte, type ClientEvent, clientEvents, recordings, replay, splitAt } from "./replay.ts";
 
@@ -181,7 +181,7 @@ function readAnswer(events: readonly ClientEvent[], includeUsage: boolean): Seen
       expect(text).toBe(last as string);
       seen.error = chunk.error.message;
       expect(Object.keys(chunk)).toEqual(["error"]);
-      expect(Object.keys(chunk.error)).toEqual(["message", "type", "code"]);
+      expect(Object.keys(chunk.error)).toEqual(["message", "type", "param", "code"]);
       continue;
     }
     expect(chunk.model).toBe("upstream-model");

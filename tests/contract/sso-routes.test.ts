@@ -1,15 +1,17 @@
 // The pages of single sign-on: the cookie that ties the way back to the browser, where it leads, and what errors look like.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { SingleSignOn } from "../../src/accounts/single-sign-on.ts";
-import { pageOrigin } from "../../src/http/browser.ts";
+import { pageOrigin } from "../../src/http/exchange/browser.ts";
+import { Locality } from "../../src/http/exchange/locality.ts";
+import type { Exchange } from "../../src/http/exchange/route.ts";
 import { ssoButton } from "../../src/http/pages/sso-parts.ts";
 import { ssoRoutes } from "../../src/http/pages/sso-routes.ts";
-import type { Exchange } from "../../src/http/route.ts";
-import { MemoryLimits } from "../../src/storage/memory-limits.ts";
+import { MemoryLimits } from "../../src/limits/memory/memory-limits.ts";
 import { exchangeFor, incoming, responseOf } from "../support/exchange.ts";
 import { clientId, clientSecret, type LyingProvider, startLyingProvider } from "../support/identity-provider.ts";
 import { cookieHeader, openTestPeople, type TestPeople, testOrigin } from "../support/people.ts";
 
+const locality = new Locality([]);
 let world: TestPeople;
 let provider: LyingProvider;
 let publicUrl: string | undefined;
@@ -38,7 +40,7 @@ beforeEach(() => {
       joinAccountId: async () => accountId,
     }),
     limits: new MemoryLimits({ clock, ledger: { readTotals: async () => {} } }),
-    pageOrigin: (req) => pageOrigin(req, publicUrl),
+    pageOrigin: (req) => pageOrigin(req, publicUrl, locality),
   });
 });
 

@@ -1,7 +1,7 @@
 // What needs no credential is limited by address: every such route, in the form in which it answers errors.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { generateApiKey } from "../../src/domain/api-key.ts";
-import type { Route } from "../../src/http/route.ts";
+import type { Route } from "../../src/http/exchange/route.ts";
 import { createRoutes } from "../../src/http/routes.ts";
 import { addressLimits } from "../../src/policy/address-throttle.ts";
 import { addKey } from "../hostile/keys.ts";

@@ -1,9 +1,9 @@
 // The wire format as clients see it, request and answer, status and headers: golden files for each operation and error.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
-import { errorCodes, GatewayError } from "../../src/domain/errors.ts";
-import { errorAnswer } from "../../src/http/errors.ts";
-import { openDatabase } from "../../src/storage/database.ts";
+import { errorCodes, GatewayError } from "../../src/base/errors.ts";
+import { errorAnswer } from "../../src/http/exchange/errors.ts";
+import { openDatabase } from "../../src/storage/sql/database.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import {
   chatScript,

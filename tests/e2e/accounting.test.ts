@@ -1,7 +1,9 @@
 // What is set aside for a request and what is booked in the end: all that a model is shown, and nothing that cannot be.
+
 import { afterEach, describe, expect, test } from "bun:test";
-import { Cancellation } from "../../src/domain/cancellation.ts";
-import { Router } from "../../src/inference/route.ts";
+import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { Cancellation } from "../../src/base/cancellation.ts";
+import { Router } from "../../src/inference/routing/route.ts";
 import { run } from "../../src/inference/run.ts";
 import { Stopping } from "../../src/inference/stopping.ts";
 import { type BookedUsage, bookedUsage } from "../support/booked-usage.ts";
@@ -106,6 +108,14 @@ const large = {
   response_format: {
     response_format: { type: "json_schema", json_schema: { name: "s", schema: { type: "object", description: long } } },
   },
+  documents: { documents: [{ text: long }] },
+  "parts that are not known": {
+    messages: [{ role: "user", content: [{ type: "memory", memory: long }] }],
+  },
+  reasoning: {
+    messages: [question, { role: "assistant", content: "Yes.", reasoning_content: long }, question],
+  },
+  "messages of a role that is not known": { messages: [{ role: "context", content: null, facts: [long] }] },
   tool_calls: {
     messages: [
       question,
@@ -199,6 +209,35 @@ test("the generations that best_of asks for are reserved for, and believed", asy
   expect(await booked(server)).toMatchObject([{ prompt_tokens: promptTokens, completion_tokens: 2_000, capped: 0 }]);
 });
 
+test.each([
+  ["a chat", "/v1/chat/completions", { messages: [question], max_tokens: -1 }],
+  ["a chat with three choices", "/v1/chat/completions", { messages: [question], max_completion_tokens: -1, n: 3 }],
+  [
+    "a completion that is the best of four",
+    "/v1/completions",
+    { prompt: question.content, max_tokens: -1, best_of: 4 },
+  ],
+  [
+    "a completion with both names",
+    "/v1/completions",
+    { prompt: question.content, max_completion_tokens: -1, max_tokens: -1 },
+  ],
+])(
+  "a token limit of -1 is none: as much is set aside as without one, and never less than the prompt: %s",
+  async (_what, path, body) => {
+    const { max_tokens: _, max_completion_tokens: __, ...without } = body as Record<string, unknown>;
+    const remaining: number[] = [];
+    for (const sent of [without, body]) {
+      const { server } = await start({ tokens_per_minute: 100_000 }, answering(promptTokens, 1));
+      const response = await server.request(path, { body: { model: "upstream-model", ...sent } });
+      expect(response.status).toBe(200);
+      remaining.push(remainingTokens(response));
+    }
+    expect(remaining[1]).toBe(remaining[0] as number);
+    expect(remaining[0]).toBeLessThan(100_000 - promptTokens);
+  },
+);
+
 test("a key's monthly quota that is switched off and on again knows what was used meanwhile", async () => {
   const { server } = await start({}, answering(promptTokens, 40));
   const ofKeys = { name: "limited", scopes: ["chat:write"], monthly_tokens: 100 };
@@ -247,7 +286,7 @@ test("a client that left before its request was begun: it ends at once, and no m
     apiKey: null,
     clientAddress: "127.0.0.1",
     requestId: "req_left",
-    isLocal: () => true,
+    whyNotLocal: () => undefined,
   });
   const ends: string[] = [];
   const gone = new Cancellation();
@@ -258,9 +297,12 @@ test("a client that left before its request was begun: it ends at once, and no m
       principal,
       requestId: "req_left",
       left: gone,
+      holder: heldBytes.visitors,
       renderError: String,
       onLimits: () => {},
       onStandIn: () => {},
+      onIgnored: () => {},
+      onLedger: () => {},
       onEnd: (outcome) => void ends.push(outcome),
       answer: (answer) => answer,
     },

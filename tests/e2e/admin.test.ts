@@ -1,5 +1,7 @@
 // Operators on a running server: who is one, what their changes do to the very next request, and what the audit log has.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { scopes } from "../../src/domain/scope.ts";
 import { mismatches, type Schema } from "../contract/json-schema.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
@@ -109,6 +111,7 @@ describe("an operator is", () => {
         expect(body.error).toEqual({
           message: "API key lacks required scope: admin:manage",
           type: "permission_error",
+          param: null,
           code: "insufficient_scope",
         });
       }
@@ -436,6 +439,32 @@ test("upstreams are added, tested, drained and deleted", async () => {
   expect((await call("DELETE", path)).body.deleted).toBe(true);
 });
 
+test("models are declared, changed and deleted", async () => {
+  const path = "/v1/admin/models/team%2Falias";
+  const request = { id: "team/alias", deployments: [{ upstream: "built-in", model: "none" }] };
+  expect((await call("POST", "/v1/admin/models", request)).body).toMatchObject({ status: "ok", price: null });
+  const price = { input: 1, output: 2 };
+  expect((await call("PATCH", path, { price })).body.price).toEqual(price);
+  expect((await call("GET", path)).body.price).toEqual(price);
+  expect((await call("GET", "/v1/admin/models")).body.data.map(({ id }: { id: string }) => id)).toContain("team/alias");
+  expect((await call("DELETE", path)).body.deleted).toBe(true);
+});
+
+test("pulled models are listed and deleted", async () => {
+  const models = join(server.dataDir, "models");
+  mkdirSync(models, { recursive: true });
+  writeFileSync(join(models, "begun.gguf.part"), "GGUF");
+  const begun = { id: "begun", bytes: 4, state: "incomplete" };
+  expect((await call("GET", "/v1/admin/pulled-models")).body.data).toMatchObject([begun]);
+  const deletions = () => audited("target=begun");
+  writeFileSync(join(models, "begun.lock"), String(process.ppid));
+  expect((await call("DELETE", "/v1/admin/pulled-models/begun")).status).toBe(503);
+  expect(await deletions()).toEqual([]);
+  rmSync(join(models, "begun.lock"));
+  expect((await call("DELETE", "/v1/admin/pulled-models/begun")).body).toMatchObject({ bytes: 4, deleted: true });
+  expect(await deletions()).toMatchObject([{ action: "pulled_model.deleted", detail: { bytes: 4 } }]);
+});
+
 describe("the audit log", () => {
   test("has who, what, when and from where, newest first, and what changed from what to what", async () => {
     const { id } = await makeAccount("free");
@@ -582,6 +611,6 @@ test("every documented operation of operators was seen to succeed, as documented
       .filter(([, { tags }]) => tags.includes("Administration") && !/people|members|invitations/.test(path))
       .map(([method]) => `${method.toUpperCase()} ${path}`),
   );
-  expect(documented).toHaveLength(27);
+  expect(documented).toHaveLength(34);
   expect([...seen].filter((operation) => operation.includes("/v1/admin/")).sort()).toEqual(documented.sort());
 });

@@ -210,12 +210,16 @@ describe("errors are APICallErrors with status, message, and whether a retry hel
     const error = await expectError(() => ask({ temperature: 9 }), expected);
     expect(error.responseHeaders?.["x-request-id"]).toMatch(/^req_/);
     expect(error.data).toEqual({
-      error: { message: error.message, type: "invalid_request_error", code: "invalid_request" },
+      error: { message: error.message, type: "invalid_request_error", param: "temperature", code: "invalid_request" },
     });
   });
 
   test("401", async () => {
-    const expected = { statusCode: 401, isRetryable: false, message: /^Invalid API key provided$/ };
+    const expected = {
+      statusCode: 401,
+      isRetryable: false,
+      message: /^Invalid API key provided\. Incorrect API key provided: /,
+    };
     await expectError(() => ask({ key: "sk_dev_hr_nonsense" }), expected);
   });
 

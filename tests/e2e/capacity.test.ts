@@ -2,7 +2,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { join } from "node:path";
 import { SQL } from "bun";
-import { SqlAccountStore } from "../../src/storage/account-store.ts";
+import { SqlAccountStore } from "../../src/storage/tables/account-store.ts";
 import { startHeadrace, type TestServer, type TestServerOptions, until } from "../support/headrace.ts";
 import { mintKey } from "../support/mint-key.ts";
 import { accountFor } from "../support/principal.ts";
@@ -139,6 +139,7 @@ test("beyond the queue the excess gets 503 with Retry-After at once, and who was
     error: {
       message: "The model `upstream-model` has no free capacity now (8 requests wait). Retry in 5 s.",
       type: "overloaded_error",
+      param: null,
       code: "service_unavailable",
     },
   });

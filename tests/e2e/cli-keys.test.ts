@@ -147,8 +147,8 @@ describe("the server", () => {
 
   test("lists its tiers with the account's own marked", async () => {
     const { stdout } = await headrace(["tiers"]);
-    expect(stdout).toMatch(/^enterprise +current +1\u202f000 +unlimited/m);
-    expect(stdout).toMatch(/^free +10 +10\u202f000/m);
+    expect(stdout).toMatch(/^enterprise +current +1,000 +unlimited/m);
+    expect(stdout).toMatch(/^free +10 +10,000/m);
   });
 });
 

@@ -172,3 +172,15 @@ atTerminal("Ctrl-C at a single answer ends the command with 130 and the request 
   expect(await person.ends()).toBe(130);
   await until(() => upstream.requests[before]?.abandoned, "the model server is told");
 });
+
+test("a reader of help that leaves early, as `| head -1` does, is no error", async () => {
+  for (const args of ["--help", "serve --help", "keys create --help", "help"]) {
+    const shell = Bun.spawn(["sh", "-c", `exec 3>&1; node ${launcher} ${args} 2>&3 | true`], {
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "inherit",
+    });
+    expect(await new Response(shell.stdout).text()).toBe("");
+    await shell.exited;
+  }
+});

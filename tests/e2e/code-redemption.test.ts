@@ -1,7 +1,7 @@
 // Codes and refresh tokens that are presented many times at once, to a real server: one winner, and what follows for it.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { connect } from "node:net";
-import { systemClock } from "../../src/domain/clock.ts";
+import { systemClock } from "../../src/base/clock.ts";
 import type { RedeemingJob, RedeemingResult } from "../fixtures/redeeming-app.ts";
 import { type Browser, setUp } from "../support/browser.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";

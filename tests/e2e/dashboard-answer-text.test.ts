@@ -1,7 +1,8 @@
 // How the playground reads a stream of events, wherever it is cut, and divides an answer into text and code.
 import { expect, test } from "bun:test";
 import { readEvents } from "../../web/pages/playground/event-stream.ts";
-import { blocksOf } from "../../web/parts/answer/text-blocks.ts";
+import { type Inline, inlineOf } from "../../web/parts/answer/inline-text.ts";
+import { BlockReader, blocksOf, itemsOf } from "../../web/parts/answer/text-blocks.ts";
 
 async function eventsOf(...pieces: (string | Uint8Array)[]): Promise<string[]> {
   const encoder = new TextEncoder();
@@ -64,4 +65,72 @@ test("what only looks like a fence is text, and nothing of a text is lost but em
   expect(shapes("``` a ``` b")).toEqual([["text", "``` a ``` b", ""]]);
   expect(shapes("    ```\n    code")).toEqual([["text", "    ```\n    code", ""]]);
   expect(shapes("\n\n")).toEqual([]);
+});
+
+const kinds = (text: string) => blocksOf(text).map(({ kind }) => kind);
+
+test("headings, lists, quotes, rules and tables stand apart, and what only looks like one is text", () => {
+  expect(kinds("# A\ntext\n- one\n- two\n\n> said\n\n---\n| a | b |\n| - | :-: |\n| 1 | 2 |\nend")).toEqual([
+    ...(["heading", "text", "list", "quote", "rule", "table", "text"] as const),
+  ]);
+  expect(kinds("#hash\n1 - 2\na | b\n-x")).toEqual(["text"]);
+  expect(itemsOf("1. one\n   more\n   - in\n2. two")).toMatchObject([
+    { text: "one\nmore", number: 1, items: [{ text: "in", number: undefined }] },
+    { text: "two", number: 2 },
+  ]);
+});
+
+const plainOf = (parts: readonly Inline[]): string =>
+  parts.map((part) => ("text" in part ? part.text : `<${part.kind}>${plainOf(part.parts)}</>`)).join("");
+
+test("marks within a line are understood where they are closed, and are text where they are not", () => {
+  for (const [written, shown] of [
+    ["a **bold *both* b** c", "a <strong>bold <em>both</> b</> c"],
+    ["snake_case_name and 2 * 3 * 4", "snake_case_name and 2 * 3 * 4"],
+    ["**open `a*b*` and ~~gone~~", "**open a*b* and <del>gone</>"],
+    ["\\*no\\* [x](https://a.example/b) (https://c.example).", "*no* <link>x</> (<link>https://c.example</>)."],
+  ] as const) {
+    expect(plainOf(inlineOf(written))).toBe(shown);
+  }
+});
+
+test("no answer makes a link to a script, to a file or into this server", () => {
+  for (const written of [
+    "[x](javascript:alert(1))",
+    "[x](data:text/html,a)",
+    "[x](/sign-out)",
+    "![x](//evil.example/a)",
+  ]) {
+    expect(JSON.stringify(inlineOf(written))).not.toContain('"link"');
+  }
+});
+
+test("a text is divided and marked in time that grows with its length, whatever is in it", () => {
+  const unfriendly = ["*a ", "`", "[", "](http://", "**_~~", "> ", "- ", "| ", "\\", "h", "`a``b", "# "];
+  for (const piece of unfriendly) {
+    const once = (length: number) => {
+      const text = piece.repeat(length / piece.length);
+      const startedMs = performance.now();
+      for (const block of blocksOf(text)) inlineOf(block.text);
+      return performance.now() - startedMs;
+    };
+    // The quickest of a few: a shared machine may stop for a moment.
+    const took = (length: number) => Math.min(...[1, 2, 3].map(() => once(length)));
+    took(20_000);
+    // Eight times the length takes 64 times as long where it is quadratic.
+    expect(took(320_000), JSON.stringify(piece)).toBeLessThan(30 * Math.max(4, took(40_000)));
+  }
+});
+
+test("a text that grows is divided as it would be at once, and what came before stays the same", () => {
+  const whole =
+    "# Title\n\nSome **text**.\n\n- one\n- two\n\n  more\n\n```js\nlet a;\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nend";
+  const reader = new BlockReader();
+  let before = reader.read("");
+  for (let length = 1; length <= whole.length; length++) {
+    const now = reader.read(whole.slice(0, length));
+    expect(now).toEqual(blocksOf(whole.slice(0, length)));
+    for (const block of before.slice(0, -1)) expect(now).toContain(block);
+    before = now;
+  }
 });

@@ -77,7 +77,7 @@ const codeOf = (name: string, request: SnippetRequest) =>
 async function run(command: string[], env: Record<string, string> = {}): Promise<string> {
   const started = Bun.spawn(command, {
     cwd: directory,
-    env: { PATH: process.env["PATH"] ?? "", HEADRACE_API_KEY: "sk_from_environment", ...env },
+    env: { PATH: process.env["PATH"] ?? "", OPENAI_API_KEY: "sk_from_environment", ...env },
     stderr: "pipe",
     stdin: "ignore",
   });

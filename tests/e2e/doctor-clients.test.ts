@@ -1,6 +1,6 @@
 // `headrace doctor --clients`: a server as it should be passes, and each thing that an SDK would stumble over is named.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { encodeEmbedding } from "../../src/domain/embedding.ts";
+import { encodeEmbedding } from "../../src/wire/embedding.ts";
 import { runCommand } from "../fixtures/command-line.ts";
 import { events, type OpenAiServer, startOpenAiServer, type WireAnswer } from "../fixtures/openai-server.ts";
 import { startHeadrace } from "../support/headrace.ts";
@@ -191,7 +191,10 @@ const faults: Fault[] = [
     what: "an error in the middle",
     in: "stream",
     make: (answer) => {
-      answer.body = events([{ error: { message: "gone", type: "api_error", code: "upstream_error" } }], "");
+      answer.body = events(
+        [{ error: { message: "gone", type: "api_error", param: null, code: "upstream_error" } }],
+        "",
+      );
     },
     found: ["stream"],
     as: /an error came in the middle/,
@@ -306,7 +309,9 @@ test("what a model server does not have is no fault, where it says so properly",
   api.change = (_kind, answer, request) => {
     if (!request["tools"] && !request["response_format"]) return;
     answer.status = 400;
-    answer.body = { error: { message: "no tools", type: "invalid_request_error", code: "invalid_request" } };
+    answer.body = {
+      error: { message: "no tools", type: "invalid_request_error", param: null, code: "invalid_request" },
+    };
   };
   const { code, checks } = await testFake();
   expect(code).toBe(0);

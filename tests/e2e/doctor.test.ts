@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { lockDataDirectory } from "../../src/storage/data-directory-lock.ts";
+import { lockDataDirectory } from "../../src/storage/files/data-directory-lock.ts";
 import { runCommand } from "../fixtures/command-line.ts";
 import { freshDatabase } from "../support/postgres.ts";
 import { startRedis } from "../support/redis.ts";
@@ -135,6 +135,22 @@ test("a healthy server passes: all is ok, the exit code 0, and no secret in the 
   const key = (await Bun.file(join(serving.dataDir, "credentials.json")).json()).api_key;
   const secret = (await Bun.file(join(serving.dataDir, "secret")).text()).trim();
   for (const hidden of [canary, key, secret]) expect(stdout + stderr).not.toContain(hidden);
+});
+
+test("a server that HEADRACE_BASE_URL or --base-url names is asked how it does, and told from the one on this machine", async () => {
+  const url = `http://127.0.0.1:${freePort}`;
+  const here = await doctor(serving, { args: ["--port", String(freePort)], env: { HEADRACE_BASE_URL: `${url}/v1` } });
+  expect(named(here.checks, "named server")).toMatchObject({ status: "ok", found: expect.stringContaining(url) });
+  const elsewhere = await doctor(used, { args: ["--base-url", `${url}/v1`] });
+  expect(named(elsewhere.checks, "named server").found).toContain("only this is seen from here");
+  expect(named(elsewhere.checks, "readiness there")).toMatchObject({ status: "ok" });
+  const nobody = await doctor(used, { env: { HEADRACE_BASE_URL: `http://127.0.0.1:${lostPort}/v1` } });
+  expect(named(nobody.checks, "named server")).toMatchObject({
+    status: "failure",
+    found: expect.stringContaining("does not answer"),
+    remedy: expect.stringContaining("HEADRACE_BASE_URL"),
+  });
+  expect(nobody.code).toBe(1);
 });
 
 test("without a server it says so, and that is a warning alone", async () => {

@@ -1,10 +1,11 @@
 // The life of the built-in engine's processes: early requests, deaths while loading, models loaded on demand.
 import { expect, test } from "bun:test";
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { saveManifest } from "../../src/engines/llama/model-store.ts";
 import { startHeadrace, until } from "../support/headrace.ts";
+import { makeOperatorKey } from "../support/operator-key.ts";
 
 const gguf = join(import.meta.dir, "..", "..", "models", "tiny-demo", "tiny-demo.gguf");
 const body = (model: string) => ({ model, temperature: 0, messages: [{ role: "user", content: "Who are you?" }] });
@@ -53,6 +54,42 @@ test("more models than are kept loaded take turns, and none is taken from under 
   }
   for (const id of ids) expect((await ask(id)).status).toBe(200);
   expect(server.engine.status().length).toBeLessThanOrEqual(3);
+});
+
+test("a pulled model that an operator deletes is offered no more and leaves memory and disk, and the audit log has it", async () => {
+  using directory = temporaryDirectory();
+  const dataDir = join(directory.path, "data");
+  mkdirSync(join(dataDir, "models"), { recursive: true });
+  const file = join(dataDir, "models", "mine.gguf");
+  copyFileSync(gguf, file);
+  const capabilities = { chat: true, completion: true, embeddings: true };
+  const facts = { bytes: 4_636_352, sha256: "0".repeat(64), source: "test", pulledAt: 1, capabilities, tools: false };
+  await saveManifest(dataDir, { id: "mine", file, otherFiles: [], ...facts });
+  await using server = await startHeadrace({ dataDir });
+  const operator = await makeOperatorKey(dataDir);
+  const headers = { authorization: `Bearer ${operator}` };
+  const path = "/v1/admin/pulled-models";
+  const listed = await (await server.request(path, { headers })).json();
+  expect(listed.data).toEqual([
+    {
+      ...{ object: "pulled_model", id: "mine", bytes: statSync(gguf).size, state: "ready", source: "test" },
+      ...{ pulled_at: 1, capabilities, context_length: null },
+    },
+  ]);
+  expect((await server.request("/v1/chat/completions", { body: body("mine") })).status).toBe(200);
+  await until(() => server.engine.status().every(({ busy }) => busy === 0), "it is idle");
+
+  expect((await server.request(`${path}/mine`, { method: "DELETE" })).status).toBe(403);
+  expect((await server.request(`${path}/..%2f..%2fsecret`, { method: "DELETE", headers })).status).toBe(404);
+  const deleted = await server.request(`${path}/mine`, { method: "DELETE", headers });
+  expect(await deleted.json()).toMatchObject({ object: "pulled_model", id: "mine", deleted: true });
+  expect(server.catalog.find("mine")).toBeUndefined();
+  expect(server.engine.status()).toEqual([]);
+  expect(existsSync(file)).toBe(false);
+  expect((await server.request("/v1/chat/completions", { body: body("mine") })).status).toBe(404);
+  expect((await server.request(`${path}/mine`, { method: "DELETE", headers })).status).toBe(404);
+  const audit = await (await server.request("/v1/admin/audit?target=mine", { headers })).json();
+  expect(audit.data).toMatchObject([{ action: "pulled_model.deleted", detail: { source: "test" } }]);
 });
 
 test("the built-in model answers the very first request, while a server on this machine that never answers is still asked", async () => {

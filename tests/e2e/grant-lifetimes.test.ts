@@ -1,6 +1,6 @@
 // Random sequences of what apps and people do with grants, against a model of what has to be alive: seeded, so that any can be had again.
 import { expect, test } from "bun:test";
-import { tokenDigest } from "../../src/policy/opaque-token.ts";
+import { tokenDigest } from "../../src/policy/credentials/opaque-token.ts";
 import { testEvent } from "../support/credentials.ts";
 import {
   basic,

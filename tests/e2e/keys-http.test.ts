@@ -6,8 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CursorPage } from "openai/pagination";
 import type { Environment } from "../../src/domain/api-key.ts";
-import type { KeyWire } from "../../src/domain/key-wire.ts";
-import { openDatabase } from "../../src/storage/database.ts";
+import { openDatabase } from "../../src/storage/sql/database.ts";
+import type { KeyWire } from "../../src/wire/keys.ts";
 import { openaiClient } from "../support/clients.ts";
 import { startHeadrace, type TestServer, type TestServerOptions } from "../support/headrace.ts";
 import { type ManualClock, manualClock } from "../support/manual-clock.ts";
@@ -310,6 +310,16 @@ describe("allowed_ips", () => {
     }
     expect(await chatStatus(key, from("203.0.113.9", "192.0.2.7"))).toBe(200);
     expect(await chatStatus(key, from("203.0.113.9", "192.0.2.7", "10.1.2.3", "fd00::1"))).toBe(200);
+  });
+
+  test("a client whose address a trusted proxy does not tell is never taken for the proxy, which may be allowed", async () => {
+    await start(proxied);
+    const { key } = await make({ allowed_ips: ["127.0.0.1", "10.0.0.0/8", "0.0.0.0/0", "::/0"] });
+    expect(await chatStatus(key)).toBe(200);
+    for (const told of ["unknown", "_hidden", "", "127.0.0.1:x", "203.0.113.9, nobody, 10.1.2.3"]) {
+      expect({ told, status: await chatStatus(key, from(told)) }).toEqual({ told, status: 401 });
+    }
+    expect(server.logged("request").some((line) => line["client"] === "unknown")).toBe(true);
   });
 
   test("a proxy that adds a header line of its own, and does not append, is understood as well", async () => {

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { StoredLogin } from "../../src/cli/login-store.ts";
-import { commandLineAppId } from "../../src/domain/app.ts";
+import type { StoredLogin } from "../../src/cli/login/login-store.ts";
+import { commandLineAppId } from "../../src/domain/people/app.ts";
 import { runCommand } from "../fixtures/command-line.ts";
 import { type Browser, decideDevice, invite, removeAccess, setUp } from "../support/browser.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";

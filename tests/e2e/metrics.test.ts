@@ -258,7 +258,8 @@ test("what the process takes, and what runs, is told, in either format", async (
     { version: expect.stringMatching(/^\d+\./), mode: "development", database: "sqlite" },
   ]);
   expect([metrics.get("headrace_ready"), metrics.get("headrace_degraded")]).toEqual([1, 0]);
-  expect(metrics.series("headrace_check").map(({ check }) => check)).toEqual(["database", "models", "server"]);
+  const checks = ["database", "clock", "spool", "secret", "connections", "memory", "models", "server"];
+  expect(metrics.series("headrace_check").map(({ check }) => check)).toEqual(checks);
   await until(async () => ((await scrape(server)).get("headrace_event_loop_delay_seconds_count") ?? 0) > 1, "samples");
 
   const accept = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5";

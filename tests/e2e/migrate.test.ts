@@ -5,11 +5,12 @@ import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SQL } from "bun";
-import { openDatabase } from "../../src/storage/database.ts";
+import { openDatabase } from "../../src/storage/sql/database.ts";
 import { runCommand } from "../fixtures/command-line.ts";
 import { type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
 import { addGatheredUsage } from "../support/gathered-usage.ts";
 import { startHeadrace, until } from "../support/headrace.ts";
+import { makeOperatorKey } from "../support/operator-key.ts";
 import { freshDatabase, sharedPostgres } from "../support/postgres.ts";
 
 let directory: string;
@@ -24,6 +25,7 @@ beforeAll(async () => {
   [stopped, cut] = [join(directory, "stopped"), join(directory, "cut")];
   world = await openDashboardWorld({ dataDir: stopped });
   await world.fill({ keys: 40, requests: 3_000, chats: 20, events: 40 });
+  await world.browser.ask("/v1/admin/models", { method: "POST", body: declared });
   await world.server.governance.ledger.flush();
   expect((await ask(world.server.url)).status).toBe(200);
   cpSync(stopped, cut, { recursive: true });
@@ -35,6 +37,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
+const declared = { id: "team/alias", price: { input: 1, output: 2 }, deployments: [{ upstream: "built-in" }] };
 const ask = (url: string) =>
   fetch(`${url}/v1/chat/completions`, {
     method: "POST",
@@ -109,6 +112,14 @@ test("all records move, and a server on the new database answers the same key an
     return ((await answer.json()) as { data: { id: string }[] }).data.map(({ id }) => id);
   };
   expect((await keys(server.url)).length).toBeGreaterThan(30);
+  const operator = await makeOperatorKey(dataDir, [], {
+    HEADRACE_DATABASE_URL: url,
+    HEADRACE_SECRET: secretOf(dataDir),
+  });
+  const model = await fetch(`${server.url}/v1/admin/models/team/alias`, {
+    headers: { authorization: `Bearer ${operator}` },
+  });
+  expect(await model.json()).toMatchObject({ id: "team/alias", source: "database", price: declared.price });
 }, 30_000);
 
 test("usage that was on the spool when the power was cut is there as well, once", async () => {

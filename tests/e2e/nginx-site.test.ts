@@ -1,64 +1,24 @@
 // deploy/nginx in front of two real servers: streams come piece by piece, clients keep their address, nothing is asked twice.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { request as httpRequest } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { findNginx } from "../../bench/nginx.ts";
 import { tunnelProtocol } from "../../src/nodes/tunnel/contract.ts";
 import { certificate } from "../support/chromium.ts";
-import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { type NginxSite, prepareNginxSite } from "../support/nginx-site.ts";
 import { freshDatabase } from "../support/postgres.ts";
 import { chatScript, chunk, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 
-const nginx = findNginx() ?? "nginx";
-const directory = mkdtempSync(join(tmpdir(), "headrace-nginx-"));
-let child: Bun.Subprocess;
+let site: NginxSite;
 let upstream: ScriptedUpstream;
 let servers: TestServer[] = [];
 let url: string;
 let key: string;
 
-/** As in deploy/, but for addresses and places of files. */
-function site(name: string, replace: readonly (readonly [from: string | RegExp, to: string])[]): string {
-  const text = readFileSync(join(import.meta.dir, "../../deploy/nginx", name), "utf8");
-  return replace.reduce((before, [from, to]) => {
-    const after = before.replaceAll(from, to);
-    if (after === before) throw new Error(`${name} has no ${from}`);
-    return after;
-  }, text);
-}
-
-function configuration(sites: string): string {
-  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
-  const file = join(directory, "nginx.conf");
-  writeFileSync(
-    file,
-    `daemon off; pid ${directory}/pid; error_log ${directory}/error.log warn;
-${process.getuid?.() === 0 ? "user root;" : ""} worker_processes 1; events { worker_connections 512; }
-http { ${temporary.map((kind) => `${kind}_temp_path ${directory}/${kind};`).join(" ")} access_log ${directory}/access.log;
-${sites} }`,
-  );
-  return file;
-}
-
-const run = (file: string, ...more: string[]) =>
-  Bun.spawn([nginx, "-c", file, "-p", directory, "-e", join(directory, "error.log"), ...more], { stderr: "pipe" });
-
-async function freePort(): Promise<number> {
-  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
-  const { port = 0 } = server;
-  await server.stop(true);
-  return port;
-}
-
-const snippet = [/include \S+;/g, `include ${join(directory, "headrace-proxy.conf")};`] as const;
-
 beforeAll(async () => {
-  copyFileSync(join(import.meta.dir, "../../deploy/nginx/headrace-proxy.conf"), join(directory, "headrace-proxy.conf"));
-  upstream = await startUpstream();
-  const port = await freePort();
-  url = `http://127.0.0.1:${port}`;
+  [site, upstream] = await Promise.all([prepareNginxSite(), startUpstream()]);
+  ({ url } = site);
   const env = {
     HEADRACE_MODE: "production",
     HEADRACE_PUBLIC_URL: url,
@@ -67,34 +27,15 @@ beforeAll(async () => {
     HEADRACE_TRUSTED_PROXIES: "127.0.0.1/32",
   };
   for (const _ of [1, 2]) servers.push(await startHeadrace({ env, yaml: upstreamYaml(upstream) }));
-  const [one, two] = servers;
-  key = one?.key ?? "";
-  const file = configuration(
-    site("compose.conf", [
-      ["headrace-1:7545", `127.0.0.1:${one?.port}`],
-      ["headrace-2:7545", `127.0.0.1:${two?.port}`],
-      ["listen 80;", `listen 127.0.0.1:${port};`],
-      snippet,
-    ]),
-  );
-  child = run(file);
-  await until(
-    () =>
-      fetch(`${url}/healthz`).then(
-        ({ ok }) => ok,
-        () => false,
-      ),
-    "nginx answers",
-  );
+  key = servers[0]?.key ?? "";
+  await site.start(servers.map(({ port }) => port));
 }, 30_000);
 
 afterAll(async () => {
-  child?.kill("SIGTERM");
-  await child?.exited;
+  await site[Symbol.asyncDispose]();
   for (const server of servers) await server[Symbol.asyncDispose]();
   servers = [];
   await upstream[Symbol.asyncDispose]();
-  rmSync(directory, { recursive: true, force: true });
 });
 
 const hello = { model: "upstream-model", messages: [{ role: "user", content: "Hello" }] };
@@ -168,8 +109,7 @@ test("a body larger than nginx would take by itself arrives, and no link of ours
   expect(answer.status).toBe(200);
   await answer.arrayBuffer();
   await (await fetch(`${url}/reset/rst_secret`)).arrayBuffer();
-  for (const name of ["access.log", "error.log"])
-    expect(readFileSync(join(directory, name), "utf8")).not.toContain("rst_secret");
+  for (const name of ["access", "error"] as const) expect(site.log(name)).not.toContain("rst_secret");
 });
 
 test("a node's WebSocket is opened through it", async () => {
@@ -183,18 +123,16 @@ test("a node's WebSocket is opened through it", async () => {
 });
 
 test("the site with TLS is one that nginx takes", async () => {
-  writeFileSync(join(directory, "cert.pem"), certificate.cert);
-  writeFileSync(join(directory, "key.pem"), certificate.key);
-  const file = configuration(
-    site("headrace.conf", [
-      [/\/etc\/ssl\/headrace\/fullchain\.pem/g, join(directory, "cert.pem")],
-      [/\/etc\/ssl\/headrace\/privkey\.pem/g, join(directory, "key.pem")],
-      snippet,
+  const [cert, privateKey] = [join(site.directory, "cert.pem"), join(site.directory, "key.pem")];
+  writeFileSync(cert, certificate.cert);
+  writeFileSync(privateKey, certificate.key);
+  const { code, said } = await site.check(
+    site.text("headrace.conf", [
+      [/\/etc\/ssl\/headrace\/fullchain\.pem/g, cert],
+      [/\/etc\/ssl\/headrace\/privkey\.pem/g, privateKey],
     ]),
   );
-  const checked = run(file, "-t");
-  const said = await new Response(checked.stderr).text();
-  expect(await checked.exited, said).toBe(0);
+  expect(code, said).toBe(0);
 });
 
 test("a completion that fails after it was sent is not asked for again at the other server", async () => {
@@ -206,3 +144,38 @@ test("a completion that fails after it was sent is not asked for again at the ot
   expect(chats().length - before).toBe(1);
   upstream.script(chatScript());
 });
+
+test("where each server refuses a request the client gets the refusal itself, and the next request is served", async () => {
+  const before = chats().length;
+  upstream.script((_request, res) => {
+    res.writeHead(503, { "retry-after": "7", "content-type": "application/json" });
+    res.end('{"error":{"message":"full"}}');
+  });
+  for (let sent = 0; sent < 4; sent++) {
+    const answer = await ask();
+    expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "7"]);
+    expect(await answer.json()).toMatchObject({ error: { code: "service_unavailable" } });
+  }
+  expect(chats().length).toBeGreaterThan(before + 4);
+  upstream.script(chatScript());
+  expect((await ask()).status).toBe(200);
+});
+
+test("a request that one server refuses is asked of the other with all of its body, and no prompt is in a file of nginx", async () => {
+  const [one, two] = servers;
+  const messages = [{ role: "user", content: "secret prompt ".repeat(200_000) }];
+  const closed = one?.close(10_000, 3_000);
+  const bodies = () => upstream.requests.filter(({ body }) => JSON.stringify(body).length > 2_000_000).length;
+  const before = bodies();
+  let sent = 0;
+  for (; sent < 6 || chatsAt(one as TestServer).every(({ status }) => status !== 503); sent++) {
+    const answer = await ask({ messages });
+    expect(answer.status).toBe(200);
+    await answer.arrayBuffer();
+  }
+  expect(bodies() - before).toBe(sent);
+  expect(chatsAt(two as TestServer).some(({ status }) => status === 200)).toBe(true);
+  await closed;
+  expect((await ask()).status).toBe(200);
+  expect(site.log("error")).not.toContain("buffered to a temporary file");
+}, 30_000);

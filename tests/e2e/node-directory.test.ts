@@ -1,18 +1,22 @@
 // Who knows the nodes: connections come, go and are replaced, here and elsewhere, also while the database is away.
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { Cancellation } from "../../src/domain/cancellation.ts";
-import { GatewayError } from "../../src/domain/errors.ts";
-import type { NodeConnection, NodeStore } from "../../src/domain/node.ts";
+import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { Cancellation } from "../../src/base/cancellation.ts";
+import { GatewayError } from "../../src/base/errors.ts";
+import type { NodeConnection, NodeStore } from "../../src/domain/models/node.ts";
 import { NodeDirectory } from "../../src/nodes/node-directory.ts";
 import type { GatewayEnd, GatewayEndListener } from "../../src/nodes/tunnel/contract.ts";
-import { SqlNodeStore } from "../../src/storage/node-store.ts";
-import { SqlReplicaStore } from "../../src/storage/replica-store.ts";
+import { SqlNodeStore } from "../../src/storage/tables/node-store.ts";
+import { SqlReplicaStore } from "../../src/storage/tables/replica-store.ts";
 import { sqliteDatabases, type TestDatabase } from "../support/databases.ts";
 import { until } from "../support/headrace.ts";
 import { manualClock } from "../support/manual-clock.ts";
 
 const nodeId = "node_1";
-const request = { requestId: "req_1", operation: "chat", model: "m", body: "{}", stream: false, width: 1 } as const;
+const request = {
+  ...({ requestId: "req_1", operation: "chat", model: "m", body: "{}", stream: false, width: 1 } as const),
+  holder: heldBytes.visitors,
+};
 const silent = { info() {}, warn() {}, error() {} };
 
 let opened: TestDatabase;
@@ -208,4 +212,23 @@ test("models of a node that is away stay on offer for ten minutes", async () => 
   clock.advance(2_000);
   expect(engine?.lastModels()).toEqual([]);
   await until(() => changes > before, "the catalog is told");
+});
+
+test("a node that left a moment ago was seen a moment ago, connected here or elsewhere", async () => {
+  const lastSeen = () => directory.record(nodeId)?.lastSeenAt;
+  const end = connect("one");
+  await until(stands("one"), "it stands there");
+  clock.advance(19 * 60_000);
+  end.close(1006, "cut");
+  expect(lastSeen()).toBe(clock.nowSeconds());
+  await until(async () => !(await stands("one")()), "it stands there no more");
+
+  const seen = { announced: [{ id: "m" }], version: "1.0.0", at: clock.nowSeconds() };
+  const elsewhere = { nodeId, replicaId: "rep_2", connectionId: "two", clientAddress: "", connectedAt: seen.at };
+  await store.connected(elsewhere, seen);
+  await directory.refresh();
+  expect(directory.isReachable(nodeId)).toBe(true);
+  clock.advance(19 * 60_000);
+  await store.disconnected(nodeId, "two", clock.nowSeconds());
+  await until(() => lastSeen() === clock.nowSeconds(), "what the other process saw is known here");
 });

@@ -150,7 +150,7 @@ test("a second connection of the same node takes the place of the first", async 
   const { gateway, node, upstream } = await network({ script });
   const answer = await reading(await ask(gateway, { stream: true }), 3);
   const copy = await started(startHeadrace({ yaml: upstreamYaml(upstream) }));
-  const { readNodeIdentity, writeNodeIdentity } = await import("../../src/storage/node-files.ts");
+  const { readNodeIdentity, writeNodeIdentity } = await import("../../src/storage/files/node-files.ts");
   const identity = readNodeIdentity(node.dataDir);
   if (!identity) throw new Error("The node has no identity.");
   writeNodeIdentity(copy.dataDir, identity);

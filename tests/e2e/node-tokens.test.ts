@@ -1,6 +1,6 @@
 // How machines get in: tokens that let one in, in time, under a name that nobody has.
 import { afterEach, expect, test } from "bun:test";
-import type { JoinTokenWire } from "../../src/domain/node-wire.ts";
+import type { JoinTokenWire } from "../../src/wire/nodes.ts";
 import { startGateway } from "../support/nodes.ts";
 import { startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 

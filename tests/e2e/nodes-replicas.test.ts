@@ -2,10 +2,12 @@
 import { afterEach, beforeAll, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { createServer } from "node:net";
-import { systemClock } from "../../src/domain/clock.ts";
+import { AccountBytes, heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { systemClock } from "../../src/base/clock.ts";
 import { bodyDigest, signForward } from "../../src/nodes/forward-signature.ts";
-import { aboutText, forwardHeaders } from "../../src/nodes/forward-wire.ts";
-import { deriveKey } from "../../src/storage/secret-file.ts";
+import { aboutText, forwardHeaders, readError } from "../../src/nodes/forward-wire.ts";
+import { deriveKey } from "../../src/storage/files/secret-file.ts";
+import { head, openRaw, type RawConnection } from "../hostile/raw-client.ts";
 import { startHeadrace, until } from "../support/headrace.ts";
 import { ask, endless, messages, model, reading, usageRow } from "../support/node-requests.ts";
 import { connected, type Gateway, type JoinOptions, joinNode, operate, type TestNode } from "../support/nodes.ts";
@@ -184,12 +186,63 @@ test("where nobody answers at the address of the replica that holds a node, a re
   expect((await ask(one)).status).toBe(200);
 });
 
+test("what another replica passes on is held by the key for which it asks: one that holds all it may keeps out none of another", async () => {
+  const { one, node } = await network();
+  const key = deriveKey(Buffer.from(secretHex, "hex"), "replica-forward-v1");
+  const path = `/internal/nodes/${node.id}/requests`;
+  const body = JSON.stringify({ model, messages: [{ role: "user", content: "x".repeat(500_000) }] });
+  const open: RawConnection[] = [];
+  /** Resolves with the code of a refusal, as the other replica reads it; undefined where the rest of the body is waited for. */
+  const begin = async (keyId: string): Promise<string | undefined> => {
+    const held = heldBytes.held;
+    const holder = heldBytes.holder(new AccountBytes(), { key: keyId, account: `of ${keyId}` });
+    const about = aboutText({
+      ...({ requestId: "req_1", operation: "chat", model, body, stream: false, width: 1 } as const),
+      holder,
+    });
+    const what = { method: "POST", path, replicaId: one.replicas.id, about, bodyDigest: bodyDigest(body) };
+    const connection = await openRaw(one.url);
+    open.push(connection);
+    const lines = [
+      "Host: 127.0.0.1",
+      "Content-Type: application/json",
+      `Content-Length: ${body.length}`,
+      `${forwardHeaders.about}: ${about}`,
+      `${forwardHeaders.digest}: ${what.bodyDigest}`,
+      `${forwardHeaders.replica}: ${what.replicaId}`,
+      `${forwardHeaders.signature}: ${signForward(what, key, systemClock)}`,
+    ];
+    await connection.write(head(`POST ${path} HTTP/1.1`, lines) + body.slice(0, -1));
+    const answered = connection.answered(1, 10_000).then(({ answers }) => readError(answers[0]?.body ?? "")?.code);
+    await until(
+      async () => heldBytes.held > held + 400_000 || (await Promise.race([answered, Bun.sleep(5)])),
+      "either",
+    );
+    return heldBytes.held > held + 400_000 ? undefined : await answered;
+  };
+  const { mostBytes } = heldBytes;
+  heldBytes.mostBytes = 4 * 1024 * 1024;
+  try {
+    expect([await begin("a"), await begin("a"), await begin("a")]).toEqual([
+      undefined,
+      undefined,
+      "rate_limit_exceeded",
+    ]);
+    expect(await begin("b")).toBeUndefined();
+  } finally {
+    heldBytes.mostBytes = mostBytes;
+    for (const { socket } of open) socket.destroy();
+  }
+  await until(() => heldBytes.held === 0, "all is given back");
+});
+
 test("only a replica of the installation may pass requests on: nothing forged, stale, changed or repeated goes through", async () => {
   const { one, other, node, upstream } = await network();
   const key = deriveKey(Buffer.from(secretHex, "hex"), "replica-forward-v1");
   const path = `/internal/nodes/${node.id}/requests`;
   const body = JSON.stringify({ model, messages });
-  const request = { requestId: "req_forged", operation: "chat", model, body, stream: false, width: 1 } as const;
+  const { visitors: holder } = heldBytes;
+  const request = { requestId: "req_forged", operation: "chat", model, body, stream: false, width: 1, holder } as const;
   const about = aboutText(request);
   const signed = (more: { at?: number; key?: Uint8Array; replicaId?: string; path?: string } = {}) => {
     const replicaId = more.replicaId ?? one.replicas.id;

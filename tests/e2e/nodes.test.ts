@@ -97,6 +97,27 @@ test("what is announced is no model of the gateway before it is approved, and no
   expect((await ask(gateway)).status, "a key of another environment").toBe(404);
 });
 
+test("a model that an operator declares at a node runs there only as far as the node was approved, and in its environments alone", async () => {
+  const { gateway, node } = await network();
+  const { body } = await gateway.admin("POST", "/models", {
+    ...{ id: "team/alias", environments: ["live", "test", "dev"], price: { input: 1, output: 1 } },
+    deployments: [{ upstream: "gpu-1", model }],
+  });
+  expect(body).toMatchObject({
+    ...{ status: "ok", environments: ["live", "dev"] },
+    deployments: [{ upstream: "gpu-1", state: "ok", listed: true }],
+  });
+  expect((await ask(gateway, { model: "team/alias" })).status).toBe(200);
+  const change = (body: object) => gateway.admin("PATCH", `/nodes/${node.id}`, body);
+  await change({ approved_models: [] });
+  expect((await gateway.admin("GET", "/models/team/alias")).body).toMatchObject({ deployments: [{ listed: false }] });
+  expect((await ask(gateway, { model: "team/alias" })).status).toBe(404);
+  await change({ approved_models: [model], environments: ["live"] });
+  expect((await ask(gateway, { model: "team/alias" })).status, "a key of another environment").toBe(404);
+  await change({ environments: ["dev"] });
+  expect((await ask(gateway, { model: "team/alias" })).status).toBe(200);
+});
+
 test("what a node begins to serve, and what it serves no more, is known at the gateway at once", async () => {
   const { gateway, node, upstream } = await network({ models: ["*"] });
   upstream.serves([{ id: "another", object: "model", created: 1, owned_by: "scripted" }]);

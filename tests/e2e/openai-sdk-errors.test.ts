@@ -11,12 +11,13 @@ import {
   NotFoundError,
   PermissionDeniedError,
 } from "openai";
-import { openDatabase } from "../../src/storage/database.ts";
+import { invalidApiKeyMessage } from "../../src/base/invalid-api-key.ts";
+import { openDatabase } from "../../src/storage/sql/database.ts";
 import { openaiClient } from "../support/clients.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { mintKey } from "../support/mint-key.ts";
 import { expectBody, raised } from "../support/openai-errors.ts";
-import { type ScriptedUpstream, startUpstream } from "../support/scripted-upstream.ts";
+import { chatScript, chunk, json, type ScriptedUpstream, startUpstream } from "../support/scripted-upstream.ts";
 
 const messages = [{ role: "user" as const, content: "Hi" }];
 const request = { model: "upstream-model", messages };
@@ -40,7 +41,7 @@ afterAll(async () => {
 describe("400 is a BadRequestError that names the field and what is allowed", () => {
   const wrong: [name: string, body: Record<string, unknown>, message: RegExp][] = [
     ["temperature", { temperature: 3 }, /temperature: must be a number from 0 to 2 \(got 3\)/],
-    ["top_p", { top_p: 0 }, /top_p: must be a number above 0 and up to 1 \(got 0\)/],
+    ["top_p", { top_p: -0.5 }, /top_p: must be a number from 0 to 1 \(got -0.5\)/],
     ["penalty", { frequency_penalty: -2.5 }, /frequency_penalty: must be a number from -2 to 2/],
     ["type", { max_tokens: "ten" }, /max_tokens: must be an integer/],
     ["messages", { messages: [] }, /messages: must be an array of at least 1 item/],
@@ -49,7 +50,7 @@ describe("400 is a BadRequestError that names the field and what is allowed", ()
       { messages: Array.from({ length: 9 }, () => messages[0]) },
       /messages: .* 1 to 8 items .* 9 items/,
     ],
-    ["role", { messages: [{ role: "wizard", content: "Hi" }] }, /messages\[0\]\.role: must be one of .*"assistant"/],
+    ["role", { messages: [{ role: 5, content: "Hi" }] }, /messages\[0\]\.role: must be one of .*"assistant"/],
     ["content", { messages: [{ role: "user", content: 5 }] }, /messages\[0\]\.content: must be a string/],
     ["model", { model: null }, /model: must be a string/],
   ];
@@ -61,6 +62,8 @@ describe("400 is a BadRequestError that names the field and what is allowed", ()
       );
       await expectBody(server, error, 400, "invalid_request", "invalid_request_error");
       expect(error.message).toMatch(message);
+      // The field that the message begins with.
+      expect(error.message).toStartWith(`400 ${error.param}: `);
     });
   }
 
@@ -77,6 +80,67 @@ describe("400 is a BadRequestError that names the field and what is allowed", ()
   });
 });
 
+test("an unknown model is a NotFoundError of the field model, and a bad key is of no field", async () => {
+  const unknown = await raised(() => client.chat.completions.create({ ...request, model: "nope" }), NotFoundError);
+  expect(unknown).toMatchObject({ code: "model_not_found", param: "model" });
+  const refused = await raised(() => openaiClient(server, { apiKey: "sk-x" }).models.list(), AuthenticationError);
+  expect(refused.error).toMatchObject({ param: null });
+});
+
+describe("a code by which a model server says what is wrong reaches the client, and with it the field:", () => {
+  const fault = (error: Record<string, unknown>) => ({ error: { message: "No.", ...error } });
+  test.each<[string, number, unknown, string, string | null]>([
+    [
+      "OpenAI's of a context that is too short",
+      400,
+      fault({ code: "context_length_exceeded", param: "messages", type: "invalid_request_error" }),
+      "context_length_exceeded",
+      "messages",
+    ],
+    ["Azure's of its filter", 400, fault({ code: "content_filter", param: "prompt" }), "content_filter", "prompt"],
+    ["a content policy", 422, fault({ code: "content_policy_violation" }), "content_policy_violation", null],
+    [
+      "a value that a model does not take",
+      400,
+      fault({ code: "unsupported_value", param: "messages[0].role" }),
+      "unsupported_value",
+      "messages[0].role",
+    ],
+    ["llama.cpp's type", 400, fault({ code: 400, type: "exceed_context_size_error" }), "context_length_exceeded", null],
+    [
+      "vLLM's words",
+      400,
+      { object: "error", message: "This model's maximum context length is 8 tokens.", code: 400, param: "messages" },
+      "context_length_exceeded",
+      "messages",
+    ],
+    ["any other", 400, fault({ code: "sk-secret-of-the-upstream" }), "invalid_request", null],
+    ["a field that is none", 400, fault({ param: "see http://10.0.0.1/x" }), "invalid_request", null],
+    ["a field that is a secret", 400, fault({ param: "sk-0123456789abcdef" }), "invalid_request", null],
+  ])("%s", async (_, status, body, code, param) => {
+    upstream.script((_request, res) => json(res, status, body));
+    const error = await raised(() => client.chat.completions.create(request), BadRequestError);
+    upstream.script(chatScript());
+    await expectBody(server, error, 400, code, "invalid_request_error", "invalid_request");
+    expect(error.error).toMatchObject({ param });
+  });
+
+  test("in an open stream, too", async () => {
+    upstream.script((_request, res) => {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      res.write(chunk({ role: "assistant", content: "a" }));
+      res.end(`data: ${JSON.stringify(fault({ code: "content_filter", message: "Stopped." }))}\n\n`);
+    });
+    const stream = await client.chat.completions.create({ ...request, stream: true });
+    const error = await raised(async () => {
+      for await (const _ of stream);
+    }, APIError);
+    upstream.script(chatScript());
+    expect(error).toMatchObject({ code: "content_filter", type: "api_error" });
+    expect(error.error).toMatchObject({ message: "Stopped.", param: null });
+  });
+});
+
 test("401 is an AuthenticationError with one message for every bad key", async () => {
   const everything = ["chat:read", "chat:write", "models:read", "usage:read", "keys:manage"] as const;
   const past = Math.floor(Date.now() / 1000) - 60;
@@ -90,7 +154,7 @@ test("401 is an AuthenticationError with one message for every bad key", async (
   for (const [name, apiKey] of Object.entries(keys)) {
     const error = await raised(() => openaiClient(server, { apiKey }).models.list(), AuthenticationError);
     await expectBody(server, error, 401, "invalid_api_key", "invalid_request_error");
-    expect(`${name}: ${error.message}`).toBe(`${name}: 401 Invalid API key provided`);
+    expect(`${name}: ${error.message}`).toBe(`${name}: 401 ${invalidApiKeyMessage}`);
     expect(error.headers?.get("www-authenticate")).toStartWith("Bearer");
     expect(server.logText()).not.toContain(apiKey);
   }
@@ -104,12 +168,18 @@ test("401 is also the answer to a good key in the wrong place", async () => {
   expect((await openaiClient(production).models.list()).data).toEqual([]);
   for (const wrong of [
     openaiClient(production, { apiKey: development }),
-    openaiClient(server, { defaultHeaders: { "x-forwarded-for": "203.0.113.7" } }),
-    openaiClient(server, { defaultHeaders: { host: "headrace.example.com" } }),
     openaiClient(server, { defaultHeaders: { "x-api-key": production.key } }),
   ]) {
     const error = await raised(() => wrong.models.list(), AuthenticationError);
-    expect(error.message).toBe("401 Invalid API key provided");
+    expect(error.message).toBe(`401 ${invalidApiKeyMessage}`);
+  }
+  for (const [elsewhere, why] of [
+    [openaiClient(server, { defaultHeaders: { "x-forwarded-for": "203.0.113.7" } }), /a proxy or tunnel passed/],
+    [openaiClient(server, { defaultHeaders: { host: "headrace.example.com" } }), /name the host in allowed_hosts/],
+  ] as const) {
+    const error = await raised(() => elsewhere.models.list(), AuthenticationError);
+    expect(error.message).toMatch(/^401 Invalid API key provided\. Incorrect API key provided: /);
+    expect(error.message).toMatch(why);
   }
   const same = openaiClient(server, { defaultHeaders: { "x-api-key": server.key } });
   expect((await same.models.list()).data).toHaveLength(1);
@@ -186,7 +256,7 @@ test("415 is an APIError that says how to send the body", async () => {
     () =>
       client.post("/chat/completions", {
         body: Bun.gzipSync(body),
-        headers: { "content-type": "application/json", "content-encoding": "gzip" },
+        headers: { "content-type": "application/json", "content-encoding": "compress" },
       }),
   ];
   for (const call of calls) {

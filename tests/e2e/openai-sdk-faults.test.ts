@@ -43,7 +43,7 @@ test("a refusal of the model server is a BadRequestError in its own words", asyn
 test("a busy model server's 429 is no RateLimitError of the client's: it is a 503 with the time to wait", async () => {
   upstream.script((_request, res) => json(res, 429, { error: { message: "slow down" } }, { "retry-after": "7" }));
   const error = await raised(() => client.chat.completions.create(request), InternalServerError);
-  await expectBody(server, error, 503, "service_unavailable", "overloaded_error");
+  await expectBody(server, error, 503, "service_unavailable", "rate_limit_error");
   expect(error.headers?.get("retry-after")).toBe("7");
   expect(error.headers?.get("retry-after-ms")).toBe("7000");
   expect(error.headers?.get("x-should-retry")).toBe("true");

@@ -17,10 +17,11 @@ import {
   SignJWT,
 } from "jose";
 import { AuthenticationError, NotFoundError, PermissionDeniedError } from "openai";
+import { invalidApiKeyMessage } from "../../src/base/invalid-api-key.ts";
 import type { Environment } from "../../src/domain/api-key.ts";
-import { unseal } from "../../src/policy/sealing.ts";
-import { openDatabase } from "../../src/storage/database.ts";
-import { deriveKey, loadSecret } from "../../src/storage/secret-file.ts";
+import { unseal } from "../../src/policy/credentials/sealing.ts";
+import { deriveKey, loadSecret } from "../../src/storage/files/secret-file.ts";
+import { openDatabase } from "../../src/storage/sql/database.ts";
 import { openaiClient } from "../support/clients.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { type ManualClock, manualClock } from "../support/manual-clock.ts";
@@ -254,7 +255,7 @@ describe("environments", () => {
       defaultHeaders: { "x-api-key": server.key },
     });
     const error = await raised(() => both.models.list(), AuthenticationError);
-    expect(error.message).toBe("401 Invalid API key provided");
+    expect(error.message).toBe(`401 ${invalidApiKeyMessage}`);
   });
 });
 
@@ -329,7 +330,7 @@ describe("a forged token is refused with the one message", () => {
       const error = await raised(() => withToken(token).models.list(), AuthenticationError).catch(() => undefined);
       statuses[name] = `${error?.status} ${error?.code} ${error?.message}`;
     }
-    const one = "401 invalid_api_key 401 Invalid API key provided";
+    const one = `401 invalid_api_key 401 ${invalidApiKeyMessage}`;
     expect(statuses).toEqual(Object.fromEntries(Object.keys(tokens).map((name) => [name, one])));
   }
 

@@ -1,10 +1,12 @@
 // The `openai` package against the built-in model: every call of the API that succeeds, and leaving in the middle.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { APIConnectionTimeoutError, APIUserAbortError } from "openai";
+import { APIConnectionTimeoutError, APIUserAbortError, BadRequestError } from "openai";
 import { zodResponseFormat } from "openai/helpers/zod";
+import type { ChatCompletionContentPart } from "openai/resources";
 import { z } from "zod";
 import { openaiClient } from "../support/clients.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import { raised } from "../support/openai-errors.ts";
 import {
   answer,
   chat,
@@ -270,6 +272,24 @@ test("models are listed with what they can do, and retrieved by id", async () =>
   });
   expect(model.created).toBeGreaterThan(1_700_000_000);
   expect(model._request_id).toMatch(/^req_/);
+});
+
+test("what the built-in engine cannot take is a BadRequestError with the code and the field that say so", async () => {
+  const long = "a fox in the barn ".repeat(2_000);
+  const overlong = await raised(
+    () => client.chat.completions.create({ model: demoModel, messages: [{ role: "user", content: long }] }),
+    BadRequestError,
+  );
+  expect(overlong).toMatchObject({ status: 400, code: "context_length_exceeded", param: "messages" });
+  const completion = await raised(() => client.completions.create({ model: demoModel, prompt: long }), BadRequestError);
+  expect(completion).toMatchObject({ status: 400, code: "context_length_exceeded", param: "prompt" });
+  const video = { type: "video_url", video_url: { url: "data:," } } as unknown as ChatCompletionContentPart;
+  const part = await raised(
+    () => client.chat.completions.create({ model: demoModel, messages: [{ role: "user", content: [video] }] }),
+    BadRequestError,
+  );
+  expect(part).toMatchObject({ code: "invalid_request", param: "messages[0].content[0]" });
+  expect(part.message).toContain('not "video_url"');
 });
 
 test("content as parts and every role of a conversation are taken", async () => {

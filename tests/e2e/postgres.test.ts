@@ -1,7 +1,7 @@
 // A server, and two, whose records are in PostgreSQL: all that it keeps is there, for whoever starts with the same secret.
 import { afterEach, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
-import { migrationsFor } from "../../src/storage/migrations.ts";
+import { migrationsFor } from "../../src/storage/sql/migrations.ts";
 import { describedBy, type Operation } from "../hostile/operations.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { makeOperatorKey } from "../support/operator-key.ts";

@@ -65,6 +65,43 @@ test("a file that appears after the start is read, and one that is gone changes 
   expect(await ids()).toEqual(["tiny-demo", "upstream-model"]);
 });
 
+test("a file that is emptied, as by an editor that truncates it or on a full disk, leaves the running configuration", async () => {
+  await using upstream = await startUpstream();
+  await using workspace = makeWorkspace();
+  const file = join(workspace.directory, "headrace.yaml");
+  writeFileSync(file, upstreamYaml(upstream));
+  await using server = await startServer(workspace, ["--no-demo"]);
+  const ids = async () => (await openaiClient(server).models.list()).data.map((model) => model.id);
+  for (const nothing of ["", "# upstreams come here\n"]) {
+    writeFileSync(file, nothing);
+    server.signal("SIGHUP");
+    await server.says(/configuration_refused .*headrace\.yaml:1:1 {2}the file is empty, .*holds \{\}/);
+    expect(await ids()).toEqual(["upstream-model"]);
+  }
+  expect(server.stdout()).not.toContain("configuration_reloaded");
+  writeFileSync(file, "{}\n");
+  await server.says(/configuration_reloaded/);
+  expect(await ids()).toEqual([]);
+});
+
+test("a file that is still being written is read once it stays the same", async () => {
+  await using upstream = await startUpstream();
+  await using workspace = makeWorkspace();
+  const file = join(workspace.directory, "headrace.yaml");
+  const whole = upstreamYaml(upstream);
+  writeFileSync(file, whole);
+  await using server = await startServer(workspace, ["--no-demo"]);
+  // Each write takes effect on its own where a change is taken at the first look.
+  const endMs = performance.now() + 3_500;
+  while (performance.now() < endMs) {
+    writeFileSync(file, `upstreams: []\n# ${performance.now()}\n`);
+    await Bun.sleep(20);
+  }
+  expect(server.stdout()).not.toContain("configuration_reloaded");
+  writeFileSync(file, `${whole}# complete\n`);
+  await server.says(/configuration_reloaded .*models=1/);
+});
+
 test("SIGHUP reloads at once, and an open stream goes on through a reload", async () => {
   await using upstream = await startUpstream();
   await using workspace = makeWorkspace();

@@ -1,11 +1,12 @@
 // The real program from the outside: first start, second start, the pasted curl, logs for machines, and starts that must fail.
 import { expect, test } from "bun:test";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { openaiClient } from "../support/clients.ts";
 import { until } from "../support/headrace.ts";
 import { makeWorkspace, startProgram, startServer, type Workspace } from "../support/program.ts";
+import { canMount, fillDisk, smallDisk } from "../support/small-disk.ts";
 import { answer, chat, demoModel } from "../support/tiny-demo.ts";
 
 const keyPattern = /sk_dev_hr_[0-9A-Za-z]{36}/;
@@ -172,3 +173,30 @@ test("an unknown flag is refused with a hint and exit code 2", async () => {
   expect(await program.exitCode()).toBe(2);
   expect(program.stderr()).toContain("--port");
 });
+
+test.skipIf(!canMount)(
+  "a start on a full disk says that the disk is full and where, whatever it was that could not be written",
+  async () => {
+    await using disk = smallDisk(2);
+    await using workspace = makeWorkspace();
+    const dataDir = join(disk.path, "data");
+    const said: string[] = [];
+    // Not even the directory, the lock, the secret; then half of the database, its log, the spool.
+    for (const freeKilobytes of [0, 4, 8, 40, 400]) {
+      rmSync(dataDir, { recursive: true, force: true });
+      const room = join(disk.path, "room");
+      writeFileSync(room, new Uint8Array(freeKilobytes * 1024));
+      fillDisk(disk.path);
+      rmSync(room);
+      await using program = startProgram(workspace, ["serve", "--no-demo", "--data-dir", dataDir]);
+      expect(await program.exitCode()).toBe(1);
+      said.push(program.stderr());
+      for (const name of readdirSync(disk.path)) if (name !== "data") rmSync(join(disk.path, name));
+    }
+    for (const text of said) {
+      expect(text).toContain(`The disk of ${dataDir} is full`);
+      expect(text).not.toContain("REDIS");
+      expect(text.trim().split("\n")).toHaveLength(1);
+    }
+  },
+);

@@ -2,7 +2,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { join } from "node:path";
 import { SQL } from "bun";
-import { SqlAccountStore } from "../../src/storage/account-store.ts";
+import { SqlAccountStore } from "../../src/storage/tables/account-store.ts";
 import { bookedUsage } from "../support/booked-usage.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { manualClock } from "../support/manual-clock.ts";

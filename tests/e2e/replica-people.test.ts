@@ -1,7 +1,7 @@
 // Signing in and OAuth at several replicas: each request goes to another one, and every flow comes to its end.
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import { systemClock } from "../../src/domain/clock.ts";
-import { makeSetupLink } from "../../src/setup-link.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { makeSetupLink } from "../../src/upkeep/setup-link.ts";
 import { Browser, decideDevice, invite, setUp, signIn } from "../support/browser.ts";
 import { startHeadrace, until } from "../support/headrace.ts";
 import { clientId, clientSecret, type LyingProvider, startLyingProvider } from "../support/identity-provider.ts";
@@ -227,7 +227,7 @@ test("several without Redis say once in the log, and to monitors and operators, 
     await server.replicas.refresh();
     expect(server.logged("limits_are_not_shared")).toHaveLength(1);
     const answer = await fetch(`${server.url}/readyz`);
-    expect([answer.status, await answer.json()]).toEqual([
+    expect([answer.status, await answer.json()]).toMatchObject([
       200,
       { status: "degraded", checks: { database: "ok", replicas: "degraded", models: "ok", server: "ok" } },
     ]);

@@ -61,6 +61,7 @@ test("who is still served or waits then is told so, pays nothing without an answ
       error: {
         message: "The server is being stopped; send the request again.",
         type: "overloaded_error",
+        param: null,
         code: "service_unavailable",
       },
     });

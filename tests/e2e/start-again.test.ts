@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readCredentials } from "../../src/storage/credentials-file.ts";
+import { readCredentials } from "../../src/storage/files/credentials-file.ts";
 import { startHeadrace } from "../support/headrace.ts";
 
 function dataDirectory(): { path: string; [Symbol.dispose](): void } {

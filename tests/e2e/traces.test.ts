@@ -314,7 +314,7 @@ describe("what is traced", () => {
 
   test("with tracing off nothing of it is loaded", async () => {
     const count = 'Object.keys(require.cache).filter((name) => name.includes("opentelemetry")).length';
-    const program = `await import("./src/serve.ts"); console.log(${count});
+    const program = `await import("./src/server/serve.ts"); console.log(${count});
       await import("./src/tracing/open-tracing.ts"); console.log(${count} > 0);`;
     const child = Bun.spawn([process.execPath, "-e", program], {
       cwd: join(import.meta.dir, "..", ".."),

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { SQL } from "bun";
 import { mismatches, type Schema } from "../contract/json-schema.ts";
 import { startHeadrace, type TestServer, type TestServerOptions, until } from "../support/headrace.ts";
-import { makeOperatorKey } from "../support/operator-key.ts";
+import { type Operated, operated } from "../support/operated.ts";
 import {
   chatScript,
   chunk,
@@ -22,18 +22,6 @@ afterEach(async () => {
   for (const part of stack.splice(0).reverse()) await part[Symbol.asyncDispose]();
 });
 
-interface Answer {
-  status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: the test says itself what must be in it
-  body: any;
-}
-
-interface Operated {
-  server: TestServer;
-  operator: string;
-  admin(method: string, path: string, body?: unknown): Promise<Answer>;
-}
-
 async function started<Part extends AsyncDisposable>(part: Promise<Part>): Promise<Part> {
   const ready = await part;
   stack.push(ready);
@@ -43,19 +31,8 @@ async function started<Part extends AsyncDisposable>(part: Promise<Part>): Promi
 const modelServer = (script?: Script): Promise<ScriptedUpstream> => started(startUpstream(script));
 
 /** `operator`: of an earlier server with the same data. */
-async function operated(options: TestServerOptions = {}, operator?: string): Promise<Operated> {
-  const server = await started(startHeadrace(options));
-  const key = operator ?? (await makeOperatorKey(server.dataDir));
-  return {
-    server,
-    operator: key,
-    async admin(method, path, body) {
-      const headers = { authorization: `Bearer ${key}` };
-      const response = await server.request(`/v1/admin${path}`, { method, headers, ...(body ? { body } : {}) });
-      return { status: response.status, body: await response.json() };
-    },
-  };
-}
+const start = async (options: TestServerOptions = {}, operator?: string): Promise<Operated> =>
+  operated(await started(startHeadrace(options)), operator);
 
 async function temporaryDirectory(): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), "headrace-upstreams-"));
@@ -101,7 +78,7 @@ async function writeDatabase(dataDir: string, write: (db: SQL) => Promise<unknow
 
 test("one that is added is served with the answer, and its key is seen by it alone", async () => {
   const upstream = await modelServer();
-  const { server, admin } = await operated();
+  const { server, admin } = await start();
   expect(await modelIds(server)).toEqual([]);
   const request = { name: "added", url: `${upstream.url}/`, api_key: upstreamKey, max_concurrency: 3 };
   const { status, body } = await admin("POST", "/upstreams", request);
@@ -145,7 +122,7 @@ test("one that is added is served with the answer, and its key is seen by it alo
 test("while it is drained, what it has ends and nothing new comes; undrained, it is asked again", async () => {
   const { script, end } = heldStream();
   const upstream = await modelServer(script);
-  const { server, admin } = await operated();
+  const { server, admin } = await start();
   await admin("POST", "/upstreams", { name: "only", url: upstream.url, max_concurrency: 1 });
   const stream = await ask(server, { stream: true });
   expect(stream.status).toBe(200);
@@ -174,7 +151,7 @@ test("while it is drained, what it has ends and nothing new comes; undrained, it
 test("requests for a model of one that is drained, waiting ones too, go to another that has it", async () => {
   const streams = [heldStream(), heldStream()] as const;
   const [drained, other] = [await modelServer(streams[0].script), await modelServer(streams[1].script)];
-  const { server, admin } = await operated();
+  const { server, admin } = await start();
   await admin("POST", "/upstreams", { name: "drained", url: drained.url, max_concurrency: 1 });
   await admin("POST", "/upstreams", { name: "other", url: other.url, max_concurrency: 1 });
   const open = [await ask(server, { stream: true }), await ask(server, { stream: true })];
@@ -200,7 +177,7 @@ test("a restart keeps what was added, its key, and what is drained", async () =>
   const [kept, drained] = [await modelServer(), await modelServer()];
   drained.serves([{ ...defaultModel, id: "other-model" }]);
   const dataDir = join(await temporaryDirectory(), "data");
-  const first = await operated({ dataDir });
+  const first = await start({ dataDir });
   const { operator } = first;
   const settings = { discover: true, environments: ["dev"], timeout_seconds: 7, idle_seconds: 8 };
   await first.admin("POST", "/upstreams", { name: "kept", url: kept.url, api_key: upstreamKey, ...settings });
@@ -210,7 +187,7 @@ test("a restart keeps what was added, its key, and what is drained", async () =>
   const before = (await first.admin("GET", "/upstreams")).body.data;
   await first.server.close();
 
-  const { server, admin } = await operated({ dataDir }, operator);
+  const { server, admin } = await start({ dataDir }, operator);
   expect((await admin("GET", "/upstreams")).body.data).toEqual(before);
   expect(before).toMatchObject([{ name: "built-in", state: "draining", url: null }, { state: "draining" }, settings]);
   const { api_key: key } = JSON.parse(readFileSync(join(dataDir, "credentials.json"), "utf8"));
@@ -224,7 +201,7 @@ test("a restart keeps what was added, its key, and what is drained", async () =>
 test("one that is deleted is gone with its models, what it works on ends, and its name is free and not drained", async () => {
   const { script, end } = heldStream();
   const upstream = await modelServer(script);
-  const { server, admin } = await operated();
+  const { server, admin } = await start();
   const request = { name: "gone", url: upstream.url };
   await admin("POST", "/upstreams", request);
   await admin("PATCH", "/upstreams/gone", { draining: true });
@@ -245,7 +222,7 @@ test("one that is deleted is gone with its models, what it works on ends, and it
 test("a request that waits at one that is deleted is not sent there any more", async () => {
   const { script, end } = heldStream();
   const upstream = await modelServer(script);
-  const { server, admin } = await operated();
+  const { server, admin } = await start();
   await admin("POST", "/upstreams", { name: "gone", url: upstream.url, max_concurrency: 1 });
   const stream = await ask(server, { stream: true });
   const waiting = ask(server);
@@ -285,7 +262,7 @@ test("while one with other settings is asked for its models, those that it had a
     },
   });
   stack.push({ [Symbol.asyncDispose]: () => slow.stop(true) });
-  const { server, admin } = await operated();
+  const { server, admin } = await start();
   await admin("POST", "/upstreams", { name: "slow", url: `${slow.url}v1`, max_concurrency: 1 });
   const stream = await ask(server, { stream: true });
   const waiting = ask(server);
@@ -306,7 +283,7 @@ test("while one with other settings is asked for its models, those that it had a
 test("what the file names is read-only but for draining, and wins over one that was added", async () => {
   const [ofFile, added] = [await modelServer(), await modelServer()];
   const named = (name: string) => `upstreams: [{ name: ${name}, url: "${ofFile.url}", api_key: ${upstreamKey} }]\n`;
-  const { server, admin } = await operated({ yaml: named("first") });
+  const { server, admin } = await start({ yaml: named("first") });
   expect((await admin("GET", "/upstreams/first")).body).toMatchObject({ source: "file", has_api_key: true, models: 1 });
   const patched = await admin("PATCH", "/upstreams/first", { url: added.url, draining: true });
   expect(patched).toMatchObject({ status: 403, body: { error: { code: "permission_denied" } } });
@@ -335,7 +312,7 @@ test("what the file names is read-only but for draining, and wins over one that 
 test("one that was found on this machine can be drained, and added under its own name", async () => {
   const upstream = await modelServer();
   const port = Number(new URL(upstream.url).port);
-  const { server, admin } = await operated({ localServers: [{ name: "ollama", title: "Ollama", port }] });
+  const { server, admin } = await start({ localServers: [{ name: "ollama", title: "Ollama", port }] });
   expect((await admin("GET", "/upstreams/ollama")).body).toMatchObject({ source: "found", models: 1, state: "ok" });
   expect((await admin("DELETE", "/upstreams/ollama")).status).toBe(403);
   expect((await admin("PATCH", "/upstreams/ollama", { discover: false })).status).toBe(403);
@@ -353,7 +330,7 @@ test("one that cannot be reached is added, and says why; a test says so of any s
   using page = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response(`<p>${upstreamKey}</p>`) });
   const closed = await startUpstream();
   await closed[Symbol.asyncDispose]();
-  const { admin } = await operated();
+  const { admin } = await start();
   const added = await admin("POST", "/upstreams", { name: "away", url: closed.url, api_key: upstreamKey });
   expect(added).toMatchObject({ status: 200, body: { state: "unreachable", models: 0 } });
   expect(added.body.error).toContain("cannot be reached");
@@ -382,7 +359,7 @@ test("one that cannot be reached is added, and says why; a test says so of any s
 });
 
 test("what cannot be an upstream is refused with the field, and nothing of it is kept", async () => {
-  const { admin } = await operated();
+  const { admin } = await start();
   const url = "http://127.0.0.1:9/v1";
   for (const [body, field] of [
     [{ url }, "name"],
@@ -410,7 +387,7 @@ test("what cannot be an upstream is refused with the field, and nothing of it is
 test("a stored key goes to no other server, whoever moves the upstream", async () => {
   const [first, second] = [await modelServer(), await modelServer()];
   const dataDir = join(await temporaryDirectory(), "data");
-  const { server, operator, admin } = await operated({ dataDir });
+  const { server, operator, admin } = await start({ dataDir });
   await admin("POST", "/upstreams", { name: "moved", url: first.url, api_key: upstreamKey });
   const refused = await admin("PATCH", "/upstreams/moved", { url: second.url });
   expect(refused).toMatchObject({ status: 400, body: { error: { message: expect.stringMatching(/^api_key: /) } } });
@@ -419,7 +396,7 @@ test("a stored key goes to no other server, whoever moves the upstream", async (
   await server.close();
 
   await writeDatabase(dataDir, (db) => db`UPDATE upstreams SET url = ${second.url} WHERE name = 'moved'`);
-  const again = await operated({ dataDir }, operator);
+  const again = await start({ dataDir }, operator);
   const { body } = await again.admin("GET", "/upstreams/moved");
   expect(body).toMatchObject({ url: second.url, has_api_key: true });
   expect(body.error).toContain("set api_key again");
@@ -438,7 +415,7 @@ test("a stored key goes to no other server, whoever moves the upstream", async (
 
 test("each change is in the audit log, once, without a secret; what changes nothing is not", async () => {
   const upstream = await modelServer();
-  const { admin } = await operated();
+  const { admin } = await start();
   await admin("POST", "/upstreams", { name: "told", url: upstream.url, api_key: upstreamKey });
   await admin("PATCH", "/upstreams/told", { discover: true, draining: false, api_key: upstreamKey });
   await admin("PATCH", "/upstreams/told", { max_concurrency: 2, api_key: "another-key" });
@@ -457,7 +434,7 @@ test("each change is in the audit log, once, without a secret; what changes noth
 
 test("of many who add the same at once one does, and all answers are as documented", async () => {
   const upstream = await modelServer();
-  const { server, admin } = await operated();
+  const { server, admin } = await start();
   const answers = await Promise.all(
     [1, 2, 3, 4].map(() => admin("POST", "/upstreams", { name: "a", url: upstream.url })),
   );

@@ -176,6 +176,7 @@ test("what a model server says of a bad request reaches the client without addre
   expect((await response.json()).error).toEqual({
     message: "maximum context is 10 tokens, see [address] with [redacted]",
     type: "invalid_request_error",
+    param: null,
     code: "invalid_request",
   });
 });

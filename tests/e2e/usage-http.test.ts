@@ -1,7 +1,7 @@
 // What usage, account and limits say over HTTP after real requests: the figures that the model server reported, at once, or believable ones where it lied.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { openDatabase } from "../../src/storage/database.ts";
+import { openDatabase } from "../../src/storage/sql/database.ts";
 import { openaiClient } from "../support/clients.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { type ManualClock, manualClock } from "../support/manual-clock.ts";

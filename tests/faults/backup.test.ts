@@ -4,7 +4,7 @@ import { afterAll, expect, test } from "bun:test";
 import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { knownSteps } from "../../src/storage/schema.ts";
+import { knownSteps } from "../../src/storage/sql/schema.ts";
 import { makeOldDatabase } from "../support/data-directory.ts";
 import { until } from "../support/headrace.ts";
 import { long } from "../support/long.ts";
@@ -157,7 +157,7 @@ test(`${howMany} under load: restored, each has all that was settled before it b
       requests: rows.size,
       tokens: sum,
     });
-    // Usage is drained some times a second, so how much this is hangs on the moment; src/backup.test.ts has it for certain.
+    // Usage is drained some times a second, so how much this is hangs on the moment; src/upkeep/backup.test.ts has it for certain.
     fromSpool += settledBefore.filter((id) => !before.rows.has(id)).length;
     rmSync(restored, { recursive: true });
   }
@@ -181,7 +181,7 @@ test(`an upgrade that is killed ${kills} times, at any moment, is done by the ne
   const dataDir = join(directory, "upgraded");
   cpSync(old, dataDir, { recursive: true });
   const script = `
-    const { openUpToDate } = await import(${JSON.stringify(join(root, "src", "upgrade.ts"))});
+    const { openUpToDate } = await import(${JSON.stringify(join(root, "src", "upkeep", "upgrade.ts"))});
     const note = (event) => console.log(event);
     const log = { info: note, warn: note, error: note };
     const config = { dataDir: ${JSON.stringify(dataDir)}, backupBeforeUpgrade: true };

@@ -1,14 +1,13 @@
 // A database that is locked, away or on a full disk: warm keys are served and accounted for, nobody else gets in.
 import { Database } from "bun:sqlite";
 import { afterEach, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { generateApiKey } from "../../src/domain/api-key.ts";
 import { startHeadrace, type TestServer, type TestServerOptions, until } from "../support/headrace.ts";
 import { long, withinMs } from "../support/long.ts";
 import { manualClock } from "../support/manual-clock.ts";
 import { chatScript, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+import { canMount, fillDisk, smallDisk } from "../support/small-disk.ts";
 
 const lockMs = long ? 20_000 : 2_500;
 const stack: AsyncDisposable[] = [];
@@ -292,34 +291,6 @@ test("away: warm keys and tokens for five minutes and no longer, expiry enforced
   expect(rolledUp(server.dataDir)).toBe(4 + served);
 }, 30_000);
 
-const canMount = process.platform === "linux" && process.getuid?.() === 0 && Bun.which("mount") !== null;
-
-/** A disk of its own, so small that it can be filled. */
-function smallDisk(megabytes: number): { path: string } & AsyncDisposable {
-  const path = mkdtempSync(join(tmpdir(), "headrace-disk-"));
-  const mounted = Bun.spawnSync(["mount", "-t", "tmpfs", "-o", `size=${megabytes}m`, "tmpfs", path]);
-  if (!mounted.success) throw new Error(mounted.stderr.toString());
-  return {
-    path,
-    async [Symbol.asyncDispose]() {
-      Bun.spawnSync(["umount", path]);
-      rmSync(path, { recursive: true, force: true });
-    },
-  };
-}
-
-function fill(path: string): void {
-  for (const size of [65_536, 4_096, 1, 1]) {
-    for (let part = 0; ; part++) {
-      try {
-        writeFileSync(join(path, `filler-${size}-${part}-${Math.random()}`), new Uint8Array(size));
-      } catch {
-        break;
-      }
-    }
-  }
-}
-
 test.skipIf(!canMount)(
   "disk full: 503 for what cannot be accounted for, nothing unauthorised, all as before once there is space",
   async () => {
@@ -339,7 +310,7 @@ test.skipIf(!canMount)(
     await until(() => upstream.requests.length === 2, "a request is on its way");
     await until(() => requestIds(server.dataDir).length === 1, "usage is written");
 
-    fill(disk.path);
+    fillDisk(disk.path);
     gate.resolve();
     upstream.script(chatScript());
     // What was taken before is delivered, and remembered.
@@ -357,6 +328,8 @@ test.skipIf(!canMount)(
     }
     const codes = await Promise.all(Array.from({ length: 20 }, () => status(chat(server))));
     expect(new Set(codes)).toEqual(new Set([503]));
+    const readiness = await fetch(`${server.url}/readyz`);
+    expect([readiness.status, await readiness.json()]).toMatchObject([503, { checks: { spool: "failed" } }]);
     expect(upstream.requests).toHaveLength(served);
     expect(await status(chat(server, revoked.key))).toBe(401);
     expect(await status(chat(server, generateApiKey("dev")))).toBe(401);
@@ -366,6 +339,8 @@ test.skipIf(!canMount)(
     expect(await status(server.request("/v1/models"))).toBe(200);
 
     Bun.spawnSync(["sh", "-c", `rm -f '${disk.path}'/filler-*`]);
+    // By itself, as nobody sends it requests while it is not.
+    await until(async () => (await fetch(`${server.url}/readyz`)).ok, "it is ready");
     expect(await status(chat(server))).toBe(200);
     expect(await status(server.request(`/v1/keys/${made.id}`, { method: "DELETE" }))).toBe(200);
     expect(await status(chat(server, made.key))).toBe(401);

@@ -192,7 +192,7 @@ test("away for more than five minutes: nobody is believed any more, and it is no
   expect(await status(chat(server))).toBe(200);
 }, 60_000);
 
-test("a replica that reaches Redis alone goes on for whom it knows, until another one says that something was revoked", async () => {
+test("a replica that reaches Redis alone refuses what another one revoked and goes on for whom else it knows; knowing nobody, it is not ready", async () => {
   const url = await postgres.freshDatabase();
   const [redis, link] = await Promise.all([startRedis(), startCutLink(Number(new URL(url).port))]);
   stack.push(redis, link);
@@ -216,6 +216,19 @@ test("a replica that reaches Redis alone goes on for whom it knows, until anothe
   console.log(`refused by a replica without its database after ${Math.round(tookMs)} ms`);
   expect(await status(chat(cutOff, doomed.key))).toBe(503);
   expect(await status(chat(whole))).toBe(200);
+  expect(await status(chat(cutOff, whole.key))).toBe(200);
+  // A changed file takes nobody away either.
+  await cutOff.reconfigure(
+    `${upstreamYaml(upstream)}tiers: [{ name: pro, requests_per_minute: 9, tokens_per_minute: null }]\n`,
+  );
+  expect(await status(chat(cutOff, whole.key))).toBe(200);
+  expect(await readiness(cutOff)).toMatchObject({ status: "degraded", code: 200 });
+
+  // As a replica of the version before tells it: something changed, whatever it is.
+  await redis.command("PUBLISH", "headrace:changes", "another-replica credentials");
+  await until(async () => (await readiness(cutOff)).code === 503, "it is not ready");
+  expect(await status(chat(cutOff, whole.key))).toBe(503);
+  expect(await readiness(cutOff)).toMatchObject({ status: "not_ready", checks: { database: "failed" } });
 
   link.mend();
   await until(async () => (await status(chat(cutOff, doomed.key))) === 401, "the database is back", 20_000);

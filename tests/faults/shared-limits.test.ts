@@ -1,7 +1,7 @@
 // One limit, three processes, three hundred clients: together they get what the formula allows, whatever their clocks say.
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import type { RateLimit } from "../../src/domain/limits.ts";
+import type { RateLimit } from "../../src/domain/limits/limits.ts";
 import type { LimitsClientOrder, LimitsClientResult } from "../support/limits-client.ts";
 import { long } from "../support/long.ts";
 import { startRedis } from "../support/redis.ts";

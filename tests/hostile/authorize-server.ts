@@ -1,18 +1,21 @@
 // The authorization endpoint and the device page on real stores and real sockets, for browsers that behave or do not.
+
 import { expect } from "bun:test";
 import { createHash } from "node:crypto";
-import type { App, PublishedApp } from "../../src/domain/app.ts";
-import type { AuthorizationCode, DeviceCode } from "../../src/domain/oauth.ts";
-import type { Person, Role } from "../../src/domain/person.ts";
-import { trustedProxies } from "../../src/http/client-address.ts";
+import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import type { App, PublishedApp } from "../../src/domain/people/app.ts";
+import type { AuthorizationCode, DeviceCode } from "../../src/domain/people/oauth.ts";
+import type { Person, Role } from "../../src/domain/people/person.ts";
+import { trustedProxies } from "../../src/http/exchange/client-address.ts";
+import { Locality } from "../../src/http/exchange/locality.ts";
+import { startHttpServer } from "../../src/http/exchange/server.ts";
 import { authorizeRoutes } from "../../src/http/pages/authorize-routes.ts";
 import { deviceRoutes } from "../../src/http/pages/device-routes.ts";
-import { startHttpServer } from "../../src/http/server.ts";
-import type { Authenticator } from "../../src/policy/authenticate.ts";
+import { MemoryLimits } from "../../src/limits/memory/memory-limits.ts";
+import type { Authenticator } from "../../src/policy/credentials/authenticate.ts";
 import { OpenRequests } from "../../src/policy/open-requests.ts";
-import { SqlAppStore } from "../../src/storage/app-store.ts";
-import { MemoryLimits } from "../../src/storage/memory-limits.ts";
-import { SqlOAuthStore } from "../../src/storage/oauth-store.ts";
+import { SqlAppStore } from "../../src/storage/tables/people/app-store.ts";
+import { SqlOAuthStore } from "../../src/storage/tables/people/oauth-store.ts";
 import { testEvent } from "../support/credentials.ts";
 import { hiddenIn, partsOf } from "../support/page-parts.ts";
 import { openTestPeople, type StartedSession } from "../support/people.ts";
@@ -37,7 +40,7 @@ export async function startAuthorizeServer() {
   const lines: string[] = [];
   const write = (event: string, fields?: unknown) => void lines.push(JSON.stringify({ event, fields }));
   const server = startHttpServer({
-    openRequests: new OpenRequests(() => 1_000, clock),
+    openRequests: new OpenRequests(() => 1_000, clock, heldBytes),
     addressThrottle: anyAddress,
     hostname: "127.0.0.1",
     port: 0,
@@ -45,6 +48,8 @@ export async function startAuthorizeServer() {
     authenticator: {} as Authenticator,
     sessions: noSessions,
     trustedProxies: trustedProxies(["127.0.0.1"]),
+    locality: new Locality([]),
+    baseUrl: () => "https://ai.example.com/v1",
     corsOrigins: () => ["*"],
     log: { info: write, warn: write, error: write },
     clock,

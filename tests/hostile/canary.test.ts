@@ -4,9 +4,9 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { generateApiKey } from "../../src/domain/api-key.ts";
-import { unseal } from "../../src/policy/sealing.ts";
-import { openDatabase } from "../../src/storage/database.ts";
-import { deriveKey, loadSecret } from "../../src/storage/secret-file.ts";
+import { unseal } from "../../src/policy/credentials/sealing.ts";
+import { deriveKey, loadSecret } from "../../src/storage/files/secret-file.ts";
+import { openDatabase } from "../../src/storage/sql/database.ts";
 import { type Collector, startCollector } from "../support/collector.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { chunk } from "../support/scripted-upstream.ts";
@@ -272,6 +272,23 @@ async function signingSecrets(): Promise<string[]> {
 function shownWith(marks: readonly string[]): string[] {
   return shown.split("\n").filter((line) => marks.some((mark) => line.includes(mark)));
 }
+
+test("the requests say why they failed or were refused, without anything that was sent", async () => {
+  const operator = await addKey(server, { scopes: ["usage:read", "admin:manage"] });
+  secrets.push(operator);
+  const get = async (path: string) => {
+    const response = await server.request(path, { headers: { authorization: `Bearer ${operator}` } });
+    return await response.text();
+  };
+  const { data } = JSON.parse(await get("/v1/requests?limit=200")) as { data: { id: string; outcome: string }[] };
+  expect(data.filter(({ outcome }) => outcome === "refused").length).toBeGreaterThan(5);
+  const failed = data.filter(({ outcome }) => outcome === "failed");
+  expect(failed.length).toBeGreaterThan(20);
+  const texts = [JSON.stringify(data), ...(await Promise.all(data.map(({ id }) => get(`/v1/requests/${id}`))))];
+  expect(texts.filter((text) => text.includes('"reason":"')).length).toBeGreaterThan(10);
+  const marks = [...secrets, prompt, answerText, ...keptMarks, keyName, label];
+  for (const text of texts) expect(marks.filter((mark) => text.includes(mark))).toEqual([]);
+});
 
 test("a key that somebody puts into a path or a query by mistake is not repeated by the refusal", async () => {
   const key = generateApiKey("dev");

@@ -1,6 +1,6 @@
 // Clients that leave, stall or send half: the model server is told within a second, and the log stays calm.
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import type { LogFields } from "../../src/domain/log.ts";
+import type { LogFields } from "../../src/base/log.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { chunk } from "../support/scripted-upstream.ts";
 import { head, openRaw } from "./raw-client.ts";

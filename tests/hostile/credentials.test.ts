@@ -1,5 +1,6 @@
 // Credentials of every wrong kind: one 401 that tells nothing, and keys that end when they should.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { invalidApiKeyMessage } from "../../src/base/invalid-api-key.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { withinMs } from "../support/long.ts";
 import { type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
@@ -19,8 +20,7 @@ afterAll(async () => {
   await upstream[Symbol.asyncDispose]();
 });
 
-const refused =
-  '{"error":{"message":"Invalid API key provided","type":"invalid_request_error","code":"invalid_api_key"}}';
+const refused = `{"error":{"message":"${invalidApiKeyMessage}","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`;
 const jwt = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIiwiZXhwIjo0MTAyNDQ0ODAwfQ.";
 
 async function get(headers: Record<string, string>, gateway = server): Promise<Response> {
@@ -99,6 +99,27 @@ describe("what is no key", () => {
     await expectRefused(await get({ authorization: `Bearer ${other}`, "x-api-key": "x" }), "two_credentials");
     const same = await get({ authorization: `Bearer ${server.key}`, "x-api-key": server.key });
     expect(same.status).toBe(200);
+  });
+
+  test("a key counts as api-key, which clients made for Azure send, as it does as X-API-Key", async () => {
+    const { key } = server;
+    expect((await get({ "api-key": key })).status).toBe(200);
+    expect((await get({ "API-KEY": key, "x-api-key": key, authorization: `Bearer ${key}` })).status).toBe(200);
+    expect((await get({ "api-key": "", "x-api-key": key })).status).toBe(200);
+    expect((await get({ "x-api-key": "", "api-key": key })).status).toBe(200);
+    const other = await addKey(server);
+    for (const [headers, reason] of [
+      [{ "api-key": key, "x-api-key": other }, "malformed"],
+      [{ "api-key": other, "x-api-key": key }, "malformed"],
+      [{ "api-key": other, authorization: `Bearer ${key}` }, "two_credentials"],
+      [{ "api-key": other, "x-api-key": key, authorization: `Bearer ${key}` }, "two_credentials"],
+      [{ "api-key": jwt }, "token_as_api_key"],
+      [{ "api-key": "" }, "missing"],
+      [{ "api-key": `Bearer ${key}` }, "malformed"],
+    ] as [Record<string, string>, string][]) {
+      await expectRefused(await get(headers), reason);
+    }
+    expect(server.logText()).not.toContain(key);
   });
 
   test("two Authorization headers are refused, whatever they hold", async () => {
@@ -221,18 +242,58 @@ describe("a development key", () => {
     "127.1",
     "2130706433",
     "0x7f000001",
-    "0.0.0.0",
     "[::ffff:8.8.8.8]",
-    "10.0.0.1",
     "128.0.0.1",
-    "",
     "[::1",
     "%31%32%37.0.0.1",
     "localhost#",
     "localhost/",
     "localhost?x",
-  ])("is refused with the Host %p: a page that rebinds its name must not reach the local node", async (host) => {
+  ])("is refused with the Host %p, which may be the name of a tunnel or of a page that rebinds it", async (host) => {
     expect([400, 401]).toContain((await ask([`Host: ${host}`])) as number);
+  });
+
+  test.each([
+    "host.docker.internal:7545",
+    "host.containers.internal",
+    "devbox.local",
+    "gateway",
+    "10.0.0.1",
+    "0.0.0.0",
+    "",
+  ])(
+    "works from this machine with the Host %p, as containers and its network name it, but for no page of elsewhere",
+    async (host) => {
+      expect(await ask([`Host: ${host}`])).toBe(200);
+      expect(await ask([`Host: ${host}`, "Origin: http://localhost:3000"])).toBe(200);
+      for (const page of [`Origin: http://${host || "x.local"}`, "Origin: null", "Sec-Fetch-Site: same-origin"]) {
+        expect(await ask([`Host: ${host}`, page])).toBe(401);
+      }
+      // A key that is nobody's, and none, open nothing and learn nothing.
+      for (const lines of [[], ["X-API-Key: sk_dev_hr_000000000000000000000000000000000000"]]) {
+        const { answers } = await raw(server.url, head("GET /v1/models HTTP/1.1", [`Host: ${host}`, ...lines]));
+        expect([answers[0]?.status, answers[0]?.body]).toEqual([401, refused]);
+      }
+    },
+  );
+
+  test("works over HTTP/1.0 without a Host", async () => {
+    const { answers } = await raw(server.url, head("GET /v1/models HTTP/1.0", [`X-API-Key: ${server.key}`]));
+    expect(answers[0]?.status).toBe(200);
+  });
+
+  test("works with a name of allowed_hosts, for which the pages work as well", async () => {
+    await using named = await startHeadrace({ yaml: "allowed_hosts: [devbox.example.com]\n" });
+    const status = async (host: string, line: string) => {
+      const { answers } = await raw(named.url, head("GET /v1/models HTTP/1.1", [`Host: ${host}`, line]));
+      return answers[0]?.status;
+    };
+    expect(await status("devbox.example.com:7545", `X-API-Key: ${named.key}`)).toBe(200);
+    expect(await status("other.example.com:7545", `X-API-Key: ${named.key}`)).toBe(401);
+    const metrics = await raw(named.url, head("GET /metrics HTTP/1.1", ["Host: devbox.example.com"]));
+    expect(metrics.answers[0]?.status).toBe(200);
+    const rebound = await raw(named.url, head("GET /metrics HTTP/1.1", ["Host: host.docker.internal"]));
+    expect(rebound.answers[0]?.status).toBe(401);
   });
 
   test("is refused with two Host headers", async () => {

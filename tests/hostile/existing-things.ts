@@ -7,6 +7,7 @@ const kindByPath: readonly [RegExp, string][] = [
   [/^\/v1\/(admin\/)?keys\/$/, "key"],
   [/completions\/$/, "chat"],
   [/^\/v1\/models\/$/, "model"],
+  [/^\/v1\/admin\/models\/$/, "declared_model"],
   [/accounts\/$/, "account"],
   [/apps\/$/, "app"],
   [/sessions\/$/, "session"],
@@ -87,6 +88,8 @@ export async function openExisting(
       };
       await set("tier", make("PUT", `/v1/admin/tiers/${name}`, figures, "name"));
       await set("upstream", make("POST", "/v1/admin/upstreams", { name, url: upstreamUrl }, "name"));
+      const declared = { id: name, deployments: [{ upstream: "built-in", model: "none" }] };
+      await set("declared_model", make("POST", "/v1/admin/models", declared));
       const invited = { email: `${name}@example.test`, role: "member" };
       await set("invitation", make("POST", `/v1/admin/accounts/${people.accountId}/invitations`, invited, "id"));
       const join = () => make("POST", "/v1/admin/node-tokens", { approved_models: ["some-model"] }, "token");

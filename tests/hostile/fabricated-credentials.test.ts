@@ -2,6 +2,7 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
+import { invalidApiKeyMessage } from "../../src/base/invalid-api-key.ts";
 import { generateApiKey } from "../../src/domain/api-key.ts";
 import { createRoutes } from "../../src/http/routes.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
@@ -69,8 +70,7 @@ function send({ method, path, body }: Operation, headers: Record<string, string>
   });
 }
 
-const refused =
-  '{"error":{"message":"Invalid API key provided","type":"invalid_request_error","code":"invalid_api_key"}}';
+const refused = `{"error":{"message":"${invalidApiKeyMessage}","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`;
 
 test("a fabricated credential is 401 on every route that wants one, whatever its kind, and changes nothing", async () => {
   const closed = operations.filter(({ isOpen }) => !isOpen);

@@ -122,7 +122,7 @@ test("a body larger than the limit is 413 soon, nobody else waits, and it is not
   expect(status).toBe(413);
 });
 
-test("a gzip bomb of 10 GB in 10 MB is 415 soon, and is never unpacked", async () => {
+test("a gzip bomb of 10 GB in 10 MB is 413 soon, and is unpacked no further than a body may be long", async () => {
   const bomb = Buffer.concat(Array(1_000).fill(gzipSync(Buffer.alloc(10_000_000))));
   expect(bomb.length).toBeLessThan(10_485_760);
   const headers = {
@@ -132,7 +132,7 @@ test("a gzip bomb of 10 GB in 10 MB is 415 soon, and is never unpacked", async (
   };
   const ask = () => fetch(`${server.url}/v1/chat/completions`, { method: "POST", headers, body: bomb });
   const { status } = await cost(bomb.length, ask, "a gzip bomb");
-  expect(status).toBe(415);
+  expect(status).toBe(413);
   expect(upstream.requests).toHaveLength(0);
 });
 

@@ -1,13 +1,12 @@
-// The cases of llhttp's own tests as data, where TEST_LLHTTP names its folder `test`: our server and client read them as it does, or refuse.
+// The cases of llhttp's own tests: our server and client read them as it does, or refuse.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-import type { ByteSpan } from "../../src/domain/byte-span.ts";
-import { Cancellation } from "../../src/domain/cancellation.ts";
-import { Http1Client } from "../../src/http1/client.ts";
+import type { ByteSpan } from "../../src/base/bytes/byte-span.ts";
+import { Cancellation } from "../../src/base/cancellation.ts";
+import { Http1Client } from "../../src/http1/client/client.ts";
 import { rawUpstream } from "../../src/http1/testing/raw-upstream.ts";
 import { startTestServer, type TestHttp1Server } from "../../src/http1/testing/server-fixture.ts";
+import recorded from "../fixtures/llhttp/cases.json" with { type: "json" };
 import { rawUntilClosed } from "./raw-client.ts";
 
 interface Case {
@@ -29,39 +28,39 @@ interface Message {
   body: string;
 }
 
-const folder = process.env["TEST_LLHTTP"];
-
-function casesOf(kind: "request" | "response"): Case[] {
-  if (folder === undefined) return [];
-  const files = readdirSync(join(folder, kind)).sort();
-  return files.flatMap((file) => parse(`${kind}/${file}`, readFileSync(join(folder, kind, file), "utf8")));
+/** As `tests/fixtures/llhttp/cases.json` has them. */
+interface RecordedCase {
+  name: string;
+  type: string;
+  /** The bytes, written as llhttp's tests write them. */
+  http: string;
+  /** What llhttp makes of them. */
+  log: string;
 }
 
-/** A heading, a type in a comment, the bytes in a block `http`, and what llhttp makes of them in a block `log`. */
-function parse(file: string, text: string): Case[] {
-  const block = /<!-- meta=(\{[^\n]*\}) -->\s*```http\n([^`]*(?:`(?!``)[^`]*)*)```[^`]*```log\n([\s\S]*?)```/g;
-  return [...text.matchAll(block)].map(([, meta = "{}", http = "", log = ""], index) => {
-    const lines = log.split("\n");
-    const messages: Message[] = [];
-    for (const line of lines) {
-      if (/ message begin$/.test(line)) messages.push({ method: "", url: "", body: "" });
-      const [, span = "", value = ""] = /span\[(\w+)\]="(.*)"$/.exec(line) ?? [];
-      const message = messages.at(-1);
-      if (message && (span === "method" || span === "url" || span === "body")) message[span] += unescaped(value);
-      // Line ends of a body are spans of their own in its log.
-      const [, end = ""] = /span\[body\]=(cr|lf)$/.exec(line) ?? [];
-      if (message && end !== "") message.body += end === "cr" ? "\r" : "\n";
-    }
-    return {
-      name: `${file} ${index + 1}`,
-      type: (JSON.parse(meta) as { type: string }).type,
-      bytes: Buffer.from(bytesOf(http), "latin1"),
-      messages,
-      complete: lines.filter((line) => / message complete$/.test(line)).length,
-      fails: lines.some((line) => / error code=/.test(line)),
-      unknownMethod: lines.some((line) => /Invalid method for HTTP/.test(line)),
-    };
-  });
+function casesOf(kind: "request" | "response"): Case[] {
+  return (recorded.cases as RecordedCase[]).filter(({ name }) => name.startsWith(`${kind}/`)).map(toCase);
+}
+
+function toCase({ name, type, http, log }: RecordedCase): Case {
+  const lines = log.split("\n");
+  const messages: Message[] = [];
+  for (const line of lines) {
+    if (/ message begin$/.test(line)) messages.push({ method: "", url: "", body: "" });
+    const [, span = "", value = ""] = /span\[(\w+)\]="(.*)"$/.exec(line) ?? [];
+    const message = messages.at(-1);
+    if (message && (span === "method" || span === "url" || span === "body")) message[span] += unescaped(value);
+    // Line ends of a body are spans of their own in its log.
+    const [, end = ""] = /span\[body\]=(cr|lf)$/.exec(line) ?? [];
+    if (message && end !== "") message.body += end === "cr" ? "\r" : "\n";
+  }
+  return {
+    ...{ name, type, messages },
+    bytes: Buffer.from(bytesOf(http), "latin1"),
+    complete: lines.filter((line) => / message complete$/.test(line)).length,
+    fails: lines.some((line) => / error code=/.test(line)),
+    unknownMethod: lines.some((line) => /Invalid method for HTTP/.test(line)),
+  };
 }
 
 /** Lines end in CRLF; a backslash at the end of one joins it to the next. */
@@ -87,7 +86,7 @@ function unescaped(text: string): string {
 const requests = casesOf("request");
 const responses = casesOf("response");
 
-describe.skipIf(folder === undefined)("requests", () => {
+describe("requests", () => {
   let it: TestHttp1Server;
   beforeAll(() => {
     const answer = (method: string, target: string, body: ByteSpan) =>
@@ -129,7 +128,7 @@ describe.skipIf(folder === undefined)("requests", () => {
   });
 });
 
-describe.skipIf(folder === undefined)("responses", () => {
+describe("responses", () => {
   test.each(responses.map((one) => [one.name, one] as const))("%s", async (_name, one) => {
     using upstream = rawUpstream(({ socket }) => {
       // Nothing that the first answer left over may answer the next request.

@@ -1,5 +1,6 @@
 // Who may read the metrics, what is never in them, and that no client can make them grow.
 import { afterEach, describe, expect, test } from "bun:test";
+import { invalidApiKeyMessage } from "../../src/base/invalid-api-key.ts";
 import { generateApiKey } from "../../src/domain/api-key.ts";
 import { scopes } from "../../src/domain/scope.ts";
 import { parseMetrics, scrape } from "../support/exposition.ts";
@@ -29,7 +30,7 @@ async function read(server: TestServer, headers: Record<string, string> = {}) {
 
 const bearer = (credential: string) => ({ authorization: `Bearer ${credential}` });
 const refused = {
-  error: { message: "Invalid API key provided", type: "invalid_request_error", code: "invalid_api_key" },
+  error: { message: invalidApiKeyMessage, type: "invalid_request_error", param: null, code: "invalid_api_key" },
 };
 
 describe("who may read", () => {

@@ -7,6 +7,7 @@ import { until } from "../support/headrace.ts";
 import { hostileNode } from "../support/hostile-node.ts";
 import { ask } from "../support/node-requests.ts";
 import { startGateway } from "../support/nodes.ts";
+import { expectOwnStreamsAlone, joinTalkativeNode } from "../support/unread-streams.ts";
 
 const stack: AsyncDisposable[] = [];
 afterEach(async () => {
@@ -63,3 +64,10 @@ test("a node that connects again and again is made to wait, and keeps the connec
   expect((await gateway.node("mallory"))?.status).toBe("online");
   expect(gateway.logged("node_connected").length).toBe(ends.length - busy.length);
 });
+
+test("a key that leaves a node's streams unread ends streams of its own, and none of another key", async () => {
+  const gateway = await started(startGateway());
+  await started(joinTalkativeNode(gateway));
+  await until(async () => (await gateway.node("talkative"))?.status === "online", "it serves");
+  await expectOwnStreamsAlone(gateway);
+}, 60_000);

@@ -1,7 +1,7 @@
 // The authorization endpoint under requests that mean no good: where nobody is sent, and what apps are told instead: hardening.md, OAuth.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { App } from "../../src/domain/app.ts";
 import type { AuditAction } from "../../src/domain/audit.ts";
+import type { App } from "../../src/domain/people/app.ts";
 import { testEvent } from "../support/credentials.ts";
 import {
   type AuthorizeServer,

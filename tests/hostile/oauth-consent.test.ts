@@ -1,7 +1,7 @@
 // The question whether an app is allowed, under forms, pages and apps that mean no good: hardening.md, OAuth.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { App } from "../../src/domain/app.ts";
 import type { AuditAction } from "../../src/domain/audit.ts";
+import type { App } from "../../src/domain/people/app.ts";
 import { testEvent } from "../support/credentials.ts";
 import {
   type AuthorizeServer,
@@ -98,6 +98,18 @@ describe("a decision counts only from the page that asked for it", () => {
       await expectErrorPage(await who.post(action, sent), 403);
     }
     await expectNoCode();
+  });
+
+  test("an app from before that is called as this server is shown as no part of it, and any other as it is", async () => {
+    for (const [name, isWarned] of [
+      ["Headrace", true],
+      ["Неа\u0501r\u0430\u0441\u0435 Login", true],
+      ["Notes", false],
+    ] as const) {
+      const named = await server.addApp({ name });
+      const page = await (await browser.get(authorizePath(named))).text();
+      expect([name, page.includes("no part of this server")]).toEqual([name, isWarned]);
+    }
   });
 
   test("nor after the app was given more scopes or another name", async () => {

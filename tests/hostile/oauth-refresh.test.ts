@@ -1,7 +1,7 @@
 // Refresh tokens under attack: stolen, replayed, many at once, or while a store fails.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { commandLineAppId } from "../../src/domain/app.ts";
-import { tokenDigest } from "../../src/policy/opaque-token.ts";
+import { commandLineAppId } from "../../src/domain/people/app.ts";
+import { tokenDigest } from "../../src/policy/credentials/opaque-token.ts";
 import { testEvent } from "../support/credentials.ts";
 import {
   basic,

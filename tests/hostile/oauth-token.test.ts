@@ -1,7 +1,7 @@
 // The token endpoint under attack: malformed requests, wrong clients, stolen codes, many at once.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
-import { commandLineAppId } from "../../src/domain/app.ts";
+import { commandLineAppId } from "../../src/domain/people/app.ts";
 import { testEvent } from "../support/credentials.ts";
 import {
   basic,

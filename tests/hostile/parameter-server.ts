@@ -1,8 +1,8 @@
 // A gateway before a model server that answers every operation, and a way to send it one changed parameter.
 import { expect } from "bun:test";
-import { chatRequest } from "../../src/domain/chat.ts";
-import { completionRequest } from "../../src/domain/completion.ts";
-import { embeddingRequest } from "../../src/domain/embedding.ts";
+import { chatRequest } from "../../src/wire/chat.ts";
+import { completionRequest } from "../../src/wire/completion.ts";
+import { embeddingRequest } from "../../src/wire/embedding.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 

@@ -26,19 +26,27 @@ const completionOnly: readonly Path[] = ["/v1/completions"];
 /** Bounds of the specification and the decisions, and where neither gives one, of the OpenAI API. */
 const numbers: readonly [field: string, paths: readonly Path[], range: Range][] = [
   ["temperature", both, { says: "a number from 0 to 2", allowed: [0, 0.7, 2], refused: [-0.0001, 2.0001, -1, 1e300] }],
-  ["top_p", both, { says: "a number above 0 and up to 1", allowed: [1e-9, 0.5, 1], refused: [0, -0.1, 1.0001] }],
+  ["top_p", both, { says: "a number from 0 to 1", allowed: [0, 1e-9, 0.5, 1], refused: [-0.1, 1.0001] }],
   ["frequency_penalty", both, { says: "a number from -2 to 2", allowed: [-2, 0, 2], refused: [-2.0001, 2.0001] }],
   ["presence_penalty", both, { says: "a number from -2 to 2", allowed: [-2, 0, 2], refused: [-2.0001, 2.0001] }],
-  ["max_tokens", chatOnly, { says: "an integer of at least 1", allowed: [1, 1_000_000], refused: [0, -1, 1.5] }],
-  ["max_tokens", completionOnly, { says: "an integer of at least 0", allowed: [0, 1, 1_000_000], refused: [-1, 1.5] }],
+  [
+    "max_tokens",
+    chatOnly,
+    { says: "an integer of at least 1 or -1", allowed: [1, 1_000_000, -1], refused: [0, -2, 1.5] },
+  ],
+  [
+    "max_tokens",
+    completionOnly,
+    { says: "an integer of at least 0 or -1", allowed: [0, 1, 1_000_000, -1], refused: [-2, 1.5] },
+  ],
   [
     "max_completion_tokens",
-    chatOnly,
-    { says: "an integer of at least 1", allowed: [1, 1_000_000], refused: [0, -1, 1.5] },
+    both,
+    { says: "an integer of at least 1 or -1", allowed: [1, 1_000_000, -1], refused: [0, -2, 1.5] },
   ],
   ["n", both, { says: "an integer from 1 to 128", allowed: [1, 128], refused: [0, 129, -1, 1.5, 1e9] }],
   ["top_logprobs", chatOnly, { says: "an integer from 0 to 20", allowed: [0, 20], refused: [-1, 21, 0.5] }],
-  ["logprobs", ["/v1/completions"], { says: "an integer from 0 to 20", allowed: [0, 20], refused: [-1, 21, 0.5] }],
+  ["logprobs", both, { says: "an integer from 0 to 20", allowed: [0, 20], refused: [-1, 21, 0.5] }],
   ["best_of", ["/v1/completions"], { says: "an integer from 1 to 128", allowed: [1, 128], refused: [0, 129, 1.5] }],
   ["seed", both, { says: "must be an integer", allowed: [0, -1, 1.0, 2 ** 53, 1e300], refused: [0.5] }],
   [

@@ -79,6 +79,48 @@ describe("unknown paths", () => {
     }
   });
 
+  test.each([
+    ["/v1//chat/completions", "/v1/chat/completions"],
+    ["/v1/v1/chat/completions", "/v1/chat/completions"],
+    ["/v1/v1/v1/models", "/v1/models"],
+    ["/v1/chat/completions/", "/v1/chat/completions"],
+    ["/v1/models/", "/v1/models"],
+    ["/api/v1/chat/completions", "/v1/chat/completions"],
+    ["/api/v1/models/upstream-model", "/v1/models/upstream-model"],
+    ["/openai/v1/embeddings", "/v1/embeddings"],
+    ["/openai/deployments/m/chat/completions?api-version=2024-10-21", "/v1/chat/completions"],
+    ["//v1/models", "/v1/models"],
+    ["/models/", "/v1/models"],
+    ["/healthz/", "/healthz"],
+    ["/keys", "/v1/keys"],
+  ])("%s is served as nothing, and its answer names %s and the base URL", async (target, meant) => {
+    for (const method of ["GET", "POST"]) {
+      for (const withKey of [true, false]) {
+        const answer = await ask(method, target, withKey, method === "POST" ? ["Content-Length: 0"] : []);
+        expect([method, withKey, answer.status]).toEqual([method, withKey, 404]);
+        const { code, message } = errorOf(answer);
+        expect(code).toBe("not_found");
+        expect(message).toContain(` Did you mean ${meant}? The base URL for clients is ${server.url}/v1, `);
+      }
+    }
+  });
+
+  test("a path is compared with no more endpoints than it has segments, however many there are", async () => {
+    for (const path of [`/${"v1/".repeat(2_000)}models`, "/".repeat(7_000)]) {
+      const answer = await ask("GET", path);
+      expect([answer.status, answer.body.length < 600]).toEqual([404, true]);
+    }
+  });
+
+  test("in production the base URL that is named is the public one, whatever Host was asked for", async () => {
+    await using production = await startHeadrace({
+      flags: { mode: "production", publicUrl: "https://ai.example.com" },
+    });
+    const { answers } = await raw(production.url, head("GET /api/v1/models HTTP/1.1", ["Host: evil.example"]));
+    expect(answers[0]?.body).toContain("The base URL for clients is https://ai.example.com/v1,");
+    expect(answers[0]?.body).not.toContain("evil.example");
+  });
+
   test("a very long or strange path is shown short, as text", async () => {
     const answer = await ask("GET", `/${"a".repeat(5_000)}<script>`);
     expect(answer.status).toBe(404);

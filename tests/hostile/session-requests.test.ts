@@ -1,5 +1,6 @@
 // Requests with a session's cookie: only from pages of this server, and only for what the person may do in an account.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { invalidApiKeyMessage } from "../../src/base/invalid-api-key.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { openServerPeople, type ServerPeople, type SignedInMember } from "../support/server-people.ts";
 import { raw } from "./raw-client.ts";
@@ -160,7 +161,12 @@ describe("a cookie beside another credential counts for nothing", () => {
 });
 
 describe("a session that is none", () => {
-  const refused = { message: "Invalid API key provided", type: "invalid_request_error", code: "invalid_api_key" };
+  const refused = {
+    message: invalidApiKeyMessage,
+    type: "invalid_request_error",
+    param: null,
+    code: "invalid_api_key",
+  };
 
   test("an unknown token, a token cut short, and two cookies of the name get what a wrong key gets", async () => {
     const { cookie = "" } = owner.reading;

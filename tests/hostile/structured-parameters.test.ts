@@ -19,9 +19,14 @@ describe("messages of a chat", () => {
     ["null", [null], /^messages\[0\]: must be an object/],
     ["a message without role", [{ content: "Hi" }], /^messages\[0\]\.role: .*"system".*"tool"/],
     [
-      "an unknown role",
-      [user, { role: "wizard", content: "x" }],
-      /^messages\[1\]\.role: must be one of "system", "developer", "user", "assistant", "tool", "function"/,
+      "an empty role",
+      [user, { role: "", content: "x" }],
+      /^messages\[1\]\.role: must be a string of 1 to 64 characters/,
+    ],
+    [
+      "an unknown role with a wrong content",
+      [{ role: "critic", content: [7] }],
+      /^messages\[0\]\.content\[0\]: must be an object/,
     ],
     ["a role of the wrong type", [{ role: 7, content: "x" }], /^messages\[0\]\.role: /],
     [
@@ -37,9 +42,9 @@ describe("messages of a chat", () => {
     ["content null of a user", [{ role: "user", content: null }], /^messages\[0\]\.content: /],
     ["no content parts", [{ role: "user", content: [] }], /^messages\[0\]\.content: .*at least 1/],
     [
-      "a part of an unknown type",
-      [{ role: "user", content: [{ type: "video", video: "x" }] }],
-      /^messages\[0\]\.content\[0\]\.type: must be one of "text", "image_url", "input_audio", "file", "refusal"/,
+      "a part without type",
+      [{ role: "user", content: [{ video: "x" }] }],
+      /^messages\[0\]\.content\[0\]\.type: is required and must be one of "text", "image_url", "input_audio", "file", "refusal" or a string/,
     ],
     [
       "a text part without text",
@@ -128,10 +133,10 @@ describe("parameters with a structure", () => {
       /^model: must be a string of 1 to 256 characters \(got a string of 257/,
     ],
     [
-      "an empty stop string",
+      "a stop string of 1,025 characters",
       "/v1/chat/completions",
-      { stop: "" },
-      /^stop: must be a string of 1 to 1024 characters or an array/,
+      { stop: "x".repeat(1025) },
+      /^stop: must be a string of at most 1024 characters or an array/,
     ],
     ["17 stop strings", "/v1/chat/completions", { stop: Array(17).fill("a") }, /^stop: .*at most 16 items/],
     [
@@ -172,10 +177,10 @@ describe("parameters with a structure", () => {
       /^response_format\.type: .*"text", "json_object", "json_schema"/,
     ],
     [
-      "an unknown response format",
+      "a response format of a type that is no text",
       "/v1/chat/completions",
-      { response_format: { type: "xml" } },
-      /^response_format\.type: must be one of "text", "json_object", "json_schema"/,
+      { response_format: { type: 7 } },
+      /^response_format\.type: must be one of "text", "json_object", "json_schema" or a string of 1 to 64 characters/,
     ],
     [
       "a json_schema without schema",
@@ -203,10 +208,10 @@ describe("parameters with a structure", () => {
       /^tools: must be an array of at most 512 items/,
     ],
     [
-      "an unknown tool choice",
+      "a tool choice that is a number",
       "/v1/chat/completions",
-      { tool_choice: "sometimes" },
-      /^tool_choice: must be one of "none", "auto", "required" or an object/,
+      { tool_choice: 7 },
+      /^tool_choice: must be a string of 1 to 64 characters or an object/,
     ],
     ["a tool choice without type", "/v1/chat/completions", { tool_choice: {} }, /^tool_choice\.type: is required/],
     [
@@ -229,10 +234,10 @@ describe("parameters with a structure", () => {
     ],
     ["2,049 inputs", "/v1/embeddings", { input: Array(2049).fill("a") }, /^input: .*2048/],
     [
-      "an unknown encoding",
+      "an encoding that is no text",
       "/v1/embeddings",
-      { encoding_format: "int8" },
-      /^encoding_format: must be one of "float", "base64"/,
+      { encoding_format: 8 },
+      /^encoding_format: must be a string of 1 to 64 characters/,
     ],
   ];
 
@@ -270,11 +275,72 @@ describe("parameters with a structure", () => {
   });
 
   test("values of texts are described, not quoted", async () => {
-    for (const changes of [{ temperature: "CANARY" }, { tool_choice: "CANARY" }, { encoding_format: "CANARY" }]) {
-      const path = "encoding_format" in changes ? "/v1/embeddings" : "/v1/chat/completions";
+    for (const changes of [{ temperature: "CANARY" }, { n: "CANARY" }, { dimensions: "CANARY" }]) {
+      const path = "dimensions" in changes ? "/v1/embeddings" : "/v1/chat/completions";
       const [status, message] = await send(path, changes);
       expect(status).toBe(400);
       expect(message).not.toContain("CANARY");
+    }
+  });
+
+  test.each<[string, Path, Record<string, unknown>]>([
+    ["a role", "/v1/chat/completions", { messages: [{ role: "critic", content: "Hi" }, { role: "context" }] }],
+    [
+      "parts of a message",
+      "/v1/chat/completions",
+      {
+        messages: [
+          {
+            role: "user",
+            content: [
+              { type: "video_url", video_url: { url: "data:," } },
+              { type: "audio_url", audio_url: { url: "data:," } },
+              { type: "thinking", thinking: "Hm", signature: "x" },
+              { type: "tool_reference", name: "f" },
+            ],
+          },
+        ],
+      },
+    ],
+    ["a response format", "/v1/chat/completions", { response_format: { type: "grammar", value: "root ::= .*" } }],
+    ["a tool choice", "/v1/chat/completions", { tool_choice: "any" }],
+    ["a number of log-probabilities in a chat", "/v1/chat/completions", { logprobs: 5 }],
+    ["a top_p of 0", "/v1/chat/completions", { top_p: 0 }],
+    ["an encoding", "/v1/embeddings", { encoding_format: "int8" }],
+    ["an object to embed", "/v1/embeddings", { input: { image: "data:," } }],
+    ["texts and objects to embed", "/v1/embeddings", { input: ["a", { text: "b" }, { image: "data:," }] }],
+  ])("%s that the gateway does not know goes to the model server as it came", async (_, path, changes) => {
+    expect(await send(path, changes)).toEqual([200, ""]);
+    const { model } = operations[path].body;
+    expect(gateway.upstream.requests.at(-1)?.body).toEqual({ ...operations[path].body, ...changes, model });
+  });
+
+  test.each<[string, Path, Record<string, unknown>, Record<string, unknown>]>([
+    ["a token limit of -1", "/v1/chat/completions", { max_tokens: -1 }, {}],
+    ["both token limits of -1", "/v1/chat/completions", { max_tokens: -1, max_completion_tokens: -1.0 }, {}],
+    [
+      "a token limit of -1 beside another",
+      "/v1/chat/completions",
+      { max_tokens: 5, max_completion_tokens: -1 },
+      { max_tokens: 5 },
+    ],
+    [
+      "the older limit of -1 beside the newer",
+      "/v1/chat/completions",
+      { max_tokens: -1, max_completion_tokens: 5 },
+      { max_completion_tokens: 5 },
+    ],
+    ["an empty stop", "/v1/chat/completions", { stop: "", seed: 1 }, { seed: 1 }],
+    ["an empty stop and a token limit of -1", "/v1/completions", { stop: "", max_tokens: -1 }, {}],
+  ])("%s means none, and is left out for servers that refuse it", async (_, path, changes, sent) => {
+    expect(await send(path, changes)).toEqual([200, ""]);
+    expect(gateway.upstream.requests.at(-1)?.body).toEqual({ ...operations[path].body, ...sent });
+  });
+
+  test("a legacy completion is held to max_completion_tokens by the name that its servers know", async () => {
+    for (const changes of [{ max_completion_tokens: 5 }, { max_completion_tokens: 5, max_tokens: 1_000_000 }]) {
+      expect(await send("/v1/completions", changes)).toEqual([200, ""]);
+      expect(gateway.upstream.requests.at(-1)?.body).toEqual({ ...operations["/v1/completions"].body, max_tokens: 5 });
     }
   });
 

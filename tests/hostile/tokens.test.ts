@@ -3,9 +3,10 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { SignJWT } from "jose";
-import { type Clock, systemClock } from "../../src/domain/clock.ts";
-import { unseal } from "../../src/policy/sealing.ts";
-import { deriveKey, loadSecret } from "../../src/storage/secret-file.ts";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
+import { invalidApiKeyMessage } from "../../src/base/invalid-api-key.ts";
+import { unseal } from "../../src/policy/credentials/sealing.ts";
+import { deriveKey, loadSecret } from "../../src/storage/files/secret-file.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { long } from "../support/long.ts";
 import { registerApp } from "../support/oauth-apps.ts";
@@ -40,8 +41,7 @@ afterAll(async () => {
   await upstream[Symbol.asyncDispose]();
 });
 
-const refused =
-  '{"error":{"message":"Invalid API key provided","type":"invalid_request_error","code":"invalid_api_key"}}';
+const refused = `{"error":{"message":"${invalidApiKeyMessage}","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`;
 
 interface Made {
   id: string;
@@ -194,6 +194,22 @@ describe.each([
   test.each(forgeries)("%s: 401 with the one message", async (_, make) => {
     const response = await fetch(`${server.url}/v1/models`, { headers: { authorization: `Bearer ${await make()}` } });
     expect([response.status, await response.text()]).toEqual([401, refused]);
+  });
+
+  test("a token has one spelling: with other unused bits at the end of any part it is refused", async () => {
+    const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    const respelled = (part: string) =>
+      [...alphabet]
+        .map((last) => part.slice(0, -1) + last)
+        .filter((other) => other !== part && Buffer.from(other, "base64url").equals(Buffer.from(part, "base64url")));
+    const parts = genuine.split(".");
+    const spellings = parts.flatMap((part, i) => respelled(part).map((other) => parts.with(i, other).join(".")));
+    expect(spellings.length).toBeGreaterThanOrEqual(15);
+    for (const text of [...spellings, `${genuine}=`, `${genuine}==`, `${genuine}A`, genuine.replaceAll("-", "+")]) {
+      if (text === genuine) continue;
+      expect([text, await status(chat(text))]).toEqual([text, 401]);
+    }
+    expect(await status(chat(genuine))).toBe(200);
   });
 
   if (whose !== "a key") return;

@@ -40,6 +40,11 @@ describe("no answer, or no HTTP", () => {
     ["breaks off in the status line", (socket) => void socket.end("HTTP/1.1 20")],
     ["breaks off in the headers", (socket) => void socket.end("HTTP/1.1 200 OK\r\nContent-Ty")],
     ["does not speak HTTP", (socket) => void socket.end("SSH-2.0-OpenSSH_9.9\r\n")],
+    ["speaks another protocol and waits", (socket) => void socket.write("SSH-2.0-OpenSSH_9.9\r\n")],
+    [
+      "ends the lines of its head in LF alone and waits",
+      (socket) => void socket.write("HTTP/1.1 200 OK\nContent-Type: application/json\nContent-Length: 2\n\n{}"),
+    ],
     ["sends an impossible status", (socket) => void socket.end("HTTP/1.1 9999 What\r\n\r\n")],
     ["sends 1 MB of headers", (socket) => void socket.end(`HTTP/1.1 200 OK\r\nX: ${"a".repeat(1_000_000)}\r\n\r\n`)],
     [

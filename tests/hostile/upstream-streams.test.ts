@@ -34,7 +34,7 @@ interface Seen {
   text: string;
   comments: number;
   content: string;
-  error: { message: string; code: string; type: string } | undefined;
+  error: { message: string; code: string; type: string; param: null } | undefined;
   done: boolean;
 }
 
@@ -61,7 +61,7 @@ function expectFailed(seen: Seen, content: string, code = "upstream_error"): voi
     text: "",
     comments: 0,
     content,
-    error: { message: expect.any(String) as never, type: "api_error", code },
+    error: { message: expect.any(String) as never, type: "api_error", param: null, code },
     done: false,
   });
   expect(seen.text.trimEnd().split("\n\n").at(-1)).toContain('"error"');
@@ -191,7 +191,7 @@ describe("before the first event", () => {
       [400, "invalid_request"],
     ] as const) {
       upstream.script(async (socket) => {
-        await Bun.sleep(250);
+        await Bun.sleep(1_000);
         socket.write(plainAnswer(status, '{"error":{"message":"late"}}'));
       });
       const seen = await stream();

@@ -15,18 +15,25 @@ export const certificate = newCertificate();
 let running: Promise<Browser> | undefined;
 let idle: ReturnType<typeof setTimeout> | undefined;
 
+const launch = {
+  executablePath: "/usr/bin/chromium",
+  args: [
+    ...["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
+    ...["--disable-component-update", "--disable-sync", `--ignore-certificate-errors-spki-list=${certificate.spki}`],
+    // A name that is not loopback, as a server in a home network has one.
+    "--host-resolver-rules=MAP headrace.test 127.0.0.1",
+  ],
+};
+
 export function openBrowser(): Promise<Browser> {
   clearTimeout(idle);
-  running ??= chromium.launch({
-    executablePath: "/usr/bin/chromium",
-    args: [
-      ...["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
-      ...["--disable-component-update", "--disable-sync", `--ignore-certificate-errors-spki-list=${certificate.spki}`],
-      // A name that is not loopback, as a server in a home network has one.
-      "--host-resolver-rules=MAP headrace.test 127.0.0.1",
-    ],
-  });
+  running ??= chromium.launch(launch);
   return running;
+}
+
+/** One of its own, whose scroll bars take room beside what they scroll, as they do on most desktops. */
+export function openBrowserWithScrollBars(): Promise<Browser> {
+  return chromium.launch({ ...launch, ignoreDefaultArgs: ["--hide-scrollbars"] });
 }
 
 /** The next file of tests begins at once and keeps it; after the last it ends. */

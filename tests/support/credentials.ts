@@ -2,21 +2,25 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Log, LogFields } from "../../src/base/log.ts";
 import { displayParts, type Environment, generateApiKey } from "../../src/domain/api-key.ts";
 import type { AuditEvent } from "../../src/domain/audit.ts";
-import type { Log, LogFields } from "../../src/domain/log.ts";
 import type { ApiKeyRecord, KeyStore } from "../../src/domain/principal.ts";
-import { AccessTokens } from "../../src/policy/access-tokens.ts";
-import { Authenticator, type AuthenticatorOptions, type PresentedCredentials } from "../../src/policy/authenticate.ts";
-import { KeyActivity } from "../../src/policy/key-activity.ts";
-import { keyDigest } from "../../src/policy/key-digest.ts";
-import { RefusalLog } from "../../src/policy/refusal-log.ts";
-import { SigningKeys } from "../../src/policy/signing-keys.ts";
-import { SqlAccountStore } from "../../src/storage/account-store.ts";
-import { SqlAuditLog } from "../../src/storage/audit-log.ts";
-import { openDatabase } from "../../src/storage/database.ts";
-import { SqlKeyStore } from "../../src/storage/key-store.ts";
-import { SqlSigningKeyStore } from "../../src/storage/signing-key-store.ts";
+import { AccessTokens } from "../../src/policy/credentials/access-tokens.ts";
+import {
+  Authenticator,
+  type AuthenticatorOptions,
+  type PresentedCredentials,
+} from "../../src/policy/credentials/authenticate.ts";
+import { KeyActivity } from "../../src/policy/credentials/key-activity.ts";
+import { keyDigest } from "../../src/policy/credentials/key-digest.ts";
+import { SigningKeys } from "../../src/policy/credentials/signing-keys.ts";
+import { RefusalLog } from "../../src/policy/records/refusal-log.ts";
+import { openDatabase } from "../../src/storage/sql/database.ts";
+import { SqlAccountStore } from "../../src/storage/tables/account-store.ts";
+import { SqlAuditLog } from "../../src/storage/tables/audit-log.ts";
+import { SqlKeyStore } from "../../src/storage/tables/key-store.ts";
+import { SqlSigningKeyStore } from "../../src/storage/tables/signing-key-store.ts";
 import { keyRecordFor } from "./principal.ts";
 import { anyCredential } from "./unlimited.ts";
 
@@ -147,7 +151,7 @@ export async function openCredentials() {
 
 export function presented(parts: Partial<PresentedCredentials>): PresentedCredentials {
   const nobody = { authorization: null, apiKey: null, clientAddress: "203.0.113.9", requestId: "req_1" };
-  return { ...nobody, isLocal: () => true, ...parts };
+  return { ...nobody, whyNotLocal: () => undefined, ...parts };
 }
 
 /** Waits for what happens in the background, a second at most. */

@@ -1,10 +1,10 @@
 // Records such as a month of use leaves behind, for the dashboard to show: the same in each run, but for ids and times.
 import type { AuditAction, AuditActor, AuditEvent } from "../../src/domain/audit.ts";
+import type { NewChat } from "../../src/domain/models/stored-chat.ts";
 import { type ApiKeyRecord, newAndUnbounded } from "../../src/domain/principal.ts";
 import { accountScopes, defaultScopes, type Scope } from "../../src/domain/scope.ts";
-import type { NewChat } from "../../src/domain/stored-chat.ts";
-import type { UsageOutcome, UsageRecord } from "../../src/domain/usage.ts";
-import { dashboardModels, failingModel } from "./dashboard-models.ts";
+import type { UsageOutcome, UsageRecord } from "../../src/domain/usage/usage.ts";
+import { dashboardModels, failingModel, modelsUpTo } from "./dashboard-models.ts";
 
 export const hour = 3_600;
 export const day = 86_400;
@@ -15,6 +15,8 @@ export interface Setting {
   now: number;
   /** From 0 up to, and without, 1. */
   random: () => number;
+  /** How many models there are; those of every world unless said. */
+  models?: number;
 }
 
 /** What requests are made with. */
@@ -80,7 +82,7 @@ const endings: readonly (readonly [share: number, outcome: UsageOutcome, errorCo
   [0.998, "failed", "service_unavailable"],
   [1, "interrupted", null],
 ];
-/** Relative, in the order of `dashboardModels`. */
+/** Relative, in the order of `dashboardModels`; of any other, one. */
 const modelWeights = [3, 8, 3, 4, 0.4];
 
 /**
@@ -88,9 +90,13 @@ const modelWeights = [3, 8, 3, 4, 0.4];
  */
 export function someUsage(setting: Setting, sources: readonly Source[], count: number, days = 30): UsageRecord[] {
   const { now, random } = setting;
+  const models = modelsUpTo(setting.models ?? dashboardModels.length);
+  const weights = models.map((_, at) => modelWeights[at] ?? 1);
+  const pickModel = () => pick(models, weights, random);
   const records = Array.from({ length: count }, (_, i) => {
     const isRecent = i < count / 50;
-    return someRequest(setting, isRecent ? now - Math.floor(random() * 840) : someTime(now, days, random), sources);
+    const at = isRecent ? now - Math.floor(random() * 840) : someTime(now, days, random);
+    return someRequest(setting, at, sources, pickModel);
   });
   return records.sort((a, b) => a.at - b.at);
 }
@@ -103,13 +109,18 @@ function someTime(now: number, days: number, random: () => number): number {
   }
 }
 
-function someRequest({ accountId, random }: Setting, at: number, sources: readonly Source[]): UsageRecord {
+function someRequest(
+  { accountId, random }: Setting,
+  at: number,
+  sources: readonly Source[],
+  pickModel: () => ReturnType<typeof modelsUpTo>[number],
+): UsageRecord {
   const { keyId, appId } = pick(
     sources,
     sources.map(({ weight }) => weight),
     random,
   );
-  const { id: model, price, operation, upstreams } = pick(dashboardModels, modelWeights, random);
+  const { id: model, price, operation, upstreams } = pickModel();
   const chance = random();
   const [, outcome, errorCode] =
     model === failingModel

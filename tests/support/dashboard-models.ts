@@ -1,6 +1,6 @@
 // The model servers of the dashboard's tests: several models that answer in sentences, embed, or fail.
 import type { ServerResponse } from "node:http";
-import { encodeEmbedding } from "../../src/domain/embedding.ts";
+import { encodeEmbedding } from "../../src/wire/embedding.ts";
 import { json, type Script, type ScriptedUpstream, startUpstream } from "./scripted-upstream.ts";
 
 /** Answers every request with an error. */
@@ -33,13 +33,37 @@ export const dashboardModels = [
     upstreams: ["north"],
   },
   { id: failingModel, price: null, context: 16_384, operation: "chat", upstreams: ["north"] },
-] as const;
+] as const satisfies readonly DashboardModel[];
+
+interface DashboardModel {
+  id: string;
+  price: { input: number; output: number } | null;
+  context: number;
+  operation: "chat" | "embedding";
+  upstreams: readonly ("north" | "south")[];
+}
+
+/** So many: those above, and after them others that chat, with long names that begin alike. */
+export function modelsUpTo(count: number): readonly DashboardModel[] {
+  const more = Array.from({ length: Math.max(0, count - dashboardModels.length) }, (_, i): DashboardModel => {
+    const id = `meta-aurora/aurora-3.1-${8 * (i + 1)}b-instruct-awq`;
+    return {
+      id,
+      price: { input: 0.1 + i / 100, output: 0.4 + i / 25 },
+      context: 32_768,
+      operation: "chat",
+      upstreams: ["south"],
+    };
+  });
+  return [...dashboardModels.slice(0, count), ...more];
+}
 
 /** `wordMs`: pause between two words of a stream, so that somebody can watch one. */
-export async function startModelServers(wordMs: number): Promise<ModelServers> {
+export async function startModelServers(wordMs: number, count: number = dashboardModels.length): Promise<ModelServers> {
   const [north, south] = await Promise.all([startUpstream(talking(wordMs)), startUpstream(talking(wordMs))]);
   const at = { north: north.url, south: south.url };
-  const serving = (name: string) => dashboardModels.filter(({ upstreams }) => upstreams.some((one) => one === name));
+  const all = modelsUpTo(count);
+  const serving = (name: string) => all.filter(({ upstreams }) => upstreams.some((one) => one === name));
   for (const [name, server] of Object.entries({ north, south })) {
     server.serves(serving(name).map(({ id }) => ({ id, object: "model", created: 1_700_000_000, owned_by: name })));
   }
@@ -47,7 +71,7 @@ export async function startModelServers(wordMs: number): Promise<ModelServers> {
     ([name, url]) =>
       `  - { name: ${name}, url: "${url}", api_key: sk-upstream-secret-0123456789, max_concurrency: 8 }\n`,
   );
-  const models = dashboardModels.map(({ id, price, context, operation, upstreams: places }) => {
+  const models = all.map(({ id, price, context, operation, upstreams: places }) => {
     const embeds = operation === "embedding";
     const capabilities = `{ chat: ${!embeds}, completion: ${!embeds}, embeddings: ${embeds} }`;
     const priced = price ? `, price: { input: ${price.input}, output: ${price.output} }` : "";

@@ -5,10 +5,10 @@ import { parseArgs } from "node:util";
 import { SQL } from "bun";
 import type { BrowserContext } from "playwright-core";
 import { ensureDashboard } from "../../scripts/setup.mjs";
-import { membershipCredentialId } from "../../src/domain/person.ts";
+import { membershipCredentialId } from "../../src/domain/people/person.ts";
 import { type ApiKeyRecord, newAndUnbounded } from "../../src/domain/principal.ts";
-import { keyToRow } from "../../src/storage/credential-rows.ts";
-import { openUsageWriter } from "../../src/storage/usage-writer.ts";
+import { openUsageWriter } from "../../src/ledger/usage/usage-writer.ts";
+import { keyToRow } from "../../src/storage/tables/credential-rows.ts";
 import { type Browser, invitation, invite, type Person, setUp } from "./browser.ts";
 import { operator } from "./browser-world.ts";
 import * as data from "./dashboard-data.ts";
@@ -27,6 +27,8 @@ export const colleagues = {
 export interface FillOptions {
   /** 12 by default: one of each kind. */
   keys?: number;
+  /** With how many of them requests were made; 8 by default. */
+  usedKeys?: number;
   /** Requests over the last 30 days; 6,000 by default. */
   requests?: number;
   chats?: number;
@@ -35,6 +37,11 @@ export interface FillOptions {
 
 /** For pages that have to stay quick whatever there is. */
 export const plenty = { keys: 10_000, requests: 10_000, chats: 400, events: 2_000 } as const satisfies FillOptions;
+/** A busy installation, as pages have to stay quick in it on a slow machine; with `busyModels` models. */
+export const busy = {
+  ...{ keys: 500, usedKeys: 500, requests: 100_000, chats: 400, events: 2_000 },
+} as const satisfies FillOptions;
+export const busyModels = 50;
 
 export interface Filled {
   keys: readonly ApiKeyRecord[];
@@ -60,20 +67,22 @@ export interface DashboardWorld extends AsyncDisposable {
 export interface DashboardWorldOptions extends TestServerOptions {
   /** Pause between two words of a streamed answer; none by default. */
   wordMs?: number;
+  /** How many; those of `dashboardModels` by default. */
+  modelCount?: number;
 }
 
 /** With the dashboard as its sources are now. */
 export async function openDashboardWorld(options: DashboardWorldOptions = {}): Promise<DashboardWorld> {
-  const { wordMs = 0, yaml = "", ...serverOptions } = options;
+  const { wordMs = 0, modelCount, yaml = "", ...serverOptions } = options;
   ensureDashboard();
-  const models = await startModelServers(wordMs);
+  const models = await startModelServers(wordMs, modelCount);
   const server = await startHeadrace({ ...serverOptions, yaml: models.yaml + yaml });
   const browser = await setUp(server, { person: operator });
   const accountId = server.firstKey.record.accountId;
   return {
     ...{ server, models, browser, accountId },
     signIn: (context, email = operator.email) => signIn(server, context, email),
-    fill: (wanted = {}) => fill(server, browser, wanted),
+    fill: (wanted = {}) => fill(server, browser, wanted, modelCount),
     async [Symbol.asyncDispose]() {
       await server[Symbol.asyncDispose]();
       await models[Symbol.asyncDispose]();
@@ -98,10 +107,15 @@ export async function signIn(
   );
 }
 
-async function fill(server: TestServer, browser: Browser, wanted: FillOptions): Promise<Filled> {
-  const { keys: keyCount = 12, requests = 6_000, chats = 48, events = 160 } = wanted;
+async function fill(server: TestServer, browser: Browser, wanted: FillOptions, models?: number): Promise<Filled> {
+  const { keys: keyCount = 12, usedKeys = 8, requests = 6_000, chats = 48, events = 160 } = wanted;
   const { accountId } = server.firstKey.record;
-  const setting = { accountId, now: Math.floor(Date.now() / 1000), random: seeded(7) };
+  const setting = {
+    accountId,
+    now: Math.floor(Date.now() / 1000),
+    random: seeded(7),
+    ...(models === undefined ? {} : { models }),
+  };
   await addPeople(browser);
   await addAccounts(browser);
   const apps = await addApps(browser);
@@ -113,7 +127,7 @@ async function fill(server: TestServer, browser: Browser, wanted: FillOptions): 
   const allowed = { ...setting, personId: person.id, parentId: membershipCredentialId(membership.id, "dev") };
   const grants = apps.slice(0, 2).map((appId, i) => grantOf(allowed, appId, (i + 1) * 3 * data.day));
   const keys = data.someKeys(setting, keyCount, person.id);
-  const used = keys.slice(0, 8).filter(({ lastUsedAt }) => lastUsedAt !== null);
+  const used = keys.slice(0, usedKeys).filter(({ lastUsedAt }) => lastUsedAt !== null);
   const sources = [
     ...used.map(({ id }, i) => ({ keyId: id, appId: null, weight: 10 / (i + 1) })),
     ...grants.map(({ id, appId }) => ({ keyId: id, appId, weight: 2 })),
@@ -258,13 +272,17 @@ if (import.meta.main) {
     options: {
       port: { type: "string", default: "7700" },
       plenty: { type: "boolean", default: false },
+      busy: { type: "boolean", default: false },
       empty: { type: "boolean", default: false },
     },
   });
-  const world = await openDashboardWorld({ flags: { port: values.port }, wordMs: 30 });
+  const world = await openDashboardWorld({
+    ...{ flags: { port: values.port }, wordMs: 30 },
+    ...(values.busy ? { modelCount: busyModels } : {}),
+  });
   const { server, browser } = world;
   if (!values.empty) {
-    await world.fill(values.plenty ? plenty : {});
+    await world.fill(values.busy ? busy : values.plenty ? plenty : {});
     await addNodes(browser, server.url);
   }
   process.stdout.write(
@@ -273,7 +291,7 @@ if (import.meta.main) {
         ? ""
         : `            ${colleagues.admin.email}   (admin)\n            ${colleagues.member.email}   (member)\n`) +
       `Password    ${operator.password}\nKey         ${server.key}\nData        ${server.dataDir}\n` +
-      "--port <n>  --empty: nothing in it  --plenty: 10,000 keys and log rows. Runs until it is ended.\n",
+      "--port <n>  --empty: nothing in it  --plenty: 10,000 keys and log rows  --busy: 500 keys, 50 models, 100,000 requests. Runs until it is ended.\n",
   );
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     process.once(signal, () => void world[Symbol.asyncDispose]().then(() => process.exit(0)));

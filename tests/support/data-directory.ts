@@ -3,14 +3,14 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SQL } from "bun";
-import { systemClock } from "../../src/domain/clock.ts";
-import type { UsageBegin, UsageEnd } from "../../src/domain/usage.ts";
-import { claimSecret } from "../../src/installation-secret.ts";
-import { SqlAccountStore } from "../../src/storage/account-store.ts";
-import { type Database, openDatabase } from "../../src/storage/database.ts";
-import { SpoolLedger } from "../../src/storage/ledger.ts";
-import { bringUpToDate } from "../../src/storage/schema.ts";
-import { loadSecrets } from "../../src/storage/secret-file.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import type { UsageBegin, UsageEnd } from "../../src/domain/usage/usage.ts";
+import { SpoolLedger } from "../../src/ledger/ledger.ts";
+import { loadSecrets } from "../../src/storage/files/secret-file.ts";
+import { type Database, openDatabase } from "../../src/storage/sql/database.ts";
+import { bringUpToDate } from "../../src/storage/sql/schema.ts";
+import { SqlAccountStore } from "../../src/storage/tables/account-store.ts";
+import { claimSecret } from "../../src/upkeep/installation-secret.ts";
 
 export interface FilledDirectory {
   /** For whatever the test needs. */

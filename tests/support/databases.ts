@@ -5,8 +5,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SQL } from "bun";
-import { type Database, dialectOf, openDatabase, openPostgres } from "../../src/storage/database.ts";
-import type { Dialect } from "../../src/storage/migrations.ts";
+import { type Database, dialectOf, openDatabase, openPostgres } from "../../src/storage/sql/database.ts";
+import type { Dialect } from "../../src/storage/sql/migrations.ts";
 import { sharedPostgres } from "./postgres.ts";
 
 export interface TestDatabase {
@@ -174,7 +174,7 @@ function onlyOn(own: Dialect): TestDatabases["only"] {
 }
 
 function opening(name: "openDatabase" | "openPostgres", argument: string): string {
-  const module = join(import.meta.dir, "../../src/storage/database.ts");
+  const module = join(import.meta.dir, "../../src/storage/sql/database.ts");
   return `(await import(${JSON.stringify(module)})).${name}(${JSON.stringify(argument)})`;
 }
 

@@ -1,6 +1,6 @@
 // A request as the gateway decodes it, without the checks that come with that.
-import { ByteSpan } from "../../src/domain/byte-span.ts";
-import type { Operation } from "../../src/domain/engine.ts";
+import { ByteSpan } from "../../src/base/bytes/byte-span.ts";
+import type { Operation } from "../../src/domain/models/engine.ts";
 import { DecodedRequest } from "../../src/inference/decoded-request.ts";
 import { marksOf } from "../../src/inference/facts.ts";
 

@@ -1,10 +1,11 @@
 // A request as a route gets it, and its answer as a web Response: for tests of routes without a server.
-import { ByteSpan, type Bytes } from "../../src/domain/byte-span.ts";
-import { Cancellation } from "../../src/domain/cancellation.ts";
-import type { ClientStream } from "../../src/domain/client-stream.ts";
-import type { Eventual } from "../../src/domain/later.ts";
-import { errorAnswer, toGatewayError } from "../../src/http/errors.ts";
-import type { Answer, Exchange } from "../../src/http/route.ts";
+import { ByteSpan, type Bytes } from "../../src/base/bytes/byte-span.ts";
+import type { ClientStream } from "../../src/base/bytes/client-stream.ts";
+import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { Cancellation } from "../../src/base/cancellation.ts";
+import type { Eventual } from "../../src/base/later.ts";
+import { errorAnswer, toGatewayError } from "../../src/http/exchange/errors.ts";
+import type { Answer, Exchange } from "../../src/http/exchange/route.ts";
 import type { IncomingRequest } from "../../src/http1/message.ts";
 
 export interface RequestParts {
@@ -27,6 +28,9 @@ export function incoming({ method = "GET", target, headers = {}, peer = "127.0.0
     headers: fields,
     peer,
     hasBody: text !== undefined,
+    bodyIsHere: true,
+    holder: heldBytes.visitors,
+    hold: () => undefined,
     get bodyRead() {
       return bodyRead;
     },
@@ -52,6 +56,8 @@ export function exchangeFor(req: IncomingRequest, given: Partial<TestExchange> =
     params: {},
     requestId: "req_1",
     clientAddress: "127.0.0.1",
+    isLocal: () => true,
+    whyNotLocal: () => undefined,
     answerHeaders: {},
     line: {},
     defer: () => ({ finish: (error) => void ended.push(error?.code ?? "ok") }),

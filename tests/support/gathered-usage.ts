@@ -1,7 +1,7 @@
 // A database as a server that is killed leaves it while the roll-ups of many keys are not written yet.
-import type { UsageRecord } from "../../src/domain/usage.ts";
-import type { Database } from "../../src/storage/database.ts";
-import { openUsageWriter } from "../../src/storage/usage-writer.ts";
+import type { UsageRecord } from "../../src/domain/usage/usage.ts";
+import { openUsageWriter } from "../../src/ledger/usage/usage-writer.ts";
+import type { Database } from "../../src/storage/sql/database.ts";
 
 /** Adds a request of each of `count` keys; their ids. */
 export async function addGatheredUsage(db: Database, accountId: string, count = 300): Promise<string[]> {

@@ -2,11 +2,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Config, loadConfig, type ReloadableConfig, readConfigFile } from "../../src/config.ts";
-import type { LogFields } from "../../src/domain/log.ts";
+import type { LogFields } from "../../src/base/log.ts";
+import { type Config, loadConfig, type ReloadableConfig, readConfigFile } from "../../src/config/config.ts";
+import { StreamLog } from "../../src/logging/logging.ts";
 import { logSettings } from "../../src/logging/settings.ts";
-import { StreamLog } from "../../src/logging.ts";
-import { type RunningServer, type ServeOptions, serve } from "../../src/serve.ts";
+import { type RunningServer, type ServeOptions, serve } from "../../src/server/serve.ts";
 import { withinMs } from "./long.ts";
 
 export interface TestServer extends RunningServer {

@@ -1,5 +1,5 @@
 // A machine that joins a gateway in order, and then says over its connection whatever a test wants.
-import type { NodeIdentity } from "../../src/domain/node-identity.ts";
+import type { NodeIdentity } from "../../src/domain/models/node-identity.ts";
 import { joinGateway } from "../../src/nodes/join-gateway.ts";
 import { json, proofOf, type RawEnd, rawNode } from "../../src/nodes/testing/raw-ends.ts";
 import { messageTypes } from "../../src/nodes/tunnel/messages.ts";
@@ -12,7 +12,11 @@ export interface HostileNode {
 }
 
 /** Approved for whatever it announces. */
-export async function hostileNode(gateway: Gateway, name: string, models: readonly string[]): Promise<HostileNode> {
+export async function hostileNode(
+  gateway: Pick<Gateway, "url" | "token">,
+  name: string,
+  models: readonly string[],
+): Promise<HostileNode> {
   const { token } = await gateway.token(["*"]);
   const signal = AbortSignal.timeout(10_000);
   const identity = await joinGateway({ gatewayUrl: gateway.url, token, name, signal });

@@ -1,7 +1,8 @@
 // A machine that joined a server as a node, without a server of its own: it announces what a test says.
-import { GatewayError } from "../../src/domain/errors.ts";
+import { GatewayError } from "../../src/base/errors.ts";
 import { joinGateway } from "../../src/nodes/join-gateway.ts";
 import { NodeLink } from "../../src/nodes/node-link.ts";
+import type { NodeHandler } from "../../src/nodes/tunnel/contract.ts";
 import { until } from "./headrace.ts";
 
 export interface JoinedNode extends AsyncDisposable {
@@ -16,16 +17,18 @@ interface Joining {
   token: string;
   name: string;
   models?: readonly string[];
+  /** Default: it refuses each request. */
+  handle?: NodeHandler;
 }
 
 /** Resolves once it is connected; rejects with JoinRefused where it is not let in. */
-export async function joinNode({ url, token, name, models = [] }: Joining): Promise<JoinedNode> {
+export async function joinNode({ url, token, name, models = [], handle = refuse }: Joining): Promise<JoinedNode> {
   const signal = AbortSignal.timeout(10_000);
   const { node_id: id, gateway, private_key: privateKey } = await joinGateway({ gatewayUrl: url, token, name, signal });
   let announced = models;
   const link = new NodeLink({
     ...{ url, gateway, node: { id, privateKey } },
-    handle: () => Promise.reject(new GatewayError("service_unavailable", "This node is there to be looked at.")),
+    handle,
     announcement: () => ({ version: "0.6.0", models: announced.map(modelOf) }),
   });
   link.start();
@@ -41,6 +44,8 @@ export async function joinNode({ url, token, name, models = [] }: Joining): Prom
     },
   };
 }
+
+const refuse = () => Promise.reject(new GatewayError("service_unavailable", "This node is there to be looked at."));
 
 function modelOf(id: string) {
   const capabilities = id.includes("embed") ? { embeddings: true } : { chat: true, completion: true };

@@ -1,7 +1,7 @@
 // A process of its own with many clients that ask the shared limits without a pause; its arguments and its answer are JSON.
-import { systemClock } from "../../src/domain/clock.ts";
-import type { LimitSet } from "../../src/domain/limits.ts";
-import { SharedLimits } from "../../src/storage/shared-limits.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import type { LimitSet } from "../../src/domain/limits/limits.ts";
+import { SharedLimits } from "../../src/limits/shared/shared-limits.ts";
 
 export interface LimitsClientOrder {
   url: string;

@@ -1,8 +1,8 @@
 // What every store of limits guarantees: one atomic decision, exact under concurrency, undisturbed by clocks.
 import { describe, expect, test } from "bun:test";
-import type { GatewayError } from "../../src/domain/errors.ts";
-import type { Admission, LimitSet, LimitStore, Quota, RateLimit, Reservation } from "../../src/domain/limits.ts";
-import type { Ledger, UsageTotals } from "../../src/domain/usage.ts";
+import type { GatewayError } from "../../src/base/errors.ts";
+import type { Admission, LimitSet, LimitStore, Quota, RateLimit, Reservation } from "../../src/domain/limits/limits.ts";
+import type { Ledger, UsageTotals } from "../../src/domain/usage/usage.ts";
 import { type ManualClock, manualClock } from "./manual-clock.ts";
 
 export type Granted = Extract<Admission, { lease: unknown }>;

@@ -1,5 +1,5 @@
 // A clock that stands still until a test moves it.
-import { type Clock, systemClock } from "../../src/domain/clock.ts";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
 
 export interface ManualClock extends Clock {
   /** Both clocks go on. */
@@ -25,13 +25,24 @@ export function manualClock(startSeconds = 1_790_000_000): ManualClock {
 }
 
 /** The system's clock, which a test sets on: for a whole server, beside which time really passes. */
-export function shiftedClock(): Clock & { shift(seconds: number): void } {
+export interface ShiftedClock extends Clock {
+  /** Both go on. */
+  shift(seconds: number): void;
+  /** Somebody sets the wall clock; durations are not touched. */
+  jump(seconds: number): void;
+}
+
+export function shiftedClock(): ShiftedClock {
   let shiftSeconds = 0;
+  let jumpedSeconds = 0;
   return {
-    nowSeconds: () => systemClock.nowSeconds() + shiftSeconds,
+    nowSeconds: () => systemClock.nowSeconds() + shiftSeconds + jumpedSeconds,
     monotonicMs: () => systemClock.monotonicMs() + shiftSeconds * 1000,
     shift(seconds) {
       shiftSeconds += seconds;
+    },
+    jump(seconds) {
+      jumpedSeconds += seconds;
     },
   };
 }

@@ -1,16 +1,16 @@
 // A further API key for a test server, of whatever kind, written straight to its database.
 import { join } from "node:path";
 import { SQL } from "bun";
+import { GatewayError } from "../../src/base/errors.ts";
 import { displayParts, type Environment, generateApiKey } from "../../src/domain/api-key.ts";
-import { GatewayError } from "../../src/domain/errors.ts";
 import type { ApiKeyRecord } from "../../src/domain/principal.ts";
 import type { Scope } from "../../src/domain/scope.ts";
-import { auditEvent } from "../../src/policy/audit.ts";
-import { keyDigest } from "../../src/policy/key-digest.ts";
-import { SqlAccountStore } from "../../src/storage/account-store.ts";
-import type { Database } from "../../src/storage/database.ts";
-import { SqlKeyStore } from "../../src/storage/key-store.ts";
-import { deriveKey, loadSecret } from "../../src/storage/secret-file.ts";
+import { keyDigest } from "../../src/policy/credentials/key-digest.ts";
+import { auditEvent } from "../../src/policy/records/audit.ts";
+import { deriveKey, loadSecret } from "../../src/storage/files/secret-file.ts";
+import type { Database } from "../../src/storage/sql/database.ts";
+import { SqlAccountStore } from "../../src/storage/tables/account-store.ts";
+import { SqlKeyStore } from "../../src/storage/tables/key-store.ts";
 
 export interface MintOptions extends Partial<Omit<ApiKeyRecord, "id" | "digest" | "prefix" | "last4" | "limitId">> {
   scopes: readonly Scope[];

@@ -1,16 +1,12 @@
 // A gateway with nodes for tests: machines that join it, each a server of its own with a model server behind it.
-import type { CreatedJoinTokenWire, NodeWire } from "../../src/domain/node-wire.ts";
-import { joinGateway } from "../../src/nodes/join-gateway.ts";
-import { makeOperatorKey } from "../../src/operator-key.ts";
-import { deleteNodeIdentity, writeNodeIdentity } from "../../src/storage/node-files.ts";
-import { startHeadrace, type TestServer, type TestServerOptions, until } from "./headrace.ts";
-import { upstreamYaml } from "./scripted-upstream.ts";
 
-interface Answer {
-  status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: the test says itself what must be in it
-  body: any;
-}
+import { joinGateway } from "../../src/nodes/join-gateway.ts";
+import { deleteNodeIdentity, writeNodeIdentity } from "../../src/storage/files/node-files.ts";
+import { makeOperatorKey } from "../../src/upkeep/operator-key.ts";
+import type { CreatedJoinTokenWire, NodeWire } from "../../src/wire/nodes.ts";
+import { startHeadrace, type TestServer, type TestServerOptions, until } from "./headrace.ts";
+import { type Answer, adminOf } from "./operated.ts";
+import { upstreamYaml } from "./scripted-upstream.ts";
 
 export interface Gateway extends TestServer {
   operator: string;
@@ -38,11 +34,7 @@ export async function operate(server: TestServer, secretHex?: string): Promise<G
     request: { name: "Operator", scopes: ["admin:manage"] },
     nowSeconds: Math.floor(Date.now() / 1000),
   });
-  const admin = async (method: string, path: string, body?: unknown): Promise<Answer> => {
-    const headers = { authorization: `Bearer ${operator}` };
-    const response = await server.request(`/v1/admin${path}`, { method, headers, ...(body ? { body } : {}) });
-    return { status: response.status, body: await response.json() };
-  };
+  const admin = adminOf(server, operator);
   return {
     ...server,
     operator,

@@ -1,18 +1,21 @@
 // An authorization server on a real socket and database, with people, apps and a clock that a test controls.
+
 import { createHash, randomBytes } from "node:crypto";
-import type { App } from "../../src/domain/app.ts";
-import type { DeviceCode } from "../../src/domain/oauth.ts";
-import { membershipCredentialId } from "../../src/domain/person.ts";
-import { trustedProxies } from "../../src/http/client-address.ts";
-import { oauthRoutes } from "../../src/http/oauth-routes.ts";
-import type { ScopedRoute } from "../../src/http/route.ts";
-import { startHttpServer } from "../../src/http/server.ts";
+import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import type { App } from "../../src/domain/people/app.ts";
+import type { DeviceCode } from "../../src/domain/people/oauth.ts";
+import { membershipCredentialId } from "../../src/domain/people/person.ts";
+import { oauthRoutes } from "../../src/http/api/oauth-routes.ts";
+import { trustedProxies } from "../../src/http/exchange/client-address.ts";
+import { Locality } from "../../src/http/exchange/locality.ts";
+import type { ScopedRoute } from "../../src/http/exchange/route.ts";
+import { startHttpServer } from "../../src/http/exchange/server.ts";
+import { MemoryLimits } from "../../src/limits/memory/memory-limits.ts";
 import { ClientThrottle } from "../../src/oauth/client/client-throttle.ts";
-import { tokenDigest } from "../../src/policy/opaque-token.ts";
+import { tokenDigest } from "../../src/policy/credentials/opaque-token.ts";
 import { OpenRequests } from "../../src/policy/open-requests.ts";
-import { SqlAppStore } from "../../src/storage/app-store.ts";
-import { MemoryLimits } from "../../src/storage/memory-limits.ts";
-import { SqlOAuthStore } from "../../src/storage/oauth-store.ts";
+import { SqlAppStore } from "../../src/storage/tables/people/app-store.ts";
+import { SqlOAuthStore } from "../../src/storage/tables/people/oauth-store.ts";
 import { audience, issuer, openCredentials, sealingKey, testEvent } from "./credentials.ts";
 import { basicHeader, refreshFields } from "./oauth-apps.ts";
 import { keyRecordFor, noSessions } from "./principal.ts";
@@ -69,10 +72,10 @@ export async function startOAuth() {
     handle: (_, principal) => Response.json({ app: principal.appId, scopes: [...principal.scopes] }),
   };
   const server = startHttpServer({
-    openRequests: new OpenRequests(() => 1_000, clock),
+    openRequests: new OpenRequests(() => 1_000, clock, heldBytes),
     addressThrottle: anyAddress,
     ...{ hostname: "127.0.0.1", port: 0, authenticator, log, clock, sessions: noSessions },
-    resourceMetadata: () => "",
+    baseUrl: () => `${issuer}/v1`,
     routes: [
       probe,
       ...oauthRoutes({
@@ -88,6 +91,7 @@ export async function startOAuth() {
       }),
     ],
     trustedProxies: trustedProxies(["127.0.0.0/8"]),
+    locality: new Locality([]),
     corsOrigins: () => ["https://page.example"],
   });
   const url = `http://127.0.0.1:${server.port}`;

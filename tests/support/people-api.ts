@@ -1,27 +1,30 @@
 // The endpoints for people on a real socket and database, without the rest of the server; each answer is held to its description.
+
 import { expect } from "bun:test";
 import { OneTimeLinks } from "../../src/accounts/links.ts";
 import { OwnAccount } from "../../src/accounts/own-account.ts";
-import { commandLineAppId } from "../../src/domain/app.ts";
-import type { MailMessage } from "../../src/domain/mail.ts";
-import { type Membership, membershipCredentialId, type Person, type Role } from "../../src/domain/person.ts";
+import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { commandLineAppId } from "../../src/domain/people/app.ts";
+import type { MailMessage } from "../../src/domain/people/mail.ts";
+import { type Membership, membershipCredentialId, type Person, type Role } from "../../src/domain/people/person.ts";
 import { accountScopes, type Scope, scopes } from "../../src/domain/scope.ts";
-import { adminPeopleRoutes } from "../../src/http/admin-people-routes.ts";
-import { auditRoutes } from "../../src/http/audit-routes.ts";
-import { isOwnOrigin } from "../../src/http/browser.ts";
-import { trustedProxies } from "../../src/http/client-address.ts";
-import { invitationRoutes } from "../../src/http/invitation-routes.ts";
-import { keyRoutes } from "../../src/http/key-routes.ts";
-import { memberRoutes } from "../../src/http/member-routes.ts";
-import { openApiDocument } from "../../src/http/openapi.ts";
-import { RouteTable } from "../../src/http/route-table.ts";
-import { startHttpServer } from "../../src/http/server.ts";
-import { SessionPrincipals } from "../../src/http/session-principal.ts";
-import { sessionRoutes } from "../../src/http/session-routes.ts";
-import { auditEvent } from "../../src/policy/audit.ts";
+import { adminPeopleRoutes } from "../../src/http/api/admin/people-routes.ts";
+import { keyRoutes } from "../../src/http/api/key-routes.ts";
+import { auditRoutes } from "../../src/http/api/people/audit-routes.ts";
+import { invitationRoutes } from "../../src/http/api/people/invitation-routes.ts";
+import { memberRoutes } from "../../src/http/api/people/member-routes.ts";
+import { sessionRoutes } from "../../src/http/api/people/session-routes.ts";
+import { isOwnOrigin } from "../../src/http/exchange/browser.ts";
+import { trustedProxies } from "../../src/http/exchange/client-address.ts";
+import { Locality } from "../../src/http/exchange/locality.ts";
+import { RouteTable } from "../../src/http/exchange/route-table.ts";
+import { startHttpServer } from "../../src/http/exchange/server.ts";
+import { SessionPrincipals } from "../../src/http/exchange/session-principal.ts";
+import { openApiDocument } from "../../src/http/reference/openapi.ts";
+import { MemoryLimits } from "../../src/limits/memory/memory-limits.ts";
 import { OpenRequests } from "../../src/policy/open-requests.ts";
+import { auditEvent } from "../../src/policy/records/audit.ts";
 import { Throttle } from "../../src/policy/throttle.ts";
-import { MemoryLimits } from "../../src/storage/memory-limits.ts";
 import { mismatches, type Schema } from "../contract/json-schema.ts";
 import { openTestPeople } from "./people.ts";
 import { openPolicy } from "./policy.ts";
@@ -68,14 +71,16 @@ export async function openPeopleApi({ mailing = false } = {}) {
     ...keyRoutes({ keys, pepper: new Uint8Array(32), throttle, clock, limits: requestLimits, changed }),
   ];
   const server = startHttpServer({
-    openRequests: new OpenRequests(() => 1_000, clock),
+    openRequests: new OpenRequests(() => 1_000, clock, heldBytes),
     addressThrottle: anyAddress,
     ...{ hostname: "127.0.0.1", port: 0, routes, authenticator, log, clock },
     sessions: new SessionPrincipals({
       ...{ sessions, authenticator, environment: "dev" },
-      isOwnOrigin: (origin, req) => isOwnOrigin(origin, req, undefined),
+      isOwnOrigin: (origin, req) => isOwnOrigin(origin, req, undefined, new Locality([])),
     }),
     trustedProxies: trustedProxies([]),
+    locality: new Locality([]),
+    baseUrl: () => "https://ai.example.com/v1",
     corsOrigins: () => [],
   });
   const url = `http://127.0.0.1:${server.port}`;

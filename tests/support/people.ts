@@ -1,17 +1,23 @@
 // People, accounts and sessions on a real database, with a clock that a test moves.
 import { type BrowserOrigin, BrowserSessions } from "../../src/accounts/browser-sessions.ts";
+import type { LogFields } from "../../src/base/log.ts";
 import type { Account } from "../../src/domain/account.ts";
-import type { LogFields } from "../../src/domain/log.ts";
-import { type Membership, normalizedEmail, type Person, type PersonStore, type Role } from "../../src/domain/person.ts";
-import type { Session } from "../../src/domain/session.ts";
-import { auditEvent } from "../../src/policy/audit.ts";
-import { SqlAccountStore } from "../../src/storage/account-store.ts";
-import { SqlAuditLog } from "../../src/storage/audit-log.ts";
-import { SqlKeyStore } from "../../src/storage/key-store.ts";
-import { MemoryLimits } from "../../src/storage/memory-limits.ts";
-import { SqlPendingStore } from "../../src/storage/pending-store.ts";
-import { SqlPersonStore } from "../../src/storage/person-store.ts";
-import { SqlSessionStore } from "../../src/storage/session-store.ts";
+import {
+  type Membership,
+  normalizedEmail,
+  type Person,
+  type PersonStore,
+  type Role,
+} from "../../src/domain/people/person.ts";
+import type { Session } from "../../src/domain/people/session.ts";
+import { MemoryLimits } from "../../src/limits/memory/memory-limits.ts";
+import { auditEvent } from "../../src/policy/records/audit.ts";
+import { SqlAccountStore } from "../../src/storage/tables/account-store.ts";
+import { SqlAuditLog } from "../../src/storage/tables/audit-log.ts";
+import { SqlKeyStore } from "../../src/storage/tables/key-store.ts";
+import { SqlPendingStore } from "../../src/storage/tables/people/pending-store.ts";
+import { SqlPersonStore } from "../../src/storage/tables/people/person-store.ts";
+import { SqlSessionStore } from "../../src/storage/tables/people/session-store.ts";
 import { sqliteDatabases, type TestDatabases } from "./databases.ts";
 import { manualClock } from "./manual-clock.ts";
 import { accountFor } from "./principal.ts";

@@ -1,15 +1,15 @@
 // What authenticates requests, over the stores and the clock that a test gives.
-import type { Clock } from "../../src/domain/clock.ts";
-import type { Log, LogFields } from "../../src/domain/log.ts";
+import type { Clock } from "../../src/base/clock.ts";
+import type { Log, LogFields } from "../../src/base/log.ts";
 import type { KeyStore } from "../../src/domain/principal.ts";
-import { AccessTokens } from "../../src/policy/access-tokens.ts";
-import { Authenticator } from "../../src/policy/authenticate.ts";
-import { KeyActivity } from "../../src/policy/key-activity.ts";
-import { RefusalLog } from "../../src/policy/refusal-log.ts";
-import { SigningKeys } from "../../src/policy/signing-keys.ts";
-import type { SqlAuditLog } from "../../src/storage/audit-log.ts";
-import type { Database } from "../../src/storage/database.ts";
-import { SqlSigningKeyStore } from "../../src/storage/signing-key-store.ts";
+import { AccessTokens } from "../../src/policy/credentials/access-tokens.ts";
+import { Authenticator } from "../../src/policy/credentials/authenticate.ts";
+import { KeyActivity } from "../../src/policy/credentials/key-activity.ts";
+import { SigningKeys } from "../../src/policy/credentials/signing-keys.ts";
+import { RefusalLog } from "../../src/policy/records/refusal-log.ts";
+import type { Database } from "../../src/storage/sql/database.ts";
+import type { SqlAuditLog } from "../../src/storage/tables/audit-log.ts";
+import { SqlSigningKeyStore } from "../../src/storage/tables/signing-key-store.ts";
 import { anyCredential } from "./unlimited.ts";
 
 export interface PolicyParts {

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { SQL } from "bun";
-import { openPostgres } from "../../src/storage/database.ts";
+import { openPostgres } from "../../src/storage/sql/database.ts";
 
 export interface PostgresServer {
   /** URL of a database, for the role that owns all of them and may no more than that. A password is in it. */

@@ -1,5 +1,5 @@
 // How a database reads what a store asks it for, told from the store's own queries.
-import type { Database } from "../../src/storage/database.ts";
+import type { Database } from "../../src/storage/sql/database.ts";
 
 /** The same database, SQLite, which also puts the steps of each query that it answers into `plans`. */
 export function explained(db: Database, plans: Set<string>): Database {

@@ -1,16 +1,17 @@
 // A relay between an engine and a client that a test drives by hand.
 
-import type { BodySink, BodySource } from "../../src/domain/body-source.ts";
-import { ByteSpan } from "../../src/domain/byte-span.ts";
-import { Cancellation } from "../../src/domain/cancellation.ts";
-import type { ClientStream } from "../../src/domain/client-stream.ts";
-import type { Engine } from "../../src/domain/engine.ts";
-import type { Dispatched } from "../../src/inference/attempt.ts";
+import type { BodySink, BodySource } from "../../src/base/bytes/body-source.ts";
+import { ByteSpan } from "../../src/base/bytes/byte-span.ts";
+import type { ClientStream } from "../../src/base/bytes/client-stream.ts";
+import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { Cancellation } from "../../src/base/cancellation.ts";
+import type { Engine } from "../../src/domain/models/engine.ts";
+import { relay } from "../../src/inference/answer/relay.ts";
+import type { RelayOptions } from "../../src/inference/answer/relay-options.ts";
+import type { StreamObservation } from "../../src/inference/answer/stream-chunks.ts";
 import type { DecodedRequest } from "../../src/inference/decoded-request.ts";
-import { relay } from "../../src/inference/relay.ts";
-import type { RelayOptions } from "../../src/inference/relay-options.ts";
+import type { Dispatched } from "../../src/inference/routing/attempt.ts";
 import { Stopping } from "../../src/inference/stopping.ts";
-import type { StreamObservation } from "../../src/inference/stream-chunks.ts";
 import { decodedRequest } from "./decoded-request.ts";
 
 export function requestFor(body: Record<string, unknown>): DecodedRequest {
@@ -159,6 +160,7 @@ export function start(source: RelayOptions["source"], options: Partial<RelayOpti
       source,
       completion: { id: "chatcmpl-x", created: 1, ownId: false },
       heartbeatMs: 10_000,
+      holder: heldBytes.visitors,
       left,
       stopping,
       renderError: (error) => JSON.stringify({ error: { message: error.message, type: "t", code: error.code } }),

@@ -1,5 +1,5 @@
 // Answers for the scripted upstream beyond plain chat: tool calls, and embeddings in whichever encoding it likes.
-import { encodeEmbedding } from "../../src/domain/embedding.ts";
+import { encodeEmbedding } from "../../src/wire/embedding.ts";
 import { chunk, json, type Script, usage } from "./scripted-upstream.ts";
 
 export const weatherTool = {

@@ -1,6 +1,6 @@
 // Without the limits of addresses, for tests of parts that are about something else.
 import type { AddressThrottle } from "../../src/policy/address-throttle.ts";
-import type { UnknownCredentials } from "../../src/policy/unknown-credentials.ts";
+import type { UnknownCredentials } from "../../src/policy/credentials/unknown-credentials.ts";
 
 export const anyAddress: Pick<AddressThrottle, "take"> = { take: () => undefined };
 export const anyCredential: Pick<UnknownCredentials, "find" | "found"> = {

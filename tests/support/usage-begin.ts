@@ -1,5 +1,5 @@
 // A request as the ledger is told of it, for tests to which only its course matters.
-import type { UsageBegin } from "../../src/domain/usage.ts";
+import type { UsageBegin } from "../../src/domain/usage/usage.ts";
 
 export const usageBegin: UsageBegin = {
   requestId: "req_1",

@@ -1,6 +1,6 @@
 // What a test server has recorded of a request's usage, read from its database.
 import { join } from "node:path";
-import { openDatabase } from "../../src/storage/database.ts";
+import { openDatabase } from "../../src/storage/sql/database.ts";
 
 export interface RecordedUsage {
   request_id: string;

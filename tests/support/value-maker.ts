@@ -1,5 +1,5 @@
 // Values by a schema, at random but the same in each run.
-import { alternatives, type Node } from "../../src/http/json-schema.ts";
+import { alternatives, type Node } from "../../src/http/decode/json-schema.ts";
 
 /** The same numbers for every run (mulberry32), so that a failure can be repeated. */
 function random(seed: number): () => number {
@@ -39,6 +39,8 @@ export class ValueMaker {
     if (node.const !== undefined) return node.const;
     if (node.enum) return this.pick(node.enum);
     const count = Math.min((node.minItems ?? 0) + Math.floor(this.#next() * 3), node.maxItems ?? 3);
+    // What no schema knows, as model servers have it.
+    if (node.not) return this.pick(["thinking", "video_url", "critic", "any"]);
     switch (node.type) {
       case "string":
         return node.pattern ? String(Math.floor(this.#next() * 1e6)) : this.#text(node);
@@ -69,7 +71,10 @@ export class ValueMaker {
     const names = Object.keys(value);
     const name = this.pick(names);
     if (name === undefined || this.chance(0.2))
-      return { ...value, [this.pick(["x", "12", "content"])]: this.#anything() };
+      return {
+        ...value,
+        [this.pick(["x", "12", "content", "refusal", "stop", "max_completion_tokens"])]: this.#anything(),
+      };
     const { [name]: member, ...rest } = value as Record<string, unknown>;
     return this.chance(0.25) ? rest : { ...rest, [name]: this.changed(member) };
   }

@@ -1,8 +1,8 @@
 // Two authorization servers behind one face: what each makes of a request, in a few words that can be compared.
 import { setSystemTime } from "bun:test";
 import { createHash, randomBytes } from "node:crypto";
-import type { CreateAppRequest } from "../../src/domain/app-wire.ts";
-import { systemClock } from "../../src/domain/clock.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import type { CreateAppRequest } from "../../src/wire/apps.ts";
 import { allow, Browser, decide, decideDevice, setUp, signIn } from "./browser.ts";
 import { startHeadrace } from "./headrace.ts";
 import { manualClock } from "./manual-clock.ts";

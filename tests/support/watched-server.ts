@@ -1,6 +1,6 @@
 // A server in a process of its own, for tests of what others do to it: its memory and its event loop are its own.
 import { join } from "node:path";
-import type { LogFields } from "../../src/domain/log.ts";
+import type { LogFields } from "../../src/base/log.ts";
 import type { Garbage, Order, Reply, ServerFigures } from "../fixtures/watched-server.ts";
 import { until } from "./headrace.ts";
 

@@ -52,6 +52,24 @@ export async function call<Answer>(method: string, path: string, options: CallOp
   return response.status === 204 ? (undefined as Answer) : ((await response.json()) as Answer);
 }
 
+/** An answer with its entity tag. */
+export interface Tagged<Answer> {
+  tag: string | null;
+  answer: Answer;
+}
+
+/** `before`, itself, where the server says that it is still the same. */
+export async function callAgain<Answer>(
+  path: string,
+  before: Tagged<Answer> | undefined,
+  options: CallOptions,
+): Promise<Tagged<Answer>> {
+  const headers = before?.tag ? { "if-none-match": before.tag } : {};
+  const response = await send("GET", path, { ...options, headers });
+  if (response.status === 304 && before) return before;
+  return { tag: response.headers.get("etag"), answer: (await response.json()) as Answer };
+}
+
 /** The answer as it comes, for streams and files. */
 export async function send(method: string, path: string, options: CallOptions = {}): Promise<Response> {
   const { query = {}, body, headers, signal, stays = false } = options;
@@ -78,7 +96,8 @@ export async function send(method: string, path: string, options: CallOptions = 
     });
   });
   noteServerTime(response.headers.get("date"));
-  if (response.ok) return response;
+  // What is the same as the caller has already, which is only told to who said what that is.
+  if (response.ok || response.status === 304) return response;
   const failure = await failureOf(response);
   if (isSessionOver(failure) && !stays) leaveForSignIn();
   throw failure;

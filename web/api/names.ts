@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { call } from "./client.ts";
+import { useSliced } from "./queries.ts";
 import { useSession } from "./session.tsx";
 import type { ApiKeyList, AppList, AuthorizationList, MemberList } from "./types.ts";
 
@@ -23,6 +24,8 @@ export interface Names {
   /** By name, for a choice of one. */
   keys: readonly { value: string; label: string }[];
   apps: readonly { value: string; label: string }[];
+  /** They are being asked for: ids are shown short so far. */
+  isPending: boolean;
 }
 
 interface Known {
@@ -37,21 +40,24 @@ const nothing: Known = { keys: new Map(), members: new Map(), people: new Map(),
 /** Asked for once, and again where keys or apps changed. `wanted`: whether anything of it is shown now. */
 export function useNames(wanted: boolean): Names {
   const { environment, isManager } = useSession();
-  const { data = nothing } = useQuery({
+  const known = useQuery({
     queryKey: ["/v1/keys", "names", environment],
     queryFn: ({ signal }) => loadNames(isManager, signal),
     enabled: wanted,
     staleTime: 60_000,
   });
+  const { data: read, isPending } = useSliced(known);
+  const data = read ?? nothing;
   return useMemo(
     () => ({
+      isPending: wanted && isPending,
       key: (id) => keyName(data, id),
       app: (id) => (id === null || id === "" ? "No app" : (data.apps.get(id) ?? shortened(id))),
       person: (id) => data.people.get(id) ?? shortened(id),
       keys: choices(data.keys),
       apps: choices(data.apps),
     }),
-    [data],
+    [data, wanted, isPending],
   );
 }
 
@@ -91,13 +97,22 @@ export async function listAll<Item>(path: string, signal: AbortSignal): Promise<
 }
 
 function keyName({ keys, members }: Known, id: string): string {
-  const name = keys.get(id);
-  if (name !== undefined) return name;
-  // The credential of a membership is its id and the environment.
-  const [, membership] = /^(mbr_.+)_(?:live|test|dev)$/.exec(id) ?? [];
-  if (membership !== undefined) return `${members.get(membership) ?? "A member"} (signed in)`;
-  if (id.startsWith("grt_")) return `App access ${shortened(id)}`;
-  return shortened(id);
+  const [, membership] = membershipOf.exec(id) ?? [];
+  const member = membership === undefined ? undefined : members.get(membership);
+  return keys.get(id) ?? (member === undefined ? unnamed(id) : `${member} (signed in)`);
+}
+
+/** Of a key, a member or an app, where `names` has those that the server told of. */
+export function credentialName(names: Readonly<Record<string, string>>, id: string): string {
+  return names[id] ?? unnamed(id);
+}
+
+/** The credential of a membership is its id and the environment. */
+const membershipOf = /^(mbr_.+)_(?:live|test|dev)$/;
+
+function unnamed(id: string): string {
+  if (membershipOf.test(id)) return "A member (signed in)";
+  return id.startsWith("grt_") ? `App access ${shortened(id)}` : shortened(id);
 }
 
 /** An id without a name, as short as it can be told from others. */

@@ -7,7 +7,8 @@ import {
   useQuery,
   useQueryClient,
 } from "@tanstack/react-query";
-import { ApiFailure, call, type Query } from "./client.ts";
+import { useDeferredValue, useMemo } from "react";
+import { ApiFailure, call, callAgain, type Query, type Tagged } from "./client.ts";
 
 export const queryClient = new QueryClient({
   defaultOptions: {
@@ -37,13 +38,40 @@ interface ReadOptions {
 
 /** One GET. The key begins with the path, so that a change can say what it made stale. */
 export function useRead<Answer>(path: string, query: Query = {}, { everyMs, enabled = true, keep }: ReadOptions = {}) {
-  return useQuery<Answer, ApiFailure>({
-    queryKey: [path, query],
-    queryFn: ({ signal }) => call<Answer>("GET", path, { query, signal }),
-    enabled,
-    ...(everyMs === undefined ? {} : { refetchInterval: everyMs }),
-    ...(keep ? { placeholderData: keepPreviousData } : {}),
-  });
+  return useSliced(
+    useQuery<Answer, ApiFailure>({
+      queryKey: [path, query],
+      queryFn: ({ signal }) => call<Answer>("GET", path, { query, signal }),
+      enabled,
+      ...(everyMs === undefined ? {} : { refetchInterval: everyMs }),
+      ...(keep ? { placeholderData: keepPreviousData } : {}),
+    }),
+  );
+}
+
+/** One GET that is asked again and again: where the server says that nothing changed, nothing is read or drawn. */
+export function usePolled<Answer>(path: string, query: Query, everyMs: number | undefined) {
+  return useSliced(
+    useQuery<Tagged<Answer>, ApiFailure, Answer>({
+      queryKey: [path, query],
+      queryFn: ({ client, queryKey, signal }) =>
+        callAgain<Answer>(path, client.getQueryData<Tagged<Answer>>(queryKey), { query, signal }),
+      select: ({ answer }) => answer,
+      placeholderData: keepPreviousData,
+      ...(everyMs === undefined ? {} : { refetchInterval: everyMs }),
+    }),
+  );
+}
+
+/**
+ * What came, drawn in slices: the library tells of it in a way that makes React draw all at once, which for a long list
+ * holds the page up.
+ */
+export function useSliced<Read extends { data: unknown; isPending: boolean; error: unknown }>(read: Read): Read {
+  const data = useDeferredValue(read.data);
+  const isPending = useDeferredValue(read.isPending);
+  const error = useDeferredValue(read.error);
+  return { ...read, data, isPending, error };
 }
 
 /** A page of a list: `after` the last id, or from the cursor `next`. */
@@ -72,7 +100,10 @@ export function useList<Item>(path: string, query: Query = {}, { everyMs, enable
     ...(everyMs === undefined ? {} : { refetchInterval: (query: ListQuery) => isShort(query) && everyMs }),
   });
   const error = result.error as ApiFailure | null;
-  return { ...result, error, items: result.data?.pages.flatMap((page) => page.data) ?? [] };
+  const pages = result.data?.pages;
+  // The same array as long as nothing came, so that rows that are drawn stay as they are.
+  const items = useMemo(() => pages?.flatMap((page) => page.data) ?? [], [pages]);
+  return { ...result, error, items };
 }
 
 interface ListQuery {

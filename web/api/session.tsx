@@ -1,5 +1,5 @@
 // Who is signed in, and for which account and environment the pages speak.
-import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
+import { createContext, type ReactNode, startTransition, useContext, useEffect, useState } from "react";
 import { ApiFailure, bear, call, type Environment } from "./client.ts";
 import { queryClient } from "./queries.ts";
 import type { Session } from "./types.ts";
@@ -45,7 +45,11 @@ export function SessionProvider({ children, waiting, failed }: SessionProviderPr
   const [failure, setFailure] = useState<ApiFailure>();
   const load = () => {
     setFailure(undefined);
-    loadSession().then(setState, (error: unknown) => setFailure(asFailure(error)));
+    // All of the dashboard is drawn then: as a transition, in slices.
+    loadSession().then(
+      (loaded) => startTransition(() => setState(loaded)),
+      (error: unknown) => setFailure(asFailure(error)),
+    );
   };
   useEffect(load, []);
   // While this tab was out of sight somebody may have signed out and in again in another one.

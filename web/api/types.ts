@@ -43,6 +43,10 @@ export type ChatMessage =
                 refusal: string;
                 [k: string]: unknown;
               }
+            | {
+                type: string;
+                [k: string]: unknown;
+              }
           )[];
       name?: string | null;
       [k: string]: unknown;
@@ -84,6 +88,10 @@ export type ChatMessage =
             | {
                 type: "refusal";
                 refusal: string;
+                [k: string]: unknown;
+              }
+            | {
+                type: string;
                 [k: string]: unknown;
               }
           )[];
@@ -129,6 +137,10 @@ export type ChatMessage =
                 refusal: string;
                 [k: string]: unknown;
               }
+            | {
+                type: string;
+                [k: string]: unknown;
+              }
           )[];
       name?: string | null;
       [k: string]: unknown;
@@ -171,6 +183,10 @@ export type ChatMessage =
                 | {
                     type: "refusal";
                     refusal: string;
+                    [k: string]: unknown;
+                  }
+                | {
+                    type: string;
                     [k: string]: unknown;
                   }
               )[]
@@ -230,6 +246,10 @@ export type ChatMessage =
                 refusal: string;
                 [k: string]: unknown;
               }
+            | {
+                type: string;
+                [k: string]: unknown;
+              }
           )[];
       tool_call_id: string;
       [k: string]: unknown;
@@ -274,10 +294,64 @@ export type ChatMessage =
                     refusal: string;
                     [k: string]: unknown;
                   }
+                | {
+                    type: string;
+                    [k: string]: unknown;
+                  }
               )[]
           )
         | null;
       name: string;
+      [k: string]: unknown;
+    }
+  | {
+      role: string;
+      content?:
+        | (
+            | string
+            | (
+                | {
+                    type: "text";
+                    text: string;
+                    [k: string]: unknown;
+                  }
+                | {
+                    type: "image_url";
+                    image_url: {
+                      url: string;
+                      [k: string]: unknown;
+                    };
+                    [k: string]: unknown;
+                  }
+                | {
+                    type: "input_audio";
+                    input_audio: {
+                      data: string;
+                      format: string;
+                      [k: string]: unknown;
+                    };
+                    [k: string]: unknown;
+                  }
+                | {
+                    type: "file";
+                    file: {
+                      [k: string]: unknown;
+                    };
+                    [k: string]: unknown;
+                  }
+                | {
+                    type: "refusal";
+                    refusal: string;
+                    [k: string]: unknown;
+                  }
+                | {
+                    type: string;
+                    [k: string]: unknown;
+                  }
+              )[]
+          )
+        | null;
+      name?: string | null;
       [k: string]: unknown;
     };
 
@@ -303,6 +377,8 @@ export interface Shapes {
   ModelStatusList?: ModelStatusList;
   ModelStatus?: ModelStatus;
   DeploymentStatus?: DeploymentStatus;
+  Overview?: Overview;
+  AccountOverview?: AccountOverview;
   UsageReport?: UsageReport;
   UsageRow?: UsageRow;
   RefusalList?: RefusalList;
@@ -310,7 +386,7 @@ export interface Shapes {
   RequestList?: RequestList;
   Request?: Request;
   RequestDetail?: RequestDetail;
-  AccountOverview?: AccountOverview;
+  RequestStep?: RequestStep;
   TierOverviewList?: TierOverviewList;
   TierOverview?: TierOverview;
   CreateKeyRequest?: CreateKeyRequest;
@@ -389,6 +465,14 @@ export interface Shapes {
   DeletedUpstream?: DeletedUpstream;
   UpstreamTestRequest?: UpstreamTestRequest;
   UpstreamTest?: UpstreamTest;
+  ManagedModelList?: ManagedModelList;
+  ManagedModel?: ManagedModel;
+  CreateManagedModelRequest?: CreateManagedModelRequest;
+  UpdateManagedModelRequest?: UpdateManagedModelRequest;
+  DeletedManagedModel?: DeletedManagedModel;
+  PulledModelList?: PulledModelList;
+  PulledModel?: PulledModel;
+  DeletedPulledModel?: DeletedPulledModel;
   NodeList?: NodeList;
   Node?: Node;
   NodeModel?: NodeModel;
@@ -428,6 +512,10 @@ export interface Error {
       | "rate_limit_error"
       | "api_error"
       | "overloaded_error";
+    /**
+     * The field that is wrong, by its path in the request; null where no one field is.
+     */
+    param: string | null;
     code:
       | "invalid_request"
       | "invalid_api_key"
@@ -444,7 +532,14 @@ export interface Error {
       | "internal_error"
       | "upstream_error"
       | "upstream_timeout"
-      | "service_unavailable";
+      | "service_unavailable"
+      | "context_length_exceeded"
+      | "string_above_max_length"
+      | "content_filter"
+      | "content_policy_violation"
+      | "invalid_prompt"
+      | "unsupported_parameter"
+      | "unsupported_value";
   };
 }
 export interface ChatCompletionRequest {
@@ -463,7 +558,7 @@ export interface ChatCompletionRequest {
    */
   temperature?: number | null;
   /**
-   * Nucleus sampling: the smallest set of tokens with this probability mass.
+   * Nucleus sampling: the smallest set of tokens with this probability mass; with 0 the likeliest token.
    */
   top_p?: number | null;
   /**
@@ -475,11 +570,15 @@ export interface ChatCompletionRequest {
    */
   presence_penalty?: number | null;
   /**
-   * Maximum tokens to generate. Default: what is left of the model's context.
+   * Maximum tokens to generate. Default, and with -1: what is left of the model's context.
    */
-  max_tokens?: number | null;
+  max_tokens?: (number | -1) | null;
   /**
-   * Up to 16 strings at which generation stops; the stop string is not returned.
+   * Like `max_tokens`, and wins over it when both are sent.
+   */
+  max_completion_tokens?: (number | -1) | null;
+  /**
+   * Up to 16 strings at which generation stops; the stop string is not returned. An empty string is none.
    */
   stop?: (string | string[]) | null;
   /**
@@ -512,13 +611,9 @@ export interface ChatCompletionRequest {
     [k: string]: unknown;
   } | null;
   /**
-   * Like `max_tokens`, and wins over it when both are sent.
+   * Log-probabilities of the answer's tokens, where the model server has them; some take a number of them.
    */
-  max_completion_tokens?: number | null;
-  /**
-   * Log-probabilities of the answer's tokens, where the model server has them.
-   */
-  logprobs?: boolean | null;
+  logprobs?: (boolean | number) | null;
   /**
    * How many likely tokens to show at each place; with `logprobs`.
    */
@@ -541,11 +636,11 @@ export interface ChatCompletionRequest {
       }[]
     | null;
   /**
-   * Whether the model may, must or must not call a function, or which one it must call.
+   * Whether the model may (`auto`), must (`required`) or must not (`none`) call a function, or which one it must call. Others as the model server has them.
    */
   tool_choice?:
     | (
-        | ("none" | "auto" | "required")
+        | string
         | {
             type: string;
             [k: string]: unknown;
@@ -557,7 +652,7 @@ export interface ChatCompletionRequest {
    */
   parallel_tool_calls?: boolean | null;
   /**
-   * `text`, `json_object` or `json_schema`.
+   * `text`, `json_object` or `json_schema`; others as the model server has them.
    */
   response_format?:
     | (
@@ -578,6 +673,10 @@ export interface ChatCompletionRequest {
               };
               [k: string]: unknown;
             };
+            [k: string]: unknown;
+          }
+        | {
+            type: string;
             [k: string]: unknown;
           }
       )
@@ -624,7 +723,7 @@ export interface Usage {
   completion_tokens: number;
   total_tokens: number;
   /**
-   * Present when the model server did not report usage and the figures are estimated from the text.
+   * Present when the model server did not report usage, or less than it delivered, and the figures are estimated from the text.
    */
   estimated?: true;
   [k: string]: unknown;
@@ -664,7 +763,7 @@ export interface CompletionRequest {
    */
   temperature?: number | null;
   /**
-   * Nucleus sampling: the smallest set of tokens with this probability mass.
+   * Nucleus sampling: the smallest set of tokens with this probability mass; with 0 the likeliest token.
    */
   top_p?: number | null;
   /**
@@ -678,9 +777,13 @@ export interface CompletionRequest {
   /**
    * Maximum tokens to generate; 0 with `echo` only returns the prompt. The default is the model server's, often 16.
    */
-  max_tokens?: number | null;
+  max_tokens?: (number | -1) | null;
   /**
-   * Up to 16 strings at which generation stops; the stop string is not returned.
+   * Like `max_tokens`, and wins over it when both are sent.
+   */
+  max_completion_tokens?: (number | -1) | null;
+  /**
+   * Up to 16 strings at which generation stops; the stop string is not returned. An empty string is none.
    */
   stop?: (string | string[]) | null;
   /**
@@ -753,13 +856,25 @@ export interface EmbeddingRequest {
    */
   model: string;
   /**
-   * Text, several texts, or token ids.
+   * Text, several texts, token ids, or objects that the model server knows, as for images.
    */
-  input: string | string[] | number[] | number[][];
+  input:
+    | string
+    | (
+        | string
+        | {
+            [k: string]: unknown;
+          }
+      )[]
+    | number[]
+    | number[][]
+    | {
+        [k: string]: unknown;
+      };
   /**
-   * `float` (default) or `base64`: little-endian float32, as the openai SDKs ask for.
+   * `float` (default) or `base64`: little-endian float32, as the openai SDKs ask for. Others as the model server has them.
    */
-  encoding_format?: ("float" | "base64") | null;
+  encoding_format?: string | null;
   /**
    * Shorter vectors, where the model supports it.
    */
@@ -959,7 +1074,13 @@ export interface ModelStatus {
    * USD per million tokens; null: it has none, and costs nothing.
    */
   price: {
+    /**
+     * USD per million prompt tokens.
+     */
     input: number;
+    /**
+     * USD per million completion tokens.
+     */
     output: number;
   } | null;
   deployments: DeploymentStatus[];
@@ -1001,6 +1122,233 @@ export interface DeploymentStatus {
    * Mean speed of these answers once they had begun.
    */
   tokens_per_second: number | null;
+}
+export interface Overview {
+  object: "overview";
+  range: "24h" | "7d" | "30d";
+  group_by: ("model" | "key" | "app") | null;
+  usage: {
+    /**
+     * Start of the first step, Unix seconds; steps lie in UTC.
+     */
+    start: number;
+    /**
+     * Seconds of one step; the last one is not over yet.
+     */
+    step: number;
+    /**
+     * Of all steps.
+     */
+    sum: {
+      requests: number;
+      total_tokens: number;
+      /**
+       * USD; requests to models without a price cost nothing.
+       */
+      cost: number;
+      /**
+       * Requests that failed.
+       */
+      errors: number;
+      /**
+       * Milliseconds from the request to the first piece of its answer; null where that was not timed: it was not streamed, or came in one piece.
+       */
+      first_token_ms: number | null;
+      /**
+       * Tokens per second of generation, those after the first; null where too little was streamed to tell.
+       */
+      tokens_per_second: number | null;
+    };
+    /**
+     * Of the time before, as long as this one is by now.
+     */
+    before: {
+      requests: number;
+      total_tokens: number;
+      /**
+       * USD; requests to models without a price cost nothing.
+       */
+      cost: number;
+      /**
+       * Requests that failed.
+       */
+      errors: number;
+      /**
+       * Milliseconds from the request to the first piece of its answer; null where that was not timed: it was not streamed, or came in one piece.
+       */
+      first_token_ms: number | null;
+      /**
+       * Tokens per second of generation, those after the first; null where too little was streamed to tell.
+       */
+      tokens_per_second: number | null;
+    };
+    /**
+     * The account has never made a request in this environment, within the last year.
+     */
+    is_new: boolean;
+    /**
+     * By step.
+     */
+    total: {
+      requests: number[];
+      total_tokens: number[];
+      cost: number[];
+      errors: number[];
+      first_token_ms: (number | null)[];
+      tokens_per_second: (number | null)[];
+    };
+    /**
+     * The groups that are first in something, the one with the most requests first; empty without `group_by`.
+     */
+    groups: {
+      requests: number[];
+      total_tokens: number[];
+      cost: number[];
+      errors: number[];
+      first_token_ms: (number | null)[];
+      tokens_per_second: (number | null)[];
+      id: string | null;
+    }[];
+    /**
+     * For each figure the places in `groups` of the first of them: those with the most of it or, where it is a mean, of which the most was measured.
+     */
+    ranking: {
+      requests: number[];
+      total_tokens: number[];
+      cost: number[];
+      errors: number[];
+      first_token_ms: number[];
+      tokens_per_second: number[];
+    };
+    /**
+     * How many groups there are, those that are not listed included.
+     */
+    group_count: number;
+  };
+  /**
+   * What limits refused in this time, the reason for which the most was first.
+   */
+  throttled: {
+    reason:
+      | "key_requests"
+      | "key_tokens"
+      | "account_requests"
+      | "account_tokens"
+      | "key_quota"
+      | "account_quota"
+      | "capacity";
+    requests: number;
+    /**
+     * Unix time in seconds.
+     */
+    last_at: number;
+    /**
+     * Of whom the most were refused; null: too many at once to tell them apart.
+     */
+    key: string | null;
+    model: string | null;
+  }[];
+  /**
+   * The last requests that failed, whenever that was.
+   */
+  errors: {
+    id: string;
+    /**
+     * Unix time in seconds.
+     */
+    at: number;
+    model: string;
+    key: string;
+    error_code: string | null;
+  }[];
+  /**
+   * Of the keys, members and apps above, by id, as far as the caller may list them.
+   */
+  names: {
+    [k: string]: string;
+  };
+  account: AccountOverview;
+}
+export interface AccountOverview {
+  object: "account";
+  id: string;
+  name: string;
+  tier: string;
+  /**
+   * That of the credential; limits and quota are for it alone.
+   */
+  environment: "live" | "test" | "dev";
+  limits: {
+    /**
+     * null: no limit.
+     */
+    requests_per_minute: number | null;
+    /**
+     * null: no limit.
+     */
+    tokens_per_minute: number | null;
+  };
+  rate: {
+    /**
+     * The tightest of the limits that hold for this credential, the key's own included; null: none.
+     */
+    requests: {
+      limit: number;
+      remaining: number;
+      /**
+       * Until all of it is there again.
+       */
+      reset_seconds: number;
+    } | null;
+    /**
+     * The tightest of the limits that hold for this credential, the key's own included; null: none.
+     */
+    tokens: {
+      limit: number;
+      remaining: number;
+      /**
+       * Until all of it is there again.
+       */
+      reset_seconds: number;
+    } | null;
+  };
+  quota: {
+    /**
+     * Unix time in seconds.
+     */
+    period_start: number;
+    /**
+     * Unix time in seconds.
+     */
+    period_end: number;
+    tokens: {
+      /**
+       * null: no limit.
+       */
+      limit: number | null;
+      /**
+       * Since the period began; requests still running are left out.
+       */
+      used: number;
+    };
+    /**
+     * USD.
+     */
+    spend: {
+      /**
+       * null: no limit.
+       */
+      limit: number | null;
+      /**
+       * Since the period began; requests still running are left out.
+       */
+      used: number;
+    };
+  };
+  /**
+   * Whether chat completions are stored where a request does not say.
+   */
+  store_chats: boolean;
 }
 export interface UsageReport {
   object: "list";
@@ -1113,11 +1461,14 @@ export interface Request {
    */
   id: string;
   /**
-   * When it began, Unix seconds.
+   * When it began, Unix seconds; of a refused one, when it was refused.
    */
   at: number;
   operation: "chat" | "completion" | "embedding";
-  model: string;
+  /**
+   * As it was asked for; null where the request was refused before its body was read.
+   */
+  model: string | null;
   /**
    * Id of the credential: of a key, of a signed-in member (`mbr_…`), of what an app was allowed (`grt_…`).
    */
@@ -1126,34 +1477,49 @@ export interface Request {
    * Id of the OAuth app; null for none.
    */
   app: string | null;
-  stream: boolean;
   /**
-   * cancelled: its client left; interrupted: the server's process ended before it did.
+   * null as for `model`.
    */
-  outcome: "completed" | "failed" | "cancelled" | "interrupted";
+  stream: boolean | null;
+  /**
+   * cancelled: its client left; interrupted: the server's process ended before it did; refused: it was answered with an error before it began, so it is no part of the usage.
+   */
+  outcome: "completed" | "failed" | "cancelled" | "interrupted" | "refused";
   /**
    * `code` of the error that ended it.
    */
   error_code: string | null;
+  /**
+   * Status of that error; in a stream that had begun, what it would have been.
+   */
+  error_status: number | null;
+  /**
+   * Of a refused request, what its client was told, but for names that the client made up; else null.
+   */
+  error_message: string | null;
   prompt_tokens: number;
   completion_tokens: number;
   total_tokens: number;
   /**
-   * The tokens are an estimate: the model server did not tell.
+   * The tokens are an estimate: the model server did not tell, or was not believed.
    */
   estimated: boolean;
   /**
-   * The model server told of more tokens than can have been; these are the most.
+   * The model server was not believed: it told of more tokens than can have been, and these are the most, or of fewer than it delivered, and these are `estimated`.
    */
   capped: boolean;
   /**
-   * USD; null where the model has no price.
+   * USD; null where the model has no price, and of a refused request.
    */
   cost: number | null;
   /**
    * Who answered; null where nobody did.
    */
   upstream: string | null;
+  /**
+   * How often a model server was asked.
+   */
+  attempts: number;
   /**
    * Milliseconds of waiting for a place, before it was sent.
    */
@@ -1178,11 +1544,14 @@ export interface RequestDetail {
    */
   id: string;
   /**
-   * When it began, Unix seconds.
+   * When it began, Unix seconds; of a refused one, when it was refused.
    */
   at: number;
   operation: "chat" | "completion" | "embedding";
-  model: string;
+  /**
+   * As it was asked for; null where the request was refused before its body was read.
+   */
+  model: string | null;
   /**
    * Id of the credential: of a key, of a signed-in member (`mbr_…`), of what an app was allowed (`grt_…`).
    */
@@ -1191,34 +1560,49 @@ export interface RequestDetail {
    * Id of the OAuth app; null for none.
    */
   app: string | null;
-  stream: boolean;
   /**
-   * cancelled: its client left; interrupted: the server's process ended before it did.
+   * null as for `model`.
    */
-  outcome: "completed" | "failed" | "cancelled" | "interrupted";
+  stream: boolean | null;
+  /**
+   * cancelled: its client left; interrupted: the server's process ended before it did; refused: it was answered with an error before it began, so it is no part of the usage.
+   */
+  outcome: "completed" | "failed" | "cancelled" | "interrupted" | "refused";
   /**
    * `code` of the error that ended it.
    */
   error_code: string | null;
+  /**
+   * Status of that error; in a stream that had begun, what it would have been.
+   */
+  error_status: number | null;
+  /**
+   * Of a refused request, what its client was told, but for names that the client made up; else null.
+   */
+  error_message: string | null;
   prompt_tokens: number;
   completion_tokens: number;
   total_tokens: number;
   /**
-   * The tokens are an estimate: the model server did not tell.
+   * The tokens are an estimate: the model server did not tell, or was not believed.
    */
   estimated: boolean;
   /**
-   * The model server told of more tokens than can have been; these are the most.
+   * The model server was not believed: it told of more tokens than can have been, and these are the most, or of fewer than it delivered, and these are `estimated`.
    */
   capped: boolean;
   /**
-   * USD; null where the model has no price.
+   * USD; null where the model has no price, and of a refused request.
    */
   cost: number | null;
   /**
    * Who answered; null where nobody did.
    */
   upstream: string | null;
+  /**
+   * How often a model server was asked.
+   */
+  attempts: number;
   /**
    * Milliseconds of waiting for a place, before it was sent.
    */
@@ -1236,90 +1620,66 @@ export interface RequestDetail {
    */
   tokens_per_second: number | null;
   /**
+   * What was tried, oldest first. Empty where no model server was asked, and of requests that ended in failure before trails were kept. Of very many steps the first and the last are kept, and the last says how many are left out.
+   */
+  trail: RequestStep[];
+  /**
    * Id of the stored chat completion that it made; null where none is kept, or for who may not read it.
    */
   chat: string | null;
 }
-export interface AccountOverview {
-  object: "account";
-  id: string;
-  name: string;
-  tier: string;
+export interface RequestStep {
   /**
-   * That of the credential; limits and quota are for it alone.
+   * Which of the model servers of this trail, counted from 1; null where the step is about none.
    */
-  environment: "live" | "test" | "dev";
-  limits: {
-    /**
-     * null: no limit.
-     */
-    requests_per_minute: number | null;
-    /**
-     * null: no limit.
-     */
-    tokens_per_minute: number | null;
-  };
-  rate: {
-    /**
-     * The tightest of the limits that hold for this credential, the key's own included; null: none.
-     */
-    requests: {
-      limit: number;
-      remaining: number;
-      /**
-       * Until all of it is there again.
-       */
-      reset_seconds: number;
-    } | null;
-    /**
-     * The tightest of the limits that hold for this credential, the key's own included; null: none.
-     */
-    tokens: {
-      limit: number;
-      remaining: number;
-      /**
-       * Until all of it is there again.
-       */
-      reset_seconds: number;
-    } | null;
-  };
-  quota: {
-    /**
-     * Unix time in seconds.
-     */
-    period_start: number;
-    /**
-     * Unix time in seconds.
-     */
-    period_end: number;
-    tokens: {
-      /**
-       * null: no limit.
-       */
-      limit: number | null;
-      /**
-       * Since the period began; requests still running are left out.
-       */
-      used: number;
-    };
-    /**
-     * USD.
-     */
-    spend: {
-      /**
-       * null: no limit.
-       */
-      limit: number | null;
-      /**
-       * Since the period began; requests still running are left out.
-       */
-      used: number;
-    };
-  };
+  server: number | null;
   /**
-   * Whether chat completions are stored where a request does not say.
+   * The model that was tried: the one that was asked for, or one that stands in for it.
    */
-  store_chats: boolean;
+  model: string;
+  /**
+   * answered: it took the request; refused: it answered with an error; timed_out; unreachable: the connection failed; broke_off: its answer ended early or could not be read; cancelled: the client left, or the server stopped, meanwhile; queue_full and queue_timeout: no place was free, so none was asked. Not asked either: resting, after failures; away, not connected or about to be taken out of service; not_retried, as too many requests for the model are second tries already.
+   */
+  result:
+    | "answered"
+    | "refused"
+    | "timed_out"
+    | "unreachable"
+    | "broke_off"
+    | "cancelled"
+    | "queue_full"
+    | "queue_timeout"
+    | "resting"
+    | "away"
+    | "not_retried";
+  /**
+   * HTTP status of its answer, where that was an error.
+   */
+  status: number | null;
+  /**
+   * Milliseconds from the start of the request.
+   */
+  started_ms: number;
+  /**
+   * Milliseconds that it took.
+   */
+  duration_ms: number;
+  /**
+   * Name of the model server; for operators, null for others.
+   */
+  upstream: string | null;
+  /**
+   * Its own id of the model; likewise.
+   */
+  upstream_model: string | null;
+  /**
+   * What it said, or what is known of the fault: cleaned of credentials and of what it repeats of the request, and cut; likewise.
+   */
+  reason: string | null;
+  /**
+   * How many steps before it are not kept: there were very many, or the server's disk was full. 0 otherwise.
+   */
+  left_out: number;
 }
 export interface TierOverviewList {
   object: "list";
@@ -1695,7 +2055,7 @@ export interface ProtectedResourceMetadata {
 }
 export interface CreateAppRequest {
   /**
-   * Shown to people who are asked to allow it; printable characters.
+   * Shown to people who are asked to allow it; printable characters, and nothing that looks like the name of this server.
    */
   name: string;
   homepage_url?: string | null;
@@ -1827,7 +2187,7 @@ export interface App {
  */
 export interface UpdateAppRequest {
   /**
-   * Shown to people who are asked to allow it; printable characters.
+   * Shown to people who are asked to allow it; printable characters, and nothing that looks like the name of this server.
    */
   name?: string;
   homepage_url?: string | null;
@@ -2396,6 +2756,10 @@ export interface AuditEvent {
     | "upstream.created"
     | "upstream.updated"
     | "upstream.deleted"
+    | "model.created"
+    | "model.updated"
+    | "model.deleted"
+    | "pulled_model.deleted"
     | "node.joined"
     | "node.updated"
     | "node.deleted"
@@ -2885,6 +3249,338 @@ export interface UpstreamTest {
    * What went wrong; null where it is ok.
    */
   error: string | null;
+}
+export interface ManagedModelList {
+  object: "list";
+  data: ManagedModel[];
+}
+export interface ManagedModel {
+  object: "managed_model";
+  id: string;
+  /**
+   * Who declares it. `file`: headrace.yaml, where alone it is changed; `database`: this API; `upstream`: nobody, it is offered as an upstream lists it.
+   */
+  source: "file" | "database" | "upstream";
+  /**
+   * Whether it was declared here as well, which does not count while the file has the id.
+   */
+  overrides_database: boolean;
+  /**
+   * How many of its deployments are `ok`: all, some or none of them; `nowhere`: it has none, as no upstream lists it, or those that it names are gone.
+   */
+  status: "ok" | "partly" | "down" | "nowhere";
+  owned_by: string | null;
+  /**
+   * null where nobody says.
+   */
+  capabilities: {
+    /**
+     * Answers chat completions.
+     */
+    chat?: boolean;
+    /**
+     * Answers legacy completions.
+     */
+    completion?: boolean;
+    /**
+     * Makes embeddings.
+     */
+    embeddings?: boolean;
+  } | null;
+  /**
+   * Tokens of prompt and answer together; null where nobody says.
+   */
+  context_length: number | null;
+  /**
+   * Environments whose keys may use it.
+   */
+  environments: ("live" | "test" | "dev")[];
+  /**
+   * null: it has none, costs nothing, and no quota of USD counts it.
+   */
+  price: {
+    /**
+     * USD per million prompt tokens.
+     */
+    input: number;
+    /**
+     * USD per million completion tokens.
+     */
+    output: number;
+  } | null;
+  deployments: {
+    upstream: string;
+    model: string;
+    weight: number;
+    /**
+     * `missing`: there is no upstream of this name any more; the others as in `GET /v1/model-status`.
+     */
+    state: "ok" | "unreachable" | "cooling_down" | "draining" | "missing";
+    /**
+     * Whether the upstream listed the model when it was last reached; null: it never was. Some list less than they serve.
+     */
+    listed: boolean | null;
+  }[];
+  fallbacks: string[];
+  /**
+   * What the file or this API says of it; the members above are what comes of that and of what upstreams tell.
+   */
+  settings: {
+    /**
+     * Owner label in the model list. null: as the upstream tells.
+     */
+    owned_by: string | null;
+    /**
+     * What it can do; what is left out is unknown, and its server decides. null: as the upstream tells.
+     */
+    capabilities: {
+      /**
+       * Answers chat completions.
+       */
+      chat?: boolean;
+      /**
+       * Answers legacy completions.
+       */
+      completion?: boolean;
+      /**
+       * Makes embeddings.
+       */
+      embeddings?: boolean;
+    } | null;
+    /**
+     * Tokens of prompt and answer together. null: as the upstream tells, else unbounded.
+     */
+    context_length: number | null;
+    /**
+     * Environments whose keys may use it; a model without deployments of its own is never offered to more than its upstreams allow. null: as those allow, and `live`, `dev` for a model with deployments of its own.
+     */
+    environments: ("live" | "test" | "dev")[] | null;
+    /**
+     * What usage costs, of requests that begin after the change. null: nothing is charged.
+     */
+    price: {
+      /**
+       * USD per million prompt tokens.
+       */
+      input: number;
+      /**
+       * USD per million completion tokens.
+       */
+      output: number;
+    } | null;
+    /**
+     * Where it runs; requests are spread by weight. null or none: wherever a model of this id is found, at upstreams, nodes and the built-in engine.
+     */
+    deployments:
+      | {
+          /**
+           * Name of an upstream or node, or `built-in` for the built-in engine.
+           */
+          upstream: string;
+          /**
+           * The upstream's own id of the model. Default: the id of this one.
+           */
+          model?: string | null;
+          /**
+           * Share of the requests, relative to the other deployments. Default 1.
+           */
+          weight?: number | null;
+        }[]
+      | null;
+    /**
+     * Models that answer in its place, the first that can, where none of its deployments answers or has room. The answer says which model it is, and is priced as that one.
+     */
+    fallbacks: string[] | null;
+  } | null;
+  /**
+   * When it was declared here; null where it was not.
+   */
+  created_at: number | null;
+}
+export interface CreateManagedModelRequest {
+  /**
+   * The id clients send: printable ASCII characters without spaces. That of a found model, or a new one.
+   */
+  id: string;
+  /**
+   * Owner label in the model list. null: as the upstream tells.
+   */
+  owned_by?: string | null;
+  /**
+   * What it can do; what is left out is unknown, and its server decides. null: as the upstream tells.
+   */
+  capabilities?: {
+    /**
+     * Answers chat completions.
+     */
+    chat?: boolean;
+    /**
+     * Answers legacy completions.
+     */
+    completion?: boolean;
+    /**
+     * Makes embeddings.
+     */
+    embeddings?: boolean;
+  } | null;
+  /**
+   * Tokens of prompt and answer together. null: as the upstream tells, else unbounded.
+   */
+  context_length?: number | null;
+  /**
+   * Environments whose keys may use it; a model without deployments of its own is never offered to more than its upstreams allow. null: as those allow, and `live`, `dev` for a model with deployments of its own.
+   */
+  environments?: ("live" | "test" | "dev")[] | null;
+  /**
+   * What usage costs, of requests that begin after the change. null: nothing is charged.
+   */
+  price?: {
+    /**
+     * USD per million prompt tokens.
+     */
+    input: number;
+    /**
+     * USD per million completion tokens.
+     */
+    output: number;
+  } | null;
+  /**
+   * Where it runs; requests are spread by weight. null or none: wherever a model of this id is found, at upstreams, nodes and the built-in engine.
+   */
+  deployments?:
+    | {
+        /**
+         * Name of an upstream or node, or `built-in` for the built-in engine.
+         */
+        upstream: string;
+        /**
+         * The upstream's own id of the model. Default: the id of this one.
+         */
+        model?: string | null;
+        /**
+         * Share of the requests, relative to the other deployments. Default 1.
+         */
+        weight?: number | null;
+      }[]
+    | null;
+  /**
+   * Models that answer in its place, the first that can, where none of its deployments answers or has room. The answer says which model it is, and is priced as that one.
+   */
+  fallbacks?: string[] | null;
+}
+/**
+ * What is left out stays as it is; null takes away what was set.
+ */
+export interface UpdateManagedModelRequest {
+  /**
+   * Owner label in the model list. null: as the upstream tells.
+   */
+  owned_by?: string | null;
+  /**
+   * What it can do; what is left out is unknown, and its server decides. null: as the upstream tells.
+   */
+  capabilities?: {
+    /**
+     * Answers chat completions.
+     */
+    chat?: boolean;
+    /**
+     * Answers legacy completions.
+     */
+    completion?: boolean;
+    /**
+     * Makes embeddings.
+     */
+    embeddings?: boolean;
+  } | null;
+  /**
+   * Tokens of prompt and answer together. null: as the upstream tells, else unbounded.
+   */
+  context_length?: number | null;
+  /**
+   * Environments whose keys may use it; a model without deployments of its own is never offered to more than its upstreams allow. null: as those allow, and `live`, `dev` for a model with deployments of its own.
+   */
+  environments?: ("live" | "test" | "dev")[] | null;
+  /**
+   * What usage costs, of requests that begin after the change. null: nothing is charged.
+   */
+  price?: {
+    /**
+     * USD per million prompt tokens.
+     */
+    input: number;
+    /**
+     * USD per million completion tokens.
+     */
+    output: number;
+  } | null;
+  /**
+   * Where it runs; requests are spread by weight. null or none: wherever a model of this id is found, at upstreams, nodes and the built-in engine.
+   */
+  deployments?:
+    | {
+        /**
+         * Name of an upstream or node, or `built-in` for the built-in engine.
+         */
+        upstream: string;
+        /**
+         * The upstream's own id of the model. Default: the id of this one.
+         */
+        model?: string | null;
+        /**
+         * Share of the requests, relative to the other deployments. Default 1.
+         */
+        weight?: number | null;
+      }[]
+    | null;
+  /**
+   * Models that answer in its place, the first that can, where none of its deployments answers or has room. The answer says which model it is, and is priced as that one.
+   */
+  fallbacks?: string[] | null;
+}
+export interface DeletedManagedModel {
+  object: "managed_model";
+  id: string;
+  deleted: true;
+}
+export interface PulledModelList {
+  object: "list";
+  data: PulledModel[];
+}
+export interface PulledModel {
+  object: "pulled_model";
+  id: string;
+  /**
+   * Of its files on the disk.
+   */
+  bytes: number;
+  /**
+   * `incomplete`: a pull was interrupted, or a file is gone; it is not served, and can be pulled again.
+   */
+  state: "ready" | "incomplete";
+  /**
+   * Where it came from; null where only parts of it are here.
+   */
+  source: string | null;
+  pulled_at: number | null;
+  /**
+   * Left out where nobody says.
+   */
+  capabilities?: {
+    chat?: boolean;
+    completion?: boolean;
+    embeddings?: boolean;
+  };
+  /**
+   * Tokens; null where the file does not say.
+   */
+  context_length: number | null;
+}
+export interface DeletedPulledModel {
+  object: "pulled_model";
+  id: string;
+  bytes: number;
+  deleted: true;
 }
 export interface NodeList {
   object: "list";

@@ -1,4 +1,4 @@
-// What only operators open, loaded together: a chunk for each page would share dozens of small ones with the others.
+// What operators work on, loaded together: a chunk for each page would share dozens of small ones with the others.
 
 export { AccountsPage } from "./accounts/accounts-page.tsx";
 export { FullAuditPage } from "./audit/full-audit-page.tsx";

@@ -2,7 +2,6 @@
 
 export { AppsPage } from "./apps/apps-page.tsx";
 export { ChatsPage } from "./chats/chats-page.tsx";
-export { ModelsPage } from "./models/models-page.tsx";
 export { PlaygroundPage } from "./playground/playground-page.tsx";
 export { RequestsPage } from "./requests/requests-page.tsx";
 export { UsagePage } from "./usage/usage-page.tsx";

@@ -34,7 +34,7 @@ export function QuotaMeters({ quota }: { quota: AccountOverview["quota"] }) {
       <QuotaMeter title="Tokens this month" {...tokens} format={short} />
       <QuotaMeter title="Spend this month" {...spend} format={money} />
       <Text size="xs" c="dimmed">
-        Starts anew {at(quota.period_end)}
+        Counted from zero again on {at(quota.period_end)}
       </Text>
     </Stack>
   );

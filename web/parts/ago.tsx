@@ -1,5 +1,4 @@
 // A moment as people say it, which goes on with the time, with its exact time for who asks.
-import { Tooltip } from "@mantine/core";
 import { useSyncExternalStore } from "react";
 import { ago, atSecond } from "./figures.ts";
 
@@ -13,9 +12,9 @@ export function Ago({ seconds, never = "never" }: { seconds: number | null; neve
   useSyncExternalStore(subscribe, () => passed);
   if (seconds === null) return <>{never}</>;
   return (
-    <Tooltip label={atSecond(seconds)}>
-      <time dateTime={new Date(seconds * 1000).toISOString()}>{ago(seconds)}</time>
-    </Tooltip>
+    <time dateTime={new Date(seconds * 1000).toISOString()} data-hint={atSecond(seconds)}>
+      {ago(seconds)}
+    </time>
   );
 }
 

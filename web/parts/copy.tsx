@@ -1,5 +1,5 @@
 // Text to take along: a button that copies it and says so, alone or with the text as a block of code.
-import { ActionIcon, Button, Code, Group, Text, Tooltip } from "@mantine/core";
+import { ActionIcon, Button, Code, Group, Text } from "@mantine/core";
 import { CheckIcon, CopyIcon } from "@primer/octicons-react";
 import { useRef } from "react";
 import { useCopying } from "./clipboard.ts";
@@ -16,16 +16,15 @@ export function CopyAction({ value, label }: CopyProps) {
   const { state, copy } = useCopying(value);
   const said = { ready: label, copied: "Copied", failed: "Not copied: select the text instead" }[state];
   return (
-    <Tooltip label={said}>
-      <ActionIcon
-        variant="subtle"
-        color={state === "copied" ? "green" : "gray"}
-        onClick={(event) => void copy(event.currentTarget)}
-        aria-label={label}
-      >
-        {state === "copied" ? <CheckIcon /> : <CopyIcon />}
-      </ActionIcon>
-    </Tooltip>
+    <ActionIcon
+      variant="subtle"
+      color={state === "copied" ? "green" : "gray"}
+      onClick={(event) => void copy(event.currentTarget)}
+      aria-label={label}
+      data-hint={said}
+    >
+      {state === "copied" ? <CheckIcon /> : <CopyIcon />}
+    </ActionIcon>
   );
 }
 

@@ -1,32 +1,39 @@
 // Numbers, sums, times and durations as people read them.
 import { nowSeconds } from "../api/server-time.ts";
+import { numberFormat, timeFormat, whenUsed } from "./formats.ts";
 
-const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
-const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
-const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
-const dateTimeSeconds = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-const date = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
-const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+const whole = numberFormat({ maximumFractionDigits: 0 });
+const compact = numberFormat({ notation: "compact", maximumFractionDigits: 1 });
+const dollars = { style: "currency", currency: "USD", minimumFractionDigits: 2 } as const;
+const cents = numberFormat({ ...dollars, maximumFractionDigits: 2 });
+const partsOfCents = numberFormat({ ...dollars, maximumFractionDigits: 4 });
+const smallPartsOfCents = numberFormat({ ...dollars, maximumFractionDigits: 6 });
+const wholePercent = numberFormat({ style: "percent", maximumFractionDigits: 0 });
+const smallPercent = numberFormat({ style: "percent", maximumFractionDigits: 1 });
+const dateTime = timeFormat({ dateStyle: "medium", timeStyle: "short" });
+const dateTimeSeconds = timeFormat({ dateStyle: "medium", timeStyle: "medium" });
+const date = timeFormat({ dateStyle: "medium" });
+const relative = whenUsed(() => new Intl.RelativeTimeFormat("en", { numeric: "auto" }));
 
 /** All digits: 12,345. */
 export function count(value: number): string {
-  return whole.format(value);
+  return whole().format(value);
+}
+
+/** "1 request", "12,345 requests"; `many` where it is not the one with an s. */
+export function counted(value: number, one: string, many = `${one}s`): string {
+  return `${count(value)} ${value === 1 ? one : many}`;
 }
 
 /** As short as a tile or an axis needs it: 12.3K. */
 export function short(value: number): string {
-  return Math.abs(value) < 10_000 ? whole.format(value) : compact.format(value);
+  return Math.abs(value) < 10_000 ? whole().format(value) : compact().format(value);
 }
 
 /** USD, with as many digits as a small sum needs to be told from nothing. */
 export function money(usd: number): string {
-  const digits = usd === 0 || Math.abs(usd) >= 1 ? 2 : Math.abs(usd) >= 0.01 ? 4 : 6;
-  return new Intl.NumberFormat("en", {
-    style: "currency",
-    currency: "USD",
-    minimumFractionDigits: 2,
-    maximumFractionDigits: digits,
-  }).format(usd);
+  const format = usd === 0 || Math.abs(usd) >= 1 ? cents : Math.abs(usd) >= 0.01 ? partsOfCents : smallPartsOfCents;
+  return format().format(usd);
 }
 
 /** Of tokens and the like a second: 7.5, 124. */
@@ -36,7 +43,7 @@ export function perSecond(value: number): string {
 
 /** A part of one, as percent. */
 export function percent(part: number): string {
-  return new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: part < 0.1 ? 1 : 0 }).format(part);
+  return (part < 0.1 ? smallPercent : wholePercent)().format(part);
 }
 
 export function duration(ms: number): string {
@@ -73,15 +80,15 @@ export function bytes(value: number): string {
 
 /** Unix seconds as a date and time of the reader's zone. */
 export function at(seconds: number): string {
-  return dateTime.format(seconds * 1000);
+  return dateTime().format(seconds * 1000);
 }
 
 export function atSecond(seconds: number): string {
-  return dateTimeSeconds.format(seconds * 1000);
+  return dateTimeSeconds().format(seconds * 1000);
 }
 
 export function day(seconds: number): string {
-  return date.format(seconds * 1000);
+  return date().format(seconds * 1000);
 }
 
 /** How long ago, or in how long: "5 minutes ago". */
@@ -89,9 +96,9 @@ export function ago(seconds: number, now = nowSeconds()): string {
   const distance = seconds - now;
   const size = Math.abs(distance);
   if (size < 45) return distance <= 0 ? "just now" : "in a moment";
-  if (size < 45 * 60) return relative.format(Math.round(distance / 60), "minute");
-  if (size < 22 * 3600) return relative.format(Math.round(distance / 3600), "hour");
-  if (size < 45 * 86_400) return relative.format(Math.round(distance / 86_400), "day");
-  if (size < 548 * 86_400) return relative.format(Math.round(distance / (30.44 * 86_400)), "month");
-  return relative.format(Math.round(distance / (365.25 * 86_400)), "year");
+  if (size < 45 * 60) return relative().format(Math.round(distance / 60), "minute");
+  if (size < 22 * 3600) return relative().format(Math.round(distance / 3600), "hour");
+  if (size < 45 * 86_400) return relative().format(Math.round(distance / 86_400), "day");
+  if (size < 548 * 86_400) return relative().format(Math.round(distance / (30.44 * 86_400)), "month");
+  return relative().format(Math.round(distance / (365.25 * 86_400)), "year");
 }

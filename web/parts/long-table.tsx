@@ -1,9 +1,9 @@
 // A table of any length: only the rows in view are drawn, and further ones are asked for as the end comes near.
-import { Button, Loader, Paper, Skeleton, Stack, Table, Text } from "@mantine/core";
+import { Button, Group, Loader, Paper, Skeleton, Stack, Table, Text } from "@mantine/core";
 import { useCallbackRef } from "@mantine/hooks";
 import { ArrowUpIcon } from "@primer/octicons-react";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { type ReactNode, useDeferredValue, useEffect, useRef, useState } from "react";
 import type { Listing } from "../api/queries.ts";
 import { Failure } from "./failure.tsx";
 import { count } from "./figures.ts";
@@ -56,12 +56,17 @@ interface LongTableProps<Row> {
   newer?: Newer;
   /** How far it goes, in place of how many there are. */
   status?: ReactNode;
+  /** Shown with the rows: where it is depends on how many there are, and what is read already must not move. */
+  below?: ReactNode;
 }
 
 export function LongTable<Row>(props: LongTableProps<Row>) {
   const { label, listing, columns, keyOf, empty, height = "min(70vh, 48rem)", rowHeight = 45, choose } = props;
-  const { fixed = false, newer, status } = props;
-  const { items, error, isPending, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = listing;
+  const { fixed = false, newer, status, below } = props;
+  const { error, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = listing;
+  // Rows are drawn in slices, between which the browser answers.
+  const items = useDeferredValue(listing.items);
+  const isPending = useDeferredValue(listing.isPending, true);
   const scrolling = useRef<HTMLDivElement>(null);
   // Where the rows are no longer kept it begins anew: loading all of them for it would take long.
   const [firstOffset] = useState(() => {
@@ -72,7 +77,7 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
     count: items.length,
     getScrollElement: () => scrolling.current,
     estimateSize: () => rowHeight,
-    overscan: 10,
+    overscan: 5,
     useFlushSync: false,
     initialOffset: firstOffset,
   });
@@ -80,16 +85,25 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
   const chosen = choose && latest;
   const inView = rows.getVirtualItems();
   const last = inView.at(-1)?.index ?? 0;
+  const isDrawn = items === listing.items;
   useEffect(() => {
+    // What is here and not drawn yet is no end that somebody came near to.
+    if (!isDrawn) return;
     if (hasNextPage && !isFetchingNextPage && !error && last >= items.length - 20) void fetchNextPage();
-  }, [hasNextPage, isFetchingNextPage, error, last, items.length, fetchNextPage]);
+  }, [isDrawn, hasNextPage, isFetchingNextPage, error, last, items.length, fetchNextPage]);
   const showNewerAtTop = () => {
     if (newer && newer.count > 0 && isAtTop(scrolling.current)) newer.show();
   };
   useEffect(showNewerAtTop);
   if (isPending) return <Waiting />;
-  if (error && items.length === 0) return <Failure error={error} retry={refetch} />;
-  if (items.length === 0 && !hasNextPage) return empty;
+  const withBelow = (shown: ReactNode) => (
+    <>
+      {shown}
+      {below}
+    </>
+  );
+  if (error && items.length === 0) return withBelow(<Failure error={error} retry={refetch} />);
+  if (items.length === 0 && !hasNextPage) return withBelow(empty);
   if (items.length === 0) {
     return (
       <Stack gap="xs">
@@ -100,7 +114,7 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
   }
   const before = inView[0]?.start ?? 0;
   const behind = rows.getTotalSize() - (inView.at(-1)?.end ?? 0);
-  return (
+  return withBelow(
     <Stack gap="xs">
       <Paper withBorder pos="relative">
         {newer && newer.count > 0 && (
@@ -160,13 +174,15 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
           </Table>
         </ScrollRegion>
       </Paper>
-      {isFetchingNextPage && <Loader size="sm" aria-label="Loading more" />}
       {error && <Failure error={error} retry={hasNextPage ? fetchNextPage : refetch} />}
-      <Status>
-        {status ??
-          (hasNextPage ? `${count(items.length)} so far; more as you scroll` : `${count(items.length)} in all`)}
-      </Status>
-    </Stack>
+      <Group gap="xs">
+        <Status>
+          {status ??
+            (hasNextPage ? `${count(items.length)} so far; more as you scroll` : `${count(items.length)} in all`)}
+        </Status>
+        {isFetchingNextPage && <Loader size={14} aria-label="Loading more" />}
+      </Group>
+    </Stack>,
   );
 }
 

@@ -2,9 +2,10 @@
 import { Anchor, Stack, Text } from "@mantine/core";
 import { Link } from "wouter";
 import { atSecond, day } from "./figures.ts";
+import { timeFormat } from "./formats.ts";
 
-const time = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
-const dayOfThisYear = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
+const time = timeFormat({ timeStyle: "medium" });
+const dayOfThisYear = timeFormat({ month: "short", day: "numeric" });
 
 interface MomentProps {
   /** Unix. */
@@ -16,7 +17,7 @@ interface MomentProps {
 export function Moment({ seconds, only }: MomentProps) {
   return (
     <time className="numeric" dateTime={new Date(seconds * 1000).toISOString()} title={atSecond(seconds)}>
-      {only === "time" ? time.format(seconds * 1000) : momentText(seconds)}
+      {only === "time" ? time().format(seconds * 1000) : momentText(seconds)}
     </time>
   );
 }
@@ -43,7 +44,7 @@ export function MomentLines({ seconds, href }: { seconds: number; href?: string 
 }
 
 export function momentText(seconds: number): string {
-  const text = time.format(seconds * 1000);
+  const text = time().format(seconds * 1000);
   return isToday(seconds) ? text : `${shortDay(seconds)}, ${text}`;
 }
 
@@ -54,5 +55,5 @@ function isToday(seconds: number): boolean {
 /** Without the year, where it is this one. */
 function shortDay(seconds: number): string {
   const date = new Date(seconds * 1000);
-  return date.getFullYear() === new Date().getFullYear() ? dayOfThisYear.format(date) : day(seconds);
+  return date.getFullYear() === new Date().getFullYear() ? dayOfThisYear().format(date) : day(seconds);
 }

@@ -14,7 +14,7 @@ export interface SnippetRequest {
   /** Further members of the request, named as in the API; undefined ones are left out. */
   parameters?: Readonly<Record<string, unknown>> | undefined;
   stream?: boolean | undefined;
-  /** Stands in the code as it is; without one the code reads HEADRACE_API_KEY from its environment. */
+  /** Stands in the code as it is; without one the code reads OPENAI_API_KEY from its environment. */
   apiKey?: string | undefined;
 }
 
@@ -23,7 +23,9 @@ interface Snippet {
   code: string;
 }
 
-const keyVariable = "HEADRACE_API_KEY";
+/** As the SDKs have it; the program's own commands have another, so that a key for something else is never sent. */
+const keyVariable = "OPENAI_API_KEY";
+const commandKeyVariable = "HEADRACE_API_KEY";
 
 export function snippetsOf(request: SnippetRequest): Snippet[] {
   return [
@@ -121,7 +123,7 @@ function commandOf({ baseUrl, model, messages, parameters, stream, apiKey }: Sni
   return [
     ...(unsaid.length > 0 ? [`# Not said here, as the command has no option for it: ${unsaid.join(", ")}.`] : []),
     `export HEADRACE_BASE_URL=${shellWord(baseUrl)}`,
-    ...exported(apiKey),
+    `export ${commandKeyVariable}=${apiKey === undefined ? `"$${keyVariable}"` : shellWord(apiKey)}`,
     words.join(" \\\n  "),
   ].join("\n");
 }

@@ -1,6 +1,6 @@
 // A state as a word with an icon, told apart without its colour.
-import { Badge } from "@mantine/core";
 import { AlertIcon, CheckCircleIcon, CircleSlashIcon, ClockIcon, DotFillIcon, type Icon } from "@primer/octicons-react";
+import { Tag } from "./tag.tsx";
 
 export type StateKind = "good" | "waiting" | "warning" | "bad" | "plain";
 
@@ -14,15 +14,5 @@ const looks: Record<StateKind, { icon: Icon; color: string }> = {
 
 export function State({ kind, children }: { kind: StateKind; children: string }) {
   const { icon: Shape, color } = looks[kind];
-  return (
-    <Badge
-      variant="default"
-      tt="none"
-      fw={500}
-      miw="max-content"
-      leftSection={<Shape size={12} fill={`var(--mantine-color-${color}-filled)`} />}
-    >
-      {children}
-    </Badge>
-  );
+  return <Tag icon={<Shape size={12} fill={`var(--mantine-color-${color}-filled)`} />}>{children}</Tag>;
 }

@@ -1,5 +1,4 @@
 // One row of a long table, drawn again only when something of its own changed, and not for each step of scrolling.
-import { Table } from "@mantine/core";
 import { memo } from "react";
 import type { Column } from "./long-table.tsx";
 
@@ -15,26 +14,30 @@ interface TableRowProps<Row> {
 
 function PlainRow<Row>({ row, index, columns, height, choose }: TableRowProps<Row>) {
   return (
-    <Table.Tr
+    // Plain elements: those of the library cost so much that a table of many rows held the page up.
+    <tr
       aria-rowindex={index + 2}
       style={{ height, ...(choose ? { cursor: "pointer" } : {}) }}
-      {...(choose ? { onClick: (event) => isPlain(event.target) && choose(row) } : {})}
+      data-chosen-by-click={choose && ""}
+      onClick={choose && (({ target }) => isPlain(target) && choose(row))}
     >
       {columns.map(({ name, cell, numeric, wideOnly }) => (
-        <Table.Td
-          key={name}
-          ta={numeric ? "right" : "left"}
-          className={numeric ? "numeric" : undefined}
-          {...(wideOnly ? { visibleFrom: "sm" } : {})}
-        >
+        <td key={name} className={classOf(numeric, wideOnly)}>
           {cell(row)}
-        </Table.Td>
+        </td>
       ))}
-    </Table.Tr>
+    </tr>
   );
 }
 
 export const TableRow = memo(PlainRow) as typeof PlainRow;
+
+function classOf(numeric = false, wideOnly = false): string | undefined {
+  const names = [numeric ? "numeric number-cell" : "", wideOnly ? "mantine-visible-from-sm" : ""].filter(
+    (name) => name !== "",
+  );
+  return names.length === 0 ? undefined : names.join(" ");
+}
 
 /** Not within something that does what it says itself. */
 function isPlain(target: EventTarget): boolean {

@@ -1,8 +1,8 @@
 // Figures over time: lines or stacked bars, read by pointer or arrow keys, and as a table by who prefers one.
-import { ActionIcon, Box, Group, Paper, Text, Tooltip } from "@mantine/core";
+import { ActionIcon, Box, Group, Paper, Text } from "@mantine/core";
 import { useElementSize } from "@mantine/hooks";
 import { GraphIcon, TableIcon } from "@primer/octicons-react";
-import { type ReactNode, useId, useState } from "react";
+import { memo, type ReactNode, useId, useState } from "react";
 import type { ChartKind, Series } from "./chart/chart-data.ts";
 import { ChartLegend } from "./chart/chart-legend.tsx";
 import { ChartPicture } from "./chart/chart-picture.tsx";
@@ -37,7 +37,8 @@ interface TimeChartProps {
 
 const none: ReadonlySet<string> = new Set();
 
-export function TimeChart(props: TimeChartProps) {
+/** Drawn again only when something of its own changed: `series` and `times` have to be the same as long as they are equal. */
+export const TimeChart = memo(function TimeChart(props: TimeChartProps) {
   const { title, times, bucket, series, kind, format, whole = false, height = 200, until, aside, empty } = props;
   const [asTable, setAsTable] = useState(false);
   const [hidden, setHidden] = useState(none);
@@ -71,16 +72,15 @@ export function TimeChart(props: TimeChartProps) {
             </Text>
           )}
         </Group>
-        <Tooltip label={asTable ? "Show as picture" : "Show as table"}>
-          <ActionIcon
-            variant="subtle"
-            color="gray"
-            onClick={() => setAsTable(!asTable)}
-            aria-label={asTable ? `${title}: show as picture` : `${title}: show as table`}
-          >
-            {asTable ? <GraphIcon /> : <TableIcon />}
-          </ActionIcon>
-        </Tooltip>
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          onClick={() => setAsTable(!asTable)}
+          aria-label={asTable ? `${title}: show as picture` : `${title}: show as table`}
+          data-hint={asTable ? "Show as picture" : "Show as table"}
+        >
+          {asTable ? <GraphIcon /> : <TableIcon />}
+        </ActionIcon>
       </Group>
       <Box ref={ref} mih={height}>
         {asTable ? (
@@ -103,7 +103,7 @@ export function TimeChart(props: TimeChartProps) {
       )}
     </Paper>
   );
-}
+});
 
 function toggled(hidden: ReadonlySet<string>, label: string): ReadonlySet<string> {
   const next = new Set(hidden);

@@ -6,7 +6,7 @@ import { useRead } from "../api/queries.ts";
 import type { UsageReport, UsageRow } from "../api/types.ts";
 import { daySeconds, firstDay } from "../api/usage.ts";
 import { Failure } from "./failure.tsx";
-import { count, money, short } from "./figures.ts";
+import { count, counted, money, short } from "./figures.ts";
 import { TimeChart } from "./time-chart.tsx";
 
 const ranges = ["7", "30", "90"];
@@ -94,8 +94,16 @@ function Figures({ rows, start, days, of: what }: FiguresProps) {
   return (
     <Stack>
       <Text size="sm">
-        {count(total)} requests, {count(sum((row) => row.errors))} of them failed;{" "}
-        {count(sum((row) => row.total_tokens))} tokens; {money(sum((row) => row.cost))}.
+        {requestsText(
+          total,
+          sum((row) => row.errors),
+        )}
+        ;{" "}
+        {counted(
+          sum((row) => row.total_tokens),
+          "token",
+        )}
+        ; {money(sum((row) => row.cost))}.
       </Text>
       <SimpleGrid cols={{ base: 1, lg: 2 }}>
         <TimeChart
@@ -111,4 +119,11 @@ function Figures({ rows, start, days, of: what }: FiguresProps) {
       </SimpleGrid>
     </Stack>
   );
+}
+
+function requestsText(all: number, failed: number): string {
+  const requests = counted(all, "request");
+  if (failed === 0) return `${requests}, none failed`;
+  if (failed === all) return all === 1 ? `${requests}, which failed` : `${requests}, all of which failed`;
+  return `${requests}, ${count(failed)} of which failed`;
 }

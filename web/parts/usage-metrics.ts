@@ -3,12 +3,15 @@ import { byBucket, type Figures, noFigures, sumOf, type UsageGroup, type UsageRo
 import { money, percent, perSecond, short } from "./figures.ts";
 import type { Series } from "./time-chart.tsx";
 
+/** What the figures of charts are made of. */
+type Measured = Pick<Figures, "requests" | "total_tokens" | "cost" | "errors" | "first_token_ms" | "tokens_per_second">;
+
 export interface Metric {
   title: string;
   kind: "line" | "stack";
   whole: boolean;
   /** Null: there is nothing it could be of. */
-  of(figures: Figures): number | null;
+  of(figures: Measured): number | null;
   format(value: number): string;
 }
 
@@ -31,7 +34,7 @@ export const metrics = {
 export type MetricName = keyof typeof metrics;
 
 /** More could not be told apart. */
-const mostSeries = 7;
+export const mostSeries = 7;
 
 export function groupOf(row: UsageRow, groupBy: readonly UsageGroup[]): string {
   return groupBy.map((group) => row[group] ?? "").join("\n");
@@ -63,7 +66,7 @@ interface Shown {
   nameOf(id: string): string;
 }
 
-/** Of the first groups, in their order, whatever the metric: each has the same colour in all charts of a page. */
+/** Of the first groups, in their order. */
 export function seriesOf({ times, totals, groups, nameOf }: Shown, name: MetricName): Series[] {
   const metric: Metric = metrics[name];
   const place = new Map(times.map((time, index) => [time, index]));

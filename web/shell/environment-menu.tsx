@@ -1,13 +1,13 @@
 // Chooses the environment that all pages speak of: its keys, usage, limits and chats never mix with another's.
-import { Select } from "@mantine/core";
 import type { Environment } from "../api/client.ts";
 import { useSession } from "../api/session.tsx";
+import { Choice } from "../parts/choice.tsx";
 import { environmentChoices } from "../parts/environments.ts";
 
 export function EnvironmentMenu() {
   const { environment, environments, chooseEnvironment } = useSession();
   return (
-    <Select
+    <Choice
       aria-label="Environment"
       size="xs"
       w={130}

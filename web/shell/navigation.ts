@@ -21,7 +21,6 @@ import {
   VerifiedIcon,
 } from "@primer/octicons-react";
 import type { ComponentType } from "react";
-import { OverviewPage } from "../pages/overview/overview-page.tsx";
 import type { LoadPage } from "./later-page.tsx";
 
 export interface Place {
@@ -29,8 +28,8 @@ export interface Place {
   path: string;
   title: string;
   icon: Icon;
-  /** Itself, or how its file is loaded. */
-  page: ComponentType | { load: LoadPage };
+  /** How its file is loaded. */
+  load: LoadPage;
   /** Who finds it in the menu; the server decides who may. */
   who?: "manager" | "operator";
   /** It shows one of its list beside the list, which stays as it was scrolled and filtered. */
@@ -42,13 +41,20 @@ export interface Section {
   places: readonly Place[];
 }
 
+const overview = () => import("../pages/overview/overview-page.tsx");
 const daily = () => import("../pages/daily-pages.ts");
+const models = () => import("../pages/models/models-page.tsx");
 const settings = () => import("../pages/settings-pages.ts");
 const administration = () => import("../pages/administration-pages.ts");
 
 /** A page of one of these files. */
-function later<Pages>(file: () => Promise<Pages>, choose: (pages: Pages) => ComponentType): Pick<Place, "page"> {
-  return { page: { load: async () => choose(await file()) } };
+function later<Pages>(file: () => Promise<Pages>, choose: (pages: Pages) => ComponentType): Pick<Place, "load"> {
+  return { load: async () => choose(await file()) };
+}
+
+/** Whether an address is that of a place, or of something that it shows. */
+export function isAt({ path }: Pick<Place, "path">, location: string): boolean {
+  return path === "/" ? location === "/" : location === path || location.startsWith(`${path}/`);
 }
 
 export const sections: readonly Section[] = [
@@ -59,7 +65,7 @@ export const sections: readonly Section[] = [
         path: "/",
         title: "Overview",
         icon: HomeIcon,
-        page: OverviewPage,
+        ...later(overview, (pages) => pages.OverviewPage),
       },
       {
         path: "/playground",
@@ -71,7 +77,7 @@ export const sections: readonly Section[] = [
         path: "/catalog",
         title: "Models",
         icon: CpuIcon,
-        ...later(daily, (pages) => pages.ModelsPage),
+        ...later(models, (pages) => pages.ModelsPage),
       },
       {
         path: "/usage",
@@ -184,7 +190,7 @@ export const sections: readonly Section[] = [
       },
       {
         path: "/admin/audit-log",
-        title: "Audit of all",
+        title: "Server audit log",
         icon: HistoryIcon,
         who: "operator",
         ...later(administration, (pages) => pages.FullAuditPage),

@@ -5,6 +5,7 @@ import { CheckIcon, DeviceDesktopIcon, MoonIcon, SignOutIcon, SunIcon } from "@p
 import { useState } from "react";
 import { Link } from "wouter";
 import { useSession } from "../api/session.tsx";
+import { forgetTab } from "../api/tab-storage.ts";
 
 const schemes = [
   { value: "light", label: "Light", icon: SunIcon },
@@ -90,6 +91,7 @@ export function PersonMenu() {
 
 /** By the form of the plain pages, whose answer leads to the sign-in page and clears the cookie. */
 function signOut(csrfToken: string): void {
+  forgetTab();
   const form = document.createElement("form");
   form.method = "post";
   form.action = "/sign-out";

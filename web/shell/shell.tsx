@@ -1,23 +1,26 @@
 // What stands around every page: the menu, the account and environment, and whoever is signed in.
-import { AppShell, Burger, Button, Group, NavLink, ScrollArea, Text } from "@mantine/core";
+import { AppShell, Burger, Button, Group, Text } from "@mantine/core";
 import { useDisclosure, useMediaQuery } from "@mantine/hooks";
-import { useEffect } from "react";
+import { useDeferredValue, useEffect } from "react";
 import { Link, Route, Switch, useLocation } from "wouter";
 import { useSession } from "../api/session.tsx";
 import { Announcer } from "../parts/announce.tsx";
 import { Crash } from "../parts/crash.tsx";
 import { Empty } from "../parts/empty.tsx";
+import { Hints } from "../parts/hints.tsx";
 import { Page } from "../parts/page.tsx";
 import { Connection } from "./connection.tsx";
 import { EnvironmentMenu } from "./environment-menu.tsx";
 import { LaterPage } from "./later-page.tsx";
-import { type Place, sections } from "./navigation.ts";
+import { isAt, type Place, sections } from "./navigation.ts";
 import { usePageChange } from "./page-change.ts";
 import { PersonMenu } from "./person-menu.tsx";
 
 export function Shell() {
   const [opened, { toggle, close }] = useDisclosure();
   const [location] = useLocation();
+  // The frame first, and the page as a second step, so that neither holds the browser up for long.
+  const isFramed = useDeferredValue(true, false);
   const isNarrow = useMediaQuery("(max-width: 61.99em)", undefined, { getInitialValueInEffect: false });
   // biome-ignore lint/correctness/useExhaustiveDependencies: a page that was chosen shows itself, not the menu
   useEffect(close, [location]);
@@ -57,18 +60,21 @@ export function Shell() {
       </AppShell.Header>
       {/* Out of sight it is out of the keyboard's way, too. */}
       <AppShell.Navbar p="xs" aria-label="Pages" inert={isNarrow && !opened}>
-        <AppShell.Section grow component={ScrollArea} scrollbarSize={6}>
+        <AppShell.Section grow className="menu">
           <Menu location={location} chosen={close} />
         </AppShell.Section>
         <AppShell.Section>
-          <NavLink href="/docs" label="API reference" component="a" />
+          <a className="menu-link" href="/docs">
+            API reference
+          </a>
         </AppShell.Section>
       </AppShell.Navbar>
       <AppShell.Main id="content" tabIndex={-1}>
         <Connection />
-        <Pages location={location} />
+        {isFramed && <Pages location={location} />}
       </AppShell.Main>
       <Announcer />
+      <Hints />
     </AppShell>
   );
 }
@@ -90,31 +96,24 @@ function Menu({ location, chosen }: { location: string; chosen(): void }) {
           const active = isAt(place, location);
           const Icon = place.icon;
           // Fetched as one points at it, so that it is there when one opens it.
-          const { page } = place;
-          const fetchAhead = () => (typeof page === "function" ? undefined : page.load().catch(() => {}));
+          const fetchAhead = () => place.load().catch(() => {});
           return (
-            <NavLink
+            <Link
               key={place.path}
-              component={Link}
               href={place.path}
-              label={place.title}
-              leftSection={<Icon size={16} />}
-              py={5}
               className="menu-link"
               onPointerEnter={fetchAhead}
               onFocus={fetchAhead}
               onClick={chosen}
-              active={active}
-              {...(active ? { "aria-current": "page" as const } : {})}
-            />
+              aria-current={active ? "page" : undefined}
+            >
+              <Icon size={16} />
+              {place.title}
+            </Link>
           );
         })}
       </nav>
     ));
-}
-
-function isAt({ path }: Place, location: string): boolean {
-  return path === "/" ? location === "/" : location === path || location.startsWith(`${path}/`);
 }
 
 /** What begins anew with each of its values. */
@@ -128,9 +127,9 @@ function Pages({ location }: { location: string }) {
     <Crash key={frameOf(location)}>
       <Switch>
         {sections.flatMap(({ places }) =>
-          places.map(({ path, page: Opened }) => (
+          places.map(({ path, load }) => (
             <Route key={path} path={path === "/" ? path : `${path}/*?`}>
-              {typeof Opened === "function" ? <Opened /> : <LaterPage load={Opened.load} />}
+              <LaterPage load={load} />
             </Route>
           )),
         )}

@@ -1,6 +1,6 @@
 // Embeddings in both encodings: SDKs ask for base64 unless told otherwise, and decode it without a look.
 
-import { decodeEmbedding } from "../../domain/embedding.ts";
+import { decodeEmbedding } from "../../wire/embedding.ts";
 import { type ClientCheck, refusedAsOptional, type Surroundings, statusFaults, type Verdict } from "./client-check.ts";
 import { base64Embeddings, faultsOf, floatEmbeddings } from "./shapes.ts";
 import type { Wire } from "./wire.ts";

@@ -94,7 +94,12 @@ export const modelList = z.looseObject({ object: z.literal("list"), data: z.arra
 
 /** Exactly these: what else stood there an application may come to rely on. */
 export const errorBody = z.strictObject({
-  error: z.strictObject({ message: z.string().min(1), type: z.string().min(1), code: z.string().min(1) }),
+  error: z.strictObject({
+    message: z.string().min(1),
+    type: z.string().min(1),
+    param: z.string().nullable(),
+    code: z.string().min(1),
+  }),
 });
 
 const mostFaults = 3;

@@ -1,5 +1,6 @@
 // Downloads one file so that it is whole or absent: a `.part` beside it, resumed by Range, checked, then renamed.
 import { type FileHandle, open, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { z } from "zod";
 import { type ContentCheck, contentCheck } from "./content-check.ts";
@@ -7,6 +8,7 @@ import { type Hub, type HubResponse, hubGet } from "./hub-request.ts";
 import { hubFailure, hubFileAddress } from "./hugging-face.ts";
 import type { HubFile, ModelSource } from "./model-source.ts";
 import { SetupError } from "./setup-error.ts";
+import { syncNames } from "./synced-files.ts";
 
 export interface Download {
   hub: Hub;
@@ -55,12 +57,13 @@ export async function downloadFile(download: Download): Promise<string> {
   }
   await part.handle.close();
   await rename(partPath, download.target);
+  await syncNames(dirname(download.target));
   await rm(part.recordPath, { force: true });
   return sha256;
 }
 
 /** Forgets what earlier runs left of a file. */
-export async function removePart(target: string): Promise<void> {
+async function removePart(target: string): Promise<void> {
   await rm(`${target}.part`, { force: true });
   await rm(`${target}.part.json`, { force: true });
 }

@@ -3,7 +3,9 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { runCommand } from "../../../tests/fixtures/command-line.ts";
 import { type LibraryKind, libraryPackage, NpmRegistry } from "../../../tests/fixtures/npm-registry.ts";
+import { deviceSigns } from "./device-signs.ts";
 import {
   availableBackends,
   backendPackages,
@@ -66,7 +68,7 @@ function install(watch: Watch = {}): Promise<InstallResult> {
   return installBackend(
     { name: "vulkan", dataDir, env, signal, lockFile: join(home, "none"), ...parts },
     {
-      planned: (_backend, _packages, bytes) => onPlanned?.(bytes),
+      planned: async ({ bytes }) => onPlanned?.(bytes),
       progress: () => {},
       checking: () => onChecking?.(),
     },
@@ -85,6 +87,33 @@ async function left(): Promise<string[]> {
 }
 
 describe("an install", () => {
+  withGpu(
+    "that nobody agrees to fetches nothing and leaves nothing, and the command says first whether a device is here and how much there is to fetch",
+    async () => {
+      await publish("device");
+      const tools = ["npm", "node"].map((name) => dirname(Bun.which(name) ?? "/"));
+      const env = {
+        PATH: [...tools, "/usr/bin", "/bin"].join(":"),
+        HOME: home,
+        npm_config_cache: join(home, "cache"),
+        npm_config_registry: registry.url,
+      };
+      const command = ["engine", "install", "vulkan", "--data-dir", dataDir];
+      const unasked = await runCommand(command, { env });
+      const declined = await runCommand(command, { env, isTTY: true, answers: ["n"] });
+      expect([unasked.code, declined.code]).toEqual([2, 1]);
+      for (const { stderr } of [unasked, declined]) {
+        expect(stderr).toMatch(/A device for vulkan seems to be here|No device for vulkan is to be seen/);
+        expect(stderr).toMatch(/Fetch @node-llama-cpp\/\S+, @node-llama-cpp\/\S+ and the library, about 52.0 MB/);
+        expect(stderr).not.toContain("cannot be undone");
+      }
+      expect(unasked.stderr).toContain("add --yes");
+      expect(registry.requests.filter((path) => path.endsWith(".tgz"))).toEqual([]);
+      expect(await left()).toEqual([]);
+    },
+    npmTimeoutMs,
+  );
+
   withGpu(
     "brings exactly the named binaries, runs no script, and is used from then on",
     async () => {
@@ -299,4 +328,21 @@ test("an install with a device goes before a preferred one without", async () =>
 test.skipIf(currentPlatform() !== "linux-x64")("the default install computes here", async () => {
   expect(await defaultInstallComputes("linux-x64")).toBe(true);
   expect(await defaultInstallComputes("linux-arm64")).toBe(false);
+});
+
+test("a device is seen by what its driver puts on the machine, and where nothing is, it is said where it was looked", async () => {
+  const at = (...parts: string[]) => join(home, ...parts);
+  const cuda = () => deviceSigns("cuda", "linux", home);
+  const vulkan = () => deviceSigns("vulkan", "linux", home);
+  expect(await cuda()).toEqual({ seen: undefined, looked: ["/dev/nvidiactl", "/dev/dxg"] });
+  expect((await vulkan()).seen).toBeUndefined();
+  await mkdir(at("dev", "dri"), { recursive: true });
+  await writeFile(at("dev", "dri", "card0"), "");
+  expect((await vulkan()).seen).toBeUndefined();
+  await writeFile(at("dev", "dri", "renderD128"), "");
+  expect((await vulkan()).seen).toBe("/dev/dri/renderD*");
+  expect((await cuda()).seen).toBeUndefined();
+  await writeFile(at("dev", "nvidiactl"), "");
+  expect((await cuda()).seen).toBe("/dev/nvidiactl");
+  expect(await deviceSigns("cpu", "linux", home)).toEqual({ seen: undefined, looked: [] });
 });

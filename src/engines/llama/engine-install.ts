@@ -1,8 +1,9 @@
 // Installs a back-end of llama.cpp: a private package of the library and the named binaries, checked, then moved in place.
 import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
+import { type DeviceSigns, deviceSigns } from "./device-signs.ts";
 import { requireDiskSpace } from "./disk-space.ts";
 import {
   type Backend,
@@ -20,6 +21,7 @@ import {
 import { type Env, findNpm, type Npm, runNpm } from "./npm-command.ts";
 import { isProcessAlive } from "./process-alive.ts";
 import { SetupError } from "./setup-error.ts";
+import { syncNames, syncTree } from "./synced-files.ts";
 
 export interface InstallRequest {
   /** As typed: `cuda`, `vulkan`, `cpu`. */
@@ -33,12 +35,19 @@ export interface InstallRequest {
 }
 
 export interface InstallObserver {
-  /** Before anything is fetched: what it will take on disk. */
-  planned(backend: Backend, packages: readonly string[], bytes: number): void;
+  /** Before anything is fetched: what it will take on disk, and for which device. Rejects to have nothing fetched. */
+  planned(plan: InstallPlan): Promise<void>;
   /** Bytes on disk so far; about as many as planned at the end. */
   progress(bytes: number): void;
   /** Everything is there; the library is now started to see what answers. */
   checking(): void;
+}
+
+export interface InstallPlan {
+  backend: Backend;
+  packages: readonly string[];
+  bytes: number;
+  device: DeviceSigns;
 }
 
 export interface InstallResult {
@@ -86,16 +95,14 @@ async function build(
   packages: readonly BackendPackage[],
   staging: string,
 ): Promise<BackendRecord> {
+  const device = await deviceSigns(backend);
   const npm = findNpm(request.env);
   await mkdir(staging, { mode: 0o755 });
   const binaryBytes = await unpackedBytes(npm, staging, packages, request.signal);
   const planned = binaryBytes + libraryBytes;
   await requireDiskSpace(staging, planned, "Free some space, or choose another place with --data-dir.");
-  observer.planned(
-    backend,
-    packages.map(({ name }) => name),
-    planned,
-  );
+  await observer.planned({ backend, packages: packages.map(({ name }) => name), bytes: planned, device });
+  request.signal.throwIfAborted();
   await writePackage(staging, backend, packages, request.lockFile ?? ownLockFile);
   await watchSize(join(staging, "node_modules"), observer, () =>
     // Optional dependencies are all the other platforms' binaries: only the named packages may come.
@@ -110,6 +117,7 @@ async function build(
     devices: await findDevices(staging, backend, request.signal),
   };
   await writeRecord(staging, record);
+  await syncTree(staging);
   return record;
 }
 
@@ -216,6 +224,7 @@ async function moveIntoPlace(staging: string, directory: string): Promise<void> 
     () => false,
   );
   await rename(staging, directory);
+  await syncNames(dirname(directory));
   if (replaced) await rm(old, { recursive: true, force: true });
 }
 

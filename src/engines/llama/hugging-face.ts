@@ -108,7 +108,7 @@ async function readText(response: HubResponse): Promise<string> {
 
 /** RFC 8288: long listings name the next page in a `Link` header. Only pages of the hub itself are read. */
 function nextPage(response: HubResponse, hub: Hub): string | undefined {
-  const target = /<([^>]+)>\s*;\s*rel="?next"?/.exec(response.headers.get("link") ?? "")?.[1];
+  const target = /<([^<>]+)>\s*;\s*rel="?next"?/.exec(response.headers.get("link") ?? "")?.[1];
   if (target === undefined || !URL.canParse(target, hub.endpoint)) return undefined;
   const url = new URL(target, hub.endpoint);
   return url.origin === new URL(hub.endpoint).origin ? url.href : undefined;

@@ -1,7 +1,10 @@
 // The built-in engine: every GGUF model of this machine, each in a process of its own, behind the engine port.
+
+import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
+import type { Cancellation } from "../../base/cancellation.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
 import type { Environment } from "../../domain/api-key.ts";
-import type { BodySink, BodySource } from "../../domain/body-source.ts";
-import type { Cancellation } from "../../domain/cancellation.ts";
 import {
   builtInEngineName,
   type Engine,
@@ -9,10 +12,8 @@ import {
   type EngineRequest,
   type EngineResponse,
   type Operation,
-} from "../../domain/engine.ts";
-import { GatewayError } from "../../domain/errors.ts";
-import type { Log } from "../../domain/log.ts";
-import type { Capabilities } from "../../domain/model.ts";
+} from "../../domain/models/engine.ts";
+import type { Capabilities } from "../../domain/models/model.ts";
 import { getModels, type HttpTarget, httpTarget, postJson } from "../http-engine.ts";
 import { Slots } from "./slots.ts";
 import { WorkerProcess, type WorkerReady } from "./worker-process.ts";
@@ -169,6 +170,10 @@ export class LlamaEngine implements Engine {
 
   async #readModels(): Promise<void> {
     this.#known = new Map((await this.#options.models()).map((model) => [model.id, model]));
+    // What was deleted frees its memory, and its file on the disk, once nobody works with it.
+    for (const entry of this.#loaded.values()) {
+      if (entry.inUse === 0 && !this.#known.has(entry.model.id)) await this.#unload(entry);
+    }
   }
 
   #load(model: LlamaModel): Loaded {

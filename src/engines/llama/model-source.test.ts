@@ -112,6 +112,14 @@ describe("a wish", () => {
   });
 });
 
+test("a file that is called as a group of parts would be is a model of its own", () => {
+  const models = modelsAmong(files("m-00001-of-00002.gguf", "m-00002-of-00002.gguf", "m-of-00002.gguf"));
+  expect(models.map(({ stem, parts }) => [stem, parts.length])).toEqual([
+    ["m", 2],
+    ["m-of-00002", 1],
+  ]);
+});
+
 test("the folder tells the quantisation where the file name does not", () => {
   expect(modelsAmong(files("BF16/model-00001-of-00001.gguf"))[0]?.quantization).toBe("BF16");
 });

@@ -32,6 +32,7 @@ export interface ModelFiles {
 const example = "hf:Qwen/Qwen3-0.6B-GGUF or hf:Qwen/Qwen3-0.6B-GGUF:Q8_0";
 // The characters that the hub allows in names of owners and repositories.
 const sourcePattern = /^hf:([A-Za-z0-9][\w.-]*)\/([A-Za-z0-9][\w.-]*)(?::(.+))?$/;
+/** How the parts of a split model are called: llama.cpp finds them by exactly this ending. */
 const splitPattern = /-(\d{5})-of-(\d{5})$/;
 const quantizationPattern =
   /(?:^|[-._])((?:UD-)?(?:I?Q\d(?:_[A-Z0-9]+)*|TQ\d_\d|MXFP4(?:_MOE)?|BF16|F16|FP16|F32|FP32))(?=$|[-._])/gi;
@@ -73,13 +74,25 @@ export function quantizationOf(stem: string): string | undefined {
   return [...stem.matchAll(quantizationPattern)].at(-1)?.[1]?.toUpperCase();
 }
 
+/** Which part of which split model a file is by its name, which is given without `.gguf`; undefined: of none. */
+export function partOf(name: string): { stem: string; index: number; count: number } | undefined {
+  const match = splitPattern.exec(name);
+  return match ? { stem: name.slice(0, match.index), index: Number(match[1]), count: Number(match[2]) } : undefined;
+}
+
+export function partName(stem: string, index: number, count: number): string {
+  return `${stem}-${String(index).padStart(5, "0")}-of-${String(count).padStart(5, "0")}`;
+}
+
 /** Groups the `.gguf` files of a listing into models. Projectors (mmproj) and importance matrices are no models. */
 export function modelsAmong(files: readonly HubFile[]): ModelFiles[] {
   const groups = new Map<string, HubFile[]>();
   for (const file of files) {
     if (!isModelFile(file.path)) continue;
     const stem = file.path.slice(0, -".gguf".length);
-    const key = stem.replace(splitPattern, (_part, _index, count: string) => `-of-${count}`);
+    const part = partOf(stem);
+    // No name has a slash at its end.
+    const key = part ? `${part.stem}-of-${part.count}/` : stem;
     groups.set(key, [...(groups.get(key) ?? []), file]);
   }
   return [...groups.values()].map(toModel).sort((a, b) => compareText(a.path, b.path));
@@ -97,7 +110,7 @@ export function chooseModel(files: readonly HubFile[], wanted: string | undefine
     );
   }
   const chosen = wanted === undefined ? preferred(models, repository) : named(models, wanted, repository);
-  const expected = Number(splitPattern.exec(chosen.path.slice(0, -".gguf".length))?.[2] ?? 1);
+  const expected = partOf(chosen.path.slice(0, -".gguf".length))?.count ?? 1;
   if (chosen.parts.length !== expected) {
     throw new SetupError(
       `${repository} is incomplete: ${chosen.path} is one of ${expected} parts, and only ${chosen.parts.length} are there. Choose another file:\n${choices(models)}`,
@@ -154,7 +167,8 @@ function choices(models: readonly ModelFiles[], repository?: string): string {
 function toModel(files: HubFile[]): ModelFiles {
   const parts = [...files].sort((a, b) => compareText(a.path, b.path));
   const path = parts[0]?.path ?? "";
-  const stem = fileName(path).slice(0, -".gguf".length).replace(splitPattern, "");
+  const name = fileName(path).slice(0, -".gguf".length);
+  const stem = partOf(name)?.stem ?? name;
   const bytes = parts.reduce((sum, part) => sum + part.bytes, 0);
   // Some repositories name the quantisation in the folder only.
   const quantization = quantizationOf(stem) ?? quantizationOf(path.slice(0, -fileName(path).length - 1));

@@ -5,13 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
   checkModelId,
-  findManifest,
   listModels,
   type ModelManifest,
   modelIdFrom,
   modelsDirectory,
   prepareModelsDirectory,
-  removeModel,
   saveManifest,
 } from "./model-store.ts";
 
@@ -89,17 +87,6 @@ test("a broken manifest is left out with the reason, and the others stay", async
     "torn.json": "it is not valid JSON",
     "wrong.json": expect.stringContaining("field 'bytes'"),
   });
-});
-
-test("removing takes the manifest and every file", async () => {
-  const split = { ...manifest("a"), otherFiles: [join(modelsDirectory(dataDir), "a-00002-of-00002.gguf")] };
-  await store(split);
-  await store(manifest("b"));
-  expect(await removeModel(dataDir, "a")).toBe(true);
-  expect((await readdir(modelsDirectory(dataDir))).sort()).toEqual(["b.gguf", "b.json"]);
-  expect(await removeModel(dataDir, "a")).toBe(false);
-  expect(await removeModel(dataDir, "../models/b")).toBe(false);
-  expect(await findManifest(dataDir, "b")).toEqual(manifest("b"));
 });
 
 test("a new data directory is for its owner only", async () => {

@@ -1,8 +1,9 @@
 // The models on this machine's disk: one manifest beside its GGUF file or files in `<dataDir>/models`.
-import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { mkdir, open, readdir, readFile, rename, stat } from "node:fs/promises";
 import { basename, isAbsolute, join } from "node:path";
 import { z } from "zod";
 import { SetupError } from "./setup-error.ts";
+import { syncNames } from "./synced-files.ts";
 
 /** Of the model that ships with Headrace. */
 export const demoId = "tiny-demo";
@@ -45,7 +46,7 @@ export function modelIdFrom(text: string): string {
   const id = text
     .toLowerCase()
     .replace(/[^a-z0-9._-]+/g, "-")
-    .replace(/^[^a-z0-9]+|-+$/g, "");
+    .replace(/^[^a-z0-9]+|(?<!-)-+$/g, "");
   if (!modelId.safeParse(id).success) {
     throw new SetupError(`'${text}' gives no usable model id. Rename the file, or choose an id with --name.`, {
       kind: "misuse",
@@ -123,19 +124,10 @@ export async function saveManifest(dataDir: string, manifest: ModelManifest): Pr
     await handle.close();
   }
   await rename(temporary, path);
+  await syncNames(modelsDirectory(dataDir));
 }
 
-/** Removes a model's manifest and files. Resolves to false when there is no such model. */
-export async function removeModel(dataDir: string, id: string): Promise<boolean> {
-  const manifest = await findManifest(dataDir, id);
-  if (manifest === undefined) return false;
-  // The manifest goes first: a crash in between leaves an unlisted file, not a listed model without one.
-  await rm(manifestPath(dataDir, id), { force: true });
-  for (const path of [manifest.file, ...manifest.otherFiles]) await rm(path, { force: true });
-  return true;
-}
-
-function manifestPath(dataDir: string, id: string): string {
+export function manifestPath(dataDir: string, id: string): string {
   return join(modelsDirectory(dataDir), `${id}.json`);
 }
 

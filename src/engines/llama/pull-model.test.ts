@@ -159,6 +159,17 @@ describe("nothing is overwritten or mixed", () => {
     expect(message).toContain("--name");
   });
 
+  test("an id that is called as a part of a split model is refused: its file would be taken for one, or replaced by one", async () => {
+    const failure = await failureOf(pull({ name: "big-00001-of-00002" }));
+    expect([failure.kind, failure.message]).toEqual([
+      "misuse",
+      "The id big-00001-of-00002 is what a part of a split model big is called. Choose another id with --name.",
+    ]);
+    server.put("Other/Odd-GGUF", [{ path: "Odd-Q8_0-00001-OF-00002.gguf", content: gguf }]);
+    expect((await failureOf(pull({ source: "hf:Other/Odd-GGUF" }))).message).toContain("odd-q8_0-00001-of-00002");
+    expect(server.storageRequests()).toEqual([]);
+  });
+
   test("two pulls of one model: the second is refused while the first runs", async () => {
     server.faults = [{ stallAfterBytes: 1_000_000 }];
     const abort = new AbortController();

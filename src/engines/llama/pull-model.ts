@@ -7,7 +7,15 @@ import { downloadFile } from "./download.ts";
 import type { Hub } from "./hub-request.ts";
 import { listHubFiles } from "./hugging-face.ts";
 import { inspectModel } from "./inspect-model.ts";
-import { chooseModel, type HubFile, type ModelFiles, type ModelSource, parseModelSource } from "./model-source.ts";
+import {
+  chooseModel,
+  type HubFile,
+  type ModelFiles,
+  type ModelSource,
+  parseModelSource,
+  partName,
+  partOf,
+} from "./model-source.ts";
 import {
   checkModelId,
   findManifest,
@@ -53,7 +61,7 @@ export async function pullModel(request: PullRequest, observer: PullObserver): P
   const repository = `${source.owner}/${source.repo}`;
   const files = await listHubFiles(request.hub, source, request.signal);
   const model = chooseModel(files, source.file, repository);
-  const id = named ?? modelIdFrom(model.stem);
+  const id = requireNoPart(named ?? modelIdFrom(model.stem));
   observer.selected(model, id, source.file === undefined);
   return await explainDiskErrors(async () => {
     const directory = await prepareModelsDirectory(request.dataDir);
@@ -143,10 +151,18 @@ async function fetchParts(
   return { sums, alreadyThere };
 }
 
-/** llama.cpp finds the parts of a split model by exactly this ending. */
+/** Else its file could be taken for a part of another model, or be replaced by one. */
+function requireNoPart(id: string): string {
+  const part = partOf(id);
+  if (!part) return id;
+  throw new SetupError(
+    `The id ${id} is what a part of a split model ${part.stem} is called. Choose another id with --name.`,
+    { kind: "misuse" },
+  );
+}
+
 function localName(id: string, index: number, count: number): string {
-  if (count === 1) return `${id}.gguf`;
-  return `${id}-${String(index + 1).padStart(5, "0")}-of-${String(count).padStart(5, "0")}.gguf`;
+  return `${count === 1 ? id : partName(id, index + 1, count)}.gguf`;
 }
 
 /** The SHA-256 of a file that already has the wanted content, else undefined. */

@@ -1,6 +1,6 @@
 // Slots: order of arrival, width, leaving while waiting, resizing, bounds.
 import { describe, expect, test } from "bun:test";
-import { GatewayError } from "../../domain/errors.ts";
+import { GatewayError } from "../../base/errors.ts";
 import { Slots } from "./slots.ts";
 
 const never = new AbortController().signal;

@@ -1,5 +1,5 @@
 // Bounds how much work is with a model at once, whoever sends it; the gateway's fair queue should leave nobody to wait here.
-import { GatewayError } from "../../domain/errors.ts";
+import { GatewayError } from "../../base/errors.ts";
 
 interface Waiter {
   width: number;

@@ -2,8 +2,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { GatewayError } from "../../domain/errors.ts";
-import type { Log } from "../../domain/log.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
 
 export interface WorkerOptions {
   modelId: string;

@@ -9,7 +9,10 @@ const directory = mkdtempSync(join(tmpdir(), "dashboard-files-"));
 afterAll(() => rmSync(directory, { recursive: true }));
 
 function build(script: string, mtime: number): void {
-  writeFileSync(join(directory, "manifest.json"), JSON.stringify({ script, style: "main-1.css" }));
+  writeFileSync(
+    join(directory, "manifest.json"),
+    JSON.stringify({ script, style: "main-1.css", parts: ["root-1.js"] }),
+  );
   utimesSync(join(directory, "manifest.json"), mtime, mtime);
   for (const name of [script, "main-1.css"]) {
     for (const ending of ["", ".gz", ".br"]) writeFileSync(join(directory, name + ending), `${name}${ending}`);
@@ -23,9 +26,9 @@ test("without a build there are no entries; a new build is noticed", async () =>
   expect(await files.entries()).toBeUndefined();
   const built = new DashboardFiles(directory);
   build("main-a1.js", 1000);
-  expect(await built.entries()).toEqual({ script: "main-a1.js", style: "main-1.css" });
+  expect(await built.entries()).toEqual({ script: "main-a1.js", style: "main-1.css", parts: ["root-1.js"] });
   build("main-b2.js", 2000);
-  expect(await built.entries()).toEqual({ script: "main-b2.js", style: "main-1.css" });
+  expect(await built.entries()).toEqual({ script: "main-b2.js", style: "main-1.css", parts: ["root-1.js"] });
 });
 
 test.each([

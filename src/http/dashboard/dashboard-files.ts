@@ -1,6 +1,7 @@
 // The built dashboard: its files as they were compressed at build time, read when first asked for, and kept.
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { codingFor } from "../content/content-coding.ts";
 
 export interface DashboardFile {
   type: string;
@@ -13,6 +14,8 @@ export interface DashboardFile {
 export interface DashboardEntries {
   script: string;
   style: string;
+  /** Scripts that the first one loads at once. */
+  parts: readonly string[];
 }
 
 const types: Readonly<Record<string, string>> = {
@@ -51,7 +54,7 @@ export class DashboardFiles {
   async find(name: string, acceptEncoding: string | null): Promise<DashboardFile | undefined> {
     const type = types[fileName.exec(name)?.[1] ?? ""];
     if (type === undefined) return undefined;
-    const encoding = encodingFor(acceptEncoding);
+    const encoding = codingFor(acceptEncoding, ["br", "gzip"]);
     const stored = encoding === undefined ? name : `${name}.${encoding === "br" ? "br" : "gz"}`;
     const known = this.#files.get(stored);
     if (known) return known;
@@ -61,16 +64,4 @@ export class DashboardFiles {
     this.#files.set(stored, file);
     return file;
   }
-}
-
-/** RFC 9110, 12.5.3, of the two that the build makes; one that is refused with `q=0` is not used. */
-function encodingFor(acceptEncoding: string | null): DashboardFile["encoding"] {
-  const accepted = (acceptEncoding ?? "")
-    .toLowerCase()
-    .split(",")
-    .map((part) => part.trim().split(/\s*;\s*/))
-    .filter(([, weight]) => weight === undefined || !/^q=0(\.0*)?$/.test(weight))
-    .map(([name]) => name);
-  if (accepted.includes("br")) return "br";
-  return accepted.includes("gzip") ? "gzip" : undefined;
 }

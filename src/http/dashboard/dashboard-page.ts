@@ -1,11 +1,11 @@
 // The one page of the dashboard: its script makes all the others, by their addresses.
 import { randomBytes } from "node:crypto";
+import type { PlainAnswer } from "../exchange/route.ts";
 import { html } from "../pages/html.ts";
-import type { PlainAnswer } from "../route.ts";
 import type { DashboardEntries } from "./dashboard-files.ts";
 
 /** Style elements that the component library makes bear the nonce; scripts come from files of ours alone. */
-export function dashboardPage({ script, style }: DashboardEntries): PlainAnswer {
+export function dashboardPage({ script, style, parts }: DashboardEntries): PlainAnswer {
   const nonce = randomBytes(16).toString("base64");
   return {
     status: 200,
@@ -25,7 +25,10 @@ export function dashboardPage({ script, style }: DashboardEntries): PlainAnswer 
 <link rel="icon" href="/assets/logo.svg" type="image/svg+xml">
 <link rel="stylesheet" href="/assets/app/${style}">
 <script type="module" src="/assets/app/${script}" nonce="${nonce}"></script>
-</head>
+${parts.map(
+  (part) => html`<link rel="modulepreload" href="/assets/app/${part}">
+`,
+)}</head>
 <body>
 <div id="root"><p class="boot">Loading…</p></div>
 <noscript><p class="boot">The dashboard needs scripts. Without them there are <a href="/settings">your settings</a>, the <a href="/docs">API reference</a>, and the command line tool.</p></noscript>

@@ -1,8 +1,8 @@
 // What the addresses of the dashboard answer to whom: to browsers that sign in, and to programs that forgot the /v1.
 import { expect, test } from "bun:test";
 import { exchangeFor, incoming, responseOf } from "../../../tests/support/exchange.ts";
+import { RouteTable } from "../exchange/route-table.ts";
 import type { PageDeps } from "../pages/page.ts";
-import { RouteTable } from "../route-table.ts";
 import { dashboardRoutes } from "./dashboard-routes.ts";
 
 const nobody = { sessions: { find: async () => undefined } } as unknown as PageDeps;

@@ -1,11 +1,12 @@
 // Where the dashboard is served: its page under every address that it has a view for, for who is signed in, and its files.
 import { fileURLToPath } from "node:url";
-import { GatewayError } from "../../domain/errors.ts";
-import { errorAnswer } from "../errors.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { hasApiKey } from "../exchange/api-key-header.ts";
+import { errorAnswer } from "../exchange/errors.ts";
+import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
+import { pathOf } from "../exchange/route-table.ts";
 import { signInPath } from "../pages/local-path.ts";
 import { type PageDeps, redirectTo, signedInAt } from "../pages/page.ts";
-import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
-import { pathOf } from "../route-table.ts";
 import { DashboardFiles } from "./dashboard-files.ts";
 import { dashboardPage } from "./dashboard-page.ts";
 
@@ -55,7 +56,7 @@ async function view(exchange: Exchange, deps: PageDeps, files: DashboardFiles): 
 
 /** No browser has a key on its way to a page; what a proxy in front may ask of it is no bearer token. */
 function isProgram(headers: Exchange["req"]["headers"]): boolean {
-  return headers.has("x-api-key") || /^bearer /i.test(headers.get("authorization") ?? "");
+  return hasApiKey(headers) || /^bearer /i.test(headers.get("authorization") ?? "");
 }
 
 /** A sign-in page with a status of success would be taken for an answer of the API. */

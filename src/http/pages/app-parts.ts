@@ -1,9 +1,10 @@
 // What the pages about an app have in common: who it is, what it may do, for which account, and the decision.
+import { looksLikeOurs } from "../../accounts/app-name.ts";
 import type { Environment } from "../../domain/api-key.ts";
-import { commandLineAppId, type PublishedApp } from "../../domain/app.ts";
-import type { OwnMembership } from "../../domain/person.ts";
+import { commandLineAppId, type PublishedApp } from "../../domain/people/app.ts";
+import type { OwnMembership } from "../../domain/people/person.ts";
+import type { SignedIn } from "../../domain/people/session.ts";
 import type { Scope } from "../../domain/scope.ts";
-import type { SignedIn } from "../../domain/session.ts";
 import { hidden } from "./form.ts";
 import { type Html, html } from "./html.ts";
 
@@ -38,6 +39,12 @@ export function nameOf(app: Named): Html {
 export function publisherLine(app: PublishedApp): Html {
   if (app.id === commandLineAppId) return html`<p>It comes with this server, and is nobody else’s app.</p>`;
   return html`<p>Published by <bdi>${plainName(app.publisher) || app.accountId}</bdi>${homepageLink(app)}</p>`;
+}
+
+/** Of an app from before such names were refused. */
+export function imitationWarning(app: Named): Html | undefined {
+  if (app.id === commandLineAppId || !looksLikeOurs(app.name)) return undefined;
+  return html`<div class="notice" role="note"><p>This app is no part of this server, though its name looks like it. Its publisher chose the name.</p></div>`;
 }
 
 function homepageLink({ homepageUrl }: PublishedApp): Html | undefined {

@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import { GatewayError } from "../../domain/errors.ts";
-import type { PageRoute } from "../route.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { PageRoute } from "../exchange/route.ts";
 
 interface AssetSource {
   type: string;

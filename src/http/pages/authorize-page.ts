@@ -1,11 +1,12 @@
 // The page on which a person allows an app to act for them, or not.
-import type { OwnMembership } from "../../domain/person.ts";
-import type { SignedIn } from "../../domain/session.ts";
+import type { OwnMembership } from "../../domain/people/person.ts";
+import type { SignedIn } from "../../domain/people/session.ts";
 import type { ValidRequest } from "../../oauth/authorize/flow.ts";
 import {
   accountChoice,
   decisionButtons,
   environmentWarning,
+  imitationWarning,
   nameOf,
   publisherLine,
   scopeList,
@@ -37,6 +38,7 @@ export function consentPage({ request, query, ticket, signedIn, memberships, fau
     formTargets: formTargets(redirectUri),
     body: html`<h1>Allow ${nameOf(app)} to act for you?</h1>
 ${publisherLine(app)}
+${imitationWarning(app)}
 ${environmentWarning(app)}
 ${scopeList(scopes)}
 <form method="post" action="/oauth/authorize" class="fields">

@@ -9,8 +9,8 @@ import {
   startAuthorizeServer,
 } from "../../../tests/hostile/authorize-server.ts";
 import { testEvent } from "../../../tests/support/credentials.ts";
-import type { App } from "../../domain/app.ts";
-import { membershipCredentialId } from "../../domain/person.ts";
+import type { App } from "../../domain/people/app.ts";
+import { membershipCredentialId } from "../../domain/people/person.ts";
 
 type Browser = ReturnType<AuthorizeServer["browser"]>;
 

@@ -1,15 +1,15 @@
 // GET and POST /oauth/authorize: an app asks, the person decides, the browser goes back to the app (RFC 6749, 4.1).
 
 import { Attempts } from "../../accounts/attempts.ts";
-import type { AppStore } from "../../domain/app.ts";
-import type { Clock } from "../../domain/clock.ts";
-import { GatewayError } from "../../domain/errors.ts";
+import type { Clock } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
 import type { Keys } from "../../domain/key-ring.ts";
-import type { LimitStore } from "../../domain/limits.ts";
-import type { OAuthStore } from "../../domain/oauth.ts";
-import type { OwnMembership } from "../../domain/person.ts";
+import type { LimitStore } from "../../domain/limits/limits.ts";
+import type { AppStore } from "../../domain/people/app.ts";
+import type { OAuthStore } from "../../domain/people/oauth.ts";
+import type { OwnMembership } from "../../domain/people/person.ts";
+import type { SignedIn } from "../../domain/people/session.ts";
 import type { KeyStore } from "../../domain/principal.ts";
-import type { SignedIn } from "../../domain/session.ts";
 import { answerLocation } from "../../oauth/authorize/answer.ts";
 import type { ClientRequest, Fault } from "../../oauth/authorize/check.ts";
 import { newCode } from "../../oauth/authorize/code.ts";
@@ -17,8 +17,8 @@ import { hasCredential, isAllowedAlready, usableMemberships } from "../../oauth/
 import { clientRequest, type ValidRequest, validRequest } from "../../oauth/authorize/flow.ts";
 import { longestQuery, Parameters } from "../../oauth/authorize/parameters.ts";
 import { askingWanted } from "../../oauth/authorize/prompt.ts";
-import { actingOf } from "../../policy/audit.ts";
-import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
+import { actingOf } from "../../policy/records/audit.ts";
+import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
 import { chosenMembership } from "./app-parts.ts";
 import { type ConsentPageParts, consentPage, noAccountPage } from "./authorize-page.ts";
 import { formTicket, requireTicket, type TicketSubject } from "./form-ticket.ts";

@@ -1,5 +1,5 @@
 // What is shown for a one-time link that does not work any more.
-import type { PlainAnswer } from "../route.ts";
+import type { PlainAnswer } from "../exchange/route.ts";
 import { type Html, html } from "./html.ts";
 import { pageAnswer } from "./page.ts";
 

@@ -1,12 +1,13 @@
 // The pages on which a person connects a device: the code that it shows, what it asks for, and how it went.
-import type { PublishedApp } from "../../domain/app.ts";
-import type { DeviceCode } from "../../domain/oauth.ts";
-import type { OwnMembership } from "../../domain/person.ts";
-import type { SignedIn } from "../../domain/session.ts";
+import type { PublishedApp } from "../../domain/people/app.ts";
+import type { DeviceCode } from "../../domain/people/oauth.ts";
+import type { OwnMembership } from "../../domain/people/person.ts";
+import type { SignedIn } from "../../domain/people/session.ts";
 import {
   accountChoice,
   decisionButtons,
   environmentWarning,
+  imitationWarning,
   nameOf,
   publisherLine,
   scopeList,
@@ -66,6 +67,7 @@ export function confirmationPage({ app, code, ticket, signedIn, memberships, fau
     status: fault === undefined ? 200 : 400,
     body: html`<h1>Connect ${nameOf(app)}?</h1>
 ${publisherLine(app)}
+${imitationWarning(app)}
 <div class="notice" role="note"><p>Go on only if you started this yourself, a moment ago, on a device that you have at hand, and it shows the code <strong><code>${shownUserCode(code.userCode)}</code></strong>. If somebody sent you the code, deny it.</p></div>
 ${environmentWarning(app)}
 ${scopeList(code.scopes)}

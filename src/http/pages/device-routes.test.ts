@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { type AuthorizeServer, formOf, startAuthorizeServer } from "../../../tests/hostile/authorize-server.ts";
 import { testEvent } from "../../../tests/support/credentials.ts";
-import { type App, commandLineAppId } from "../../domain/app.ts";
-import { GatewayError } from "../../domain/errors.ts";
-import { membershipCredentialId } from "../../domain/person.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { type App, commandLineAppId } from "../../domain/people/app.ts";
+import { membershipCredentialId } from "../../domain/people/person.ts";
 import { accountScopes } from "../../domain/scope.ts";
 
 type Browser = ReturnType<AuthorizeServer["browser"]>;

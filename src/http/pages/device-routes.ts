@@ -1,22 +1,22 @@
 // The device page: a person enters the code of a device and says whether it may act for them (RFC 8628, 3.3).
 
 import { Attempts } from "../../accounts/attempts.ts";
+import type { Clock } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
 import type { Environment } from "../../domain/api-key.ts";
-import { type AppStore, appScopes, commandLineAppId, type PublishedApp } from "../../domain/app.ts";
-import type { Clock } from "../../domain/clock.ts";
-import { GatewayError } from "../../domain/errors.ts";
 import type { Keys } from "../../domain/key-ring.ts";
-import type { LimitStore } from "../../domain/limits.ts";
-import type { DeviceCode, OAuthStore } from "../../domain/oauth.ts";
+import type { LimitStore } from "../../domain/limits/limits.ts";
+import { type AppStore, appScopes, commandLineAppId, type PublishedApp } from "../../domain/people/app.ts";
+import type { DeviceCode, OAuthStore } from "../../domain/people/oauth.ts";
+import type { SignedIn } from "../../domain/people/session.ts";
 import type { KeyStore } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
-import type { SignedIn } from "../../domain/session.ts";
 import { hasCredential, usableMemberships } from "../../oauth/authorize/consent.ts";
 import { findClient } from "../../oauth/first-party.ts";
 import { normalizedUserCode } from "../../oauth/user-code.ts";
-import { auditEvent } from "../../policy/audit.ts";
 import { clientNetwork } from "../../policy/client-network.ts";
-import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
+import { auditEvent } from "../../policy/records/audit.ts";
+import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
 import { chosenMembership } from "./app-parts.ts";
 import { codePage, confirmationPage, deviceOutcomePage, noDeviceAccountPage, shownUserCode } from "./device-page.ts";
 import { faultOf } from "./form.ts";

@@ -1,6 +1,6 @@
 // What a person sees where a page cannot be shown.
-import type { GatewayError } from "../../domain/errors.ts";
-import type { PlainAnswer } from "../route.ts";
+import type { GatewayError } from "../../base/errors.ts";
+import type { PlainAnswer } from "../exchange/route.ts";
 import { type Html, html } from "./html.ts";
 import { pageAnswer } from "./page.ts";
 
@@ -15,6 +15,16 @@ const titles: Readonly<Record<number, string>> = {
 /** What finds the error in the log of the server. */
 export function referenceLine(requestId: string): Html {
   return html`<p class="quiet">If you ask for help, give this reference: <code>${requestId}</code></p>`;
+}
+
+/** For somebody at a browser who followed an old link or mistyped: programs get the error of the API. */
+export function noSuchPage(path: string, requestId: string): PlainAnswer {
+  const shown = path.length > 100 ? `${path.slice(0, 100)}…` : path;
+  const body = html`<h1>There is no page here</h1>
+<p role="alert">Nothing is at <code>${shown}</code>. It may have moved, or the address is incomplete.</p>
+<p><a href="/">Go to the overview</a>, or read the <a href="/docs">API reference</a>.</p>
+${referenceLine(requestId)}`;
+  return pageAnswer({ title: "There is no page here", status: 404, body });
 }
 
 export function errorPage(

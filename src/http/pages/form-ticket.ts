@@ -1,9 +1,9 @@
 // Ties a form to what it was shown for: one session, one purpose, one request with all that the person was told about it.
 import { createHmac } from "node:crypto";
-import { GatewayError } from "../../domain/errors.ts";
+import { GatewayError } from "../../base/errors.ts";
 import { currentKey, type Keys, keyRing } from "../../domain/key-ring.ts";
-import type { SignedIn } from "../../domain/session.ts";
-import { sameSecret } from "../../policy/opaque-token.ts";
+import type { SignedIn } from "../../domain/people/session.ts";
+import { sameSecret } from "../../policy/credentials/opaque-token.ts";
 
 export interface TicketSubject {
   purpose: "consent" | "device";

@@ -1,9 +1,9 @@
 // Forms: fields with their labels, hints and errors, and how a refusal of what was entered is shown beside its field.
 import { longestPassword, shortestPassword } from "../../accounts/passwords.ts";
-import { type ErrorCode, GatewayError } from "../../domain/errors.ts";
-import type { SignedIn } from "../../domain/session.ts";
-import { errorTable } from "../errors.ts";
-import type { Exchange } from "../route.ts";
+import { type ErrorCode, GatewayError } from "../../base/errors.ts";
+import type { SignedIn } from "../../domain/people/session.ts";
+import { errorTable } from "../exchange/errors.ts";
+import type { Exchange } from "../exchange/route.ts";
 import { type Html, html } from "./html.ts";
 
 /** What is wrong with a form. */

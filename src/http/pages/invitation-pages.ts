@@ -1,10 +1,10 @@
 // An invitation into an account: for somebody new, for somebody who signs in here already, and for the wrong person.
 import type { OneTimeLinks } from "../../accounts/links.ts";
 import type { AccountStore } from "../../domain/account.ts";
-import { normalizedEmail, type OneTimeLink, type PersonStore } from "../../domain/person.ts";
-import type { SignedIn } from "../../domain/session.ts";
-import { browserOrigin } from "../browser.ts";
-import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
+import { normalizedEmail, type OneTimeLink, type PersonStore } from "../../domain/people/person.ts";
+import type { SignedIn } from "../../domain/people/session.ts";
+import { browserOrigin } from "../exchange/browser.ts";
+import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
 import { deadLinkPage } from "./dead-link-page.ts";
 import { csrfField, type FormFault, faultNotice, faultOf, nameField, newPasswordField, usernameOf } from "./form.ts";
 import { type Html, html } from "./html.ts";

@@ -1,5 +1,5 @@
 // The frame of every page: head, who is signed in, and where the content goes.
-import type { SignedIn } from "../../domain/session.ts";
+import type { SignedIn } from "../../domain/people/session.ts";
 import { type Html, html } from "./html.ts";
 import type { Page } from "./page.ts";
 

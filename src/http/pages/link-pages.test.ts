@@ -3,8 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { testEvent } from "../../../tests/support/credentials.ts";
 import { openTestPages, type TestPages } from "../../../tests/support/page-visits.ts";
 import { linkDigest } from "../../accounts/link-token.ts";
-import type { OneTimeLink } from "../../domain/person.ts";
-import { newOpaqueToken } from "../../policy/opaque-token.ts";
+import type { OneTimeLink } from "../../domain/people/person.ts";
+import { newOpaqueToken } from "../../policy/credentials/opaque-token.ts";
 
 const password = "a horse that counts";
 let pages: TestPages;

@@ -1,5 +1,5 @@
 // The pages on which people sign in, join and look after themselves.
-import type { PageRoute } from "../route.ts";
+import type { PageRoute } from "../exchange/route.ts";
 import { assetRoutes } from "./assets.ts";
 import { type InvitationPageDeps, invitationRoutes } from "./invitation-pages.ts";
 import { type ResetPageDeps, resetRoutes } from "./reset-pages.ts";

@@ -1,12 +1,12 @@
 // What all pages for people share: their headers, who is signed in, and how their forms are read.
 
 import type { BrowserSessions } from "../../accounts/browser-sessions.ts";
-import type { ByteSpan } from "../../domain/byte-span.ts";
-import { GatewayError } from "../../domain/errors.ts";
-import type { SignedIn } from "../../domain/session.ts";
+import type { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { SignedIn } from "../../domain/people/session.ts";
 import { type IncomingRequest, RequestBodyError } from "../../http1/message.ts";
-import { browserOrigin } from "../browser.ts";
-import type { Exchange, PlainAnswer } from "../route.ts";
+import { browserOrigin } from "../exchange/browser.ts";
+import type { Exchange, PlainAnswer } from "../exchange/route.ts";
 import { type Html, html } from "./html.ts";
 import { layout } from "./layout.ts";
 

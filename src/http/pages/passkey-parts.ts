@@ -1,5 +1,5 @@
 // What pages show of passkeys: the button to sign in with one, and the list of one's own. The script in assets makes them work.
-import type { Passkey } from "../../domain/person.ts";
+import type { Passkey } from "../../domain/people/person.ts";
 import { hidden } from "./form.ts";
 import { type Html, html } from "./html.ts";
 import { onDay } from "./words.ts";

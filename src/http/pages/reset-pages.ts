@@ -1,8 +1,8 @@
 // A forgotten password: asking for a link, and setting a new one with it.
 import type { OneTimeLinks } from "../../accounts/links.ts";
-import type { PersonStore } from "../../domain/person.ts";
-import { browserOrigin } from "../browser.ts";
-import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
+import type { PersonStore } from "../../domain/people/person.ts";
+import { browserOrigin } from "../exchange/browser.ts";
+import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
 import { deadLinkPage } from "./dead-link-page.ts";
 import { type FormFault, faultNotice, faultOf, field, newPasswordField, usernameOf } from "./form.ts";
 import { html } from "./html.ts";
@@ -14,7 +14,7 @@ export interface ResetPageDeps extends PageDeps {
   /** As for the sign-in page. */
   formReferrerPolicy(): "same-origin" | undefined;
   /** Called after logins may have ended, so that whoever remembers them forgets. */
-  changed(): void;
+  changed(ids?: readonly string[]): void;
 }
 
 interface NewPasswordView {

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { testEvent } from "../../../tests/support/credentials.ts";
 import { openTestPages, type TestPages, type Visitor } from "../../../tests/support/page-visits.ts";
 import { keyRecordFor } from "../../../tests/support/principal.ts";
-import { commandLineAppId } from "../../domain/app.ts";
-import { type Membership, membershipCredentialId, type Person } from "../../domain/person.ts";
+import { commandLineAppId } from "../../domain/people/app.ts";
+import { type Membership, membershipCredentialId, type Person } from "../../domain/people/person.ts";
 
 const password = "a horse that counts";
 const changes = [

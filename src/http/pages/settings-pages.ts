@@ -2,15 +2,15 @@
 import { idleSeconds } from "../../accounts/browser-sessions.ts";
 import type { OwnAccount } from "../../accounts/own-account.ts";
 import type { Passkeys } from "../../accounts/passkeys.ts";
-import type { Clock } from "../../domain/clock.ts";
-import { GatewayError } from "../../domain/errors.ts";
-import type { OAuthStore } from "../../domain/oauth.ts";
-import type { PersonStore } from "../../domain/person.ts";
-import type { SessionStore, SignedIn } from "../../domain/session.ts";
-import { auditEvent } from "../../policy/audit.ts";
-import { browserOrigin } from "../browser.ts";
-import { originOf } from "../changes.ts";
-import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
+import type { Clock } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { OAuthStore } from "../../domain/people/oauth.ts";
+import type { PersonStore } from "../../domain/people/person.ts";
+import type { SessionStore, SignedIn } from "../../domain/people/session.ts";
+import { auditEvent } from "../../policy/records/audit.ts";
+import { originOf } from "../api/changes.ts";
+import { browserOrigin } from "../exchange/browser.ts";
+import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
 import { faultOf } from "./form.ts";
 import { signInPath } from "./local-path.ts";
 import { type PageDeps, readForm, redirectTo, signedInAt } from "./page.ts";
@@ -24,7 +24,7 @@ export interface SettingsPageDeps extends PageDeps {
   oauth: Pick<OAuthStore, "listAllowedApps" | "revokeAllowedApp">;
   clock: Clock;
   /** Called after grants or logins may have ended, so that whoever remembers them forgets. */
-  changed(): void;
+  changed(ids?: readonly string[]): void;
 }
 
 const path = "/settings";
@@ -112,7 +112,7 @@ async function changePassword({ exchange, deps, signedIn, fields }: Change): Pro
     const fault = faultOf(error, ["current_password", "password"], exchange);
     return shown(deps, signedIn, { refused: { form: "password", fault } });
   }
-  deps.changed();
+  deps.changed([signedIn.person.id]);
   return done("password");
 }
 
@@ -149,7 +149,7 @@ async function endOtherSessions({ exchange, deps, signedIn }: Change): Promise<P
   const detail = { reason: "ended_by_person", all_but: session.id };
   const event = ended(exchange, deps, signedIn, { targetId: null, detail });
   await deps.sessionStore.endAll(person.id, session.id, event);
-  deps.changed();
+  deps.changed([person.id]);
   return done("sessions");
 }
 
@@ -165,7 +165,7 @@ async function removeApp({ exchange, deps, signedIn, fields }: Change): Promise<
     const about = { accountId: allowed.accountId, targetId: allowed.appId, detail: { environment, scopes } };
     const event = auditEvent("grant.revoked", signedIn, originOf(exchange, deps), about);
     await oauth.revokeAllowedApp(person.id, allowed.appId, allowed.accountId, event);
-    deps.changed();
+    deps.changed([person.id]);
   }
   return done("app");
 }

@@ -1,9 +1,9 @@
 // The settings page: oneself, accounts, password, passkeys, sessions and the apps that one allowed.
-import { commandLineAppId } from "../../domain/app.ts";
-import type { AllowedApp } from "../../domain/oauth.ts";
-import type { OwnMembership, Passkey } from "../../domain/person.ts";
-import type { Session, SignedIn } from "../../domain/session.ts";
-import type { PlainAnswer } from "../route.ts";
+import { commandLineAppId } from "../../domain/people/app.ts";
+import type { AllowedApp } from "../../domain/people/oauth.ts";
+import type { OwnMembership, Passkey } from "../../domain/people/person.ts";
+import type { Session, SignedIn } from "../../domain/people/session.ts";
+import type { PlainAnswer } from "../exchange/route.ts";
 import { nameOf, plainName, scopeWords } from "./app-parts.ts";
 import {
   csrfField,

@@ -1,7 +1,7 @@
 // The set-up link: its holder becomes the operator of the installation.
 import type { OneTimeLinks } from "../../accounts/links.ts";
-import { browserOrigin } from "../browser.ts";
-import type { PageRoute, PlainAnswer } from "../route.ts";
+import { browserOrigin } from "../exchange/browser.ts";
+import type { PageRoute, PlainAnswer } from "../exchange/route.ts";
 import { deadLinkPage } from "./dead-link-page.ts";
 import { type FormFault, faultNotice, faultOf, field, nameField, newPasswordField } from "./form.ts";
 import { html } from "./html.ts";
@@ -13,7 +13,7 @@ export interface SetupPageDeps extends PageDeps {
   /** As for the sign-in page. */
   formReferrerPolicy(): "same-origin" | undefined;
   /** Called after logins may have ended, so that whoever remembers them forgets. */
-  changed(): void;
+  changed(ids?: readonly string[]): void;
 }
 
 interface SetupView {

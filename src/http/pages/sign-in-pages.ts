@@ -1,8 +1,8 @@
 // Signing in, with what leads to it, and signing out.
 import type { SignIn } from "../../accounts/sign-in.ts";
-import type { SignedIn } from "../../domain/session.ts";
-import { browserOrigin } from "../browser.ts";
-import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
+import type { SignedIn } from "../../domain/people/session.ts";
+import { browserOrigin } from "../exchange/browser.ts";
+import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
 import { csrfField, type FormFault, faultNotice, faultOf, field, hidden } from "./form.ts";
 import { type Html, html } from "./html.ts";
 import { home, localPath, nextOf } from "./local-path.ts";

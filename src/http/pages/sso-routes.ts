@@ -2,14 +2,14 @@
 import { Attempts } from "../../accounts/attempts.ts";
 import { cookieIn, hostCookieName, setCookie } from "../../accounts/cookies.ts";
 import { type SingleSignOn, ssoLifeSeconds } from "../../accounts/single-sign-on.ts";
-import type { Clock } from "../../domain/clock.ts";
-import { GatewayError } from "../../domain/errors.ts";
-import type { LimitStore } from "../../domain/limits.ts";
+import type { Clock } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { LimitStore } from "../../domain/limits/limits.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
 import { clientNetwork } from "../../policy/client-network.ts";
-import { browserOrigin } from "../browser.ts";
-import { errorTable } from "../errors.ts";
-import type { Exchange, PageRoute, PlainAnswer } from "../route.ts";
+import { browserOrigin } from "../exchange/browser.ts";
+import { errorTable } from "../exchange/errors.ts";
+import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
 import { referenceLine } from "./error-page.ts";
 import { html } from "./html.ts";
 import { home, nextOf, signInPath } from "./local-path.ts";
@@ -24,7 +24,7 @@ export interface SsoRouteDeps {
   /** The origin under which the browser sees our pages; undefined where it cannot be known. */
   pageOrigin(req: IncomingRequest): string | undefined;
   /** Called after logins may have ended, so that whoever remembers them forgets. */
-  changed(): void;
+  changed(ids?: readonly string[]): void;
 }
 
 const startsPerMinute = 120;
@@ -72,7 +72,7 @@ async function callback(exchange: Exchange, deps: SsoRouteDeps): Promise<PlainAn
   const query = new URLSearchParams(queryAt < 0 ? "" : req.target.slice(queryAt));
   const asked = { nowSeconds: deps.clock.nowSeconds(), clientAddress, requestId };
   const { person, accountId, next, isFirstProof } = await singleSignOn.complete(query, browser, asked);
-  if (isFirstProof) deps.changed();
+  if (isFirstProof) deps.changed([person.id]);
   const started = await deps.sessions.start(person, accountId, "sso", browserOrigin(exchange));
   exchange.answerHeaders["set-cookie"] = started.cookie;
   return goOn(isFirstProof && next === home ? "/settings?done=address" : next);

@@ -1,10 +1,11 @@
 // A gateway's endpoint for nodes on a real server, and nodes that connect to it: for the tests of this folder.
 
-import { type BodySink, type BodySource, bodyOf, readAll } from "../../domain/body-source.ts";
-import { ByteSpan } from "../../domain/byte-span.ts";
-import { Cancellation } from "../../domain/cancellation.ts";
-import type { EngineRequest, EngineResponse } from "../../domain/engine.ts";
-import type { LogFields } from "../../domain/log.ts";
+import { type BodySink, type BodySource, bodyOf, readAll } from "../../base/bytes/body-source.ts";
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import type { LogFields } from "../../base/log.ts";
+import type { EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
 import { startTestServer, type TestHttp1Server, until } from "../../http1/testing/server-fixture.ts";
 import { NodeAcceptor, type NodeAcceptorOptions } from "../accept.ts";
 import { newNodeKey } from "../identity.ts";
@@ -135,6 +136,7 @@ export function requestOf(body: string | Uint8Array, more: Partial<EngineRequest
     body: typeof body === "string" ? body : ByteSpan.of(body),
     stream: true,
     width: 1,
+    holder: heldBytes.visitors,
     ...more,
   };
 }

@@ -1,7 +1,7 @@
 // What a tunnel between a gateway and a node offers to those who use it, at either end.
-import type { BodySource } from "../../domain/body-source.ts";
-import type { Cancellation } from "../../domain/cancellation.ts";
-import type { EngineModel, EngineRequest, EngineResponse, Operation } from "../../domain/engine.ts";
+import type { BodySource } from "../../base/bytes/body-source.ts";
+import type { Cancellation } from "../../base/cancellation.ts";
+import type { EngineModel, EngineRequest, EngineResponse, Operation } from "../../domain/models/engine.ts";
 
 /** The path of the gateway that a node connects to. */
 export const nodeConnectPath = "/v1/node/connect";
@@ -93,8 +93,11 @@ export interface GatewayEndListener {
   closed(code: number, reason: string): void;
 }
 
+/** A request as it comes to a node: on whose account bytes are held there is not for the gateway to say. */
+export type NodeRequest = Omit<EngineRequest, "holder">;
+
 /** What answers a request at the node: the shape of `Engine.send`. */
-export type NodeHandler = (request: EngineRequest, cancellation: Cancellation) => Promise<NodeAnswer>;
+export type NodeHandler = (request: NodeRequest, cancellation: Cancellation) => Promise<NodeAnswer>;
 
 export interface NodeAnswer {
   status: number;

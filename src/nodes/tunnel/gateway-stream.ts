@@ -1,7 +1,9 @@
 // One request on its way to a node and back: the promise of its answer, its body, its time limits.
-import type { Cancellation } from "../../domain/cancellation.ts";
-import type { EngineResponse } from "../../domain/engine.ts";
-import { GatewayError } from "../../domain/errors.ts";
+
+import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { Cancellation } from "../../base/cancellation.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { EngineResponse } from "../../domain/models/engine.ts";
 import { type AnswerOwner, IncomingAnswer } from "./incoming-answer.ts";
 import type { OutgoingBody } from "./outgoing-body.ts";
 import type { AnswerHead, Failure } from "./payloads.ts";
@@ -40,11 +42,12 @@ export class GatewayStream implements AnswerOwner, Tabled<GatewayStream> {
     body: OutgoingBody,
     times: StreamTimes,
     windowBytes: number,
+    holder: Holder,
     cancellation: Cancellation,
   ) {
     this.id = id;
     this.body = body;
-    this.answer = new IncomingAnswer(this, windowBytes);
+    this.answer = new IncomingAnswer(this, windowBytes, holder);
     this.#owner = owner;
     this.#times = times;
     this.#cancellation = cancellation;

@@ -1,7 +1,7 @@
 // The gateway's end of a tunnel whose node has proven who it is: sends requests to it, each on a stream of its own.
-import type { Cancellation } from "../../domain/cancellation.ts";
-import type { EngineRequest, EngineResponse } from "../../domain/engine.ts";
-import { GatewayError } from "../../domain/errors.ts";
+import type { Cancellation } from "../../base/cancellation.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
 import {
   type GatewayEnd,
   type GatewayEndListener,
@@ -105,11 +105,11 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
     if (cancellation.cancelled) return Promise.reject(cancellation.reason);
     const refusal = this.#refusal();
     if (refusal) return Promise.reject(refusal);
-    const { body } = request;
+    const { body, holder } = request;
     const bytes = typeof body === "string" ? Buffer.from(body) : body.solid.view;
     const { limits, proof, times } = this.#options;
     const outgoing = new OutgoingBody(bytes, proof.window);
-    const stream = new GatewayStream(this.#newId(), this, outgoing, times, limits.windowBytes, cancellation);
+    const stream = new GatewayStream(this.#newId(), this, outgoing, times, limits.windowBytes, holder, cancellation);
     this.#streams.add(stream);
     this.#begin(stream, request);
     return stream.response;

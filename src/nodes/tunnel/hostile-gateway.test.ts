@@ -1,8 +1,8 @@
 // A gateway that breaks the rules: a node that it cannot trust does no work for it, and holds no more than its limits.
 
 import { describe, expect, test } from "bun:test";
-import { bodyOf } from "../../domain/body-source.ts";
-import { ByteSpan } from "../../domain/byte-span.ts";
+import { bodyOf } from "../../base/bytes/body-source.ts";
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { type RawEnd, rawGateway, rawHello, requestMessage, welcoming } from "../testing/raw-ends.ts";
 import { ScriptedBody, startNode, type TestGateway, until } from "../testing/tunnel-fixture.ts";
 import { tunnelCloseCodes } from "./contract.ts";

@@ -1,7 +1,8 @@
 // The body of a node's answer at the gateway: given on at once, or held, never more of it than was granted.
 
-import type { BodySink, BodySource } from "../../domain/body-source.ts";
-import { ByteSpan } from "../../domain/byte-span.ts";
+import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
+import type { Holder } from "../../base/bytes/held-bytes.ts";
 
 export interface AnswerOwner {
   /** The node may send so many bytes more. */
@@ -18,6 +19,7 @@ const nothing = Buffer.alloc(0);
 export class IncomingAnswer implements BodySource {
   readonly #owner: AnswerOwner;
   readonly #windowBytes: number;
+  readonly #holder: Holder;
   /** The node may still send. */
   #grantedBytes: number;
   /** Given on since the last grant. */
@@ -33,8 +35,10 @@ export class IncomingAnswer implements BodySource {
   /** When a byte came last, or was waited for again. */
   #waitingSinceMs = Number.POSITIVE_INFINITY;
 
-  constructor(owner: AnswerOwner, windowBytes: number) {
+  /** `holder`: on whose account is held what nobody takes. */
+  constructor(owner: AnswerOwner, windowBytes: number, holder: Holder) {
     this.#owner = owner;
+    this.#holder = holder;
     this.#windowBytes = windowBytes;
     this.#grantedBytes = windowBytes;
   }
@@ -105,7 +109,13 @@ export class IncomingAnswer implements BodySource {
     const length = this.#heldBytes + bytes.length;
     if (length > this.#held.length) {
       const doubled = Math.max(length, 2 * this.#held.length, leastHeldBytes);
-      const held = Buffer.allocUnsafeSlow(Math.max(length, Math.min(doubled, this.#windowBytes)));
+      const room = Math.max(length, Math.min(doubled, this.#windowBytes));
+      const refusal = this.#holder.take("tunnels", room - this.#held.length);
+      if (refusal) {
+        this.#breakOff(refusal);
+        return;
+      }
+      const held = Buffer.allocUnsafeSlow(room);
       this.#held.copy(held, 0, 0, this.#heldBytes);
       this.#held = held;
     }
@@ -118,8 +128,7 @@ export class IncomingAnswer implements BodySource {
     if (!sink || this.#paused || this.#over) return;
     if (this.#heldBytes > 0) {
       const held = new ByteSpan(this.#held, 0, this.#heldBytes);
-      this.#held = nothing;
-      this.#heldBytes = 0;
+      this.#letGo();
       sink.data(held);
       this.#took(held.length);
       // Whoever took it may have paused or cancelled.
@@ -140,10 +149,22 @@ export class IncomingAnswer implements BodySource {
     this.#takenBytes = 0;
   }
 
-  #stop(): void {
-    this.#over = true;
+  /** There is no room for what nobody takes: the node stops, and whoever takes the answer is told when it goes on. */
+  #breakOff(error: unknown): void {
+    this.#letGo();
+    this.#owner.cancelled();
+    this.fail(error);
+  }
+
+  #letGo(): void {
+    if (this.#held.length > 0) this.#holder.release("tunnels", this.#held.length);
     this.#held = nothing;
     this.#heldBytes = 0;
+  }
+
+  #stop(): void {
+    this.#over = true;
+    this.#letGo();
     this.#waitingSinceMs = Number.POSITIVE_INFINITY;
   }
 }

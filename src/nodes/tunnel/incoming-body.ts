@@ -1,4 +1,6 @@
 // A request's body on its way to the node's engine: collected as far as it was announced, within what the node holds at most.
+import { GatheredBytes } from "../../base/bytes/gathered-bytes.ts";
+import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { ProtocolError } from "./messages.ts";
 
 /** What all requests of a node together hold. */
@@ -15,13 +17,14 @@ export class BodyBudget {
   }
 
   take(bytes: number): boolean {
-    if (this.#heldBytes + bytes > this.#mostBytes) return false;
+    if (this.#heldBytes + bytes > this.#mostBytes || !heldBytes.takeFree("requests", bytes)) return false;
     this.#heldBytes += bytes;
     return true;
   }
 
   release(bytes: number): void {
     this.#heldBytes -= bytes;
+    heldBytes.add("requests", -bytes);
   }
 }
 
@@ -30,6 +33,8 @@ export class IncomingBody {
   readonly #windowBytes: number;
   readonly #length: number;
   #pieces: Buffer[] = [];
+  /** Small pieces behind those: each would keep all of what was received along with it. */
+  readonly #small = new GatheredBytes();
   #bytes: Buffer | undefined;
   #receivedBytes = 0;
   /** The gateway may still send. */
@@ -58,7 +63,7 @@ export class IncomingBody {
     if (!this.#budget.take(piece.length)) return false;
     this.#receivedBytes += piece.length;
     this.#grantedBytes -= piece.length;
-    if (this.complete && this.#pieces.length === 0) {
+    if (this.complete && piece.length === this.#receivedBytes) {
       this.#bytes = piece;
       return true;
     }
@@ -76,6 +81,7 @@ export class IncomingBody {
 
   /** All of it; once. */
   take(): Uint8Array {
+    this.#endSmall();
     const pieces = this.#pieces;
     const bytes = this.#bytes;
     this.#pieces = [];
@@ -86,17 +92,20 @@ export class IncomingBody {
   /** It is held no more. */
   release(): void {
     this.#pieces = [];
+    this.#small.take();
     this.#bytes = undefined;
     this.#budget.release(this.#receivedBytes);
     this.#receivedBytes = 0;
   }
 
-  /** Small pieces are put together: each would keep all of what was received along with it. */
   #append(piece: Buffer): void {
-    const last = this.#pieces.at(-1);
-    if (last && last.length + piece.length <= smallBytes)
-      this.#pieces[this.#pieces.length - 1] = Buffer.concat([last, piece]);
-    else this.#pieces.push(piece.length < smallBytes ? Buffer.from(piece) : piece);
+    if (piece.length < smallBytes) this.#small.add(piece);
+    if (piece.length >= smallBytes || this.#small.length >= smallBytes) this.#endSmall();
+    if (piece.length >= smallBytes) this.#pieces.push(piece);
+  }
+
+  #endSmall(): void {
+    if (this.#small.length > 0) this.#pieces.push(this.#small.take());
   }
 }
 

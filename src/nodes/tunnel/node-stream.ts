@@ -1,9 +1,9 @@
 // One request at the node: its body comes in, its engine answers, the answer goes out as far as it was granted.
 
-import type { BodySink, BodySource } from "../../domain/body-source.ts";
-import { ByteSpan } from "../../domain/byte-span.ts";
-import { Cancellation } from "../../domain/cancellation.ts";
-import { GatewayError } from "../../domain/errors.ts";
+import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import { GatewayError } from "../../base/errors.ts";
 import type { NodeAnswer, NodeHandler } from "./contract.ts";
 import type { IncomingBody } from "./incoming-body.ts";
 import { messageTypes, ProtocolError, pieceBytes } from "./messages.ts";

@@ -1,7 +1,7 @@
 // The node's end of a tunnel: proves who it is, then answers the requests that the gateway sends.
 
-import { GatewayError } from "../../domain/errors.ts";
-import type { MessageLink, MessageLinkListener } from "../../domain/message-link.ts";
+import type { MessageLink, MessageLinkListener } from "../../base/bytes/message-link.ts";
+import { GatewayError } from "../../base/errors.ts";
 import { signProof } from "../identity.ts";
 import {
   type NodeAnnouncement,

@@ -1,6 +1,6 @@
 // The JSON payloads of the tunnel, checked where they come in: the other end may be of another version, or hostile.
-import { type EngineRequest, type Operation, operationPaths } from "../../domain/engine.ts";
-import { mostNodeModels } from "../../domain/node.ts";
+import { type EngineRequest, type Operation, operationPaths } from "../../domain/models/engine.ts";
+import { mostNodeModels } from "../../domain/models/node.ts";
 import type { AnnouncedConcurrency, AnnouncedModel, NodeAnnouncement, NodeStanding } from "./contract.ts";
 import { maxAnnouncementBytes, ProtocolError, parsePayload } from "./messages.ts";
 
@@ -28,7 +28,7 @@ export interface Proof extends Greeting {
   streams: number;
 }
 
-export type RequestHead = Omit<EngineRequest, "body"> & {
+export type RequestHead = Omit<EngineRequest, "body" | "holder"> & {
   /** Of the body, in bytes. */
   length: number;
 };
@@ -47,7 +47,7 @@ export interface Failure {
 type Fields = Readonly<Record<string, unknown>>;
 
 /** Of an answer, what the gateway may make use of; the rest stays at the node. */
-export const passedHeaders = ["content-type", "retry-after"] as const;
+export const passedHeaders = ["content-type", "retry-after", "x-headrace-ignored"] as const;
 
 const window = { least: 1024, most: 16 * 1024 * 1024 };
 

@@ -1,5 +1,5 @@
 // One end of a tunnel, whichever: messages over the link, heartbeats both ways, and an end with a clear reason.
-import type { MessageLink, MessageLinkListener } from "../../domain/message-link.ts";
+import type { MessageLink, MessageLinkListener } from "../../base/bytes/message-link.ts";
 import { type TunnelLimits, tunnelCloseCodes } from "./contract.ts";
 import { headBytes, maxPingBytes, messageTypes, ProtocolError } from "./messages.ts";
 

@@ -1,10 +1,10 @@
 // How streams and tunnels end: what fails at the node, time limits, drains, a close; and what both ends tell each other.
 
 import { describe, expect, test } from "bun:test";
-import { bodyOf } from "../../domain/body-source.ts";
-import { ByteSpan } from "../../domain/byte-span.ts";
-import { Cancellation } from "../../domain/cancellation.ts";
-import { GatewayError } from "../../domain/errors.ts";
+import { bodyOf } from "../../base/bytes/body-source.ts";
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import { GatewayError } from "../../base/errors.ts";
 import {
   endOf,
   RecordingSink,

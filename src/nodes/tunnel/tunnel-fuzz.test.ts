@@ -1,8 +1,8 @@
 // Messages at random, most of them nearly right: neither end crashes, hangs or keeps anything open.
 import { expect, test } from "bun:test";
 import { seeded } from "../../../tests/support/seeded.ts";
-import { bodyOf } from "../../domain/body-source.ts";
-import { Cancellation } from "../../domain/cancellation.ts";
+import { bodyOf } from "../../base/bytes/body-source.ts";
+import { Cancellation } from "../../base/cancellation.ts";
 import { json, messageOf, rawGateway, requestMessage, welcomedNode, welcoming } from "../testing/raw-ends.ts";
 import { requestOf, startGateway, startNode, type TestGateway, textOf, until } from "../testing/tunnel-fixture.ts";
 import { creditPayload, messageTypes } from "./messages.ts";

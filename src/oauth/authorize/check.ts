@@ -1,5 +1,5 @@
 // What a check of an authorization request is given, and what it may find.
-import type { PublishedApp } from "../../domain/app.ts";
+import type { PublishedApp } from "../../domain/people/app.ts";
 import type { Parameters } from "./parameters.ts";
 
 /** A request whose client is known, and where its answer goes. */

@@ -1,7 +1,7 @@
 // Makes the code that an app gets when a person allows it (RFC 6749, 4.1.2).
-import type { AuthorizationCode } from "../../domain/oauth.ts";
-import type { OwnMembership } from "../../domain/person.ts";
-import { newOpaqueToken, tokenDigest } from "../../policy/opaque-token.ts";
+import type { AuthorizationCode } from "../../domain/people/oauth.ts";
+import type { OwnMembership } from "../../domain/people/person.ts";
+import { newOpaqueToken, tokenDigest } from "../../policy/credentials/opaque-token.ts";
 import type { ValidRequest } from "./flow.ts";
 
 /** Only to get from one server to the other. */

@@ -1,8 +1,8 @@
 // Whose consent is there already, and for which of the person's accounts it can be given.
-import type { OAuthStore } from "../../domain/oauth.ts";
-import { membershipCredentialId, type OwnMembership } from "../../domain/person.ts";
+import type { OAuthStore } from "../../domain/people/oauth.ts";
+import { membershipCredentialId, type OwnMembership } from "../../domain/people/person.ts";
+import type { SignedIn } from "../../domain/people/session.ts";
 import { type KeyStore, keyStatus } from "../../domain/principal.ts";
-import type { SignedIn } from "../../domain/session.ts";
 import type { ValidRequest } from "./flow.ts";
 
 /** Accounts that the person can act for; nobody can act for one that is suspended. */

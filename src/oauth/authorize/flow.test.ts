@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { PublishedApp } from "../../domain/app.ts";
+import type { PublishedApp } from "../../domain/people/app.ts";
 import { answerLocation } from "./answer.ts";
 import { checks, clientRequest, validRequest } from "./flow.ts";
 import { Parameters } from "./parameters.ts";

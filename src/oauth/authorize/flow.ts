@@ -1,5 +1,5 @@
 // The order in which an authorization request is judged.
-import type { AppStore } from "../../domain/app.ts";
+import type { AppStore } from "../../domain/people/app.ts";
 import type { Scope } from "../../domain/scope.ts";
 import type { Check, ClientRequest, Fault, PageFault } from "./check.ts";
 import { codeChallenge } from "./code-challenge.ts";

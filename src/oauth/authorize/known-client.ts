@@ -1,5 +1,5 @@
 // The app that asks: named once, and known.
-import type { AppStore, PublishedApp } from "../../domain/app.ts";
+import type { AppStore, PublishedApp } from "../../domain/people/app.ts";
 import type { PageFault } from "./check.ts";
 import type { Parameters } from "./parameters.ts";
 

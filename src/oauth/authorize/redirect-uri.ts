@@ -1,5 +1,5 @@
 // Where the answer goes: an address that was registered, byte by byte (RFC 9700, 2.1 and 4.1.3).
-import type { App } from "../../domain/app.ts";
+import type { App } from "../../domain/people/app.ts";
 import type { PageFault } from "./check.ts";
 import type { Parameters } from "./parameters.ts";
 

@@ -1,5 +1,5 @@
 // What is asked for is within what the app was registered with, and within what any app may be granted.
-import { type App, appScopes } from "../../domain/app.ts";
+import { type App, appScopes } from "../../domain/people/app.ts";
 import type { Scope } from "../../domain/scope.ts";
 import { requestedScopes } from "../scopes.ts";
 import type { Check } from "./check.ts";

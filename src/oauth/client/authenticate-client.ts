@@ -1,8 +1,8 @@
 // Finds out which app makes a request: confidential ones by their secret, public ones by their name alone.
 import type { Environment } from "../../domain/api-key.ts";
-import type { App, AppStore, PublishedApp } from "../../domain/app.ts";
-import type { Origin } from "../../policy/audit.ts";
-import type { RefusalLog } from "../../policy/refusal-log.ts";
+import type { App, AppStore, PublishedApp } from "../../domain/people/app.ts";
+import type { Origin } from "../../policy/records/audit.ts";
+import type { RefusalLog } from "../../policy/records/refusal-log.ts";
 import { findClient } from "../first-party.ts";
 import { OAuthError } from "../oauth-error.ts";
 import type { ClientThrottle } from "./client-throttle.ts";

@@ -1,7 +1,8 @@
 // Bounds what OAuth clients may ask for: by address before anything is read, by client once it is known, and failures apart.
-import type { PublishedApp } from "../../domain/app.ts";
-import { GatewayError } from "../../domain/errors.ts";
-import type { LimitStore, RateLimit } from "../../domain/limits.ts";
+
+import { GatewayError } from "../../base/errors.ts";
+import type { LimitStore, RateLimit } from "../../domain/limits/limits.ts";
+import type { PublishedApp } from "../../domain/people/app.ts";
 import { clientNetwork } from "../../policy/client-network.ts";
 
 /** In a minute. */

@@ -1,8 +1,8 @@
 // The tokens of an answer: an access token that is signed, and a refresh token that is random.
-import type { PublishedApp } from "../../domain/app.ts";
-import type { RefreshToken } from "../../domain/oauth.ts";
+import type { PublishedApp } from "../../domain/people/app.ts";
+import type { RefreshToken } from "../../domain/people/oauth.ts";
 import type { ApiKeyRecord } from "../../domain/principal.ts";
-import { newOpaqueToken, tokenDigest } from "../../policy/opaque-token.ts";
+import { newOpaqueToken, tokenDigest } from "../../policy/credentials/opaque-token.ts";
 import { OAuthError } from "../oauth-error.ts";
 import { requestedScopes } from "../scopes.ts";
 import type { TokenAnswer, TokenDeps } from "./stage.ts";

@@ -1,6 +1,6 @@
 // A code is redeemed at once, or not at all.
 
-import type { AuthorizationCode } from "../../domain/oauth.ts";
+import type { AuthorizationCode } from "../../domain/people/oauth.ts";
 import { codeSeconds } from "../authorize/code.ts";
 import { invalidGrant } from "../oauth-error.ts";
 import type { ClientRequest } from "./stage.ts";

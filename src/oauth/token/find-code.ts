@@ -1,6 +1,6 @@
 // Finds the authorization code that a request presents.
-import type { AuthorizationCode } from "../../domain/oauth.ts";
-import { tokenDigest } from "../../policy/opaque-token.ts";
+import type { AuthorizationCode } from "../../domain/people/oauth.ts";
+import { tokenDigest } from "../../policy/credentials/opaque-token.ts";
 import { invalidGrant } from "../oauth-error.ts";
 import { type ClientRequest, required, type TokenDeps } from "./stage.ts";
 

@@ -1,7 +1,7 @@
 // Finds the refresh token that a request presents, with its grant.
-import type { RefreshToken } from "../../domain/oauth.ts";
+import type { RefreshToken } from "../../domain/people/oauth.ts";
 import type { KeyChain } from "../../domain/principal.ts";
-import { tokenDigest } from "../../policy/opaque-token.ts";
+import { tokenDigest } from "../../policy/credentials/opaque-token.ts";
 import { invalidGrant } from "../oauth-error.ts";
 import { type ClientRequest, required, type TokenDeps } from "./stage.ts";
 

@@ -1,7 +1,7 @@
 // What the audit log is told of grants: by which app, for whom, and never a token.
 import type { AuditEvent } from "../../domain/audit.ts";
 import type { ApiKeyRecord } from "../../domain/principal.ts";
-import { auditEvent } from "../../policy/audit.ts";
+import { auditEvent } from "../../policy/records/audit.ts";
 import type { ClientRequest } from "./stage.ts";
 
 type Request = Pick<ClientRequest, "client" | "origin">;

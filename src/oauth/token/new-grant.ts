@@ -1,6 +1,6 @@
 // Makes a grant with its first tokens. Nothing is stored: that, and taking what was presented, is one step of the store.
-import type { Authorization, RefreshToken } from "../../domain/oauth.ts";
-import { membershipCredentialId } from "../../domain/person.ts";
+import type { Authorization, RefreshToken } from "../../domain/people/oauth.ts";
+import { membershipCredentialId } from "../../domain/people/person.ts";
 import { type ApiKeyRecord, newAndUnbounded } from "../../domain/principal.ts";
 import { newRefreshToken, signedAnswer } from "./answer.ts";
 import type { ClientRequest, TokenAnswer, TokenDeps } from "./stage.ts";

@@ -1,6 +1,6 @@
 // Finds the device code that a request presents, and counts that it was asked for (RFC 8628, 3.4).
-import type { DeviceCode } from "../../domain/oauth.ts";
-import { tokenDigest } from "../../policy/opaque-token.ts";
+import type { DeviceCode } from "../../domain/people/oauth.ts";
+import { tokenDigest } from "../../policy/credentials/opaque-token.ts";
 import { invalidGrant } from "../oauth-error.ts";
 import { type ClientRequest, required, type TokenDeps } from "./stage.ts";
 

@@ -1,5 +1,5 @@
 // Takes the code and issues what it stands for, in one step: of several that come at once, one gets it.
-import type { AuthorizationCode } from "../../domain/oauth.ts";
+import type { AuthorizationCode } from "../../domain/people/oauth.ts";
 import { invalidGrant } from "../oauth-error.ts";
 import { created, replayed } from "./grant-events.ts";
 import { newGrant } from "./new-grant.ts";

@@ -1,5 +1,5 @@
 // The redirect URI of the authorization request is sent again, byte for byte (RFC 6749, 4.1.3).
-import type { AuthorizationCode } from "../../domain/oauth.ts";
+import type { AuthorizationCode } from "../../domain/people/oauth.ts";
 import { invalidGrant, OAuthError } from "../oauth-error.ts";
 import type { ClientRequest } from "./stage.ts";
 

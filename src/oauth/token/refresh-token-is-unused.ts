@@ -21,6 +21,6 @@ export async function refreshTokenIsUnused(
   if (answer) return answer;
   const [{ id, accountId }] = grant.keys;
   const event = replayed(request, { accountId, grantId: id }, "refresh_token_used_again");
-  if (await deps.oauth.revokeGrant(id, event)) deps.changed();
+  if (await deps.oauth.revokeGrant(id, event)) deps.changed([id]);
   throw invalidGrant("refresh_token_used_again");
 }

@@ -1,7 +1,7 @@
 // An answer that may have to be given again, sealed so that it opens only for the same request with the same token.
 import { createHmac } from "node:crypto";
 import { type KeyRing, mapKeys } from "../../domain/key-ring.ts";
-import { seal, unseal } from "../../policy/sealing.ts";
+import { seal, unseal } from "../../policy/credentials/sealing.ts";
 import type { ClientRequest, TokenAnswer, TokenDeps } from "./stage.ts";
 
 type Keys = Pick<TokenDeps, "sealingKey">;

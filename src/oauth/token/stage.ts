@@ -1,9 +1,9 @@
 // What the stages of the token endpoint work with.
 
-import type { PublishedApp } from "../../domain/app.ts";
 import type { Keys } from "../../domain/key-ring.ts";
-import type { OAuthStore } from "../../domain/oauth.ts";
-import type { AccessTokens } from "../../policy/access-tokens.ts";
+import type { PublishedApp } from "../../domain/people/app.ts";
+import type { OAuthStore } from "../../domain/people/oauth.ts";
+import type { AccessTokens } from "../../policy/credentials/access-tokens.ts";
 import type { RequestOrigin } from "../client/authenticate-client.ts";
 import { OAuthError } from "../oauth-error.ts";
 
@@ -21,7 +21,7 @@ export interface TokenDeps {
   /** 32 bytes; keys for sealed answers are derived from it and the presented token. */
   sealingKey: Keys;
   /** To be called when something was revoked: from then on this process asks the store again. */
-  changed(): void;
+  changed(ids?: readonly string[]): void;
 }
 
 /** RFC 6749, 5.1. */

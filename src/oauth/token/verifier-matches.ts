@@ -1,7 +1,7 @@
 // Proof that whoever redeems the code asked for it (RFC 7636, 4.6): a challenge is never without its verifier, nor the reverse.
 import { createHash } from "node:crypto";
-import type { AuthorizationCode } from "../../domain/oauth.ts";
-import { sameSecret } from "../../policy/opaque-token.ts";
+import type { AuthorizationCode } from "../../domain/people/oauth.ts";
+import { sameSecret } from "../../policy/credentials/opaque-token.ts";
 import { invalidGrant } from "../oauth-error.ts";
 import type { ClientRequest } from "./stage.ts";
 

@@ -1,5 +1,5 @@
 // WebSocket servers and clients for tests: ours on our HTTP server, and a listener that remembers what it was told.
-import type { MessageLinkListener } from "../../domain/message-link.ts";
+import type { MessageLinkListener } from "../../base/bytes/message-link.ts";
 import { startTestServer, type TestHttp1Server, until } from "../../http1/testing/server-fixture.ts";
 import { type ConnectOptions, connectWebSocket } from "../connect.ts";
 import { checkUpgradeRequest } from "../handshake.ts";

@@ -1,5 +1,5 @@
 // The list of events, newest first, filtered by what the address says.
-import { Anchor, Stack, Text } from "@mantine/core";
+import { Anchor, Skeleton, Stack, Text } from "@mantine/core";
 import { useMemo, useState } from "react";
 import type { Query } from "../../api/client.ts";
 import { useList } from "../../api/queries.ts";
@@ -115,6 +115,8 @@ function columnsOf({ names, isOfAll, room, open }: ColumnOptions): Column<AuditE
     name: "event",
     head: "What happened",
     cell: (event) => {
+      // A sentence that begins with an id would move as the name comes.
+      if (names.isPending) return <Skeleton height={16} />;
       const { who, did, more } = textOf(event, names);
       return (
         <Stack gap={0}>

@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { listAll, shortened, useNames } from "../../api/names.ts";
+import { useSliced } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Account, Node, Person } from "../../api/types.ts";
 
@@ -11,6 +12,8 @@ export interface AuditNames {
   person(id: string): string;
   account(id: string): string;
   node(id: string): string;
+  /** They are being asked for: ids are shown short so far. */
+  isPending: boolean;
   /** By name, for a choice of one. */
   accounts: readonly { value: string; label: string }[];
 }
@@ -26,15 +29,20 @@ const nothing: OfAll = { people: new Map(), accounts: new Map(), nodes: new Map(
 export function useAuditNames(isOfAll: boolean): AuditNames {
   const names = useNames(true);
   const own = useSession().session.accounts;
-  const { data = nothing } = useQuery({
-    queryKey: ["/v1/admin/accounts", "names"],
-    queryFn: ({ signal }) => loadNames(signal),
-    enabled: isOfAll,
-    staleTime: 60_000,
-  });
+  const ofAll = useSliced(
+    useQuery({
+      queryKey: ["/v1/admin/accounts", "names"],
+      queryFn: ({ signal }) => loadNames(signal),
+      enabled: isOfAll,
+      staleTime: 60_000,
+    }),
+  );
+  const data = ofAll.data ?? nothing;
+  const isPending = names.isPending || (isOfAll && ofAll.isPending);
   return useMemo(() => {
     const { people, accounts, nodes } = data;
     return {
+      isPending,
       key: names.key,
       app: names.app,
       person: (id) => people.get(id) ?? names.person(id),
@@ -42,7 +50,7 @@ export function useAuditNames(isOfAll: boolean): AuditNames {
       node: (id) => nodes.get(id) ?? shortened(id),
       accounts: [...accounts].map(([value, label]) => ({ value, label })),
     };
-  }, [names, data, own]);
+  }, [names, data, own, isPending]);
 }
 
 async function loadNames(signal: AbortSignal): Promise<OfAll> {

@@ -82,6 +82,12 @@ const unlisted = ({ detail }: Told) => {
     .join("; ");
 };
 
+const priceIn = ({ price }: Detail) => {
+  if (typeof price !== "object" || price === null) return "Without a price";
+  const figures = Object.entries(price).map(([name, usd]) => `${name} $${String(usd)}`);
+  return `${figures.join(", ")} per million tokens`;
+};
+
 const phrases: Record<AuditAction, Phrase> = {
   "key.created": (told) => ({ did: `created ${keyOf(told)}${inEnvironment(told)}`, more: scopesOf(told) }),
   "key.updated": (told) => ({ did: `changed ${keyOf({ ...told, detail: {} })}`, more: changesOf(told.detail) }),
@@ -108,6 +114,13 @@ const phrases: Record<AuditAction, Phrase> = {
   "upstream.created": ({ target, detail }) => ({ did: `added the upstream ${target}`, more: text(detail["url"]) }),
   "upstream.updated": ({ target, detail }) => ({ did: `changed the upstream ${target}`, more: changesOf(detail) }),
   "upstream.deleted": ({ target, detail }) => ({ did: `removed the upstream ${target}`, more: text(detail["url"]) }),
+  "model.created": ({ target, detail }) => ({ did: `declared the model ${target}`, more: priceIn(detail) }),
+  "model.updated": ({ target, detail }) => ({ did: `changed the model ${target}`, more: changesOf(detail) }),
+  "model.deleted": ({ target }) => ({ did: `took back the declaration of the model ${target}` }),
+  "pulled_model.deleted": ({ target, detail }) => ({
+    did: `deleted the files of the model ${target}`,
+    more: text(detail["source"]),
+  }),
   "node.joined": (told) => ({
     who: `The machine ${text(told.detail["name"])}`,
     did: "joined as a node",
@@ -277,8 +290,12 @@ export function changesOf(detail: Detail): string {
 
 function shown(name: string, value: unknown): string {
   if (value === null || value === undefined) return "none";
-  if (Array.isArray(value)) return value.length === 0 ? "none" : value.map(String).join(", ");
+  if (Array.isArray(value)) return value.length === 0 ? "none" : value.map((one) => shown("", one)).join(", ");
   if (typeof value === "boolean") return value ? "yes" : "no";
+  // A price is shown to its last digit.
+  if (typeof value === "number" && !Number.isInteger(value)) return String(value);
   if (typeof value === "number") return name.endsWith("_at") ? at(value) : count(value);
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
+  if (typeof value !== "object") return String(value);
+  const members = Object.entries(value).map(([member, one]) => `${member} ${shown(member, one)}`);
+  return `(${members.join(", ")})`;
 }

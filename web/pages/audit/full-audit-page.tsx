@@ -1,9 +1,9 @@
-// The page Audit of all: what concerns any account or the installation, for operators.
+// The page Server audit log: what concerns any account or the installation, for operators.
 import { OperatorsOnly } from "../../parts/operators-only.tsx";
 import { Page } from "../../parts/page.tsx";
 import { AuditList } from "./audit-list.tsx";
 
-const title = "Audit of all";
+const title = "Server audit log";
 
 export function FullAuditPage() {
   return (

@@ -4,6 +4,7 @@ import { Link } from "wouter";
 import type { StoredChatCompletion } from "../../api/types.ts";
 import { count } from "../../parts/figures.ts";
 import type { Column } from "../../parts/long-table.tsx";
+import { ModelName } from "../../parts/model-name.tsx";
 import { Moment, MomentLines } from "../../parts/moment.tsx";
 import type { Room } from "../../parts/room.ts";
 import { ChatLabels } from "./chat-labels.tsx";
@@ -71,11 +72,7 @@ export function columnsOf({ selection, room, hrefOf }: ColumnOptions): Column<St
       name: "model",
       head: "Model",
       width: "8.5rem",
-      cell: ({ model }) => (
-        <Text size="sm" truncate title={model}>
-          {model}
-        </Text>
-      ),
+      cell: ({ model }) => <ModelName name={model} size="sm" />,
     },
     {
       name: "tokens",

@@ -88,7 +88,7 @@ function Form({ creation, close }: FormProps) {
         <KeyForm {...{ draft, errorOf, change, grantable }}>
           <NativeSelect
             label="Environment"
-            description="Each is a world of its own"
+            description="Usage, limits and stored chats are kept apart for each"
             value={environment}
             onChange={(event) => setEnvironment(event.currentTarget.value as Environment)}
             data={environmentChoices(environments)}

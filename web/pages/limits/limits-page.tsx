@@ -1,5 +1,5 @@
 // The page Limits: what the account may use, what is left of it, what was refused, and which other tiers there are.
-import { Alert, Badge, Paper, SimpleGrid, Skeleton, Stack, Text, Title } from "@mantine/core";
+import { Alert, Badge, Box, Paper, SimpleGrid, Skeleton, Stack, Text, Title } from "@mantine/core";
 import { useNames } from "../../api/names.ts";
 import { useRead } from "../../api/queries.ts";
 import { useRefusals } from "../../api/refusals.ts";
@@ -21,16 +21,23 @@ export function LimitsPage() {
   const tiers = useRead<TierOverviewList>("/v1/tiers");
   const refusals = useRefusals(days, 6 * liveMs);
   const names = useNames(true);
+  // Each part waits for those above it: their height is not known before, and what is read already must not move.
+  const hasAccount = account.data || account.error;
+  const hasRefusals = hasAccount && (refusals.data || refusals.error) && !names.isPending;
+  const hasTiers = tiers.data || tiers.error;
   return (
     <Page
       title="Limits"
       about="How much the account may use, what is left of it now, and what limits refused."
       actions={
-        account.data && (
-          <Badge size="lg" variant="light" tt="none">
-            Tier {account.data.tier}
-          </Badge>
-        )
+        // Its place is there before it, as on a phone it stands below the heading.
+        <Box w="14rem" h={26} ta={{ base: "left", sm: "right" }}>
+          {account.data && (
+            <Badge size="lg" variant="light" tt="none">
+              Tier: {account.data.tier}
+            </Badge>
+          )}
+        </Box>
       }
     >
       <Stack gap="md">
@@ -41,15 +48,20 @@ export function LimitsPage() {
         ) : (
           <Skeleton height={180} />
         )}
-        <RefusalHistory refusals={refusals.data?.data} error={refusals.error} names={names} days={days} />
-        {tiers.error && !tiers.data ? (
-          <Failure error={tiers.error} retry={tiers.refetch} />
-        ) : tiers.data ? (
-          <TierTable tiers={tiers.data.data} />
+        {hasRefusals ? (
+          <RefusalHistory refusals={refusals.data?.data} error={refusals.error} names={names} days={days} />
         ) : (
-          <Skeleton height={160} />
+          hasAccount && <Skeleton height={260} />
         )}
-        <Explanations />
+        {hasRefusals &&
+          (tiers.error && !tiers.data ? (
+            <Failure error={tiers.error} retry={tiers.refetch} />
+          ) : tiers.data ? (
+            <TierTable tiers={tiers.data.data} />
+          ) : (
+            <Skeleton height={160} />
+          ))}
+        {hasRefusals && hasTiers && <Explanations />}
       </Stack>
     </Page>
   );
@@ -63,10 +75,11 @@ function Now({ account }: { account: AccountOverview }) {
     <Stack gap="sm">
       {isUnlimited && (
         <Alert title={`No rate limits in the environment ${environmentNames[environment]}`} color="water">
-          The tier {account.tier} sets none here.{" "}
+          A tier is the set of limits that an account was given. The one of this account, {account.tier}, sets none
+          here.{" "}
           {isOperator
-            ? "Where tiers hold is set with each of them, under Tiers."
-            : "Other environments may have them: choose one above."}
+            ? "In which environments a tier applies is set under Tiers."
+            : "Other environments may have limits: choose one above."}
         </Alert>
       )}
       <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">

@@ -25,7 +25,7 @@ export function TierTable({ tiers }: { tiers: readonly TierOverview[] }) {
               <Table.Th ta="right">Tokens per minute</Table.Th>
               <Table.Th ta="right">Tokens per month</Table.Th>
               <Table.Th ta="right">Spend per month</Table.Th>
-              <Table.Th>Holds in</Table.Th>
+              <Table.Th>Applies in</Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>

@@ -1,6 +1,6 @@
 // All members of the account with their roles; each opens what can be done with them.
 import { Badge, Button, Group, Text } from "@mantine/core";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { useList } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Member } from "../../api/types.ts";
@@ -14,7 +14,12 @@ import { ManageMember } from "./manage-member.tsx";
 import { RemoveMember } from "./remove-member.tsx";
 import { type Standing, whyNoOtherRole, whyNoRemoval } from "./rights.ts";
 
-export function MemberList({ standing }: { standing: Standing }) {
+interface MemberListProps {
+  standing: Standing;
+  below: ReactNode;
+}
+
+export function MemberList({ standing, below }: MemberListProps) {
   const { session } = useSession();
   const listing = useList<Member>("/v1/members", { limit: 100 });
   const [managed, setManaged] = useState<Member>();
@@ -88,6 +93,7 @@ export function MemberList({ standing }: { standing: Standing }) {
         height="36rem"
         choose={setManaged}
         empty={<Empty title="No members">Invite somebody: they get a link to set up their sign-in.</Empty>}
+        below={below}
       />
       {shown && (
         <ManageMember

@@ -33,8 +33,10 @@ function AllMembers({ standing }: { standing: Standing }) {
         </Button>
       }
     >
-      <MemberList standing={standing} />
-      <Invitations path={path} listing={invitations} mayTakeBack={(role) => mayActOn(standing, role)} />
+      <MemberList
+        standing={standing}
+        below={<Invitations path={path} listing={invitations} mayTakeBack={(role) => mayActOn(standing, role)} />}
+      />
       <Invite
         {...{ path, into: account.name, usual: "member", allowed: invitableRoles(standing) }}
         opened={parameters.has("invite")}

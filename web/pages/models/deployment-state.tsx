@@ -1,5 +1,4 @@
 // How a place where a model runs does, in a word, with what that means for requests.
-import { Box, Tooltip } from "@mantine/core";
 import type { DeploymentStatus } from "../../api/types.ts";
 import { State, type StateKind } from "../../parts/state.tsx";
 
@@ -31,10 +30,8 @@ const looks: Record<DeploymentStatus["state"], Look> = {
 export function DeploymentState({ state }: { state: DeploymentStatus["state"] }) {
   const { word, kind, meaning } = looks[state];
   return (
-    <Tooltip label={meaning} multiline maw={260}>
-      <Box w="fit-content">
-        <State kind={kind}>{word}</State>
-      </Box>
-    </Tooltip>
+    <div className="model-state" data-hint={meaning}>
+      <State kind={kind}>{word}</State>
+    </div>
   );
 }

@@ -1,9 +1,10 @@
 // Which of the models are shown: by name, by what they can do, by how they do. Kept in the address.
-import { Group, Select, TextInput } from "@mantine/core";
+import { Group, TextInput } from "@mantine/core";
 import { SearchIcon } from "@primer/octicons-react";
 import { useSearchParams } from "wouter";
-import { abilities, abilitiesOf, abilityNames, healthOf } from "../../api/models.ts";
-import type { ModelStatus } from "../../api/types.ts";
+import { abilities, abilitiesOf, abilityNames } from "../../api/models.ts";
+import { Choice } from "../../parts/choice.tsx";
+import type { ShownModel } from "./managed-models.ts";
 
 export function useModelFilters() {
   const [parameters, setParameters] = useSearchParams();
@@ -26,12 +27,11 @@ export function useModelFilters() {
       );
     },
     clear: () => setParameters({}, { replace: true }),
-    matches(model: ModelStatus) {
-      const text = [model.id, ...model.deployments.flatMap(({ upstream, model: id }) => [upstream, id])]
-        .join(" ")
-        .toLowerCase();
+    matches({ status: model, managed, health: itsHealth }: ShownModel) {
+      const places = [...model.deployments, ...(managed?.deployments ?? [])];
+      const text = [model.id, ...places.flatMap(({ upstream, model: id }) => [upstream, id])].join(" ").toLowerCase();
       const isUsed = use === null || abilitiesOf(model).includes(use);
-      const isHealth = health === null || healthOf(model) !== "ok";
+      const isHealth = health === null || itsHealth !== "ok";
       return isUsed && isHealth && words.every((word) => text.includes(word));
     },
   };
@@ -48,7 +48,7 @@ export function ModelFilters({ search, use, health, set }: ReturnType<typeof use
         onChange={(event) => set("search", event.currentTarget.value)}
         w={{ base: "100%", xs: 260 }}
       />
-      <Select
+      <Choice
         label="Can do"
         data={[{ value: "", label: "Anything" }, ...abilities.map((value) => ({ value, label: abilityNames[value] }))]}
         value={use ?? ""}
@@ -56,7 +56,7 @@ export function ModelFilters({ search, use, health, set }: ReturnType<typeof use
         allowDeselect={false}
         w={170}
       />
-      <Select
+      <Choice
         label="Health"
         data={[
           { value: "", label: "Any" },

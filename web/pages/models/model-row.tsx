@@ -1,15 +1,27 @@
 // One model: what it can do and costs, and how it does at each place where it runs.
-import { Badge, Box, Button, Group, Progress, Stack, Text, Title } from "@mantine/core";
+import { Box, Button, Group, Progress, Stack, Text, Title } from "@mantine/core";
 import { memo } from "react";
 import { Link } from "wouter";
 import { abilitiesOf, abilityNames } from "../../api/models.ts";
-import type { DeploymentStatus, ModelStatus } from "../../api/types.ts";
+import type { DeploymentStatus, ManagedModel, ModelStatus } from "../../api/types.ts";
 import { CopyAction } from "../../parts/copy.tsx";
-import { count, duration, money, perSecond } from "../../parts/figures.ts";
+import { environmentList } from "../../parts/environments.ts";
+import { count, duration, perSecond } from "../../parts/figures.ts";
+import { Tag } from "../../parts/tag.tsx";
 import { DeploymentState } from "./deployment-state.tsx";
+import { priceText, sourceNames } from "./managed-words.ts";
+
+interface ModelRowProps {
+  model: ModelStatus;
+  /** For operators. */
+  managed: ManagedModel | undefined;
+  /** Whether it can be used in the environment that is looked at. */
+  isHere: boolean;
+  show(id: string): void;
+}
 
 /** Drawn again only when the server tells something new of this model. */
-export const ModelRow = memo(function ModelRow({ model }: { model: ModelStatus }) {
+export const ModelRow = memo(function ModelRow({ model, managed, isHere, show }: ModelRowProps) {
   const { id, context_length, price, deployments } = model;
   const known = abilitiesOf(model);
   return (
@@ -21,11 +33,9 @@ export const ModelRow = memo(function ModelRow({ model }: { model: ModelStatus }
           </Title>
           <CopyAction value={id} label={`Copy the id ${id}`} />
         </Group>
-        <Group gap={6}>
+        <Group gap={6} className="model-abilities">
           {known.map((use) => (
-            <Badge key={use} variant="default" size="sm" tt="none" fw={500}>
-              {abilityNames[use]}
-            </Badge>
+            <Tag key={use}>{abilityNames[use]}</Tag>
           ))}
           {known.length === 0 && (
             <Text size="xs" c="dimmed">
@@ -37,10 +47,13 @@ export const ModelRow = memo(function ModelRow({ model }: { model: ModelStatus }
           </Text>
         </Group>
         <Text size="xs" c="dimmed" style={{ whiteSpace: "normal" }}>
-          {price
-            ? `${money(price.input)} in, ${money(price.output)} out per million tokens`
-            : "No price: costs nothing"}
+          {price || managed ? priceText(price) : "No price: costs nothing"}
         </Text>
+        {managed && (
+          <Text size="xs" c="dimmed">
+            {sourceNames[managed.source]}
+          </Text>
+        )}
       </Stack>
       <Stack component="ul" gap="xs" className="model-places" aria-label={`Where ${id} runs`}>
         {deployments.map((place) => (
@@ -48,19 +61,30 @@ export const ModelRow = memo(function ModelRow({ model }: { model: ModelStatus }
         ))}
         {deployments.length === 0 && (
           <Text component="li" size="sm" c="dimmed">
-            It runs nowhere at the moment
+            {isHere || managed?.status === "nowhere"
+              ? "It runs nowhere at the moment"
+              : `Not open here: only to keys of ${environmentList(managed?.environments ?? [])}`}
           </Text>
         )}
       </Stack>
-      <Button
-        component={Link}
-        href={`/playground?model=${encodeURIComponent(id)}`}
-        variant="default"
-        size="xs"
-        aria-label={`Try ${id}`}
-      >
-        Try
-      </Button>
+      <Group gap="xs" className="model-actions">
+        {isHere && (
+          <Button
+            component={Link}
+            href={`/playground?model=${encodeURIComponent(id)}`}
+            variant="default"
+            size="xs"
+            aria-label={`Try ${id}`}
+          >
+            Try
+          </Button>
+        )}
+        {managed && (
+          <Button variant="default" size="xs" aria-label={`Details of ${id}`} onClick={() => show(id)}>
+            Details
+          </Button>
+        )}
+      </Group>
     </Box>
   );
 });

@@ -1,30 +1,98 @@
-// The page Models: what is available and where it runs, how busy and how fast it is, a few seconds old at most.
-import { Button, Paper, Skeleton, Stack, Text } from "@mantine/core";
-import { healthOf, useModels } from "../../api/models.ts";
-import type { ModelStatus } from "../../api/types.ts";
+// The page Models: what is available and where it runs, how busy and how fast it is; for operators, who declares it.
+import { Alert, Button, Paper, Skeleton, Stack, Text } from "@mantine/core";
+import { InfoIcon, PlusIcon } from "@primer/octicons-react";
+import { useCallback, useDeferredValue } from "react";
+import { useSearchParams } from "wouter";
+import { useModels } from "../../api/models.ts";
+import { useSession } from "../../api/session.tsx";
 import { Empty } from "../../parts/empty.tsx";
 import { Failure } from "../../parts/failure.tsx";
 import { count } from "../../parts/figures.ts";
 import { NoModels } from "../../parts/no-models.tsx";
 import { Page } from "../../parts/page.tsx";
+import { useStaged } from "../../parts/staged.ts";
+import { type ShownModel, shownModels, useManagedModels, useSpendTiers } from "./managed-models.ts";
+import { ModelDrawer } from "./model-drawer.tsx";
 import { ModelFilters, useModelFilters } from "./model-filters.tsx";
 import { ModelRow } from "./model-row.tsx";
+import { PulledModels } from "./pulled-models.tsx";
 
 const everyMs = 5_000;
+/** Rows. */
+const stage = 10;
 
 export function ModelsPage() {
+  const { isOperator } = useSession();
   const { models, error, refetch } = useModels(everyMs);
+  const managed = useManagedModels();
+  const spendTiers = useSpendTiers();
+  const [search, setSearch] = useSearchParams();
+  const put = useCallback(
+    (name: "model" | "new" | null, value: string) =>
+      setSearch((before) => {
+        const after = new URLSearchParams(before);
+        after.delete("model");
+        after.delete("new");
+        if (name) after.set(name, value);
+        return after;
+      }),
+    [setSearch],
+  );
+  const show = useCallback((id: string) => put("model", id), [put]);
+  const known = managed.data?.data ?? [];
+  // With what stands above the list: what is read already must not move.
+  const isKnown = spendTiers && (!isOperator || managed.data !== undefined || managed.error !== null);
+  const shown = models && isKnown ? shownModels(models, known) : undefined;
+  const drawn = useStaged(shown?.length, stage);
+  const failed = error ?? managed.error;
   return (
-    <Page title="Models" about="What you may use, where it runs, and how it does there; refreshed every few seconds.">
-      {error && <Failure error={error} retry={refetch} />}
-      {models ? models.length > 0 ? <Found models={models} /> : <NoModels /> : !error && <Waiting />}
+    <Page
+      title="Models"
+      about="What you may use, where it runs, and how it does there; refreshed every few seconds."
+      actions={
+        isOperator && (
+          <Button variant="default" leftSection={<PlusIcon />} onClick={() => put("new", "")}>
+            Add model
+          </Button>
+        )
+      }
+    >
+      {failed && <Failure error={failed} retry={() => void Promise.all([refetch(), managed.refetch()])} />}
+      {shown && <MissingPrices models={known} tiers={spendTiers ?? []} />}
+      {shown ? (
+        shown.length > 0 ? (
+          <Found models={shown} drawn={drawn} show={show} />
+        ) : (
+          <NoModels />
+        )
+      ) : (
+        !failed && <Waiting />
+      )}
+      {isOperator && (shown ? drawn === Infinity : failed) && <PulledModels />}
+      {isOperator && (
+        <ModelDrawer
+          model={search.has("new") ? "new" : known.find(({ id }) => id === search.get("model"))}
+          ids={known.map(({ id }) => id)}
+          close={() => put(null, "")}
+          show={show}
+        />
+      )}
     </Page>
   );
 }
 
-function Found({ models }: { models: readonly ModelStatus[] }) {
+interface FoundProps {
+  models: readonly ShownModel[];
+  /** How many rows are drawn by now. */
+  drawn: number;
+  show(id: string): void;
+}
+
+function Found({ models, drawn, show }: FoundProps) {
   const filters = useModelFilters();
   const shown = models.filter(filters.matches);
+  // In slices, between which the browser answers: where a filter is taken back many rows come at once.
+  const listed = useDeferredValue(shown);
   return (
     <Stack gap="sm">
       <ModelFilters {...filters} />
@@ -34,10 +102,10 @@ function Found({ models }: { models: readonly ModelStatus[] }) {
           : `${count(shown.length)} of ${count(models.length)} models`}
         {troubleIn(shown)}
       </Text>
-      {shown.length > 0 ? (
+      {listed.length > 0 ? (
         <Paper withBorder component="ul" className="model-list">
-          {shown.map((model) => (
-            <ModelRow key={model.id} model={model} />
+          {listed.slice(0, drawn).map(({ status, managed, isHere }) => (
+            <ModelRow key={status.id} model={status} managed={managed} isHere={isHere} show={show} />
           ))}
         </Paper>
       ) : (
@@ -49,8 +117,30 @@ function Found({ models }: { models: readonly ModelStatus[] }) {
   );
 }
 
-function troubleIn(models: readonly ModelStatus[]): string {
-  const troubled = models.filter((model) => healthOf(model) !== "ok").length;
+interface MissingPricesProps {
+  models: readonly { id: string; price: unknown }[];
+  /** Those that bound spend. */
+  tiers: readonly string[];
+}
+
+/** Where quotas in USD would seem to hold, and do not for all. */
+function MissingPrices({ models, tiers }: MissingPricesProps) {
+  const free = models.filter(({ price }) => price === null);
+  if (tiers.length === 0 || free.length === 0) return null;
+  const names = free.slice(0, 3).map(({ id }) => id);
+  const more = free.length > names.length ? ` and ${count(free.length - names.length)} more` : "";
+  return (
+    <Alert icon={<InfoIcon />} color="yellow" title="What these models use is not counted as spend">
+      {names.join(", ")}
+      {more} {free.length === 1 ? "has" : "have"} no price, so that the monthly spend of the{" "}
+      {tiers.length === 1 ? "tier" : "tiers"} {tiers.join(", ")} does not bound {free.length === 1 ? "its" : "their"}{" "}
+      use. Set a price, of 0 for what is meant to be free.
+    </Alert>
+  );
+}
+
+function troubleIn(models: readonly ShownModel[]): string {
+  const troubled = models.filter(({ health }) => health !== "ok").length;
   if (troubled > 0) return `, ${count(troubled)} with trouble`;
   return models.length > 0 ? ", all working" : "";
 }

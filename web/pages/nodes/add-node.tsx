@@ -5,12 +5,12 @@ import { type FormEvent, useState } from "react";
 import { type ApiFailure, call, type Environment } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { CreatedNodeJoinToken, CreateNodeJoinTokenRequest } from "../../api/types.ts";
+import { EnvironmentBoxes } from "../../parts/environment-boxes.tsx";
 import { Failure } from "../../parts/failure.tsx";
 import { problemBeside, problemOf } from "../../parts/field-problem.ts";
 import { FormDialog } from "../../parts/form-dialog.tsx";
 import { useFirstProblem } from "../../parts/use-first-problem.ts";
 import { everyModel } from "./approvals.ts";
-import { EnvironmentBoxes } from "./environment-boxes.tsx";
 import { JoinCommand } from "./join-command.tsx";
 import { tokensPath } from "./use-node-change.ts";
 

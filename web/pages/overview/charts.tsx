@@ -1,45 +1,51 @@
 // The charts of the overview: each figure over time, together or by model, key or app.
 import { SimpleGrid, Skeleton } from "@mantine/core";
-import { useMemo } from "react";
-import type { UsageGroup, UsageRow } from "../../api/usage.ts";
-import { ChartsTogether, TimeChart } from "../../parts/time-chart.tsx";
-import { groupsOf, type Metric, type MetricName, metrics, seriesOf } from "../../parts/usage-metrics.ts";
-import type { Overview } from "./overview-data.ts";
+import { replaceEqualDeep } from "@tanstack/react-query";
+import { useMemo, useRef } from "react";
+import type { Overview } from "../../api/types.ts";
+import { type ChartBucket, ChartsTogether, TimeChart } from "../../parts/time-chart.tsx";
+import { type Metric, type MetricName, metrics } from "../../parts/usage-metrics.ts";
+import { type ChartGroup, seriesOf } from "./chart-series.ts";
 
 interface ChartsProps {
-  overview: Overview;
-  by: UsageGroup | undefined;
-  /** By bucket and group; undefined while they are on their way. */
-  rows: readonly UsageRow[] | undefined;
-  nameOf(id: string): string;
+  usage: Overview["usage"];
+  names: Overview["names"];
+  by: ChartGroup;
+  bucket: ChartBucket;
 }
 
-const names = Object.keys(metrics) as MetricName[];
+const metricNames = Object.keys(metrics) as MetricName[];
 
-export function Charts({ overview, by, rows, nameOf }: ChartsProps) {
-  const { times, totals, bucket, now, sum } = overview;
-  const groups = useMemo(() => (by && rows ? groupsOf(rows, [by]) : []), [by, rows]);
-  if (by && !rows) return <WaitingCharts />;
+export function Charts({ usage, names, by, bucket }: ChartsProps) {
+  const { start, step } = usage;
+  const count = usage.total.requests.length;
+  const times = useMemo(() => Array.from({ length: count }, (_, at) => start + at * step), [start, step, count]);
   return (
     <ChartsTogether>
       <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="sm">
-        {names.map((name) => {
-          const metric: Metric = metrics[name];
-          const { title, kind, format, whole } = metric;
-          const all = metric.of(sum);
-          return (
-            <TimeChart
-              key={name}
-              {...{ title, times, bucket, kind, format, whole }}
-              series={seriesOf({ times, totals, groups, nameOf }, name)}
-              until={now}
-              {...(all === null ? {} : { aside: format(all) })}
-              empty={emptyTexts[name]}
-            />
-          );
-        })}
+        {metricNames.map((name) => (
+          <UsageChart key={name} {...{ name, usage, names, by, bucket, times }} />
+        ))}
       </SimpleGrid>
     </ChartsTogether>
+  );
+}
+
+function UsageChart({ name, usage, names, by, bucket, times }: ChartsProps & { name: MetricName; times: number[] }) {
+  const metric: Metric = metrics[name];
+  const { title, kind, format, whole } = metric;
+  // The same as before where this chart's own figures are: it is drawn only when they changed.
+  const kept = useRef<ReturnType<typeof seriesOf>>(undefined);
+  const series = replaceEqualDeep(kept.current, seriesOf(usage, names, by, name));
+  kept.current = series;
+  const all = metric.of(usage.sum);
+  return (
+    <TimeChart
+      {...{ title, times, bucket, kind, format, whole, series }}
+      until={usage.start + usage.step * times.length}
+      {...(all === null ? {} : { aside: format(all) })}
+      empty={emptyTexts[name]}
+    />
   );
 }
 
@@ -55,7 +61,7 @@ const emptyTexts: Readonly<Record<MetricName, string>> = {
 export function WaitingCharts() {
   return (
     <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="sm" aria-busy="true">
-      {names.map((name) => (
+      {metricNames.map((name) => (
         <Skeleton key={name} height={290} />
       ))}
     </SimpleGrid>

@@ -8,7 +8,7 @@ import { useRead } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { ApiKeyList, ModelList, RequestList } from "../../api/types.ts";
 import { Ago } from "../../parts/ago.tsx";
-import { count } from "../../parts/figures.ts";
+import { counted } from "../../parts/figures.ts";
 import { Page } from "../../parts/page.tsx";
 import { baseUrlHere, Snippets } from "../../parts/snippets.tsx";
 import { useEverUsed } from "./overview-data.ts";
@@ -19,7 +19,7 @@ export function FirstSteps({ done }: { done(): void }) {
   const { isOperator } = useSession();
   const models = useRead<ModelList>("/v1/models", {}, { everyMs: 10_000 });
   const keys = useRead<ApiKeyList>("/v1/keys", { limit: 1 });
-  const used = useEverUsed(true, everyMs);
+  const used = useEverUsed(everyMs);
   const hasFailed = (used.data?.errors ?? 0) > 0;
   const hasSucceeded = used.data !== undefined && used.data.requests > used.data.errors;
   const model = models.data && chatModel(models.data)?.id;
@@ -68,7 +68,7 @@ export function FirstSteps({ done }: { done(): void }) {
         </Step>
         <Step number={2} title="Make a call">
           <Text size="sm" mb="xs" component="div">
-            Put the key into the environment variable HEADRACE_API_KEY, then run one of these.
+            Put the key into the environment variable OPENAI_API_KEY, then run one of these.
           </Text>
           <Snippets
             baseUrl={baseUrlHere()}
@@ -157,7 +157,7 @@ function Succeeded({ done }: { done(): void }) {
           <Text c="dimmed" size="sm">
             {last ? (
               <>
-                {last.model} answered with {count(last.total_tokens)} tokens in all, <Ago seconds={last.at} />.
+                {last.model} answered with {counted(last.total_tokens, "token")} in all, <Ago seconds={last.at} />.
               </>
             ) : (
               "An answer was given."

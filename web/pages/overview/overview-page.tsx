@@ -1,41 +1,43 @@
 // The page Overview: how the account does, now and over time, or, before its first request, how to make one.
 import { Group, SegmentedControl, SimpleGrid, Stack, Switch, Text } from "@mantine/core";
 import { useState } from "react";
-import { useNames } from "../../api/names.ts";
-import { useRefusals } from "../../api/refusals.ts";
-import type { UsageGroup } from "../../api/usage.ts";
+import { credentialName } from "../../api/names.ts";
+import type { Overview } from "../../api/types.ts";
 import { oneOf, useAddress } from "../../parts/address.ts";
 import { Failure } from "../../parts/failure.tsx";
+import { useLater } from "../../parts/later.ts";
 import { Page } from "../../parts/page.tsx";
 import { Charts, WaitingCharts } from "./charts.tsx";
-import { FirstSteps } from "./first-steps.tsx";
 import { LimitsCard } from "./limits-card.tsx";
-import { rangeNames, ranges, useEverUsed, useOverview, useOverviewGroups } from "./overview-data.ts";
+import { groups, rangeNames, ranges, useOverview } from "./overview-data.ts";
 import { RecentErrors } from "./recent-errors.tsx";
 import { Throttled } from "./throttled.tsx";
 import { Tiles, WaitingTiles } from "./tiles.tsx";
 
 const defaults = { range: "24h", by: "model", live: "on" };
-const bys = ["model", "key", "app", "all"] as const;
+const bys = [...groups, "all"] as const;
 const liveMs = 5_000;
+/** Seen before the first request, and never again. */
+const loadFirstSteps = async () => (await import("./first-steps.tsx")).FirstSteps;
 
 export function OverviewPage() {
   const [said, change] = useAddress(defaults);
   const range = oneOf(rangeNames, said.range);
   const by = oneOf(bys, said.by);
   const isLive = said.live !== "off";
-  const everyMs = isLive ? liveMs : undefined;
-  const overview = useOverview(range, everyMs ?? false);
-  // Asked for at the same time, though shown only once it is known that there is something to show.
-  useOverviewGroups(range, by === "all" ? undefined : by, false);
-  const isQuiet = overview.data?.sum.requests === 0 && overview.data.before.requests === 0;
-  const ever = useEverUsed(isQuiet, false);
+  const { data, error, refetch } = useOverview(range, by === "all" ? undefined : by, isLive ? liveMs : undefined);
   // Once they were begun they stay until the reader has seen the first call come in.
-  const [hasBegun, setHasBegun] = useState(false);
-  const isNew = isQuiet && ever.data?.requests === 0;
-  if (isNew && !hasBegun) setHasBegun(true);
-  if (hasBegun) return <FirstSteps done={() => setHasBegun(false)} />;
-  const { title } = ranges[range];
+  const [steps, setSteps] = useState<"begun" | "done">();
+  if (data?.usage.is_new && steps === undefined) setSteps("begun");
+  const { part: FirstSteps, failure } = useLater(steps === "begun" ? loadFirstSteps : undefined);
+  if (failure) throw failure.error;
+  if (FirstSteps && steps === "begun") {
+    const done = () => {
+      setSteps("done");
+      void refetch();
+    };
+    return <FirstSteps done={done} />;
+  }
   return (
     <Page
       title="Overview"
@@ -56,67 +58,51 @@ export function OverviewPage() {
         </Group>
       }
     >
-      {overview.error && !overview.data ? (
-        <Failure error={overview.error} retry={overview.refetch} />
-      ) : !overview.data || (isQuiet && !ever.data && !ever.error) ? (
-        <Waiting />
+      {data && steps !== "begun" ? (
+        <Content overview={data} by={by} choose={(chosen) => change({ by: chosen })} />
+      ) : error ? (
+        <Failure error={error} retry={refetch} />
       ) : (
-        <Content
-          {...{ overview: overview.data, range, by, title, everyMs }}
-          choose={(chosen) => change({ by: chosen })}
-        />
+        <Waiting />
       )}
     </Page>
   );
 }
 
 interface ContentProps {
-  overview: NonNullable<ReturnType<typeof useOverview>["data"]>;
-  range: (typeof rangeNames)[number];
+  overview: Overview;
   by: (typeof bys)[number];
-  /** "24 hours". */
-  title: string;
-  everyMs: number | undefined;
   choose(by: string): void;
 }
 
-function Content({ overview, range, by, title, everyMs, choose }: ContentProps) {
-  const group: UsageGroup | undefined = by === "all" ? undefined : by;
-  const rows = useOverviewGroups(range, group, everyMs ?? false);
-  const refusals = useRefusals(ranges[range].seconds / 86_400, everyMs);
-  const names = useNames(true);
-  const nameOf = (id: string) => (by === "key" ? names.key(id) : by === "app" ? names.app(id) : id);
+function Content({ overview, by, choose }: ContentProps) {
+  const { usage, names, throttled, errors, account, range, group_by } = overview;
+  const nameOf = (id: string) => credentialName(names, id);
   return (
     <Stack gap="md">
-      <Tiles sum={overview.sum} before={overview.before} length={title} />
-      <Group justify="space-between" gap="xs">
-        <Group gap="xs">
-          <Text size="sm" id="charts-by">
-            Charts by
-          </Text>
-          <SegmentedControl
-            size="xs"
-            aria-labelledby="charts-by"
-            value={by}
-            onChange={choose}
-            data={[
-              { value: "model", label: "Model" },
-              { value: "key", label: "Key" },
-              { value: "app", label: "App" },
-              { value: "all", label: "Together" },
-            ]}
-          />
-        </Group>
+      <Tiles sum={usage.sum} before={usage.before} length={ranges[range].title} />
+      <Group gap="xs">
+        <Text size="sm" id="charts-by">
+          Charts by
+        </Text>
+        <SegmentedControl
+          size="xs"
+          aria-labelledby="charts-by"
+          value={by}
+          onChange={choose}
+          data={[
+            { value: "model", label: "Model" },
+            { value: "key", label: "Key" },
+            { value: "app", label: "App" },
+            { value: "all", label: "Together" },
+          ]}
+        />
       </Group>
-      {rows.error && !rows.data ? (
-        <Failure error={rows.error} retry={rows.refetch} />
-      ) : (
-        <Charts overview={overview} by={group} rows={rows.data} nameOf={nameOf} />
-      )}
-      <Throttled refusals={refusals.data?.data} error={refusals.error} names={names} />
+      <Charts {...{ usage, names }} by={group_by ?? "all"} bucket={ranges[range].bucket} />
+      <Throttled throttled={throttled} nameOf={nameOf} />
       <SimpleGrid cols={{ base: 1, md: 2 }} spacing="sm">
-        <LimitsCard everyMs={everyMs} />
-        <RecentErrors names={names} everyMs={everyMs} />
+        <LimitsCard account={account} />
+        <RecentErrors errors={errors} nameOf={nameOf} />
       </SimpleGrid>
     </Stack>
   );

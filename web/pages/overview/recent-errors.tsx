@@ -1,15 +1,17 @@
 // The last requests that failed, each with the way to its log.
 import { Anchor, Group, Paper, Stack, Text, Title } from "@mantine/core";
 import { Link } from "wouter";
-import type { Names } from "../../api/names.ts";
-import { useRead } from "../../api/queries.ts";
-import type { RequestList } from "../../api/types.ts";
+import type { Overview } from "../../api/types.ts";
 import { Ago } from "../../parts/ago.tsx";
-import { Failure } from "../../parts/failure.tsx";
+import { ModelName } from "../../parts/model-name.tsx";
 
-export function RecentErrors({ names, everyMs }: { names: Names; everyMs: number | undefined }) {
-  const query = { outcome: "failed", limit: 6 };
-  const { data, error } = useRead<RequestList>("/v1/requests", query, everyMs ? { everyMs } : {});
+interface RecentErrorsProps {
+  errors: Overview["errors"];
+  /** Of a credential. */
+  nameOf(id: string): string;
+}
+
+export function RecentErrors({ errors, nameOf }: RecentErrorsProps) {
   return (
     <Paper withBorder p="md" component="section" aria-label="Recent errors">
       <Group justify="space-between" mb="xs">
@@ -20,26 +22,20 @@ export function RecentErrors({ names, everyMs }: { names: Names; everyMs: number
           All in Logs
         </Anchor>
       </Group>
-      {error && !data && <Failure error={error} />}
-      {!data && !error && (
-        <Text size="sm" c="dimmed">
-          Loading…
-        </Text>
-      )}
-      {data?.data.length === 0 && (
+      {errors.length === 0 && (
         <Text size="sm" c="dimmed">
           No request failed lately.
         </Text>
       )}
       <Stack gap="xs">
-        {data?.data.map(({ id, at, model, key, error_code }) => (
+        {errors.map(({ id, at, model, key, error_code }) => (
           <Group key={id} justify="space-between" gap="xs" wrap="nowrap">
             <div style={{ minWidth: 0 }}>
               <Anchor component={Link} href={`/requests/${id}`} size="sm" fw={500}>
                 {error_code ?? "failed"}
               </Anchor>
               <Text size="xs" c="dimmed" truncate>
-                {model} · {names.key(key)}
+                <ModelName name={model} size="xs" maw="60%" style={{ verticalAlign: "bottom" }} /> · {nameOf(key)}
               </Text>
             </div>
             <Text size="xs" c="dimmed" className="numeric">

@@ -1,8 +1,10 @@
 // The figures of a range at a glance, each with how it changed from the time before.
-import { Group, Paper, SimpleGrid, Skeleton, Text, Tooltip, VisuallyHidden } from "@mantine/core";
+import { Group, Paper, SimpleGrid, Skeleton, Text, VisuallyHidden } from "@mantine/core";
 import { ArrowDownIcon, ArrowUpIcon, DashIcon } from "@primer/octicons-react";
-import type { Figures } from "../../api/usage.ts";
+import type { Overview } from "../../api/types.ts";
 import { count, duration, money, percent, perSecond, short } from "../../parts/figures.ts";
+
+type Figures = Overview["usage"]["sum"];
 
 interface Tile {
   title: string;
@@ -94,20 +96,19 @@ function Change({ tile, value, before, length }: ChangeProps) {
     ? "as before"
     : `${amount} ${change > 0 ? "more" : "less"}${isGood === null ? "" : isGood ? ", better" : ", worse"}`;
   return (
-    <Tooltip label={`${tile.format(before)} in the ${length} before`}>
-      <Group
-        gap={4}
-        wrap="nowrap"
-        w="fit-content"
-        c={isGood === null ? "dimmed" : isGood ? "var(--good)" : "var(--mantine-color-error)"}
-      >
-        <Arrow size={14} />
-        <Text size="xs" className="numeric" component="span" aria-hidden="true">
-          {isSame ? "as before" : amount}
-        </Text>
-        <VisuallyHidden>{`${words}; ${tile.format(before)} in the ${length} before`}</VisuallyHidden>
-      </Group>
-    </Tooltip>
+    <Group
+      gap={4}
+      wrap="nowrap"
+      w="fit-content"
+      c={isGood === null ? "dimmed" : isGood ? "var(--good)" : "var(--mantine-color-error)"}
+      data-hint={`${tile.format(before)} in the ${length} before`}
+    >
+      <Arrow size={14} />
+      <Text size="xs" className="numeric" component="span" aria-hidden="true">
+        {isSame ? "as before" : amount}
+      </Text>
+      <VisuallyHidden>{`${words}; ${tile.format(before)} in the ${length} before`}</VisuallyHidden>
+    </Group>
   );
 }
 

@@ -29,16 +29,13 @@ export function AnswerFacts({ answer, price }: { answer: Answer; price: ModelSta
   );
 }
 
-function factsOf({ state, usage, firstTokenMs, durationMs, finishReason }: Answer, price: ModelStatus["price"]) {
+function factsOf(answer: Answer, price: ModelStatus["price"]) {
+  const { state, usage, firstTokenMs, durationMs, tokensPerSecond, finishReason } = answer;
   const facts: string[] = [];
-  const about = usage?.estimated ? "about " : "";
-  if (usage) {
-    facts.push(`${about}${count(usage.prompt_tokens)} tokens in`, `${about}${count(usage.completion_tokens)} out`);
-  }
+  if (usage) facts.push(`${told(usage.prompt_tokens, usage)} in`, `${about(usage.completion_tokens, usage)} out`);
   if (firstTokenMs !== null) facts.push(`first token in ${duration(firstTokenMs)}`);
   if (durationMs !== null) facts.push(`${duration(durationMs)} in all`);
-  const speed = speedOf(usage?.completion_tokens, firstTokenMs, durationMs);
-  if (speed !== undefined) facts.push(`${about}${perSecond(speed)} tokens/s`);
+  if (tokensPerSecond !== null) facts.push(`${perSecond(tokensPerSecond)} tokens/s`);
   if (usage && price) {
     facts.push(money((usage.prompt_tokens * price.input + usage.completion_tokens * price.output) / 1e6));
   }
@@ -47,9 +44,13 @@ function factsOf({ state, usage, firstTokenMs, durationMs, finishReason }: Answe
   return facts;
 }
 
-/** Tokens a second once the answer had begun, as the server counts it; nothing where it came all at once. */
-function speedOf(tokens: number | undefined, firstTokenMs: number | null, durationMs: number | null) {
-  if (tokens === undefined || firstTokenMs === null || durationMs === null) return undefined;
-  const generationMs = durationMs - firstTokenMs;
-  return tokens > 1 && generationMs >= 1 ? (tokens * 1000) / generationMs : undefined;
+type Counted = NonNullable<Answer["usage"]>;
+
+/** An estimate says so, but for nothing, which is no estimate. */
+function about(tokens: number, { estimated }: Counted): string {
+  return estimated && tokens > 0 ? `about ${count(tokens)}` : count(tokens);
+}
+
+function told(tokens: number, usage: Counted): string {
+  return `${about(tokens, usage)} ${tokens === 1 ? "token" : "tokens"}`;
 }

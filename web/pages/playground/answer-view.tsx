@@ -1,5 +1,5 @@
 // An answer as far as it has come: what the model thinks, what it says, what went wrong, and what can be done with it.
-import { ActionIcon, Group, Loader, Stack, Text, Tooltip } from "@mantine/core";
+import { ActionIcon, Group, Loader, Stack, Text } from "@mantine/core";
 import { SyncIcon } from "@primer/octicons-react";
 import type { ModelStatus } from "../../api/types.ts";
 import { AnswerText } from "../../parts/answer/answer-text.tsx";
@@ -56,11 +56,15 @@ export function AnswerView({ answer, price, regenerate }: AnswerViewProps) {
           <Group gap={0} wrap="nowrap">
             {text !== "" && <CopyAction value={text} label="Copy the answer" />}
             {regenerate && !failure && (
-              <Tooltip label="Answer again">
-                <ActionIcon variant="subtle" color="gray" onClick={regenerate} aria-label="Answer again">
-                  <SyncIcon />
-                </ActionIcon>
-              </Tooltip>
+              <ActionIcon
+                variant="subtle"
+                color="gray"
+                onClick={regenerate}
+                aria-label="Answer again"
+                data-hint="Answer again"
+              >
+                <SyncIcon />
+              </ActionIcon>
             )}
           </Group>
         </Group>

@@ -1,7 +1,8 @@
-// A conversation of the playground: what was asked and answered, in memory alone, so that it outlives a look at another page.
-import { ApiFailure } from "../../api/client.ts";
-import type { Usage } from "../../api/types.ts";
+// A conversation of the playground: what was asked and answered. It outlives a look at another page, and a reload in its tab.
+import { ApiFailure, call } from "../../api/client.ts";
+import type { RequestDetail, Usage } from "../../api/types.ts";
 import { type AnswerObserver, type AnswerPath, streamAnswer } from "./answer-stream.ts";
+import { keep, keptOf } from "./kept-conversation.ts";
 import { parametersOf, type Settings, untouched } from "./settings.ts";
 
 export interface Answer {
@@ -14,6 +15,8 @@ export interface Answer {
   /** Measured here, in the browser. */
   firstTokenMs: number | null;
   durationMs: number | null;
+  /** As the server's log has it; null until it was asked, and where too little came to tell. */
+  tokensPerSecond: number | null;
   /** Null until the server answers; what it refuses is in no log. */
   requestId: string | null;
   failure: ApiFailure | null;
@@ -46,8 +49,10 @@ export interface ConversationState {
 const waiting: Omit<Answer, "model"> = {
   state: "waiting",
   ...{ text: "", thought: "", finishReason: null, usage: null, firstTokenMs: null },
-  ...{ durationMs: null, requestId: null, failure: null, failedAtMs: 0 },
+  ...{ durationMs: null, tokensPerSecond: null, requestId: null, failure: null, failedAtMs: 0 },
 };
+
+const keepEveryMs = 1_000;
 
 export class Conversation {
   readonly #path: AnswerPath;
@@ -58,10 +63,31 @@ export class Conversation {
   #run: AbortController | undefined;
   #nextId = 1;
 
-  /** A path that takes no messages gets each question as the prompt of its own. */
-  constructor(path: AnswerPath) {
+  readonly #of: string;
+  #keeping: ReturnType<typeof setTimeout> | undefined;
+
+  /** A path that takes no messages gets each question as the prompt of its own. `of`: as of `conversationOf`. */
+  constructor(path: AnswerPath, of: string) {
     this.#path = path;
+    this.#of = of;
+    const kept = keptOf(path, of);
+    if (kept) this.#state = { ...this.#state, ...kept };
+    this.#nextId = 1 + Math.max(0, ...this.#state.exchanges.map(({ id }) => id));
+    window.addEventListener("pagehide", this.#keepNow);
   }
+
+  /** Another one takes its place. */
+  end(): void {
+    this.stop();
+    this.#keepNow();
+    window.removeEventListener("pagehide", this.#keepNow);
+  }
+
+  readonly #keepNow = (): void => {
+    clearTimeout(this.#keeping);
+    this.#keeping = undefined;
+    keep(this.#path, this.#of, this.#state);
+  };
 
   readonly subscribe = (listener: () => void): (() => void) => {
     this.#listeners.add(listener);
@@ -132,6 +158,16 @@ export class Conversation {
       this.#run = undefined;
       this.#set({ running: false });
     }
+    await this.#addSpeed(id, live.answer);
+  }
+
+  /** What the browser sees of the times is that of the way here as well: several pieces may arrive at once. */
+  async #addSpeed(id: number, answer: Answer): Promise<void> {
+    const { requestId, state } = answer;
+    if (requestId === null || state !== "done") return;
+    const path = `/v1/requests/${encodeURIComponent(requestId)}`;
+    const logged = await call<RequestDetail>("GET", path).catch(() => undefined);
+    if (logged) this.#show(id, { ...answer, tokensPerSecond: logged.tokens_per_second });
   }
 
   /** Nothing where the exchange was cleared meanwhile. */
@@ -143,6 +179,7 @@ export class Conversation {
 
   #set(changes: Partial<ConversationState>): void {
     this.#state = { ...this.#state, ...changes };
+    this.#keeping ??= setTimeout(this.#keepNow, keepEveryMs);
     for (const listener of this.#listeners) listener();
   }
 }
@@ -213,8 +250,8 @@ const current = new Map<AnswerPath, { of: string; conversation: Conversation }>(
 export function conversationOf(path: AnswerPath, of: string): Conversation {
   const known = current.get(path);
   if (known?.of === of) return known.conversation;
-  known?.conversation.stop();
-  const conversation = new Conversation(path);
+  known?.conversation.end();
+  const conversation = new Conversation(path, of);
   current.set(path, { of, conversation });
   return conversation;
 }

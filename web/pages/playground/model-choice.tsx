@@ -1,7 +1,8 @@
 // Chooses the model; those that cannot chat stand apart.
-import { Select } from "@mantine/core";
 import { abilities, abilityNames, mainAbilityOf } from "../../api/models.ts";
 import type { ModelStatus } from "../../api/types.ts";
+import { Choice } from "../../parts/choice.tsx";
+import { replaceOnTyping } from "../../parts/filters/replace-on-typing.ts";
 
 interface ModelChoiceProps {
   models: readonly ModelStatus[];
@@ -15,7 +16,7 @@ export function ModelChoice({ models, value, choose }: ModelChoiceProps) {
     items: models.filter((model) => mainAbilityOf(model) === use).map(({ id }) => id),
   }));
   return (
-    <Select
+    <Choice
       aria-label="Model"
       placeholder="Choose a model"
       data={groups.filter(({ items }) => items.length > 0)}
@@ -23,6 +24,7 @@ export function ModelChoice({ models, value, choose }: ModelChoiceProps) {
       onChange={(id) => id !== null && choose(id)}
       allowDeselect={false}
       searchable
+      {...replaceOnTyping}
       nothingFoundMessage="No model has this name."
       maxDropdownHeight={400}
       w={{ base: "100%", sm: 280 }}

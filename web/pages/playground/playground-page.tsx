@@ -28,7 +28,7 @@ export function PlaygroundPage() {
 function Bench({ models }: { models: readonly ModelStatus[] }) {
   const { session, environment } = useSession();
   const [parameters, setParameters] = useSearchParams();
-  const place = `${session.account.id} ${environment}`;
+  const place = `${session.person.id} ${session.account.id} ${environment}`;
   // Once: it must not change under somebody who writes, because another does better by now.
   const [first] = useState(() => lastIn(place, models) ?? firstOf(models));
   const chosen = parameters.get("model") ?? first;

@@ -1,5 +1,5 @@
 // What was asked; it can be written anew, which asks again from there.
-import { ActionIcon, Button, Group, Paper, Stack, Text, Textarea, Tooltip } from "@mantine/core";
+import { ActionIcon, Button, Group, Paper, Stack, Text, Textarea } from "@mantine/core";
 import { PencilIcon } from "@primer/octicons-react";
 import { useEffect, useRef, useState } from "react";
 import { isSending } from "./composer.tsx";
@@ -24,18 +24,17 @@ export function QuestionView({ question, hasLater, askAnew }: QuestionViewProps)
   if (!isOpen) {
     return (
       <Group gap={4} justify="end" align="start" wrap="nowrap" pl={{ base: 0, sm: "xl" }}>
-        <Tooltip label="Edit and send again">
-          <ActionIcon
-            ref={pencil}
-            variant="subtle"
-            color="gray"
-            aria-label="Edit and send again"
-            disabled={!askAnew}
-            onClick={() => setWritten(question)}
-          >
-            <PencilIcon />
-          </ActionIcon>
-        </Tooltip>
+        <ActionIcon
+          ref={pencil}
+          variant="subtle"
+          color="gray"
+          aria-label="Edit and send again"
+          data-hint="Edit and send again"
+          disabled={!askAnew}
+          onClick={() => setWritten(question)}
+        >
+          <PencilIcon />
+        </ActionIcon>
         <Paper px="md" py="xs" className="question">
           <Text size="sm" className="plain-text">
             {question}

@@ -4,11 +4,18 @@ import { State, type StateKind } from "../../parts/state.tsx";
 
 type Ending = Request["outcome"];
 
-export const outcomes = ["completed", "failed", "cancelled", "interrupted"] as const satisfies readonly Ending[];
+export const outcomes = [
+  "completed",
+  "failed",
+  "refused",
+  "cancelled",
+  "interrupted",
+] as const satisfies readonly Ending[];
 
 export const outcomeNames: Record<Ending, string> = {
   completed: "Completed",
   failed: "Failed",
+  refused: "Refused",
   cancelled: "Cancelled",
   interrupted: "Interrupted",
 };
@@ -16,6 +23,7 @@ export const outcomeNames: Record<Ending, string> = {
 export const outcomeMeanings: Record<Ending, string> = {
   completed: "It was answered in full.",
   failed: "It ended with an error.",
+  refused: "It was answered with an error before it began, so it used nothing.",
   cancelled: "Its client left before the end. What was generated until then is counted.",
   interrupted: "The server's process ended before the answer did. What was delivered until then is counted.",
 };
@@ -23,6 +31,7 @@ export const outcomeMeanings: Record<Ending, string> = {
 const kinds: Record<Ending, StateKind> = {
   completed: "good",
   failed: "bad",
+  refused: "warning",
   cancelled: "plain",
   interrupted: "warning",
 };
@@ -31,10 +40,46 @@ export function Outcome({ outcome }: { outcome: Ending }) {
   return <State kind={kinds[outcome]}>{outcomeNames[outcome]}</State>;
 }
 
-/** What to do about errors that end a request after it was let in; undefined for what says all by its name. */
+/** What an error that ended a request means; undefined for what says all by its name. */
 export function errorMeaning(code: string): string | undefined {
   return meanings[code];
 }
+
+/** What to do about an error with which a request was refused; `href`: the page where. */
+export function remedyFor(code: string): { text: string; page?: { name: string; href: string } } | undefined {
+  return remedies[code];
+}
+
+const limitsPage = { name: "Limits", href: "/settings/limits" };
+
+const remedies: Readonly<Record<string, ReturnType<typeof remedyFor>>> = {
+  invalid_request: { text: "Change what the message names in the request. The same request is refused again." },
+  request_too_large: { text: "Send less at once, or ask an operator to raise limits.body_bytes." },
+  unsupported_media_type: {
+    text: "Send JSON in UTF-8, with Content-Type: application/json; compressed, if at all, by gzip, deflate, br or zstd.",
+  },
+  model_not_found: {
+    text: "Ask for a model that this key may use, written as it is listed there.",
+    page: { name: "Models", href: "/catalog" },
+  },
+  insufficient_scope: {
+    text: "Use a key with the scope that the message names.",
+    page: { name: "Keys", href: "/settings/api-keys" },
+  },
+  permission_denied: {
+    text: "The message says what may not be done with this key.",
+    page: { name: "Keys", href: "/settings/api-keys" },
+  },
+  rate_limit_exceeded: {
+    text: "Send requests further apart, as the answer's Retry-After said; clients such as OpenAI's do so by themselves. What the limits are:",
+    page: limitsPage,
+  },
+  insufficient_quota: {
+    text: "Wait for the next month, or have the quota raised. How far it is used:",
+    page: limitsPage,
+  },
+  service_unavailable: { text: "Try again later: clients such as OpenAI's do so by themselves." },
+};
 
 const meanings: Readonly<Record<string, string>> = {
   invalid_request: "The model server did not accept the request. Its answer named the field and what is allowed.",

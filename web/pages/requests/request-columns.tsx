@@ -5,6 +5,7 @@ import type { Names } from "../../api/names.ts";
 import type { Request } from "../../api/types.ts";
 import { count, duration, money, perSecond } from "../../parts/figures.ts";
 import type { Column } from "../../parts/long-table.tsx";
+import { ModelName } from "../../parts/model-name.tsx";
 import { Moment, MomentLines } from "../../parts/moment.tsx";
 import type { Room } from "../../parts/room.ts";
 import { Outcome } from "./outcome.tsx";
@@ -14,6 +15,11 @@ export const operations: Record<Request["operation"], string> = {
   completion: "Completion",
   embedding: "Embedding",
 };
+
+/** Where the body was not read, nobody knows it. */
+export function modelName(model: string | null): string {
+  return model ?? "Model not read";
+}
 
 interface ColumnOptions {
   names: Names;
@@ -45,7 +51,13 @@ function wideColumns(names: Names, hrefOf: ColumnOptions["hrefOf"]): Column<Requ
       name: "model",
       head: "Model",
       cell: ({ model, operation, stream }) => (
-        <TwoLines first={model} second={`${operations[operation]}${stream ? ", streamed" : ""}`} />
+        <Stack gap={0}>
+          <ModelName name={modelName(model)} size="sm" />
+          <Text size="xs" c="dimmed" truncate>
+            {operations[operation]}
+            {stream && ", streamed"}
+          </Text>
+        </Stack>
       ),
     },
     {
@@ -95,8 +107,8 @@ function narrowColumns(names: Names, hrefOf: ColumnOptions["hrefOf"]): Column<Re
       head: "Request",
       cell: ({ id, at, model, key }) => (
         <Stack gap={0}>
-          <Anchor component={Link} href={hrefOf(id)} size="sm" fw={500} truncate>
-            {model}
+          <Anchor component={Link} href={hrefOf(id)} size="sm" fw={500}>
+            <ModelName name={modelName(model)} inherit />
           </Anchor>
           <Text size="xs" c="dimmed" truncate>
             <Moment seconds={at} /> · {names.key(key)}

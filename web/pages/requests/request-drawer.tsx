@@ -73,7 +73,10 @@ function NotShown({ error, retry, busy }: { error: ApiFailure; retry(): unknown;
           {others.join(" or ")}.
         </li>
         <li>It may be of another account. Shown is {session.account.name}.</li>
-        <li>It may have been refused before it began, as with a wrong key or a limit that was reached.</li>
+        <li>
+          It may have been refused with 401: an unknown key has no account. Operators find it in the audit log of all.
+        </li>
+        <li>It may be one of very many that were refused: of those not all are kept.</li>
       </Text>
     </Empty>
   );

@@ -19,6 +19,7 @@ import { useRoom } from "../../parts/room.ts";
 import { columnsOf } from "./request-columns.tsx";
 import { noFilter, queryOf, RequestFilters } from "./request-filters.tsx";
 import { type RequestLog, useRequestLog } from "./request-log.ts";
+import { RequestSearch } from "./request-search.tsx";
 
 const remembered = "headrace-logs-live";
 
@@ -33,17 +34,20 @@ export function RequestList() {
   return (
     <Page
       title="Logs"
-      about={`Requests of the account in ${environmentNames[environment]}, newest first, as soon as they have ended: figures and times, never what was asked or answered.`}
+      about={`Requests of the account in ${environmentNames[environment]}, newest first, as soon as they have ended or were refused: figures and times, never what was asked or answered.`}
       actions={
-        <Switch
-          label="Live"
-          checked={isLive && !hasEnded}
-          disabled={hasEnded}
-          onChange={({ currentTarget: { checked } }) => {
-            localStorage.setItem(remembered, checked ? "on" : "off");
-            setLive(checked);
-          }}
-        />
+        <>
+          <RequestSearch />
+          <Switch
+            label="Live"
+            checked={isLive && !hasEnded}
+            disabled={hasEnded}
+            onChange={({ currentTarget: { checked } }) => {
+              localStorage.setItem(remembered, checked ? "on" : "off");
+              setLive(checked);
+            }}
+          />
+        </>
       }
     >
       <RequestFilters filter={filter} change={change} names={names} />
@@ -111,12 +115,9 @@ function Progress({ log, isLive }: { log: RequestLog; isLive: boolean }) {
       </>
     );
   }
-  return (
-    <>
-      {hasNextPage ? `${rows} so far${back}; more as you scroll` : `${rows} in all`}
-      {isLive && (liveError ? ". Newer ones cannot be asked for at the moment" : ". New ones appear by themselves")}
-    </>
-  );
+  const far = hasNextPage ? `${rows} so far${back}; more as you scroll` : `${rows} in all`;
+  const newer = liveError ? ". Newer ones cannot be asked for at the moment" : ". New ones appear by themselves";
+  return <>{`${far}${isLive ? newer : ""}`}</>;
 }
 
 function Nothing({ log, showAll }: { log: RequestLog; showAll: (() => void) | undefined }) {

@@ -5,7 +5,15 @@ import { count, duration, money } from "../../parts/figures.ts";
 
 type Timed = Pick<
   RequestDetail,
-  "queue_ms" | "first_token_ms" | "duration_ms" | "stream" | "upstream" | "outcome" | "total_tokens" | "cost"
+  | "queue_ms"
+  | "first_token_ms"
+  | "duration_ms"
+  | "stream"
+  | "upstream"
+  | "attempts"
+  | "outcome"
+  | "total_tokens"
+  | "cost"
 >;
 
 interface Stage {
@@ -18,7 +26,7 @@ interface Stage {
 }
 
 function stagesOf(request: Timed): Stage[] {
-  const { first_token_ms, duration_ms, upstream, outcome } = request;
+  const { first_token_ms, duration_ms, upstream, attempts, outcome } = request;
   const queued = Math.min(request.queue_ms, duration_ms);
   const waiting: Stage = {
     ...{ title: "Queue", from: 0, until: queued, color: "orange.6" },
@@ -29,7 +37,10 @@ function stagesOf(request: Timed): Stage[] {
       waiting,
       {
         ...{ title: "No answer", from: queued, until: duration_ms, color: "gray.6" },
-        about: "No model server took it.",
+        about:
+          attempts === 0
+            ? "No model server was asked."
+            : "What was tried says why none of those that were asked answered.",
       },
     ];
   }
@@ -75,7 +86,7 @@ export function RequestTimeline({ request }: { request: Timed }) {
       <Line
         duration_ms={duration_ms}
         stage={undefined}
-        label="Settled"
+        label="End"
         time={`at ${duration(duration_ms)}`}
         about={settlement(request)}
       />
@@ -84,8 +95,8 @@ export function RequestTimeline({ request }: { request: Timed }) {
 }
 
 function settlement({ total_tokens, cost }: Timed): string {
-  if (total_tokens === 0) return "No tokens were booked.";
-  const tokens = `${count(total_tokens)} ${total_tokens === 1 ? "token was" : "tokens were"} booked`;
+  if (total_tokens === 0) return "No tokens were counted.";
+  const tokens = `${count(total_tokens)} ${total_tokens === 1 ? "token was" : "tokens were"} counted`;
   return cost === null ? `${tokens}.` : `${tokens}, for ${money(cost)}.`;
 }
 

@@ -1,63 +1,103 @@
 // What is known of a request: how it ended, where its time went, its figures, and where its content is.
 import { Alert, Anchor, Button, Code, Group, Stack, Text } from "@mantine/core";
 import { CommentDiscussionIcon } from "@primer/octicons-react";
-import type { ReactNode } from "react";
+import type { ComponentProps, ReactNode } from "react";
 import { Link } from "wouter";
 import { useNames } from "../../api/names.ts";
 import type { RequestDetail } from "../../api/types.ts";
 import { Facts } from "../../parts/facts.tsx";
 import { atSecond, count, money, perSecond } from "../../parts/figures.ts";
 import { DrawerPart } from "../../parts/section.tsx";
-import { errorMeaning, Outcome, outcomeMeanings } from "./outcome.tsx";
-import { operations } from "./request-columns.tsx";
+import { errorMeaning, Outcome, outcomeMeanings, remedyFor } from "./outcome.tsx";
+import { modelName, operations } from "./request-columns.tsx";
 import { RequestTimeline } from "./request-timeline.tsx";
+import { isWorthTelling, RequestTrail } from "./request-trail.tsx";
 
 export function RequestView({ request }: { request: RequestDetail }) {
-  const { outcome, error_code, at } = request;
+  const { outcome } = request;
   return (
     <Stack gap="lg">
-      <div>
-        <Group gap="xs">
-          <Outcome outcome={outcome} />
-          <Text size="sm">{atSecond(at)}</Text>
-        </Group>
-        {outcome !== "completed" && error_code === null && (
-          <Text size="sm" c="dimmed" mt="xs">
-            {outcomeMeanings[outcome]}
-          </Text>
-        )}
-        {error_code !== null && (
-          <Alert color="red" mt="sm" title={error_code}>
-            {errorMeaning(error_code) ?? outcomeMeanings[outcome]}
-          </Alert>
-        )}
-      </div>
-      <DrawerPart title="Where the time went">
-        <RequestTimeline request={request} />
-      </DrawerPart>
-      <DrawerPart title="Figures">
+      <Ending request={request} />
+      {outcome !== "refused" && isWorthTelling(request) && (
+        <DrawerPart title="What was tried">
+          <RequestTrail request={request} />
+        </DrawerPart>
+      )}
+      {outcome !== "refused" && (
+        <DrawerPart title="Where the time went">
+          <RequestTimeline request={request} />
+        </DrawerPart>
+      )}
+      <DrawerPart title={outcome === "refused" ? "What was asked for" : "Figures"}>
         <Figures request={request} />
       </DrawerPart>
-      <DrawerPart title="Content">
-        <Content request={request} />
-      </DrawerPart>
+      {outcome !== "refused" && (
+        <DrawerPart title="Content">
+          <Content request={request} />
+        </DrawerPart>
+      )}
     </Stack>
+  );
+}
+
+function Ending({ request }: { request: RequestDetail }) {
+  const { outcome, error_code, error_status, error_message, at } = request;
+  const name = error_code === null ? "" : error_status === null ? error_code : `${error_status} ${error_code}`;
+  return (
+    <div>
+      <Group gap="xs">
+        <Outcome outcome={outcome} />
+        <Text size="sm">{atSecond(at)}</Text>
+      </Group>
+      {outcome !== "completed" && (error_code === null || outcome === "refused") && (
+        <Text size="sm" c="dimmed" mt="xs">
+          {outcomeMeanings[outcome]}
+        </Text>
+      )}
+      {error_code !== null && (
+        <Alert color="red" mt="sm" title={name}>
+          {error_message ?? errorMeaning(error_code) ?? outcomeMeanings[outcome]}
+        </Alert>
+      )}
+      {error_code !== null && outcome === "refused" && <Remedy code={error_code} />}
+    </div>
+  );
+}
+
+function Remedy({ code }: { code: string }) {
+  const remedy = remedyFor(code);
+  if (!remedy) return null;
+  const { text, page } = remedy;
+  return (
+    <Text size="sm" mt="sm">
+      <b>What to do:</b> {text}{" "}
+      {page && (
+        <Anchor component={Link} href={page.href} inherit underline="always">
+          {page.name}
+        </Anchor>
+      )}
+    </Text>
   );
 }
 
 function Figures({ request }: { request: RequestDetail }) {
   const names = useNames(true);
-  const { model, key, app, operation, stream, upstream, cost, tokens_per_second, estimated, capped } = request;
-  const about = estimated ? "about " : "";
+  const { model, key, app, operation, stream, cost, tokens_per_second, estimated, capped } = request;
+  const isAbout = estimated && request.total_tokens > 0;
+  const about = isAbout ? "about " : "";
+  const asked: Fact[] = [
+    ["Model", model === null ? modelName(model) : <Only key="model" name="model" value={model} label={model} />],
+    ["Key", <Only key="key" name="key" value={key} label={names.key(key)} />],
+    ["App", app === null ? "None" : <Only key="app" name="app" value={app} label={names.app(app)} />],
+    ["Operation", operations[operation] + (stream ? ", streamed" : "")],
+  ];
+  if (request.outcome === "refused") return <Facts facts={asked} />;
   return (
     <>
       <Facts
         facts={[
-          ["Model", <Only key="model" name="model" value={model} label={model} />],
-          ["Key", <Only key="key" name="key" value={key} label={names.key(key)} />],
-          ["App", app === null ? "None" : <Only key="app" name="app" value={app} label={names.app(app)} />],
-          ["Operation", `${operations[operation]}, ${stream ? "streamed" : "answered at once"}`],
-          ["Answered by", upstream ?? "Nobody"],
+          ...asked,
+          ["Answered by", answererOf(request)],
           ["Prompt tokens", about + count(request.prompt_tokens)],
           ["Completion tokens", about + count(request.completion_tokens)],
           ["Tokens in all", about + count(request.total_tokens)],
@@ -65,14 +105,26 @@ function Figures({ request }: { request: RequestDetail }) {
           ["Tokens per second", tokens_per_second === null ? "Not timed" : perSecond(tokens_per_second)],
         ]}
       />
-      {estimated && (
+      {isAbout && !capped && (
         <Note>The model server did not tell how many tokens there were: they are estimated by the text.</Note>
       )}
-      {capped && (
+      {estimated && capped && (
+        <Note>
+          The model server told of another number of tokens than there can have been: they are estimated by the text.
+        </Note>
+      )}
+      {capped && !estimated && (
         <Note>The model server told of more tokens than there can have been. Counted are the most there can be.</Note>
       )}
     </>
   );
+}
+
+type Fact = ComponentProps<typeof Facts>["facts"][number];
+
+function answererOf({ upstream, attempts }: RequestDetail): string {
+  if (upstream !== null) return upstream;
+  return attempts === 0 ? "None: no model server was asked" : "None: see what was tried";
 }
 
 function Note({ children }: { children: ReactNode }) {

@@ -63,7 +63,7 @@ export function Passkeys() {
           ))}
         </Stack>
       )}
-      {support.kind === "none" && (
+      {!isPending && support.kind === "none" && (
         <Text size="sm" c="dimmed">
           {support.why}{" "}
           {support.elsewhere !== undefined && (

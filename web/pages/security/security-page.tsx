@@ -1,17 +1,22 @@
 // The page Profile and sign-in: one's own name, password, passkeys, and the browsers that are signed in.
+import { useRead } from "../../api/queries.ts";
+import type { PasskeyList } from "../../api/types.ts";
 import { Page } from "../../parts/page.tsx";
+import { passkeysPath } from "./passkey-support.ts";
 import { Passkeys } from "./passkeys.tsx";
 import { Password } from "./password.tsx";
 import { Profile } from "./profile.tsx";
 import { Sessions } from "./sessions.tsx";
 
 export function SecurityPage() {
+  // Until it is known how many passkeys there are, nothing stands below them: it would move.
+  const { isPending } = useRead<PasskeyList>(passkeysPath);
   return (
     <Page title="Profile and sign-in" about="Who you are, how you sign in, and where you are signed in.">
       <Profile />
       <Password />
       <Passkeys />
-      <Sessions />
+      {!isPending && <Sessions />}
     </Page>
   );
 }

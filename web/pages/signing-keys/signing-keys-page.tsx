@@ -4,6 +4,7 @@ import { Button, Code, Group, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { notifications } from "@mantine/notifications";
 import { SyncIcon } from "@primer/octicons-react";
+import { useDeferredValue } from "react";
 import { call } from "../../api/client.ts";
 import { useChange, useList } from "../../api/queries.ts";
 import { nowSeconds } from "../../api/server-time.ts";
@@ -73,7 +74,8 @@ export function SigningKeysPage() {
 function SigningKeys() {
   const [asking, { open, close }] = useDisclosure();
   const listing = useList<SigningKey>(path, {}, { everyMs: 60_000 });
-  const upcoming = listing.items.find(({ state }) => state === "upcoming");
+  // With the rows, which would move if it came before them.
+  const upcoming = useDeferredValue(listing.items).find(({ state }) => state === "upcoming");
   const rotate = useChange(() => call<SigningKey>("POST", `${path}/rotate`), {
     stale: [path],
     done(key) {
@@ -110,11 +112,13 @@ function SigningKeys() {
         keyOf={({ id }) => id}
         rowHeight={66}
         empty={<Empty title="No signing key">The server makes one when it issues the first token.</Empty>}
+        below={
+          <Text size="sm" c="dimmed">
+            Others who check tokens find the public keys at <Code>/.well-known/jwks.json</Code>. The private ones never
+            leave the server.
+          </Text>
+        }
       />
-      <Text size="sm" c="dimmed">
-        Others who check tokens find the public keys at <Code>/.well-known/jwks.json</Code>. The private ones never
-        leave the server.
-      </Text>
       <Confirm
         opened={asking}
         title="Rotate the signing key?"

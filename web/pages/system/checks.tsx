@@ -16,6 +16,11 @@ const states: Record<CheckState, readonly [StateKind, string]> = {
 const meanings: Record<string, string> = {
   server: "Takes requests; while it stops, it ends those that run.",
   database: "Answers, so that changes and keys that are new here are seen.",
+  clock: "Agrees with the database's to within 15 s, so that tokens of other replicas are taken.",
+  spool: "Can be written, so that requests are kept account of.",
+  secret: "Is among those in use, so that keys are found.",
+  connections: "Fewer are open than are taken at most.",
+  memory: "There is room for requests and their answers.",
   redis: "Answers, so that limits are counted once for all replicas.",
   replicas: "Count limits in one place, if there are several.",
   models: "Every model server was asked for its models once.",

@@ -1,8 +1,9 @@
 // The processes that share the database, and which of them answered.
-import { Badge, Code, Group, Paper, Table, Text, Title } from "@mantine/core";
+import { Code, Group, Paper, Table, Text, Title } from "@mantine/core";
 import type { System } from "../../api/types.ts";
 import { Ago } from "../../parts/ago.tsx";
 import { ScrollRegion } from "../../parts/scroll-region.tsx";
+import { Tag } from "../../parts/tag.tsx";
 
 export function Replicas({ system: { replicas } }: { system: System }) {
   return (
@@ -26,11 +27,7 @@ export function Replicas({ system: { replicas } }: { system: System }) {
                 <Table.Td>
                   <Group gap="xs" wrap="nowrap">
                     <span>{replica.advertise_url ?? "no advertise URL"}</span>
-                    {replica.current && (
-                      <Badge variant="default" tt="none" fw={500} miw="max-content">
-                        answered this
-                      </Badge>
-                    )}
+                    {replica.current && <Tag>answered this</Tag>}
                   </Group>
                 </Table.Td>
                 <Table.Td>{replica.version}</Table.Td>

@@ -5,7 +5,7 @@ import { useRead } from "../../api/queries.ts";
 import type { System } from "../../api/types.ts";
 import { Facts } from "../../parts/facts.tsx";
 import { Failure } from "../../parts/failure.tsx";
-import { atSecond, bytes, count, duration, span } from "../../parts/figures.ts";
+import { atSecond, bytes, count, counted, duration, span } from "../../parts/figures.ts";
 import { OperatorsOnly } from "../../parts/operators-only.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Checks } from "./checks.tsx";
@@ -71,7 +71,7 @@ function Health() {
               ...(system.database.wal_bytes === null
                 ? []
                 : [["Write-ahead log", bytes(system.database.wal_bytes)] as const]),
-              ["Usage to be written", `${count(system.spool.pending)} requests, ${bytes(system.spool.bytes)}`],
+              ["Usage to be written", `${counted(system.spool.pending, "request")}, ${bytes(system.spool.bytes)}`],
             ]}
           />
         </Part>

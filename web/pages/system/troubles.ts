@@ -1,6 +1,6 @@
 // Reads from the figures of the server what is not well, and says what to do about it.
 import type { System } from "../../api/types.ts";
-import { count, duration } from "../../parts/figures.ts";
+import { count, counted, duration } from "../../parts/figures.ts";
 
 interface Trouble {
   text: string;
@@ -49,7 +49,7 @@ export function troublesOf(system: System): Trouble[] {
     ),
     ...some(
       requests.waiting > 0 && requests.waiting >= requests.open / 2,
-      `${count(requests.waiting)} of ${count(requests.open)} requests wait for a place at a model server. More upstreams, or larger ones, shorten the wait.`,
+      `${count(requests.waiting)} of ${counted(requests.open, "request")} ${requests.waiting === 1 ? "waits" : "wait"} for a place at a model server. More upstreams, or larger ones, shorten the wait.`,
     ),
   ];
 }

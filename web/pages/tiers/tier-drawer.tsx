@@ -66,7 +66,7 @@ function figuresOf(tier: Tier) {
     ["Tokens per minute", shown(tier.tokens_per_minute)],
     ["Tokens per month", shown(tier.monthly_tokens)],
     ["Spend per month", shown(tier.monthly_spend, money)],
-    ["Holds in", environmentList(tier.environments)],
+    ["Applies in", environmentList(tier.environments)],
     ["Accounts", count(tier.accounts)],
   ] as const;
 }

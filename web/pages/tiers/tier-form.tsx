@@ -96,8 +96,8 @@ export function TierForm({ tier, names, close }: TierFormProps) {
           {...amount("monthly_spend")}
         />
         <Checkbox.Group
-          label="Holds in"
-          description="In the other environments there are no limits."
+          label="Applies in"
+          description="In the other environments this tier sets no limits."
           value={where}
           onChange={setWhere}
           error={problemOf(save.error, "environments")}

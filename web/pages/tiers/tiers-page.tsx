@@ -48,7 +48,7 @@ function Tiers() {
     figure("tpm", "Tokens per minute", (tier) => tier.tokens_per_minute),
     figure("tokens", "Tokens per month", (tier) => tier.monthly_tokens),
     figure("spend", "Spend per month", (tier) => tier.monthly_spend, money),
-    { name: "where", head: "Holds in", wideOnly: true, cell: ({ environments }) => environmentList(environments) },
+    { name: "where", head: "Applies in", wideOnly: true, cell: ({ environments }) => environmentList(environments) },
     { name: "accounts", head: "Accounts", numeric: true, cell: ({ accounts }) => count(accounts) },
   ];
   return (

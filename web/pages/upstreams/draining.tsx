@@ -17,7 +17,7 @@ export function Draining({ upstream: { name, state, running } }: { upstream: Ups
     (draining: boolean) =>
       call<Upstream>("PATCH", `/v1/admin/upstreams/${encodeURIComponent(name)}`, { body: { draining } }),
     {
-      stale: ["/v1/admin/upstreams", "/v1/model-status", "/v1/models"],
+      stale: ["/v1/admin/upstreams", "/v1/admin/models", "/v1/model-status", "/v1/models"],
       done(changed) {
         close();
         const isNow = changed.state === "draining" ? "gets no new requests" : "gets requests again";

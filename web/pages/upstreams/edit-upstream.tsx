@@ -19,7 +19,7 @@ export function EditUpstream({ upstream, done }: { upstream: Upstream; done(): v
     (body: UpdateUpstreamRequest) =>
       call<Upstream>("PATCH", `/v1/admin/upstreams/${encodeURIComponent(name)}`, { body }),
     {
-      stale: ["/v1/admin/upstreams", "/v1/model-status", "/v1/models"],
+      stale: ["/v1/admin/upstreams", "/v1/admin/models", "/v1/model-status", "/v1/models"],
       done(changed) {
         const how = changed.state === "unreachable" ? " It cannot be reached now." : "";
         notifications.show({ message: `${name} is saved.${how}` });

@@ -1,13 +1,12 @@
 // The settings of a model server that are asked for when it is added and when it is changed.
-import { Button, Checkbox, Collapse, Group, NumberInput, Stack, Switch } from "@mantine/core";
-import { useDisclosure } from "@mantine/hooks";
-import { ChevronDownIcon, ChevronUpIcon } from "@primer/octicons-react";
+import { Group, NumberInput, Switch } from "@mantine/core";
 import type { ApiFailure } from "../../api/client.ts";
 import type { Upstream } from "../../api/types.ts";
-import { allEnvironments, environmentChoices } from "../../parts/environments.ts";
+import { EnvironmentBoxes } from "../../parts/environment-boxes.tsx";
 import { problemOf } from "../../parts/field-problem.ts";
+import { MoreSettings } from "../../parts/more-settings.tsx";
 
-interface MoreSettings {
+interface UpstreamSettings {
   discover: boolean;
   environments: string[];
   timeoutSeconds: number | "";
@@ -16,7 +15,7 @@ interface MoreSettings {
   most: number | "";
 }
 
-export const usualSettings: MoreSettings = {
+export const usualSettings: UpstreamSettings = {
   discover: true,
   environments: ["live", "dev"],
   timeoutSeconds: 600,
@@ -24,7 +23,7 @@ export const usualSettings: MoreSettings = {
   most: "",
 };
 
-export function settingsOf(upstream: Upstream): MoreSettings {
+export function settingsOf(upstream: Upstream): UpstreamSettings {
   const { max_concurrency: most } = upstream;
   return {
     ...{ discover: upstream.discover, environments: [...upstream.environments] },
@@ -34,7 +33,7 @@ export function settingsOf(upstream: Upstream): MoreSettings {
 }
 
 /** As the API has it. */
-export function settingsToWire({ discover, environments, timeoutSeconds, idleSeconds, most }: MoreSettings) {
+export function settingsToWire({ discover, environments, timeoutSeconds, idleSeconds, most }: UpstreamSettings) {
   return {
     ...{ discover, environments: environments as Upstream["environments"] },
     ...(timeoutSeconds === "" ? {} : { timeout_seconds: timeoutSeconds }),
@@ -49,86 +48,63 @@ export const fieldNames = [
 ];
 
 interface MoreFieldsProps {
-  settings: MoreSettings;
+  settings: UpstreamSettings;
   error: ApiFailure | null;
   /** Whether they are shown from the start. */
   shown?: boolean;
-  change(settings: MoreSettings): void;
+  change(settings: UpstreamSettings): void;
 }
 
 export function MoreFields({ settings, error, shown = false, change }: MoreFieldsProps) {
-  const [opened, { toggle }] = useDisclosure(shown);
   const hasProblem = fieldNames.slice(3).some((field) => problemOf(error, field) !== undefined);
-  const isOpen = opened || hasProblem;
   return (
-    <div>
-      <Button
-        variant="subtle"
-        size="compact-sm"
-        onClick={toggle}
-        aria-expanded={isOpen}
-        rightSection={isOpen ? <ChevronUpIcon /> : <ChevronDownIcon />}
-      >
-        More settings
-      </Button>
-      <Collapse expanded={isOpen}>
-        <Stack pt="sm">
-          <Switch
-            label="Serve the models that it lists"
-            description="Otherwise only those that headrace.yaml names for it."
-            checked={settings.discover}
-            onChange={(event) => change({ ...settings, discover: event.currentTarget.checked })}
-          />
-          <Checkbox.Group
-            label="Environments"
-            description="Keys of these may call its models."
-            value={settings.environments}
-            onChange={(chosen) => change({ ...settings, environments: chosen })}
-            error={settings.environments.length === 0 ? "Choose at least one." : problemOf(error, "environments")}
-          >
-            <Group mt="xs">
-              {environmentChoices(allEnvironments).map(({ value, label }) => (
-                <Checkbox key={value} value={value} label={label} />
-              ))}
-            </Group>
-          </Checkbox.Group>
-          <NumberInput
-            label="Most requests at once"
-            description="Empty: as many as it turns out to bear. More wait in the queue."
-            value={settings.most}
-            onChange={(value) => change({ ...settings, most: value === "" ? "" : Number(value) })}
-            min={1}
-            max={1_000_000}
-            allowDecimal={false}
-            hideControls
-            error={problemOf(error, "max_concurrency")}
-          />
-          <Group grow align="start">
-            <NumberInput
-              label="Seconds to wait for an answer"
-              value={settings.timeoutSeconds}
-              onChange={(value) => change({ ...settings, timeoutSeconds: value === "" ? "" : Number(value) })}
-              min={1}
-              max={86_400}
-              allowDecimal={false}
-              hideControls
-              required
-              error={problemOf(error, "timeout_seconds")}
-            />
-            <NumberInput
-              label="Seconds it may be silent"
-              value={settings.idleSeconds}
-              onChange={(value) => change({ ...settings, idleSeconds: value === "" ? "" : Number(value) })}
-              min={1}
-              max={86_400}
-              allowDecimal={false}
-              hideControls
-              required
-              error={problemOf(error, "idle_seconds")}
-            />
-          </Group>
-        </Stack>
-      </Collapse>
-    </div>
+    <MoreSettings {...{ shown, hasProblem }}>
+      <Switch
+        label="Serve the models that it lists"
+        description="Otherwise only those that are declared with a place there, in headrace.yaml or on the page Models."
+        checked={settings.discover}
+        onChange={(event) => change({ ...settings, discover: event.currentTarget.checked })}
+      />
+      <EnvironmentBoxes
+        value={settings.environments}
+        change={(environments) => change({ ...settings, environments })}
+        error={problemOf(error, "environments")}
+      />
+      <NumberInput
+        label="Most requests at once"
+        description="Empty: as many as it turns out to bear. More wait in the queue."
+        value={settings.most}
+        onChange={(value) => change({ ...settings, most: value === "" ? "" : Number(value) })}
+        min={1}
+        max={1_000_000}
+        allowDecimal={false}
+        hideControls
+        error={problemOf(error, "max_concurrency")}
+      />
+      <Group grow align="start">
+        <NumberInput
+          label="Seconds to wait for an answer"
+          value={settings.timeoutSeconds}
+          onChange={(value) => change({ ...settings, timeoutSeconds: value === "" ? "" : Number(value) })}
+          min={1}
+          max={86_400}
+          allowDecimal={false}
+          hideControls
+          required
+          error={problemOf(error, "timeout_seconds")}
+        />
+        <NumberInput
+          label="Seconds it may be silent"
+          value={settings.idleSeconds}
+          onChange={(value) => change({ ...settings, idleSeconds: value === "" ? "" : Number(value) })}
+          min={1}
+          max={86_400}
+          allowDecimal={false}
+          hideControls
+          required
+          error={problemOf(error, "idle_seconds")}
+        />
+      </Group>
+    </MoreSettings>
   );
 }

@@ -15,6 +15,7 @@ import { Draining } from "./draining.tsx";
 import { EditUpstream } from "./edit-upstream.tsx";
 import { RemoveUpstream } from "./remove-upstream.tsx";
 import { TestResult } from "./test-result.tsx";
+import { UnpricedModels } from "./unpriced-models.tsx";
 import { placeOf, readOnlyText, sourceNames, UpstreamState } from "./upstream-state.tsx";
 
 export function UpstreamView({ upstream, close }: { upstream: Upstream; close(): void }) {
@@ -48,6 +49,7 @@ export function UpstreamView({ upstream, close }: { upstream: Upstream; close():
         </Alert>
       )}
       <Facts facts={factsOf(upstream)} />
+      <UnpricedModels upstream={name} />
       <Group gap="xs">
         <Button
           variant="default"

@@ -2,6 +2,7 @@
 
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import type { ApiFailure } from "../../api/client.ts";
+import { useSliced } from "../../api/queries.ts";
 import { nowSeconds } from "../../api/server-time.ts";
 import { useSession } from "../../api/session.tsx";
 import { bucketStarts, byBucket, loadUsage, type UsageAsk, type UsageRow } from "../../api/usage.ts";
@@ -23,7 +24,7 @@ export interface Explored {
 /** `askOf` is called again as time goes on; what it gives is the same for the same `text`. */
 export function useExplored(text: string, askAt: (nowSeconds: number) => UsageAsk, enabled: boolean) {
   const { environment } = useSession();
-  return useQuery<Explored, ApiFailure>({
+  const read = useQuery<Explored, ApiFailure>({
     queryKey: ["/v1/usage", "explorer", environment, text],
     async queryFn({ signal }) {
       const now = Math.floor(nowSeconds());
@@ -42,4 +43,5 @@ export function useExplored(text: string, askAt: (nowSeconds: number) => UsageAs
     staleTime: 15_000,
     placeholderData: keepPreviousData,
   });
+  return useSliced(read);
 }

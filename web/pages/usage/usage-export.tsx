@@ -11,9 +11,11 @@ import { dateText } from "./usage-ask.ts";
 /** Of a JSON file, which is put together here; CSV has all rows there are. */
 const mostRows = 200_000;
 
-export function UsageExport({ ask }: { ask: UsageAsk }) {
+/** `ask`: undefined as long as nothing is shown that could be exported. */
+export function UsageExport({ ask }: { ask: UsageAsk | undefined }) {
   const [progress, setProgress] = useState<number>();
   const save = async (kind: "csv" | "json") => {
+    if (!ask) return;
     setProgress(0);
     try {
       const { text, rows, cut } = kind === "csv" ? await csvOf(ask) : await jsonOf(ask, setProgress);
@@ -37,7 +39,7 @@ export function UsageExport({ ask }: { ask: UsageAsk }) {
   return (
     <Menu position="bottom-end">
       <Menu.Target>
-        <Button variant="default" leftSection={<DownloadIcon />} disabled={progress !== undefined}>
+        <Button variant="default" leftSection={<DownloadIcon />} disabled={!ask || progress !== undefined}>
           {progress === undefined ? "Export" : progress === 0 ? "Exporting…" : `${count(progress)} rows…`}
         </Button>
       </Menu.Target>

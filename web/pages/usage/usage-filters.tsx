@@ -1,11 +1,11 @@
 // What the explorer shows: time, groups, and one model, key or app alone.
-
-import { Chip, Group, Paper, Select, SimpleGrid, Text, TextInput } from "@mantine/core";
+import { Chip, Group, Paper, SimpleGrid, Text, TextInput } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import { nowSeconds } from "../../api/server-time.ts";
 import type { AppList } from "../../api/types.ts";
 import { usageGroups } from "../../api/usage.ts";
 import { isReaderElsewhere } from "../../parts/chart/chart-time.ts";
+import { Choice } from "../../parts/choice.tsx";
 import { ChoiceFilter } from "../../parts/filters/choice-filter.tsx";
 import { KeyFilter } from "../../parts/filters/key-filter.tsx";
 import { ModelFilter } from "../../parts/filters/model-filter.tsx";
@@ -33,7 +33,7 @@ export function UsageFilters({ asked, bucket, change, keyName, appName }: UsageF
   return (
     <Paper withBorder p="md" component="section" aria-label="What is shown">
       <SimpleGrid cols={{ base: 2, sm: 3, lg: 5 }} spacing="sm">
-        <Select
+        <Choice
           label="Time"
           size="xs"
           value={range}
@@ -43,7 +43,7 @@ export function UsageFilters({ asked, bucket, change, keyName, appName }: UsageF
             chosen && change(chosen === "custom" ? { range: chosen, ...days } : { range: chosen, from: "", to: "" })
           }
         />
-        <Select
+        <Choice
           label="In steps of"
           size="xs"
           value={bucket}

@@ -1,6 +1,5 @@
 // The page Usage: an explorer of what was used, by time, model, key, app and environment.
-
-import { Alert, Group, Paper, SegmentedControl, Select, SimpleGrid, Skeleton, Stack, Text } from "@mantine/core";
+import { Alert, Group, Paper, SegmentedControl, SimpleGrid, Skeleton, Stack, Text } from "@mantine/core";
 import { useCallback, useMemo, useState } from "react";
 import { useNames } from "../../api/names.ts";
 import { nowSeconds } from "../../api/server-time.ts";
@@ -8,6 +7,7 @@ import { useSession } from "../../api/session.tsx";
 import { sumOf, type UsageGroup } from "../../api/usage.ts";
 import { useAddress } from "../../parts/address.ts";
 import { nameOfTime } from "../../parts/chart/chart-time.ts";
+import { Choice } from "../../parts/choice.tsx";
 import { Failure } from "../../parts/failure.tsx";
 import { count, money, percent, short } from "../../parts/figures.ts";
 import { Page } from "../../parts/page.tsx";
@@ -41,7 +41,7 @@ export function UsagePage() {
     <Page
       title="Usage"
       about="What the account used, by model, key, app and environment. The address of this page leads back to what it shows."
-      actions={data && !asked.problem && <UsageExport ask={data.ask} />}
+      actions={<UsageExport ask={asked.problem === undefined ? data?.ask : undefined} />}
     >
       <Stack gap="md">
         <UsageFilters {...{ asked, bucket, change }} keyName={names.key} appName={names.app} />
@@ -99,7 +99,7 @@ function Results({ data, said, asked, change, nameOf }: ResultsProps) {
         </Alert>
       )}
       <Stack gap="xs">
-        <Select
+        <Choice
           aria-label="Figure in the chart"
           size="xs"
           w={190}

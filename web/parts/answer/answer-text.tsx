@@ -1,29 +1,54 @@
-// The text of an answer, as text and never as HTML: paragraphs, and code set apart with a button that copies it.
-import { Code, Group, Stack, Text } from "@mantine/core";
-import { memo } from "react";
+// The text of an answer as it was meant: headings, lists, tables and code, made of elements of our own, never of HTML that came.
+import { Anchor, Code, Group, Stack, Table, Text } from "@mantine/core";
+import { memo, useState } from "react";
 import { CopyAction } from "../copy.tsx";
-import { type Block, blocksOf } from "./text-blocks.ts";
+import { ScrollRegion } from "../scroll-region.tsx";
+import { type Inline, inlineOf } from "./inline-text.ts";
+import { type Block, BlockReader, cellsOf, type Item, itemsOf } from "./text-blocks.ts";
 
-export function AnswerText({ text }: { text: string }) {
+/** Quotes within quotes; deeper ones are shown with their marks. */
+const deepest = 4;
+
+export function AnswerText({ text, depth = 0 }: { text: string; depth?: number }) {
+  const [reader] = useState(() => new BlockReader());
   return (
-    <Stack gap="sm">
-      {blocksOf(text).map((block, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: an answer grows at its end; what is before stays what it is
-        <BlockView key={index} {...block} />
+    <Stack gap="sm" className="answer">
+      {reader.read(text).map((block) => (
+        <BlockView key={block.at} {...block} depth={depth} />
       ))}
     </Stack>
   );
 }
 
 /** Drawn again only while it grows, however long the answer is. */
-const BlockView = memo(function BlockView({ kind, text, language }: Block) {
-  if (kind === "text") {
+const BlockView = memo(function BlockView({ kind, text, language, level, depth }: Block & { depth: number }) {
+  if (kind === "code") return <CodeBlock text={text} language={language} />;
+  if (kind === "rule") return <hr />;
+  if (kind === "list") return <ListView items={itemsOf(text)} />;
+  if (kind === "table") return <TableView text={text} />;
+  if (kind === "quote" && depth < deepest) {
     return (
-      <Text size="sm" className="plain-text">
-        {text}
+      <blockquote>
+        <AnswerText text={text} depth={depth + 1} />
+      </blockquote>
+    );
+  }
+  if (kind === "heading") {
+    // Not a heading of the page, whose outline it would tear apart for who listens.
+    return (
+      <Text size={level < 3 ? "md" : "sm"} fw={700}>
+        <InlineView text={text} />
       </Text>
     );
   }
+  return (
+    <Text size="sm" className="plain-text" component="div">
+      <InlineView text={text} />
+    </Text>
+  );
+});
+
+function CodeBlock({ text, language }: { text: string; language: string }) {
   const what = language === "" ? "Code" : language;
   return (
     <div className="code-block">
@@ -38,4 +63,79 @@ const BlockView = memo(function BlockView({ kind, text, language }: Block) {
       </Code>
     </div>
   );
+}
+
+function ListView({ items }: { items: readonly Item[] }) {
+  const first = items[0]?.number;
+  const rows = items.map(({ at, text, items: within }) => (
+    <li key={at}>
+      <InlineView text={text} />
+      {within.length > 0 && <ListView items={within} />}
+    </li>
+  ));
+  return first === undefined ? <ul>{rows}</ul> : <ol start={first}>{rows}</ol>;
+}
+
+function TableView({ text }: { text: string }) {
+  const [head, , ...rows] = text.split("\n").map((line, at) => ({ at, cells: cellsOf(line) }));
+  const columns = head?.cells.map((name, at) => ({ at, name })) ?? [];
+  return (
+    <ScrollRegion label="Table in the answer" className="answer-table">
+      <Table withTableBorder fz="sm">
+        <Table.Thead>
+          <Table.Tr>
+            {columns.map(({ at, name }) => (
+              <Table.Th key={at}>
+                <InlineView text={name} />
+              </Table.Th>
+            ))}
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {rows.map(({ at: row, cells }) => (
+            <Table.Tr key={row}>
+              {columns.map(({ at }) => (
+                <Table.Td key={at}>
+                  <InlineView text={cells[at] ?? ""} />
+                </Table.Td>
+              ))}
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </ScrollRegion>
+  );
+}
+
+const InlineView = memo(function InlineView({ text }: { text: string }) {
+  return <Parts parts={inlineOf(text)} />;
 });
+
+function Parts({ parts }: { parts: readonly Inline[] }) {
+  return parts.map((part) => <Part key={`${part.at} ${part.kind}`} part={part} />);
+}
+
+function Part({ part }: { part: Inline }) {
+  switch (part.kind) {
+    case "text":
+      return part.text;
+    case "code":
+      return <Code>{part.text}</Code>;
+    case "link":
+      return (
+        <Anchor href={part.href} target="_blank" rel="noopener noreferrer" inherit underline="always">
+          <Parts parts={part.parts} />
+        </Anchor>
+      );
+    default: {
+      const Mark = tags[part.kind];
+      return (
+        <Mark>
+          <Parts parts={part.parts} />
+        </Mark>
+      );
+    }
+  }
+}
+
+const tags = { strong: "strong", em: "em", del: "del" } as const;

@@ -1,43 +1,193 @@
-// Divides an answer into paragraphs and fenced blocks of code (CommonMark 4.5); all of it stays text.
+// Divides an answer into blocks as CommonMark and GitHub's tables have them; all of it stays text, and nothing is HTML.
+
+export type BlockKind = "text" | "code" | "heading" | "list" | "table" | "quote" | "rule";
 
 export interface Block {
-  kind: "text" | "code";
+  kind: BlockKind;
+  /** As it was written, without the marks of a heading, quote or fence. */
   text: string;
   /** Of code, as the fence says; else empty. */
   language: string;
+  /** Of a heading, from 1 to 6; else 0. */
+  level: number;
+  /** Where its first line begins, which tells it from the others as the text grows. */
+  at: number;
 }
 
-const opening = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})\s*([^\s`]*)/;
+const fenceMark = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})\s*([^\s`]*)/;
+const itemMark = /^ *(?:[-*+]|\d{1,9}[.)])(?: |$)/;
 
 /** A fence that is still open reaches to the end: the answer may be in the middle of it. */
 export function blocksOf(text: string): Block[] {
-  const blocks: Block[] = [];
-  let lines: string[] = [];
-  let fence: { mark: string; language: string } | undefined;
-  const close = (kind: Block["kind"], language = "") => {
-    if (kind === "code" || lines.some((line) => line.trim() !== "")) {
-      blocks.push({ kind, text: lines.join("\n"), language });
+  return new BlockReader().read(text);
+}
+
+/** Reads a text that grows: what stood before its last block is not looked at again. */
+export class BlockReader {
+  #text = "";
+  #blocks: Block[] = [];
+
+  read(text: string): Block[] {
+    const last = this.#blocks.at(-1);
+    const goesOn = last !== undefined && text.startsWith(this.#text);
+    const kept = goesOn ? this.#blocks.slice(0, -1) : [];
+    this.#blocks = [...kept, ...new Division(text, goesOn ? last.at : 0).blocks()];
+    this.#text = text;
+    return this.#blocks;
+  }
+}
+
+class Division {
+  readonly #text: string;
+  readonly #blocks: Block[] = [];
+  #at: number;
+  /** Of the block that is being read. */
+  #lines: string[] = [];
+  #kind: BlockKind = "text";
+  #start = 0;
+  #blanks = 0;
+
+  constructor(text: string, from: number) {
+    this.#text = text;
+    this.#at = from;
+  }
+
+  blocks(): Block[] {
+    while (this.#at <= this.#text.length) {
+      const start = this.#at;
+      this.#take(this.#line(), start);
     }
-    lines = [];
-  };
-  for (const line of text.split("\n")) {
-    const bare = line.trim();
-    if (fence) {
-      const isEnd = bare.length >= fence.mark.length && bare === (fence.mark[0] ?? "").repeat(bare.length);
-      if (isEnd) {
-        close("code", fence.language);
-        fence = undefined;
-      } else lines.push(line);
+    this.#close();
+    return this.#blocks;
+  }
+
+  #line(): string {
+    const end = this.#text.indexOf("\n", this.#at);
+    const line = this.#text.slice(this.#at, end < 0 ? undefined : end);
+    this.#at = end < 0 ? this.#text.length + 1 : end + 1;
+    return line;
+  }
+
+  #take(line: string, start: number): void {
+    const [, mark, language = ""] = fenceMark.exec(line) ?? [];
+    const heading = headingOf(line);
+    if (mark !== undefined) this.#code(mark, language, start);
+    else if (line.trim() === "") {
+      // A list may go on behind an empty line.
+      if (this.#kind === "list") this.#blanks++;
+      else this.#close();
+    } else if (heading) this.#whole({ kind: "heading", language: "", ...heading, at: start });
+    else if (isRule(line)) this.#whole({ kind: "rule", text: "", language: "", level: 0, at: start });
+    else if (line.trimStart().startsWith(">")) this.#add("quote", line.trimStart().slice(1).replace(/^ /, ""), start);
+    else if (this.#isOfList(line)) this.#add("list", line, start);
+    else this.#addText(line, start);
+  }
+
+  #addText(line: string, start: number): void {
+    if (this.#kind === "text" && this.#lines.length === 1 && isTableRule(line) && this.#lines[0]?.includes("|")) {
+      this.#kind = "table";
+    }
+    this.#add(this.#kind === "table" && line.includes("|") ? "table" : "text", line, start);
+  }
+
+  #isOfList(line: string): boolean {
+    if (itemMark.test(line)) return this.#kind === "list" || !/^ {4}/.test(line);
+    // What goes on with an item stands below its text, or follows without an empty line.
+    return this.#kind === "list" && (this.#blanks === 0 || line.startsWith("  "));
+  }
+
+  #add(kind: BlockKind, line: string, start: number): void {
+    if (kind !== this.#kind || this.#lines.length === 0) {
+      this.#close();
+      this.#kind = kind;
+      this.#start = start;
+    }
+    for (; this.#blanks > 0; this.#blanks--) this.#lines.push("");
+    this.#lines.push(line);
+  }
+
+  #code(mark: string, language: string, start: number): void {
+    this.#close();
+    const lines: string[] = [];
+    while (this.#at <= this.#text.length) {
+      const line = this.#line();
+      const bare = line.trim();
+      if (bare.length >= mark.length && bare === (mark[0] ?? "").repeat(bare.length)) break;
+      lines.push(line);
+    }
+    this.#blocks.push({ kind: "code", text: lines.join("\n"), language, level: 0, at: start });
+  }
+
+  #whole(block: Block): void {
+    this.#close();
+    this.#blocks.push(block);
+  }
+
+  #close(): void {
+    const text = this.#lines.join("\n");
+    if (text.trim() !== "") this.#blocks.push({ kind: this.#kind, text, language: "", level: 0, at: this.#start });
+    this.#lines = [];
+    this.#kind = "text";
+    this.#blanks = 0;
+  }
+}
+
+function headingOf(line: string): { text: string; level: number } | undefined {
+  const [marks = "", hashes = ""] = /^ {0,3}(#{1,6})(?= |$)/.exec(line) ?? [];
+  return hashes === "" ? undefined : { text: line.slice(marks.length).trim(), level: hashes.length };
+}
+
+function isRule(line: string): boolean {
+  const marks = line.replaceAll(" ", "");
+  return marks.length >= 3 && "-*_".includes(marks[0] ?? " ") && marks === (marks[0] ?? "").repeat(marks.length);
+}
+
+/** The line below the heads of a table. */
+function isTableRule(line: string): boolean {
+  return line.includes("|") && cellsOf(line).every((cell) => /^:?-+:?$/.test(cell));
+}
+
+/** Of one line of a table; a bar behind a backslash belongs to its cell. */
+export function cellsOf(line: string): string[] {
+  const bare = line
+    .trim()
+    .replace(/^\|/, "")
+    .replace(/(?<!\\)\|$/, "");
+  return bare.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|"));
+}
+
+export interface Item {
+  /** Its line within the list. */
+  at: number;
+  text: string;
+  /** Undefined: it has a dot and no number. */
+  number: number | undefined;
+  items: Item[];
+}
+
+const deepest = 8;
+
+/** The items of a list: those that are further in than the one before are its own. */
+export function itemsOf(text: string): Item[] {
+  const top: Item[] = [];
+  const open: { indent: number; item: Item }[] = [];
+  for (const [at, line] of text.split("\n").entries()) {
+    const [mark, indent = "", number] = /^( *)(?:[-*+]|(\d{1,9})[.)])(?: +|$)/.exec(line) ?? [];
+    if (mark === undefined) {
+      const last = open.at(-1)?.item;
+      if (last) last.text += `\n${line.trim()}`;
       continue;
     }
-    const [, mark, language = ""] = opening.exec(line) ?? [];
-    if (mark !== undefined) {
-      close("text");
-      fence = { mark, language };
-    } else if (bare === "") close("text");
-    else lines.push(line);
+    const item: Item = {
+      at,
+      text: line.slice(mark.length),
+      number: number === undefined ? undefined : Number(number),
+      items: [],
+    };
+    while (open.length > 0 && (open.at(-1)?.indent ?? 0) >= indent.length) open.pop();
+    const parent = open.length < deepest ? open.at(-1)?.item : open[deepest - 1]?.item;
+    (parent?.items ?? top).push(item);
+    open.push({ indent: indent.length, item });
   }
-  if (fence) close("code", fence.language);
-  else close("text");
-  return blocks;
+  return top;
 }

@@ -1,11 +1,12 @@
 // The drawing of a chart: read by pointer or by arrow keys, which tell the same to who sees it and to who hears it.
 import { useComputedColorScheme } from "@mantine/core";
-import { type KeyboardEvent, useEffect, useRef } from "react";
-import UPlot from "uplot";
+import { type KeyboardEvent, useEffect, useRef, useState } from "react";
+import type UPlot from "uplot";
 import { chartColor } from "../../theme.ts";
 import { drawn, edges, lonely, type Plotted, places } from "./chart-data.ts";
 import { ChartReadout, spoken } from "./chart-readout.tsx";
 import { axisLabels, dateOf, stepsOf } from "./chart-time.ts";
+import { useIsNear, whenItsTurn } from "./chart-turn.ts";
 
 interface PictureProps extends Plotted {
   title: string;
@@ -33,27 +34,33 @@ export function ChartPicture(props: PictureProps) {
   const now = useRef(props);
   now.current = props;
   const scheme = useComputedColorScheme("light", { getInitialValueInEffect: false });
+  const isNear = useIsNear(place);
+  const [shown, setShown] = useState<UPlot>();
   const labels = series.map(({ label, color }) => `${label} ${color}`).join("\n");
   // biome-ignore lint/correctness/useExhaustiveDependencies: figures, size and hidden series are set below, without a new drawing
   useEffect(() => {
-    if (!place.current) return;
-    const made = new UPlot(optionsOf(now, scheme), drawn(now.current), place.current);
-    plot.current = made;
+    if (!isNear) return;
+    const giveUp = whenItsTurn((Plot) => {
+      if (!place.current) return;
+      plot.current = new Plot(optionsOf(Plot, now, scheme), drawn(now.current), place.current);
+      setShown(plot.current);
+    });
     return () => {
+      giveUp();
+      plot.current?.destroy();
       plot.current = undefined;
-      made.destroy();
     };
-  }, [scheme, kind, labels, bucket, whole]);
+  }, [isNear, scheme, kind, labels, bucket, whole]);
   useEffect(() => plot.current?.setSize({ width, height }), [width, height]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: `drawn` takes what is listed
   useEffect(() => plot.current?.setData(drawn(now.current)), [times, series, kind, hidden, bucket]);
   const at = index === undefined ? undefined : places({ times, bucket })[index];
   useEffect(() => {
-    const shown = plot.current;
-    if (!shown || (shown.cursor.idx ?? undefined) === index) return;
+    // One that was destroyed is not drawn on.
+    if (!shown || shown !== plot.current || (shown.cursor.idx ?? undefined) === index) return;
     // Without telling of it: it is from there that this is known.
     shown.setCursor(at === undefined ? { left: -10, top: -10 } : { left: shown.valToPos(at, "x"), top: 0 }, false);
-  }, [index, at]);
+  }, [shown, index, at]);
   const ratio = globalThis.devicePixelRatio || 1;
   const left =
     at === undefined || !plot.current ? undefined : plot.current.bbox.left / ratio + plot.current.valToPos(at, "x");
@@ -68,6 +75,7 @@ export function ChartPicture(props: PictureProps) {
       <div
         ref={place}
         className="chart-picture"
+        style={{ height }}
         role="slider"
         tabIndex={0}
         aria-label={`${title}: arrow keys read one time after the other`}
@@ -112,13 +120,18 @@ function movedBy(key: string, index: number | undefined, length: number): number
   }
 }
 
-function optionsOf(now: { readonly current: PictureProps }, scheme: "light" | "dark"): UPlot.Options {
+function optionsOf(
+  Plot: typeof UPlot,
+  now: { readonly current: PictureProps },
+  scheme: "light" | "dark",
+): UPlot.Options {
   const { kind, series, bucket, whole, width, height } = now.current;
   const line = scheme === "dark" ? "#3a444d" : "#dfe5ea";
   const text = scheme === "dark" ? "#a4b2be" : "#55636f";
   const font = "12px system-ui, sans-serif";
-  const bars = UPlot.paths.bars?.({ size: [0.84, 48], radius: 0 });
+  const bars = Plot.paths.bars?.({ size: [0.84, 48], radius: 0 });
   const format = (value: number) => now.current.format(value);
+  let heard: MouseEvent | undefined;
   return {
     width,
     height,
@@ -160,6 +173,15 @@ function optionsOf(now: { readonly current: PictureProps }, scheme: "light" | "d
         return { label: one.label, fill: color, stroke: color, width: 0, points: { show: false }, ...paths };
       }),
     ],
-    hooks: { setCursor: [({ cursor }) => now.current.read(cursor.idx ?? undefined)] },
+    hooks: {
+      setCursor: [
+        ({ cursor: { event, idx } }) => {
+          // It is told of each drawing, too, and where the pointer was last: what arrow keys read since stays.
+          if (!event || event === heard) return;
+          heard = event;
+          now.current.read(idx ?? undefined);
+        },
+      ],
+    },
   };
 }

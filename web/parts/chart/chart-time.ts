@@ -1,7 +1,7 @@
 // Times of a chart as its axis and its reading have them: hours in the reader's zone, days and months in UTC, as they are counted.
-import UPlot from "uplot";
 import { bucketEnd, type UsageBucket } from "../../api/usage.ts";
 import { at } from "../figures.ts";
+import { timeFormat } from "../formats.ts";
 
 /** As the server counts, or so many seconds where a page put several together. */
 export type ChartBucket = UsageBucket | number;
@@ -11,27 +11,27 @@ export function endOf(bucket: ChartBucket, start: number): number {
 }
 
 const utc = { timeZone: "UTC" } as const;
-const clock = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });
+const clock = timeFormat({ hour: "numeric", minute: "2-digit" });
 const formats = {
   local: {
-    day: new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" }),
-    month: new Intl.DateTimeFormat(undefined, { month: "short" }),
-    year: new Intl.DateTimeFormat(undefined, { year: "numeric" }),
+    day: timeFormat({ day: "numeric", month: "short" }),
+    month: timeFormat({ month: "short" }),
+    year: timeFormat({ year: "numeric" }),
   },
   utc: {
-    day: new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", ...utc }),
-    month: new Intl.DateTimeFormat(undefined, { month: "short", ...utc }),
-    year: new Intl.DateTimeFormat(undefined, { year: "numeric", ...utc }),
+    day: timeFormat({ day: "numeric", month: "short", ...utc }),
+    month: timeFormat({ month: "short", ...utc }),
+    year: timeFormat({ year: "numeric", ...utc }),
   },
 };
-const wholeDay = new Intl.DateTimeFormat(undefined, {
+const wholeDay = timeFormat({
   weekday: "short",
   day: "numeric",
   month: "short",
   year: "numeric",
   ...utc,
 });
-const wholeMonth = new Intl.DateTimeFormat(undefined, { month: "long", year: "numeric", ...utc });
+const wholeMonth = timeFormat({ month: "long", year: "numeric", ...utc });
 
 export function isUtc(bucket: ChartBucket | undefined): boolean {
   return bucket === "day" || bucket === "month";
@@ -45,10 +45,10 @@ export function isReaderElsewhere(): boolean {
 /** What a bucket, or without one a moment, is called when it is read. */
 export function nameOfTime(seconds: number, bucket: ChartBucket | undefined): string {
   const ms = seconds * 1000;
-  if (bucket === "month") return wholeMonth.format(ms);
-  if (bucket === "day") return `${wholeDay.format(ms)}${isReaderElsewhere() ? " (UTC)" : ""}`;
+  if (bucket === "month") return wholeMonth().format(ms);
+  if (bucket === "day") return `${wholeDay().format(ms)}${isReaderElsewhere() ? " (UTC)" : ""}`;
   if (bucket === undefined) return at(seconds);
-  return `${at(seconds)} – ${clock.format(endOf(bucket, seconds) * 1000)}`;
+  return `${at(seconds)} – ${clock().format(endOf(bucket, seconds) * 1000)}`;
 }
 
 /** Labels of the marks of an axis: a line of times or days, and below it where a day or year begins. */
@@ -59,20 +59,20 @@ export function axisLabels(splits: readonly number[], step: number, bucket: Char
     const ms = split * 1000;
     const [label, above] =
       step < 86_400
-        ? [clock.format(ms), day.format(ms)]
+        ? [clock().format(ms), day().format(ms)]
         : step < 27 * 86_400
-          ? [day.format(ms), year.format(ms)]
-          : [month.format(ms), year.format(ms)];
+          ? [day().format(ms), year().format(ms)]
+          : [month().format(ms), year().format(ms)];
     const isNew = above !== before;
     before = above;
     return isNew ? `${label}\n${above}` : label;
   });
 }
 
-/** Hours of the reader's clock, or UTC for what is counted by UTC's days. */
+/** Whose local hours are those of the reader's clock, or of UTC for what is counted by UTC's days. */
 export function dateOf(seconds: number, bucket: ChartBucket | undefined): Date {
   const date = new Date(seconds * 1000);
-  return isUtc(bucket) ? UPlot.tzDate(date, "Etc/UTC") : date;
+  return isUtc(bucket) ? new Date(date.getTime() + date.getTimezoneOffset() * 60_000) : date;
 }
 
 /** Distances between marks, in seconds: none within a bucket. */

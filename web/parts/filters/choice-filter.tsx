@@ -1,5 +1,7 @@
 // The choice of one among many by its name, or of all.
-import { type ComboboxData, Select } from "@mantine/core";
+import type { ComboboxData } from "@mantine/core";
+import { Choice } from "../choice.tsx";
+import { replaceOnTyping } from "./replace-on-typing.ts";
 
 interface ChoiceFilterProps {
   label: string;
@@ -15,9 +17,10 @@ interface ChoiceFilterProps {
 
 export function ChoiceFilter({ label, value, data, choose, all, nothing }: ChoiceFilterProps) {
   return (
-    <Select
+    <Choice
       label={label}
       {...{ size: "xs", clearable: true, searchable: true, limit: 100 }}
+      {...replaceOnTyping}
       placeholder={all.short}
       value={value || null}
       data={data}

@@ -1,9 +1,10 @@
 // The choice of one key among however many: searched for by the server as somebody types.
-import { Select } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { useRead } from "../../api/queries.ts";
 import type { ApiKeyList } from "../../api/types.ts";
+import { Choice } from "../choice.tsx";
+import { replaceOnTyping } from "./replace-on-typing.ts";
 
 interface KeyFilterProps {
   value: string | undefined;
@@ -21,12 +22,13 @@ export function KeyFilter({ value, nameOf, choose }: KeyFilterProps) {
   const names = new Map(found.data?.data.map(({ id, name, last4 }) => [id, `${name || "Key"} …${last4}`]));
   if (value !== undefined && chosenName !== undefined) names.set(value, chosenName);
   return (
-    <Select
+    <Choice
       label="Key"
       size="xs"
       placeholder="All"
       clearable
       searchable
+      {...replaceOnTyping}
       value={value ?? null}
       data={[...names].map(([id, label]) => ({ value: id, label }))}
       // The server has searched already, also by what a label does not show.

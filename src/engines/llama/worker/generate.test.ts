@@ -2,12 +2,12 @@
 import { afterEach, beforeAll, expect, test } from "bun:test";
 import { type LlamaGrammarEvaluationState, TokenBias } from "node-llama-cpp";
 import { Batching } from "./batching.ts";
-import { EventStream } from "./event-stream.ts";
-import { Frames } from "./frames.ts";
 import { type Generation, generate, type Outcome } from "./generate.ts";
 import { load } from "./load.ts";
-import { plainSyntax } from "./reply-format.ts";
-import { ReplyReader } from "./reply-reader.ts";
+import { plainSyntax } from "./reply/reply-format.ts";
+import { ReplyReader } from "./reply/reply-reader.ts";
+import { EventStream } from "./request/event-stream.ts";
+import { Frames } from "./request/frames.ts";
 import { type Runtime, writesText } from "./runtime.ts";
 import { SequencePool } from "./sequence-pool.ts";
 import { demoModel } from "./testing/worker-process.ts";

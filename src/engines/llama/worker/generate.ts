@@ -3,11 +3,11 @@
 // (trap 6) and at the token limit, does not tell how many tokens it made, and cannot wait for a slow client.
 import type { LlamaContextSequence, LlamaGrammarEvaluationState, Token } from "node-llama-cpp";
 import type { Batching } from "./batching.ts";
-import type { ReplyEvent, ReplyReader } from "./reply-reader.ts";
-import { invalid } from "./request-error.ts";
+import type { ReplyEvent, ReplyReader } from "./reply/reply-reader.ts";
+import { TokenText } from "./reply/token-text.ts";
+import { invalid } from "./request/request-error.ts";
 import type { Runtime } from "./runtime.ts";
 import { evaluateOptions, type Sampling } from "./sampling.ts";
-import { TokenText } from "./token-text.ts";
 
 export interface Generation {
   /** Fits into the context with room for at least one more token; the caller has checked (engine trap 3). */

@@ -1,10 +1,10 @@
 // Loads the library and one model, and creates the context that its sequences share.
 import type { LlamaModel } from "node-llama-cpp";
 import { Batching } from "./batching.ts";
-import { Frames } from "./frames.ts";
 import { type Library, loadLibrary } from "./library.ts";
 import { checkModelFile, factsOf, ModelFileError, readModelFacts } from "./model-facts.ts";
-import { readReplySyntax } from "./reply-format.ts";
+import { readReplySyntax } from "./reply/reply-format.ts";
+import { Frames } from "./request/frames.ts";
 import type { Chat, ModelRuntime, Runtime } from "./runtime.ts";
 import { SequencePool } from "./sequence-pool.ts";
 import type { WorkerSettings } from "./settings.ts";
@@ -92,7 +92,7 @@ export async function load(settings: WorkerSettings, { log, giveUp }: LoadHooks)
 /** With the place in the code, as the library's messages are short ("Object is disposed"). */
 function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const place = /^\s*at (?:async )?([\w.#<>]+)/m.exec(error.stack ?? "")?.[1];
+  const place = /^[ \t]*at (?:async )?([\w.#<>]+)/m.exec(error.stack ?? "")?.[1];
   return `${error.name}: ${error.message}${place === undefined ? "" : ` (in ${place})`}`;
 }
 

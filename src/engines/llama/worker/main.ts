@@ -16,7 +16,7 @@ function tell(message: object): Promise<void> {
 }
 
 function log(line: string): void {
-  process.stderr.write(`${line.replaceAll(/\s*\n\s*/g, " ")}\n`);
+  process.stderr.write(`${line.replaceAll(/(?<!\s)\s*\n\s*/g, " ")}\n`);
 }
 
 function reasonOf(error: unknown): string {

@@ -1,10 +1,10 @@
 // What a loaded model consists of, for those who answer requests with it.
 import type { ChatWrapper, Llama, LlamaContext, LlamaModel } from "node-llama-cpp";
 import type { Batching } from "./batching.ts";
-import type { Frames } from "./frames.ts";
 import type { Library } from "./library.ts";
 import type { ModelFacts } from "./model-facts.ts";
-import type { ReplySyntax } from "./reply-format.ts";
+import type { ReplySyntax } from "./reply/reply-format.ts";
+import type { Frames } from "./request/frames.ts";
 import type { SequencePool } from "./sequence-pool.ts";
 
 export interface ModelRuntime {

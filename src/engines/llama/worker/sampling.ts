@@ -6,9 +6,9 @@ import type {
   Token,
   TokenBias,
 } from "node-llama-cpp";
-import { type Fields, isObject } from "./fields.ts";
 import type { Library } from "./library.ts";
-import { invalid } from "./request-error.ts";
+import { type Fields, isObject } from "./request/fields.ts";
+import { invalid } from "./request/request-error.ts";
 
 export interface Sampling {
   temperature: number;
@@ -38,14 +38,12 @@ const bannedLogit = -1e6;
 
 /** Reads `temperature`, `top_p`, `top_k`, `min_p`, the penalties, `seed` and `logit_bias`. Defaults as in the API. */
 export function readSampling(fields: Fields, library: Library, model: LlamaModel, vocabularySize: number): Sampling {
-  const topP = fields.number("top_p", 0, 1) ?? 1;
-  if (topP === 0) throw invalid("top_p must be greater than 0 and at most 1.");
   const topK = fields.integer("top_k", 0, Number.MAX_SAFE_INTEGER) ?? 0;
   const seed = fields.value("seed");
   if (seed !== undefined && !Number.isInteger(seed)) throw invalid("seed must be a whole number.");
   return {
     temperature: fields.number("temperature", 0, 2) ?? 1,
-    topP,
+    topP: fields.number("top_p", 0, 1) ?? 1,
     topK: topK === 0 ? mostCandidates : Math.min(topK, mostCandidates),
     minP: fields.number("min_p", 0, 1) ?? 0,
     frequencyPenalty: fields.number("frequency_penalty", -2, 2) ?? 0,

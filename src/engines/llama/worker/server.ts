@@ -1,9 +1,9 @@
 // The worker's HTTP server on a Unix domain socket: OpenAI-shaped routes, and errors in the OpenAI shape.
-import { answerChat } from "./chat.ts";
-import { answerCompletion } from "./completion.ts";
-import { Embedder } from "./embedding.ts";
-import { Fields, isObject } from "./fields.ts";
-import { asRequestError, errorBody, invalid, RequestError } from "./request-error.ts";
+import { answerChat } from "./request/chat.ts";
+import { answerCompletion } from "./request/completion.ts";
+import { Embedder } from "./request/embedding.ts";
+import { Fields, isObject } from "./request/fields.ts";
+import { asRequestError, errorBody, invalid, RequestError } from "./request/request-error.ts";
 import { type ModelRuntime, type Runtime, writesText } from "./runtime.ts";
 
 /** The gateway has its own, lower limit for what clients send. */

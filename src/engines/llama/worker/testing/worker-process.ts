@@ -138,9 +138,10 @@ export class WorkerProcess {
   async refusal(path: string, body: unknown): Promise<string> {
     const response = await this.post(path, body);
     const answer = (await response.json()) as { error?: Record<string, unknown> };
-    const { message, ...rest } = answer.error ?? {};
-    const expected = JSON.stringify({ type: "invalid_request_error", code: "invalid_request" });
-    if (response.status !== 400 || typeof message !== "string" || JSON.stringify(rest) !== expected) {
+    const { message, type, param, code, ...rest } = answer.error ?? {};
+    const isCode = code === "invalid_request" || code === "context_length_exceeded";
+    const isShaped = type === "invalid_request_error" && isCode && (param === null || typeof param === "string");
+    if (response.status !== 400 || typeof message !== "string" || !isShaped || Object.keys(rest).length > 0) {
       throw new Error(`not a 400 of the right shape: ${response.status} ${JSON.stringify(answer)}`);
     }
     return message;

@@ -1,0 +1,230 @@
+// The rooms of the house, from the ground up, and what each may import. A new folder gets its line here first.
+import type { Layers } from "./layers.ts";
+
+const protocol = "a protocol knows nothing of what is said by it.";
+const adapter = "an adapter knows the ports that it serves, not who uses them.";
+const storing = [
+  ...["base", "domain", "ledger", "limits"].map((name) => `src/${name}`),
+  ...["backup", "files", "redis", "sql", "tables"].map((name) => `src/storage/${name}`),
+];
+const shown = [
+  "@mantine/core",
+  "@mantine/hooks",
+  "@mantine/notifications",
+  "@primer/octicons-react",
+  "react",
+  "wouter",
+];
+
+export const layers: Layers = {
+  "src/base": {
+    may: [],
+    packages: ["node:buffer"],
+    because: "what everything stands on stands on nothing: bytes, text, time, errors, what comes later.",
+  },
+  "src/domain": {
+    may: ["src/base"],
+    because: "the nouns, rules and ports that all others share are without technology.",
+  },
+  "src/wire": {
+    may: ["src/base", "src/domain"],
+    packages: ["zod"],
+    because: "the shapes of the API know nothing of who takes and gives them.",
+  },
+  "src/http1": { may: ["src/base"], packages: ["bun", "node:fs", "node:os"], because: protocol },
+  "src/websocket": { may: ["src/base", "src/http1"], packages: ["bun", "node:crypto", "node:tls"], because: protocol },
+  "src/config": {
+    may: ["src/base", "src/domain"],
+    packages: ["node:fs", "node:os", "node:path", "yaml", "zod"],
+    because: "configuration is plain data.",
+  },
+  "src/logging": { may: ["src/base", "src/domain", "src/config"], because: adapter },
+  "src/metrics": {
+    may: ["src/base", "src/domain"],
+    packages: ["node:fs"],
+    because: "it counts what it is told; src/server gathers from the parts.",
+  },
+  "src/tracing": { may: ["src/base", "src/domain"], packages: ["@opentelemetry"], because: adapter },
+  "src/mail": { may: ["src/base", "src/domain"], packages: ["nodemailer"], because: adapter },
+  "src/engines": { may: ["src/base", "src/domain", "src/http1", "package.json"], packages: ["zod"], because: adapter },
+  "src/engines/llama": {
+    may: ["src/base", "src/domain", "src/engines", "package.json", "package-lock.json"],
+    packages: ["node:*", "zod"],
+    because: adapter,
+  },
+  "src/engines/llama/worker": {
+    may: ["src/base", "src/domain", "src/engines/llama"],
+    packages: ["node:*", "node-llama-cpp", "zod"],
+    because: "it is a process of its own, the only one with llama.cpp in it.",
+  },
+  "src/storage/sql": {
+    may: ["src/base", "src/domain"],
+    packages: ["bun", "bun:sqlite", "node:*", "zod"],
+    because: "the databases know nothing of what is in their tables but how they are made.",
+  },
+  "src/storage/files": {
+    may: ["src/base", "src/domain"],
+    packages: ["bun", "bun:sqlite", "node:*", "zod"],
+    because: adapter,
+  },
+  "src/storage/redis": {
+    may: ["src/base", "src/domain", "src/storage/sql"],
+    packages: ["bun", "node:*"],
+    because: adapter,
+  },
+  "src/storage/tables": {
+    may: ["src/base", "src/domain", "src/storage/sql"],
+    packages: ["bun", "bun:sqlite", "node:*", "zod"],
+    because: adapter,
+  },
+  "src/storage/backup": {
+    may: ["src/base", "src/domain", "src/storage/files", "src/storage/sql"],
+    packages: ["bun", "bun:sqlite", "node:*", "zod"],
+    because: "it copies whatever is there.",
+  },
+  "src/limits": {
+    may: ["src/base", "src/domain", "src/storage/redis", "src/storage/sql"],
+    packages: ["node:*"],
+    because: adapter,
+  },
+  "src/ledger": {
+    may: ["src/base", "src/domain", "src/storage/files", "src/storage/sql", "src/storage/tables"],
+    packages: ["bun", "bun:sqlite", "node:*", "zod"],
+    because: adapter,
+  },
+  "src/policy": {
+    may: ["src/base", "src/domain", "src/wire"],
+    packages: ["jose", "node:crypto"],
+    because: "what is allowed does not depend on transport, storage or engines.",
+  },
+  "src/accounts": {
+    may: ["src/base", "src/domain", "src/policy", "src/wire"],
+    packages: ["@simplewebauthn/server", "node:crypto", "openid-client"],
+    because: "people and how they sign in do not depend on transport, storage or engines.",
+  },
+  "src/oauth": {
+    may: ["src/base", "src/domain", "src/policy"],
+    packages: ["node:crypto"],
+    because: "the authorization server does not depend on transport, storage or engines.",
+  },
+  "src/inference": {
+    may: ["src/base", "src/domain", "src/policy", "src/wire"],
+    because: "it reaches engines, stores and clients through ports.",
+  },
+  "src/nodes": {
+    may: ["src/base", "src/domain", "src/http1", "src/inference", "src/policy", "src/websocket", "src/wire"],
+    packages: ["node:crypto", "zod"],
+    because: "it reaches stores and engines through ports.",
+  },
+  "src/nodes/tunnel": { may: ["src/base", "src/domain", "src/nodes"], packages: ["node:crypto"], because: protocol },
+  "src/http": {
+    may: [
+      ...["accounts", "base", "domain", "http1", "inference", "nodes", "nodes/tunnel", "oauth", "policy", "wire"].map(
+        (name) => `src/${name}`,
+      ),
+      "dist",
+    ],
+    packages: ["@simplewebauthn/server", "node:*", "zod"],
+    because: "the face of the program reaches adapters through ports.",
+  },
+  "src/upkeep": {
+    may: [
+      ...storing,
+      ...["accounts", "config", "inference", "policy", "wire"].map((name) => `src/${name}`),
+      "package.json",
+    ],
+    packages: ["bun", "node:*"],
+    because: "it works on what is stored, with or without a server.",
+  },
+  "src/server": {
+    may: [
+      ...storing,
+      ...["accounts", "config", "engines", "engines/llama", "http", "http1", "inference", "logging", "mail"].map(
+        (name) => `src/${name}`,
+      ),
+      ...["metrics", "nodes", "oauth", "policy", "tracing", "upkeep"].map((name) => `src/${name}`),
+      "package.json",
+    ],
+    packages: ["bun", "node:*"],
+    because: "composition knows every adapter, and no command.",
+  },
+  "src/doctor": {
+    may: [
+      ...storing,
+      ...["accounts", "config", "engines", "engines/llama", "inference", "mail", "policy", "server", "upkeep"].map(
+        (name) => `src/${name}`,
+      ),
+      "package.json",
+    ],
+    packages: ["node:*"],
+    because: "it looks at adapters and files as they are, and at the server over HTTP.",
+  },
+  "src/doctor/clients": {
+    may: ["src/base", "src/doctor", "src/wire"],
+    packages: ["zod"],
+    because: "what a test of the wire expects must not come from the server's own shapes.",
+  },
+  "src/cli": {
+    may: [
+      ...storing,
+      ...[
+        "config",
+        "doctor",
+        "doctor/clients",
+        "engines",
+        "engines/llama",
+        "logging",
+        "nodes",
+        "server",
+        "upkeep",
+        "wire",
+      ].map((name) => `src/${name}`),
+      "package.json",
+    ],
+    packages: ["commander", "node:*", "zod"],
+    because: "commands talk to the HTTP API or to local files; composition is not theirs.",
+  },
+  "src/main.ts": {
+    may: ["src/base", "src/cli", "src/config", "package.json"],
+    packages: ["commander"],
+    because: "it starts a command.",
+  },
+  "web/api": {
+    may: [],
+    packages: ["@tanstack/react-query", "react"],
+    because: "data know nothing of how they are shown, and the server by its public HTTP API alone.",
+  },
+  "web/parts": {
+    may: ["web/api", "web/*"],
+    packages: [...shown, "@tanstack/react-virtual", "uplot"],
+    because: "parts are what pages are made of.",
+  },
+  "web/pages": {
+    may: ["web/pages/<each>"],
+    packages: ["react"],
+    because: "it lists the pages.",
+  },
+  "web/pages/<each>": {
+    may: ["web/api", "web/parts"],
+    packages: [...shown, "@simplewebauthn/browser", "@tanstack/react-query"],
+    because: "what several pages need is in web/parts or web/api.",
+  },
+  "web/shell": {
+    may: ["web/api", "web/parts", "web/pages", "web/pages/<each>"],
+    packages: [...shown, "@tanstack/react-query"],
+    because: "it is the frame around the pages.",
+  },
+  "web/start": {
+    may: ["web/*", "web/api", "web/parts", "web/shell"],
+    packages: [...shown, "@tanstack/react-query", "react-dom"],
+    because: "it starts the dashboard.",
+  },
+  "web/*": {
+    may: ["web/start", "web/parts", "web/shell", "web/pages/<each>"],
+    packages: ["@mantine/core", "@mantine/notifications", "uplot"],
+    because: "it is the look of the dashboard, and its entry.",
+  },
+};
+
+/** Who may read the time: the clock, commands that are over soon, and processes of their own. */
+export const timeRooms = ["src/base/clock.ts", "src/cli", "src/doctor", "src/engines/llama/worker"];

@@ -1,0 +1,63 @@
+// The name of an app: one that people who are asked to allow it cannot take for this server's own.
+import { GatewayError } from "../base/errors.ts";
+import { keyName } from "../policy/manage/key-values.ts";
+
+const ownName = "headrace";
+
+/** Letters and digits that look like these of ASCII and are no compatibility forms of them, which NFKC finds. */
+const alikes: Readonly<Record<string, string>> = {
+  a: "аαɑᴀꭺ4@∂ꓮаӕ",
+  b: "вʙβ8ꓐ",
+  c: "сϲᴄⲥꓚꮯ¢",
+  d: "ԁɗᴅꓓꭰժ",
+  e: "еєεᴇ3€ꓰꭼҽɛ",
+  g: "ɡցɢԍ",
+  h: "һнհʜηꓧꮋћ",
+  i: "іιı1!|lӏꓲɪ",
+  j: "јϳ",
+  k: "кκᴋꓗ",
+  m: "мᴍꓟ",
+  n: "пոռɴꓠ",
+  o: "оοօ0ᴏꓳⲟσ",
+  p: "рρᴘꓑⲣ",
+  r: "гʀꓣꭱɾя",
+  s: "ѕ5$ꜱꓢ",
+  t: "тτᴛ7ꓔ",
+  u: "υսᴜꓴ",
+  v: "νѵᴠꓦ",
+  x: "хχꓫ×",
+  y: "уγүʏꓬ",
+};
+const letterOf = new Map(
+  Object.entries(alikes).flatMap(([letter, others]) => [...others].map((other) => [other, letter] as const)),
+);
+/** Two letters that are read as a `d`, once each is what it looks like. */
+const twoAsOne = /ci/g;
+
+/** Put into the form in which it is kept. Throws `invalid_request` for one that is none, or that passes for our own. */
+export function appName(text: string): string {
+  const name = keyName(text);
+  if (!looksLikeOurs(name)) return name;
+  throw new GatewayError(
+    "invalid_request",
+    "name: must not be, or look like, the name of this server. Choose one that says whose app it is.",
+  );
+}
+
+/** Whether people may take it for this server's own name, as a word, in one, or spread over several. */
+export function looksLikeOurs(name: string): boolean {
+  const words = skeletonOf(name)
+    .split(/[^\p{L}\p{N}]+/u)
+    .filter((word) => word !== "");
+  const forms = [words, words.map((word) => word.replace(twoAsOne, "d"))];
+  return forms.some((form) =>
+    form.some((word, i) => word.includes(ownName) || form.slice(i).join("").startsWith(ownName)),
+  );
+}
+
+/** As it is read: without case, marks and what is not seen, and each letter as the one of ASCII that it looks like. */
+function skeletonOf(name: string): string {
+  const seen = name.normalize("NFKD").replace(/[\p{M}\p{Default_Ignorable_Code_Point}]/gu, "");
+  const letters = [...seen.normalize("NFKC").toLowerCase()].map((letter) => letterOf.get(letter) ?? letter);
+  return letters.join("");
+}

@@ -1,0 +1,168 @@
+// What comes in one go and is long to read is read in slices, over as many turns of the event loop as that takes.
+import { afterEach, expect, test } from "bun:test";
+import { until } from "../../../tests/support/headrace.ts";
+import { BulkInput, type BulkTaker, sliceBytes } from "./bulk-input.ts";
+import { AccountBytes, HeldBytes, heldBytes } from "./held-bytes.ts";
+
+const before = heldBytes.byKind.received;
+afterEach(() => expect(heldBytes.byKind.received).toBe(before));
+
+/** A taker to whom each slice costs so many milliseconds. */
+function taker(costMs = 0) {
+  const it = {
+    text: "",
+    slices: 0,
+    hushed: false,
+    onSlice: () => {},
+    takeSlice(bytes: Buffer) {
+      const endMs = performance.now() + costMs;
+      while (performance.now() < endMs);
+      it.text += bytes.toString("latin1");
+      it.slices++;
+      it.onSlice();
+    },
+    hush() {
+      it.hushed = true;
+    },
+    unhush() {
+      it.hushed = false;
+    },
+  } satisfies BulkTaker & Record<string, unknown>;
+  return it;
+}
+
+const slices = (count: number) => Buffer.alloc(count * sliceBytes, "0123456789");
+
+test("all of it is read, in order, and its sender is told to wait meanwhile", async () => {
+  const one = taker(3);
+  const input = new BulkInput(one);
+  const bytes = slices(5);
+  input.add(bytes);
+  input.add(Buffer.from("end"));
+  expect([one.hushed, input.waits]).toEqual([true, true]);
+  await until(() => !one.hushed, "all is read");
+  expect(one.text).toBe(`${bytes.toString("latin1")}end`);
+});
+
+test("many who bring much share the few milliseconds of a turn, and other work comes between", async () => {
+  const all = Array.from({ length: 8 }, () => taker(2));
+  let otherTurns = 0;
+  let inTurn = 0;
+  let mostInTurn = 0;
+  for (const one of all) {
+    one.onSlice = () => {
+      inTurn++;
+      mostInTurn = Math.max(mostInTurn, inTurn);
+    };
+    new BulkInput(one).add(slices(4));
+  }
+  const turn = () => {
+    otherTurns++;
+    inTurn = 0;
+    if (all.some(({ hushed }) => hushed)) setImmediate(turn);
+  };
+  turn();
+  await until(() => all.every(({ hushed }) => !hushed), "all is read");
+  expect(all.map((one) => one.slices)).toEqual(Array(8).fill(4));
+  expect(otherTurns).toBeGreaterThan(8);
+  expect(mostInTurn).toBeLessThanOrEqual(4);
+});
+
+test("slices get longer while they are quickly read, and shorter again when one is slow", async () => {
+  const one = taker();
+  const input = new BulkInput(one);
+  const lengths: number[] = [];
+  input.stop(heldBytes.bounded);
+  input.add(slices(20));
+  input.goOn();
+  for (const ms of [0.1, 0.1, 0.1, 1, 3, 3, 3]) {
+    const readBytes = one.text.length;
+    input.readSlice();
+    input.tookMs(ms);
+    lengths.push((one.text.length - readBytes) / sliceBytes);
+  }
+  expect(lengths).toEqual([1, 2, 4, 4, 4, 2, 1]);
+  input.clear();
+  await new Promise(setImmediate);
+});
+
+test("whose bytes are all read in the turn in which they come is not told to wait", () => {
+  const one = taker();
+  const input = new BulkInput(one);
+  let hushes = 0;
+  one.hush = () => void hushes++;
+  for (let i = 0; i < 20; i++) {
+    input.add(slices(2));
+    input.finish();
+  }
+  // Where another process has the processor meanwhile, a turn is over sooner.
+  expect(hushes).toBeLessThan(20);
+});
+
+test("a taker that stops gets nothing until it goes on, and what nobody wants any more is not held", async () => {
+  const one = taker();
+  const input = new BulkInput(one);
+  one.onSlice = () => void input.stop(heldBytes.bounded);
+  input.add(slices(3));
+  await new Promise(setImmediate);
+  expect([one.slices, heldBytes.byKind.received - before]).toEqual([1, 2 * sliceBytes]);
+  input.goOn();
+  expect(one.slices).toBe(1);
+  await until(() => one.slices === 2, "the next slice");
+  input.clear();
+  input.goOn();
+  await new Promise(setImmediate);
+  expect(one.slices).toBe(2);
+});
+
+test("what waits while its taker has stopped is held by a key, and by nobody again once the taker goes on, or it is cleared", async () => {
+  const ledger = new HeldBytes(16 * 1024 * 1024);
+  const holder = ledger.holder(new AccountBytes());
+  for (const end of ["go on", "clear"] as const) {
+    const one = taker();
+    const input = new BulkInput(one);
+    one.onSlice = () => {
+      if (one.slices === 1) expect(input.stop(holder)).toBeUndefined();
+    };
+    expect(input.add(slices(3))).toBeUndefined();
+    expect([ledger.byKind.received, heldBytes.byKind.received - before]).toEqual([2 * sliceBytes, 0]);
+    expect(input.add(slices(1))).toBeUndefined();
+    expect(ledger.held).toBe(3 * sliceBytes);
+    if (end === "clear") input.clear();
+    else input.goOn();
+    expect(ledger.held).toBe(0);
+    if (end === "go on") await until(() => !one.hushed, "all is read");
+  }
+});
+
+test("a key whose takers have stopped with all that it may hold is refused more, whatever others hold of theirs", () => {
+  const ledger = new HeldBytes(16 * 1024 * 1024);
+  const [stalling, other] = [ledger.holder(new AccountBytes()), ledger.holder(new AccountBytes())];
+  const stopped = (holder = stalling) => {
+    const input = new BulkInput(taker());
+    input.stop(holder);
+    return { input, refusal: input.add(slices(8)) };
+  };
+  const all = Array.from({ length: 20 }, () => stopped());
+  expect(all.filter(({ refusal }) => refusal)).not.toEqual([]);
+  expect(all.at(-1)?.refusal).toMatchObject({ code: "rate_limit_exceeded" });
+  const others = [stopped(other), stopped(other)];
+  expect(others.map(({ refusal }) => refusal)).toEqual([undefined, undefined]);
+  for (const { input } of [...all, ...others]) input.clear();
+  expect(ledger.held).toBe(0);
+});
+
+test("a taker that stops where its key may hold no more is told, and what waits is nobody's until it is cleared", () => {
+  const ledger = new HeldBytes(1024 * 1024);
+  const holder = ledger.holder(new AccountBytes());
+  const one = taker();
+  const input = new BulkInput(one);
+  let refusal: unknown;
+  one.onSlice = () => {
+    refusal = input.stop(holder);
+  };
+  input.add(slices(8));
+  expect(refusal).toMatchObject({ code: "rate_limit_exceeded" });
+  expect([ledger.held, heldBytes.byKind.received - before]).toEqual([0, 7 * sliceBytes]);
+  input.clear();
+});

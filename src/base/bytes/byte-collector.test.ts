@@ -1,0 +1,34 @@
+// Pieces of a body are put together in memory that is counted, and does not keep what they were received with.
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { ByteCollector } from "./byte-collector.ts";
+import { ByteSpan } from "./byte-span.ts";
+import { HeldBytes } from "./held-bytes.ts";
+
+test("whatever the cuts, all pieces come out in order, what is counted covers them, and nothing is held after release", () => {
+  fc.assert(
+    fc.property(fc.array(fc.uint8Array({ minLength: 1, maxLength: 40_000 }), { minLength: 1, maxLength: 8 }), (all) => {
+      const ledger = new HeldBytes(100_000_000);
+      const [first = new Uint8Array(), ...rest] = all;
+      ledger.visitors.take("answers", first.length);
+      const collector = new ByteCollector("answers", ledger.visitors, ByteSpan.of(first));
+      for (const piece of rest) expect(collector.add(ByteSpan.of(piece))).toBeUndefined();
+      const whole = Buffer.concat(all);
+      expect(collector.length).toBe(whole.length);
+      expect(ledger.held).toBeGreaterThanOrEqual(whole.length);
+      expect(collector.joined().view.equals(whole)).toBe(true);
+      collector.release();
+      expect(ledger.held).toBe(0);
+    }),
+  );
+});
+
+test("where its holder may hold no more it gives the refusal", () => {
+  const ledger = new HeldBytes(300_000);
+  ledger.visitors.take("answers", 1);
+  const collector = new ByteCollector("answers", ledger.visitors, ByteSpan.of("x"));
+  let refusal: unknown;
+  for (let n = 0; n < 20 && !refusal; n++) refusal = collector.add(ByteSpan.of(new Uint8Array(10_000)));
+  expect(refusal).toMatchObject({ code: "rate_limit_exceeded" });
+  expect(ledger.held).toBeLessThanOrEqual(100_000);
+});

@@ -1,0 +1,39 @@
+// Bytes that come in pieces, as many as their sender likes, and are wanted as one.
+
+/** At least so much is set aside. */
+const leastBytes = 256;
+const nothing = Buffer.alloc(0);
+
+/** Its room doubles: all that is added is copied about twice, however small the pieces are. */
+export class GatheredBytes {
+  #room: Buffer = nothing;
+  #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** All that was added. It stays as it is: what comes later lies behind it, or elsewhere. */
+  get bytes(): Buffer {
+    return this.#room.subarray(0, this.#length);
+  }
+
+  add(piece: Uint8Array): void {
+    const length = this.#length + piece.byteLength;
+    if (length > this.#room.length) {
+      const room = Buffer.allocUnsafeSlow(Math.max(leastBytes, 2 * length));
+      this.#room.copy(room, 0, 0, this.#length);
+      this.#room = room;
+    }
+    this.#room.set(piece, this.#length);
+    this.#length = length;
+  }
+
+  /** Gives away all of it, and begins anew. */
+  take(): Buffer {
+    const { bytes } = this;
+    this.#room = nothing;
+    this.#length = 0;
+    return bytes;
+  }
+}

@@ -1,0 +1,67 @@
+// The ledger of bytes in memory: bounded over all, shared fairly, and whole again once everything is given back.
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { AccountBytes, HeldBytes, type Holder, heldKinds } from "./held-bytes.ts";
+
+/** Takes steps of one byte until it is refused; gives how many, and the refusal. */
+function fill(holder: Holder) {
+  let bytes = 0;
+  for (;;) {
+    const refusal = holder.take("requests", 1);
+    if (refusal) return { bytes, refusal };
+    bytes++;
+  }
+}
+
+test("a key alone gets a third of what is shared, and then 429 that names the key", () => {
+  const ledger = new HeldBytes(1_400);
+  const { bytes, refusal } = fill(ledger.holder(new AccountBytes()));
+  expect(bytes).toBe(408);
+  expect(refusal).toMatchObject({ code: "rate_limit_exceeded", retryAfterSeconds: 1 });
+  expect(refusal.message).toBe(
+    "The requests of this key that are under way hold 408 bytes of bodies and answers, the most that they may. Retry when one of them has ended.",
+  );
+  expect(ledger.refused).toEqual({ key: 1, account: 0, process: 0 });
+});
+
+test("all keys of an account get half of what is shared together, and then 429 that names the account", () => {
+  const ledger = new HeldBytes(1_400);
+  const account = new AccountBytes();
+  const keys = [1, 2, 3, 4].map(() => ledger.holder(account));
+  const all = keys.map(fill);
+  expect(account.held).toBe(612);
+  expect(all.at(-1)?.refusal.message).toContain("this account");
+});
+
+test("however many accounts take what they can get, a usual request of the next one passes, and the bound holds", () => {
+  const ledger = new HeldBytes(1_000_000);
+  for (let n = 0; n < 50; n++) {
+    const { bytes, refusal } = fill(ledger.holder(new AccountBytes()));
+    expect(bytes).toBeGreaterThanOrEqual(ledger.mostBytes / 2048 - 1);
+    if (n > 1) expect(refusal).toMatchObject({ code: "service_unavailable", retryAfterSeconds: 2 });
+  }
+  expect(ledger.held).toBeLessThan(ledger.mostBytes);
+});
+
+test("whatever is taken and given back in whatever order, figures agree, the bound holds, and in the end nothing is held", () => {
+  const step = fc.record({ key: fc.nat(5), kind: fc.nat(heldKinds.length - 1), bytes: fc.nat(500) });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const ledger = new HeldBytes(3_000);
+      const accounts = [new AccountBytes(), new AccountBytes()];
+      const keys = [0, 1, 2, 3, 4, 5].map((n) => ledger.holder(accounts[n % 2] as AccountBytes));
+      const taken: (() => void)[] = [];
+      for (const { key, kind, bytes } of steps) {
+        const holder = keys[key] as Holder;
+        const name = heldKinds[kind] ?? "requests";
+        if (!holder.take(name, bytes)) taken.push(() => holder.release(name, bytes));
+        if (bytes % 3 === 0) taken.shift()?.();
+        expect(ledger.held).toBeLessThanOrEqual(ledger.mostBytes);
+        expect(Object.values(ledger.byKind).reduce((sum, held) => sum + held, 0)).toBe(ledger.held);
+        for (const { held } of accounts) expect(held).toBeLessThanOrEqual(ledger.mostBytes / 2);
+      }
+      for (const giveBack of taken) giveBack();
+      expect([ledger.held, accounts[0]?.held, accounts[1]?.held]).toEqual([0, 0, 0]);
+    }),
+  );
+});

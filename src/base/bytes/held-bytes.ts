@@ -1,0 +1,196 @@
+// The ledger of bytes in memory: whatever holds bytes of clients or model servers takes them from it, within one bound.
+import { GatewayError } from "../errors.ts";
+
+/**
+ * `heads`: of requests, not complete yet. `requests`: bodies. `received`: not looked at yet. `answers`: whole ones. `events`: of a stream, not complete yet.
+ * `chats`: answers that are collected to be stored. `unsent`: what a client or a node did not take yet. `tunnels`: messages
+ * of nodes, not complete or not taken yet.
+ */
+export const heldKinds = ["heads", "requests", "received", "answers", "events", "chats", "unsent", "tunnels"] as const;
+export type HeldKind = (typeof heldKinds)[number];
+
+/** Whose bound a refusal is for. */
+export const heldBounds = ["key", "account", "process"] as const;
+export type HeldBound = (typeof heldBounds)[number];
+
+/** A key and its account, as all replicas know them. */
+export interface HolderIds {
+  readonly key: string;
+  readonly account: string;
+}
+
+/** One on whose account bytes are held. */
+export interface Holder {
+  /** Undefined for who is no key. */
+  readonly ids?: HolderIds | undefined;
+  /** Takes so many more; where that is too much it takes none, and gives the refusal. */
+  take(kind: HeldKind, bytes: number): GatewayError | undefined;
+  release(kind: HeldKind, bytes: number): void;
+}
+
+/** So many bytes more may not be held now. */
+export class NoRoomError extends GatewayError {}
+
+export const defaultMostHeldBytes = 128 * 1024 * 1024;
+
+/** The part that is shared by all, and what a key may hold beyond that: 64 KiB of the usual bound. */
+const [shared, little] = [7 / 8, 1 / 2048];
+
+/** The keys of one account together. */
+export class AccountBytes {
+  held = 0;
+}
+
+export class HeldBytes {
+  /** Of all together. */
+  mostBytes: number;
+  held = 0;
+  readonly byKind: Record<HeldKind, number> = {
+    heads: 0,
+    requests: 0,
+    received: 0,
+    answers: 0,
+    events: 0,
+    chats: 0,
+    unsent: 0,
+    tunnels: 0,
+  };
+  /** How often it was refused, since the start. */
+  readonly refused: Record<HeldBound, number> = { key: 0, account: 0, process: 0 };
+  /** Who has shown no credential yet, and needs none: one key for all of them. */
+  readonly visitors: Holder;
+  /** The other replicas of this installation, where they do not say for which key they ask. */
+  readonly replicas: Holder;
+  /** What has a bound of its own for each connection: it is counted, so that others get the less, and never refused. */
+  readonly bounded: Holder;
+
+  constructor(mostBytes: number) {
+    this.mostBytes = mostBytes;
+    this.visitors = this.holder(new AccountBytes());
+    this.replicas = this.holder(new AccountBytes());
+    this.bounded = {
+      take: (kind, bytes) => {
+        this.add(kind, bytes);
+        return undefined;
+      },
+      release: (kind, bytes) => this.add(kind, -bytes),
+    };
+  }
+
+  /** A key of `account`. */
+  holder(account: AccountBytes, ids?: HolderIds): Holder {
+    return new KeyBytes(this, account, ids);
+  }
+
+  /** Where nobody else holds anything. */
+  get mostBytesOfKey(): number {
+    return Math.floor((this.mostBytes * shared) / 3);
+  }
+
+  get mostBytesOfAccount(): number {
+    return Math.floor((this.mostBytes * shared) / 2);
+  }
+
+  /** Not even a usual request of a key that holds nothing is let in. */
+  get isFull(): boolean {
+    return this.mostBytes - this.held < Math.floor(this.mostBytes * little);
+  }
+
+  hasRoomFor(bytes: number): boolean {
+    return this.held + bytes <= this.mostBytes;
+  }
+
+  /** Takes what is nobody's in particular, as long as all is within the bound; says whether it did. */
+  takeFree(kind: HeldKind, bytes: number): boolean {
+    if (!this.hasRoomFor(bytes)) {
+      this.refused.process++;
+      return false;
+    }
+    this.add(kind, bytes);
+    return true;
+  }
+
+  /** Counts what is held, or given back where it is negative, whatever the bound. */
+  add(kind: HeldKind, bytes: number): void {
+    this.held += bytes;
+    this.byKind[kind] += bytes;
+  }
+
+  /** Likewise, of what came and is read within some turns: it is on nobody's account, and takes nothing of what is shared. */
+  received(bytes: number): void {
+    this.byKind.received += bytes;
+  }
+
+  /** `key` and `account`: what they would hold. */
+  refusal(key: number, account: number): NoRoomError {
+    if (key > this.mostBytesOfKey) return this.#refused("key", tooMuch("this key", this.mostBytesOfKey));
+    if (account > this.mostBytesOfAccount) {
+      return this.#refused("account", tooMuch("this account", this.mostBytesOfAccount));
+    }
+    return this.#refused("process", serverFull(`${this.held} of ${this.mostBytes} bytes are held`));
+  }
+
+  #refused(bound: HeldBound, error: NoRoomError): NoRoomError {
+    this.refused[bound]++;
+    return error;
+  }
+}
+
+/**
+ * A key may hold half of what stays free, an account all of it: alone, a third and a half of seven eighths. The more is held the less
+ * everybody may take, so that nobody has to know how many they are (Choudhury and Hahne, "Dynamic queue length thresholds
+ * for shared-memory packet switches", 1998). The last part is for keys that hold next to nothing: a usual request.
+ */
+class KeyBytes implements Holder {
+  readonly ids: HolderIds | undefined;
+  readonly #ledger: HeldBytes;
+  readonly #account: AccountBytes;
+  #held = 0;
+
+  constructor(ledger: HeldBytes, account: AccountBytes, ids: HolderIds | undefined) {
+    this.#ledger = ledger;
+    this.#account = account;
+    this.ids = ids;
+  }
+
+  take(kind: HeldKind, bytes: number): GatewayError | undefined {
+    const ledger = this.#ledger;
+    const key = this.#held + bytes;
+    const account = this.#account.held + bytes;
+    const free = ledger.mostBytes - ledger.held - bytes;
+    const most = free - (1 - shared) * ledger.mostBytes;
+    if (2 * key > most || account > most) {
+      const isLittle = free >= 0 && key <= ledger.mostBytes * little && account <= ledger.mostBytesOfAccount;
+      if (!isLittle) return ledger.refusal(key, account);
+    }
+    this.#held = key;
+    this.#account.held = account;
+    ledger.add(kind, bytes);
+    return undefined;
+  }
+
+  release(kind: HeldKind, bytes: number): void {
+    this.#held -= bytes;
+    this.#account.held -= bytes;
+    this.#ledger.add(kind, -bytes);
+  }
+}
+
+function serverFull(detail: string): NoRoomError {
+  return new NoRoomError(
+    "service_unavailable",
+    "The server holds as many bytes of requests and answers as it may at the moment. Retry in 2 seconds.",
+    { retryAfterSeconds: 2, detail },
+  );
+}
+
+function tooMuch(whose: string, mostBytes: number): NoRoomError {
+  return new NoRoomError(
+    "rate_limit_exceeded",
+    `The requests of ${whose} that are under way hold ${mostBytes} bytes of bodies and answers, the most that they may. Retry when one of them has ended.`,
+    { retryAfterSeconds: 1 },
+  );
+}
+
+/** One for all servers and clients, as they share the memory of the process. */
+export const heldBytes = new HeldBytes(defaultMostHeldBytes);

@@ -1,0 +1,63 @@
+// Finds names that an object has twice: JSON.parse takes the last of them in silence, and another parser may take the first.
+import { endOfString } from "./json-text.ts";
+
+export type JsonPath = readonly (string | number)[];
+
+/** The names in all objects of a value: fewer than in its text exactly where one is there twice. */
+export function countNames(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 0;
+  let count = 0;
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) count += countNames(value[i]);
+    return count;
+  }
+  const members = value as Readonly<Record<string, unknown>>;
+  for (const name in members) count += 1 + countNames(members[name]);
+  return count;
+}
+
+/** An object or an array that is not closed yet. */
+interface OpenValue {
+  /** Undefined: an array. */
+  readonly names: Set<string> | undefined;
+  /** Of the value that is read now. */
+  step: string | number;
+  nameIsNext: boolean;
+}
+
+/** Where the first of them stands, in a text that JSON.parse takes. */
+export function findRepeatedName(text: string): JsonPath | undefined {
+  const open: OpenValue[] = [];
+  for (let i = 0; i < text.length; i++) {
+    const inner = open.at(-1);
+    switch (text.charAt(i)) {
+      case '"': {
+        const end = endOfString(text, i);
+        if (inner?.names !== undefined && inner.nameIsNext) {
+          const name = String(JSON.parse(text.slice(i, end)));
+          inner.step = name;
+          inner.nameIsNext = false;
+          if (inner.names.has(name)) return open.map(({ step }) => step);
+          inner.names.add(name);
+        }
+        i = end - 1;
+        break;
+      }
+      case ",":
+        if (typeof inner?.step === "number") inner.step++;
+        else if (inner) inner.nameIsNext = true;
+        break;
+      case "{":
+        open.push({ names: new Set(), step: "", nameIsNext: true });
+        break;
+      case "[":
+        open.push({ names: undefined, step: 0, nameIsNext: false });
+        break;
+      case "}":
+      case "]":
+        open.pop();
+        break;
+    }
+  }
+  return undefined;
+}

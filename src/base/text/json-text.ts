@@ -1,0 +1,240 @@
+// Reads and edits the top level of a JSON object as text, so that everything untouched stays byte for byte the same.
+
+export interface Member {
+  /** Offset of the member's opening quote. */
+  keyStart: number;
+  /** Offsets of its value: [valueStart, valueEnd). */
+  valueStart: number;
+  valueEnd: number;
+}
+
+/** The members of an object by name, in their order. */
+export interface Members extends Iterable<[string, Member]> {
+  readonly size: number;
+  /** How many names all objects of the text have, those of the top level among them. */
+  readonly names: number;
+  get(name: string): Member | undefined;
+  keys(): Iterable<string>;
+}
+
+export class JsonTextError extends Error {
+  override readonly name = "JsonTextError";
+}
+
+/** How much a text may hold. */
+export interface JsonLimits {
+  /** Levels of objects and arrays. */
+  depth: number;
+  /** Members of the top-level object. */
+  members: number;
+  /** Named fields altogether. */
+  names: number;
+  /** Commas altogether: one less than the values of each array or object. */
+  values: number;
+}
+
+const unlimited: JsonLimits = {
+  depth: Number.POSITIVE_INFINITY,
+  members: Number.POSITIVE_INFINITY,
+  names: Number.POSITIVE_INFINITY,
+  values: Number.POSITIVE_INFINITY,
+};
+
+const quote = 0x22;
+const backslash = 0x5c;
+const openBrace = 0x7b;
+const closeBrace = 0x7d;
+const openBracket = 0x5b;
+const closeBracket = 0x5d;
+const colon = 0x3a;
+const comma = 0x2c;
+
+/**
+ * Finds the members of the top-level object in one pass. Depth, mass and repeated names are refused here: deep nesting
+ * before the parser recurses, millions of values before it builds them, repeated names because two parsers may pick
+ * different ones, and what was checked would not be what the model server reads. Names below the top level are only
+ * counted (`json-names.ts`). Anything else that is wrong is left for JSON.parse to refuse.
+ */
+export function scanObject(text: string, limits: JsonLimits = unlimited): Members {
+  const { depth: maxDepth, names: maxNames, values: maxValues } = limits;
+  const { length } = text;
+  const members = new MemberList(limits.members);
+  let depth = 0;
+  let isObject = false;
+  let names = 0;
+  let values = 0;
+  /** Whether a string that begins now is the name of a member. */
+  let nameIsNext = false;
+  let name = "";
+  let keyStart = 0;
+  /** Of the member whose end is not found yet; -1 where there is none. */
+  let valueStart = -1;
+  for (let i = 0; i < length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === quote) {
+      const end = endOfString(text, i);
+      if (!nameIsNext) {
+        i = end - 1;
+        continue;
+      }
+      nameIsNext = false;
+      keyStart = i;
+      name = unquote(text, i, end);
+      valueStart = end;
+      for (let next = text.charCodeAt(end); next === colon || next <= 0x20; next = text.charCodeAt(++valueStart)) {
+        if (next === colon) names++;
+      }
+      if (names > maxNames) throw new JsonTextError(`it holds more than ${maxNames} named fields`);
+      i = valueStart - 1;
+    } else if (code === comma) {
+      if (++values > maxValues) throw new JsonTextError(`it holds more than ${maxValues} values`);
+      if (depth !== 1) continue;
+      nameIsNext = isObject;
+      if (valueStart >= 0) members.add(name, keyStart, valueStart, trimEnd(text, valueStart, i));
+      valueStart = -1;
+    } else if (code === colon) {
+      if (++names > maxNames) throw new JsonTextError(`it holds more than ${maxNames} named fields`);
+    } else if (code === openBrace || code === openBracket) {
+      if (depth === 0) nameIsNext = isObject = code === openBrace;
+      if (++depth > maxDepth) throw new JsonTextError(`the JSON is nested more than ${maxDepth} levels deep`);
+    } else if ((code === closeBrace || code === closeBracket) && --depth <= 0) {
+      if (valueStart >= 0) members.add(name, keyStart, valueStart, trimEnd(text, valueStart, i));
+      // A second document behind the first is for JSON.parse to refuse.
+      break;
+    }
+  }
+  members.names = names;
+  return members;
+}
+
+/** More members than this are found by a set rather than by looking at each. */
+const fewMembers = 16;
+
+/** A third of the cost of a Map, which has to hash each name. */
+class MemberList implements Members {
+  names = 0;
+  readonly #limit: number;
+  readonly #names: string[] = [];
+  /** Three for each member: start of its key, start and end of its value. */
+  readonly #offsets: number[] = [];
+  #known: Set<string> | undefined;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  get size(): number {
+    return this.#names.length;
+  }
+
+  get(name: string): Member | undefined {
+    const index = this.#names.indexOf(name);
+    return index < 0 ? undefined : this.#at(index);
+  }
+
+  keys(): Iterable<string> {
+    return this.#names;
+  }
+
+  *[Symbol.iterator](): Generator<[string, Member]> {
+    for (const [index, name] of this.#names.entries()) yield [name, this.#at(index)];
+  }
+
+  /** Throws a JsonTextError where the name is taken, or there are too many. */
+  add(name: string, keyStart: number, valueStart: number, valueEnd: number): void {
+    const names = this.#names;
+    if (this.#has(name)) {
+      const shown = name.length > 64 ? `${name.slice(0, 64)}…` : name;
+      throw new JsonTextError(`the field \`${shown}\` appears twice; send it once`);
+    }
+    if (names.length >= this.#limit) throw new JsonTextError(`it has more than ${this.#limit} fields`);
+    names.push(name);
+    this.#offsets.push(keyStart, valueStart, valueEnd);
+  }
+
+  #has(name: string): boolean {
+    const names = this.#names;
+    if (names.length >= fewMembers) {
+      this.#known ??= new Set(names);
+      if (this.#known.has(name)) return true;
+      this.#known.add(name);
+      return false;
+    }
+    for (let i = 0; i < names.length; i++) if (names[i] === name) return true;
+    return false;
+  }
+
+  #at(index: number): Member {
+    const [keyStart = 0, valueStart = 0, valueEnd = 0] = this.#offsets.slice(3 * index, 3 * index + 3);
+    return { keyStart, valueStart, valueEnd };
+  }
+}
+
+/**
+ * Returns `text` with top-level members replaced or added (a string value is JSON text) or removed (null).
+ * `members` must come from `scanObject` of the same text.
+ */
+export function editObject(text: string, members: Members, edits: Readonly<Record<string, string | null>>): string {
+  const cuts: { start: number; end: number; insert: string }[] = [];
+  let added = "";
+  let removed = 0;
+  for (const [name, value] of Object.entries(edits)) {
+    const member = members.get(name);
+    if (member === undefined) {
+      if (value !== null) added += `${JSON.stringify(name)}:${value},`;
+    } else if (value !== null) {
+      cuts.push({ start: member.valueStart, end: member.valueEnd, insert: value });
+    } else {
+      removed++;
+      cuts.push({ ...removalRange(text, member), insert: "" });
+    }
+  }
+  let result = "";
+  let position = 0;
+  for (const cut of cuts.sort((a, b) => a.start - b.start)) {
+    result += text.slice(position, cut.start) + cut.insert;
+    position = cut.end;
+  }
+  result += text.slice(position);
+  if (removed > 0) result = result.replace(/,(\s*\}\s*)$/, "$1");
+  if (added === "") return result;
+  const open = result.indexOf("{") + 1;
+  if (members.size === removed) added = added.slice(0, -1);
+  return result.slice(0, open) + added + result.slice(open);
+}
+
+/** A removed member takes the comma behind it along; the comma before the closing brace is mended by the caller. */
+function removalRange(text: string, member: Member): { start: number; end: number } {
+  let end = member.valueEnd;
+  while (end < text.length && text.charCodeAt(end) <= 0x20) end++;
+  return { start: member.keyStart, end: text.charCodeAt(end) === comma ? end + 1 : member.valueEnd };
+}
+
+/** Offset behind the closing quote of the string that opens at `start`. */
+export function endOfString(text: string, start: number): number {
+  for (let i = text.indexOf('"', start + 1); i >= 0; i = text.indexOf('"', i + 1)) {
+    let slash = i - 1;
+    while (text.charCodeAt(slash) === backslash) slash--;
+    // An even number of backslashes are escaped ones.
+    if ((i - slash) % 2 === 1) return i + 1;
+  }
+  return text.length;
+}
+
+/** A name may hide behind escapes (`"mod\u0065l"`); a malformed one is left to JSON.parse. */
+function unquote(text: string, start: number, end: number): string {
+  const name = text.slice(start + 1, end - 1);
+  if (!name.includes("\\")) return name;
+  const quoted = text.slice(start, end);
+  try {
+    return String(JSON.parse(quoted));
+  } catch {
+    return quoted;
+  }
+}
+
+function trimEnd(text: string, start: number, end: number): number {
+  let last = end;
+  while (last > start && text.charCodeAt(last - 1) <= 0x20) last--;
+  return last;
+}

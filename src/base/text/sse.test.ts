@@ -1,0 +1,197 @@
+// The event parser: line ends, fields, limits. Recorded streams cut at every byte are in tests/contract.
+import { memoryUsage } from "bun:jsc";
+import { describe, expect, test } from "bun:test";
+import { withinMs } from "../../../tests/support/long.ts";
+import { SseError, SseParser, SseReader } from "./sse.ts";
+
+const encoder = new TextEncoder();
+
+function parse(...pieces: string[]): string[] {
+  const parser = new SseParser();
+  return [...pieces.flatMap((piece) => parser.push(encoder.encode(piece))), ...parser.end()];
+}
+
+test("a reader is at rest where all that was fed was given out, and nothing of an event is kept", () => {
+  const reader = new SseReader();
+  const atRest: boolean[] = [];
+  const next = () => {
+    const data = reader.next();
+    atRest.push(reader.atRest);
+    return data;
+  };
+  reader.feed("data: a\n\ndata: b\n\n");
+  expect([next(), next(), next()]).toEqual(["a", "b", undefined]);
+  reader.feed("data: c\n");
+  next();
+  reader.feed("\n: x");
+  expect([next(), next()]).toEqual(["c", undefined]);
+  reader.feed("\n");
+  next();
+  expect(atRest).toEqual([false, true, true, false, false, false, true]);
+});
+
+describe("lines and fields (WHATWG HTML, 9.2.6)", () => {
+  test.each([
+    ["LF", "data: a\n\ndata: b\n\n"],
+    ["CRLF", "data: a\r\n\r\ndata: b\r\n\r\n"],
+    ["CR", "data: a\r\rdata: b\r\r"],
+    ["a mixture", "data: a\r\n\ndata: b\n\r\n"],
+    ["a byte-order mark", "\ufeffdata: a\n\ndata: b\n\n"],
+    ["other fields and comments", ": c\nevent: x\nid: 1\nretry: 5\ndata: a\n\n:\n\nunknown\ndata: b\nfoo: bar\n\n"],
+    ["no blank", "data:a\n\ndata:b\n\n"],
+    ["blank lines before, between and behind", "\n\n\ndata: a\n\n\n\ndata: b\n\n\n"],
+    ["no last blank line", "data: a\n\ndata: b\n"],
+    ["no last line end", "data: a\n\ndata: b"],
+  ])("%s", (_name, text) => {
+    expect(parse(text)).toEqual(["a", "b"]);
+    expect(parse(...text)).toEqual(["a", "b"]);
+  });
+
+  test("several data lines of an event join with LF, also empty ones", () => {
+    expect(parse("data: a\ndata: b\n\n")).toEqual(["a\nb"]);
+    expect(parse("data\ndata: b\ndata:\n\n")).toEqual(["\nb\n"]);
+  });
+
+  test("exactly one blank after the colon belongs to the field", () => {
+    expect(parse("data:  a \n\n")).toEqual([" a "]);
+  });
+
+  test("a field whose name only begins with data is another field", () => {
+    expect(parse("data2: a\ndatax\nDATA: b\n data: c\n\n")).toEqual([]);
+  });
+
+  test("events without data are none; an empty data line is an event", () => {
+    expect(parse("event: ping\n\nid: 7\n\n")).toEqual([]);
+    expect(parse("data:\n\n")).toEqual([""]);
+  });
+
+  test("characters cut between reads are put together again", () => {
+    const bytes = encoder.encode("data: 日本🚀é\n\n");
+    const parser = new SseParser();
+    expect([...bytes].flatMap((byte) => parser.push(new Uint8Array([byte])))).toEqual(["日本🚀é"]);
+  });
+
+  test("bytes that are no UTF-8 become replacement characters and break nothing", () => {
+    const parser = new SseParser();
+    const bytes = new Uint8Array([...encoder.encode("data: a"), 0xff, 0xfe, ...encoder.encode("b\n\n")]);
+    expect(parser.push(bytes)).toEqual(["a\ufffd\ufffdb"]);
+  });
+
+  test("an event is given out as soon as its blank line is there", () => {
+    const parser = new SseParser();
+    expect(parser.push(encoder.encode("data: a\n"))).toEqual([]);
+    expect(parser.push(encoder.encode("\ndata: b"))).toEqual(["a"]);
+    expect(parser.push(encoder.encode("\n\n"))).toEqual(["b"]);
+    expect(parser.end()).toEqual([]);
+  });
+});
+
+test("an event that ends with a CR is given out with the next byte, which tells that no LF belongs to it", () => {
+  const parser = new SseParser();
+  expect(parser.push(encoder.encode("data: a\r\r"))).toEqual([]);
+  expect(parser.push(encoder.encode("d"))).toEqual(["a"]);
+  expect(parser.push(encoder.encode("ata: b\r\r\n"))).toEqual(["b"]);
+});
+
+test("what is skipped in the reader's text is not read again", () => {
+  const reader = new SseReader();
+  reader.feed("data: a\n\ndata: b\n\ndata: c\n");
+  expect(reader.next()).toBe("a");
+  expect(reader.text.startsWith("data: b", reader.position)).toBe(true);
+  reader.position += "data: b\n\n".length;
+  expect(reader.next()).toBeUndefined();
+  expect(reader.betweenEvents).toBe(false);
+  reader.feed("\n");
+  expect(reader.next()).toBe("c");
+  expect(reader.betweenEvents).toBe(true);
+});
+
+test("an event in few data lines among megabytes of comments holds no more memory than its data", () => {
+  const reader = new SseReader();
+  const bytes = Buffer.from(`data: ${"x".repeat(40)}\n: ${"c".repeat(65_000)}\n`);
+  Bun.gc(true);
+  const before = memoryUsage().current;
+  for (let count = 0; count < 1_000; count++) {
+    reader.feed(bytes.toString("latin1"));
+    expect(reader.next()).toBeUndefined();
+  }
+  Bun.gc(true);
+  expect(memoryUsage().current - before).toBeLessThan(bytes.length * 200);
+  reader.feed("\n");
+  expect(reader.next()?.split("\n")).toHaveLength(1_000);
+});
+
+test("an event of more than 65,536 data lines is refused: each costs more memory than its bytes", () => {
+  const reader = new SseReader();
+  reader.feed("data\n".repeat(65_536));
+  expect(reader.next()).toBeUndefined();
+  reader.feed("\n");
+  expect(reader.next()).toBe("\n".repeat(65_535));
+  reader.feed("data\n".repeat(65_537));
+  expect(() => reader.next()).toThrow(SseError);
+});
+
+test("empty lines between events mean nothing, whichever bytes end them and wherever they are cut", () => {
+  const text = "\r\r\n\n\ndata: a\r\n\r\n\r\r\n\ndata: b\n\r\n\r\rdata: c\r\r\n";
+  expect(new SseParser().push(encoder.encode(text))).toEqual(["a", "b", "c"]);
+  const byBytes = new SseParser();
+  expect([...encoder.encode(text)].flatMap((byte) => byBytes.push(new Uint8Array([byte])))).toEqual(["a", "b", "c"]);
+});
+
+describe("an event beyond 8 MiB is refused", () => {
+  const mebibyte = "x".repeat(1024 * 1024);
+
+  function pushMany(piece: string, count: number): unknown {
+    const parser = new SseParser();
+    const bytes = encoder.encode(piece);
+    try {
+      for (let i = 0; i < count; i++) parser.push(bytes);
+      return undefined;
+    } catch (error) {
+      return error;
+    }
+  }
+
+  test("in one line that never ends, with and without a field name", () => {
+    expect(pushMany(mebibyte, 12)).toBeInstanceOf(SseError);
+    const parser = new SseParser();
+    parser.push(encoder.encode("data: "));
+    expect(() => {
+      for (let i = 0; i < 12; i++) parser.push(encoder.encode(mebibyte));
+    }).toThrow(SseError);
+  });
+
+  test("in many data lines", () => {
+    expect(pushMany(`data: ${mebibyte}\n`, 12)).toBeInstanceOf(SseError);
+  });
+
+  test("in many data lines without a colon", () => {
+    expect(pushMany("data\n".repeat(200_000), 60)).toBeInstanceOf(SseError);
+  });
+
+  test("but not counted together with events that are complete, nor with comments", () => {
+    expect(pushMany(`data: ${mebibyte}\n\n`, 20)).toBeUndefined();
+    expect(pushMany(`: ${mebibyte}\n`, 20)).toBeUndefined();
+  });
+
+  test("in a time that grows with its size, not with its square", () => {
+    const elapsedMs = (kibibytes: number) => {
+      const parser = new SseParser();
+      const piece = encoder.encode("x".repeat(1024));
+      const startedMs = performance.now();
+      for (let i = 0; i < kibibytes; i++) parser.push(piece);
+      return performance.now() - startedMs;
+    };
+    elapsedMs(2_000);
+    let short = Number.POSITIVE_INFINITY;
+    let long = Number.POSITIVE_INFINITY;
+    // In turn, and the least of each: what else the machine does falls on both.
+    for (let round = 0; round < 4; round++) {
+      short = Math.min(short, elapsedMs(2_000));
+      long = Math.min(long, elapsedMs(8_000));
+    }
+    // Four times the bytes: 4 where it is linear, 16 where every read looks at everything again: some six seconds of it,
+    // where the linear one is a tenth of a second at most, the half of it the collector's.
+    expect(long).toBeLessThan(Math.max(short * 9, withinMs(200)));
+  });
+});

@@ -1,0 +1,165 @@
+// `headrace chat`: one answer to a prompt, or a conversation at the terminal.
+import { type Command, InvalidArgumentError } from "commander";
+import { demoId } from "../../engines/llama/model-store.ts";
+import { parseCount } from "../keys/key-settings.ts";
+import { ApiError } from "../login/api-request.ts";
+import {
+  addConnectionOptions,
+  type Connection,
+  type ConnectionOptions,
+  connectionHelp,
+  findConnection,
+} from "../login/client.ts";
+import { type ListedModel, readModels } from "../models/models.ts";
+import type { CliContext } from "../terminal/context.ts";
+import { CliError, exitCodes, interruptible, printable } from "../terminal/terminal.ts";
+import { AnswerView } from "./answer-view.ts";
+import { type ChatMessage, type ChatSettings, requestAnswer, requestCompletion } from "./chat-request.ts";
+import { ChatSession } from "./chat-session.ts";
+
+export interface ChatOptions extends ConnectionOptions {
+  model?: string;
+  system?: string;
+  temperature?: number;
+  maxTokens?: number;
+  store?: boolean;
+  stream: boolean;
+  json?: boolean;
+}
+
+export function registerChat(program: Command, context: CliContext): void {
+  const command = program
+    .command("chat")
+    .summary("talk to a model in the terminal")
+    .description("Ask a model once, or talk to it: without a prompt, at a terminal, a conversation begins.")
+    .argument("[prompt...]", "what to ask; - stands for standard input")
+    .option("-m, --model <id>", "which model (default: the first that can chat)")
+    .option("-s, --system <text>", "instructions for the model")
+    .option("--temperature <number>", "from 0, the likeliest words only, to 2", parseTemperature)
+    .option("--max-tokens <number>", "longest answer", parseCount)
+    .option("--store", "have the server keep the answer (see chat:read)")
+    .option("--no-stream", "wait for the whole answer")
+    .option("--json", "with a prompt: print the completion as the API gives it");
+  addConnectionOptions(command)
+    .addHelpText(
+      "after",
+      `
+Examples:
+  headrace chat
+  headrace chat "Name three rivers."
+  headrace chat --model qwen --system "Answer in French." "Who are you?"
+  git diff | headrace chat "Describe this change:" -
+  headrace chat < question.txt
+
+In a conversation, /help lists the commands. Ctrl-C stops an answer, Ctrl-D ends.
+${connectionHelp}`,
+    )
+    .action((words: string[], options: ChatOptions) => chat(context, words, options));
+}
+
+async function chat(context: CliContext, words: readonly string[], options: ChatOptions): Promise<void> {
+  context.begin();
+  const prompt = await readPrompt(context, words, options);
+  const connection = await findConnection(context, options);
+  const model = options.model ?? (await interruptible((signal) => chooseModel(connection, signal)));
+  const { temperature, maxTokens, store, stream, system } = options;
+  const settings: ChatSettings = { model, temperature, maxTokens, store, stream };
+  if (prompt !== undefined) {
+    await answerOnce(
+      context,
+      connection,
+      settings,
+      [...systemMessages(system), { role: "user", content: prompt }],
+      options,
+    );
+    return;
+  }
+  const session = new ChatSession({
+    terminal: context.terminal,
+    editor: context.input.openEditor(),
+    connection,
+    settings,
+    system,
+  });
+  await interruptible((signal) => session.run(signal));
+}
+
+/** Undefined where a conversation is to begin. */
+async function readPrompt(
+  { input }: CliContext,
+  words: readonly string[],
+  options: ChatOptions,
+): Promise<string | undefined> {
+  const fromInput = words.includes("-") || (words.length === 0 && !input.isTerminal);
+  if (fromInput && options.apiKeyStdin) {
+    throw new CliError(
+      "Standard input cannot give both the prompt and the key (--api-key-stdin). Give the prompt as an argument, or set HEADRACE_API_KEY.",
+      exitCodes.usage,
+    );
+  }
+  if (words.length === 0 && input.isTerminal) {
+    if (options.json) throw new CliError('--json needs a prompt: headrace chat --json "…"', exitCodes.usage);
+    return undefined;
+  }
+  const given = fromInput ? (await input.readAll()).trim() : "";
+  const prompt = words.length === 0 ? given : joined(words, given);
+  if (prompt.trim() === "") throw new CliError("The prompt is empty.", exitCodes.usage);
+  return prompt;
+}
+
+/** Standard input stands in a paragraph of its own. */
+function joined(words: readonly string[], given: string): string {
+  const at = words.indexOf("-");
+  if (at < 0) return words.join(" ");
+  const parts = [words.slice(0, at).join(" "), given, words.slice(at + 1).join(" ")];
+  return parts.filter((part) => part !== "").join("\n\n");
+}
+
+async function answerOnce(
+  { terminal }: CliContext,
+  connection: Connection,
+  settings: ChatSettings,
+  messages: readonly ChatMessage[],
+  { json }: ChatOptions,
+): Promise<void> {
+  const view = new AnswerView(terminal);
+  if (json) {
+    const raw = await interruptible((signal) => requestCompletion(connection, settings, messages, view, signal));
+    terminal.print(JSON.stringify(raw, undefined, 2));
+    return;
+  }
+  try {
+    const answer = await interruptible((signal) => requestAnswer(connection, settings, messages, view, signal));
+    view.summary(answer);
+  } finally {
+    view.end();
+  }
+}
+
+export function systemMessages(system: string | undefined): ChatMessage[] {
+  return system === undefined || system === "" ? [] : [{ role: "system", content: system }];
+}
+
+/** The only model, or the first that can chat; the demo model comes after any other. */
+async function chooseModel(connection: Connection, signal: AbortSignal): Promise<string> {
+  let models: readonly ListedModel[];
+  try {
+    models = await readModels(connection, signal);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code !== "insufficient_scope") throw error;
+    throw new CliError("This key may not list models (scope models:read), so name one with --model.", exitCodes.usage);
+  }
+  const able = models.filter(({ capabilities }) => capabilities?.chat !== false);
+  const sure = able.filter(({ capabilities }) => capabilities?.chat === true);
+  const best = [...sure.filter(({ id }) => id !== demoId), ...sure, ...able][0];
+  if (best) return best.id;
+  const what =
+    models.length === 0 ? "no model" : `no model that can chat (${models.map(({ id }) => printable(id)).join(", ")})`;
+  throw new CliError(`The server serves ${what} to this key. Fetch one with: headrace pull hf:Qwen/Qwen3-0.6B-GGUF`);
+}
+
+function parseTemperature(text: string): number {
+  const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+  if (!(value >= 0 && value <= 2)) throw new InvalidArgumentError("It must be a number from 0 to 2.");
+  return value;
+}

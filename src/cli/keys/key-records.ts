@@ -1,0 +1,124 @@
+// API keys as the API describes them, and which one a person means.
+import { z } from "zod";
+import { environments, showsAs } from "../../domain/api-key.ts";
+import { ApiError, requestJson, requestList, understood } from "../login/api-request.ts";
+import type { Connection } from "../login/client.ts";
+import { formatTime } from "../terminal/figures.ts";
+import type { CliInput } from "../terminal/input.ts";
+import { CliError, exitCodes, printable } from "../terminal/terminal.ts";
+
+const seconds = z.number().nullish();
+
+export const keyRecord = z.object({
+  id: z.string(),
+  name: z.string(),
+  prefix: z.string(),
+  last4: z.string(),
+  environment: z.string(),
+  scopes: z.array(z.string()),
+  status: z.string(),
+  created_by: z.string().nullish(),
+  created_at: z.number(),
+  expires_at: seconds,
+  last_used_at: seconds,
+  revoked_at: seconds,
+  allowed_ips: z.array(z.string()).nullish(),
+  rate_limit: z.number().nullish(),
+  rate_limit_window: z.number().nullish(),
+  monthly_tokens: z.number().nullish(),
+  monthly_spend: z.number().nullish(),
+});
+
+export type ListedKey = z.infer<typeof keyRecord>;
+
+/** A key as the API gave it, and what this version reads of it. */
+export interface FoundKey {
+  raw: unknown;
+  key: ListedKey;
+}
+
+/** Every key that the connection's key may see, newest first. */
+export async function listKeys(connection: Connection, signal: AbortSignal): Promise<FoundKey[]> {
+  const entries = await requestList(connection, "/keys", signal);
+  return entries.map((raw) => ({ raw, key: understood(keyRecord, raw, connection, "list of keys") }));
+}
+
+/** What may be shown of a key: `sk_live_hr_…x7Qp`. */
+export function shownKey({ prefix, last4 }: Pick<ListedKey, "prefix" | "last4">): string {
+  return `${prefix}…${last4}`;
+}
+
+/** Whether the command itself is using this key: without it, the next command has none. */
+export function isOwnKey(connection: Connection, key: ListedKey): boolean {
+  return showsAs(connection.apiKey, key);
+}
+
+const wholeKey = new RegExp(`sk_(?:${environments.join("|")})_hr_[0-9A-Za-z]{36}`);
+
+/** Throws a CliError where an argument holds a whole key, without repeating it. */
+export function refuseSecret(argument: string): void {
+  if (!wholeKey.test(argument)) return;
+  throw new CliError(
+    "An argument holds a whole API key. Every user of this machine can read arguments, and your shell has written this one into its history: consider rotating that key. Name a key by its id, its name or its last four characters, or pass it on standard input, with - in its place.",
+    exitCodes.usage,
+  );
+}
+
+/** What the argument says, or standard input where it is `-`. Refuses a whole key in an argument. */
+export async function readKeyArgument(
+  argument: string,
+  input: CliInput,
+  options: { apiKeyStdin?: boolean },
+): Promise<string> {
+  refuseSecret(argument);
+  if (argument !== "-") return argument;
+  if (options.apiKeyStdin) {
+    throw new CliError(
+      "Standard input cannot give both the key to look at (-) and the key to connect with (--api-key-stdin). Set HEADRACE_API_KEY for the latter.",
+      exitCodes.usage,
+    );
+  }
+  const line = (await input.readLine()).trim();
+  if (line !== "") return line;
+  throw new CliError("- stands for a key on standard input, and that is empty.", exitCodes.usage);
+}
+
+/**
+ * The one key that `wanted` means: an id, a name, the last four characters, or a whole key (from standard input, see
+ * `readKeyArgument`), which is compared by what may be shown of it and never sent. Of several, the active one. Rejects
+ * with a CliError that lists the candidates where that leaves more than one.
+ */
+export async function findKey(connection: Connection, wanted: string, signal: AbortSignal): Promise<FoundKey> {
+  const direct = wanted.startsWith("key_") ? await findById(connection, wanted, signal) : undefined;
+  if (direct) return direct;
+  const keys = await listKeys(connection, signal);
+  const whole = wholeKey.test(wanted);
+  const matches = keys.filter(({ key }) =>
+    whole ? showsAs(wanted, key) : key.id === wanted || key.name === wanted || key.last4 === wanted,
+  );
+  if (matches.length === 0) throw new CliError(noSuchKey(whole ? undefined : wanted));
+  const active = matches.filter(({ key }) => key.status === "active");
+  const [only, ...others] = active.length > 0 ? active : matches;
+  if (only && others.length === 0) return only;
+  const candidates = matches.map(({ key }) => {
+    const until = key.status === "active" && key.revoked_at ? `, until ${formatTime(key.revoked_at)}` : "";
+    return `  ${key.id}  ${shownKey(key)}  ${key.status}${until}  ${printable(key.name)}`;
+  });
+  throw new CliError(`Several keys fit. Name the one you mean by its id:\n${candidates.join("\n")}`);
+}
+
+function noSuchKey(wanted: string | undefined): string {
+  const what = wanted === undefined ? "the key on standard input" : `\`${printable(wanted)}\``;
+  return `No key fits ${what}: neither an id, nor a name, nor last four characters. headrace keys list --all shows those that this key may see.`;
+}
+
+/** Undefined where there is none: a name may look like an id. */
+async function findById(connection: Connection, id: string, signal: AbortSignal): Promise<FoundKey | undefined> {
+  try {
+    const raw = await requestJson(connection, `/keys/${encodeURIComponent(id)}`, signal);
+    return { raw, key: understood(keyRecord, raw, connection, "key") };
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,136 @@
+// Options that say what a key may do, and the fields of the API that they become.
+import { type Command, InvalidArgumentError } from "commander";
+import { accountScopes, defaultScopes, scopeMeanings } from "../../domain/scope.ts";
+import { parseDate, parseSpan, parseTime } from "../terminal/figures.ts";
+
+/** What is undefined was not given. Commander turns null into an empty text, so "none" stands for what is cleared. */
+export interface KeySettings {
+  scopes?: string[];
+  expires?: Expiry | None;
+  allowedIps?: string[];
+  rateLimit?: number | None;
+  rateLimitWindow?: number;
+  monthlyTokens?: number | None;
+  monthlySpend?: number | None;
+}
+
+type None = "none";
+
+/** A span counts from when the request is made. */
+export type Expiry = { inSeconds: number } | { at: number };
+
+/** What can be said of keys, for `--help`. */
+export const scopesHelp = `Scopes:
+${accountScopes.map((scope) => `  ${scope.padEnd(12)}  ${scopeMeanings[scope]}`).join("\n")}`;
+
+/** `clearable`: the key exists already, and what it has can be taken away again with `none`. */
+export function addKeySettings(command: Command, { clearable }: { clearable: boolean }): Command {
+  const scopesDefault = clearable ? "" : ` (default: ${defaultScopes.join(",")})`;
+  const none = clearable ? ", or none" : "";
+  return command
+    .option("--scopes <scopes>", `what it may do, separated by commas${scopesDefault}`, parseNames)
+    .option(
+      "--expires <when>",
+      "when it ends: a span such as 12h or 30d, a date (its end), a time, or never",
+      parseExpiry,
+    )
+    .option(
+      "--allowed-ips <addresses>",
+      `addresses and CIDR ranges it may be used from, separated by commas${none}`,
+      (text) => (text === "none" ? [] : parseNames(text)),
+    )
+    .option("--rate-limit <number>", `requests per window of its own${none}`, orNone(parseCount))
+    .option(
+      "--rate-limit-window <seconds>",
+      "length of that window, such as 60 or 1h (the server's default: 60)",
+      parseWindow,
+    )
+    .option("--monthly-tokens <number>", `tokens per calendar month (UTC)${none}`, orNone(parseAmount))
+    .option("--monthly-spend <usd>", `USD per calendar month (UTC)${none}`, orNone(parseUsd));
+}
+
+/** The fields of a request that creates a key: a span is left to the server's clock. */
+export function creationFields(settings: KeySettings): Record<string, unknown> {
+  const { expires } = settings;
+  const expiry =
+    expires === undefined || expires === "none"
+      ? {}
+      : "at" in expires
+        ? { expires_at: expires.at }
+        : { expires_in: expires.inSeconds };
+  const given = Object.entries(commonFields(settings)).filter(([, value]) => value !== null);
+  return { ...Object.fromEntries(given), ...expiry };
+}
+
+/** The fields of a request that changes a key, null where it clears; empty where no option was given. */
+export function changeFields(settings: KeySettings, nowMs: number): Record<string, unknown> {
+  const { expires, rateLimit } = settings;
+  const fields = commonFields(settings);
+  // A window without a limit says nothing.
+  if (rateLimit === "none") fields["rate_limit_window"] = null;
+  if (expires === undefined) return fields;
+  if (expires === "none") return { ...fields, expires_at: null };
+  return { ...fields, expires_at: "at" in expires ? expires.at : Math.floor(nowMs / 1000) + expires.inSeconds };
+}
+
+function commonFields(settings: KeySettings): Record<string, unknown> {
+  const all = {
+    scopes: settings.scopes,
+    allowed_ips: settings.allowedIps,
+    rate_limit: settings.rateLimit,
+    rate_limit_window: settings.rateLimitWindow,
+    monthly_tokens: settings.monthlyTokens,
+    monthly_spend: settings.monthlySpend,
+  };
+  const given = Object.entries(all).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given.map(([name, value]) => [name, value === "none" ? null : value]));
+}
+
+export function parseNames(text: string): string[] {
+  const names = text
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "");
+  if (names.length === 0) throw new InvalidArgumentError("Name at least one, separated by commas.");
+  return names;
+}
+
+/** A date alone means its end in this machine's time zone: the key still works on that day. */
+export function parseExpiry(text: string): Expiry | None {
+  if (text === "never" || text === "none") return "none";
+  const inSeconds = parseSpan(text);
+  if (inSeconds !== undefined && inSeconds > 0) return { inSeconds };
+  const date = parseDate(text);
+  if (date) return { at: Math.floor(new Date(date.year, date.month - 1, date.day + 1).getTime() / 1000) };
+  const at = parseTime(text);
+  if (at !== undefined) return { at };
+  throw new InvalidArgumentError(
+    "Give a span such as 12h, 30d or 2w, a date such as 2026-12-31, a time such as 2026-12-31T18:00, or never.",
+  );
+}
+
+function orNone(parse: (text: string) => number): (text: string) => number | None {
+  return (text) => (text === "none" ? "none" : parse(text));
+}
+
+export function parseCount(text: string): number {
+  const value = /^\d{1,15}$/.test(text) ? Number(text) : 0;
+  if (value < 1) throw new InvalidArgumentError("It must be a whole number of at least 1, without separators.");
+  return value;
+}
+
+function parseAmount(text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("It must be a whole number, without separators.");
+}
+
+function parseWindow(text: string): number {
+  const value = /^\d{1,9}$/.test(text) ? Number(text) : (parseSpan(text) ?? 0);
+  if (value < 1) throw new InvalidArgumentError("It must be a number of seconds such as 60, or a span such as 1h.");
+  return value;
+}
+
+function parseUsd(text: string): number {
+  if (/^\d{1,7}(\.\d{1,9})?$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("It must be an amount in USD, such as 25 or 0.50.");
+}

@@ -1,0 +1,59 @@
+// How a key is shown to a person.
+import { formatCount, formatRelative, formatSpan, formatTimeAndRelative, formatUsd } from "../terminal/figures.ts";
+import { formatFacts, printable, type Terminal } from "../terminal/terminal.ts";
+import { type ListedKey, shownKey } from "./key-records.ts";
+
+/** `<key>` as commander reads it. */
+export const keyArgument = ["<key>", "id, name, last four characters, or - for standard input"] as const;
+
+/** What `<key>` may be, for every command that has one. */
+export const keyArgumentHelp = `
+<key> is an id, a name or the last four characters of a key, where those fit one
+key only; with - it is read from standard input, and may be a whole key there.`;
+
+/** When a key ends, or ended, by whichever comes first. */
+export function endsAs(key: ListedKey, nowSeconds: number): string {
+  const { expires_at: expires, revoked_at: revoked } = key;
+  if (key.status === "revoked") return formatRelative(revoked, nowSeconds);
+  if (revoked && (!expires || revoked < expires)) return `${formatRelative(revoked, nowSeconds)} (rotated)`;
+  return expires ? formatRelative(expires, nowSeconds) : "never";
+}
+
+/** All that may be shown of a key, for a person. */
+export function printKey(terminal: Terminal, key: ListedKey, nowMs: number): void {
+  const nowSeconds = Math.floor(nowMs / 1000);
+  const { bold, green, yellow, red } = terminal.out;
+  const colour = key.status === "active" ? green : key.status === "expired" ? yellow : red;
+  const time = (seconds: number | null | undefined, none: string) =>
+    seconds ? formatTimeAndRelative(seconds, nowSeconds) : none;
+  const maker = key.created_by ? ` with ${key.created_by}` : "";
+  terminal.print(`${bold(printable(key.name))}  ${shownKey(key)}  ${colour(printable(key.status))}\n`);
+  const facts: [string, string][] = [
+    ["ID", key.id],
+    ["Environment", key.environment],
+    ["Scopes", key.scopes.join(", ") || "-"],
+    ["Created", `${time(key.created_at, "-")}${maker}`],
+    ["Last used", time(key.last_used_at, "never")],
+    ["Expires", time(key.expires_at, "never")],
+  ];
+  if (key.revoked_at) facts.push(["Revoked", time(key.revoked_at, "-")]);
+  facts.push(
+    ["Allowed IPs", key.allowed_ips?.join(", ") || "from anywhere"],
+    ["Rate limit", rateLimitOf(key)],
+    ["Monthly quota", quotaOf(key)],
+  );
+  terminal.print(formatFacts(facts, terminal.out));
+}
+
+function rateLimitOf({ rate_limit: limit, rate_limit_window: window }: ListedKey): string {
+  if (limit == null) return "none of its own: the account's tier counts";
+  return `${formatCount(limit)} requests${window == null ? "" : ` in ${formatSpan(window)}`}`;
+}
+
+function quotaOf({ monthly_tokens: tokens, monthly_spend: spend }: ListedKey): string {
+  const parts = [
+    ...(tokens == null ? [] : [`${formatCount(tokens)} tokens`]),
+    ...(spend == null ? [] : [formatUsd(spend)]),
+  ];
+  return parts.join(", ") || "none of its own: the account's counts";
+}

@@ -1,0 +1,128 @@
+// Logins of this machine's user, one for each server, in the operating system's configuration folder.
+import { chmod, open, readFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { z } from "zod";
+import { makeDirectory, replaceFile } from "../../storage/files/durable-file.ts";
+import { tryLockFile } from "../../storage/files/file-lock.ts";
+import { CliError, type Env } from "../terminal/terminal.ts";
+import { parseJson } from "./api-request.ts";
+
+const login = z.object({
+  base_url: z.url({ protocol: /^https?$/ }),
+  access_token: z.string().min(1),
+  expires_at: z.number(),
+  refresh_token: z.string().min(1),
+  person: z.object({ id: z.string(), email: z.string(), name: z.string() }),
+  account: z.object({ id: z.string(), name: z.string() }),
+});
+
+/** As it is stored. */
+export type StoredLogin = z.infer<typeof login>;
+
+/** By origin of the server; the newest login is the last. */
+export type Logins = Map<string, StoredLogin>;
+
+const file = z.object({ logins: z.record(z.string(), login) });
+
+const lockWaitMs = 50;
+/** Longer than a renewal takes at most, during which a command holds the lock. */
+const longestLockWaitMs = 30_000;
+
+/** Where a person's programs keep their settings: XDG Base Directory, and what macOS and Windows have in its place. */
+export function configFolder(env: Env, platform: NodeJS.Platform = process.platform): string {
+  const { XDG_CONFIG_HOME: xdg, HOME, APPDATA } = env;
+  const home = HOME || homedir();
+  if (platform === "win32") return join(APPDATA || join(homedir(), "AppData", "Roaming"), "headrace");
+  // Relative values are to be ignored.
+  if (xdg?.startsWith("/")) return join(xdg, "headrace");
+  if (platform === "darwin") return join(home, "Library", "Application Support", "headrace");
+  return join(home, ".config", "headrace");
+}
+
+export class LoginStore {
+  readonly #folder: string;
+  readonly path: string;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+    this.path = join(folder, "login.json");
+  }
+
+  /** Rejects with a CliError where the file cannot be read or understood. */
+  async read(): Promise<Logins> {
+    let text: string;
+    try {
+      text = await readFile(this.path, "utf8");
+    } catch (error) {
+      const code = errorCode(error);
+      if (code === "ENOENT" || code === "ENOTDIR") return new Map();
+      throw new CliError(`${this.path} cannot be read (${code}). It has your logins, and belongs to you alone.`);
+    }
+    const parsed = file.safeParse(parseJson(text));
+    if (parsed.success) return new Map(Object.entries(parsed.data.logins));
+    throw new CliError(`${this.path} is damaged. Delete it and sign in again: headrace login`);
+  }
+
+  /**
+   * Lets `work` change the logins, and writes them when it is done: one process at a time, from the reading on, so that no
+   * two renew the same login. Rejects, with nothing written, as `work` does, with the reason of `signal`, or with a
+   * CliError where the folder cannot be written.
+   */
+  async change<Result>(signal: AbortSignal, work: (logins: Logins) => Promise<Result>): Promise<Result> {
+    const release = await this.#lock(signal);
+    try {
+      const logins = await this.read();
+      const before = asText(logins);
+      const result = await work(logins);
+      if (asText(logins) !== before) await this.#write(asText(logins));
+      return result;
+    } finally {
+      release();
+    }
+  }
+
+  async #lock(signal: AbortSignal): Promise<() => void> {
+    const lockFile = join(this.#folder, "login.lock");
+    const endMs = performance.now() + longestLockWaitMs;
+    await this.#writing(async () => {
+      makeDirectory(this.#folder);
+      await (await open(lockFile, "a", 0o600)).close();
+    });
+    for (;;) {
+      const release = tryLockFile(lockFile);
+      if (release) return release;
+      if (performance.now() > endMs) {
+        throw new CliError(`Another headrace command has held ${lockFile} for ${longestLockWaitMs / 1000} s. End it.`);
+      }
+      await Bun.sleep(lockWaitMs);
+      signal.throwIfAborted();
+    }
+  }
+
+  /** In one step, and on the disk: the server takes the token that was renewed no more. */
+  async #write(text: string): Promise<void> {
+    await this.#writing(async () => {
+      replaceFile(this.path, text);
+      await chmod(this.#folder, 0o700);
+    });
+  }
+
+  async #writing(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      throw new CliError(
+        `Logins cannot be kept in ${this.#folder} (${errorCode(error)}): the folder must be writable.`,
+      );
+    }
+  }
+}
+
+function asText(logins: Logins): string {
+  return `${JSON.stringify({ logins: Object.fromEntries(logins) }, undefined, 2)}\n`;
+}
+
+function errorCode(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "unknown";
+}

@@ -1,0 +1,184 @@
+// `headrace members` against a server with the endpoints' shapes.
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type ApiServer, now, pageOf, refusal, startApiServer } from "../../../tests/fixtures/api-server.ts";
+import { type CommandOutcome, type CommandSurroundings, runCommand } from "../../../tests/fixtures/command-line.ts";
+import { generateApiKey } from "../../domain/api-key.ts";
+
+const link = "https://headrace.example/invitations/aVeryRandomTokenOfFortyThreeCharacters-00000";
+const ada = {
+  object: "member",
+  id: "mbr_1",
+  person_id: "usr_1",
+  email: "ada@example.com",
+  name: "Ada\x1b[2J",
+  role: "owner",
+  created_at: now - 3 * 86_400,
+  last_seen_at: now - 200,
+};
+const bob = { ...ada, id: "mbr_2", person_id: "usr_2", email: "bob@example.com", name: "Bob", role: "member" };
+const cy = { ...bob, id: "mbr_3", email: "cy@example.com", name: "Cy", last_seen_at: null };
+const dee = {
+  object: "invitation",
+  id: "lnk_1",
+  email: "dee@example.com",
+  role: "admin",
+  created_by: "usr_1",
+  created_at: now,
+  expires_at: now + 6 * 86_400,
+};
+
+let api: ApiServer;
+let folder: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "headrace-cli-members-"));
+  api = startApiServer();
+  api.answer = (method, path, url) => {
+    if (method === "GET" && path === "/members") return Response.json(pageOf([ada, bob, cy], url));
+    if (method === "GET" && path === "/invitations") return Response.json(pageOf([dee], url));
+    if (method === "GET" && path === "/session") {
+      const accounts = [{ id: "acct_1", membership_id: "mbr_1" }];
+      return Response.json({ person: { email: ada.email }, account: { id: "acct_1" }, accounts });
+    }
+    if (method === "POST" && path === "/invitations") return Response.json({ ...dee, link, mailed: false });
+    if (method === "PATCH" && path === "/members/mbr_2") return Response.json({ ...bob, role: "admin" });
+    if (method === "DELETE") return Response.json({ id: path.split("/").at(-1), deleted: true });
+    return undefined;
+  };
+});
+
+afterEach(async () => {
+  await api.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+function members(args: string[], surroundings: CommandSurroundings = {}): Promise<CommandOutcome> {
+  const env = { HEADRACE_BASE_URL: api.baseUrl, HEADRACE_API_KEY: api.key };
+  return runCommand(["members", ...args], { nowMs: now * 1000, configFolder: folder, env, ...surroundings });
+}
+
+const changes = () =>
+  api.seen.filter(({ method }) => method !== "GET").map(({ method, path, body }) => [method, path, body]);
+
+describe("list", () => {
+  test("is a table of all pages, with those who are invited", async () => {
+    expect(await members(["list"])).toEqual({
+      code: 0,
+      stderr: "",
+      stdout: [
+        "E-MAIL           NAME    ROLE    JOINED                   LAST SEEN  ID",
+        "ada@example.com  Ada[2J  owner   3 days ago               3 min ago  mbr_1",
+        "bob@example.com  Bob     member  3 days ago               3 min ago  mbr_2",
+        "cy@example.com   Cy      member  3 days ago               -          mbr_3",
+        "dee@example.com  -       admin   invited, ends in 6 days  -          lnk_1",
+        "",
+      ].join("\n"),
+    });
+  });
+
+  test("with --json is both lists as the API gives them", async () => {
+    expect(JSON.parse((await members(["list", "--json"])).stdout)).toEqual({
+      members: [ada, bob, cy],
+      invitations: [dee],
+    });
+  });
+
+  test("tells in the API's words that a key is not for this", async () => {
+    api.answer = () => refusal(403, "permission_denied", "This is for people, not for keys and apps.");
+    const { code, stderr } = await members(["list"]);
+    expect([code, stderr]).toEqual([1, `error: ${api.baseUrl}: This is for people, not for keys and apps. (403)\n`]);
+  });
+});
+
+describe("invite", () => {
+  test("prints the link alone, and tells the rest to the person", async () => {
+    const { code, stdout, stderr } = await members(["invite", "dee@example.com", "--role", "admin"]);
+    expect([code, stdout]).toEqual([0, `${link}\n`]);
+    expect(stderr).toStartWith("dee@example.com is invited as an admin. The link works once, until ");
+    expect(stderr).toEndWith("No mail was sent: hand the link over yourself.\n");
+    expect(changes()).toEqual([["POST", "/invitations", { email: "dee@example.com", role: "admin" }]]);
+  });
+
+  test("that the server mails has no link to print", async () => {
+    const answer = api.answer;
+    api.answer = (method, path, url) =>
+      method === "POST" ? Response.json({ ...dee, link: null, mailed: true }) : answer(method, path, url);
+    const { code, stdout, stderr } = await members(["invite", "dee@example.com"]);
+    expect([code, stdout]).toEqual([0, ""]);
+    expect(stderr).toStartWith("dee@example.com is invited as an admin. The link works once, until ");
+    expect(stderr).toEndWith("It was sent by mail.\n");
+    expect(await members(["invite", "dee@example.com", "--quiet"])).toEqual({
+      ...{ code: 0, stdout: "", stderr: "Mailed to dee@example.com.\n" },
+    });
+  });
+
+  test("is for a member unless said otherwise; --quiet prints nothing else, --json all of it", async () => {
+    expect(await members(["invite", "dee@example.com", "--quiet"])).toEqual({
+      code: 0,
+      stdout: `${link}\n`,
+      stderr: "",
+    });
+    expect(changes()[0]?.[2]).toEqual({ email: "dee@example.com", role: "member" });
+    const { stdout } = await members(["invite", "dee@example.com", "--json"]);
+    expect(JSON.parse(stdout)).toMatchObject({ link, mailed: false });
+  });
+
+  test("asks for a role that there is, and sends nothing that is a key", async () => {
+    const { code, stderr } = await members(["invite", "dee@example.com", "--role", "king"]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining("must be one of owner, admin, member")]);
+    expect((await members(["invite", generateApiKey("live")])).code).toBe(2);
+    expect(api.seen).toEqual([]);
+  });
+});
+
+describe("role", () => {
+  test("changes it for the one with that address or id", async () => {
+    for (const who of ["Bob@Example.com", "mbr_2"]) {
+      expect((await members(["role", who, "admin"])).stdout).toBe("bob@example.com is an admin now.\n");
+    }
+    expect(changes()).toEqual(Array(2).fill(["PATCH", "/members/mbr_2", { role: "admin" }]));
+  });
+
+  test("of somebody who is only invited is told how to change", async () => {
+    const { code, stderr } = await members(["role", "dee@example.com", "owner"]);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining("headrace members invite dee@example.com --role owner"),
+    ]);
+    expect(changes()).toEqual([]);
+  });
+
+  test("of nobody is an error", async () => {
+    const { code, stderr } = await members(["role", "eve@example.com", "owner"]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining("headrace members list shows who is")]);
+  });
+});
+
+describe("remove", () => {
+  test("asks first, and says what ends", async () => {
+    const no = await members(["remove", "bob@example.com"], { isTTY: true, answers: ["n"] });
+    expect(no.stderr).toContain("Remove bob@example.com from the account? Keys that they made as a member");
+    expect([no.code, changes()]).toEqual([1, []]);
+    const yes = await members(["remove", "bob@example.com"], { isTTY: true, answers: ["y"] });
+    expect(yes.stdout).toBe("bob@example.com is removed.\n");
+    expect(changes()).toEqual([["DELETE", "/members/mbr_2", undefined]]);
+    expect((await members(["remove", "cy@example.com"])).code).toBe(2);
+  });
+
+  test("takes an invitation back", async () => {
+    const { stdout } = await members(["remove", "dee@example.com", "--yes"]);
+    expect(stdout).toBe("dee@example.com is no longer invited.\n");
+    expect(changes()).toEqual([["DELETE", "/invitations/lnk_1", undefined]]);
+  });
+
+  test("of oneself needs no list, which members do not see", async () => {
+    const answer = api.answer;
+    api.answer = (method, path, url) =>
+      path === "/members" ? refusal(403, "permission_denied", "Not for members.") : answer(method, path, url);
+    expect((await members(["remove", "ada@example.com", "--yes"])).code).toBe(0);
+    expect(changes()).toEqual([["DELETE", "/members/mbr_1", undefined]]);
+  });
+});

@@ -1,0 +1,105 @@
+// Requests of the command line tool, as an OAuth client, to a server's authorization endpoints.
+import { z } from "zod";
+import { CliError, printable } from "../terminal/terminal.ts";
+import { bodyText, parseJson, send, understood } from "./api-request.ts";
+
+/** Addresses of one server, all of its own origin. */
+export interface AuthorizationServer {
+  /** The server's address without `/v1`. */
+  issuer: string;
+  tokenEndpoint: string;
+  deviceEndpoint: string;
+  revocationEndpoint: string;
+}
+
+/** An error answer as RFC 6749, 5.2 has it, or none that can be read. */
+export class OAuthRefusal extends CliError {
+  readonly status: number;
+  /** Such as `invalid_grant`; undefined where the answer is none of this kind. */
+  readonly code: string | undefined;
+
+  constructor(message: string, status: number, code: string | undefined) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+const metadata = z.object({
+  issuer: z.string(),
+  token_endpoint: z.string(),
+  device_authorization_endpoint: z.string(),
+  revocation_endpoint: z.string(),
+});
+
+/**
+ * RFC 8414. `root`: the address without `/v1`. Rejects with a CliError where the server is another than it was asked as,
+ * or sends the tokens elsewhere (RFC 8414, 3.3: whoever answers for another could have itself given that one's tokens).
+ */
+export async function discover(root: string, signal: AbortSignal): Promise<AuthorizationServer> {
+  const response = await send({ baseUrl: root }, "/.well-known/oauth-authorization-server", signal);
+  const text = await bodyText(response, root, signal);
+  if (!response.ok) {
+    throw new CliError(
+      `${root} offers no sign-in (${response.status}). Is it the address of a Headrace of this version?`,
+    );
+  }
+  const found = understood(metadata, parseJson(text), { baseUrl: root }, "description of a sign-in");
+  if (found.issuer !== root) {
+    const issuer = printable(found.issuer);
+    throw new CliError(`The server at ${root} is known as ${issuer}. Sign in there: --base-url ${issuer}/v1`);
+  }
+  const own = (name: "token_endpoint" | "device_authorization_endpoint" | "revocation_endpoint") => {
+    if (isOfOrigin(found[name], root)) return found[name];
+    throw new CliError(`The server at ${root} names a ${name} that is not its own. Nothing was sent there.`);
+  };
+  return {
+    issuer: root,
+    tokenEndpoint: own("token_endpoint"),
+    deviceEndpoint: own("device_authorization_endpoint"),
+    revocationEndpoint: own("revocation_endpoint"),
+  };
+}
+
+/** Whether it is an http or https address of that server. */
+export function isOfOrigin(address: string, root: string): boolean {
+  return URL.canParse(address) && new URL(address).origin === new URL(root).origin;
+}
+
+/** The text of a success. Rejects with an OAuthRefusal for any other answer, and as `send` does. */
+export async function postForm(
+  endpoint: string,
+  form: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+  timeoutMs?: number,
+): Promise<string> {
+  const { origin, pathname, search } = new URL(endpoint);
+  const request = { method: "POST", form, ...(timeoutMs === undefined ? {} : { timeoutMs }) } as const;
+  const response = await send({ baseUrl: origin }, pathname + search, signal, request);
+  const text = await bodyText(response, origin, signal);
+  if (response.ok) return text;
+  const told = refusal.safeParse(parseJson(text)).data;
+  const reason = told?.error_description ?? told?.error ?? "with something that is no answer of a sign-in";
+  throw new OAuthRefusal(`${origin}: ${printable(reason)} (${response.status})`, response.status, told?.error);
+}
+
+const refusal = z.object({ error: z.string(), error_description: z.string().optional().catch(undefined) });
+
+const tokens = z.object({
+  access_token: z.string().regex(/^[!-~]+$/),
+  expires_in: z.number().positive(),
+  refresh_token: z.string().min(1),
+});
+
+export type IssuedTokens = z.infer<typeof tokens>;
+
+/** RFC 6749, 5.1. Rejects as `postForm` does. */
+export async function requestTokens(
+  { issuer, tokenEndpoint }: Pick<AuthorizationServer, "issuer" | "tokenEndpoint">,
+  form: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+  timeoutMs?: number,
+): Promise<IssuedTokens> {
+  const json = parseJson(await postForm(tokenEndpoint, form, signal, timeoutMs));
+  return understood(tokens, json, { baseUrl: issuer }, "token answer");
+}

@@ -1,0 +1,146 @@
+// `headrace whoami`: as whom the commands act, at which server, and with what.
+import type { Command } from "commander";
+import { z } from "zod";
+import { isOwnKey, listKeys, shownKey } from "../keys/key-records.ts";
+import type { CliContext } from "../terminal/context.ts";
+import { formatTimeAndRelative } from "../terminal/figures.ts";
+import { formatFacts, interruptible, printable } from "../terminal/terminal.ts";
+import { ApiError, requestJson, understood } from "./api-request.ts";
+import {
+  addConnectionOptions,
+  type Connection,
+  type ConnectionOptions,
+  connectionHelp,
+  findConnection,
+} from "./client.ts";
+
+interface WhoamiOptions extends ConnectionOptions {
+  json?: boolean;
+}
+
+const session = z.object({
+  person: z.object({ id: z.string(), email: z.string(), name: z.string(), is_operator: z.boolean() }),
+  account: z.object({ id: z.string(), name: z.string() }),
+  role: z.string(),
+  environment: z.string(),
+  scopes: z.array(z.string()),
+});
+
+export type PersonSession = z.infer<typeof session>;
+
+/** Whose login it is; rejects with an ApiError of 403 for a key, which stands for nobody. */
+export async function readSession(connection: Connection, signal: AbortSignal): Promise<PersonSession> {
+  return understood(session, await requestJson(connection, "/session", signal), connection, "session");
+}
+
+export function registerWhoami(program: Command, context: CliContext): void {
+  const command = program
+    .command("whoami")
+    .summary("who is signed in, or which key is used")
+    .description("Show who is signed in, for which account, at which server; of an API key, which one it is.");
+  addConnectionOptions(command.option("--json", "print one JSON object"))
+    .addHelpText(
+      "after",
+      `
+Examples:
+  headrace whoami
+  headrace whoami --json
+
+Exit code 1 when the server cannot be reached or refuses the login or key.
+${connectionHelp}`,
+    )
+    .action((options: WhoamiOptions) => whoami(context, options));
+}
+
+/** What is known of a credential; null: nobody can tell. */
+interface Identity {
+  person: PersonSession["person"] | null;
+  account: PersonSession["account"] | null;
+  role: string | null;
+  key: { id: string; name: string; shown: string } | null;
+  environment: string | null;
+  scopes: readonly string[] | null;
+  /** Unix seconds; null: never, or not known. */
+  expires_at: number | null;
+}
+
+async function whoami(context: CliContext, options: WhoamiOptions): Promise<void> {
+  context.begin();
+  const connection = await findConnection(context, options);
+  const identity = await interruptible((signal) => identify(connection, signal));
+  const { terminal } = context;
+  if (options.json) {
+    const { baseUrl, keySource } = connection;
+    terminal.print(JSON.stringify({ base_url: baseUrl, source: keySource, ...identity }, undefined, 2));
+    return;
+  }
+  terminal.print(formatFacts(facts(identity, connection, Math.floor(context.nowMs() / 1000)), terminal.out));
+}
+
+async function identify(connection: Connection, signal: AbortSignal): Promise<Identity> {
+  try {
+    const { person, account, role, environment, scopes } = await readSession(connection, signal);
+    return { person, account, role, key: null, environment, scopes, expires_at: connection.login?.expiresAt ?? null };
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 403) throw error;
+    return identifyKey(connection, signal);
+  }
+}
+
+const account = z.object({ id: z.string(), name: z.string(), environment: z.string() });
+
+/** What the key's scopes allow to be seen of it. */
+async function identifyKey(connection: Connection, signal: AbortSignal): Promise<Identity> {
+  const [found, keys] = await Promise.all([
+    unlessForbidden(requestJson(connection, "/account", signal)),
+    unlessForbidden(listKeys(connection, signal)),
+  ]);
+  const of = found === undefined ? undefined : understood(account, found, connection, "account");
+  const key = keys?.find((one) => isOwnKey(connection, one.key))?.key;
+  return {
+    person: null,
+    account: of ? { id: of.id, name: of.name } : null,
+    role: null,
+    key: key ? { id: key.id, name: key.name, shown: shownKey(key) } : null,
+    environment: of?.environment ?? key?.environment ?? null,
+    scopes: key?.scopes ?? null,
+    expires_at: key?.expires_at ?? null,
+  };
+}
+
+async function unlessForbidden<Result>(answer: Promise<Result>): Promise<Result | undefined> {
+  return answer.catch((error: unknown) => {
+    if (error instanceof ApiError && error.status === 403) return undefined;
+    throw error;
+  });
+}
+
+function facts(identity: Identity, { baseUrl, keySource, login }: Connection, nowSeconds: number) {
+  const { person, key, scopes, role, environment, expires_at } = identity;
+  const unknown = (scope: string) => `not to be seen without the scope ${scope}`;
+  const until = expires_at === null ? "never" : formatTimeAndRelative(expires_at, nowSeconds);
+  const rows: [name: string, value: string][] = [["Server", baseUrl]];
+  if (person) {
+    // Somebody may be one and yet not operate by this: a login never does.
+    const operates = person.is_operator && scopes?.includes("admin:manage");
+    rows.push(["Person", `${namedPerson(person)}${operates ? ", operator" : ""}`]);
+  } else {
+    rows.push(["Key", key ? `${key.shown} "${key.name}" (${key.id})` : unknown("keys:manage")]);
+  }
+  rows.push(["From", keySource]);
+  rows.push([
+    "Account",
+    identity.account ? `${identity.account.name} (${identity.account.id})` : unknown("usage:read"),
+  ]);
+  if (role !== null) rows.push(["Role", role]);
+  if (environment !== null) rows.push(["Environment", environment]);
+  if (scopes !== null) rows.push(["Scopes", scopes.join(", ") || "-"]);
+  if (login) rows.push(["Token", `until ${until}, renewed by itself`]);
+  else if (key) rows.push(["Expires", until]);
+  return rows;
+}
+
+/** `Ada Lovelace <ada@example.com>`; the address alone where there is no name. */
+export function namedPerson({ name, email }: { name: string; email: string }): string {
+  return printable(name.trim() === "" || name === email ? email : `${name} <${email}>`);
+}

@@ -1,0 +1,68 @@
+// The models of a server as operators see them: reading one, and showing it.
+import { type ManagedModelWire, managedModelShape } from "../../wire/models.ts";
+import { requestJson, understood } from "../login/api-request.ts";
+import type { Connection } from "../login/client.ts";
+import { formatCount, formatTime } from "../terminal/figures.ts";
+import { wrapped } from "../terminal/fitted-text.ts";
+import { formatFacts, printable, type Terminal } from "../terminal/terminal.ts";
+
+export const modelArgument = ["<model>", "id of the model, as headrace models lists it"] as const;
+export const operatorNeeds = "Needs a key with admin:manage, or an operator's headrace login.";
+
+export function modelPath(id: string): string {
+  return `/admin/models/${encodeURIComponent(id)}`;
+}
+
+export async function readModel(connection: Connection, id: string, signal: AbortSignal): Promise<unknown> {
+  return await requestJson(connection, modelPath(id), signal);
+}
+
+export function understoodModel(answer: unknown, connection: Connection): ManagedModelWire {
+  return understood(managedModelShape, answer, connection, "model");
+}
+
+export const sourceNames: Record<ManagedModelWire["source"], string> = {
+  file: "headrace.yaml",
+  database: "declared",
+  upstream: "listed",
+};
+
+export function priceText(price: ManagedModelWire["price"]): string {
+  return price ? `$${price.input} in, $${price.output} out` : "none";
+}
+
+export function printModel(terminal: Terminal, model: ManagedModelWire): void {
+  const { capabilities, context_length: context, price, deployments, fallbacks } = model;
+  const abilities = Object.entries(capabilities ?? {}).map(([name, able]) => (able ? name : `no ${name}`));
+  const places = deployments.map(({ upstream, model: id, weight, state, listed }) => {
+    const more = [
+      ...(id === model.id ? [] : [`as ${id}`]),
+      ...(deployments.length > 1 ? [`weight ${weight}`] : []),
+      ...(listed === false ? ["not in its list"] : []),
+    ];
+    return `${upstream}: ${state.replaceAll("_", " ")}${more.length > 0 ? ` (${more.join(", ")})` : ""}`;
+  });
+  const [first = "nowhere", ...others] = places;
+  const facts: [string, string][] = [
+    ["Status", model.status],
+    ["Price", price ? `${priceText(price)} per million tokens` : "none: what it uses is not counted as spend"],
+    ["Can do", abilities.join(", ") || "nobody says"],
+    ["Context", context === null ? "unknown" : `${formatCount(context)} tokens`],
+    ["Environments", model.environments.join(", ") || "none"],
+    ["Runs at", first],
+    ...others.map((place): [string, string] => ["", place]),
+    ["Stand in", fallbacks.join(", ") || "none"],
+    ["Owner", model.owned_by ?? "-"],
+    ["Comes from", sourceText(model)],
+  ];
+  const { bold, columns } = terminal.out;
+  for (const line of wrapped(printable(model.id), columns ?? Number.POSITIVE_INFINITY)) terminal.print(bold(line));
+  terminal.print(formatFacts(facts, terminal.out));
+}
+
+function sourceText({ source, overrides_database: hidesOne, created_at: at }: ManagedModelWire): string {
+  if (source === "database") return `declared at the server, ${formatTime(at)}`;
+  if (source === "upstream") return "its upstream; nothing was declared of it";
+  const hidden = hidesOne ? "; one declared at the server does not count beside it" : "";
+  return `headrace.yaml, where alone it can be changed${hidden}`;
+}

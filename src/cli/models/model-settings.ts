@@ -1,0 +1,106 @@
+// The options of a model's settings, and the members of a request that they become.
+import { type Command, InvalidArgumentError } from "commander";
+import { type Environment, environments } from "../../domain/api-key.ts";
+import { capabilityNames } from "../../domain/models/model.ts";
+import { parseNames } from "../keys/key-settings.ts";
+
+/** "none" takes away what was set: Commander turns null into an empty text. */
+type OrNone<Value> = Value | "none";
+
+export interface ModelSettings {
+  price?: OrNone<Record<string, number>>;
+  deployment?: OrNone<Deployment[]>;
+  fallbacks?: OrNone<string[]>;
+  capabilities?: OrNone<Record<string, boolean>>;
+  context?: OrNone<number>;
+  environments?: OrNone<Environment[]>;
+  owner?: string;
+}
+
+interface Deployment {
+  upstream: string;
+  model?: string;
+  weight?: number;
+}
+
+export const settingsHelp = `
+A place is <upstream>, <upstream>=<its id of the model>, or with a share of the
+requests <upstream>*<weight>=<id>. Every option also takes none: then it is as
+the upstream says, and for the price, that nothing is charged.`;
+
+export function addModelSettings(command: Command): Command {
+  return command
+    .option("--price <figures>", "USD per million tokens, such as input=0.15,output=0.60", orNone(parsePrice))
+    .option(
+      "--deployment <place>",
+      "where it runs; can be given several times, and stands for all of them anew",
+      (text: string, before: OrNone<Deployment[]> | undefined) =>
+        text === "none" ? text : [...(Array.isArray(before) ? before : []), parseDeployment(text)],
+    )
+    .option("--fallbacks <ids>", "models that stand in for it, best first, separated by commas", orNone(parseNames))
+    .option(
+      "--capabilities <names>",
+      `what it can do, of ${capabilityNames.join(", ")}; no-… for what it cannot`,
+      orNone(parseCapabilities),
+    )
+    .option("--context <tokens>", "prompt and answer together", orNone(parseTokens))
+    .option("--environments <names>", `whose keys may use it, of ${environments.join(", ")}`, orNone(parseEnvironments))
+    .option("--owner <label>", "owner label in the list of models");
+}
+
+export function modelFields(options: ModelSettings): Record<string, unknown> {
+  const fields = {
+    price: options.price,
+    deployments: options.deployment,
+    fallbacks: options.fallbacks,
+    capabilities: options.capabilities,
+    context_length: options.context,
+    environments: options.environments,
+    owned_by: options.owner,
+  };
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given.map(([name, value]) => [name, value === "none" ? null : value]));
+}
+
+function orNone<Value>(parse: (text: string) => Value): (text: string) => OrNone<Value> {
+  return (text) => (text === "none" ? text : parse(text));
+}
+
+function parsePrice(text: string): Record<string, number> {
+  const figures = parseNames(text).map((figure): [string, number] => {
+    const [, name = "", amount = ""] = /^([a-z_]+)=([0-9.]+)$/.exec(figure) ?? [];
+    const usd = Number(amount);
+    if (name !== "" && amount !== "" && Number.isFinite(usd)) return [name, usd];
+    throw new InvalidArgumentError("Give figures such as input=0.15,output=0.60, or none.");
+  });
+  return Object.fromEntries(figures);
+}
+
+function parseDeployment(text: string): Deployment {
+  const [, upstream, weight, model] = /^([^=*]+)(?:\*(\d+))?(?:=(.+))?$/.exec(text) ?? [];
+  if (upstream === undefined) {
+    throw new InvalidArgumentError("Give a place such as vllm, vllm=llama-3.1-8b or vllm*2=llama-3.1-8b.");
+  }
+  return { upstream, ...(model ? { model } : {}), ...(weight ? { weight: Number(weight) } : {}) };
+}
+
+function parseCapabilities(text: string): Record<string, boolean> {
+  const said = parseNames(text).map((word): [string, boolean] => {
+    const name = word.replace(/^no-/, "");
+    if (capabilityNames.some((known) => known === name)) return [name, word === name];
+    throw new InvalidArgumentError(`It must be of ${capabilityNames.join(", ")}, or no- before one, or none.`);
+  });
+  return Object.fromEntries(said);
+}
+
+function parseTokens(text: string): number {
+  if (/^\d{1,10}$/.test(text) && Number(text) > 0) return Number(text);
+  throw new InvalidArgumentError("Give a whole number of tokens such as 8192, or none.");
+}
+
+function parseEnvironments(text: string): Environment[] {
+  const names = parseNames(text);
+  const known = environments.filter((environment) => names.includes(environment));
+  if (known.length === new Set(names).size) return known;
+  throw new InvalidArgumentError(`It must be of ${environments.join(", ")}, separated by commas, or none.`);
+}

@@ -1,0 +1,176 @@
+// Finding the server and its key, and listing its models, against a real HTTP server.
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type CommandOutcome, type CommandSurroundings, runCommand } from "../../../tests/fixtures/command-line.ts";
+
+const key = "sk_dev_hr_abc";
+const data = [
+  {
+    id: "tiny-demo",
+    object: "model",
+    created: 1,
+    owned_by: "headrace",
+    capabilities: { chat: true, completion: true, embeddings: false },
+    context_length: 1024,
+    later: "kept",
+  },
+  { id: "llama3.1:8b", object: "model", created: 2, owned_by: "ollama" },
+];
+
+let answer: (request: Request) => Response;
+let paths: string[];
+let server: Bun.Server<undefined>;
+let dataDir: string;
+
+beforeEach(async () => {
+  paths = [];
+  answer = (request) =>
+    request.headers.get("authorization") === `Bearer ${key}`
+      ? Response.json({ object: "list", data })
+      : Response.json({ error: { message: "Invalid API key provided", type: "x", code: "y" } }, { status: 401 });
+  server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch(request) {
+      paths.push(new URL(request.url).pathname);
+      return answer(request);
+    },
+  });
+  dataDir = await mkdtemp(join(tmpdir(), "headrace-cli-models-"));
+});
+
+afterEach(async () => {
+  await server.stop(true);
+  await rm(dataDir, { recursive: true, force: true });
+});
+
+const baseUrl = () => `http://127.0.0.1:${server.port}/v1`;
+
+function models(args: string[] = [], surroundings: CommandSurroundings = {}): Promise<CommandOutcome> {
+  return runCommand(["models", "--data-dir", dataDir, ...args], surroundings);
+}
+
+function writeCredentials(content: unknown = { base_url: baseUrl(), api_key: key }): Promise<void> {
+  const text = typeof content === "string" ? content : JSON.stringify(content);
+  return writeFile(join(dataDir, "credentials.json"), text, { mode: 0o600 });
+}
+
+describe("the list", () => {
+  test("is a table for people", async () => {
+    await writeCredentials();
+    expect(await models()).toEqual({
+      code: 0,
+      stderr: "",
+      stdout: [
+        "MODEL        CAPABILITIES      CONTEXT  OWNER",
+        "tiny-demo    chat, completion  1024     headrace",
+        "llama3.1:8b  -                 -        ollama",
+        "",
+      ].join("\n"),
+    });
+    expect(paths).toEqual(["/v1/models"]);
+  });
+
+  test("with --json is the API's own data, with fields that this version does not know", async () => {
+    await writeCredentials();
+    expect(JSON.parse((await models(["--json"])).stdout)).toEqual(data);
+  });
+
+  test("that is empty says how to get a model", async () => {
+    await writeCredentials();
+    answer = () => Response.json({ object: "list", data: [] });
+    const { code, stdout, stderr } = await models();
+    expect([code, stdout]).toEqual([0, ""]);
+    expect(stderr).toContain("headrace pull");
+  });
+});
+
+describe("server and key", () => {
+  test("come from the environment before the file", async () => {
+    await writeCredentials({ base_url: "http://127.0.0.1:1/v1", api_key: "sk_dev_hr_other" });
+    const env = { HEADRACE_BASE_URL: `${baseUrl()}/`, HEADRACE_API_KEY: key };
+    expect((await models([], { env })).code).toBe(0);
+  });
+
+  test("come from flag and standard input before the environment", async () => {
+    const env = { HEADRACE_BASE_URL: "http://127.0.0.1:1/v1", HEADRACE_API_KEY: "sk_dev_hr_other" };
+    const outcome = await models(["--base-url", baseUrl(), "--api-key-stdin"], { env, stdin: `${key}\n` });
+    expect(outcome.code).toBe(0);
+  });
+
+  test("the key of the file is never sent to another server", async () => {
+    await writeCredentials({ base_url: "http://127.0.0.1:1/v1", api_key: key });
+    const { code, stderr } = await models(["--base-url", baseUrl()]);
+    expect(code).toBe(1);
+    expect(stderr).toContain("No API key is known for");
+    expect(paths).toEqual([]);
+  });
+
+  test("the key is never sent on to where a server redirects", async () => {
+    await writeCredentials();
+    answer = () => Response.redirect("http://127.0.0.1:1/v1/models", 307);
+    const { code, stderr } = await models();
+    expect(code).toBe(1);
+    expect(stderr).toContain("redirects elsewhere (307)");
+  });
+});
+
+describe("an error says what to do", () => {
+  test("when nothing is configured", async () => {
+    const { code, stderr } = await models();
+    expect(code).toBe(1);
+    expect(stderr).toBe(
+      `error: No server is configured. Start one with headrace serve, which writes ${dataDir}/credentials.json, sign in to one with headrace login --base-url https://…/v1, or set HEADRACE_BASE_URL and HEADRACE_API_KEY.\n`,
+    );
+  });
+
+  test("when no server runs", async () => {
+    await writeCredentials();
+    const address = baseUrl();
+    await server.stop(true);
+    const { code, stderr } = await models();
+    expect(code).toBe(1);
+    expect(stderr).toBe(`error: No server answers at ${address} (ECONNREFUSED). Start it with: headrace serve\n`);
+  });
+
+  test("when the key is refused, naming where it came from and not the key", async () => {
+    await writeCredentials({ base_url: baseUrl(), api_key: "sk_dev_hr_wrong" });
+    const { code, stderr } = await models();
+    expect(code).toBe(1);
+    expect(stderr).toContain(`refused the API key from ${dataDir}/credentials.json (401)`);
+    expect(stderr).not.toContain("sk_dev_hr_wrong");
+  });
+
+  test("when something else answers", async () => {
+    await writeCredentials({ base_url: `http://127.0.0.1:${server.port}`, api_key: key });
+    answer = () => new Response("<html>", { status: 404 });
+    expect((await models()).stderr).toContain("The base URL of a Headrace ends in /v1.");
+    answer = () => Response.json({ hello: "world" });
+    expect((await models()).stderr).toContain("JSON that is no model list");
+  });
+
+  test("when the API explains itself, in its words", async () => {
+    await writeCredentials();
+    answer = () => Response.json({ error: { message: "API key lacks required scope: models:read" } }, { status: 403 });
+    expect((await models()).stderr).toContain("API key lacks required scope: models:read (403)");
+  });
+
+  test("when credentials.json is damaged", async () => {
+    await writeCredentials("{");
+    expect((await models()).stderr).toContain("credentials.json is damaged");
+  });
+
+  test("when the key holds what no header may, without showing it", async () => {
+    const { stderr } = await models([], { env: { HEADRACE_API_KEY: "sk dev\nhr" } });
+    expect(stderr).toContain("The API key from HEADRACE_API_KEY has blanks");
+    expect(stderr).not.toContain("sk dev");
+  });
+
+  test("when a flag is wrong, with exit code 2", async () => {
+    expect((await models(["--base-url", "localhost:7545"])).code).toBe(2);
+    expect((await models(["--api-key-stdin"])).code).toBe(2);
+    expect((await models(["--api-key", "x"])).code).toBe(2);
+  });
+});

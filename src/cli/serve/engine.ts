@@ -1,0 +1,191 @@
+// `headrace engine`: installs, lists and removes back-ends of the built-in engine.
+import type { Command } from "commander";
+import { formatBytes } from "../../engines/llama/byte-size.ts";
+import {
+  availableBackends,
+  type BackendRecord,
+  backends,
+  currentPlatform,
+  defaultInstallComputes,
+  installedEngine,
+  libraryVersion,
+  listBackends,
+  removeBackend,
+} from "../../engines/llama/engine-backends.ts";
+import { type InstallObserver, type InstallPlan, installBackend } from "../../engines/llama/engine-install.ts";
+import type { CliContext } from "../terminal/context.ts";
+import { type CliInput, confirm } from "../terminal/input.ts";
+import { type Progress, startProgress } from "../terminal/progress.ts";
+import { CliError, formatTable, interruptible, printable, type Terminal } from "../terminal/terminal.ts";
+
+interface EngineOptions {
+  dataDir?: string;
+  yes?: boolean;
+}
+
+const dataDirOption = ["--data-dir <path>", "data directory (default: as headrace serve)"] as const;
+
+const installHelp = `
+Back-ends:
+  cuda     NVIDIA GPUs; needs their driver
+  vulkan   GPUs of AMD, Intel, NVIDIA and others; needs their driver and the Vulkan loader
+  cpu      no GPU; part of the default install, except on Linux on ARM
+
+Examples:
+  headrace engine install vulkan
+  headrace engine install cuda
+
+Of a GPU back-end it first says whether a device is to be seen here and how much
+will be fetched, and asks; without a terminal it wants --yes, as in a script or
+the build of an image, where the device is seldom there yet.
+
+npm does the fetching, so its settings for registries and proxies hold. Run it
+again after installing a driver: it looks for devices anew and fetches nothing.`;
+
+export function registerEngine(program: Command, context: CliContext): void {
+  const engine = program
+    .command("engine")
+    .summary("install, list and remove back-ends of the built-in engine")
+    .description(
+      "Back-ends of the built-in engine. The default install computes on the CPU; a GPU needs one of these.",
+    );
+  engine
+    .command("install")
+    .summary("install a back-end")
+    .description("Install a back-end into the data directory and see whether a device answers.")
+    .argument("<name>", backends.join(", "))
+    .option("-y, --yes", "do not ask before fetching")
+    .option(...dataDirOption)
+    .addHelpText("after", installHelp)
+    .action((name: string, options: EngineOptions) => install(context, name, options));
+  engine
+    .command("list")
+    .summary("list the back-ends for this machine")
+    .description("List the back-ends that exist for this machine, and which are installed.")
+    .option(...dataDirOption)
+    .addHelpText("after", "\nExample:\n  headrace engine list")
+    .action((options: EngineOptions) => list(context, options));
+  engine
+    .command("remove")
+    .summary("remove a back-end")
+    .description("Remove an installed back-end from the data directory.")
+    .argument("<name>", backends.join(", "))
+    .option(...dataDirOption)
+    .addHelpText("after", "\nExample:\n  headrace engine remove cuda")
+    .action((name: string, options: EngineOptions) => remove(context, name, options));
+}
+
+async function install(context: CliContext, name: string, options: EngineOptions): Promise<void> {
+  context.begin();
+  const { terminal, env } = context;
+  const dataDir = await context.dataDir(options.dataDir);
+  const view = new InstallView(context, options.yes);
+  try {
+    const { record, alreadyThere } = await interruptible((signal) =>
+      installBackend({ name, dataDir, env, signal }, view),
+    );
+    const state = alreadyThere ? "was installed already." : `is installed, ${formatBytes(record.bytes)}.`;
+    terminal.print(terminal.out.green(`Back-end ${record.backend} ${state}`));
+    for (const line of deviceLines(record)) terminal.print(line);
+    terminal.print("To use it, start headrace serve, or start it again.");
+  } finally {
+    view.end();
+  }
+}
+
+function deviceLines({ backend, devices }: BackendRecord): string[] {
+  if (backend === "cpu") return ["It computes on the CPU."];
+  if (devices.length > 0) return [`Devices that answer: ${devices.map(printable).join(", ")}.`];
+  const need = backend === "cuda" ? "an NVIDIA GPU and its driver" : "a GPU, its driver and the Vulkan loader";
+  return [
+    `No ${backend} device answers on this machine, so the CPU is used.`,
+    `It takes ${need}. Once they are there: headrace engine install ${backend}`,
+  ];
+}
+
+class InstallView implements InstallObserver {
+  readonly #terminal: Terminal;
+  readonly #input: CliInput;
+  readonly #yes: boolean | undefined;
+  #progress: Progress | undefined;
+
+  constructor({ terminal, input }: CliContext, yes: boolean | undefined) {
+    this.#terminal = terminal;
+    this.#input = input;
+    this.#yes = yes;
+  }
+
+  async planned({ backend, packages, bytes, device: { seen, looked } }: InstallPlan): Promise<void> {
+    const { bold, yellow } = this.#terminal.err;
+    const note = (line: string) => this.#terminal.note(line);
+    if (seen !== undefined) note(`A device for ${backend} seems to be here: ${seen}.`);
+    else if (looked.length > 0) {
+      note(yellow(`No device for ${backend} is to be seen on this machine: there is no ${looked.join(" or ")}.`));
+      note("Without one the CPU goes on computing, and nothing is gained.");
+    }
+    const size = formatBytes(bytes);
+    // What the CPU needs is small, and nothing runs without it.
+    if (backend !== "cpu") {
+      const question = `Fetch ${packages.join(", ")} and the library, about ${size} on disk${seen === undefined ? ", all the same" : ""}`;
+      await confirm(this.#input, { question, canBeUndone: true, yes: this.#yes });
+    }
+    note(`Installing ${bold(packages.join(", "))} and the library: about ${size} on disk.`);
+    this.#progress = startProgress(this.#terminal, { totalBytes: bytes });
+    this.#progress.update(0);
+  }
+
+  progress(bytes: number): void {
+    this.#progress?.update(bytes);
+  }
+
+  checking(): void {
+    this.#progress?.stop(true);
+    this.#terminal.note("Starting the library to see what answers…");
+  }
+
+  end(): void {
+    this.#progress?.stop(true);
+  }
+}
+
+async function list(context: CliContext, options: EngineOptions): Promise<void> {
+  context.begin();
+  const { terminal } = context;
+  const dataDir = await context.dataDir(options.dataDir);
+  const installed = await listBackends(dataDir);
+  const used = await installedEngine(dataDir);
+  const byDefault = await defaultInstallComputes(currentPlatform());
+  const available = availableBackends(currentPlatform());
+  const names = backends.filter((name) => available.includes(name) || installed.some((one) => one.backend === name));
+  if (names.length === 0) {
+    terminal.note(`There are no back-ends to install for ${currentPlatform()}: the default install is all there is.`);
+    return;
+  }
+  const rows = names.map((name) => {
+    const record = installed.find((one) => one.backend === name);
+    if (record === undefined && name === "cpu" && byDefault) {
+      return [name, used === undefined ? "in use" : "installed", "-", "CPU, in the default install"];
+    }
+    if (record === undefined) return [name, "not installed", "-", "-"];
+    const outdated = record.version !== libraryVersion;
+    const status = outdated ? "outdated" : used?.backend === name ? "in use" : "installed";
+    return [name, status, formatBytes(record.bytes), name === "cpu" ? "CPU" : record.devices.join(", ") || "none: CPU"];
+  });
+  terminal.print(formatTable(["BACK-END", "STATUS", "SIZE", "DEVICES"], rows, terminal.out));
+  if (used === undefined && !byDefault) {
+    terminal.note("The built-in engine has no back-end on this machine yet: headrace engine install cpu");
+  }
+  for (const { backend, version } of installed) {
+    if (version === libraryVersion) continue;
+    terminal.note(
+      `${backend} is of version ${version}; this Headrace needs ${libraryVersion}: headrace engine install ${backend}`,
+    );
+  }
+}
+
+async function remove(context: CliContext, name: string, options: EngineOptions): Promise<void> {
+  context.begin();
+  const dataDir = await context.dataDir(options.dataDir);
+  if (!(await removeBackend(dataDir, name))) throw new CliError(`Back-end ${name} is not installed.`);
+  context.terminal.print(`Back-end ${name} is removed. A running headrace serve keeps it until it is started again.`);
+}

@@ -1,0 +1,77 @@
+// Follows the configuration file of a running server: reads it again once a change of it is complete, and on SIGHUP.
+import { statSync } from "node:fs";
+import type { Log } from "../../base/log.ts";
+import {
+  type Config,
+  ConfigError,
+  keysThatNeedRestart,
+  type ReloadableConfig,
+  readConfigFile,
+} from "../../config/config.ts";
+import type { RunningServer } from "../../server/serve.ts";
+
+/** Milliseconds. A change that two looks in a row have found the same is taken as complete. */
+const lookMs = 500;
+
+export interface FollowOptions {
+  config: Config;
+  server: RunningServer;
+  log: Log;
+  /** Told of each configuration that was taken. */
+  reloaded(changed: ReloadableConfig): void;
+}
+
+/**
+ * A wrong file is refused, and the running configuration stays. So does it where the file is empty: editors and tools that
+ * write a file in place empty it first, and what was served must not be gone for that moment, or for good on a full disk.
+ */
+export function followConfigFile({ config, server, log, reloaded }: FollowOptions): void {
+  const { path } = config.file;
+  let isRunningEmpty = config.file.isEmpty;
+  const reload = async () => {
+    try {
+      const changed = await readConfigFile({ path });
+      if (changed.isEmpty && !isRunningEmpty) throw emptied(path);
+      const restart = keysThatNeedRestart(config, changed);
+      await server.reload(changed, restart);
+      isRunningEmpty = changed.isEmpty;
+      reloaded(changed);
+      log.info("configuration_reloaded", { file: path, models: server.catalog.list().length });
+      for (const warning of changed.warnings) log.warn("configuration", { detail: warning });
+      if (restart.length > 0) log.warn("configuration_needs_restart", { keys: restart.join(",") });
+    } catch (error) {
+      const { message, stack = message } = error instanceof Error ? error : new Error(String(error));
+      server.reloadRefused(message);
+      log.error("configuration_refused", { detail: error instanceof ConfigError ? message : stack });
+    }
+  };
+  // A terminal that closes sends it too, and that is no wish to reload.
+  if (!process.stdout.isTTY) process.on("SIGHUP", () => void reload());
+  let taken = mark(path);
+  let looked = taken;
+  setInterval(() => {
+    const now = mark(path);
+    const isComplete = now === looked;
+    looked = now;
+    // A file that is gone for a moment is being replaced; one that stays away changes nothing.
+    if (!isComplete || now === taken || now === undefined) return;
+    taken = now;
+    void reload();
+  }, lookMs);
+}
+
+function emptied(file: string): ConfigError {
+  return new ConfigError([
+    {
+      ...{ file, line: 1, column: 1, path: "" },
+      message: "the file is empty, so what it said before stays in use",
+      fix: "Write the configuration again. A file that is to say nothing holds {}.",
+    },
+  ]);
+}
+
+/** Time and size of the last change; undefined where there is no file. */
+function mark(path: string): string | undefined {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  return stats && `${stats.mtimeMs} ${stats.size} ${stats.ino}`;
+}

@@ -1,0 +1,210 @@
+// `headrace serve`: starts the server, tells a person what to do next, follows the configuration file, ends in order.
+import type { Command } from "commander";
+import packageJson from "../../../package.json" with { type: "json" };
+import {
+  type Config,
+  loadConfig,
+  prepareServerProcess,
+  type ReloadableConfig,
+  serveFlags,
+  wasLaunched,
+} from "../../config/config.ts";
+import type { FoundServer } from "../../engines/local-servers.ts";
+import { StreamLog } from "../../logging/logging.ts";
+import { logSettings } from "../../logging/settings.ts";
+import { type RunningServer, serve } from "../../server/serve.ts";
+import { credentialsPath } from "../../storage/files/credentials-file.ts";
+import { banner } from "../terminal/banner.ts";
+import type { CliContext } from "../terminal/context.ts";
+import { CliError, reportError } from "../terminal/terminal.ts";
+import { followConfigFile } from "./follow-config.ts";
+import { releaseOnceQuiet } from "./quiet-start.ts";
+
+/** Open answers get this long to end after the first signal. */
+const drainMs = 30_000;
+/** One Ctrl-C may arrive from the terminal and again from npm: only a later one means "now". */
+const secondSignalMs = 1_500;
+const watchMs = 1_000;
+const firstLookMs = 1_000;
+
+export function registerServe(program: Command, context: CliContext): void {
+  const command = program
+    .command("serve", { isDefault: true })
+    .summary("start the gateway or local node (the default command)")
+    .description("Start the gateway or local node.")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  headrace serve                                  on http://127.0.0.1:7545, for this machine only
+  headrace serve --model ./qwen3.gguf             with a model of your own
+  headrace serve --mode production --host 0.0.0.0 --public-url https://ai.example.com`,
+    );
+  addServeFlags(command);
+  command.action(async () => {
+    const flags = command.opts();
+    try {
+      await startServer(flags, context);
+    } catch (error) {
+      if (!wantsJson(flags, context)) throw error;
+      process.exitCode = tellAsJson(error, context);
+    }
+  });
+}
+
+export function addServeFlags(command: Command): void {
+  for (const flag of serveFlags()) {
+    if (flag.repeatable) {
+      command.option(flag.syntax, flag.description, (value: string, all: string[] | undefined) => [
+        ...(all ?? []),
+        value,
+      ]);
+    } else {
+      command.option(flag.syntax, flag.description);
+    }
+  }
+}
+
+/** A server that has another purpose than to be used here, and says so itself. */
+export interface ServerFace {
+  /** Only what is wrong goes to the log: what goes on is shown. */
+  quiet: boolean;
+  /** In place of the banner. */
+  show(server: RunningServer, stop: (reason: string) => Promise<void>): void;
+}
+
+/** Runs until a signal ends the process. Rejects where it cannot start. */
+export async function startServer(
+  flags: Record<string, unknown>,
+  context: CliContext,
+  face?: ServerFace,
+): Promise<void> {
+  prepareServerProcess();
+  // Everything this process writes, the database and its journal included, is for its owner only.
+  process.umask(0o077);
+  const config = await loadConfig({ flags: flags as never });
+  const launcher = process.ppid;
+  const log = new StreamLog(config.logFormat);
+  const configureLog = (reloaded: ReloadableConfig, server?: RunningServer) => {
+    const { level, redact } = logSettings(config, reloaded, server);
+    // Where it is quiet, a person watches something else.
+    log.configure({ level: face?.quiet && level === "info" ? "warn" : level, redact });
+  };
+  configureLog(config);
+  process.on("unhandledRejection", (reason) => log.error("unhandled_rejection", { detail: describe(reason) }));
+  process.on("uncaughtException", (error) => log.error("uncaught_exception", { detail: describe(error) }));
+
+  const server = await serve(config, { log }).catch((error: unknown) => {
+    log.flush();
+    throw explainStart(error, config);
+  });
+  configureLog(config, server);
+  releaseOnceQuiet(server);
+  const stop = followSignals(server, log, config.lameDuckSeconds, wasLaunched() ? launcher : undefined);
+  const { baseUrl, url, port } = server;
+  log.info("listening", {
+    url,
+    port,
+    base_url: baseUrl,
+    mode: config.mode,
+    version: packageJson.version,
+    docs: `${url}/docs`,
+  });
+  for (const warning of config.warnings) log.warn("configuration", { detail: warning });
+  followConfigFile({ config, server, log, reloaded: (changed) => configureLog(changed, server) });
+  if (face) {
+    face.show(server, stop);
+    return;
+  }
+  const found = await server.localServers;
+  // A model server that does not answer must not keep the key and the address from being shown.
+  await Promise.race([server.catalog.whenComplete(), Bun.sleep(firstLookMs)]);
+  log.plain(banner(config, server, found, context.terminal.out, server.setupLink));
+  logStart(log, config, server, found);
+}
+
+function wantsJson(flags: Record<string, unknown>, context: CliContext): boolean {
+  return (flags["logFormat"] ?? context.env["HEADRACE_LOG_FORMAT"]) === "json";
+}
+
+/** A start that fails is a line of the log as well, for whoever reads lines of JSON. Gives the exit code. */
+function tellAsJson(error: unknown, context: CliContext): number {
+  const lines: string[] = [];
+  const code = reportError(error, { ...context.terminal, note: (line) => void lines.push(Bun.stripANSI(line)) });
+  const log = new StreamLog("json");
+  log.error("start_failed", { detail: lines.join("\n") });
+  log.flush();
+  return code;
+}
+
+function explainStart(error: unknown, config: Config): unknown {
+  const code = (error as { code?: unknown } | null)?.code;
+  if (code === "EADDRINUSE") {
+    return new CliError(
+      `Port ${config.port} on ${config.host} is in use, perhaps by another Headrace. Stop that, or choose another port: --port 7546, or --port 0 for any free one.`,
+    );
+  }
+  if (code === "EACCES" || code === "EROFS") {
+    return new CliError(
+      `${describe(error)}. The data directory ${config.dataDir} must be writable; choose another with --data-dir.`,
+    );
+  }
+  return error;
+}
+
+function logStart(log: StreamLog, config: Config, server: RunningServer, found: readonly FoundServer[]): void {
+  if (config.logFormat !== "json") return;
+  log.info("models", {
+    models: server.catalog
+      .list()
+      .map((model) => model.id)
+      .join(","),
+  });
+  // The key itself stays out of the log, which others may read; the file is for its owner only.
+  if (server.firstKey.key !== undefined) {
+    const { prefix, last4 } = server.firstKey.record;
+    log.info("first_key", { key: `${prefix}…${last4}`, file: credentialsPath(config.dataDir) });
+  }
+  if (server.setupLink !== undefined) {
+    log.info("no_sign_in_yet", { detail: "headrace setup-link makes the link with which the first person signs up" });
+  }
+  for (const { title, url } of found)
+    log.info("local_server_found", { title, url, served: config.mode === "development" });
+}
+
+/** `launcher` is the process that must not die without this one, where there is such a process. */
+function followSignals(
+  server: RunningServer,
+  log: StreamLog,
+  lameDuckSeconds: number,
+  launcher: number | undefined,
+): (signal: string) => Promise<void> {
+  let firstMs: number | undefined;
+  const stop = async (signal: string) => {
+    if (firstMs !== undefined) {
+      if (performance.now() - firstMs < secondSignalMs) return;
+      log.warn("stopped_at_once", { signal });
+      log.close();
+      process.exit(1);
+    }
+    firstMs = performance.now();
+    log.info("stopping", { signal, lame_duck_seconds: lameDuckSeconds, drain_seconds: drainMs / 1000 });
+    await server.close(drainMs, lameDuckSeconds * 1000);
+    log.info("stopped");
+    log.close();
+    process.exit();
+  };
+  process.on("SIGTERM", () => void stop("SIGTERM"));
+  process.on("SIGINT", () => void stop("SIGINT"));
+  if (process.stdout.isTTY) process.on("SIGHUP", () => void stop("SIGHUP"));
+  if (launcher !== undefined) {
+    setInterval(() => {
+      if (process.ppid !== launcher) void stop("launcher_gone");
+    }, watchMs);
+  }
+  return stop;
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

@@ -1,0 +1,141 @@
+// `headrace doctor`: looks at everything that a server needs, and says what is wrong and what to do about it.
+import { type Command, Option } from "commander";
+import packageJson from "../../../package.json" with { type: "json" };
+import { connectDirectly, serveFlags } from "../../config/config.ts";
+import type { GroupReport } from "../../doctor/finding.ts";
+import { type ConnectionOptions, findConnection, givenBaseUrl } from "../login/client.ts";
+import type { CliContext } from "../terminal/context.ts";
+import { CliError, interruptible, printable } from "../terminal/terminal.ts";
+import { failedNames, findingsAsJson, groupLines, summaryLine, WaitingLine } from "./doctor-view.ts";
+
+interface DoctorFlags extends ConnectionOptions {
+  json?: boolean;
+  clients?: boolean;
+  model?: string[];
+}
+
+const help = `
+Examples:
+  headrace doctor                                   what is wrong here
+  headrace doctor --config /etc/headrace/headrace.yaml --data-dir /var/lib/headrace
+  headrace doctor --json | jq '.checks[] | select(.status != "ok")'
+  headrace doctor --clients                         does it answer as the openai SDKs expect?
+  headrace doctor --clients --model gpt-oss --base-url https://ai.example.com/v1
+
+It works whether the server runs or not, changes nothing and shows no secret. Give it
+the flags and variables that the server has: best within its container, or as its user.
+Of a server elsewhere, which --base-url or HEADRACE_BASE_URL names, it can see only
+whether it answers; its own machine is where to run this.
+With --clients it asks the running server some thirty small requests with your key, about
+a thousand tokens in all.
+
+Exit code 1 when something fails; warnings alone are 0.`;
+
+export function registerDoctor(program: Command, context: CliContext): void {
+  const command = program
+    .command("doctor")
+    .summary("what is wrong with this installation, and what to do about it")
+    .description("Look at everything that a server needs, and say what is wrong and what to do about it.")
+    .option("--json", "print one JSON object")
+    .option("--clients", "test the running server with requests as the openai SDKs send them, instead")
+    .option("--base-url <url>", "base URL of the server, including /v1 (default: HEADRACE_BASE_URL)")
+    .option("--api-key-stdin", "with --clients: read the API key from standard input");
+  for (const flag of serveFlags()) {
+    // Here it has two meanings.
+    if (flag.syntax.startsWith("--model ")) continue;
+    command.addOption(new Option(flag.syntax, flag.description));
+  }
+  command
+    .option(
+      "--model <name>",
+      "with --clients: the model to ask; else a GGUF file, as of serve",
+      (value: string, all: string[] = []) => [...all, value],
+    )
+    .addHelpText("after", help)
+    .action((flags: DoctorFlags) => (flags.clients ? clients(context, flags) : doctor(context, flags)));
+}
+
+async function doctor(context: CliContext, flags: DoctorFlags): Promise<void> {
+  context.begin();
+  connectDirectly();
+  const { terminal, env } = context;
+  const startedMs = performance.now();
+  // Only here: a server that runs for months holds nothing of it in memory.
+  const [{ findSubject }, { diagnose }] = await Promise.all([
+    import("../../doctor/subject.ts"),
+    import("../../doctor/diagnose.ts"),
+  ]);
+  const { json, clients: _, baseUrl: __, apiKeyStdin: ___, ...ofServe } = flags;
+  const namedUrl = givenBaseUrl(flags, env);
+  const subject = await findSubject({ flags: ofServe as Record<string, unknown>, env, namedUrl });
+  const waiting = new WaitingLine(terminal);
+  if (!json) tellHead(context, `data directory ${printable(subject.dataDir ?? "unknown")}`);
+  try {
+    const reports = await interruptible((signal) =>
+      diagnose(subject, {
+        signal,
+        onGroup: (report) => !json && tellGroup(context, waiting, report),
+        onWaiting: (names) => waiting.show(names),
+      }),
+    );
+    waiting.end();
+    conclude(context, reports, startedMs, json && { data_dir: subject.dataDir ?? null });
+  } finally {
+    waiting.end();
+    await subject.close();
+  }
+}
+
+async function clients(context: CliContext, flags: DoctorFlags): Promise<void> {
+  context.begin();
+  const { terminal } = context;
+  const startedMs = performance.now();
+  const connection = await findConnection(context, flags);
+  const { testClients } = await import("../../doctor/clients/test-clients.ts");
+  const { baseUrl, apiKey, login } = connection;
+  const waiting = new WaitingLine(terminal);
+  if (!flags.json) tellHead(context, `client test of ${printable(baseUrl)}`);
+  try {
+    const { model, reports, requests, tokens } = await interruptible((signal) =>
+      testClients({
+        ...{ baseUrl, apiKey, signal },
+        isKey: login === undefined,
+        model: flags.model?.at(-1),
+        onGroup: (report) => !flags.json && tellGroup(context, waiting, report),
+        onWaiting: (names) => waiting.show(names),
+      }),
+    );
+    waiting.end();
+    if (!flags.json)
+      terminal.print(`Asked ${printable(model ?? "no model")} in ${requests} requests, ${tokens} tokens.`);
+    conclude(context, reports, startedMs, flags.json && { base_url: baseUrl, model: model ?? null, requests, tokens });
+  } finally {
+    waiting.end();
+  }
+}
+
+function tellHead({ terminal }: CliContext, what: string): void {
+  terminal.print(`${terminal.out.bold(`Headrace ${packageJson.version}`)}, ${what}\n`);
+}
+
+function tellGroup({ terminal }: CliContext, waiting: WaitingLine, report: GroupReport): void {
+  waiting.clear();
+  terminal.print(`${groupLines(report, terminal).join("\n")}\n`);
+}
+
+function conclude(
+  { terminal }: CliContext,
+  reports: readonly GroupReport[],
+  startedMs: number,
+  json: Record<string, unknown> | false | undefined,
+): void {
+  if (json) {
+    const { ok, ...rest } = findingsAsJson(reports);
+    terminal.print(JSON.stringify({ ok, version: packageJson.version, ...json, ...rest }, undefined, 2));
+  } else {
+    terminal.print(summaryLine(reports, (performance.now() - startedMs) / 1000));
+  }
+  const failed = failedNames(reports);
+  if (failed.length > 0)
+    throw new CliError(`${failed.length === 1 ? "This fails" : "These fail"}: ${failed.join(", ")}.`);
+}

@@ -1,0 +1,122 @@
+// How the state of a server is shown to a person.
+import { z } from "zod";
+import { displayParts } from "../../domain/api-key.ts";
+import { type FoundKey, shownKey } from "../keys/key-records.ts";
+import { formatCount, formatSpan, formatTimeAndRelative, formatUsd } from "../terminal/figures.ts";
+import { wrapped } from "../terminal/fitted-text.ts";
+import { formatFacts, printable, type Terminal } from "../terminal/terminal.ts";
+
+const rate = z.object({ limit: z.number(), remaining: z.number(), reset_seconds: z.number() }).nullish();
+const used = z.object({ limit: z.number().nullish(), used: z.number() });
+
+export const account = z.object({
+  id: z.string(),
+  name: z.string(),
+  tier: z.string(),
+  environment: z.string(),
+  rate: z.object({ requests: rate, tokens: rate }),
+  quota: z.object({ period_start: z.number(), period_end: z.number(), tokens: used, spend: used }),
+});
+
+export interface StatusReport {
+  baseUrl: string;
+  apiKey: string;
+  keySource: string;
+  /** Why no server answers. */
+  unreachable?: string;
+  ready: boolean;
+  checks: Record<string, string>;
+  version?: string;
+  /** Why the key does not count. */
+  keyRefused?: string;
+  account?: { raw: unknown; read: z.infer<typeof account> };
+  key?: FoundKey;
+  models?: readonly string[];
+  /** What could not be read, mostly for want of a scope. */
+  missing: { part: string; reason: string }[];
+}
+
+type Facts = [name: string, value: string][];
+
+const barWidth = 20;
+const shownModels = 5;
+
+export function printStatus(terminal: Terminal, report: StatusReport, nowMs: number): void {
+  const { bold, dim, green, red, yellow } = terminal.out;
+  const isWhole = Object.values(report.checks).every((check) => check === "ok");
+  const ready = report.ready
+    ? isWhole
+      ? green("ready")
+      : yellow("ready, with less than it should have")
+    : red("not ready");
+  const state = report.unreachable !== undefined ? red("not reachable") : ready;
+  const version = report.version === undefined ? "Headrace" : `Headrace ${printable(report.version)}`;
+  terminal.print(`${bold(version)}  ${printable(report.baseUrl)}  ${state}`);
+  if (report.unreachable !== undefined) return;
+  const facts = [...serverFacts(report), ...keyFacts(report, nowMs), ...accountFacts(report, terminal, nowMs)];
+  terminal.print(`\n${formatFacts(facts, terminal.out)}`);
+  if (report.missing.length === 0) return;
+  terminal.print("");
+  for (const { part, reason } of report.missing) {
+    const text = `Not shown: ${part} (${printable(reason).replace(/\.$/, "")}).`;
+    const width = (terminal.out.columns ?? Number.POSITIVE_INFINITY) - 2;
+    for (const line of wrapped(text, width)) terminal.print(dim(`  ${line}`));
+  }
+}
+
+function serverFacts({ checks, models }: StatusReport): Facts {
+  const states = Object.entries(checks).map(([name, state]) => `${name} ${state}`);
+  const facts: Facts = [["Checks", states.join(", ") || "-"]];
+  if (models === undefined) return facts;
+  const names = models.slice(0, shownModels).join(", ");
+  const more = models.length > shownModels ? ", …" : "";
+  facts.push(["Models", models.length === 0 ? "none for this key" : `${models.length}: ${names}${more}`]);
+  return facts;
+}
+
+function keyFacts({ apiKey, keySource, keyRefused, key }: StatusReport, nowMs: number): Facts {
+  if (keyRefused !== undefined) return [["Key", `refused, from ${keySource}`]];
+  const shown = /^sk_[a-z]+_hr_/.test(apiKey) ? shownKey(displayParts(apiKey)) : "an access token";
+  const facts: Facts = [["Key", `${shown}${key ? ` "${key.key.name}"` : ""}, from ${keySource}`]];
+  if (!key) return facts;
+  const { scopes, expires_at: expires, revoked_at: revoked } = key.key;
+  const ends = [expires, revoked].filter((time) => time != null);
+  const end = ends.length === 0 ? "never" : formatTimeAndRelative(Math.min(...ends), Math.floor(nowMs / 1000));
+  facts.push(["Scopes", scopes.join(", ") || "-"], ["Expires", end]);
+  return facts;
+}
+
+function accountFacts({ account: found }: StatusReport, terminal: Terminal, nowMs: number): Facts {
+  if (!found) return [];
+  const { name, id, tier, environment, rate: limits, quota } = found.read;
+  const { unicode } = terminal;
+  const count = (value: number | null | undefined) => formatCount(value);
+  const rateOf = (state: z.infer<typeof rate>) =>
+    state
+      ? `${count(state.remaining)} of ${count(state.limit)} left${state.reset_seconds > 0 ? `, whole again in ${formatSpan(Math.ceil(state.reset_seconds))}` : ""}`
+      : "unlimited";
+  const usd = (value: number | null | undefined) => formatUsd(value);
+  return [
+    ["Account", `${name} (${id})`],
+    ["Tier", tier],
+    ["Environment", environment],
+    ["Requests", rateOf(limits.requests)],
+    ["Tokens", rateOf(limits.tokens)],
+    ["Month, tokens", quotaOf(quota.tokens, count, unicode)],
+    ["Month, spend", quotaOf(quota.spend, usd, unicode)],
+    ["Month ends", formatTimeAndRelative(quota.period_end, Math.floor(nowMs / 1000))],
+  ];
+}
+
+function quotaOf(
+  { limit, used: amount }: z.infer<typeof used>,
+  format: (value: number) => string,
+  unicode: boolean,
+): string {
+  if (limit == null) return `${format(amount)} used, unlimited`;
+  const share = limit === 0 ? 1 : Math.min(1, amount / limit);
+  const filled = Math.round(share * barWidth);
+  const [full, empty] = unicode ? ["█", "░"] : ["#", "-"];
+  const bar = full.repeat(filled) + empty.repeat(barWidth - filled);
+  return `${bar} ${Math.floor(share * 100)} %, ${format(amount)} of ${format(limit)}`;
+}

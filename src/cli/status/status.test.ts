@@ -1,0 +1,166 @@
+// `headrace status` and `headrace tiers`.
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { type ApiServer, now, refusal, startApiServer } from "../../../tests/fixtures/api-server.ts";
+import { type CommandOutcome, type CommandSurroundings, runCommand } from "../../../tests/fixtures/command-line.ts";
+
+const account = {
+  object: "account",
+  id: "acct_1",
+  name: "Default",
+  tier: "Pro",
+  environment: "live",
+  limits: { requests_per_minute: 100, tokens_per_minute: null },
+  rate: { requests: { limit: 100, remaining: 97, reset_seconds: 2 }, tokens: null },
+  quota: {
+    period_start: Date.UTC(2026, 10, 1) / 1000,
+    period_end: Date.UTC(2026, 11, 1) / 1000,
+    tokens: { limit: 5_000_000, used: 1_250_000 },
+    spend: { limit: null, used: 12.3 },
+  },
+  store_chats: false,
+};
+const tier = { object: "tier", monthly_spend: null, environments: ["live", "test"], source: "built-in", later: "kept" };
+const tiers = [
+  {
+    ...tier,
+    name: "Free",
+    requests_per_minute: 10,
+    tokens_per_minute: 10_000,
+    monthly_tokens: 500_000,
+    current: false,
+  },
+  { ...tier, name: "Pro", requests_per_minute: 100, tokens_per_minute: null, monthly_tokens: null, current: true },
+];
+
+let api: ApiServer;
+let answers: Record<string, () => Response>;
+
+beforeEach(() => {
+  api = startApiServer();
+  answers = {
+    "/readyz": () => Response.json({ status: "ready", checks: { database: "ok", engines: "ok" } }),
+    "/openapi.json": () => Response.json({ openapi: "3.1.0", info: { version: "0.2.0" } }),
+    "/account": () => Response.json(account),
+    "/tiers": () => Response.json({ object: "list", data: tiers }),
+    "/models": () => Response.json({ object: "list", data: [{ id: "qwen" }, { id: "tiny-demo" }] }),
+  };
+  api.answer = (_method, path) => answers[path]?.();
+});
+
+afterEach(() => api.stop());
+
+function run(args: string[], surroundings: CommandSurroundings = {}): Promise<CommandOutcome> {
+  const env = { HEADRACE_BASE_URL: api.baseUrl, HEADRACE_API_KEY: api.key, ...surroundings.env };
+  return runCommand([...args, "--data-dir", "/nowhere"], { nowMs: now * 1000, ...surroundings, env });
+}
+
+describe("status", () => {
+  test("shows server, key, account, limits and quota", async () => {
+    expect(await run(["status"])).toEqual({
+      code: 0,
+      stderr: "",
+      stdout: [
+        `Headrace 0.2.0  ${api.baseUrl}  ready`,
+        "",
+        "  Checks         database ok, engines ok",
+        "  Models         2: qwen, tiny-demo",
+        `  Key            sk_live_hr_…${api.key.slice(-4)} "own", from HEADRACE_API_KEY`,
+        "  Scopes         chat:write, keys:manage, usage:read",
+        "  Expires        never",
+        "  Account        Default (acct_1)",
+        "  Tier           Pro",
+        "  Environment    live",
+        "  Requests       97 of 100 left, whole again in 2 s",
+        "  Tokens         unlimited",
+        "  Month, tokens  █████░░░░░░░░░░░░░░░ 25 %, 1,250,000 of 5,000,000",
+        "  Month, spend   $12.30 used, unlimited",
+        "  Month ends     2026-12-01 00:00 (in 10 days)",
+        "",
+      ].join("\n"),
+    });
+  });
+
+  test("asks without the key for what needs none", async () => {
+    await run(["status"]);
+    const without = api.seen.filter(({ authorization }) => authorization === null).map(({ path }) => path);
+    expect(without.toSorted()).toEqual(["/openapi.json", "/readyz"]);
+  });
+
+  test("with --json is one object with the API's own answers", async () => {
+    expect(JSON.parse((await run(["status", "--json"])).stdout)).toEqual({
+      base_url: api.baseUrl,
+      reachable: true,
+      ready: true,
+      checks: { database: "ok", engines: "ok" },
+      version: "0.2.0",
+      key_accepted: true,
+      account,
+      key: api.keys[0],
+      models: ["qwen", "tiny-demo"],
+      missing: [],
+    });
+  });
+
+  test("shows the rest where a scope is missing, and says which", async () => {
+    const missing = (scope: string) => () =>
+      refusal(403, "insufficient_scope", `API key lacks required scope: ${scope}`);
+    answers["/account"] = missing("usage:read");
+    answers["/keys"] = missing("keys:manage");
+    const { code, stdout } = await run(["status"]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/Models +2: qwen, tiny-demo/);
+    expect(stdout).toContain("Not shown: account, limits and quota (API key lacks required scope: usage:read).");
+    expect(stdout).toContain("Not shown: scopes and end of the key (API key lacks required scope: keys:manage).");
+    expect(stdout).not.toContain("Tier");
+  });
+
+  test("ends with 1 when the server is not ready, naming what is not", async () => {
+    const checks = { database: "ok", engines: "starting" };
+    answers["/readyz"] = () => Response.json({ status: "not_ready", checks }, { status: 503 });
+    const { code, stdout, stderr } = await run(["status"]);
+    expect(code).toBe(1);
+    expect(stdout).toContain(`${api.baseUrl}  not ready`);
+    expect(stderr).toContain("The server is not ready: engines is starting.");
+  });
+
+  test("ends with 1 when the key is refused, and still shows the server", async () => {
+    const { code, stdout, stderr } = await run(["status"], { env: { HEADRACE_API_KEY: "sk_live_hr_wrong" } });
+    expect(code).toBe(1);
+    expect(stdout).toContain("ready");
+    expect(stdout).toContain("refused, from HEADRACE_API_KEY");
+    expect(stderr).toContain("refused the API key from HEADRACE_API_KEY (401)");
+    expect(stdout + stderr).not.toContain("sk_live_hr_wrong");
+  });
+
+  test("ends with 1 when no server answers, also for programs", async () => {
+    await api.stop();
+    const { code, stdout, stderr } = await run(["status", "--json"]);
+    expect(code).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({ reachable: false, ready: false, key_accepted: null });
+    expect(stderr).toContain("headrace serve");
+  });
+});
+
+describe("tiers", () => {
+  test("are a table with the account's own marked", async () => {
+    expect((await run(["tiers"])).stdout).toBe(
+      [
+        "TIER           REQUESTS/MIN  TOKENS/MIN  TOKENS/MONTH  SPEND/MONTH  LIMITS APPLY TO",
+        "Free                     10      10,000       500,000    unlimited  live, test",
+        "Pro   current           100   unlimited     unlimited    unlimited  live, test",
+        "",
+      ].join("\n"),
+    );
+  });
+
+  test("with --json are as the API gives them", async () => {
+    expect(JSON.parse((await run(["tiers", "--json"])).stdout)).toEqual(tiers);
+  });
+
+  test("that something else answers are an error that says so", async () => {
+    answers["/tiers"] = () => Response.json({ object: "list", data: [{ name: 7 }] });
+    const { code, stderr } = await run(["tiers"]);
+    expect(code).toBe(1);
+    expect(stderr).toContain("JSON that is no list of tiers (at name)");
+  });
+});

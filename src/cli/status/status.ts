@@ -1,0 +1,132 @@
+// `headrace status`: one look at a server and at what this key may do there.
+import type { Command } from "commander";
+import { z } from "zod";
+import { type FoundKey, isOwnKey, listKeys } from "../keys/key-records.ts";
+import { ApiError, parseJson, requestJson, send, understood } from "../login/api-request.ts";
+import {
+  addConnectionOptions,
+  type Connection,
+  type ConnectionOptions,
+  connectionHelp,
+  findConnection,
+} from "../login/client.ts";
+import { readModels } from "../models/models.ts";
+import type { CliContext } from "../terminal/context.ts";
+import { CliError, interruptible, printable } from "../terminal/terminal.ts";
+import { account, printStatus, type StatusReport } from "./status-view.ts";
+
+export interface StatusOptions extends ConnectionOptions {
+  json?: boolean;
+}
+
+export function registerStatus(program: Command, context: CliContext): void {
+  const command = program
+    .command("status")
+    .summary("whether the server is ready, and what this key may do")
+    .description("Show whether the server is ready, and the account, limits and quota of this key.");
+  addConnectionOptions(command.option("--json", "print one JSON object"))
+    .addHelpText(
+      "after",
+      `
+Examples:
+  headrace status
+  headrace status --json
+  headrace status > /dev/null || echo "not ready"
+
+Exit code 1 when the server is not ready, cannot be reached or refuses the key.
+What the key has no scope for is left out and named.
+${connectionHelp}`,
+    )
+    .action((options: StatusOptions) => status(context, options));
+}
+
+async function status(context: CliContext, options: StatusOptions): Promise<void> {
+  context.begin();
+  const { terminal } = context;
+  const connection = await findConnection(context, options);
+  const report = await interruptible((signal) => look(connection, signal));
+  if (options.json) terminal.print(JSON.stringify(asJson(report), undefined, 2));
+  else printStatus(terminal, report, context.nowMs());
+  if (report.unreachable !== undefined) throw new CliError(report.unreachable);
+  if (!report.ready) {
+    const failing = Object.entries(report.checks).filter(([, state]) => state !== "ok");
+    const which = failing.map(([name, state]) => `${printable(name)} is ${printable(state)}`).join(", ");
+    throw new CliError(`The server is not ready${which ? `: ${which}` : ""}. Its log says why.`);
+  }
+  if (report.keyRefused !== undefined) throw new CliError(report.keyRefused);
+}
+
+const readiness = z.object({ status: z.string(), checks: z.record(z.string(), z.string()).catch({}) });
+const description = z.object({ info: z.object({ version: z.string() }) });
+
+async function look(connection: Connection, signal: AbortSignal): Promise<StatusReport> {
+  const { baseUrl } = connection;
+  const blank: StatusReport = {
+    baseUrl,
+    apiKey: connection.apiKey,
+    keySource: connection.keySource,
+    ready: false,
+    checks: {},
+    missing: [],
+  };
+  // What needs no key stands beside /v1, and is asked without one.
+  const root = { baseUrl: baseUrl.replace(/\/v1$/, "") };
+  let ready: z.infer<typeof readiness>;
+  try {
+    const response = await send(root, "/readyz", signal);
+    ready = understood(readiness, parseJson(await response.text()), root, "readiness report");
+  } catch (error) {
+    if (!(error instanceof CliError) || signal.aborted) throw error;
+    return { ...blank, unreachable: error.message };
+  }
+  const report: StatusReport = { ...blank, ready: ready.status !== "not_ready", checks: ready.checks };
+  const part = <Result>(name: string, read: Promise<Result>, take: (result: Result) => void) =>
+    read.then(take).catch((error: unknown) => leaveOut(report, name, error, signal));
+  await Promise.all([
+    part("version", readVersion(root, signal), (version) => {
+      report.version = version;
+    }),
+    part("account, limits and quota", requestJson(connection, "/account", signal), (raw) => {
+      report.account = { raw, read: understood(account, raw, connection, "account") };
+    }),
+    part("scopes and end of the key", listKeys(connection, signal), (keys) => {
+      const own: FoundKey | undefined = keys.find(({ key }) => isOwnKey(connection, key));
+      if (own) report.key = own;
+    }),
+    part("models", readModels(connection, signal), (models) => {
+      report.models = models.map(({ id }) => id);
+    }),
+  ]);
+  return report;
+}
+
+async function readVersion(root: { baseUrl: string }, signal: AbortSignal): Promise<string> {
+  const response = await send(root, "/openapi.json", signal);
+  return understood(description, parseJson(await response.text()), root, "API description").info.version;
+}
+
+/** One part that fails does not hide the others. */
+function leaveOut(report: StatusReport, name: string, error: unknown, signal: AbortSignal): void {
+  if (signal.aborted || !(error instanceof CliError)) throw error;
+  if (error instanceof ApiError && error.status === 401) {
+    report.keyRefused = error.message;
+    return;
+  }
+  const reason = (error instanceof ApiError ? error.reason : undefined) ?? error.message;
+  report.missing.push({ part: name, reason });
+}
+
+function asJson(report: StatusReport): Record<string, unknown> {
+  return {
+    base_url: report.baseUrl,
+    reachable: report.unreachable === undefined,
+    ready: report.ready,
+    checks: report.checks,
+    version: report.version ?? null,
+    key_accepted: report.unreachable === undefined ? report.keyRefused === undefined : null,
+    account: report.account?.raw ?? null,
+    key: report.key?.raw ?? null,
+    models: report.models ?? null,
+    missing: report.missing,
+  };
+}

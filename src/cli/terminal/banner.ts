@@ -1,0 +1,108 @@
+// The text at start, for people.
+import packageJson from "../../../package.json" with { type: "json" };
+import type { Config } from "../../config/config.ts";
+import { showsAs } from "../../domain/api-key.ts";
+import { demoId } from "../../engines/llama/model-store.ts";
+import type { FoundServer } from "../../engines/local-servers.ts";
+import type { FirstKey, RunningServer } from "../../server/serve.ts";
+import { credentialsPath, readCredentials } from "../../storage/files/credentials-file.ts";
+import type { Style } from "./terminal.ts";
+
+type ShownServer = Pick<RunningServer, "firstKey" | "baseUrl" | "url"> & {
+  catalog: Pick<RunningServer["catalog"], "list">;
+};
+
+/**
+ * What a person reads at start: where it is, the key, the models, and a command that works when pasted. `setupLink` is there
+ * as long as nobody has a sign-in.
+ */
+export function banner(
+  config: Pick<Config, "dataDir" | "mode" | "upstreams" | "databaseUrl">,
+  server: ShownServer,
+  found: readonly FoundServer[],
+  style: Style,
+  setupLink?: string,
+): string {
+  const { firstKey, baseUrl, url } = server;
+  const file = credentialsPath(config.dataDir);
+  // Only what the key that is shown may use.
+  const models = server.catalog.list().filter((model) => model.environments.includes(firstKey.record.environment));
+  const chatModel =
+    models.find((model) => model.id !== demoId && model.capabilities?.chat) ??
+    models.find((model) => model.id === demoId) ??
+    models.find((model) => model.capabilities?.chat !== false);
+  const { prefix, last4 } = firstKey.record;
+  const key = firstKey.key
+    ? `${style.bold(firstKey.key)}   ${style.dim(`(shown only now; also in ${file})`)}`
+    : `${prefix}…${last4}   ${style.dim(`(${whereItIs(config, firstKey)})`)}`;
+  const shown = models.slice(0, 8).map((model) => `${model.id} (${model.deployments[0]?.engine.name ?? "nowhere"})`);
+  if (models.length > shown.length) shown.push(`and ${models.length - shown.length} more`);
+  const lines = [
+    "",
+    `  ${style.bold(`Headrace ${packageJson.version}`)}, ${config.mode === "development" ? "for this machine only (development mode)" : "production mode"}`,
+    "",
+    `  Base URL   ${style.bold(baseUrl)}`,
+    `  API key    ${key}`,
+    `  Models     ${shown.length > 0 ? shown.join("\n             ") : "none yet"}`,
+    `  Dashboard  ${url}/`,
+    `  Reference  ${url}/docs`,
+    ...localServerLines(config, found),
+  ];
+  if (setupLink !== undefined) {
+    lines.push("", `  Create your sign-in: ${style.bold(setupLink)} ${style.dim("(works once, 24 h)")}`);
+  }
+  if (chatModel) lines.push("", "  Try it:", "", tryIt(config, server, chatModel.id));
+  return `${lines.join("\n")}\n\n`;
+}
+
+function localServerLines(config: Pick<Config, "mode" | "upstreams">, found: readonly FoundServer[]): string[] {
+  const lines: string[] = [];
+  const locked = found.filter((server) => server.models === undefined);
+  for (const { title, url } of locked)
+    lines.push(`  Found      ${title} at ${url}, which wants a key: add it to headrace.yaml`);
+  if (config.mode === "development") return lines;
+  const known = new Set(config.upstreams.map((upstream) => upstream.url));
+  const unserved = found.filter((server) => server.models !== undefined && !known.has(server.url));
+  if (unserved.length === 0) return lines;
+  lines.push("", "  Model servers found on this machine. To serve them, add to headrace.yaml:", "", "    upstreams:");
+  for (const { name, url } of unserved) lines.push(`      - { name: ${name}, url: "${url}" }`);
+  return lines;
+}
+
+function tryIt(config: Pick<Config, "dataDir">, { firstKey, baseUrl }: ShownServer, model: string): string {
+  const file = credentialsPath(config.dataDir);
+  const key =
+    firstKey.key ??
+    (keyIsIn(config, firstKey)
+      ? `$(node -p ${shellQuoted(`require(${JSON.stringify(file)}).api_key`)})`
+      : "$HEADRACE_API_KEY");
+  // Only its likeliest words make sense: the demo model is that small.
+  const temperature = model === demoId ? { temperature: 0 } : {};
+  const body = JSON.stringify({
+    model,
+    stream: true,
+    ...temperature,
+    messages: [{ role: "user", content: "Who are you?" }],
+  });
+  return `curl -N ${baseUrl}/chat/completions \\
+  -H "Authorization: Bearer ${key}" \\
+  -H "Content-Type: application/json" \\
+  -d ${shellQuoted(body)}`;
+}
+
+function whereItIs(config: Pick<Config, "dataDir" | "databaseUrl">, firstKey: FirstKey): string {
+  if (keyIsIn(config, firstKey)) return `from the first start; in ${credentialsPath(config.dataDir)}`;
+  return config.databaseUrl === undefined
+    ? "from the first start"
+    : "shown by the replica that started first, and in its credentials.json";
+}
+
+function keyIsIn(config: Pick<Config, "dataDir">, { record }: FirstKey): boolean {
+  const key = readCredentials(config.dataDir)?.api_key;
+  return key !== undefined && showsAs(key, record);
+}
+
+/** For a POSIX shell, also inside `"$(…)"`. */
+function shellQuoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}

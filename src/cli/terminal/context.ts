@@ -1,0 +1,79 @@
+// What every command is given of the world outside, so that a test can give it another.
+import { setTimeout } from "node:timers/promises";
+import { loadDataDir, loadPullSource, type PullSource } from "../../config/config.ts";
+import { configFolder } from "../login/login-store.ts";
+import { type CliInput, standardInput } from "./input.ts";
+import { createTerminal, type Env, type Terminal } from "./terminal.ts";
+
+export interface CliContext {
+  env: Env;
+  terminal: Terminal;
+  /** Called first by every command that only prints and ends; a server must outlive the reader of its output. */
+  begin(): void;
+  /** The data directory as `headrace serve` would choose it. Absolute. Rejects with a ConfigError. */
+  dataDir(flag: string | undefined): Promise<string>;
+  /** Throws a ConfigError. */
+  pullSource(): PullSource;
+  /** Where the user's logins are. Absolute; need not exist. */
+  configFolder: string;
+  input: CliInput;
+  /** Milliseconds since the Unix epoch. */
+  nowMs(): number;
+  /** Rejects with the reason of `signal`. */
+  pause(ms: number, signal: AbortSignal): Promise<void>;
+  /** Shows a page in the user's browser. False where none can be started here. */
+  openPage(url: string): boolean;
+}
+
+/** 128 + SIGPIPE, as of a program that the signal ends. */
+const brokenPipeCode = 141;
+
+/** The real world, seen through the environment that config.ts hands out. */
+export function createContext(env: Env): CliContext {
+  bypassProxyForLoopback(env);
+  return {
+    env,
+    begin: endWhenUnread,
+    terminal: createTerminal(process.stdout, process.stderr, env),
+    dataDir: (flag) => loadDataDir({ flags: { dataDir: flag }, env }),
+    pullSource: () => loadPullSource(env),
+    configFolder: configFolder(env),
+    input: standardInput(),
+    nowMs: Date.now,
+    pause: (ms, signal) => setTimeout(ms, undefined, { signal }).catch(() => signal.throwIfAborted()),
+    openPage,
+  };
+}
+
+/** `url` must be an http or https address: nothing else is to be opened. */
+function openPage(url: string): boolean {
+  const opener = {
+    darwin: ["open"],
+    // Not `start`: a command line would read the & of a query as its own.
+    win32: ["rundll32", "url.dll,FileProtocolHandler"],
+  }[process.platform as string] ?? ["xdg-open"];
+  try {
+    Bun.spawn([...opener, url], { stdio: ["ignore", "ignore", "ignore"] }).unref();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Whoever read our output has gone, as `| head` does: there is nobody left to tell anything. */
+function endWhenUnread(): void {
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code === "EPIPE") process.exit(brokenPipeCode);
+      throw error;
+    });
+  }
+}
+
+/** Bun would send even a request to this machine, with its API key, to the proxy that the environment names. */
+function bypassProxyForLoopback(env: Env): void {
+  const hosts = [env["NO_PROXY"] ?? env["no_proxy"] ?? "", "localhost", "127.0.0.1", "::1"].filter(
+    (host) => host !== "",
+  );
+  Object.assign(env, { NO_PROXY: hosts.join(","), no_proxy: hosts.join(",") });
+}

@@ -1,0 +1,103 @@
+// Numbers, amounts of money, times and spans as people read them, and as they write them in options.
+
+const minuteSeconds = 60;
+const hourSeconds = 3600;
+const daySeconds = 86_400;
+
+/** `12,345`, as the dashboard writes it; `-` for none. */
+export function formatCount(value: number | null | undefined): string {
+  if (value === null || value === undefined) return "-";
+  const [whole = "", fraction] = String(value).split(".");
+  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ",");
+  return fraction === undefined ? grouped : `${grouped}.${fraction}`;
+}
+
+/** USD, with as many digits as `usdDigits` gives unless told; `-` for none. */
+export function formatUsd(value: number | null | undefined, digits = usdDigits([value])): string {
+  if (value === null || value === undefined) return "-";
+  const [whole = "", fraction = ""] = Math.abs(value).toFixed(digits).split(".");
+  return `${value < 0 ? "-" : ""}$${formatCount(Number(whole))}.${fraction}`;
+}
+
+/** Digits after the point that show every amount: a request often costs less than a cent, so two of its own count. */
+export function usdDigits(values: readonly (number | null | undefined)[]): number {
+  const needed = values.map((value) => {
+    const size = Math.abs(value ?? 0);
+    return size === 0 || size >= 0.1 ? 2 : Math.min(9, 1 - Math.floor(Math.log10(size)));
+  });
+  return Math.max(2, ...needed);
+}
+
+/** `2026-11-20 18:30` of this machine's time zone; `-` for none. `seconds` are of the Unix epoch. */
+export function formatTime(seconds: number | null | undefined): string {
+  if (seconds === null || seconds === undefined) return "-";
+  const date = new Date(seconds * 1000);
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`;
+}
+
+/** What was made for ten minutes has ten left, not nine, though its answer was on its way for a moment. */
+const onItsWaySeconds = 5;
+
+/** `3 min ago`, `in 29 days`; far away, the time itself. Unix seconds; `-` for none. */
+export function formatRelative(seconds: number | null | undefined, nowSeconds: number): string {
+  if (seconds === null || seconds === undefined) return "-";
+  const away = Math.abs(seconds - nowSeconds);
+  if (away > 60 * daySeconds) return formatTime(seconds);
+  if (away < 1) return "now";
+  if (seconds < nowSeconds) return `${formatSpan(away)} ago`;
+  const left = away + onItsWaySeconds;
+  return `in ${formatSpan(left < minuteSeconds ? away : left)}`;
+}
+
+/** The largest whole unit that says enough: `45 s`, `3 min`, `23 h`, `29 days`. */
+export function formatSpan(seconds: number): string {
+  if (seconds < minuteSeconds) return `${Math.floor(seconds)} s`;
+  if (seconds < hourSeconds) return `${Math.floor(seconds / minuteSeconds)} min`;
+  if (seconds < 2 * daySeconds) return `${Math.floor(seconds / hourSeconds)} h`;
+  return `${Math.floor(seconds / daySeconds)} days`;
+}
+
+/** `2026-11-20 18:30 (3 h ago)`, `-` for none. */
+export function formatTimeAndRelative(seconds: number | null | undefined, nowSeconds: number): string {
+  const time = formatTime(seconds);
+  const relative = formatRelative(seconds, nowSeconds);
+  return time === relative ? time : `${time} (${relative})`;
+}
+
+const spanUnits: Readonly<Record<string, number>> = {
+  s: 1,
+  m: minuteSeconds,
+  min: minuteSeconds,
+  h: hourSeconds,
+  d: daySeconds,
+  w: 7 * daySeconds,
+};
+
+/** Seconds of `90s`, `30m`, `12h`, `30d`, `2w` or `0`; undefined for anything else. */
+export function parseSpan(text: string): number | undefined {
+  if (text === "0") return 0;
+  const match = /^(\d{1,9})(s|m|min|h|d|w)$/.exec(text);
+  const unit = spanUnits[match?.[2] ?? ""];
+  return unit === undefined ? undefined : Number(match?.[1]) * unit;
+}
+
+/** A date alone, `2026-11-20`, as the number of its year, month and day; undefined for anything else, 31 February included. */
+export function parseDate(text: string): { year: number; month: number; day: number } | undefined {
+  const match = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text);
+  if (match === null) return undefined;
+  const [year, month, day] = [Number(match[1]), Number(match[2]), Number(match[3])];
+  const date = new Date(Date.UTC(year, month - 1, day));
+  return date.getUTCMonth() === month - 1 && date.getUTCDate() === day ? { year, month, day } : undefined;
+}
+
+/** Unix seconds of `2026-11-20T18:30`, with seconds and a zone or without; without a zone it is this machine's. */
+export function parseTime(text: string): number | undefined {
+  if (!/^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2})?(Z|[+-]\d{2}:?\d{2})?$/.test(text)) return undefined;
+  const milliseconds = Date.parse(text.replace(" ", "T"));
+  return Number.isNaN(milliseconds) ? undefined : Math.floor(milliseconds / 1000);
+}
+
+function two(value: number): string {
+  return String(value).padStart(2, "0");
+}

@@ -1,0 +1,89 @@
+// Text in lines of a bounded width: at the blanks between words, and within a word that is too long for a line.
+
+/** At least one line. `width`: columns, 1 or more. */
+export function wrapped(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ").flatMap((whole) => pieces(whole, width))) {
+    const longer = line === "" ? word : `${line} ${word}`;
+    if (line === "" || Bun.stringWidth(longer) <= width) line = longer;
+    else {
+      lines.push(line);
+      line = word;
+    }
+  }
+  return [...lines, line];
+}
+
+function pieces(word: string, width: number): string[] {
+  if (Bun.stringWidth(word) <= width) return [word];
+  const found: string[] = [];
+  let piece = "";
+  for (const character of word) {
+    if (piece !== "" && Bun.stringWidth(piece + character) > width) {
+      found.push(piece);
+      piece = "";
+    }
+    piece += character;
+  }
+  return [...found, piece];
+}
+
+/** So narrow, a column says nothing any more: rather the line is too long. */
+const leastWidth = 8;
+
+/**
+ * Widths of columns that fit into a line, two blanks apart: first those give way whose cells can be broken between
+ * words, then the widest. `rows`: with the header.
+ */
+export function fittedWidths(rows: readonly (readonly string[])[], lineWidth: number | undefined): number[] {
+  const columns = (rows[0] ?? []).map((_, column) => rows.map((row) => row[column] ?? ""));
+  const widths = columns.map((cells) => widest(cells));
+  if (lineWidth === undefined) return widths;
+  const room = lineWidth - 2 * (widths.length - 1);
+  const words = columns.map((cells) => widest(cells.flatMap((cell) => cell.split(" "))));
+  narrow(widths, words, room);
+  narrow(
+    widths,
+    widths.map((width) => Math.min(width, leastWidth)),
+    room,
+  );
+  return widths;
+}
+
+function widest(texts: readonly string[]): number {
+  return Math.max(...texts.map((text) => Bun.stringWidth(text)));
+}
+
+/** Takes from the widest that is above its least width, one by one. */
+function narrow(widths: number[], least: readonly number[], room: number): void {
+  for (let excess = widths.reduce((sum, width) => sum + width, 0) - room; excess > 0; excess--) {
+    const spare = widths.map((width, column) => (width > (least[column] ?? 0) ? width : 0));
+    const most = spare.indexOf(Math.max(...spare));
+    if ((spare[most] ?? 0) === 0) return;
+    widths[most] = (widths[most] ?? 0) - 1;
+  }
+}
+
+/** Columns of a text, however narrow the terminal is. */
+const leastWrapped = 20;
+
+/** As `wrapped`, but words stay whole. `columns`: undefined: one line, however long. `used`: of the first line, beyond the margin. */
+export function paragraph(text: string, columns: number | undefined, margin: number, used = 0): string[] {
+  if (columns === undefined) return [text];
+  const width = Math.max(leastWrapped, columns - 1 - margin);
+  const lines: string[] = [];
+  let line = "";
+  let room = width - used;
+  for (const word of text.split(" ")) {
+    const longer = line === "" ? word : `${line} ${word}`;
+    if (Bun.stringWidth(longer) <= room || line === "") {
+      line = longer;
+      continue;
+    }
+    lines.push(line);
+    line = word;
+    room = width;
+  }
+  return [...lines, line];
+}

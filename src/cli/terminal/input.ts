@@ -1,0 +1,74 @@
+// What commands read from whoever started them: standard input as text, and questions to a person at a terminal.
+import { createInterface } from "node:readline";
+import { createLineEditor, type LineEditor } from "./line-editor.ts";
+import { CliError, exitCodes, Interrupted, printable } from "./terminal.ts";
+
+export interface CliInput {
+  /** Whether a person can be asked: standard input is a terminal. */
+  isTerminal: boolean;
+  /** The first line of standard input, without its end; empty when there is none. */
+  readLine(): Promise<string>;
+  /** All of standard input. */
+  readAll(): Promise<string>;
+  /** What a person answers; undefined when they end the input instead. Rejects with Interrupted on Ctrl-C. */
+  ask(question: string): Promise<string | undefined>;
+  openEditor(): LineEditor;
+}
+
+export function standardInput(): CliInput {
+  return {
+    isTerminal: process.stdin.isTTY === true,
+    readLine,
+    readAll: () => Bun.stdin.text(),
+    ask,
+    openEditor: createLineEditor,
+  };
+}
+
+async function readLine(): Promise<string> {
+  const lines = createInterface({ input: process.stdin, terminal: false });
+  for await (const line of lines) {
+    lines.close();
+    return line;
+  }
+  return "";
+}
+
+/** The question goes to standard error: standard output is for results. */
+function ask(question: string): Promise<string | undefined> {
+  const lines = createInterface({ input: process.stdin, output: process.stderr, historySize: 0 });
+  return new Promise<string | undefined>((resolve, reject) => {
+    lines.on("SIGINT", () => {
+      process.stderr.write("\n");
+      reject(new Interrupted("SIGINT", "Interrupted. Nothing was changed."));
+    });
+    lines.on("close", () => resolve(undefined));
+    lines.question(question, resolve);
+  }).finally(() => lines.close());
+}
+
+export interface Confirmation {
+  /** What is about to happen, as a question without its mark. */
+  question: string;
+  /** What else comes of it; whole sentences. */
+  consequence?: string;
+  /** It can be taken back, and is asked for another reason. */
+  canBeUndone?: boolean;
+  /** `--yes` was given. */
+  yes: boolean | undefined;
+}
+
+/** Resolves when the person agrees. Without a terminal there is nobody to ask: a wrong call, unless `--yes` is given. */
+export async function confirm(input: CliInput, confirmation: Confirmation): Promise<void> {
+  const { question, consequence, canBeUndone, yes } = confirmation;
+  if (yes) return;
+  const whole = [`${question}?`, consequence ?? [], canBeUndone ? [] : "This cannot be undone."].flat().join(" ");
+  if (!input.isTerminal) {
+    throw new CliError(
+      `${whole} There is no terminal to ask at: to do it without a question, add --yes.`,
+      exitCodes.usage,
+    );
+  }
+  const answer = await input.ask(printable(`${whole} [y/N] `));
+  if (!/^\s*y(es)?\s*$/i.test(answer ?? "")) throw new CliError("Nothing was changed.");
+}

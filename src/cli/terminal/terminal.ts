@@ -1,0 +1,226 @@
+// What commands share of the terminal: streams, colours, tables, exit codes, and Ctrl-C.
+import { CommanderError } from "commander";
+import { StartError } from "../../base/errors.ts";
+import { ConfigError } from "../../config/config.ts";
+import { SetupError } from "../../engines/llama/setup-error.ts";
+import { fittedWidths, wrapped } from "./fitted-text.ts";
+
+export type Env = Readonly<Record<string, string | undefined>>;
+
+/** 0 done, 1 failed, 2 called wrongly, 130 interrupted (128 + SIGINT, as shells count). */
+export const exitCodes = { ok: 0, failure: 1, usage: 2, interrupted: 130 } as const;
+
+/** An expected failure of a command; `message` is shown as it is. */
+export class CliError extends Error {
+  override readonly name = "CliError";
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode: number = exitCodes.failure) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+/** The part of `process.stdout` that commands use. */
+export interface OutputStream {
+  write(text: string): unknown;
+  isTTY?: boolean | undefined;
+  columns?: number | undefined;
+}
+
+export interface Terminal {
+  /** Results: what a script would read. */
+  print(line: string): void;
+  /** Notes and errors: what a person reads. */
+  note(line: string): void;
+  /** Where answers go that arrive piece by piece. */
+  stdout: OutputStream;
+  /** Where progress goes. */
+  stderr: OutputStream;
+  /** Whether a person watches standard error, so that a line may be drawn again. */
+  interactive: boolean;
+  /** Whether more than ASCII can be drawn. */
+  unicode: boolean;
+  /** Styles for standard output and standard error; plain text where colours do not belong. */
+  out: Style;
+  err: Style;
+}
+
+export interface Style {
+  /** That fit in a line of the terminal; undefined where nobody watches, as for what reads lines. */
+  readonly columns?: number | undefined;
+  bold(text: string): string;
+  dim(text: string): string;
+  red(text: string): string;
+  green(text: string): string;
+  yellow(text: string): string;
+}
+
+export function createTerminal(stdout: OutputStream, stderr: OutputStream, env: Env): Terminal {
+  const dumb = env["TERM"] === "dumb";
+  // https://no-color.org: present and not empty, whatever the value.
+  const colours = !dumb && !env["NO_COLOR"];
+  const locale = env["LC_ALL"] || env["LC_CTYPE"] || env["LANG"] || "";
+  return {
+    print: (line) => void stdout.write(`${line}\n`),
+    note: (line) => void stderr.write(`${line}\n`),
+    stdout,
+    stderr,
+    interactive: stderr.isTTY === true && !dumb,
+    unicode: process.platform !== "linux" || /utf-?8/i.test(locale),
+    out: styles(colours, stdout),
+    err: styles(colours, stderr),
+  };
+}
+
+function styles(colours: boolean, stream: OutputStream): Style {
+  const enabled = colours && stream.isTTY === true;
+  // ECMA-48 "select graphic rendition": each style is ended by its own code, so that styles may be nested.
+  const style = (on: number, off: number) => (text: string) => (enabled ? `\x1b[${on}m${text}\x1b[${off}m` : text);
+  return {
+    get columns() {
+      // Asked anew: a window may have been made wider.
+      return stream.isTTY === true ? stream.columns : undefined;
+    },
+    bold: style(1, 22),
+    dim: style(2, 22),
+    red: style(31, 39),
+    green: style(32, 39),
+    yellow: style(33, 39),
+  };
+}
+
+/** Text from elsewhere without control characters: a model's name must not be able to command the terminal. */
+export function printable(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, "");
+}
+
+/**
+ * The same for text of several lines: its ends of lines and tabs stay, and the joiners that some scripts and emoji are
+ * written with.
+ */
+export function printableText(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) =>
+    /[\n\t\u200c\u200d]/.test(character) ? character : "",
+  );
+}
+
+/**
+ * Columns wide enough for their longest cell, two blanks apart; where a terminal is narrower, cells go on below. The
+ * header in bold, the columns of `figures` (by number, from 0) flush right. Cells are made printable.
+ */
+export function formatTable(
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+  style: Style,
+  figures: readonly number[] = [],
+): string {
+  const clean = [header, ...rows].map((row) => row.map(printable));
+  const widths = fittedWidths(clean, style.columns);
+  const lines = clean.map((row) => {
+    const cells = row.map((cell, column) => wrapped(cell, widths[column] ?? 1));
+    const height = Math.max(...cells.map((cell) => cell.length));
+    return Array.from({ length: height }, (_, line) =>
+      cells
+        .map((cell, column) => {
+          const text = cell[line] ?? "";
+          const padding = " ".repeat(Math.max(0, (widths[column] ?? 0) - Bun.stringWidth(text)));
+          return figures.includes(column) ? padding + text : text + padding;
+        })
+        .join("  ")
+        .trimEnd(),
+    );
+  });
+  const [first = [], ...others] = lines;
+  return [...first.map((line) => style.bold(line)), ...others.flat()].join("\n");
+}
+
+/** Names in a column, what they stand for beside them, two blanks in. Both are made printable. */
+export function formatFacts(facts: readonly (readonly [name: string, value: string])[], style: Style): string {
+  const nameWidth = Math.max(...facts.map(([name]) => name.length));
+  const indent = nameWidth + 4;
+  const valueWidth = Math.max(20, (style.columns ?? Number.POSITIVE_INFINITY) - indent);
+  return facts
+    .flatMap(([name, value]) => {
+      const [first = "", ...more] = wrapped(printable(value), valueWidth);
+      const begun = `  ${style.dim(name.padEnd(nameWidth))}  ${first}`;
+      return [begun, ...more.map((line) => " ".repeat(indent) + line)].map((line) => line.trimEnd());
+    })
+    .join("\n");
+}
+
+/** `8 s`, `2 min 05 s`, `1 h 03 min`. */
+export function formatDuration(seconds: number): string {
+  const whole = Math.max(0, Math.round(seconds));
+  if (whole < 60) return `${whole} s`;
+  const two = (value: number) => String(value).padStart(2, "0");
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${two(whole % 60)} s`;
+  return `${Math.floor(whole / 3600)} h ${two(Math.floor((whole % 3600) / 60))} min`;
+}
+
+/** One Ctrl-C may arrive from the terminal and again from npm or the launcher: only a later one means "at once". */
+const secondSignalMs = 1_500;
+
+/**
+ * Runs `work` so that Ctrl-C (and SIGTERM) aborts `signal` and lets it tidy up; a second one ends the process at
+ * once. Rejects with the reason of the signal, an Interrupted, once the work has stopped.
+ */
+export async function interruptible<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+  const controller = new AbortController();
+  let firstMs: number | undefined;
+  const onSignal = (name: NodeJS.Signals) => {
+    const interrupted = new Interrupted(name);
+    if (firstMs !== undefined && performance.now() - firstMs > secondSignalMs) process.exit(interrupted.exitCode);
+    firstMs ??= performance.now();
+    controller.abort(interrupted);
+  };
+  const names = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  for (const name of names) process.on(name, onSignal);
+  try {
+    return await work(controller.signal);
+  } finally {
+    for (const name of names) process.off(name, onSignal);
+  }
+}
+
+/** The person, or whoever manages the process, ended it. */
+export class Interrupted extends CliError {
+  readonly #signalName: string;
+
+  constructor(signalName: string, message = "Interrupted.") {
+    const exitCode = signalName === "SIGTERM" ? 143 : signalName === "SIGHUP" ? 129 : exitCodes.interrupted;
+    super(message, exitCode);
+    this.#signalName = signalName;
+  }
+
+  /** The same with more to say. */
+  with(message: string): Interrupted {
+    return new Interrupted(this.#signalName, message);
+  }
+}
+
+/**
+ * Tells the person what ended a command, and gives the exit code for it: 2 for a wrong call, 1 for other failures.
+ * Commander has already written its own complaints; its `--help` and `--version` end in 0.
+ */
+export function reportError(error: unknown, terminal: Terminal): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+  // Errors quote what servers and file names say.
+  const clean = (text: string) => text.split("\n").map(printable).join("\n");
+  if (error instanceof Interrupted) {
+    terminal.note(clean(error.message));
+    return error.exitCode;
+  }
+  terminal.note(`${terminal.err.red("error:")} ${clean(textOf(error))}`);
+  if (error instanceof CliError) return error.exitCode;
+  // A wrong flag or variable is a wrong call; a wrong file is a failure.
+  if (error instanceof ConfigError && error.problems.every(({ file }) => file === undefined)) return exitCodes.usage;
+  return error instanceof SetupError && error.kind === "misuse" ? exitCodes.usage : exitCodes.failure;
+}
+
+/** What nobody foresaw keeps its stack: it will be part of a bug report. */
+function textOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const foreseen = [CliError, SetupError, ConfigError, StartError].some((kind) => error instanceof kind);
+  return foreseen ? error.message : (error.stack ?? error.message);
+}

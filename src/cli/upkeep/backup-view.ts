@@ -1,0 +1,20 @@
+// How a backup's content is told in words.
+import { formatCount } from "../terminal/figures.ts";
+
+const named: Readonly<Record<string, readonly [one: string, many: string]>> = {
+  accounts: ["account", "accounts"],
+  keys: ["key", "keys"],
+  people: ["person", "people"],
+  apps: ["app", "apps"],
+  requests: ["request", "requests"],
+  chats: ["stored chat", "stored chats"],
+};
+
+/** `2 accounts, 41 keys, 3 people, 10,234 requests`; what there is none of is left out. */
+export function countsText(counts: Readonly<Record<string, number>>): string {
+  const parts = Object.entries(named).flatMap(([name, [one, many]]) => {
+    const count = counts[name] ?? 0;
+    return count === 0 ? [] : [`${formatCount(count)} ${count === 1 ? one : many}`];
+  });
+  return parts.length === 0 ? "an empty database" : parts.join(", ");
+}

@@ -1,0 +1,135 @@
+// `headrace restore`: puts a backup in the place of a data directory's records, and says what that means.
+import { join, resolve } from "node:path";
+import type { Command } from "commander";
+import { loadDatabaseUrl, loadSecretsHex } from "../../config/config.ts";
+import { formatBytes } from "../../engines/llama/byte-size.ts";
+import { type BackupManifest, bytesOf } from "../../storage/backup/backup-manifest.ts";
+import { loadSecrets } from "../../storage/files/secret-file.ts";
+import type { Restored } from "../../upkeep/restore.ts";
+import type { CliContext } from "../terminal/context.ts";
+import { formatTimeAndRelative } from "../terminal/figures.ts";
+import { type Progress, startProgress } from "../terminal/progress.ts";
+import { CliError, interruptible, printable, type Terminal } from "../terminal/terminal.ts";
+import { countsText } from "./backup-view.ts";
+
+interface RestoreFlags {
+  dataDir?: string;
+  replace?: boolean;
+  json?: boolean;
+}
+
+/** More are in the JSON. */
+const shownCredentials = 20;
+
+export function registerRestore(program: Command, context: CliContext): void {
+  program
+    .command("restore <path>")
+    .summary("put a backup back")
+    .description("Put a backup in the place of the records of a data directory. Stop the server first.")
+    .option("--data-dir <path>", "data directory (default: as headrace serve)")
+    .option("--replace", "move the records that are there aside; nothing is deleted")
+    .option("--json", "print one JSON object: data_dir, replaced, secret, valid_again, manifest")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  headrace restore /mnt/backups/headrace-20261121T030000Z
+  headrace restore ./backups/before-schema-9-20261121T101500Z --replace
+
+Everything is as of the backup: keys, sessions and what apps were allowed that ended
+since are VALID AGAIN; usage since then counts against no quota. The secret has to be
+the one of then: HEADRACE_SECRET, or the file \`secret\` of the data directory.`,
+    )
+    .action((path: string, flags: RestoreFlags) => restore(context, path, flags));
+}
+
+async function restore(context: CliContext, path: string, flags: RestoreFlags): Promise<void> {
+  context.begin();
+  const { terminal } = context;
+  if (loadDatabaseUrl(context.env) !== undefined) {
+    throw new CliError(
+      "HEADRACE_DATABASE_URL is set: the server would not use what is restored here. Restore PostgreSQL with pg_restore, or unset the variable.",
+    );
+  }
+  const dataDir = await context.dataDir(flags.dataDir);
+  const nowSeconds = Math.floor(context.nowMs() / 1000);
+  const secretsHex = loadSecretsHex(context.env);
+  let progress: Progress | undefined;
+  // Only here: a server that runs for months holds nothing of it in memory.
+  const { restoreBackup } = await import("../../upkeep/restore.ts");
+  let restored: Restored;
+  try {
+    restored = await interruptible((signal) =>
+      restoreBackup({
+        ...{ backup: resolve(path), dataDir, replace: flags.replace ?? false, nowSeconds, signal },
+        secrets: secretsHex === undefined ? undefined : loadSecrets(dataDir, secretsHex),
+        onBegin(manifest) {
+          if (flags.json) return;
+          terminal.note(announcement(manifest, dataDir, nowSeconds));
+          progress = startProgress(terminal, { totalBytes: bytesOf(manifest) });
+        },
+        onProgress: (bytes) => progress?.update(bytes),
+      }),
+    );
+  } finally {
+    progress?.stop(true);
+  }
+  if (flags.json) terminal.print(JSON.stringify(wireOf(restored, dataDir), undefined, 2));
+  else tell(terminal, restored, dataDir);
+}
+
+function announcement(manifest: BackupManifest, dataDir: string, nowSeconds: number): string {
+  const { counts, created_at, headrace, schema } = manifest;
+  const time = formatTimeAndRelative(created_at, nowSeconds);
+  return `Restoring ${countsText(counts)} (${formatBytes(bytesOf(manifest))}) as of ${time} into ${dataDir}; made by Headrace ${printable(headrace)}, schema ${schema}.`;
+}
+
+function wireOf({ manifest, replaced, secret, validAgain }: Restored, dataDir: string) {
+  return { data_dir: dataDir, replaced: replaced ?? null, secret, valid_again: validAgain ?? null, manifest };
+}
+
+function tell(terminal: Terminal, { replaced, secret, validAgain }: Restored, dataDir: string): void {
+  const { bold, yellow } = terminal.err;
+  terminal.print(`Restored into ${dataDir}.`);
+  if (replaced !== undefined) {
+    terminal.note(
+      `What was there is in ${replaced}. Usage since the backup that counts: headrace spool drain ${join(replaced, "spool")} takes over what had not reached the database.`,
+    );
+  }
+  terminal.note(
+    yellow(bold("Keys, logins and what apps were allowed that were revoked since the backup are VALID AGAIN.")),
+  );
+  tellCredentials(terminal, validAgain);
+  terminal.note(
+    "Keys, people and settings made since are gone, credentials.json may name such a key. Usage since counts against no quota; rate limits begin anew.",
+  );
+  if (secret === "unknown") {
+    terminal.note(
+      yellow(
+        "Whether the secret is the one of then could not be checked. Before the start, set HEADRACE_SECRET to it, or put the file `secret` into the data directory: under another one the server does not start.",
+      ),
+    );
+  }
+  terminal.note("Start the server: it takes over the usage that was on its way when the backup was made.");
+}
+
+function tellCredentials(terminal: Terminal, validAgain: Restored["validAgain"]): void {
+  if (validAgain === undefined) {
+    terminal.note(
+      "Which ones cannot be told from here: revoke them again from your own notes, with headrace keys revoke.",
+    );
+    return;
+  }
+  if (validAgain.length === 0) {
+    terminal.note("By the records that were there, none was.");
+    return;
+  }
+  terminal.note(
+    "By the records that were there, these; end them again with headrace keys revoke, or at the dashboard:",
+  );
+  for (const { id, kind, name } of validAgain.slice(0, shownCredentials)) {
+    terminal.note(`  ${printable(id)}  ${printable(kind)}  ${printable(name)}`);
+  }
+  const more = validAgain.length - shownCredentials;
+  if (more > 0) terminal.note(`  and ${more} more: --json lists all`);
+}

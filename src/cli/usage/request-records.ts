@@ -1,0 +1,47 @@
+// Requests as the API lists them, as far as the commands need them.
+import { z } from "zod";
+
+export const listedRequest = z.object({
+  id: z.string(),
+  at: z.number(),
+  operation: z.string(),
+  model: z.string().nullable(),
+  key: z.string(),
+  app: z.string().nullable(),
+  stream: z.boolean().nullable(),
+  outcome: z.string(),
+  error_code: z.string().nullable(),
+  error_status: z.number().nullish(),
+  error_message: z.string().nullish(),
+  prompt_tokens: z.number(),
+  completion_tokens: z.number(),
+  total_tokens: z.number(),
+  estimated: z.boolean(),
+  cost: z.number().nullable(),
+  upstream: z.string().nullable(),
+  attempts: z.number().nullish(),
+  queue_ms: z.number(),
+  first_token_ms: z.number().nullable(),
+  duration_ms: z.number(),
+  tokens_per_second: z.number().nullable(),
+});
+
+/** `result` may be one that this version does not know. */
+const step = z.object({
+  server: z.number().nullable(),
+  model: z.string(),
+  result: z.string(),
+  status: z.number().nullable(),
+  started_ms: z.number(),
+  duration_ms: z.number(),
+  upstream: z.string().nullable(),
+  upstream_model: z.string().nullable(),
+  reason: z.string().nullable(),
+  left_out: z.number().nullish(),
+});
+
+export const requestDetail = listedRequest.extend({ trail: z.array(step) });
+
+export type ListedRequest = z.infer<typeof listedRequest>;
+export type RequestDetail = z.infer<typeof requestDetail>;
+export type RequestStep = z.infer<typeof step>;

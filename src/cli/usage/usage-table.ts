@@ -1,0 +1,109 @@
+// Usage for a person: a table, with bars beside it where a terminal can draw them.
+import { z } from "zod";
+import type { UsageGroup } from "../../domain/usage/usage.ts";
+import { formatCount, formatUsd, usdDigits } from "../terminal/figures.ts";
+import { formatTable, type Terminal } from "../terminal/terminal.ts";
+
+const group = z.string().nullish();
+
+export const usageRow = z.object({
+  start: z.number(),
+  end: z.number(),
+  model: group,
+  key: group,
+  environment: group,
+  app: group,
+  requests: z.number(),
+  prompt_tokens: z.number(),
+  completion_tokens: z.number(),
+  total_tokens: z.number(),
+  cost: z.number().nullish(),
+  errors: z.number(),
+});
+
+export type UsageRow = z.infer<typeof usageRow>;
+
+export interface UsageTableOptions {
+  bucket: string;
+  groups: readonly UsageGroup[];
+}
+
+const blocks = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+const minBarWidth = 8;
+const maxBarWidth = 30;
+
+/** Rows in the order of the API, a sum below when there are several. */
+export function printUsage(terminal: Terminal, rows: readonly UsageRow[], options: UsageTableOptions): void {
+  const { bucket, groups } = options;
+  const { out } = terminal;
+  const digits = usdDigits(rows.map((row) => row.cost));
+  const figures = (row: Figures) => [
+    formatCount(row.requests),
+    formatCount(row.prompt_tokens),
+    formatCount(row.completion_tokens),
+    formatCount(row.total_tokens),
+    formatUsd(row.cost, digits),
+    formatCount(row.errors),
+  ];
+  const cells = rows.map((row) => [
+    periodOf(row.start, bucket),
+    ...groups.map((name) => row[name] ?? "-"),
+    ...figures(row),
+  ]);
+  if (rows.length > 1) cells.push(["total", ...groups.map(() => ""), ...figures(sum(rows))]);
+  const header = [
+    `${bucket.toUpperCase()} (UTC)`,
+    ...groups.map((name) => name.toUpperCase()),
+    ...["REQUESTS", "PROMPT", "COMPLETION", "TOKENS", "COST", "ERRORS"],
+  ];
+  const numeric = header.map((_, column) => column).slice(groups.length + 1);
+  const [first = "", ...lines] = formatTable(header, cells, out, numeric).split("\n");
+  const drawn = withBars(lines, rows, terminal);
+  terminal.print([first, ...drawn.slice(0, rows.length), ...drawn.slice(rows.length).map(out.bold)].join("\n"));
+}
+
+type Figures = Pick<UsageRow, "requests" | "prompt_tokens" | "completion_tokens" | "total_tokens" | "cost" | "errors">;
+
+function sum(rows: readonly UsageRow[]): Figures {
+  const total = (of: (row: UsageRow) => number) => rows.reduce((all, row) => all + of(row), 0);
+  const priced = rows.some((row) => row.cost != null);
+  return {
+    requests: total((row) => row.requests),
+    prompt_tokens: total((row) => row.prompt_tokens),
+    completion_tokens: total((row) => row.completion_tokens),
+    total_tokens: total((row) => row.total_tokens),
+    // Whole nano-USD: sums of fractions would show 0.30000000000000004.
+    cost: priced ? total((row) => Math.round((row.cost ?? 0) * 1e9)) / 1e9 : null,
+    errors: total((row) => row.errors),
+  };
+}
+
+/** Buckets are of UTC, whatever the time zone here. */
+function periodOf(startSeconds: number, bucket: string): string {
+  const text = new Date(startSeconds * 1000).toISOString();
+  if (bucket === "month") return text.slice(0, 7);
+  return bucket === "hour" ? text.slice(0, 16).replace("T", " ") : text.slice(0, 10);
+}
+
+/** Each row's share of the largest in tokens. Left out where they would not fit or nobody looks. */
+function withBars(lines: readonly string[], rows: readonly UsageRow[], terminal: Terminal): readonly string[] {
+  const most = Math.max(...rows.map((row) => row.total_tokens));
+  const width = Math.max(...lines.map((line) => Bun.stringWidth(line)));
+  // One column is kept free: a full line makes some terminals wrap.
+  const room = Math.min(maxBarWidth, (terminal.stdout.columns ?? 80) - width - 3);
+  if (terminal.stdout.isTTY !== true || !terminal.unicode || room < minBarWidth || rows.length < 2 || most === 0) {
+    return lines;
+  }
+  return lines.map((line, index) => {
+    const row = rows[index];
+    if (row === undefined) return line;
+    const gap = " ".repeat(width - Bun.stringWidth(line) + 2);
+    return `${line}${gap}${terminal.out.green(bar(row.total_tokens / most, room))}`.trimEnd();
+  });
+}
+
+/** In eighths of a column; what is not nothing is at least the thinnest line. */
+export function bar(share: number, width: number): string {
+  const eighths = share > 0 ? Math.max(1, Math.round(share * width * 8)) : 0;
+  return "█".repeat(Math.floor(eighths / 8)) + (blocks[eighths % 8] ?? "");
+}

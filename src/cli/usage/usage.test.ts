@@ -1,0 +1,239 @@
+// `headrace usage` and `headrace keys usage`: which time they ask for, and what they show.
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { type ApiServer, fakeKey, now, refusal, startApiServer } from "../../../tests/fixtures/api-server.ts";
+import { type CommandOutcome, type CommandSurroundings, runCommand } from "../../../tests/fixtures/command-line.ts";
+import { bar } from "./usage-table.ts";
+
+const day = Date.UTC(2026, 10, 20) / 1000;
+
+let api: ApiServer;
+let rows: Record<string, unknown>[];
+
+function row(daysAgo: number, requests: number, more: Record<string, unknown> = {}): Record<string, unknown> {
+  const start = day - daysAgo * 86_400;
+  const tokens = { prompt_tokens: requests * 1000, completion_tokens: requests * 10, total_tokens: requests * 1010 };
+  return { start, end: start + 86_400, requests, ...tokens, cost: requests * 0.0015, errors: 0, ...more };
+}
+
+beforeEach(() => {
+  api = startApiServer();
+  rows = [row(1, 2), row(0, 10, { errors: 1 })];
+  api.answer = (_method, path, url) => {
+    if (!path.endsWith("/usage")) return undefined;
+    // One row a page.
+    const at = Number(url.searchParams.get("cursor") ?? 0);
+    const next = at + 1 < rows.length ? String(at + 1) : null;
+    return Response.json({ object: "list", data: rows.slice(at, at + 1), next });
+  };
+});
+
+afterEach(() => api.stop());
+
+function run(args: string[], surroundings: CommandSurroundings = {}): Promise<CommandOutcome> {
+  const env = { HEADRACE_BASE_URL: api.baseUrl, HEADRACE_API_KEY: api.key, ...surroundings.env };
+  return runCommand([...args, "--data-dir", "/nowhere"], { nowMs: now * 1000, ...surroundings, env });
+}
+
+const asked = () => Object.fromEntries(new URL(`http://x${api.seen.at(-1)?.path}`).searchParams);
+
+test("is a table of all pages with a sum, days being those of UTC", async () => {
+  expect(await run(["usage"])).toEqual({
+    code: 0,
+    stderr: "",
+    stdout: [
+      "DAY (UTC)   REQUESTS  PROMPT  COMPLETION  TOKENS     COST  ERRORS",
+      "2026-11-19         2   2,000          20   2,020  $0.0030       0",
+      "2026-11-20        10  10,000         100  10,100  $0.0150       1",
+      "total             12  12,000         120  12,120  $0.0180       1",
+      "",
+    ].join("\n"),
+  });
+});
+
+test("with --json is the rows of all pages as the API gives them", async () => {
+  expect(JSON.parse((await run(["usage", "--json"])).stdout)).toEqual(rows);
+});
+
+test("with --csv is the API's CSV, byte for byte", async () => {
+  const csv = "start,end\r\n2026-11-20T00:00:00Z,2026-11-21T00:00:00Z\r\n";
+  api.answer = () => new Response(csv);
+  expect((await run(["usage", "--csv"])).stdout).toBe(csv);
+  expect(api.seen[0]?.accept).toBe("text/csv");
+  expect((await run(["usage", "--csv", "--json"])).code).toBe(2);
+});
+
+test("that is nothing is said", async () => {
+  api.answer = () => Response.json({ object: "list", data: [], next: null });
+  expect(await run(["usage"])).toEqual({ code: 0, stdout: "", stderr: "Nothing was used in that time.\n" });
+});
+
+describe("the time", () => {
+  test("is left to the API unless given", async () => {
+    rows = [row(0, 1)];
+    await run(["usage"]);
+    expect(asked()).toEqual({});
+  });
+
+  test("of --days counts today", async () => {
+    rows = [row(0, 1)];
+    await run(["usage", "--days", "7"]);
+    expect(asked()).toEqual({ start: String(day - 6 * 86_400) });
+  });
+
+  test("of dates is whole days, the last one included", async () => {
+    rows = [row(0, 1)];
+    await run(["usage", "--start", "2026-11-01", "--end", "2026-11-20", "--bucket", "month"]);
+    const expected = { start: String(Date.UTC(2026, 10, 1) / 1000), end: String(day + 86_400), bucket: "month" };
+    expect(asked()).toEqual(expected);
+  });
+
+  test("may be to the minute", async () => {
+    rows = [row(0, 1)];
+    await run(["usage", "--start", "2026-11-20T16:00Z", "--end", "2026-11-20T18:00Z"]);
+    expect(asked()).toEqual({ start: String(day + 16 * 3600), end: String(day + 18 * 3600) });
+  });
+
+  test.each([
+    [["--days", "0"]],
+    [["--days", "7", "--start", "2026-11-01"]],
+    [["--start", "yesterday"]],
+    [["--start", "2026-11-02", "--end", "2026-11-01"]],
+    [["--bucket", "week"]],
+    [["--group-by", "model,weather"]],
+  ])("and the rows are refused as %p before anything is sent", async (args) => {
+    expect((await run(["usage", ...args])).code).toBe(2);
+    expect(api.seen).toEqual([]);
+  });
+});
+
+describe("groups", () => {
+  beforeEach(() => {
+    api.keys = [fakeKey({ name: "ci", last4: "AbC1" })];
+    rows = [row(0, 3, { model: "qwen", key: "key_ci" }), row(0, 2, { model: "tiny", key: "key_gone", app: null })];
+  });
+
+  test("have a column each; keys by name, where they are known", async () => {
+    const { stdout } = await run(["usage", "--group-by", "model,key"]);
+    expect(stdout).toMatch(/^2026-11-20 {2}qwen {3}ci \(AbC1\) +3 /m);
+    expect(stdout).toMatch(/^2026-11-20 {2}tiny {3}key_gone +2 /m);
+    expect(api.seen[0]?.path).toBe("/usage?group_by=model%2Ckey");
+  });
+
+  test("have the ids of keys where this key may not list them", async () => {
+    const usage = api.answer;
+    api.answer = (method, path, url) =>
+      path === "/keys" ? refusal(403, "insufficient_scope", "no") : usage(method, path, url);
+    const { code, stdout } = await run(["usage", "--group-by", "key"]);
+    expect(code).toBe(0);
+    expect(stdout).toContain("key_ci");
+  });
+});
+
+describe("names", () => {
+  const member = "mbr_1_live";
+  const listOf = (data: unknown[]) => Response.json({ object: "list", data, has_more: false });
+  const app = (id: string, name: string) => ({
+    ...{ id, name, type: "public", redirect_uris: [], scopes: [], environment: "live", require_pkce: true },
+    ...{ created_at: now, secrets: [] },
+  });
+  let lists: Record<string, unknown[]>;
+
+  beforeEach(() => {
+    lists = {
+      "/apps": [app("app_own", "Notes")],
+      "/members": [{ id: "mbr_1", email: "ada@example.com" }],
+      "/authorizations": [{ app: { id: "app_other", name: "Maps" } }],
+    };
+    rows = [
+      row(0, 5, { key: member, app: null }),
+      row(0, 4, { key: "mbr_2_test", app: null }),
+      row(0, 3, { key: "grt_1", app: "app_own" }),
+      row(0, 2, { key: "grt_2", app: "app_other" }),
+      row(0, 1, { key: "grt_3", app: "headrace-cli" }),
+      row(0, 1, { key: "grt_4", app: "app_gone" }),
+    ];
+    const usage = api.answer;
+    api.answer = (method, path, url) => {
+      const list = lists[path];
+      if (list) return listOf(list);
+      const groups = url.searchParams.get("group_by")?.split(",") ?? [];
+      if (path !== "/usage" || groups.length === 2) return usage(method, path, url);
+      const data = rows.map(({ key, app, ...rest }) => ({ ...rest, ...(groups[0] === "key" ? { key } : { app }) }));
+      return Response.json({ object: "list", data, next: null });
+    };
+  });
+
+  /** Of each row, what stands in the columns of its groups. */
+  async function shown(groupBy: string): Promise<string[]> {
+    const { code, stdout } = await run(["usage", "--group-by", groupBy]);
+    expect(code).toBe(0);
+    const lines = stdout.split("\n").filter((line) => line.startsWith("2026-11-20"));
+    return lines.map((line) => /^2026-11-20 {2}(.+?) +\d+ +\d+,000 /.exec(line)?.[1] ?? line);
+  }
+
+  test("of apps stand beside their ids; the command line tool is called that", async () => {
+    expect(await shown("app")).toEqual([
+      ...["-", "-", "Notes (app_own)", "Maps (app_other)", "command line", "app_gone"],
+    ]);
+    expect(api.seen.map(({ path }) => path.replace(/\?.*/, ""))).toEqual(["/usage", "/apps", "/authorizations"]);
+  });
+
+  test("of members and of the apps of grants stand beside theirs, also where apps have no column", async () => {
+    const named = [
+      ...[
+        "ada@example.com (mbr_1_live)",
+        "mbr_2_test",
+        "Notes (grt_1)",
+        "Maps (grt_2)",
+        "command line (grt_3)",
+        "grt_4",
+      ],
+    ];
+    expect(await shown("key")).toEqual(named);
+    const both = await shown("key,app");
+    expect(both.map((line) => line.split(/ {2,}/)[0])).toEqual(named);
+  });
+
+  test("are left out where the credential may not see them", async () => {
+    const usage = api.answer;
+    api.answer = (method, path, url) =>
+      lists[path] ? refusal(403, "permission_denied", "no") : usage(method, path, url);
+    expect(await shown("key")).toEqual([member, "mbr_2_test", "grt_1", "grt_2", "command line (grt_3)", "grt_4"]);
+  });
+
+  test("are in tables alone: JSON and CSV are as the API gives them, and nothing more is asked", async () => {
+    rows = [row(0, 1, { key: "grt_1", app: "app_own" })];
+    expect(JSON.parse((await run(["usage", "--json", "--group-by", "key,app"])).stdout)).toEqual(rows);
+    await run(["usage", "--csv", "--group-by", "key,app"]);
+    expect(api.seen).toHaveLength(2);
+  });
+});
+
+describe("bars", () => {
+  test("are drawn on a terminal that is wide enough", async () => {
+    const { stdout } = await run(["usage"], { isTTY: true, columns: 100, env: { NO_COLOR: "1" } });
+    const [, small = "", large = ""] = stdout.split("\n");
+    expect(large).toEndWith(`  ${"█".repeat(30)}`);
+    expect(small).toEndWith(`  ${"█".repeat(6)}`);
+  });
+
+  test.each([
+    ["narrow", { isTTY: true, columns: 70 }],
+    ["ASCII", { isTTY: true, columns: 100, env: { LANG: "C" } }],
+    ["no", { isTTY: false, columns: 100 }],
+  ])("are left out on %s terminal", async (_, surroundings) => {
+    expect((await run(["usage"], surroundings)).stdout).not.toContain("█");
+  });
+
+  test("are exact to an eighth, and never nothing for something", () => {
+    expect([bar(0, 10), bar(0.0001, 10), bar(0.5, 3), bar(1, 3)]).toEqual(["", "▏", "█▌", "███"]);
+  });
+});
+
+test("of one key is asked of that key", async () => {
+  api.keys.push(fakeKey({ id: "key_7", name: "ci", last4: "AbC1" }));
+  const { code, stdout } = await run(["keys", "usage", "ci", "--days", "1"]);
+  expect(code).toBe(0);
+  expect(stdout).toContain("2026-11-20");
+  expect(api.seen.at(-1)?.path).toStartWith("/keys/key_7/usage?");
+});

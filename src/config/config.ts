@@ -1,0 +1,316 @@
+// The configuration of Headrace: flags over environment over headrace.yaml over defaults, validated and frozen.
+import { dirname } from "node:path";
+import type { LogLevel } from "../base/log.ts";
+import { trimSlashes } from "../base/text/http-url.ts";
+import { findConfigFile, openFile } from "./config-file.ts";
+import { exposureProblems, exposureWarnings } from "./exposure.ts";
+import {
+  changedKeys,
+  type ReloadableConfig,
+  reloadableConfig,
+  type SsoConfig,
+  type StartupKeys,
+  ssoConfig,
+  startupKeys,
+} from "./file-config.ts";
+import { bareHost, decodeSecrets, defaultDataDir, type Env, resolvePath } from "./formats.ts";
+import { type PullSource, readPullSource } from "./hugging-face.ts";
+import { type LogFormat, type Mode, options } from "./options.ts";
+import { placeOutsideFile, throwIfAny } from "./problems.ts";
+import { ignoreProxies, prepareProcess } from "./server-process.ts";
+import { type Flags, OptionReader, type SourceKind, variableWarnings } from "./sources.ts";
+import { readTracing, type TracingConfig } from "./tracing.ts";
+
+export type {
+  DeploymentConfig,
+  ModelConfig,
+  ReloadableConfig,
+  SsoConfig,
+  UpstreamConfig,
+} from "./file-config.ts";
+export type { PullSource } from "./hugging-face.ts";
+export { type LogFormat, type Mode, type ServeFlag, serveFlags } from "./options.ts";
+export { ConfigError, type Problem, renderPlace } from "./problems.ts";
+export { configJsonSchema, configReference } from "./reference.ts";
+export { configuredSecrets } from "./secrets.ts";
+export { requestLimitProblems } from "./server-process.ts";
+export type { Flags } from "./sources.ts";
+export type { TracingConfig } from "./tracing.ts";
+
+/** Everything `headrace serve` needs to know; deep-frozen plain data. */
+export interface Config extends ReloadableConfig {
+  /** Without brackets, also for IPv6. */
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly mode: Mode;
+  readonly logFormat: LogFormat;
+  /** Comes before `logs.level`; undefined: as that says. */
+  readonly logLevel: LogLevel | undefined;
+  /** Absolute. */
+  readonly dataDir: string;
+  readonly backupBeforeUpgrade: boolean;
+  /** An origin without `/v1` and without a slash at its end; always there in production. */
+  readonly publicUrl: string | undefined;
+  /** Addresses and CIDR ranges. */
+  readonly trustedProxies: readonly string[];
+  /** Names and addresses without port and brackets. */
+  readonly allowedHosts: readonly string[];
+  /** Each 32 bytes as 64 hex digits, the one in use first: secrets. Undefined: what is in the data directory. */
+  readonly secretsHex: readonly string[] | undefined;
+  /** A secret. Undefined: SQLite in the data directory. */
+  readonly databaseUrl: string | undefined;
+  /** A secret. Undefined: counters in memory. */
+  readonly redisUrl: string | undefined;
+  /** A secret: who shows it may read the metrics. */
+  readonly metricsToken: string | undefined;
+  /** An origin without a slash at its end, where other replicas reach this one. */
+  readonly advertiseUrl: string | undefined;
+  /** How long a server that stops goes on answering while it is not ready. */
+  readonly lameDuckSeconds: number;
+  readonly discoverLocal: boolean;
+  /** Undefined: nothing is traced. */
+  readonly tracing: TracingConfig | undefined;
+  /** Undefined: no mail is sent. */
+  readonly mail: MailConfig | undefined;
+  /** Undefined: none. */
+  readonly sso: SsoConfig | undefined;
+  /** The built-in engine; undefined figures are chosen per model. */
+  readonly engine: {
+    /** Whether to serve the demo model that ships with Headrace. */
+    readonly demo: boolean;
+    /** Absolute paths of GGUF files. */
+    readonly models: readonly string[];
+    /** Tokens. */
+    readonly context: number | undefined;
+    readonly parallel: number | undefined;
+    readonly threads: number | undefined;
+  };
+  readonly file: {
+    /** Absolute; what to watch for a reload, even where no file exists yet. */
+    readonly path: string;
+    readonly found: boolean;
+    /** Whether there is no file, or one that says nothing. */
+    readonly isEmpty: boolean;
+    /** What it set at start that only a restart can change. */
+    readonly startup: StartupKeys;
+  };
+}
+
+export interface MailConfig {
+  /** `smtp://` or `smtps://`; a secret where it holds a password. */
+  readonly url: string;
+  readonly from: string;
+}
+
+/** A configuration file on its own, as a reload reads it. */
+export interface ConfigFile extends ReloadableConfig {
+  readonly path: string;
+  readonly isEmpty: boolean;
+  readonly startup: StartupKeys;
+}
+
+export interface ConfigInputs {
+  /** Commander's `opts()`. */
+  flags?: Flags;
+  env?: Env;
+  cwd?: string;
+}
+
+/** The whole configuration. Rejects with a ConfigError that holds every problem found. */
+export async function loadConfig(inputs: ConfigInputs = {}): Promise<Config> {
+  const { flags = {}, env = process.env, cwd = process.cwd() } = inputs;
+  const file = await findConfigFile(flags, env, cwd);
+  const reader = new OptionReader({ flags, env, file: file.yaml });
+  const absolute = (path: string, from: SourceKind) =>
+    resolvePath(path, from === "file" ? dirname(file.path) : cwd, env);
+  const host = reader.take(options.host);
+  const mode = reader.take(options.mode);
+  const publicUrl = reader.take(options.publicUrl);
+  // What an unreadable file would have said of mode and public URL nobody knows.
+  const readable = file.yaml === undefined ? file.problems.length === 0 : file.yaml.data !== undefined;
+  if (readable) reader.problems.push(...exposureProblems(host, mode, publicUrl));
+  const startup = {
+    host: bareHost(host.value),
+    mode: mode.value,
+    publicUrl: trimmed(publicUrl.value),
+    ...readOthers(reader, absolute),
+  };
+  const tracing = readTracing(reader, file.data.tracing);
+  throwIfAny([...reader.problems, ...file.problems]);
+  const warnings = [
+    ...[...file.warnings, ...variableWarnings(env)],
+    ...[...exposureWarnings(startup), ...tracing.warnings],
+  ];
+  return deepFreeze({
+    ...startup,
+    dataDir: startup.dataDir ?? defaultDataDir(env),
+    lameDuckSeconds: startup.lameDuckSeconds ?? usualLameDuckSeconds(startup),
+    sso: ssoConfig(file.data),
+    tracing: tracing.config,
+    ...reloadableConfig(file.data, warnings),
+    file: {
+      ...{ path: file.path, found: file.yaml !== undefined, startup: startupKeys(file.data) },
+      isEmpty: file.yaml?.isEmpty ?? true,
+    },
+  });
+}
+
+function readOthers(reader: OptionReader, absolute: (path: string, from: SourceKind) => string) {
+  const dataDir = reader.take(options.dataDir);
+  const models = reader.take(options.models);
+  const secret = reader.take(options.secret).value;
+  return {
+    port: reader.take(options.port).value,
+    logFormat: reader.take(options.logFormat).value,
+    logLevel: reader.take(options.logLevel).value,
+    dataDir: dataDir.value === undefined ? undefined : absolute(dataDir.value, dataDir.from),
+    backupBeforeUpgrade: reader.take(options.backupBeforeUpgrade).value,
+    trustedProxies: reader.take(options.trustedProxies).value,
+    allowedHosts: reader.take(options.allowedHosts).value.map(bareHost),
+    secretsHex: secret === undefined ? undefined : decodeSecrets(secret),
+    ...readStores(reader),
+    metricsToken: reader.take(options.metricsToken).value,
+    advertiseUrl: trimmed(reader.take(options.advertiseUrl).value),
+    lameDuckSeconds: reader.take(options.lameDuckSeconds).value,
+    discoverLocal: reader.take(options.discoverLocal).value,
+    mail: readMail(reader),
+    engine: {
+      demo: reader.take(options.demo).value,
+      models: models.value.map((path) => absolute(path, models.from)),
+      context: reader.take(options.context).value,
+      parallel: reader.take(options.parallel).value,
+      threads: reader.take(options.threads).value,
+    },
+  };
+}
+
+/** Who has no other replicas has nobody who could take over meanwhile; and Ctrl-C at a terminal is meant at once. */
+function usualLameDuckSeconds({ mode, databaseUrl }: Pick<Config, "mode" | "databaseUrl">): number {
+  return mode === "production" && databaseUrl !== undefined ? 5 : 0;
+}
+
+/** What several processes share has to be complete, and readable to all of them. */
+function readStores(reader: OptionReader) {
+  const database = reader.take(options.databaseUrl);
+  const redis = reader.take(options.redisUrl);
+  const secret = reader.take(options.secret);
+  if (database.value !== undefined && secret.valid && secret.value === undefined) {
+    const fix = "Make one with `openssl rand -hex 32`, and give every replica the same.";
+    reader.problems.push({ ...secret.place, message: "is missing; the records in PostgreSQL need it", fix });
+  }
+  if (redis.value !== undefined && database.valid && database.value === undefined) {
+    const fix = "Set HEADRACE_DATABASE_URL as well, or unset HEADRACE_REDIS_URL: one process counts in memory.";
+    reader.problems.push({ ...database.place, message: "is missing; HEADRACE_REDIS_URL is set", fix });
+  }
+  return { databaseUrl: database.value, redisUrl: redis.value };
+}
+
+function trimmed(url: string | undefined): string | undefined {
+  return url === undefined ? undefined : trimSlashes(url);
+}
+
+function readMail(reader: OptionReader): MailConfig | undefined {
+  const url = reader.take(options.smtpUrl);
+  const from = reader.take(options.mailFrom);
+  if (url.value === undefined) return undefined;
+  if (from.value !== undefined) return { url: url.value, from: from.value };
+  if (from.valid) {
+    const fix = "Give the sender of the mail with HEADRACE_MAIL_FROM, or as mail.from in the file.";
+    reader.problems.push({ ...from.place, message: "is missing; the mail server is configured", fix });
+  }
+  return undefined;
+}
+
+/**
+ * The configuration file on its own, for a reload: `path` is `Config.file.path`. Rejects with a ConfigError when the
+ * file is missing or wrong, so that the running configuration can stay.
+ */
+export async function readConfigFile(inputs: { path: string; env?: Env; cwd?: string }): Promise<ConfigFile> {
+  const { path, env = process.env, cwd = process.cwd() } = inputs;
+  const file = await openFile({ path, env, cwd, namedAt: placeOutsideFile("") });
+  throwIfAny(file.problems);
+  const isEmpty = file.yaml?.isEmpty ?? true;
+  return deepFreeze({ path, isEmpty, ...reloadableConfig(file.data, file.warnings), startup: startupKeys(file.data) });
+}
+
+/** Keys of the file, e.g. `port`, that changed since the start and need a restart to take effect. */
+export function keysThatNeedRestart(running: Config, changed: ConfigFile): string[] {
+  return changedKeys(running.file.startup, changed.startup);
+}
+
+/**
+ * The data directory alone, absolute, for commands other than `serve`. Of the file only `data_dir` must be right: a
+ * variable that only the server has does not stop them. Rejects with a ConfigError.
+ */
+export async function loadDataDir(inputs: ConfigInputs = {}): Promise<string> {
+  const { flags = {}, env = process.env, cwd = process.cwd() } = inputs;
+  const file = await findConfigFile(flags, env, cwd);
+  const reader = new OptionReader({ flags, env, file: file.yaml });
+  const { value, from } = reader.take(options.dataDir);
+  const unreadable = file.yaml?.data === undefined;
+  const problems = file.problems.filter((problem) => unreadable || problem.path === "data_dir");
+  throwIfAny([...reader.problems, ...(from === "file" || from === "default" ? problems : [])]);
+  return value === undefined
+    ? defaultDataDir(env)
+    : resolvePath(value, from === "file" ? dirname(file.path) : cwd, env);
+}
+
+/** Where the records are, for commands beside a server; undefined: in the data directory. Throws a ConfigError. */
+export function loadDatabaseUrl(env: Env = process.env): string | undefined {
+  const reader = new OptionReader({ flags: {}, env, file: undefined });
+  const { value } = reader.take(options.databaseUrl);
+  throwIfAny(reader.problems);
+  return value;
+}
+
+/** Likewise, where limits are counted for all replicas. */
+export function loadRedisUrl(env: Env = process.env): string | undefined {
+  const reader = new OptionReader({ flags: {}, env, file: undefined });
+  const { value } = reader.take(options.redisUrl);
+  throwIfAny(reader.problems);
+  return value;
+}
+
+/** HEADRACE_SECRET, each as 64 hex digits, for commands on the server's own files; undefined where unset. Throws a ConfigError. */
+export function loadSecretsHex(env: Env = process.env): readonly string[] | undefined {
+  const reader = new OptionReader({ flags: {}, env, file: undefined });
+  const secret = reader.take(options.secret).value;
+  throwIfAny(reader.problems);
+  return secret === undefined ? undefined : decodeSecrets(secret);
+}
+
+/** Where `headrace pull` fetches from: HF_ENDPOINT (a mirror) and HF_TOKEN. Throws a ConfigError. */
+export function loadPullSource(env: Env = process.env): PullSource {
+  const { source, problems } = readPullSource(env);
+  throwIfAny(problems);
+  return Object.freeze(source);
+}
+
+/** Checks and prepares this process for serving; throws a ConfigError. See `config/server-process.ts`. */
+export function prepareServerProcess(): void {
+  prepareProcess(process.env);
+}
+
+/** From here on this process connects as the server does: to nobody by way of a proxy of the environment. */
+export function connectDirectly(): void {
+  ignoreProxies(process.env);
+}
+
+/** Whether the launcher in `bin/` started this process, and forwards signals to it. */
+export function wasLaunched(): boolean {
+  return process.env["LAUNCHED_BY"] === "headrace";
+}
+
+/** The environment for commands other than `serve`, which hand it on to what reads it. */
+export function processEnvironment(): Readonly<Record<string, string | undefined>> {
+  return process.env;
+}
+
+/** Freezes plain data through and through; what is frozen already is not entered again, so shared parts do no harm. */
+function deepFreeze<T>(value: T): T {
+  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
+  Object.freeze(value);
+  for (const inner of Object.values(value)) deepFreeze(inner);
+  return value;
+}

@@ -1,0 +1,87 @@
+// What bounds the requests of a principal, and the port that decides about them in one atomic step.
+import type { GatewayError } from "../../base/errors.ts";
+
+/** At most `limit` at once, refilled at `limit` per `windowSeconds`: admitted <= limit + limit / window * time. */
+export interface RateLimit {
+  /** What counts together, e.g. `key:key_…` or `account:acct_…:live`. */
+  readonly id: string;
+  /** For messages. */
+  owner: "key" | "account";
+  readonly limit: number;
+  readonly windowSeconds: number;
+}
+
+/** Amounts per calendar month (UTC). */
+export interface Quota {
+  id: string;
+  owner: "key" | "account";
+  /** Whose usage of the environment counts. */
+  ownerId: string;
+  environment: string;
+  /** null: no limit; it is counted all the same. */
+  readonly tokens: number | null;
+  /** Nano-USD (10^-9). */
+  readonly nanoUsd: number | null;
+  /** Where a store counts it and what has the same id, left here as in `LimitSet`. */
+  counted?: object | undefined;
+}
+
+export interface LimitSet {
+  requests: readonly RateLimit[];
+  tokens: readonly RateLimit[];
+  quotas: readonly Quota[];
+  /** Where a store counts it, left here by the store that did so last, which looks here first. Nobody else's business. */
+  counted?: object | undefined;
+}
+
+/** What is set aside for a request until its actual usage is known. */
+export interface Reservation {
+  tokens: number;
+  nanoUsd: number;
+  /** With less than this left of a limit or quota it is refused; with less than `tokens` only the rest is set aside. */
+  minTokens: number;
+  minNanoUsd: number;
+}
+
+/** State of the tightest limit of a kind, for headers. */
+export interface LimitState {
+  limit: number;
+  remaining: number;
+  /** Milliseconds until it is whole again. */
+  resetMs: number;
+}
+
+/** Undefined where unlimited. */
+export interface LimitStatus {
+  requests: LimitState | undefined;
+  tokens: LimitState | undefined;
+}
+
+/** A reservation that was granted; at most 60 s outlive a process that dies with it. */
+export interface Lease {
+  /** The request turns out to need at least this much: what the buckets cannot cover becomes debt. Never shrinks. */
+  extend(tokens: number, nanoUsd: number): void;
+  /** Replaces the reservation by what was used. Once; later calls do nothing. */
+  settle(tokens: number, nanoUsd: number): void;
+}
+
+export interface Granted {
+  readonly lease: Lease;
+  /** What was set aside. */
+  readonly reservedTokens: number;
+  readonly status: LimitStatus;
+}
+
+export type Admission =
+  | Granted
+  /** `rate_limit_exceeded` or `insufficient_quota`, with message, delay and whether a retry helps. */
+  | { refusal: GatewayError; status: LimitStatus };
+
+export interface LimitStore {
+  /** Either everything in `limits` is counted, or nothing. A promise only where something has to be asked or loaded first. */
+  admit(limits: LimitSet, reservation: Reservation): Admission | Promise<Admission>;
+  /** The same figures without counting anything. */
+  peek(limits: LimitSet): LimitStatus | Promise<LimitStatus>;
+  /** What a quota's owner used this month, reservations left out. Loaded where it is not known yet. */
+  used(quota: Quota): Promise<{ tokens: number; nanoUsd: number }>;
+}

@@ -1,0 +1,106 @@
+// The port behind which every model runs: an engine is anything that answers an OpenAI-shaped HTTP request.
+
+import type { BodySource } from "../../base/bytes/body-source.ts";
+import type { Bytes } from "../../base/bytes/byte-span.ts";
+import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { Cancellation } from "../../base/cancellation.ts";
+import type { Eventual } from "../../base/later.ts";
+import type { Environment } from "../api-key.ts";
+import type { TraceHeaders } from "../usage/trace.ts";
+import type { Capabilities } from "./model.ts";
+
+/** What a request asks of a model; each is one path of the OpenAI API, relative to the base URL. */
+export const operationPaths = {
+  chat: "/chat/completions",
+  completion: "/completions",
+  embedding: "/embeddings",
+} as const;
+
+/** Name under which the built-in engine stands among the upstreams. */
+export const builtInEngineName = "built-in";
+
+export type Operation = keyof typeof operationPaths;
+
+export interface EngineRequest {
+  /** Sent along, so that the engine's log can be matched with ours. */
+  requestId: string;
+  operation: Operation;
+  /** The engine's own id of the model. */
+  model: string;
+  /** JSON text, with that id as its `model`, or the same as UTF-8. */
+  body: string | Bytes;
+  /** Whether the body asks for Server-Sent Events. */
+  stream: boolean;
+  /** How many generations run side by side for it (`n`, or one per prompt); at least 1. */
+  width: number;
+  /** On whose account is held what came of the answer and is not taken. */
+  holder: Holder;
+  /** Sent along, where the request is traced. */
+  trace?: TraceHeaders;
+}
+
+/** Status and body as the engine sent them; the body flows once, and cancelling it stops the work. */
+export interface EngineResponse {
+  status: number;
+  headers: { get(name: string): string | null };
+  /** Fails with `upstream_timeout` when the engine is silent for too long in the middle of it. */
+  body: BodySource;
+}
+
+/** A model as an engine reports it. */
+export interface EngineModel {
+  /** The engine's own id, sent back to it as `model`. */
+  id: string;
+  ownedBy?: string;
+  /** Unix seconds. */
+  created?: number;
+  /** Left out where the engine does not say. */
+  capabilities?: Capabilities;
+  /** Tokens. */
+  context?: number;
+  /** Environments whose keys may use it; left out: those of its source. */
+  environments?: readonly Environment[];
+}
+
+/** What a server says of its load, its requests from elsewhere among it. */
+export interface EngineLoad {
+  /** Requests that it works on, and that wait inside of it. */
+  running: number;
+  waiting: number;
+  /** Part of its memory for prompts that is taken, 0 to 1; null where it does not say. */
+  cacheUse: number | null;
+  /** Part of the prompt tokens that it found there, of all since its start; null where it does not say. */
+  cacheHits: number | null;
+}
+
+export interface Engine {
+  /** Name for logs and for a model's deployments, e.g. `ollama` or `built-in`. */
+  readonly name: string;
+  /** Where its HTTP API is; left out for what is asked over no address. */
+  readonly server?: { readonly address: string; readonly port: number } | undefined;
+  /** Most requests at once, where the operator set it. */
+  readonly maxConcurrency?: number | undefined;
+  /**
+   * For engines that know it: how many generations, or embedding requests, it works on at once for one model; a
+   * request counts as many as its width. Left out, or undefined: unknown, so that it is measured.
+   */
+  concurrency?(model: string, operation: Operation): number | undefined;
+  /**
+   * Sends one request. Rejects with a GatewayError (`upstream_error`, `upstream_timeout`, `service_unavailable`)
+   * when no response began, with the reason of `cancellation` where that came first. Cancelling stops the work until the
+   * response is here; from then on its body is cancelled.
+   */
+  send(request: EngineRequest, cancellation: Cancellation): Eventual<EngineResponse>;
+  /** Lists what it serves now. Rejects when it cannot be reached. */
+  models(signal: AbortSignal): Promise<EngineModel[]>;
+  /** For engines that know what they listed before, also of an earlier process: what is on offer while they cannot be reached. */
+  lastModels?(): EngineModel[];
+  /** For engines that know it: false while it takes nothing new, as it is not connected or about to leave. */
+  readonly accepts?: boolean;
+  /**
+   * What it says of its load, where it can tell; undefined where it never will. Rejects where it could not be asked.
+   */
+  load?(signal: AbortSignal): Promise<EngineLoad | undefined>;
+  /** Text that the engine sent, without the gateway's own credentials for it. */
+  redact(text: string): string;
+}

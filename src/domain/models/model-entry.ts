@@ -1,0 +1,114 @@
+// Models as operators declare them, in the configuration file or over the API, and what such an entry must agree on.
+
+import { nearest } from "../../base/text/nearest.ts";
+import type { Environment } from "../api-key.ts";
+import type { AuditEvent } from "../audit.ts";
+import { type Capabilities, capabilityNames, type Price } from "./model.ts";
+
+/** One place where a declared model runs. */
+export interface EntryDeployment {
+  /** Name of an upstream or node, or `builtInEngineName`. */
+  readonly upstream: string;
+  /** The upstream's own id of the model. */
+  readonly model: string;
+  readonly weight: number;
+}
+
+/** What is left open (null, or none) is as whoever offers the model says. */
+export interface ModelSettings {
+  readonly ownedBy: string | null;
+  readonly capabilities: Readonly<Capabilities> | null;
+  /** Tokens. */
+  readonly context: number | null;
+  readonly environments: readonly Environment[] | null;
+  /** null: nothing is charged. */
+  readonly price: Readonly<Price> | null;
+  /** None: wherever it is found under its id. */
+  readonly deployments: readonly EntryDeployment[];
+  /** Public ids of models that stand in for it, best first. */
+  readonly fallbacks: readonly string[];
+}
+
+export interface StoredModel extends ModelSettings {
+  /** The public id. */
+  readonly id: string;
+  /** Unix seconds. */
+  readonly createdAt: number;
+}
+
+/** `file`: declared in headrace.yaml; `database`: declared over the API; `upstream`: listed by an upstream, and no more. */
+export const modelSources = ["file", "database", "upstream"] as const;
+export type ModelSource = (typeof modelSources)[number];
+
+export interface ModelStore {
+  /** By id. */
+  listModels(): Promise<StoredModel[]>;
+  /** False where there is one of this id. */
+  insertModel(model: StoredModel, event: AuditEvent): Promise<boolean>;
+  /** False, and nothing is written, where it is not there any more. */
+  changeModel(model: StoredModel, event: AuditEvent): Promise<boolean>;
+  /** False where there is none. */
+  deleteModel(id: string, event: AuditEvent): Promise<boolean>;
+}
+
+export const longestModelId = 256;
+export const mostFallbacks = 8;
+export const mostWeight = 1_000_000;
+export const mostContext = 1_000_000_000;
+
+/** What an entry says against itself or against what there is. */
+export interface EntryFault {
+  /** Where, within the entry: `["deployments", 0, "upstream"]`. */
+  readonly path: readonly (string | number)[];
+  /** Reads on after the place. */
+  readonly message: string;
+  /** A full sentence. */
+  readonly fix: string;
+}
+
+const mostNamed = 12;
+
+/** `upstreams`: names of all that a deployment may be at. */
+export function deploymentFaults(
+  id: string,
+  deployments: readonly { upstream: string; model?: string | null | undefined }[],
+  upstreams: readonly string[],
+): EntryFault[] {
+  const seen = new Set<string>();
+  return deployments.flatMap((deployment, index): EntryFault[] => {
+    const path = ["deployments", index];
+    if (!upstreams.includes(deployment.upstream)) {
+      const meant = nearest(deployment.upstream, upstreams);
+      const guess = meant === undefined ? "" : `Did you mean ${meant}? `;
+      const names = upstreams.slice(0, mostNamed).join(", ") + (upstreams.length > mostNamed ? ", …" : "");
+      const fix = `${guess}Name one of ${names}, or add the upstream.`;
+      return [{ path: [...path, "upstream"], message: "names an upstream that is not in upstreams", fix }];
+    }
+    const target = JSON.stringify([deployment.upstream, deployment.model ?? id]);
+    if (seen.has(target)) {
+      const fix = "Remove one of the two, and give the other the weight of both.";
+      return [{ path, message: "is the same upstream and model as an earlier deployment", fix }];
+    }
+    seen.add(target);
+    return [];
+  });
+}
+
+/** Two models may stand in for each other: whoever stands in is asked itself, and never its own fallbacks. */
+export function fallbackFaults(
+  {
+    id,
+    capabilities,
+    fallbacks,
+  }: { id: string; fallbacks: readonly string[]; capabilities?: Capabilities | undefined },
+  capabilitiesOf: (id: string) => Capabilities | undefined,
+): EntryFault[] {
+  return fallbacks.flatMap((other, index): EntryFault[] => {
+    const fault = (message: string, fix: string) => [{ path: ["fallbacks", index], message, fix }];
+    if (other === id) return fault("is the model itself", "Name another model.");
+    if (fallbacks.indexOf(other) !== index) return fault("is named twice", "Name each model once.");
+    const itsOwn = capabilitiesOf(other);
+    const lacks = capabilityNames.find((name) => capabilities?.[name] === true && itsOwn?.[name] === false);
+    return lacks ? fault(`cannot do what ${id} does: its ${lacks} is false`, "Name a model that can.") : [];
+  });
+}

@@ -1,0 +1,45 @@
+// Models as the public API names them, and the deployments that serve them.
+
+import type { Environment } from "../api-key.ts";
+import type { Engine } from "./engine.ts";
+
+export const capabilityNames = ["chat", "completion", "embeddings"] as const;
+
+/** What a model can do; a missing entry means unknown, and the engine decides. */
+export interface Capabilities {
+  chat?: boolean;
+  completion?: boolean;
+  embeddings?: boolean;
+}
+
+/** USD per million tokens. */
+export interface Price {
+  input: number;
+  output: number;
+}
+
+/** One place where a model runs. */
+export interface Deployment {
+  engine: Engine;
+  /** The engine's own id of the model. */
+  model: string;
+  /** Relative share of requests; at least 1. */
+  weight: number;
+}
+
+export interface Model {
+  /** The public id. */
+  id: string;
+  /** Unix seconds. */
+  created: number;
+  ownedBy: string;
+  capabilities: Capabilities | undefined;
+  /** Tokens, prompt and completion together; undefined where nobody says. */
+  context: number | undefined;
+  /** Environments whose keys may use it. */
+  environments: readonly Environment[];
+  price: Price | undefined;
+  deployments: readonly Deployment[];
+  /** Public ids of models that stand in where none of its deployments answers, best first. */
+  fallbacks?: readonly string[] | undefined;
+}

@@ -1,0 +1,54 @@
+// What whoever watches the server, for metrics and traces, is told of: each exchange and each inference request.
+
+import type { RefusalReason } from "../../base/errors.ts";
+import type { Environment } from "../api-key.ts";
+import type { Operation } from "../models/engine.ts";
+import type { UsageBegin, UsageEnd } from "./usage.ts";
+
+export interface HttpEnd {
+  requestId: string;
+  /** As the client sent it: any text. Empty where what came was no request. */
+  method: string;
+  /** The route's pattern; undefined where there is none for it. */
+  route: string | undefined;
+  status: number;
+  durationMs: number;
+}
+
+/** How an inference request went, beside what the ledger keeps of it. */
+export interface InferenceCourse {
+  /** Times that an engine was asked. */
+  attempts: number;
+  /** The model that stood in for the one that was asked for; undefined where that one served it, or none did. */
+  standIn: string | undefined;
+  /** Whether the engine reported fewer tokens than it delivered. */
+  understated: boolean;
+  /** Which limit, or want of capacity, ended it. */
+  refusal: RefusalReason | undefined;
+}
+
+/** A request that was not admitted. */
+export interface RefusedInference {
+  requestId: string;
+  operation: Operation;
+  /** Public model id. */
+  model: string;
+  environment: Environment;
+  /** What the client was answered, most likely a GatewayError. */
+  error: unknown;
+}
+
+/** Called while requests are served: it is quick, and never throws. What it is given it must not change. */
+export interface Observer {
+  /** Answered to its end, failed, or left by its client. */
+  httpEnded(end: HttpEnd): void;
+  /** It was admitted; `inferenceEnded` follows, once. */
+  inferenceBegan(begin: UsageBegin): void;
+  inferenceEnded(begin: UsageBegin, end: UsageEnd, course: InferenceCourse): void;
+  inferenceRefused(refused: RefusedInference): void;
+  /**
+   * An engine was asked, and gave the head of an answer or failed: `error` is undefined where it took the request.
+   * `model` is the public id of the one that it was asked for.
+   */
+  attempted(requestId: string, model: string, upstream: string, error: unknown): void;
+}

@@ -1,0 +1,70 @@
+// What a trace of a request is told of: a port, so that nothing but its adapter knows how traces are kept and sent.
+import type { ByteSpan } from "../../base/bytes/byte-span.ts";
+import type { Engine, Operation } from "../models/engine.ts";
+import type { UsageEnd } from "./usage.ts";
+
+/** Fields for whom a request is passed on to (W3C Trace Context); values of ours, or checked. */
+export interface TraceHeaders {
+  readonly traceparent: string;
+  readonly tracestate?: string;
+}
+
+/** A request that is authenticated: what comes before is not traced, as anybody could ask for it. */
+export interface TracedExchange {
+  readonly requestId: string;
+  readonly method: string;
+  /** The route's pattern. */
+  readonly route: string;
+  /** As in the log. */
+  readonly keyId: string;
+  /** How long ago it came. */
+  readonly ageMs: number;
+  /** Headers of the client, as it sent them. */
+  readonly headers: { get(name: string): string | null };
+}
+
+/** What it asks of a model. */
+export interface TracedRequest {
+  readonly operation: Operation;
+  /** Public id. */
+  readonly model: string;
+  readonly stream: boolean;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+export interface Tracer {
+  /** Undefined where the request is not traced, as most are not. */
+  begin(exchange: TracedExchange): RequestTrace | undefined;
+}
+
+/**
+ * One request that is traced. None of its methods throws, or takes longer than the notes it makes; what is called out of
+ * turn does nothing.
+ */
+export interface RequestTrace {
+  /** For the log: 32 hex digits. */
+  readonly id: string;
+  /** Whether `delivered` is to be called: prompts and answers are part of traces only where the operator wants that. */
+  readonly takesContent: boolean;
+  asked(request: TracedRequest): void;
+  /** It waits; what is returned is called when it goes on. */
+  waits(what: "admission" | "queue"): () => void;
+  /** An engine is asked. `model` is its own id, `publicModel` ours. What is returned goes along with the request. */
+  attempt(engine: Engine, model: string, publicModel: string): TraceHeaders;
+  /** The engine that was asked last failed, or refused. */
+  attemptFailed(error: unknown): void;
+  /** The engine's answer begins; may be called again. */
+  firstByte(): void;
+  /** The first of the answer's text goes to the client; may be called again. */
+  firstToken(): void;
+  /** A chunk of a stream as its engine sent it, parsed; not all of them, but the first and the last among those. */
+  chunk(chunk: Readonly<Record<string, unknown>>): void;
+  /** A whole answer as its engine sent it: JSON as UTF-8. */
+  answer(bytes: ByteSpan): void;
+  /** Events of a stream, as they go to the client. */
+  delivered(events: string): void;
+  /** How the inference request ended. */
+  answered(end: UsageEnd): void;
+  /** The exchange is over. `errorCode`: of ours, where it failed. */
+  end(status: number, errorCode: string | undefined): void;
+}

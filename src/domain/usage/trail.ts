@@ -1,0 +1,56 @@
+// The trail of a request that its first model server did not simply answer: who was asked, what came of it, and when.
+
+export const stepResults = [
+  "answered",
+  "refused",
+  "timed_out",
+  "unreachable",
+  "broke_off",
+  "cancelled",
+  "queue_full",
+  "queue_timeout",
+  "resting",
+  "away",
+  "not_retried",
+] as const;
+/**
+ * `refused`: it answered with an error; `broke_off`: it took the request, and its answer ended early or could not be read;
+ * `cancelled`: the client left, or the server stopped, while it was asked. `queue_full` and `queue_timeout`: no place was
+ * to be had, so none was asked. The others were not asked: `resting` after failures, `away` as it is not connected or about
+ * to be taken out of service, `not_retried` as too many requests for the model are second tries already.
+ */
+export type StepResult = (typeof stepResults)[number];
+
+export interface TrailStep {
+  /** Name of the model server; null where the step is about none of them. */
+  upstream: string | null;
+  /** Its own id of the model; null likewise. */
+  upstreamModel: string | null;
+  /** Public id of the model that was tried: the one that was asked for, or one that stands in for it. */
+  model: string;
+  result: StepResult;
+  /** Of its answer, where that was an error. */
+  status: number | null;
+  /** For operators: what it said, or what is known of the fault, cleaned and cut. */
+  reason: string | null;
+  /** Milliseconds from the start of the request. */
+  startedMs: number;
+  durationMs: number;
+  /** Steps between it and the one before that are not kept; missing: none. */
+  leftOut?: number;
+}
+
+/** Oldest first. */
+export type Trail = readonly TrailStep[];
+
+/** Whether a model server was asked in it. */
+export function wasAsked({ result }: Pick<TrailStep, "result">): boolean {
+  return !notAsked.has(result);
+}
+
+const notAsked: ReadonlySet<StepResult> = new Set(["queue_full", "queue_timeout", "resting", "away", "not_retried"]);
+
+/** A trail longer than this keeps its first steps and the last one, which says how many are left out. */
+export const mostSteps = 16;
+/** Characters of a reason. */
+export const longestReason = 200;

@@ -1,0 +1,160 @@
+// What one inference request consumed, and the ledger that no death of the process makes lose or double it.
+
+import type { Eventual } from "../../base/later.ts";
+import type { Environment } from "../api-key.ts";
+import type { Operation } from "../models/engine.ts";
+import type { Trail } from "./trail.ts";
+
+export interface TokenUsage {
+  promptTokens: number;
+  completionTokens: number;
+  /** True where the engine did not report, or was not believed, and figures come from the length of the text. */
+  estimated: boolean;
+  /** True where it reported fewer tokens than it delivered, or was sent. */
+  understated?: boolean;
+}
+
+export const usageOutcomes = ["completed", "failed", "cancelled", "interrupted"] as const;
+/** How a request ended: served whole, failed, left by the client, or cut off by the end of the server's process. */
+export type UsageOutcome = (typeof usageOutcomes)[number];
+
+/** What is known of a request before it is sent to an engine. */
+export interface UsageBegin {
+  requestId: string;
+  /** Unix seconds of the start. */
+  at: number;
+  accountId: string;
+  keyId: string;
+  appId: string | null;
+  environment: Environment;
+  operation: Operation;
+  /** Public model id. */
+  model: string;
+  stream: boolean;
+}
+
+/** What is known at its end. */
+export interface UsageEnd extends TokenUsage {
+  outcome: UsageOutcome;
+  /** Code of the error that ended it. */
+  errorCode: string | null;
+  /** Nano-USD (10^-9), whole; null where the model has no price. */
+  nanoUsd: number | null;
+  /** The engine reported more than the request can have used, or less, and was not believed. */
+  capped: boolean;
+  /** Name of the engine that answered; null where none did. */
+  upstream: string | null;
+  durationMs: number;
+  /** Milliseconds from the start to the first byte of the answer's content, and those spent waiting for capacity. */
+  firstTokenMs: number | null;
+  queueMs: number;
+  /** Missing where the first model server that was asked answered, or none was asked: then the rest says all. */
+  trail?: Trail | undefined;
+}
+
+export interface UsageRecord extends UsageBegin, UsageEnd {}
+
+export interface LedgerEntry {
+  /**
+   * Resolves when the request survives `kill -9`: were nothing else to come, the next start settles it at its last
+   * checkpoint. Rejects with `service_unavailable` where that cannot be promised (disk full); the entry is void then.
+   * Nothing may be sent to an engine before it resolves. All requests of one turn of the event loop share one write; one
+   * that runs alone has no one to wait for.
+   */
+  readonly begun: Eventual<void>;
+  /** A checkpoint of what was delivered so far; the caller sends at most one a second. */
+  progress(usage: TokenUsage, nanoUsd: number | null): void;
+  /**
+   * Once; later calls do nothing. Resolves when the figure survives `kill -9`, or cannot be made to for now (the
+   * database gets it from memory); never rejects. The client gets the end of its answer after that.
+   */
+  settle(end: UsageEnd): Eventual<void>;
+}
+
+/**
+ * Tokens after the first one, and the time in which they came; null where the first was not timed. What came all at once
+ * tells nothing of the speed, and would make any mean of it too high.
+ */
+export function generationOf(
+  end: Pick<UsageEnd, "completionTokens" | "durationMs" | "firstTokenMs">,
+): { tokens: number; ms: number } | null {
+  if (end.firstTokenMs === null) return null;
+  const ms = Math.max(0, end.durationMs - end.firstTokenMs);
+  return { tokens: ms === 0 ? 0 : Math.max(0, end.completionTokens - 1), ms };
+}
+
+/** Null where too little came to tell. */
+export function tokensPerSecond(tokens: number, ms: number): number | null {
+  return tokens > 0 && ms > 0 ? (tokens * 1000) / ms : null;
+}
+
+export interface UsageTotals {
+  tokens: number;
+  nanoUsd: number;
+}
+
+export interface Ledger {
+  /** `startedMs`: by the monotonic clock; now where it is missing. Throws `service_unavailable` when it is closed. */
+  begin(request: UsageBegin, startedMs?: number): LedgerEntry;
+  /** Resolves when everything settled so far is in the database. Rejects when the database cannot be written. */
+  flush(): Promise<void>;
+  /**
+   * All that an owner settled from `since` and before `until` (Unix seconds): `use` is called at a moment when no settlement lies between
+   * what it is given and what comes after.
+   */
+  readTotals(
+    owner: { type: "key" | "account"; id: string; environment: string; since: number; until: number },
+    use: (totals: UsageTotals) => void,
+  ): Promise<void>;
+}
+
+export const usageGroups = ["model", "key", "environment", "app"] as const;
+export type UsageGroup = (typeof usageGroups)[number];
+
+export const usageBuckets = ["hour", "day", "month"] as const;
+export type UsageBucket = (typeof usageBuckets)[number];
+
+export interface UsageQuery {
+  /** null: of all accounts, which is for the publisher of an app, with `appId`. */
+  accountId: string | null;
+  environment: Environment;
+  keyId?: string;
+  /** Only what this OAuth app used. */
+  appId?: string;
+  model?: string;
+  /** Unix seconds: from `start`, before `end`; whole buckets. */
+  start: number;
+  end: number;
+  bucket: UsageBucket;
+  groupBy: readonly UsageGroup[];
+}
+
+export interface UsageSums {
+  requests: number;
+  promptTokens: number;
+  completionTokens: number;
+  nanoUsd: number;
+  /** Requests that failed. */
+  errors: number;
+  /** Answers whose first token was timed: those that were streamed, in more than one piece. The sums below are theirs. */
+  timed: number;
+  firstTokenMs: number;
+  generatedTokens: number;
+  generationMs: number;
+}
+
+export interface UsageRow extends UsageSums {
+  /** Unix seconds of the bucket. */
+  start: number;
+  end: number;
+  /** Values of the groups that were asked for. */
+  groups: Partial<Record<UsageGroup, string | null>>;
+}
+
+/** What tells a row from the others of a report. */
+export type UsagePosition = Pick<UsageRow, "start" | "groups">;
+
+export interface UsageReports {
+  /** In the order of start, then of the groups; those after `after`, which is the last row of the page before. */
+  report(query: UsageQuery, page: { after: UsagePosition | undefined; limit: number }): Promise<UsageRow[]>;
+}

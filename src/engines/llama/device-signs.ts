@@ -1,0 +1,49 @@
+// Whether this machine shows a device for a back-end, before anything is fetched for it: by what its driver puts there.
+import { access, readdir } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import type { Backend } from "./engine-backends.ts";
+
+/** Of a GPU back-end. A path may end in a star: any name that begins so. */
+const signs: Readonly<Record<string, Readonly<Record<Exclude<Backend, "cpu">, readonly string[]>>>> = {
+  linux: {
+    // The second is what Linux within Windows sees.
+    cuda: ["/dev/nvidiactl", "/dev/dxg"],
+    vulkan: ["/dev/dri/renderD*", "/dev/nvidiactl", "/dev/dxg"],
+  },
+  win32: {
+    cuda: ["/Windows/System32/nvcuda.dll"],
+    vulkan: ["/Windows/System32/vulkan-1.dll"],
+  },
+};
+
+export interface DeviceSigns {
+  /** Where one was seen; undefined where none was. */
+  seen: string | undefined;
+  /** Where it was looked; empty where nothing tells, as for the CPU. */
+  looked: readonly string[];
+}
+
+/** `root`: of the file system. */
+export async function deviceSigns(
+  backend: Backend,
+  platform: string = process.platform,
+  root = "/",
+): Promise<DeviceSigns> {
+  const looked = backend === "cpu" ? [] : (signs[platform]?.[backend] ?? []);
+  for (const path of looked) {
+    if (await isThere(join(root, path))) return { seen: path, looked };
+  }
+  return { seen: undefined, looked };
+}
+
+async function isThere(path: string): Promise<boolean> {
+  if (!path.endsWith("*")) {
+    return await access(path).then(
+      () => true,
+      () => false,
+    );
+  }
+  const start = basename(path).slice(0, -1);
+  const names: string[] = await readdir(dirname(path)).catch(() => []);
+  return names.some((name) => name.startsWith(start));
+}

@@ -1,0 +1,142 @@
+// What pulls have left on a real disk is listed with its size, and deleted whole.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { runCommand } from "../../../tests/fixtures/command-line.ts";
+import { type ModelManifest, modelsDirectory, saveManifest } from "./model-store.ts";
+import { claimPull } from "./pull-lock.ts";
+import { listPulledModels, removePulledModel } from "./pulled-models.ts";
+
+let dataDir: string;
+
+beforeEach(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), "headrace-pulled-"));
+});
+
+afterEach(() => rm(dataDir, { recursive: true, force: true }));
+
+const inStore = (name: string) => join(modelsDirectory(dataDir), name);
+
+async function store(id: string, names: readonly string[], bytes = 1_000_000): Promise<void> {
+  const [file = "", ...otherFiles] = names.map(inStore);
+  const manifest: ModelManifest = {
+    ...{ id, file, otherFiles, bytes, sha256: "a".repeat(64), source: `hf:acme/x:${id}.gguf` },
+    ...{ pulledAt: 1_700_000_000, context: 2048, tools: false },
+    capabilities: { chat: true, completion: true, embeddings: false },
+  };
+  await saveManifest(dataDir, manifest);
+  for (const path of [file, ...otherFiles]) await writeFile(path, "x".repeat(bytes));
+}
+
+test("models are listed with the size of all their files, and what an interrupted pull has left as incomplete", async () => {
+  expect(await listPulledModels(dataDir)).toEqual([]);
+  await store("whole", ["whole.gguf"]);
+  await store("split", ["split-00001-of-00002.gguf", "split-00002-of-00002.gguf"]);
+  await store("gone", ["gone.gguf"]);
+  await rm(inStore("gone.gguf"));
+  for (const [name, bytes] of [
+    ["begun-00001-of-00002.gguf", 5],
+    ["begun-00002-of-00002.gguf.part", 7],
+  ] as const) {
+    await writeFile(inStore(name), "x".repeat(bytes));
+  }
+  await writeFile(inStore("begun-00002-of-00002.gguf.part.json"), "{}");
+  const seen = (await listPulledModels(dataDir)).map(({ id, bytes, state }) => [id, bytes, state]);
+  expect(seen).toEqual([
+    ["begun", 14, "incomplete"],
+    ["gone", 0, "incomplete"],
+    ["split", 2_000_000, "ready"],
+    ["whole", 1_000_000, "ready"],
+  ]);
+});
+
+test("parts that an interrupted pull has left in order are one model; a part without those before it, or beside a model that has its own files, is none of it", async () => {
+  await store("a", ["a.gguf"]);
+  for (const name of [
+    ...["begun-00001-of-00003.gguf", "begun-00002-of-00003.gguf.part", "begun-00002-of-00003.gguf.part.json"],
+    ...["stray-00002-of-00003.gguf", "stray-00003-of-00003.gguf", "mixed-00001-of-00002.gguf"],
+    ...["mixed-00002-of-00003.gguf", "none-00003-of-00002.gguf"],
+  ]) {
+    await writeFile(inStore(name), "x");
+  }
+  await writeFile(inStore("a-00001-of-00002.gguf"), "x");
+  await store("split", ["split-00001-of-00002.gguf", "split-00002-of-00002.gguf"]);
+  // Pulled again, as it had been damaged.
+  await rm(inStore("split-00002-of-00002.gguf"));
+  await writeFile(inStore("split-00002-of-00002.gguf.part"), "x");
+  expect((await listPulledModels(dataDir)).map(({ id, bytes }) => [id, bytes])).toEqual([
+    ["a", 1_000_000],
+    ["a-00001-of-00002", 1],
+    ["begun", 3],
+    ["mixed", 1],
+    ["mixed-00002-of-00003", 1],
+    ["none-00003-of-00002", 1],
+    ["split", 1_000_001],
+    ["stray-00002-of-00003", 1],
+    ["stray-00003-of-00003", 1],
+  ]);
+  expect(await removePulledModel(dataDir, "a")).toMatchObject({ bytes: 1_000_000 });
+  expect(await listPulledModels(dataDir)).toContainEqual(expect.objectContaining({ id: "a", bytes: 1 }));
+});
+
+test("deleting takes the manifest, every file and what was interrupted, and nothing of another model", async () => {
+  await store("a", ["a-00001-of-00002.gguf", "a-00002-of-00002.gguf"]);
+  await store("a-b", ["a-b.gguf"]);
+  await writeFile(inStore("a.gguf.part"), "xx");
+  expect(await removePulledModel(dataDir, "a")).toMatchObject({ id: "a", bytes: 2_000_002 });
+  expect((await readdir(modelsDirectory(dataDir))).sort()).toEqual(["a-b.gguf", "a-b.json"]);
+  for (const id of ["a", "../models/a-b", "", "a-b.gguf"]) expect(await removePulledModel(dataDir, id)).toBeUndefined();
+  expect(await listPulledModels(dataDir)).toMatchObject([{ id: "a-b", state: "ready" }]);
+});
+
+test("a file that cannot be deleted is told with the reason, the model is not served any more, and what is left is still of it", async () => {
+  await store("stuck", ["stuck-00001-of-00003.gguf", "stuck-00002-of-00003.gguf", "stuck-00003-of-00003.gguf"]);
+  await rm(inStore("stuck-00002-of-00003.gguf"));
+  // What is no file is not deleted, whoever asks.
+  await mkdir(inStore("stuck-00002-of-00003.gguf"));
+  expect(await removePulledModel(dataDir, "stuck")).toMatchObject({
+    bytes: 1_000_000,
+    left: ["stuck-00001-of-00003.gguf", expect.stringMatching(/^stuck-00002-of-00003\.gguf \(E\w+\)$/)],
+  });
+  expect(await listPulledModels(dataDir)).toMatchObject([{ id: "stuck", state: "incomplete", source: null }]);
+  const { code, stderr } = await runCommand(["rm", "stuck", "--yes", "--data-dir", dataDir]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining("could not be deleted, and are served no more: stuck-")]);
+});
+
+test("a model that is being pulled is not deleted under the pull", async () => {
+  await store("busy", ["busy.gguf"]);
+  const release = await claimPull(inStore("busy.lock"), "busy");
+  await expect(removePulledModel(dataDir, "busy")).rejects.toThrow("Another headrace pull is fetching busy");
+  await release();
+  expect(await removePulledModel(dataDir, "busy")).toMatchObject({ id: "busy" });
+});
+
+test("`headrace list` shows sizes, and `headrace rm` asks, deletes all that it is given or nothing, and says what is no pulled model", async () => {
+  const run = (...args: string[]) => runCommand([...args, "--data-dir", dataDir], { nowMs: 1_700_000_600_000 });
+  expect((await run("list")).stderr).toContain("No model was pulled to this machine yet");
+  await store("one", ["one.gguf"]);
+  await store("two", ["two.gguf"], 2_500_000);
+  const { stdout, stderr } = await run("list");
+  expect(stdout).toMatch(/^one +1.00 MB +10 min ago +hf:acme\/x:one.gguf$/m);
+  expect(stderr).toContain("3.50 MB in all.");
+  expect(JSON.parse((await run("list", "--json")).stdout)).toMatchObject([
+    { id: "one", bytes: 1_000_000 },
+    { id: "two" },
+  ]);
+
+  const refusals: [args: string[], code: number, said: string][] = [
+    [["rm", "one"], 2, "Delete one (1.00 MB)?"],
+    [["rm", "one", "three", "--yes"], 1, "There is no pulled model three here. headrace list shows"],
+    [["rm", "tiny-demo", "--yes"], 1, "headrace serve --no-demo"],
+  ];
+  for (const [args, code, said] of refusals) {
+    const refused = await run(...args);
+    expect([refused.code, refused.stderr]).toEqual([code, expect.stringContaining(said)]);
+  }
+  const declined = await runCommand(["rm", "one", "--data-dir", dataDir], { isTTY: true, answers: ["n"] });
+  expect([declined.code, declined.stderr]).toEqual([1, expect.stringContaining("Nothing was changed.")]);
+  expect(await listPulledModels(dataDir)).toHaveLength(2);
+  expect((await run("rm", "one", "two", "--yes")).stdout).toBe("one is deleted, 1.00 MB.\ntwo is deleted, 2.50 MB.\n");
+  expect(await readdir(modelsDirectory(dataDir))).toEqual([]);
+});

@@ -1,0 +1,117 @@
+// What the pulls have left in the data directory, whole or in parts, with its size, and how it is deleted.
+import { readdir, rm, stat } from "node:fs/promises";
+import { basename, join } from "node:path";
+import type { PulledModel, RemovedModel } from "../../domain/models/pulled-model.ts";
+import { partName, partOf } from "./model-source.ts";
+import { findManifest, type ModelManifest, manifestPath, modelsDirectory } from "./model-store.ts";
+import { claimPull } from "./pull-lock.ts";
+
+/** A file as `pull` names it; `.part`: not whole yet. */
+const fileOfPull = /^(.+)\.gguf(?:\.part(?:\.json)?)?$/;
+
+interface Found {
+  manifest: ModelManifest | undefined;
+  /** Names in the models directory. */
+  files: string[];
+}
+
+/** By id. */
+export async function listPulledModels(dataDir: string): Promise<PulledModel[]> {
+  const found = await findAll(dataDir);
+  return await Promise.all([...found].sort(([a], [b]) => (a < b ? -1 : 1)).map(([id, one]) => shown(dataDir, id, one)));
+}
+
+/** As `PulledModelStore.remove`, but that it rejects with a SetupError while the model is being pulled. */
+export async function removePulledModel(dataDir: string, id: string): Promise<RemovedModel | undefined> {
+  if (!(await findAll(dataDir)).has(id)) return undefined;
+  const directory = modelsDirectory(dataDir);
+  const release = await claimPull(join(directory, `${id}.lock`), id);
+  try {
+    const one = (await findAll(dataDir)).get(id);
+    if (!one) return undefined;
+    const model = await shown(dataDir, id, one);
+    // The manifest goes first: a crash in between leaves an unlisted file, not a listed model without one.
+    await rm(manifestPath(dataDir, id), { force: true });
+    // The last part first: what cannot be deleted is then still told to be of this model.
+    const files = one.files.toSorted();
+    let bytes = 0;
+    for (let name = files.at(-1); name !== undefined; name = files.at(-1)) {
+      const path = join(directory, name);
+      const size = await sizeOf(path);
+      const reason = await rm(path, { force: true }).then(() => undefined, reasonOf);
+      if (reason !== undefined) return { ...model, bytes, left: [...files.slice(0, -1), `${name} (${reason})`] };
+      bytes += size;
+      files.pop();
+    }
+    return { ...model, bytes, left: [] };
+  } finally {
+    await release();
+  }
+}
+
+async function findAll(dataDir: string): Promise<Map<string, Found>> {
+  const names: string[] = await readdir(modelsDirectory(dataDir)).catch(() => []);
+  const found = new Map<string, Found>();
+  /** Of each file that a manifest names. */
+  const owners = new Map<string, string>();
+  for (const name of names) {
+    const manifest = name.endsWith(".gguf.part.json") ? undefined : await manifestNamed(dataDir, name);
+    if (manifest) {
+      const files = [manifest.file, ...manifest.otherFiles].map((path) => basename(path));
+      found.set(manifest.id, { manifest, files: files.filter((file) => names.includes(file)) });
+      for (const file of files) owners.set(file, manifest.id);
+    }
+  }
+  const stems = new Set(names.flatMap((name) => fileOfPull.exec(name)?.[1] ?? []));
+  for (const name of names) {
+    const stem = fileOfPull.exec(name)?.[1];
+    if (stem === undefined || owners.has(name)) continue;
+    const id = owners.get(`${stem}.gguf`) ?? splitModelOf(stem, stems, found) ?? stem;
+    const one = found.get(id) ?? { manifest: undefined, files: [] };
+    one.files.push(name);
+    found.set(id, one);
+  }
+  return found;
+}
+
+/**
+ * The id of the split model of which a pull has left this part: the parts come in order, so those before it are there.
+ * Undefined where it is none, as of a model that has all that its manifest names.
+ */
+function splitModelOf(stem: string, stems: ReadonlySet<string>, found: ReadonlyMap<string, Found>): string | undefined {
+  const part = partOf(stem);
+  if (!part || part.index > part.count || found.get(part.stem)?.manifest) return undefined;
+  for (let before = part.index - 1; before > 0; before--) {
+    if (!stems.has(partName(part.stem, before, part.count))) return undefined;
+  }
+  return part.stem;
+}
+
+async function manifestNamed(dataDir: string, name: string): Promise<ModelManifest | undefined> {
+  return name.endsWith(".json") ? await findManifest(dataDir, name.slice(0, -".json".length)) : undefined;
+}
+
+async function shown(dataDir: string, id: string, { manifest, files }: Found): Promise<PulledModel> {
+  const directory = modelsDirectory(dataDir);
+  const sizes = await Promise.all(files.map((name) => sizeOf(join(directory, name))));
+  const wanted = manifest ? [manifest.file, ...manifest.otherFiles] : [];
+  const isWhole = manifest !== undefined && wanted.every((path) => files.includes(basename(path)));
+  return {
+    id,
+    bytes: sizes.reduce((sum, bytes) => sum + bytes, 0),
+    state: isWhole ? "ready" : "incomplete",
+    source: manifest?.source ?? null,
+    pulledAt: manifest?.pulledAt ?? null,
+    context: manifest?.context ?? null,
+    capabilities: manifest?.capabilities ?? null,
+  };
+}
+
+function reasonOf(error: unknown): string {
+  return (error as NodeJS.ErrnoException).code ?? String(error);
+}
+
+/** 0 where it is gone. */
+async function sizeOf(path: string): Promise<number> {
+  return (await stat(path).catch(() => undefined))?.size ?? 0;
+}

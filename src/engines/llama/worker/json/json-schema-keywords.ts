@@ -1,0 +1,139 @@
+// Knows the keywords of JSON Schema (2020-12): which ones the grammar enforces, and which ones it cannot.
+import type { JsonObject } from "../request/fields.ts";
+import { invalid } from "../request/request-error.ts";
+
+/** Those that a grammar follows; annotations such as `title` are in none of the lists. */
+export const enforcedKeywords = [
+  "$ref",
+  "allOf",
+  "anyOf",
+  "oneOf",
+  "const",
+  "enum",
+  "type",
+  "properties",
+  "required",
+  "additionalProperties",
+  "items",
+  "prefixItems",
+  "minItems",
+  "maxItems",
+  "minLength",
+  "maxLength",
+  "format",
+] as const;
+
+export type EnforcedKeyword = (typeof enforcedKeywords)[number];
+
+/** Change what is valid in ways that a grammar cannot follow: always refused. */
+export const unsupportedKeywords = [
+  "not",
+  "if",
+  "then",
+  "else",
+  "patternProperties",
+  "dependentSchemas",
+  "dependencies",
+  "unevaluatedProperties",
+  "unevaluatedItems",
+  "$dynamicRef",
+  "$recursiveRef",
+] as const;
+
+/** Narrow what is otherwise right: refused when the client asks for strictness, else left to the model. */
+export const unenforcedKeywords = [
+  "pattern",
+  "minimum",
+  "maximum",
+  "exclusiveMinimum",
+  "exclusiveMaximum",
+  "multipleOf",
+  "uniqueItems",
+  "contains",
+  "minContains",
+  "maxContains",
+  "minProperties",
+  "maxProperties",
+  "propertyNames",
+  "dependentRequired",
+] as const;
+
+export interface TextFormat {
+  /** Of the text between the quotes, in GBNF. */
+  grammar: string;
+  /** In characters. */
+  shortest: number;
+  longest: number;
+}
+
+/** The formats that the grammar enforces; others are annotations. */
+export const textFormats: ReadonlyMap<unknown, TextFormat> = new Map([
+  ["date", { grammar: "date", shortest: 10, longest: 10 }],
+  ["time", { grammar: "time", shortest: 9, longest: 21 }],
+  ["date-time", { grammar: 'date "T" time', shortest: 20, longest: 32 }],
+  ["uuid", { grammar: "uuid", shortest: 36, longest: 36 }],
+]);
+
+const typeNames = ["object", "array", "string", "number", "integer", "boolean", "null"] as const;
+
+export type TypeName = (typeof typeNames)[number];
+
+/** The enforced keywords that a schema has. */
+export function constraints(schema: JsonObject): EnforcedKeyword[] {
+  return enforcedKeywords.filter(
+    (keyword) => schema[keyword] !== undefined && (keyword !== "format" || textFormats.has(schema["format"])),
+  );
+}
+
+/** `type` as a list without duplicates. `where` is the full name of the keyword, for error messages. */
+export function readTypes(type: unknown, where: string): TypeName[] {
+  const names: unknown[] = Array.isArray(type) ? type : [type];
+  const found = typeNames.filter((name) => names.includes(name));
+  const known: readonly unknown[] = typeNames;
+  if (names.length <= typeNames.length && found.length > 0 && names.every((name) => known.includes(name))) return found;
+  const list = typeNames.map((name) => `"${name}"`).join(", ");
+  throw invalid(`${where} must be one of ${list}, or an array of 1 to ${typeNames.length} of them.`);
+}
+
+export function hasType(value: unknown, type: TypeName): boolean {
+  if (value === null) return type === "null";
+  if (Array.isArray(value)) return type === "array";
+  if (type === "integer") return Number.isInteger(value);
+  return type === typeof value;
+}
+
+/** The type that a schema without `type` is taken to mean by the other keywords that it has. */
+export function impliedType(schema: JsonObject): TypeName | undefined {
+  const has = (...keywords: EnforcedKeyword[]) => keywords.some((keyword) => schema[keyword] !== undefined);
+  if (has("properties", "required", "additionalProperties")) return "object";
+  if (has("items", "prefixItems", "minItems", "maxItems")) return "array";
+  return has("minLength", "maxLength") || textFormats.has(schema["format"]) ? "string" : undefined;
+}
+
+/** Throws a RequestError (400) that names the first keyword that cannot be enforced and may not be left to the model. */
+export function refuseUnsupported(schema: JsonObject, path: string, strict: boolean): void {
+  for (const keyword of unsupportedKeywords) {
+    if (schema[keyword] !== undefined) throw invalid(`${path}.${keyword}: this keyword cannot be enforced. Remove it.`);
+  }
+  if (!strict) return;
+  for (const keyword of unenforcedKeywords) {
+    if (schema[keyword] === undefined || isVacuous(keyword, schema[keyword])) continue;
+    throw invalid(`${path}.${keyword}: this keyword cannot be enforced. Remove it, or send "strict": false.`);
+  }
+}
+
+/** Throws for a keyword that `keyword` would leave without effect. */
+export function refuseBeside(schema: JsonObject, keyword: string, allowed: readonly string[], path: string): void {
+  const other = constraints(schema).find((found) => found !== keyword && !allowed.includes(found));
+  if (other === undefined) return;
+  throw invalid(`${path}.${other} cannot be enforced beside ${keyword}. Remove one of them, or write them as one.`);
+}
+
+/** Schema libraries write the limits of safe integers for a plain integer. */
+function isVacuous(keyword: string, value: unknown): boolean {
+  // As older drafts have them.
+  if (value === false) return keyword === "uniqueItems" || keyword.startsWith("exclusive");
+  if (typeof value !== "number") return false;
+  if (keyword === "minimum") return value <= Number.MIN_SAFE_INTEGER;
+  return keyword === "maximum" && value >= Number.MAX_SAFE_INTEGER;
+}

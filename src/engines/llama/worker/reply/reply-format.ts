@@ -1,0 +1,153 @@
+// What a model's output looks like: which texts open and close thinking, announce a tool call, or end the reply.
+import type { ChatHistoryItem, ChatWrapper, ChatWrapperGeneratedContextState } from "node-llama-cpp";
+import type { Library } from "../library.ts";
+
+/** How a model writes a tool call. */
+export interface CallSyntax {
+  /** Each text that announces a call, with what has to follow before the name, e.g. `<tool_call>` and `\n{"name": "`. */
+  openings: ReadonlyMap<string, string>;
+  /** The same for a call that follows another. */
+  nextOpenings: ReadonlyMap<string, string>;
+  /** What a call begins with in the prompt, when the model is made to call. */
+  opening: string;
+  /** Between the name and the arguments; `{{functionName}}` stands for the name. */
+  beforeArguments: string;
+  /** After the arguments; `{{functionName}}` stands for the name. */
+  afterArguments: string;
+  /** Written between two calls of one reply; without meaning of its own. */
+  betweenCalls: string;
+  /** Whether the model may write several calls in one reply. */
+  parallel: boolean;
+}
+
+export interface ReplySyntax {
+  reasoningOpenings: readonly string[];
+  reasoningClosings: readonly string[];
+  /** Whether the prompt itself opens the thinking, so that the reply begins inside it. */
+  opensReasoning: boolean;
+  /** The same for a reply that follows the result of a tool. */
+  reopensReasoning: boolean;
+  /** Texts that open the answer proper, for models that label every part of the reply. */
+  contentOpenings: readonly string[];
+  /** Syntax without a meaning of its own: taken out. */
+  dropped: readonly string[];
+  /** Texts that end the reply. */
+  endings: readonly string[];
+  /** Removed from the very beginning of the reply, the longest that fits. */
+  ignoredStarts: readonly string[];
+  /** undefined: the model's template knows no tools, or writes calls in a way that cannot be told from text. */
+  calls: CallSyntax | undefined;
+}
+
+/** For plain completions: the text is the text. */
+export const plainSyntax: ReplySyntax = {
+  reasoningOpenings: [],
+  reasoningClosings: [],
+  opensReasoning: false,
+  reopensReasoning: false,
+  contentOpenings: [],
+  dropped: [],
+  endings: [],
+  ignoredStarts: [],
+  calls: undefined,
+};
+
+const probeHistory: ChatHistoryItem[] = [
+  { type: "user", text: "." },
+  { type: "model", response: [] },
+];
+
+/** Derives the syntax from the library's description of the model's chat template. */
+export function readReplySyntax(library: Library, wrapper: ChatWrapper, template: string): ReplySyntax {
+  const state = wrapper.generateContextState({ chatHistory: probeHistory });
+  const { thought, comment } = wrapper.settings.segments ?? {};
+  const prefix = thought?.prefix;
+  const openedByTemplate = typeof prefix === "object" && !library.isLlamaText(prefix);
+  const triggers = state.prefixTriggers ?? [];
+  const ofType = (type: string, segment?: string) =>
+    triggers
+      .filter((trigger) => trigger.type === type && (trigger.type !== "segment" || trigger.segmentType === segment))
+      .flatMap((trigger) => trigger.triggers.map((text) => `${text}${trigger.inject ?? ""}`));
+  const labelled = triggers.length > 0;
+  const closing = asText(thought?.suffix);
+  return {
+    reasoningOpenings: present([openedByTemplate ? "" : trimmed(prefix), ...ofType("segment", "thought")]),
+    reasoningClosings: present(labelled ? rerenders(state) : [closing, closing.trimEnd(), closing.trim()]),
+    opensReasoning: openedByTemplate || thought?.openOnResponseStart === true,
+    reopensReasoning: (openedByTemplate && prefix.afterFunctionCalls) || thought?.reopenAfterFunctionCalls === true,
+    contentOpenings: ofType("response"),
+    // Models that label the parts of a reply also write the role between two parts.
+    dropped: present([
+      asText(comment?.prefix),
+      asText(comment?.suffix),
+      ...(labelled ? ["<|start|>assistant", ...rerenders(state)] : []),
+    ]),
+    endings: present(state.stopGenerationTriggers.filter((text) => !isBuiltinToken(library, text)).map(withoutLineEnd)),
+    ignoredStarts: (state.ignoreStartText ?? []).map(String),
+    calls: /\btools\b/.test(template) ? readCallSyntax(wrapper) : undefined,
+  };
+}
+
+function readCallSyntax(wrapper: ChatWrapper): CallSyntax | undefined {
+  const state = wrapper.generateContextState({ chatHistory: probeHistory, availableFunctions: { probe: {} } });
+  // These families begin every reply with a call or something that looks like one; nothing announces a call.
+  if (state.functionCall?.initiallyEngaged === true || state.noPrefixTrigger?.type === "functionCall") return undefined;
+  const { call } = wrapper.settings.functions;
+  const parallelism = wrapper.settings.functions.parallelism?.call;
+  const prefix = asText(call.prefix);
+  const first = `${asText(parallelism?.sectionPrefix)}${prefix}`;
+  const triggers = (state.prefixTriggers ?? []).filter((trigger) => trigger.type === "functionCall");
+  const labelled = triggers.flatMap(({ triggers: texts, inject }) =>
+    texts.map((text): [string, string] => [String(text), `${inject ?? ""}${prefix}`]),
+  );
+  const syntax = {
+    beforeArguments: asText(call.paramsPrefix),
+    afterArguments: asText(call.suffix),
+    betweenCalls: trimmed(parallelism?.betweenCalls),
+    parallel: parallelism !== undefined,
+  };
+  const [label] = labelled;
+  if (label !== undefined) {
+    const openings = new Map(labelled.map(([text, whole]) => [text, whole.slice(text.length)]));
+    return { ...syntax, openings, nextOpenings: openings, opening: label[1] };
+  }
+  if (first.trim() === "") return undefined;
+  return { ...syntax, openings: announced(first), nextOpenings: announced(prefix), opening: first };
+}
+
+/**
+ * What announces a call is the part of its prefix that the model can be trusted to write exactly: its tag, as
+ * `<tool_call>`, where it has one, else all of it.
+ */
+function announced(prefix: string): Map<string, string> {
+  const text = prefix.trim();
+  const announcement = /^(?:<[^<>\s]+>|\[[A-Z_]+\])/.exec(text)?.[0] ?? text;
+  return new Map([[announcement, prefix.slice(prefix.indexOf(announcement) + announcement.length)]]);
+}
+
+function rerenders(state: ChatWrapperGeneratedContextState): string[] {
+  return (state.rerender?.triggers ?? []).map(String);
+}
+
+/** EOS and EOT have no text of their own here; the tokens are recognised as such. */
+function isBuiltinToken(library: Library, text: { values: readonly unknown[] }): boolean {
+  return text.values.some((value) => value instanceof library.SpecialToken);
+}
+
+function asText(text: { toString(): string } | string | undefined): string {
+  return text === undefined ? "" : String(text);
+}
+
+/** Models differ in the line breaks around a tag. */
+function trimmed(text: { toString(): string } | string | undefined): string {
+  return asText(text).trim();
+}
+
+/** Jinja templates put a line break after the tag that ends a turn; the model ends with the tag. */
+function withoutLineEnd(text: { toString(): string }): string {
+  return String(text).trimEnd();
+}
+
+function present(texts: readonly string[]): string[] {
+  return [...new Set(texts)].filter((text) => text !== "");
+}

@@ -1,0 +1,268 @@
+// Reads a reply as it is generated: tells answer, thinking and tool calls apart and finds where it ends.
+import { JsonCompleteness } from "../json/json-completeness.ts";
+import { literal, oneOfTextsGrammar } from "../json/json-grammar.ts";
+import type { CallSyntax, ReplySyntax } from "./reply-format.ts";
+import { TextScanner } from "./text-scanner.ts";
+import type { TextPiece } from "./token-text.ts";
+
+export type ReplyEvent =
+  | { kind: "text"; text: string }
+  | { kind: "reasoning"; text: string }
+  | { kind: "call"; index: number; id: string; name: string }
+  | { kind: "arguments"; index: number; text: string };
+
+export interface CallableTool {
+  name: string;
+  /** Grammar of the arguments. */
+  grammar: string;
+}
+
+export interface ReplyOptions<State> {
+  syntax: ReplySyntax;
+  /** Texts that end the answer; they are not delivered. */
+  stops: readonly string[];
+  /** Whether the prompt left the thinking open. */
+  startsInReasoning: boolean;
+  /** Grammar of the answer. */
+  answerGrammar: string | undefined;
+  tools: readonly CallableTool[];
+  /** Whether the prompt ends with the beginning of a call, so that the model can only go on with it. */
+  startsInCall: boolean;
+  parallelCalls: boolean;
+  /** Makes the state that follows a grammar; called anew for every part of the reply that has one. */
+  startGrammar: (grammar: string) => State;
+}
+
+type Mode = "content" | "reasoning" | "name" | "arguments" | "after-call";
+
+/** `State` is what follows a grammar from token to token. */
+export class ReplyReader<State> {
+  readonly #options: ReplyOptions<State>;
+  readonly #calls: CallSyntax | undefined;
+  readonly #scanner = new TextScanner();
+  #mode: Mode = "content";
+  #grammar: State | undefined;
+  #events: ReplyEvent[] = [];
+  #ended = false;
+  #injection = "";
+  /** The beginning of the answer, until it is clear what of it to leave out; undefined once it has begun. */
+  #start: string | undefined = "";
+  #trimsStart = false;
+  #reasoningBegun = false;
+  #callCount = 0;
+  #candidates: { name: string; text: string }[] = [];
+  #callText = "";
+  #arguments = new JsonCompleteness();
+
+  constructor(options: ReplyOptions<State>) {
+    this.#options = options;
+    this.#calls = options.tools.length > 0 ? options.syntax.calls : undefined;
+    if (options.startsInCall && this.#calls !== undefined) this.#enterName("", "");
+    else this.#enter(options.startsInReasoning ? "reasoning" : "content", options.syntax.contentOpenings.length === 0);
+  }
+
+  /** What restricts the next token; ask before each. */
+  get grammar(): State | undefined {
+    return this.#grammar;
+  }
+
+  /** Whether a stop text or the syntax of the reply has ended it. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /**
+   * Whether the next token may depend on what is read: by a grammar, by text that is put before it, or by a stop text
+   * of the client's, behind which there is none. Endings of the model's own do not count: nearly all are tokens, told
+   * without reading, and beyond one that is text a token is made in vain.
+   */
+  get steers(): boolean {
+    const { stops, answerGrammar } = this.#options;
+    return stops.length > 0 || answerGrammar !== undefined || this.#calls !== undefined;
+  }
+
+  get calledTools(): boolean {
+    return this.#callCount > 0;
+  }
+
+  /** Takes the next text in; returns what it tells. */
+  read(pieces: readonly TextPiece[]): ReplyEvent[] {
+    for (const { text, hidden } of pieces) {
+      if (this.#ended) break;
+      if (this.#mode === "name") this.#readName(text);
+      else if (this.#mode === "arguments") this.#readArguments(text);
+      else {
+        this.#scanner.push(text, hidden);
+        this.#scan();
+      }
+    }
+    return this.#takeEvents();
+  }
+
+  /** Text that the model is spared to write: to be put after the last token. */
+  takeInjection(): string {
+    const text = this.#injection;
+    this.#injection = "";
+    return text;
+  }
+
+  /** The generation is over; returns what was held back. */
+  finish(): ReplyEvent[] {
+    if (!this.#ended) {
+      this.#deliver(this.#scanner.flush());
+      this.#beginAnswer(true);
+      this.#ended = true;
+    }
+    return this.#takeEvents();
+  }
+
+  #takeEvents(): ReplyEvent[] {
+    const events = this.#events;
+    this.#events = [];
+    return events;
+  }
+
+  #enter(mode: "content" | "reasoning" | "after-call", answers: boolean): void {
+    const { syntax, stops, answerGrammar } = this.#options;
+    this.#mode = mode;
+    const announcements = this.#openings(mode)?.keys() ?? [];
+    this.#grammar = undefined;
+    if (mode === "reasoning") {
+      this.#scanner.setMarkers([...syntax.reasoningClosings, ...syntax.endings, ...announcements]);
+      return;
+    }
+    const labels = [...syntax.reasoningOpenings, ...syntax.contentOpenings, ...syntax.dropped, ...syntax.endings];
+    const others = mode === "content" ? stops : [this.#calls?.betweenCalls ?? ""];
+    this.#scanner.setMarkers([...labels, ...announcements, ...others]);
+    if (mode === "content" && answers && answerGrammar !== undefined) {
+      this.#grammar = this.#options.startGrammar(orCall(answerGrammar, this.#calls));
+    }
+  }
+
+  #openings(mode: Mode): ReadonlyMap<string, string> | undefined {
+    return mode === "after-call" ? this.#calls?.nextOpenings : this.#calls?.openings;
+  }
+
+  #scan(): void {
+    while (!this.#ended && this.#mode !== "name" && this.#mode !== "arguments") {
+      const { text, marker } = this.#scanner.next();
+      this.#deliver(text);
+      if (marker === undefined || this.#ended) return;
+      this.#follow(marker);
+    }
+  }
+
+  #follow(marker: string): void {
+    const { syntax, stops } = this.#options;
+    const rest = this.#openings(this.#mode)?.get(marker);
+    if (syntax.endings.includes(marker) || (this.#mode === "content" && stops.includes(marker))) this.#end();
+    else if (rest !== undefined) this.#enterName(marker, rest);
+    else if (this.#mode === "reasoning") {
+      this.#trimsStart = true;
+      this.#enter("content", syntax.contentOpenings.length === 0);
+    } else if (syntax.reasoningOpenings.includes(marker)) this.#enter("reasoning", false);
+    else if (syntax.contentOpenings.includes(marker)) this.#enter("content", true);
+  }
+
+  #end(): void {
+    this.#beginAnswer(true);
+    this.#ended = true;
+  }
+
+  #deliver(text: string): void {
+    if (text === "") return;
+    if (this.#mode === "reasoning") this.#deliverReasoning(text);
+    else if (this.#mode === "after-call") {
+      // After a call only another call can follow; what else the model says there is no answer.
+      if (text.trim() !== "") this.#ended = true;
+    } else if (this.#start !== undefined) {
+      this.#start += text;
+      this.#beginAnswer(false);
+    } else this.#events.push({ kind: "text", text });
+  }
+
+  #deliverReasoning(text: string): void {
+    const begun = this.#reasoningBegun ? text : text.trimStart();
+    if (begun === "") return;
+    this.#reasoningBegun = true;
+    this.#events.push({ kind: "reasoning", text: begun });
+  }
+
+  /** Leaves out what the template says to ignore, and the white space that models write after thinking. */
+  #beginAnswer(final: boolean): void {
+    if (this.#start === undefined) return;
+    const start = this.#trimsStart ? this.#start.trimStart() : this.#start;
+    if (start === "" && !final) return;
+    const { ignoredStarts } = this.#options.syntax;
+    if (!final && ignoredStarts.some((ignored) => ignored.length > start.length && ignored.startsWith(start))) return;
+    const fitting = ignoredStarts.filter((ignored) => start.startsWith(ignored));
+    const text = start.slice(Math.max(0, ...fitting.map((ignored) => ignored.length)));
+    this.#start = undefined;
+    if (text !== "") this.#events.push({ kind: "text", text });
+  }
+
+  /** `rest` has to follow the announcement before the name. */
+  #enterName(marker: string, rest: string): void {
+    const held = this.#scanner.takeRaw();
+    const before = this.#calls?.beforeArguments ?? "";
+    const candidates = this.#options.tools.map(({ name }) => ({
+      name,
+      text: rest + name + before.replaceAll("{{functionName}}", name),
+    }));
+    this.#candidates = candidates.filter(({ text }) => text.startsWith(held));
+    if (this.#candidates.length === 0) {
+      // Not a call of any tool that we know, so it is what it looks like: text.
+      this.#deliver(marker + held);
+      return;
+    }
+    this.#mode = "name";
+    this.#callText = held;
+    if (!this.#nameIsComplete()) {
+      const grammar = oneOfTextsGrammar(this.#candidates.map(({ text }) => text.slice(held.length)));
+      this.#grammar = this.#options.startGrammar(grammar);
+    }
+  }
+
+  #readName(text: string): void {
+    this.#callText += text;
+    this.#nameIsComplete();
+  }
+
+  #nameIsComplete(): boolean {
+    this.#candidates = this.#candidates.filter(({ text }) => text.startsWith(this.#callText));
+    const [only] = this.#candidates;
+    // While another name goes on where this one ends, the model has not chosen.
+    if (only === undefined || this.#candidates.length > 1 || only.text !== this.#callText) return false;
+    const tool = this.#options.tools.find(({ name }) => name === only.name);
+    this.#mode = "arguments";
+    this.#arguments = new JsonCompleteness();
+    this.#grammar = tool === undefined ? undefined : this.#options.startGrammar(tool.grammar);
+    const id = `call_${crypto.randomUUID().replaceAll("-", "").slice(0, 24)}`;
+    this.#events.push({ kind: "call", index: this.#callCount, id, name: only.name });
+    this.#callCount += 1;
+    return true;
+  }
+
+  #readArguments(text: string): void {
+    this.#events.push({ kind: "arguments", index: this.#callCount - 1, text });
+    this.#arguments.push(text);
+    if (!this.#arguments.complete) return;
+    if (!this.#options.parallelCalls || this.#calls?.parallel !== true) {
+      this.#ended = true;
+      return;
+    }
+    const name = this.#candidates[0]?.name ?? "";
+    this.#injection = this.#calls.afterArguments.replaceAll("{{functionName}}", name);
+    this.#enter("after-call", false);
+  }
+}
+
+/**
+ * Where the model may also call a tool, the grammar of the answer has to let the announcement through. The library
+ * cannot combine the two (engine trap 8); a grammar for each part of the reply in turn can.
+ */
+function orCall(grammar: string, calls: CallSyntax | undefined): string {
+  if (calls === undefined) return grammar;
+  const announcements = [...calls.openings.keys()].map(literal).join(" | ");
+  return grammar.replace(/^root ::= (.*)$/m, (_, root: string) => `root ::= (${root}) | ${announcements}`);
+}

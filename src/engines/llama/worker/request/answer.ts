@@ -1,0 +1,119 @@
+// Answers a request with its generations: as one JSON object, or as a stream of Server-Sent Events.
+import { runChoices } from "../choices.ts";
+import type { Generation, Outcome } from "../generate.ts";
+import type { ReplyEvent } from "../reply/reply-reader.ts";
+import type { Runtime } from "../runtime.ts";
+import { EventStream } from "./event-stream.ts";
+import { asRequestError, errorBody, RequestError } from "./request-error.ts";
+
+export interface Usage {
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
+}
+
+/** How an endpoint writes its answer. Every chunk is JSON text. */
+export interface AnswerFormat {
+  chunks: {
+    /** Before anything of the choice; undefined: nothing. */
+    first: (choice: number) => string | undefined;
+    event: (choice: number, event: ReplyEvent) => string;
+    last: (choice: number, outcome: Outcome) => string;
+    usage: (usage: Usage) => string;
+  };
+  whole: (choices: readonly FinishedChoice[], usage: Usage) => string;
+}
+
+export interface FinishedChoice {
+  events: ReplyEvent[];
+  outcome: Outcome;
+}
+
+export interface Answer {
+  generations: readonly Generation[];
+  format: AnswerFormat;
+  stream: boolean;
+  /** Whether a stream ends with the usage. */
+  includeUsage: boolean;
+  /** Of all prompts; a prompt with several choices counts once. */
+  promptTokens: number;
+  /** A member of the request that was left out of account. */
+  ignored?: "tools" | undefined;
+}
+
+export async function answer(runtime: Runtime, request: Answer, signal: AbortSignal): Promise<Response> {
+  if (request.stream) return streamed(runtime, request, signal);
+  const choices = request.generations.map(
+    (): FinishedChoice => ({
+      events: [],
+      outcome: { finishReason: "stop", completionTokens: 0 },
+    }),
+  );
+  await runChoices(runtime, request.generations, signal, {
+    told: (choice, events) => {
+      choices[choice]?.events.push(...events);
+      return undefined;
+    },
+    ended: (choice, outcome) => {
+      const finished = choices[choice];
+      if (finished !== undefined) finished.outcome = outcome;
+    },
+  });
+  const completionTokens = choices.reduce((sum, { outcome }) => sum + outcome.completionTokens, 0);
+  const body = request.format.whole(choices, usageOf(request.promptTokens, completionTokens));
+  return new Response(body, { headers: { "content-type": "application/json", ...ignoring(request) } });
+}
+
+function ignoring({ ignored }: Answer): Record<string, string> {
+  return ignored === undefined ? {} : { "x-headrace-ignored": ignored };
+}
+
+export function usageOf(promptTokens: number, completionTokens: number): Usage {
+  return {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+  };
+}
+
+function streamed(runtime: Runtime, request: Answer, signal: AbortSignal): Response {
+  const stop = new AbortController();
+  const stream = new EventStream(runtime.frames, () => stop.abort());
+  signal.addEventListener("abort", () => stream.leave(), { once: true });
+  void writeStream(runtime, request, AbortSignal.any([signal, stop.signal]), stream);
+  return new Response(stream.body, {
+    headers: {
+      "content-type": "text/event-stream; charset=utf-8",
+      "cache-control": "no-cache",
+      ...ignoring(request),
+    },
+  });
+}
+
+async function writeStream(runtime: Runtime, request: Answer, signal: AbortSignal, stream: EventStream): Promise<void> {
+  const { chunks } = request.format;
+  try {
+    let completionTokens = 0;
+    stream.open(request.generations.map(({ choice }) => frame(chunks.first(choice))).join(""));
+    await runChoices(runtime, request.generations, signal, {
+      told: (choice, events) => stream.push(() => events.map((event) => frame(chunks.event(choice, event))).join("")),
+      ended: (choice, outcome) => {
+        completionTokens += outcome.completionTokens;
+        stream.push(() => frame(chunks.last(choice, outcome)));
+      },
+    });
+    const usage = request.includeUsage ? frame(chunks.usage(usageOf(request.promptTokens, completionTokens))) : "";
+    stream.push(() => `${usage}data: [DONE]\n\n`);
+  } catch (error) {
+    if (!signal.aborted) {
+      if (!(error instanceof RequestError)) runtime.report("streaming an answer", error);
+      // No [DONE] after an error: the SDKs raise on the event, and nobody can take the answer for complete.
+      stream.push(() => frame(errorBody(asRequestError(error))));
+    }
+  }
+  stream.end();
+}
+
+function frame(json: string | undefined): string {
+  return json === undefined ? "" : `data: ${json}\n\n`;
+}

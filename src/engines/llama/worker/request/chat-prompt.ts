@@ -1,0 +1,74 @@
+// Renders a chat into the tokens that the model reads.
+import type { ChatHistoryItem, ChatModelFunctions, Token } from "node-llama-cpp";
+import type { Chat, Runtime } from "../runtime.ts";
+import { refuseHopelessLength } from "./prompt-length.ts";
+import { invalid } from "./request-error.ts";
+
+export interface PromptOptions {
+  history: readonly ChatHistoryItem[];
+  functions: ChatModelFunctions | undefined;
+  /** Lets models that begin with thinking begin with it. */
+  opensReasoning: boolean;
+  /** Put after everything else: the beginning of what the model has to go on with. */
+  ending: string;
+}
+
+export interface RenderedPrompt {
+  tokens: Token[];
+  /** Whether the reply begins inside the thinking. */
+  startsInReasoning: boolean;
+}
+
+/** Throws a RequestError when the template refuses the messages, or when they cannot fit. */
+export function renderPrompt(runtime: Runtime, chat: Chat, options: PromptOptions): RenderedPrompt {
+  const { library, model } = runtime;
+  refuseHopelessLength(
+    runtime,
+    options.history.reduce((sum, item) => sum + textLength(item), 0),
+    "messages",
+  );
+  const last = options.history.at(-1);
+  const reply = last?.type === "model" ? [...last.response] : [];
+  const before = last?.type === "model" ? options.history.slice(0, -1) : options.history;
+  const afterCall = typeof reply.at(-1) === "object";
+  const startsInReasoning =
+    options.opensReasoning &&
+    (afterCall ? chat.syntax.reopensReasoning : reply.length === 0 && chat.syntax.opensReasoning);
+  if (startsInReasoning) reply.push({ type: "segment", segmentType: "thought", text: "", ended: false });
+  try {
+    const { contextText } = chat.wrapper.generateContextState({
+      chatHistory: [...before, { type: "model", response: reply }],
+      ...(options.functions === undefined ? {} : { availableFunctions: options.functions }),
+    });
+    // Only the template's own text is read for control tokens; what users wrote is plain text (engine trap 9).
+    const rendered = contextText.concat(new library.SpecialTokensText(options.ending));
+    return { tokens: withBeginning(runtime, rendered.tokenize(model.tokenizer)), startsInReasoning };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw invalid(`messages: the model's chat template cannot render them (${reason}).`);
+  }
+}
+
+function textLength(item: ChatHistoryItem): number {
+  if (item.type !== "model") return typeof item.text === "string" ? item.text.length : 0;
+  const parts = item.response.map((part) => {
+    if (typeof part === "string") return part.length;
+    return part.type === "segment" ? part.text.length : JSON.stringify([part.params, part.result]).length;
+  });
+  return parts.reduce((sum, length) => sum + length, 0);
+}
+
+/**
+ * The ChatML wrapper always begins with BOS, the Jinja wrapper does not (engine trap 5); the file itself says which is
+ * right, by its tokenizer's flag or by its template.
+ */
+function withBeginning({ model, facts }: Runtime, tokens: Token[]): Token[] {
+  const { bos, bosString, shouldPrependBosToken } = model.tokens;
+  if (bos === null) return tokens;
+  const template = facts.chatTemplate ?? "";
+  const inTemplate = template.includes("bos_token") || (bosString !== null && template.includes(bosString));
+  let start = 0;
+  while (tokens[start] === bos) start += 1;
+  const rest = start === 0 ? tokens : tokens.slice(start);
+  return shouldPrependBosToken || inTemplate ? [bos, ...rest] : rest;
+}

@@ -1,0 +1,86 @@
+// POST /chat/completions: checks the request and sets up its generations.
+
+import { GrammarSource } from "../json/grammar-source.ts";
+import { anyObjectGrammar } from "../json/json-grammar.ts";
+import { schemaGrammar } from "../json/json-schema-grammar.ts";
+import { ReplyReader } from "../reply/reply-reader.ts";
+import type { Runtime } from "../runtime.ts";
+import { readSampling } from "../sampling.ts";
+import { type Answer, answer } from "./answer.ts";
+import { readHistory } from "./chat-history.ts";
+import { renderPrompt } from "./chat-prompt.ts";
+import { chatFormat } from "./chat-wire.ts";
+import type { Fields } from "./fields.ts";
+import { checkMaxTokens, checkPromptLength } from "./prompt-length.ts";
+import { invalid } from "./request-error.ts";
+import { readChoiceCount, readStops, readStreaming, refuseLogprobs } from "./request-parts.ts";
+import { readToolUse } from "./tools.ts";
+
+export async function answerChat(runtime: Runtime, fields: Fields, signal: AbortSignal): Promise<Response> {
+  return await answer(runtime, readChat(runtime, fields), signal);
+}
+
+function readChat(runtime: Runtime, fields: Fields): Answer {
+  const { chat } = runtime;
+  if (chat === undefined) throw invalid("This model's file has no chat template, so it cannot chat. Use /completions.");
+  const { syntax } = chat;
+  refuseLogprobs(fields);
+  const messages = fields.array("messages");
+  if (messages === undefined) throw invalid("messages is required: an array of messages.");
+  const read = readToolUse(fields, syntax.calls !== undefined);
+  const tools = read === "ignored" ? undefined : read;
+  const answerGrammar = tools?.forced === true ? undefined : readResponseFormat(fields);
+  const grammars = new GrammarSource(runtime);
+  if (answerGrammar !== undefined) grammars.check(answerGrammar, "response_format");
+  for (const { name, grammar } of tools?.callable ?? []) grammars.check(grammar, `tools: the parameters of ${name}`);
+  const sampling = readSampling(fields, runtime.library, runtime.model, runtime.vocabularySize);
+  const stops = readStops(fields);
+  const { stream, includeUsage } = readStreaming(fields);
+  const count = readChoiceCount(fields);
+  const limitName = fields.value("max_completion_tokens") === undefined ? "max_tokens" : "max_completion_tokens";
+  const maxTokens = checkMaxTokens(runtime, fields.integer(limitName, 1, Number.MAX_SAFE_INTEGER), limitName);
+  const { tokens, startsInReasoning } = renderPrompt(runtime, chat, {
+    history: readHistory(messages),
+    functions: tools?.functions,
+    opensReasoning: tools?.forced !== true && fields.value("reasoning_effort") !== "none",
+    ending: tools?.forced === true ? (syntax.calls?.opening ?? "") : "",
+  });
+  checkPromptLength(runtime, tokens, "messages");
+  return {
+    stream,
+    includeUsage,
+    promptTokens: tokens.length,
+    ignored: read === "ignored" ? "tools" : undefined,
+    format: chatFormat(runtime.modelId, includeUsage),
+    generations: Array.from({ length: count }, (_, choice) => ({
+      prompt: tokens,
+      maxTokens,
+      sampling,
+      choice,
+      startReader: () =>
+        new ReplyReader({
+          syntax,
+          stops,
+          startsInReasoning,
+          answerGrammar,
+          tools: tools?.callable ?? [],
+          startsInCall: tools?.forced ?? false,
+          parallelCalls: tools?.parallel ?? false,
+          startGrammar: (grammar) => grammars.start(grammar),
+        }),
+    })),
+  };
+}
+
+function readResponseFormat(fields: Fields): string | undefined {
+  const format = fields.object("response_format");
+  const type = format?.oneOf("type", ["text", "json_object", "json_schema"]);
+  if (format !== undefined && type === undefined) throw invalid("response_format.type is required.");
+  if (type === "json_object") return anyObjectGrammar();
+  if (type !== "json_schema") return undefined;
+  const wanted = format?.object("json_schema");
+  const schema = wanted?.value("schema");
+  if (schema === undefined) throw invalid("response_format.json_schema.schema is required: a JSON Schema.");
+  const strict = wanted?.boolean("strict") ?? false;
+  return schemaGrammar(schema, { path: "response_format.json_schema.schema", strict });
+}

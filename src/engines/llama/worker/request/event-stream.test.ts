@@ -1,0 +1,109 @@
+import { expect, test } from "bun:test";
+import { Batching } from "../batching.ts";
+import { EventStream } from "./event-stream.ts";
+import { Frames } from "./frames.ts";
+
+function open(frames = new Frames(new Batching())): { stream: EventStream; read: () => Promise<string | undefined> } {
+  const stream = new EventStream(frames, () => {});
+  const reader = stream.body.getReader();
+  const decoder = new TextDecoder();
+  return {
+    stream,
+    async read() {
+      const { value } = await reader.read();
+      return value === undefined ? undefined : decoder.decode(value);
+    },
+  };
+}
+
+test("the first text goes out at once, and what follows it quickly goes out together", async () => {
+  const { stream, read } = open();
+  stream.open("role ");
+  expect(await read()).toBe("role ");
+  stream.push(() => "first ");
+  expect(await read()).toBe("first ");
+  for (const text of ["a ", "b ", "c "]) stream.push(() => text);
+  expect(await read()).toBe("a b c ");
+});
+
+test("streams that speak in turn have each one piece a frame, of all that they said, though their readers wait", async () => {
+  const frames = new Frames(new Batching(), 300);
+  const streams = [open(frames), open(frames)];
+  for (const { stream, read } of streams) {
+    stream.push(() => "first ");
+    expect(await read()).toBe("first ");
+  }
+  // Writes what follows, and with it a frame begins.
+  for (const { stream, read } of streams) {
+    stream.push(() => "second ");
+    expect(await read()).toBe("second ");
+  }
+  const pieces = streams.map(({ read }) => read());
+  for (const text of ["a ", "b ", "c "]) {
+    for (const { stream } of streams) stream.push(() => text);
+    await Bun.sleep(1);
+  }
+  expect(await Promise.all(pieces)).toEqual(["a b c ", "a b c "]);
+});
+
+test("the first text of a stream waits for no frame of another", async () => {
+  const frames = new Frames(new Batching(), 300);
+  const other = open(frames);
+  for (const text of ["first ", "second "]) {
+    other.stream.push(() => text);
+    await other.read();
+  }
+  other.stream.push(() => "waits ");
+  const { stream, read } = open(frames);
+  const reading = read();
+  const late = new Promise((resolve) => setImmediate(() => resolve("late")));
+  stream.push(() => "first ");
+  expect(await Promise.race([reading, late])).toBe("first ");
+});
+
+test("the end does not wait, and everything before it is there in order", async () => {
+  const { stream, read } = open();
+  for (const text of ["a ", "b "]) stream.push(() => text);
+  stream.end();
+  expect(await read()).toBe("a b ");
+  expect(await read()).toBeUndefined();
+});
+
+test("a reader that does not read makes those who write wait until it does", async () => {
+  const { stream, read } = open();
+  const much = "x".repeat(40_000);
+  stream.push(() => much);
+  let waits: Promise<void> | undefined;
+  while (waits === undefined) {
+    await Bun.sleep(1);
+    waits = stream.push(() => "more ");
+  }
+  expect(await Promise.race([waits.then(() => "goes on"), Bun.sleep(30).then(() => "waits")])).toBe("waits");
+  expect(await read()).toContain(much);
+  await waits;
+});
+
+test("a reader that leaves is told once, and nobody waits for it", async () => {
+  let left = 0;
+  const stream = new EventStream(new Frames(new Batching()), () => {
+    left += 1;
+  });
+  stream.push(() => "x".repeat(40_000));
+  let waits: Promise<void> | undefined;
+  while (waits === undefined) {
+    await Bun.sleep(1);
+    waits = stream.push(() => "more ");
+  }
+  await stream.body.cancel();
+  await waits;
+  expect(left).toBe(1);
+  expect(stream.push(() => "for nobody")).toBeUndefined();
+  stream.end();
+});
+
+test("a body that is given up without being read comes to its end", async () => {
+  const { stream, read } = open();
+  const pending = read();
+  stream.leave();
+  expect(await pending).toBeUndefined();
+});

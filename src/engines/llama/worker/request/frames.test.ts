@@ -1,0 +1,53 @@
+import { expect, test } from "bun:test";
+import { Batching } from "../batching.ts";
+import { Frames } from "./frames.ts";
+
+/** Turns of the event loop in which something that waits for no timer is done. */
+const fewTurns = 5;
+
+function open(frameMs: number): { add: (name: string) => void; written: () => string[][] } {
+  const frames = new Frames(new Batching(), frameMs);
+  const turns: string[][] = [];
+  let turn: string[] | undefined;
+  return {
+    add: (name) =>
+      frames.add(() => {
+        if (turn === undefined) {
+          turn = [];
+          turns.push(turn);
+          queueMicrotask(() => {
+            turn = undefined;
+          });
+        }
+        turn.push(name);
+      }),
+    written: () => turns,
+  };
+}
+
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < fewTurns; turn++) await new Promise(setImmediate);
+}
+
+test("streams that speak at different times within a frame are written together, in order", async () => {
+  const { add, written } = open(300);
+  add("first");
+  await turns();
+  for (const name of ["a", "b", "c"]) {
+    add(name);
+    await Bun.sleep(2);
+  }
+  expect(written()).toEqual([["first"]]);
+  await Bun.sleep(400);
+  expect(written()).toEqual([["first"], ["a", "b", "c"]]);
+});
+
+test("after a frame of silence nobody waits for the next one", async () => {
+  const { add, written } = open(20);
+  for (const name of ["a", "b", "c"]) {
+    add(name);
+    await turns();
+    expect(written().at(-1)).toEqual([name]);
+    await Bun.sleep(30);
+  }
+});

@@ -1,0 +1,34 @@
+// Checks that a prompt and its reply fit into the context: nothing is ever cut or shifted without a word.
+import type { Token } from "node-llama-cpp";
+import type { Runtime } from "../runtime.ts";
+import { invalid, overlong } from "./request-error.ts";
+
+/** Counting the tokens of some megabytes would hold up every other request; so many bytes never fit. */
+export function refuseHopelessLength(runtime: Runtime, byteCount: number, what: string): void {
+  if (byteCount <= runtime.contextSize * runtime.longestTokenBytes) return;
+  const least = Math.ceil(byteCount / runtime.longestTokenBytes);
+  throw tooLong(runtime.contextSize, `more than ${least}`, what);
+}
+
+/** At least one token of reply has to fit, too (engine trap 3). */
+export function checkPromptLength(runtime: Runtime, prompt: readonly Token[], what: string): void {
+  if (prompt.length + 1 > runtime.contextSize) throw tooLong(runtime.contextSize, String(prompt.length), what);
+}
+
+function tooLong(contextSize: number, count: string, what: string): Error {
+  return overlong(
+    `This model's maximum context length is ${contextSize} tokens, but the length of ${what} is ${count} tokens. ` +
+      "Shorten it.",
+    what,
+  );
+}
+
+/**
+ * The most tokens to generate. By default all that is left of the context; more than the whole context is an error,
+ * more than what is left ends with finish_reason "length".
+ */
+export function checkMaxTokens(runtime: Runtime, asked: number | undefined, name: string): number {
+  if (asked === undefined) return runtime.contextSize;
+  if (asked <= runtime.contextSize) return asked;
+  throw invalid(`${name} must be at most ${runtime.contextSize}, the model's context length.`, name);
+}

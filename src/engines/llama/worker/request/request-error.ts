@@ -1,0 +1,39 @@
+// The errors that a client of the worker can see: a status, and what the body says.
+
+/** `message` reaches the client as it is: no path, no stack, nothing of another request. */
+export class RequestError extends Error {
+  override readonly name = "RequestError";
+  readonly status: number;
+  readonly type: string;
+  readonly code: string;
+  /** The field that is wrong, by its path. */
+  readonly param: string | null;
+
+  constructor(status: number, type: string, code: string, message: string, param: string | null = null) {
+    super(message);
+    this.status = status;
+    this.type = type;
+    this.code = code;
+    this.param = param;
+  }
+}
+
+/** 400; the message names the field, what is allowed, and what to do. */
+export function invalid(message: string, param: string | null = null): RequestError {
+  return new RequestError(400, "invalid_request_error", "invalid_request", message, param);
+}
+
+/** 400 for a text that is longer than the model can take. */
+export function overlong(message: string, param: string): RequestError {
+  return new RequestError(400, "invalid_request_error", "context_length_exceeded", message, param);
+}
+
+/** Turns whatever was thrown into what the client sees; what is not a RequestError is a fault of ours and hidden. */
+export function asRequestError(error: unknown): RequestError {
+  if (error instanceof RequestError) return error;
+  return new RequestError(500, "api_error", "internal_error", "The model failed while it generated. Try again.");
+}
+
+export function errorBody({ message, type, param, code }: RequestError): string {
+  return JSON.stringify({ error: { message, type, param, code } });
+}

@@ -1,0 +1,48 @@
+// Reads the parts that chat and text completions have in common.
+import type { Fields } from "./fields.ts";
+import { invalid } from "./request-error.ts";
+
+const mostStops = 16;
+const longestStop = 1024;
+const mostChoices = 128;
+
+/** `stop`: one text or several. */
+export function readStops(fields: Fields): string[] {
+  const value = fields.value("stop");
+  if (value === undefined) return [];
+  const stops: unknown[] = Array.isArray(value) ? value : [value];
+  if (stops.length > mostStops) throw invalid(`stop may hold at most ${mostStops} strings.`, "stop");
+  return stops.map((stop) => {
+    if (typeof stop === "string" && stop !== "" && stop.length <= longestStop) return stop;
+    throw invalid(`stop must be a string of 1 to ${longestStop} characters, or an array of such strings.`, "stop");
+  });
+}
+
+export function readStreaming(fields: Fields): { stream: boolean; includeUsage: boolean } {
+  const stream = fields.boolean("stream") ?? false;
+  const options = fields.object("stream_options");
+  const includeUsage = options?.boolean("include_usage") ?? false;
+  return { stream, includeUsage: stream && includeUsage };
+}
+
+/** `n`: how many answers to one prompt. */
+export function readChoiceCount(fields: Fields): number {
+  return fields.integer("n", 1, mostChoices) ?? 1;
+}
+
+/**
+ * The library tells probabilities only after top-k and top-p have cut the candidates (engine trap 7), so they would
+ * not be those that the API promises.
+ */
+export function refuseLogprobs(fields: Fields): void {
+  for (const key of ["logprobs", "top_logprobs"]) {
+    const value = fields.value(key);
+    const none = value === undefined || value === false || (key === "top_logprobs" && value === 0);
+    if (!none) {
+      throw invalid(
+        `${key}: the built-in engine cannot tell log-probabilities. Leave it out, or use another model.`,
+        key,
+      );
+    }
+  }
+}

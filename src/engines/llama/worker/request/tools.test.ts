@@ -1,0 +1,199 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { withinMs } from "../../../../../tests/support/long.ts";
+import { thinkingTemplate, toolTemplate } from "../testing/templates.ts";
+import { readEvents, temporaryDirectory, WorkerProcess, writeVariant } from "../testing/worker-process.ts";
+
+const directory = temporaryDirectory();
+let worker: WorkerProcess;
+
+beforeAll(async () => {
+  const modelPath = await writeVariant(directory.path, "tools.gguf", { "tokenizer.chat_template": toolTemplate });
+  worker = await WorkerProcess.start(directory.path, { modelPath });
+});
+
+afterAll(async () => {
+  await worker.stop();
+  directory.dispose();
+});
+
+const parameters = {
+  type: "object",
+  properties: { city: { type: "string", maxLength: 12 }, days: { type: "integer" } },
+  required: ["city", "days"],
+  additionalProperties: false,
+};
+const tools = [
+  { type: "function", function: { name: "get_weather", description: "The weather", parameters } },
+  { type: "function", function: { name: "get_time" } },
+];
+const forced = { tools, tool_choice: { type: "function", function: { name: "get_weather" } } };
+
+function checkWeather(text: string): void {
+  const { city, days, ...rest } = JSON.parse(text);
+  expect([typeof city, Number.isInteger(days), rest]).toEqual(["string", true, {}]);
+}
+
+test("a model whose template mentions tools says so", async () => {
+  const { data } = await worker.get<{ data: { tools: boolean }[] }>("/models");
+  expect(data[0]?.tools).toBe(true);
+});
+
+test("a named tool is called, with arguments of its schema", async () => {
+  const { choices } = await worker.chat("What is the weather?", forced);
+  const [choice] = choices;
+  expect(choice?.finish_reason).toBe("tool_calls");
+  expect(choice?.message.content).toBeNull();
+  expect(choice?.message.tool_calls).toHaveLength(1);
+  const call = choice?.message.tool_calls?.[0];
+  expect(call).toMatchObject({ type: "function", function: { name: "get_weather" } });
+  expect(call?.id).toMatch(/^call_[0-9a-f]{24}$/);
+  checkWeather(call?.function.arguments ?? "");
+});
+
+test("a streamed call arrives as name first, then pieces of its arguments", async () => {
+  const body = { messages: [{ role: "user", content: "Hi" }], temperature: 0, stream: true, ...forced };
+  const { chunks, done } = await readEvents(await worker.post("/chat/completions", body));
+  const calls = chunks.flatMap((chunk) => chunk.choices[0]?.delta.tool_calls ?? []);
+  const [first, ...rest] = calls;
+  expect(first).toMatchObject({ index: 0, type: "function", function: { name: "get_weather", arguments: "" } });
+  expect(rest.length).toBeGreaterThan(2);
+  checkWeather(rest.map((call) => call.function.arguments).join(""));
+  expect(chunks.at(-1)?.choices[0]?.finish_reason).toBe("tool_calls");
+  expect(done).toBe(true);
+});
+
+test("a required call calls one of the tools", async () => {
+  const { choices } = await worker.chat("Hi", { tools, tool_choice: "required", parallel_tool_calls: false });
+  const calls = choices[0]?.message.tool_calls ?? [];
+  expect(calls).toHaveLength(1);
+  expect(["get_weather", "get_time"]).toContain(calls[0]?.function.name ?? "");
+  expect(choices[0]?.finish_reason).toBe("tool_calls");
+});
+
+test("a call cut by the limit ends with length", async () => {
+  const { choices, usage } = await worker.chat("Hi", { ...forced, max_tokens: 12 });
+  expect(choices[0]?.finish_reason).toBe("length");
+  expect(usage.completion_tokens).toBe(12);
+});
+
+test("a model that may call but need not answers as usual", async () => {
+  const { choices, usage } = await worker.chat("What is the default port?", { tools });
+  expect(choices[0]).toMatchObject({ finish_reason: "stop" });
+  expect(choices[0]?.message.tool_calls).toBeUndefined();
+  const without = await worker.chat("What is the default port?");
+  expect(usage.prompt_tokens).toBeGreaterThan(without.usage.prompt_tokens + 50);
+});
+
+test("tools and a JSON schema together: the answer is of the schema", async () => {
+  const schema = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] };
+  const response_format = { type: "json_schema", json_schema: { name: "x", schema } };
+  const { choices } = await worker.chat("Hi", { tools, response_format });
+  expect(typeof JSON.parse(choices[0]?.message.content ?? "").ok).toBe("boolean");
+});
+
+const called = {
+  role: "assistant",
+  content: null,
+  tool_calls: [
+    { id: "a", type: "function", function: { name: "get_weather", arguments: '{"city": "Oslo", "days": 1}' } },
+    { id: "b", type: "function", function: { name: "get_time", arguments: "" } },
+  ],
+};
+const results = [
+  { role: "tool", tool_call_id: "b", content: "12:00" },
+  { role: "tool", tool_call_id: "a", content: '{"sky": "clear"}' },
+];
+
+test("a history with calls and results is rendered and answered", async () => {
+  const user = { role: "user", content: "Hi" };
+  const messages = [user, called, ...results];
+  const { choices, usage } = await worker.chat("", { messages, tools, max_tokens: 5 });
+  expect(choices[0]?.finish_reason).toBe("length");
+  const shorter = await worker.chat("", { messages: [user], tools, max_tokens: 5 });
+  expect(usage.prompt_tokens).toBeGreaterThan(shorter.usage.prompt_tokens + 60);
+});
+
+test("512 tools are taken, one more is not, and their schemas may not hold up the others", async () => {
+  const many = (count: number, schema: object, strict = false) =>
+    Array.from({ length: count }, (_, index) => ({
+      type: "function",
+      function: { name: `tool_${index}`, parameters: schema, strict },
+    }));
+  // They are more than the demo model's context can hold, which is looked at last.
+  expect(await worker.chatRefusal({ tools: many(512, {}) })).toContain("the length of messages is");
+  expect(await worker.chatRefusal({ tools: many(513, {}) })).toBe("tools may hold at most 512 tools.");
+  const properties = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`p${index}`, {}]));
+  const started = performance.now();
+  expect(await worker.chatRefusal({ tools: many(512, { properties }, true) })).toMatch(
+    /^tools\[\d+\]\.function\.parameters is/,
+  );
+  expect(performance.now() - started).toBeLessThan(withinMs(500));
+  // Without `strict` they only become free objects.
+  expect(await worker.chatRefusal({ tools: many(512, { properties }) })).toContain("the length of messages is");
+});
+
+test("a keyword that no grammar can follow makes the arguments a free object, unless strict asks for more", async () => {
+  const odd = (strict: boolean) => ({
+    tools: [
+      {
+        type: "function",
+        function: { name: "look", strict, parameters: { type: "object", not: { required: ["x"] } } },
+      },
+    ],
+    tool_choice: "required",
+    max_tokens: 40,
+  });
+  expect(await worker.chatRefusal(odd(true))).toContain("tools[0].function.parameters");
+  const response = await worker.post("/chat/completions", {
+    messages: [{ role: "user", content: "Hi" }],
+    ...odd(false),
+  });
+  expect(response.status).toBe(200);
+});
+
+const refusals: [name: string, options: Record<string, unknown>, message: RegExp][] = [
+  ["a call without a result", { messages: [called] }, /^messages\[0\]\.tool_calls\[0\] has no answer/],
+  ["a result without a call", { messages: results }, /^messages\[0\]\.tool_call_id "b" answers no call/],
+  [
+    "a name that cannot be one",
+    { tools: [{ type: "function", function: { name: "a b" } }] },
+    /^tools\[0\]\.function\.name/,
+  ],
+  [
+    "a choice that is not among the tools",
+    { ...forced, tools: tools.slice(1) },
+    /^tool_choice\.function\.name "get_weather"/,
+  ],
+  ["two tools of one name", { tools: [tools[0], tools[0]] }, /^tools: two tools have the same name/],
+  [
+    "parameters that are no object",
+    { tools: [{ type: "function", function: { name: "f", parameters: { type: "string" } } }] },
+    /^tools\[0\]\.function\.parameters must be/,
+  ],
+  ["the older functions", { functions: [] }, /^functions is not supported; send "tools"/],
+];
+
+for (const [name, options, message] of refusals) {
+  test(`refuses with a message that names the field: ${name}`, async () => {
+    expect(await worker.chatRefusal(options)).toMatch(message);
+  });
+}
+
+test("thinking that the template opens is delivered as reasoning_content, and can be switched off", async () => {
+  const modelPath = await writeVariant(directory.path, "thinking.gguf", {
+    "tokenizer.chat_template": thinkingTemplate,
+  });
+  const thinker = await WorkerProcess.start(directory.path, { modelPath });
+  try {
+    const thought = await thinker.chat("What is the default port?", { max_tokens: 10 });
+    expect(thought.choices[0]?.message).toMatchObject({
+      content: "",
+      reasoning_content: expect.stringContaining("local node"),
+    });
+    const direct = await thinker.chat("What is the default port?", { max_tokens: 10, reasoning_effort: "none" });
+    expect(direct.choices[0]?.message.content).toContain("local node");
+    expect(direct.choices[0]?.message.reasoning_content).toBeUndefined();
+  } finally {
+    await thinker.stop();
+  }
+});

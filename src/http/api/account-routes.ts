@@ -1,0 +1,164 @@
+// What the caller's account may use, how much of it is left, and which tiers there are.
+import { z } from "zod";
+import { calendarMonthOf } from "../../base/calendar-month.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Tier, TierSource } from "../../domain/account.ts";
+import { environments } from "../../domain/api-key.ts";
+import type { LimitState, LimitStore, Quota } from "../../domain/limits/limits.ts";
+import type { Principal } from "../../domain/principal.ts";
+import { unixSeconds } from "../../wire/parts.ts";
+import type { ScopedRoute } from "../exchange/route.ts";
+
+type SourcedTier = Tier & { source: TierSource };
+
+export interface AccountRouteDeps {
+  limits: Pick<LimitStore, "peek" | "used">;
+  tiers: { find(name: string): SourcedTier; list(): readonly SourcedTier[] };
+  clock: Clock;
+}
+
+const perMinute = z.number().nullable().describe("null: no limit.");
+
+const rateState = z
+  .object({
+    limit: z.number(),
+    remaining: z.number(),
+    reset_seconds: z.number().describe("Until all of it is there again."),
+  })
+  .nullable()
+  .describe("The tightest of the limits that hold for this credential, the key's own included; null: none.");
+
+const allowance = z.object({
+  limit: z.number().nullable().describe("null: no limit."),
+  used: z.number().describe("Since the period began; requests still running are left out."),
+});
+
+export const accountShape = z
+  .object({
+    object: z.literal("account"),
+    id: z.string(),
+    name: z.string(),
+    tier: z.string(),
+    environment: z.enum(environments).describe("That of the credential; limits and quota are for it alone."),
+    limits: z.object({ requests_per_minute: perMinute, tokens_per_minute: perMinute }),
+    rate: z.object({ requests: rateState, tokens: rateState }),
+    quota: z.object({
+      period_start: unixSeconds,
+      period_end: unixSeconds,
+      tokens: allowance,
+      spend: allowance.describe("USD."),
+    }),
+    store_chats: z.boolean().describe("Whether chat completions are stored where a request does not say."),
+  })
+  .meta({ id: "AccountOverview" });
+
+const tierShape = z
+  .object({
+    object: z.literal("tier"),
+    name: z.string(),
+    requests_per_minute: perMinute,
+    tokens_per_minute: perMinute,
+    monthly_tokens: z.number().nullable().describe("null: no limit."),
+    monthly_spend: z.number().nullable().describe("USD; null: no limit."),
+    environments: z.array(z.enum(environments)).describe("Where the limits hold; elsewhere there are none."),
+    source: z.enum(["built-in", "file", "database"]),
+    current: z.boolean().describe("Whether it is the account's own."),
+  })
+  .meta({ id: "TierOverview" });
+
+const tierList = z.object({ object: z.literal("list"), data: z.array(tierShape) }).meta({ id: "TierOverviewList" });
+
+export function accountRoutes(deps: AccountRouteDeps): ScopedRoute[] {
+  return [
+    {
+      method: "GET",
+      path: "/v1/account",
+      access: "usage:read",
+      doc: {
+        operationId: "getAccount",
+        summary: "Tier, limits and quota of the account, and what is left of them",
+        description: "Reading this counts against no limit.",
+        tag: "Usage",
+        response: { description: "The account.", json: accountShape },
+      },
+      handle: async (_exchange, principal) => Response.json(await accountToWire(deps, principal)),
+    },
+    {
+      method: "GET",
+      path: "/v1/tiers",
+      access: "usage:read",
+      doc: {
+        operationId: "listTiers",
+        summary: "List the tiers",
+        tag: "Usage",
+        response: { description: "The tiers.", json: tierList },
+      },
+      handle(_exchange, principal) {
+        const current = deps.tiers.find(principal.account.tier).name;
+        // Those that an operator added at run time may be made for one customer.
+        const shown = deps.tiers.list().filter(({ name, source }) => source !== "database" || name === current);
+        const data = shown.map((tier) => tierToWire(tier, current));
+        return Response.json({ object: "list", data } satisfies z.infer<typeof tierList>);
+      },
+    },
+  ];
+}
+
+export async function accountToWire(
+  { limits, tiers, clock }: AccountRouteDeps,
+  principal: Principal,
+): Promise<z.infer<typeof accountShape>> {
+  const { account, environment } = principal;
+  const tier = tiers.find(account.tier);
+  const holds = tier.environments.includes(environment);
+  const rate = await limits.peek(principal.limits);
+  const month = calendarMonthOf(clock.nowSeconds());
+  const quota = accountQuota(principal);
+  const used = await limits.used(quota);
+  return {
+    object: "account",
+    id: account.id,
+    name: account.name,
+    tier: tier.name,
+    environment,
+    limits: {
+      requests_per_minute: holds ? tier.requestsPerMinute : null,
+      tokens_per_minute: holds ? tier.tokensPerMinute : null,
+    },
+    rate: { requests: stateToWire(rate.requests), tokens: stateToWire(rate.tokens) },
+    quota: {
+      period_start: month.start,
+      period_end: month.end,
+      tokens: { limit: quota.tokens, used: used.tokens },
+      spend: { limit: quota.nanoUsd === null ? null : quota.nanoUsd / 1e9, used: used.nanoUsd / 1e9 },
+    },
+    store_chats: account.storeChats,
+  };
+}
+
+/** It is there with and without limits, as its usage is counted all the same. */
+function accountQuota({ limits, account }: Principal): Quota {
+  const quota = limits.quotas.find(({ owner }) => owner === "account");
+  if (!quota) throw new Error(`No quota counts for the account ${account.id}.`);
+  return quota;
+}
+
+function stateToWire(state: LimitState | undefined): z.infer<typeof rateState> {
+  return state
+    ? { limit: state.limit, remaining: state.remaining, reset_seconds: Math.ceil(state.resetMs / 1000) }
+    : null;
+}
+
+function tierToWire(tier: SourcedTier, current: string): z.infer<typeof tierShape> {
+  return {
+    object: "tier",
+    name: tier.name,
+    requests_per_minute: tier.requestsPerMinute,
+    tokens_per_minute: tier.tokensPerMinute,
+    monthly_tokens: tier.monthlyTokens,
+    monthly_spend: tier.monthlySpend,
+    environments: [...tier.environments],
+    source: tier.source,
+    current: tier.name === current,
+  };
+}

@@ -1,0 +1,84 @@
+// The operators' endpoints for the models that were pulled to this server.
+import { z } from "zod";
+import type { PulledModel } from "../../../domain/models/pulled-model.ts";
+import type { Principal } from "../../../domain/principal.ts";
+import type { PulledModels } from "../../../inference/models/manage-pulled-models.ts";
+import { unixSeconds } from "../../../wire/parts.ts";
+import type { Exchange, ScopedRoute } from "../../exchange/route.ts";
+import { originOf } from "../changes.ts";
+import { capabilitiesShape } from "../model-routes.ts";
+import { type AdminBaseDeps, type AdminDoc, adminRouter } from "./admin-route.ts";
+
+export interface AdminPulledModelDeps extends AdminBaseDeps {
+  pulledModels: Pick<PulledModels, "list" | "remove">;
+}
+
+const pulledModelShape = z
+  .object({
+    object: z.literal("pulled_model"),
+    id: z.string(),
+    bytes: z.int().describe("Of its files on the disk."),
+    state: z
+      .enum(["ready", "incomplete"])
+      .describe("`incomplete`: a pull was interrupted, or a file is gone; it is not served, and can be pulled again."),
+    source: z.string().nullable().describe("Where it came from; null where only parts of it are here."),
+    pulled_at: unixSeconds.nullable(),
+    capabilities: capabilitiesShape,
+    context_length: z.int().nullable().describe("Tokens; null where the file does not say."),
+  })
+  .meta({ id: "PulledModel" });
+const pulledModelList = z
+  .object({ object: z.literal("list"), data: z.array(pulledModelShape) })
+  .meta({ id: "PulledModelList" });
+const deletedPulledModel = z
+  .object({ object: z.literal("pulled_model"), id: z.string(), bytes: z.int(), deleted: z.literal(true) })
+  .meta({ id: "DeletedPulledModel" });
+
+export function adminPulledModelRoutes(deps: AdminPulledModelDeps): ScopedRoute[] {
+  const route = adminRouter(deps);
+  return [
+    route("GET", "/v1/admin/pulled-models", listDoc, list),
+    route("DELETE", "/v1/admin/pulled-models/:id", deleteDoc, remove),
+  ];
+}
+
+const listDoc: AdminDoc = {
+  operationId: "listPulledModels",
+  summary: "List the models that were pulled to this server, with their size",
+  description: "Those in the data directory of the server that answers; each replica has its own.",
+  response: { description: "The models.", json: pulledModelList },
+};
+
+async function list(_exchange: Exchange, _principal: Principal, deps: AdminPulledModelDeps): Promise<Response> {
+  const data = (await deps.pulledModels.list()).map(toWire);
+  return Response.json({ object: "list", data } satisfies z.infer<typeof pulledModelList>);
+}
+
+const deleteDoc: AdminDoc = {
+  operationId: "deletePulledModel",
+  summary: "Delete the files of a model that was pulled to this server",
+  description: "It is offered no more, and what works with it ends as usual. `headrace pull` fetches it again.",
+  parameters: [{ name: "id", in: "path", description: "Id of the model, such as `qwen3-0.6b-q8_0`." }],
+  response: { description: "It is deleted.", json: deletedPulledModel },
+  errors: ["not_found", "service_unavailable"],
+};
+
+async function remove(exchange: Exchange, principal: Principal, deps: AdminPulledModelDeps): Promise<Response> {
+  const id = exchange.params["id"] ?? "";
+  const { bytes } = await deps.pulledModels.remove(principal, id, originOf(exchange, deps));
+  const answer: z.infer<typeof deletedPulledModel> = { object: "pulled_model", id, bytes, deleted: true };
+  return Response.json(answer);
+}
+
+function toWire(model: PulledModel): z.infer<typeof pulledModelShape> {
+  return {
+    object: "pulled_model",
+    id: model.id,
+    bytes: model.bytes,
+    state: model.state,
+    source: model.source,
+    pulled_at: model.pulledAt,
+    ...(model.capabilities ? { capabilities: model.capabilities } : {}),
+    context_length: model.context,
+  };
+}

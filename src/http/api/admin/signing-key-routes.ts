@@ -1,0 +1,82 @@
+// The operators' endpoints for the keys that sign access tokens; their private parts are shown to nobody.
+import { z } from "zod";
+import type { Principal } from "../../../domain/principal.ts";
+import type { SigningKeyInfo, SigningKeys } from "../../../policy/credentials/signing-keys.ts";
+import { unixSeconds } from "../../../wire/parts.ts";
+import { readStrictBody } from "../../decode/strict-body.ts";
+import type { Exchange, ScopedRoute } from "../../exchange/route.ts";
+import { originOf } from "../changes.ts";
+import { type AdminBaseDeps, type AdminDoc, adminRouter } from "./admin-route.ts";
+
+export interface AdminSigningKeyDeps extends AdminBaseDeps {
+  signingKeys: Pick<SigningKeys, "list" | "rotate" | "replace">;
+  /** After a change of credentials: it holds at once here, soon elsewhere. */
+  changed(ids?: readonly string[]): void;
+}
+
+const signingKeyShape = z
+  .object({
+    object: z.literal("signing_key"),
+    id: z.string().describe("`kid` of the tokens that it signs."),
+    state: z
+      .enum(["upcoming", "signing", "verifying"])
+      .describe("Published and not used yet; in use; or there only for tokens that it signed before."),
+    created_at: unixSeconds,
+    active_at: unixSeconds.describe("When it begins to sign, Unix time in seconds."),
+    retires_at: unixSeconds.nullable().describe("When it is no longer published; null for the newest."),
+  })
+  .meta({ id: "SigningKey" });
+
+const signingKeyList = z
+  .object({ object: z.literal("list"), data: z.array(signingKeyShape) })
+  .meta({ id: "SigningKeyList" });
+
+export function adminSigningKeyRoutes(deps: AdminSigningKeyDeps): ScopedRoute[] {
+  const route = adminRouter(deps);
+  return [
+    route("GET", "/v1/admin/signing-keys", listDoc, list),
+    route("POST", "/v1/admin/signing-keys/rotate", rotateDoc, rotate),
+  ];
+}
+
+const listDoc: AdminDoc = {
+  operationId: "listSigningKeys",
+  summary: "List the keys that sign access tokens",
+  description: "Oldest first; without those that are retired. `/.well-known/jwks.json` has the public keys themselves.",
+  response: { description: "The keys.", json: signingKeyList },
+};
+
+function list(_exchange: Exchange, _principal: Principal, { signingKeys }: AdminSigningKeyDeps): Response {
+  const data = signingKeys.list().map(toWire);
+  return Response.json({ object: "list", data } satisfies z.infer<typeof signingKeyList>);
+}
+
+const rotateRequest = z
+  .strictObject({
+    revoke: z.boolean().nullish().describe("Whether tokens that were signed before are refused from now on."),
+  })
+  .meta({ id: "RotateSigningKeyRequest" });
+
+const rotateDoc: AdminDoc = {
+  operationId: "rotateSigningKey",
+  summary: "Replace the key that signs access tokens",
+  description:
+    "The new key is published at once and signs ten minutes later; tokens of the old one stay valid until they expire. While a new key is upcoming, the answer is that key. It also happens by itself every 90 days. With `revoke` it is for a key that somebody else may have: the new one signs at once, and all tokens that were signed before are refused; keys and refresh tokens get new ones.",
+  requestBody: rotateRequest,
+  response: { description: "The new key.", json: signingKeyShape },
+  errors: ["request_too_large", "unsupported_media_type", "service_unavailable"],
+};
+
+async function rotate(exchange: Exchange, principal: Principal, deps: AdminSigningKeyDeps): Promise<Response> {
+  const { req } = exchange;
+  const { revoke } = req.hasBody ? await readStrictBody(rotateRequest, req, deps.requestLimits()) : { revoke: false };
+  const origin = originOf(exchange, deps);
+  if (!revoke) return Response.json(toWire(await deps.signingKeys.rotate(principal, origin)));
+  const key = await deps.signingKeys.replace(principal, origin);
+  deps.changed();
+  return Response.json(toWire(key));
+}
+
+function toWire({ id, state, createdAt, activeAt, retiresAt }: SigningKeyInfo): z.infer<typeof signingKeyShape> {
+  return { object: "signing_key", id, state, created_at: createdAt, active_at: activeAt, retires_at: retiresAt };
+}

@@ -1,0 +1,219 @@
+// Stored chat completions: list, read, label and delete them, as OpenAI's API has it.
+import { z } from "zod";
+import type { Clock } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { ChatOwner, ChatStore, ChatWriter, StoredChat } from "../../domain/models/stored-chat.ts";
+import { ownOnly, type Principal } from "../../domain/principal.ts";
+import {
+  deletedChat,
+  metadataUpdate,
+  requireMetadata,
+  storedChat,
+  storedChatToWire,
+  storedMessage,
+  storedMessagesToWire,
+} from "../../wire/stored-chats.ts";
+import { type BodyLimits, readJsonBody } from "../content/body.ts";
+import { readPrefixed, readQuery } from "../decode/query.ts";
+import { validate } from "../decode/validation.ts";
+import type { Exchange, RouteDoc, ScopedRoute } from "../exchange/route.ts";
+import { listOf, pageOf, pageQuery } from "./list.ts";
+
+export interface ChatRouteDeps {
+  chats: ChatStore;
+  writer: Pick<ChatWriter, "flush">;
+  clock: Clock;
+  /** Read for every request: a reload may change them. */
+  limits(): BodyLimits;
+}
+
+/** A client finds what it just stored; but it does not wait longer than this for a database that is slow. */
+const maxFlushMs = 1_000;
+
+const order = z.enum(["asc", "desc"]).default("asc").meta({ description: "asc (oldest first) or desc (newest first)" });
+const chatQuery = z.object({
+  ...pageQuery,
+  order,
+  model: z.string().min(1).max(256).optional().meta({ description: "a model id; only its completions are listed" }),
+  search: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .meta({ description: "1 to 200 characters, in whatever case, that a message or the answer has" }),
+});
+const messageQuery = z.object({ ...pageQuery, order });
+
+const chatList = listOf(storedChat, "StoredChatCompletionList");
+const messageList = listOf(storedMessage, "StoredChatMessageList");
+
+export function chatRoutes(deps: ChatRouteDeps): ScopedRoute[] {
+  const route = (
+    method: ScopedRoute["method"],
+    path: string,
+    doc: Omit<RouteDoc, "tag">,
+    handle: ScopedRoute["handle"],
+  ): ScopedRoute => ({
+    method,
+    path: `/v1/chat/completions${path}`,
+    access: "chat:read",
+    doc: {
+      ...doc,
+      tag: "Stored chats",
+      ...(path === ""
+        ? {}
+        : { parameters: [{ name: "id", in: "path" as const, description: "Id of the completion." }] }),
+    },
+    async handle(exchange, principal) {
+      await settledWithin(deps.writer.flush(), maxFlushMs);
+      return handle(exchange, principal);
+    },
+  });
+  const { chats, clock } = deps;
+  return [
+    route(
+      "GET",
+      "",
+      {
+        operationId: "listChatCompletions",
+        summary: "List stored chat completions",
+        description:
+          "Those that were made with `store: true` and have not expired. `metadata[name]=value`, several times for several names, lists only those with these labels. A page may hold fewer than `limit` where they are large, or none where `search` looked at many in vain: `has_more` says whether there are others to look at, and `last_id` where to go on.",
+        query: chatQuery,
+        response: { description: "One page.", json: chatList },
+        errors: ["invalid_request", "service_unavailable"],
+      },
+      (exchange, principal) => list(exchange, principal, deps),
+    ),
+    route(
+      "GET",
+      "/:id",
+      {
+        operationId: "retrieveChatCompletion",
+        summary: "Retrieve a stored chat completion",
+        response: { description: "The completion.", json: storedChat },
+        errors: ["not_found", "service_unavailable"],
+      },
+      async (exchange, principal) => Response.json(storedChatToWire(await find(exchange, principal, deps))),
+    ),
+    route(
+      "POST",
+      "/:id",
+      {
+        operationId: "updateChatCompletion",
+        summary: "Label a stored chat completion",
+        requestBody: metadataUpdate,
+        example: { metadata: { topic: "weather" } },
+        response: { description: "The completion with its new labels.", json: storedChat },
+        errors: ["invalid_request", "not_found", "request_too_large", "unsupported_media_type", "service_unavailable"],
+      },
+      async (exchange, principal) => {
+        const { body } = await readJsonBody(exchange.req, deps.limits());
+        validate(metadataUpdate, body);
+        const metadata = requireMetadata(body["metadata"]);
+        const id = idOf(exchange);
+        if (!(await chats.setMetadata(chatOwnerOf(principal), id, metadata, clock.nowSeconds()))) throw notFound(id);
+        return Response.json(storedChatToWire(await find(exchange, principal, deps)));
+      },
+    ),
+    route(
+      "DELETE",
+      "/:id",
+      {
+        operationId: "deleteChatCompletion",
+        summary: "Delete a stored chat completion",
+        response: { description: "It is deleted.", json: deletedChat },
+        errors: ["not_found", "service_unavailable"],
+      },
+      async (exchange, principal) => {
+        const id = idOf(exchange);
+        if (!(await chats.delete(chatOwnerOf(principal), id, clock.nowSeconds()))) throw notFound(id);
+        return Response.json({ object: "chat.completion.deleted", id, deleted: true });
+      },
+    ),
+    route(
+      "GET",
+      "/:id/messages",
+      {
+        operationId: "listChatCompletionMessages",
+        summary: "List the messages of a stored chat completion",
+        description: "Those of its request.",
+        query: messageQuery,
+        response: { description: "One page.", json: messageList },
+        errors: ["invalid_request", "not_found", "service_unavailable"],
+      },
+      (exchange, principal) => listMessages(exchange, principal, deps),
+    ),
+  ];
+}
+
+async function list({ req }: Exchange, principal: Principal, { chats, clock }: ChatRouteDeps): Promise<Response> {
+  const { model, search, after, limit, order } = readQuery(chatQuery, req.target, "metadata");
+  const metadata = requireMetadata(readPrefixed(req.target, "metadata"));
+  const filter = {
+    metadata,
+    ...(model === undefined ? {} : { model }),
+    ...(search === undefined ? {} : { search }),
+  };
+  const page = await chats.list(chatOwnerOf(principal), filter, { after, limit, order }, clock.nowSeconds());
+  if (!page) throw unknownAfter("stored chat completion");
+  const { chats: found, hasMore, lastId } = page;
+  const place = lastId === undefined ? {} : { last_id: lastId };
+  return Response.json({ ...pageOf(found.map(storedChatToWire), limit), ...place, has_more: hasMore });
+}
+
+async function listMessages(exchange: Exchange, principal: Principal, deps: ChatRouteDeps): Promise<Response> {
+  const { after, limit, order } = readQuery(messageQuery, exchange.req.target);
+  const id = idOf(exchange);
+  const stored = await deps.chats.findMessages(chatOwnerOf(principal), id, deps.clock.nowSeconds());
+  if (!stored) throw notFound(id);
+  const messages = storedMessagesToWire(id, stored);
+  if (order === "desc") messages.reverse();
+  const before = after === undefined ? -1 : messages.findIndex((message) => message.id === after);
+  if (after !== undefined && before < 0) throw unknownAfter("message of this completion");
+  return Response.json(pageOf(messages.slice(before + 1, before + 2 + limit), limit));
+}
+
+async function find(exchange: Exchange, principal: Principal, { chats, clock }: ChatRouteDeps): Promise<StoredChat> {
+  const id = idOf(exchange);
+  const chat = await chats.find(chatOwnerOf(principal), id, clock.nowSeconds());
+  if (!chat) throw notFound(id);
+  return chat;
+}
+
+function idOf({ params }: Exchange): string {
+  return params["id"] ?? "";
+}
+
+export function chatOwnerOf(principal: Principal): ChatOwner {
+  const { account, environment, appId } = principal;
+  return { accountId: account.id, environment, appId, personId: ownOnly(principal) };
+}
+
+/** The same answer for one that never was, that is gone, and that is somebody else's. */
+function notFound(id: string): GatewayError {
+  const shown = id.length > 100 ? `${id.slice(0, 100)}…` : id;
+  return new GatewayError(
+    "not_found",
+    `There is no stored chat completion \`${shown}\`. Only those made with \`store: true\` are kept, until they expire; GET /v1/chat/completions lists them.`,
+  );
+}
+
+function unknownAfter(what: string): GatewayError {
+  return new GatewayError(
+    "invalid_request",
+    `after: must be the id of a ${what}, such as last_id of the page before; there is none with this id.`,
+  );
+}
+
+async function settledWithin(work: Promise<void>, limitMs: number): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const limit = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, limitMs);
+  });
+  try {
+    await Promise.race([work, limit]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

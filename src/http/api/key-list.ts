@@ -1,0 +1,97 @@
+// The list of API keys: all of them, or those with a status or a name that are asked for.
+import { z } from "zod";
+import type { Clock } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { type ApiKeyRecord, type KeyStore, ownOnly, type Principal } from "../../domain/principal.ts";
+import { isHere, toWire } from "../../policy/manage/manage-keys.ts";
+import { type KeyWire, keyShape, keyStatuses } from "../../wire/keys.ts";
+import { readQuery } from "../decode/query.ts";
+import { type ListPage, listOf, pageOf, pageQuery } from "./list.ts";
+
+/** Keys of one query, and those that one page looks at for what is asked for. SQLite works in the thread that serves requests. */
+const batch = 250;
+const mostLookedAt = 5_000;
+/** Keys that made others, each read with those above it, between which other work has room. */
+const makersAtOnce = 20;
+/** Shorter beginnings of ids are those of all keys. */
+const shortestIdStart = "key_".length + 1;
+
+export const keyQuery = z.object({
+  ...pageQuery,
+  search: z.string().min(1).max(100).optional().meta({
+    description: "1 to 100 characters: part of the name in whatever case, the id or its beginning, or the last four",
+  }),
+  status: z
+    .enum(keyStatuses)
+    .optional()
+    .meta({ description: `one of ${keyStatuses.join(", ")}` }),
+});
+export const keyList = listOf(keyShape, "ApiKeyList");
+
+type Keys = Pick<KeyStore, "findChainById" | "listKeys">;
+
+/** Throws `invalid_request`. A page of what is sought may be short, and `last_id` is then the last key that was looked at. */
+export async function keysPage(
+  target: string,
+  principal: Principal,
+  { keys, clock }: { keys: Keys; clock: Clock },
+): Promise<ListPage<KeyWire>> {
+  const { limit, after, search, status } = readQuery(keyQuery, target);
+  if (after !== undefined) await requirePlace(after, principal, keys);
+  const toWireHere = wireOf(keys, clock.nowSeconds());
+  if (search === undefined && status === undefined) {
+    const records = await keys.listKeys(placeOf(principal), { after, limit: limit + 1 });
+    const shown: KeyWire[] = [];
+    for (const record of records) shown.push(await toWireHere(record));
+    return pageOf(shown, limit);
+  }
+  const named = search === undefined ? () => true : isNamed(search);
+  const found: KeyWire[] = [];
+  let last = after;
+  for (let looked = 0; looked < mostLookedAt; looked += batch) {
+    const records = await keys.listKeys(placeOf(principal), { after: last, limit: batch });
+    for (const record of records.filter(named)) {
+      const key = await toWireHere(record);
+      if (status === undefined || key.status === status) found.push(key);
+      if (found.length > limit) return pageOf(found, limit);
+    }
+    if (records.length < batch) return pageOf(found, limit);
+    last = records.at(-1)?.id;
+    await new Promise(setImmediate);
+  }
+  return { ...pageOf(found, limit), last_id: last ?? null, has_more: true };
+}
+
+function placeOf(principal: Principal) {
+  const own = ownOnly(principal);
+  const { account, environment } = principal;
+  return { accountId: account.id, environment, ...(own === null ? {} : { personId: own }) };
+}
+
+/** A cursor that names nothing would silently begin again, or in the middle. */
+async function requirePlace(after: string, principal: Principal, keys: Keys): Promise<void> {
+  const key = (await keys.findChainById(after))?.keys[0];
+  if (key?.kind === "key" && isHere(principal, key)) return;
+  throw new GatewayError("invalid_request", "after: must be the id of a key of this list, such as the last one shown.");
+}
+
+function isNamed(search: string): (key: ApiKeyRecord) => boolean {
+  const text = search.toLowerCase();
+  return ({ name, id, last4 }) =>
+    name.toLowerCase().includes(text) ||
+    last4.toLowerCase() === text ||
+    (text.length >= shortestIdStart && id.startsWith(text));
+}
+
+/** What made the keys is read once for all of the page. */
+function wireOf(keys: Keys, nowSeconds: number): (record: ApiKeyRecord) => Promise<KeyWire> {
+  const makers = new Map<string, readonly ApiKeyRecord[]>();
+  return async (record) => {
+    const { parentId } = record;
+    if (parentId !== null && !makers.has(parentId)) {
+      if (makers.size % makersAtOnce === makersAtOnce - 1) await new Promise(setImmediate);
+      makers.set(parentId, (await keys.findChainById(parentId))?.keys ?? []);
+    }
+    return toWire(record, makers.get(parentId ?? "") ?? [], nowSeconds);
+  };
+}

@@ -1,0 +1,62 @@
+// What Prometheus reads, for whoever may operate the server and for its own machine while it is developed on.
+import { invalidApiKey } from "../../base/invalid-api-key.ts";
+import { keyOf } from "../../domain/principal.ts";
+import type { IncomingRequest } from "../../http1/message.ts";
+import type { Authenticator } from "../../policy/credentials/authenticate.ts";
+import { sameSecret } from "../../policy/credentials/opaque-token.ts";
+import { requireOperator } from "../../policy/manage/operator.ts";
+import { apiKeyOf } from "../exchange/api-key-header.ts";
+import type { Answer, Exchange, MachineRoute } from "../exchange/route.ts";
+
+export interface MetricsRouteDeps {
+  authenticator: Pick<Authenticator, "authenticate">;
+  metrics: {
+    /** Undefined: there is none. */
+    token: string | undefined;
+    /** Whether requests of this machine need no credential. */
+    isOpenLocally: boolean;
+    /** `accept` as the client sent it. Never asks a store. */
+    read(accept: string): Promise<{ contentType: string; text: string }>;
+  };
+}
+
+export function metricsRoutes(deps: MetricsRouteDeps): MachineRoute[] {
+  return [
+    {
+      method: "GET",
+      path: "/metrics",
+      access: "machine",
+      throttle: "monitor",
+      handle: (exchange) => answer(exchange, deps),
+    },
+  ];
+}
+
+async function answer(exchange: Exchange, deps: MetricsRouteDeps): Promise<Answer> {
+  await requireReader(exchange, deps);
+  const { contentType, text } = await deps.metrics.read(exchange.req.headers.get("accept") ?? "");
+  return { status: 200, headers: { "content-type": contentType, "cache-control": "no-store" }, body: text };
+}
+
+/** With a credential, that alone counts; throws or rejects where it may not read. */
+async function requireReader(exchange: Exchange, { authenticator, metrics }: MetricsRouteDeps): Promise<void> {
+  const { req, clientAddress, requestId } = exchange;
+  const authorization = req.headers.get("authorization");
+  const apiKey = apiKeyOf(req.headers);
+  if (authorization === null && apiKey === null) {
+    if (metrics.isOpenLocally && exchange.isLocal() && !isOfPage(req)) return;
+    // Nobody tried anything: an attempt for the audit log is one with a credential.
+    throw invalidApiKey("missing");
+  }
+  const bearer = /^Bearer +(\S+) *$/i.exec(authorization ?? "")?.[1];
+  if (metrics.token !== undefined && bearer !== undefined && sameSecret(metrics.token, bearer)) return;
+  const whyNotLocal = () => exchange.whyNotLocal();
+  const principal = await authenticator.authenticate({ authorization, apiKey, clientAddress, requestId, whyNotLocal });
+  exchange.line["key"] = keyOf(principal).id;
+  requireOperator(principal);
+}
+
+/** A web page is on this machine as well, wherever it comes from. */
+function isOfPage({ headers }: IncomingRequest): boolean {
+  return headers.has("origin") || (headers.get("sec-fetch-site") ?? "none") !== "none";
+}

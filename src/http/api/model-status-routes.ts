@@ -1,0 +1,98 @@
+// Where the models run that a key may use, and how they do there at the moment.
+import { z } from "zod";
+import { environments } from "../../domain/api-key.ts";
+import type { Model } from "../../domain/models/model.ts";
+import { type DeploymentStatus, deploymentKinds, type ModelStatus } from "../../inference/models/model-status.ts";
+import { mayUseModel } from "../../policy/authorize.ts";
+import { deploymentStates, priceShape } from "../../wire/models.ts";
+import type { ScopedRoute } from "../exchange/route.ts";
+import { capabilitiesShape, contextShape } from "./model-routes.ts";
+
+export interface ModelStatusDeps {
+  modelStatus: Pick<ModelStatus, "list">;
+}
+
+const deploymentShape = z
+  .object({
+    upstream: z.string().describe("Name of the model server."),
+    kind: z
+      .enum(deploymentKinds)
+      .describe(
+        "The engine of this server itself, one that an operator added, one that was found on this machine, or a machine that joined as a node.",
+      ),
+    model: z.string().describe("The model server's own id of the model."),
+    state: z
+      .enum(deploymentStates)
+      .describe(
+        "`unreachable`: it did not answer when it was last asked for its models; `cooling_down`: it failed a moment ago, and is tried last; `draining`: it gets no new requests.",
+      ),
+    running: z.int().describe("Requests that it works on; of all its models where it has one limit for all of them."),
+    waiting: z.int().describe("Requests that wait for a place there, in the same way."),
+    concurrency: z
+      .int()
+      .nullable()
+      .describe("How many it takes at once: declared, or measured so far. Null before its first request."),
+    first_token_ms: z
+      .number()
+      .nullable()
+      .describe("Mean time to the first token of streamed answers of the last 15 minutes; null where there are none."),
+    tokens_per_second: z.number().nullable().describe("Mean speed of these answers once they had begun."),
+  })
+  .meta({ id: "DeploymentStatus" });
+
+const statusShape = z
+  .object({
+    object: z.literal("model_status"),
+    id: z.string(),
+    capabilities: capabilitiesShape,
+    context_length: contextShape,
+    environments: z.array(z.enum(environments)).describe("Environments whose keys may use it."),
+    price: priceShape.nullable().describe("USD per million tokens; null: it has none, and costs nothing."),
+    deployments: z.array(deploymentShape),
+  })
+  .meta({ id: "ModelStatus" });
+
+const statusList = z.object({ object: z.literal("list"), data: z.array(statusShape) }).meta({ id: "ModelStatusList" });
+
+export function modelStatusRoutes({ modelStatus }: ModelStatusDeps): ScopedRoute[] {
+  return [
+    {
+      method: "GET",
+      path: "/v1/model-status",
+      access: "models:read",
+      doc: {
+        operationId: "listModelStatus",
+        summary: "How the models do at the moment",
+        description:
+          "Of the models that this key may use: where they run, their state, queue and speed, and their price.",
+        tag: "Models",
+        response: { description: "The models with their deployments.", json: statusList },
+      },
+      async handle(_exchange, principal) {
+        const found = await modelStatus.list((model) => mayUseModel(principal, model));
+        const data = found.map(({ model, deployments }) => toWire(model, deployments));
+        return Response.json({ object: "list", data });
+      },
+    },
+  ];
+}
+
+function toWire(model: Model, deployments: readonly DeploymentStatus[]): z.infer<typeof statusShape> {
+  return {
+    object: "model_status",
+    id: model.id,
+    ...(model.capabilities ? { capabilities: model.capabilities } : {}),
+    ...(model.context === undefined ? {} : { context_length: model.context }),
+    environments: [...model.environments],
+    price: model.price ? { input: model.price.input, output: model.price.output } : null,
+    deployments: deployments.map(({ speed, ...deployment }) => ({
+      ...deployment,
+      first_token_ms: rounded(speed?.firstTokenMs),
+      tokens_per_second: rounded(speed?.tokensPerSecond),
+    })),
+  };
+}
+
+function rounded(value: number | null | undefined): number | null {
+  return value == null ? null : Math.round(value * 10) / 10;
+}

@@ -1,0 +1,121 @@
+// The endpoints that OAuth clients ask without a browser: tokens, devices, revocation, introspection and metadata.
+import type { Clock } from "../../base/clock.ts";
+import { authorizeDevice } from "../../oauth/authorize-device.ts";
+import { authenticateClient, type ClientAuthenticationDeps } from "../../oauth/client/authenticate-client.ts";
+import { type IntrospectionDeps, introspectToken } from "../../oauth/introspect-token.ts";
+import { authorizationServerMetadata, protectedResourceMetadata } from "../../oauth/metadata.ts";
+import { isSentOnce, presentParameters } from "../../oauth/parameters.ts";
+import { type RevocationDeps, revokeToken } from "../../oauth/revoke-token.ts";
+import { answerTokenRequest } from "../../oauth/token/flow.ts";
+import type { ClientRequest, TokenDeps } from "../../oauth/token/stage.ts";
+import { oauthErrorAnswer } from "../exchange/oauth-errors.ts";
+import type { Exchange, PlainAnswer, PublicRoute, RouteDoc } from "../exchange/route.ts";
+import { readFields } from "../pages/page.ts";
+import {
+  deviceDoc,
+  introspectionDoc,
+  resourceMetadataDoc,
+  revocationDoc,
+  serverMetadataDoc,
+  tokenDoc,
+} from "../reference/oauth-docs.ts";
+
+/** `tokens` and `changed` are for all of them. */
+export interface OAuthRouteDeps extends Omit<TokenDeps, "tokens">, ClientAuthenticationDeps {
+  tokens: TokenDeps["tokens"] & RevocationDeps["tokens"];
+  keys: RevocationDeps["keys"];
+  /** The public URL, without a slash at the end. */
+  issuer: IntrospectionDeps["issuer"];
+  /** The base URL of the API, with `/v1`. */
+  audience: IntrospectionDeps["audience"];
+  clock: Clock;
+}
+
+/** What it answers with; undefined: with nothing. */
+type Handler = (request: ClientRequest) => Promise<object | undefined>;
+
+export function oauthRoutes(deps: OAuthRouteDeps): PublicRoute[] {
+  const server = () => authorizationServerMetadata(deps.issuer());
+  const resource = () => protectedResourceMetadata(deps.audience(), deps.issuer());
+  return [
+    clientRoute("/oauth/token", tokenDoc, deps, (request) => answerTokenRequest(request, deps)),
+    clientRoute("/oauth/device_authorization", deviceDoc, deps, (request) => authorizeDevice(request, deps)),
+    clientRoute("/oauth/revoke", revocationDoc, deps, async (request) => {
+      await revokeToken(request, deps);
+      return undefined;
+    }),
+    clientRoute("/oauth/introspect", introspectionDoc, deps, (request) => introspectToken(request, deps)),
+    metadataRoute("/.well-known/oauth-authorization-server", serverMetadataDoc, server),
+    // RFC 9728, 3.1 and 3.3: the path of the resource comes after the well-known one, and nothing else may be told of there.
+    metadataRoute("/.well-known/oauth-protected-resource/v1", resourceMetadataDoc, resource),
+  ];
+}
+
+function clientRoute(path: string, doc: RouteDoc, deps: OAuthRouteDeps, handler: Handler): PublicRoute {
+  return {
+    method: "POST",
+    path,
+    access: "public",
+    throttle: "client",
+    doc,
+    handle: (exchange) => answerClient(exchange, () => clientRequest(exchange, deps).then(handler)),
+    refuse: refuseClient,
+  };
+}
+
+async function answerClient(exchange: Exchange, handle: () => Promise<object | undefined>): Promise<PlainAnswer> {
+  doNotKeep(exchange);
+  try {
+    const answer = await handle();
+    if (answer === undefined) return { status: 200, headers: {}, body: "" };
+    return { status: 200, headers: { "content-type": "application/json" }, body: JSON.stringify(answer) };
+  } catch (error) {
+    return refuseClient(exchange, error);
+  }
+}
+
+/** Throws what is no refusal. */
+function refuseClient(exchange: Exchange, error: unknown): PlainAnswer {
+  doNotKeep(exchange);
+  const { answer, code, reason } = oauthErrorAnswer(error);
+  exchange.line["code"] = code;
+  if (reason !== undefined) exchange.line["detail"] = reason;
+  return answer;
+}
+
+/** RFC 6749, 5.1, asks for both. */
+function doNotKeep({ answerHeaders }: Exchange): void {
+  answerHeaders["cache-control"] = "no-store";
+  answerHeaders["pragma"] = "no-cache";
+}
+
+/** In this order: what costs least first, and nothing of the request counts before it is clear whose it is. */
+async function clientRequest(exchange: Exchange, deps: OAuthRouteDeps): Promise<ClientRequest> {
+  const { req, clientAddress, requestId } = exchange;
+  await deps.throttle.requireAddress(clientAddress);
+  const parameters = presentParameters(await readFields(req, isSentOnce));
+  const origin = { nowSeconds: deps.clock.nowSeconds(), clientAddress, requestId };
+  const client = await authenticateClient(req.headers.get("authorization"), parameters, origin, deps);
+  exchange.line["app"] = client.id;
+  return { parameters, client, origin };
+}
+
+/** Public by its nature: any page may read it. */
+function metadataRoute(path: string, doc: RouteDoc, metadata: () => object): PublicRoute {
+  return {
+    method: "GET",
+    path,
+    access: "public",
+    throttle: "file",
+    doc,
+    handle: () => ({
+      status: 200,
+      headers: {
+        "content-type": "application/json",
+        "cache-control": "public, max-age=300",
+        "access-control-allow-origin": "*",
+      },
+      body: JSON.stringify(metadata()),
+    }),
+  };
+}

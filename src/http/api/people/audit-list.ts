@@ -1,0 +1,101 @@
+// The audit log on the wire: events, and the filters and pages of the lists of them.
+import { z } from "zod";
+import { GatewayError } from "../../../base/errors.ts";
+import { type AuditEvent, type AuditFilter, type AuditLog, auditActions } from "../../../domain/audit.ts";
+import { unixSeconds } from "../../../wire/parts.ts";
+import { listOf, pageOf, pageQuery } from "../list.ts";
+import { time, timeText } from "../usage/usage-query.ts";
+
+export const auditId = z.string().min(1).max(200).optional();
+
+/** Query parameters of every list of events; spread into an endpoint's own. */
+export const auditQuery = {
+  ...pageQuery,
+  action: z
+    .enum(auditActions)
+    .optional()
+    .meta({ description: `one of ${auditActions.join(", ")}` }),
+  target: auditId.meta({
+    description:
+      "the id of what was changed, such as a key, account, member, app or signing key, or the name of a tier",
+  }),
+  start: time.optional().meta({ description: `${timeText}; nothing before it` }),
+  end: time.optional().meta({ description: `${timeText}; only what is before it` }),
+};
+
+const eventShape = z
+  .object({
+    object: z.literal("audit_event"),
+    id: z.string(),
+    at: unixSeconds,
+    action: z.enum(auditActions),
+    actor: z
+      .object({ type: z.enum(["key", "person", "app", "operator", "system", "anonymous"]), id: z.string().optional() })
+      .describe(
+        "`key`: the API key with this id, or a token made from it; `person`: somebody signed in; `app`: an OAuth client; `operator`: whoever has the data directory; `system`: the server itself; `anonymous`: nobody known, as at a failed sign-in.",
+      ),
+    account_id: z.string().nullable().describe("The account that it concerns; null: none, or not known."),
+    target_id: z
+      .string()
+      .nullable()
+      .describe("What was changed: the id of a key, account, member or the like, or a tier."),
+    client_address: z.string().nullable(),
+    request_id: z.string().nullable(),
+    detail: z.record(z.string(), z.unknown()).describe("What changed, or why something was refused; never a secret."),
+  })
+  .meta({ id: "AuditEvent" });
+
+export const eventList = listOf(eventShape, "AuditEventList");
+
+interface AuditPageQuery {
+  limit: number;
+  after?: string | undefined;
+  action?: AuditFilter["action"] | undefined;
+  target?: string | undefined;
+  start?: number | undefined;
+  end?: number | undefined;
+}
+
+/** What an endpoint says of such a page, in its description. */
+export const shortPages =
+  "With several filters, or from `start` or to `end`, a page may hold fewer than `limit`, or none, where many were looked at in vain: `has_more` says whether there are others to look at, and `last_id` where to go on.";
+
+/**
+ * Of that account alone, or, where it is undefined, of all. A page of what is sought may be short, and `last_id` is then
+ * the last event that was looked at. Throws `invalid_request` for a span that is empty.
+ */
+export async function eventsPage(
+  audit: Pick<AuditLog, "list" | "reach">,
+  accountId: string | undefined,
+  { limit, after, action, target, start, end }: AuditPageQuery,
+): Promise<z.infer<typeof eventList>> {
+  if (start !== undefined && end !== undefined && start >= end) {
+    throw new GatewayError("invalid_request", `start: must be before end (got ${start} and ${end}, in Unix seconds).`);
+  }
+  const filter = {
+    ...(accountId === undefined ? {} : { accountId }),
+    ...(action === undefined ? {} : { action }),
+    ...(target === undefined ? {} : { targetId: target }),
+    ...(start === undefined ? {} : { start }),
+    ...(end === undefined ? {} : { end }),
+  };
+  const downTo = await audit.reach(filter, after);
+  const events = await audit.list(filter, { after, downTo, limit: limit + 1 });
+  const page = pageOf(events.map(eventToWire), limit);
+  return downTo === undefined || page.has_more ? page : { ...page, last_id: downTo, has_more: true };
+}
+
+function eventToWire(event: AuditEvent): z.infer<typeof eventShape> {
+  return {
+    object: "audit_event",
+    id: event.id,
+    at: event.at,
+    action: event.action,
+    actor: event.actor,
+    account_id: event.accountId,
+    target_id: event.targetId,
+    client_address: event.clientAddress,
+    request_id: event.requestId,
+    detail: { ...event.detail },
+  };
+}

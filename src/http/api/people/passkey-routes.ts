@@ -1,0 +1,277 @@
+// The endpoints of passkeys: one's own, and, for whoever is not signed in yet, signing in with one.
+import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
+import type { z } from "zod";
+import { type AttemptLimit, Attempts } from "../../../accounts/attempts.ts";
+import type { BrowserSessions } from "../../../accounts/browser-sessions.ts";
+import type { Passkeys } from "../../../accounts/passkeys.ts";
+import type { Clock } from "../../../base/clock.ts";
+import { GatewayError } from "../../../base/errors.ts";
+import type { LimitStore } from "../../../domain/limits/limits.ts";
+import type { Passkey, PersonStore } from "../../../domain/people/person.ts";
+import type { SessionStore } from "../../../domain/people/session.ts";
+import type { IncomingRequest } from "../../../http1/message.ts";
+import { clientNetwork } from "../../../policy/client-network.ts";
+import {
+  addPasskeyRequest,
+  creationOptions,
+  deletedPasskey,
+  passkeyShape,
+  passkeySignedIn,
+  passkeySignInOptions,
+  passkeySignInRequest,
+  updatePasskeyRequest,
+} from "../../../wire/passkeys.ts";
+import type { BodyLimits } from "../../content/body.ts";
+import { readStrictBody } from "../../decode/strict-body.ts";
+import { browserOrigin } from "../../exchange/browser.ts";
+import type { ApiRoute, Exchange, PersonPrincipal, PersonRoute, RouteDoc } from "../../exchange/route.ts";
+import { home, localPath } from "../../pages/local-path.ts";
+import { bodyErrors, noStore, originOf } from "../changes.ts";
+import { listOf, pageOf } from "../list.ts";
+
+export interface PasskeyRouteDeps {
+  passkeys: Passkeys;
+  people: Pick<PersonStore, "findPerson" | "membershipsOf">;
+  sessions: Pick<BrowserSessions, "start">;
+  sessionStore: Pick<SessionStore, "list">;
+  limits: Pick<LimitStore, "admit">;
+  clock: Clock;
+  isOwnOrigin(origin: string, req: IncomingRequest): boolean;
+  /** Read for every request: a reload may change them. */
+  requestLimits(): BodyLimits;
+}
+
+/** Each page for signing in asks once as it is shown, and a whole office may have one address. */
+const optionsPerMinute = 120;
+/** For so long after a sign-in a passkey can be added. */
+const freshMinutes = 15;
+/** Failures in ten minutes, as with passwords. */
+const failures = { limit: 30, windowSeconds: 600 };
+const idParameter = [{ name: "id", in: "path", description: "Id of the passkey." }] as const;
+const passkeyList = listOf(passkeyShape, "PasskeyList");
+
+export function passkeyRoutes(deps: PasskeyRouteDeps): ApiRoute[] {
+  const own = (
+    method: PersonRoute["method"],
+    path: string,
+    doc: Omit<RouteDoc, "tag">,
+    handle: (exchange: Exchange, person: BrowserPerson, deps: PasskeyRouteDeps) => Promise<Response>,
+  ): PersonRoute => ({
+    method,
+    path,
+    access: "person",
+    doc: { ...doc, tag: "People", errors: [...(doc.errors ?? []), "service_unavailable"] },
+    handle: async (exchange, principal) => handle(exchange, requireBrowser(principal), deps),
+  });
+  const attempts = new Attempts(deps.limits);
+  return [
+    own("GET", "/v1/passkeys", listDoc, list),
+    own("POST", "/v1/passkeys/options", optionsDoc, additionOptions),
+    own("POST", "/v1/passkeys", addDoc, add),
+    own("PATCH", "/v1/passkeys/:id", renameDoc, rename),
+    own("DELETE", "/v1/passkeys/:id", removeDoc, remove),
+    {
+      method: "POST",
+      path: "/sign-in/passkey/options",
+      access: "public",
+      throttle: "form",
+      doc: signInOptionsDoc,
+      handle: (exchange) => signInOptions(exchange, deps, attempts),
+    },
+    {
+      method: "POST",
+      path: "/sign-in/passkey",
+      access: "public",
+      throttle: "form",
+      doc: signInDoc,
+      handle: (exchange) => signIn(exchange, deps, attempts),
+    },
+  ];
+}
+
+interface BrowserPerson {
+  id: string;
+  sessionId: string;
+}
+
+/** A passkey is a browser's: a token on a command line could add one that nobody holds. */
+function requireBrowser({ person: { id, sessionId } }: PersonPrincipal): BrowserPerson {
+  if (sessionId !== null) return { id, sessionId };
+  throw new GatewayError("permission_denied", "Passkeys are managed at a browser: sign in there and open /settings.");
+}
+
+const listDoc: Omit<RouteDoc, "tag"> = {
+  operationId: "listPasskeys",
+  summary: "List one's own passkeys",
+  description: "In a browser's session only, as are the other endpoints of passkeys. Oldest first, all in one page.",
+  response: { description: "The passkeys.", json: passkeyList },
+};
+
+async function list(_exchange: Exchange, { id }: BrowserPerson, { passkeys }: PasskeyRouteDeps): Promise<Response> {
+  const all = await passkeys.list(id);
+  return Response.json(pageOf(all.map(toWire), all.length));
+}
+
+const optionsDoc: Omit<RouteDoc, "tag"> = {
+  operationId: "createPasskeyOptions",
+  summary: "Begin to add a passkey",
+  description: `Within ${freshMinutes} minutes of signing in; later, sign in once more. The answer is for \`navigator.credentials.create()\`, and for this session, once, within five minutes.`,
+  response: { description: "Options for the browser.", json: creationOptions },
+  errors: ["permission_denied"],
+};
+
+async function additionOptions(
+  { req }: Exchange,
+  { id, sessionId }: BrowserPerson,
+  { passkeys, people, sessionStore, clock }: PasskeyRouteDeps,
+): Promise<Response> {
+  const person = await people.findPerson(id);
+  if (!person) throw gone();
+  const nowSeconds = clock.nowSeconds();
+  const session = (await sessionStore.list(id, nowSeconds)).find((one) => one.id === sessionId);
+  // Whoever finds a browser unlocked must not make themselves a way in that lasts.
+  if (!session || session.createdAt + freshMinutes * 60 < nowSeconds) throw stale();
+  return Response.json(await passkeys.additionOptions(person, sessionId, originIn(req)));
+}
+
+const addDoc: Omit<RouteDoc, "tag"> = {
+  operationId: "addPasskey",
+  summary: "Add the passkey that the browser made",
+  requestBody: addPasskeyRequest,
+  response: { description: "The passkey.", json: passkeyShape },
+  errors: bodyErrors,
+};
+
+async function add(exchange: Exchange, { id, sessionId }: BrowserPerson, deps: PasskeyRouteDeps): Promise<Response> {
+  const { req } = exchange;
+  const { name, response } = await readStrictBody(addPasskeyRequest, req, deps.requestLimits());
+  const person = await deps.people.findPerson(id);
+  if (!person) throw gone();
+  const given = { name, response: response as RegistrationResponseJSON };
+  const ceremony = { ...originOf(exchange, deps), pageOrigin: originIn(req) };
+  return Response.json(toWire(await deps.passkeys.add(person, sessionId, given, ceremony)));
+}
+
+const renameDoc: Omit<RouteDoc, "tag"> = {
+  operationId: "updatePasskey",
+  summary: "Rename a passkey",
+  parameters: idParameter,
+  requestBody: updatePasskeyRequest,
+  example: { name: "Laptop" },
+  response: { description: "The passkey.", json: passkeyShape },
+  errors: [...bodyErrors, "not_found"],
+};
+
+async function rename(exchange: Exchange, person: BrowserPerson, deps: PasskeyRouteDeps): Promise<Response> {
+  const { name } = await readStrictBody(updatePasskeyRequest, exchange.req, deps.requestLimits());
+  const id = exchange.params["id"] ?? "";
+  await deps.passkeys.rename(id, person.id, name);
+  const renamed = (await deps.passkeys.list(person.id)).find((passkey) => passkey.id === id);
+  if (!renamed) throw gone();
+  return Response.json(toWire(renamed));
+}
+
+const removeDoc: Omit<RouteDoc, "tag"> = {
+  operationId: "deletePasskey",
+  summary: "Remove a passkey",
+  description:
+    "It signs nobody in any more. Who is signed in by it stays so: end their sessions as well where it was lost.",
+  parameters: idParameter,
+  response: { description: "It is removed.", json: deletedPasskey },
+  errors: ["not_found"],
+};
+
+async function remove(exchange: Exchange, person: BrowserPerson, deps: PasskeyRouteDeps): Promise<Response> {
+  const id = exchange.params["id"] ?? "";
+  await deps.passkeys.remove(id, person.id, originOf(exchange, deps));
+  return Response.json({ object: "passkey.deleted", id, deleted: true } satisfies z.infer<typeof deletedPasskey>);
+}
+
+const signInOptionsDoc: RouteDoc = {
+  operationId: "createPasskeySignInOptions",
+  summary: "Begin to sign in with a passkey",
+  description:
+    "For the sign-in page of this server alone. `options` is for `navigator.credentials.get()`, once, within five minutes.",
+  tag: "People",
+  response: { description: "Options for the browser.", json: passkeySignInOptions },
+  errors: ["permission_denied", "rate_limit_exceeded"],
+};
+
+async function signInOptions(exchange: Exchange, deps: PasskeyRouteDeps, attempts: Attempts): Promise<Response> {
+  const pageOrigin = requireOwnPage(exchange, deps);
+  const rule = ruleFor("passkey-options", exchange, { limit: optionsPerMinute, windowSeconds: 60 });
+  await attempts.count([rule], "Too many tries from your address.");
+  const { challengeId, options } = await deps.passkeys.signInOptions(pageOrigin);
+  return Response.json({ challenge_id: challengeId, options }, { headers: noStore });
+}
+
+const signInDoc: RouteDoc = {
+  operationId: "signInWithPasskey",
+  summary: "Sign in with a passkey",
+  description: "For the sign-in page of this server alone. The answer sets the session's cookie.",
+  tag: "People",
+  requestBody: passkeySignInRequest,
+  response: { description: "The person is signed in.", json: passkeySignedIn },
+  errors: [...bodyErrors, "permission_denied", "rate_limit_exceeded", "service_unavailable"],
+};
+
+async function signIn(exchange: Exchange, deps: PasskeyRouteDeps, attempts: Attempts): Promise<Response> {
+  const pageOrigin = requireOwnPage(exchange, deps);
+  const request = await readStrictBody(passkeySignInRequest, exchange.req, deps.requestLimits());
+  const given = { challengeId: request.challenge_id, response: request.response as AuthenticationResponseJSON };
+  const ceremony = { ...originOf(exchange, deps), pageOrigin };
+  const rule = ruleFor("passkey-failed", exchange, failures);
+  const cookie = await attempts.run([rule], "Too many attempts to sign in failed.", async () => {
+    const person = await deps.passkeys.signIn(given, ceremony);
+    const [first] = await deps.people.membershipsOf(person.id);
+    const proof = { passkeyId: given.response.id };
+    const origin = browserOrigin(exchange);
+    const started = await deps.sessions.start(person, first?.accountId ?? null, "passkey", origin, proof);
+    return started.cookie;
+  });
+  const body: z.infer<typeof passkeySignedIn> = { next: localPath(request.next) ?? home };
+  return Response.json(body, { headers: { ...noStore, "set-cookie": cookie } });
+}
+
+/** Another site's page must not sign its visitors in here as somebody else. Gives the page's origin. */
+function requireOwnPage({ req }: Exchange, { isOwnOrigin }: PasskeyRouteDeps): string {
+  const origin = req.headers.get("origin");
+  if (origin !== null && isOwnOrigin(origin, req)) return origin;
+  throw new GatewayError("permission_denied", "Only this server's own sign-in page signs people in with a passkey.", {
+    detail: "origin",
+  });
+}
+
+/** A session's request was let in only with an origin of ours. */
+function originIn({ headers }: IncomingRequest): string {
+  const origin = headers.get("origin");
+  if (origin !== null) return origin;
+  throw new GatewayError("permission_denied", "Passkeys are managed by this server's own pages: open /settings.");
+}
+
+function ruleFor(name: string, { clientAddress }: Exchange, bound: Omit<AttemptLimit, "id">): AttemptLimit {
+  return { id: `${name}:${clientNetwork(clientAddress)}`, ...bound };
+}
+
+function toWire(passkey: Passkey): z.infer<typeof passkeyShape> {
+  return {
+    object: "passkey",
+    id: passkey.id,
+    name: passkey.name,
+    backed_up: passkey.backedUp,
+    created_at: passkey.createdAt,
+    last_used_at: passkey.lastUsedAt,
+  };
+}
+
+function stale(): GatewayError {
+  return new GatewayError(
+    "permission_denied",
+    `You signed in more than ${freshMinutes} minutes ago. Sign out and in again, then add the passkey: so nobody does who finds this browser open.`,
+  );
+}
+
+/** Removed between authentication and here. */
+function gone(): GatewayError {
+  return new GatewayError("not_found", "This is not there any more. Load the page again.");
+}

@@ -1,0 +1,113 @@
+// What a monitor or a newcomer asks without credentials: health, readiness, the API description.
+import { z } from "zod";
+import { StaticDocument } from "../content/static-document.ts";
+import { pageHeaders } from "../exchange/browser-headers.ts";
+import type { PublicRoute, Route } from "../exchange/route.ts";
+import { openApiDocument } from "../reference/openapi.ts";
+import { referencePage, referenceScriptSource, referenceStyleSource } from "../reference/reference-page.ts";
+
+export const checkState = z
+  .enum(["ok", "degraded", "starting", "failed", "draining"])
+  .describe("`degraded`: it works, though not as it should.");
+export type CheckState = z.infer<typeof checkState>;
+
+export interface ServiceRouteDeps {
+  version: string;
+  /** Checks of what requests need, within a second or so; names the parts that fail. */
+  readiness(): Promise<Readiness>;
+  /** All routes, these included. */
+  routes(): readonly Route[];
+}
+
+const health = z.object({ status: z.literal("ok") }).meta({ id: "Health" });
+const readinessShape = z
+  .object({
+    status: z
+      .enum(["ready", "degraded", "not_ready"])
+      .describe(
+        "`degraded`: it takes requests, and something that it can do without for a while fails: Redis, or for at most five minutes the database.",
+      ),
+    checks: z.record(z.string(), checkState),
+  })
+  .meta({ id: "Readiness" });
+export type Readiness = z.infer<typeof readinessShape>;
+
+const referenceHeaders = {
+  ...pageHeaders,
+  "content-security-policy": `default-src 'none'; style-src ${referenceStyleSource}; script-src ${referenceScriptSource}; form-action 'none'; frame-ancestors 'none'; base-uri 'none'`,
+  "cross-origin-opener-policy": "same-origin",
+};
+
+export function serviceRoutes(deps: ServiceRouteDeps): PublicRoute[] {
+  let document: StaticDocument | undefined;
+  let page: StaticDocument | undefined;
+  const describe = () => openApiDocument(deps.routes(), deps.version);
+  return [
+    healthRoute("/healthz", "health", "Whether the process is alive"),
+    healthRoute("/health", "healthAsVllm", "The same, where vLLM, llama-server and TGI have it"),
+    healthRoute("/v1/health", "healthBelowBaseUrl", "The same, where llama-server has it below the base URL"),
+    healthRoute("/ping", "ping", "The same, where vLLM and TGI have it for SageMaker"),
+    {
+      method: "GET",
+      path: "/readyz",
+      access: "public",
+      throttle: "monitor",
+      doc: {
+        operationId: "readiness",
+        summary: "Whether it takes requests",
+        tag: "Service",
+        response: { description: "It does.", json: readinessShape },
+        otherResponses: { 503: { description: "It does not; `checks` says why.", json: readinessShape } },
+      },
+      async handle() {
+        const readiness = await deps.readiness();
+        const status = readiness.status === "not_ready" ? 503 : 200;
+        return Response.json(readiness, { status });
+      },
+    },
+    {
+      method: "GET",
+      path: "/openapi.json",
+      access: "public",
+      throttle: "file",
+      doc: {
+        operationId: "openapi",
+        summary: "This description, as OpenAPI 3.1",
+        tag: "Service",
+        response: { description: "The document.", contentType: "application/json" },
+      },
+      handle({ req }) {
+        document ??= new StaticDocument(JSON.stringify(describe()), "application/json");
+        return document.answer(req.headers);
+      },
+    },
+    {
+      method: "GET",
+      path: "/docs",
+      access: "public",
+      throttle: "file",
+      doc: {
+        operationId: "reference",
+        summary: "This description, as a page to read",
+        tag: "Service",
+        response: { description: "The page.", contentType: "text/html" },
+      },
+      async handle({ req }) {
+        page ??= new StaticDocument(referencePage(describe()), "text/html; charset=utf-8");
+        const { headers, ...answer } = await page.answer(req.headers);
+        return { ...answer, headers: { ...headers, ...referenceHeaders } };
+      },
+    },
+  ];
+}
+
+function healthRoute(path: string, operationId: string, summary: string): PublicRoute {
+  return {
+    method: "GET",
+    path,
+    access: "public",
+    throttle: "monitor",
+    doc: { operationId, summary, tag: "Service", response: { description: "It is.", json: health } },
+    handle: () => Response.json({ status: "ok" }),
+  };
+}

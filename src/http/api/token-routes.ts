@@ -1,0 +1,141 @@
+// Exchanges an API key for a short-lived access token, and publishes the keys with which tokens can be verified.
+import { z } from "zod";
+import type { Clock } from "../../base/clock.ts";
+import { keyOf } from "../../domain/principal.ts";
+import { type AccessTokens, defaultTokenSeconds, minTokenSeconds } from "../../policy/credentials/access-tokens.ts";
+import type { Authenticator } from "../../policy/credentials/authenticate.ts";
+import { maxTokenSeconds, type SigningKeys } from "../../policy/credentials/signing-keys.ts";
+import type { Throttle } from "../../policy/throttle.ts";
+import type { BodyLimits } from "../content/body.ts";
+import { readStrictBody } from "../decode/strict-body.ts";
+import type { Exchange, PublicRoute } from "../exchange/route.ts";
+
+export interface TokenRouteDeps {
+  authenticator: Pick<Authenticator, "authenticate">;
+  tokens: Pick<AccessTokens, "issue">;
+  signingKeys: Pick<SigningKeys, "jwks">;
+  throttle: Pick<Throttle, "require">;
+  clock: Clock;
+}
+
+/** Whoever has no key yet may send only little. */
+const bodyLimits: BodyLimits = { bodyBytes: 16_384, depth: 4 };
+
+const tokenRequest = z
+  .object({
+    // Its form is for the authentication to judge, with the answer that every wrong key gets.
+    api_key: z.string().describe("The API key to exchange."),
+    expires_in: z
+      .int()
+      .min(minTokenSeconds)
+      .max(maxTokenSeconds)
+      .nullish()
+      .describe(`Seconds that the token should live. Default ${defaultTokenSeconds}. Never longer than the key.`),
+    scope: z
+      .string()
+      .nullish()
+      .describe(
+        "Scopes of the token, separated by spaces; each must be one of the key's. Default: all of the key's, except `admin:manage`, which has to be named.",
+      ),
+  })
+  .meta({ id: "TokenRequest" });
+
+const tokenAnswer = z
+  .object({
+    access_token: z.string().describe("A JWT (RFC 9068), to be sent as `Authorization: Bearer`."),
+    token_type: z.literal("Bearer"),
+    expires_in: z.int().describe("Seconds that the token lives; less than asked for where the key ends sooner."),
+    scope: z.string().describe("Its scopes, separated by spaces."),
+  })
+  .meta({ id: "AccessToken" });
+
+const jwks = z
+  .object({
+    keys: z.array(
+      z.object({
+        kty: z.string(),
+        crv: z.string(),
+        x: z.string(),
+        y: z.string(),
+        kid: z.string(),
+        use: z.literal("sig"),
+        alg: z.literal("ES256"),
+      }),
+    ),
+  })
+  .meta({ id: "JsonWebKeySet" });
+
+export function tokenRoutes(deps: TokenRouteDeps): PublicRoute[] {
+  return [
+    {
+      method: "POST",
+      path: "/v1/auth/token",
+      access: "public",
+      throttle: "client",
+      doc: {
+        operationId: "createAccessToken",
+        summary: "Exchange an API key for an access token",
+        description:
+          "The key in the body is checked as one in a header would be; headers with credentials are not read. The token keeps the key's environment and allowed addresses, and ends with the key at the latest: when it is revoked, expires, or loses a scope, so does the token.",
+        tag: "Tokens",
+        requestBody: tokenRequest,
+        example: { api_key: "sk_dev_hr_…", expires_in: 3600, scope: "chat:write models:read" },
+        response: { description: "The token. It is shown once and not stored.", json: tokenAnswer },
+        errors: [
+          "invalid_request",
+          "invalid_api_key",
+          "insufficient_scope",
+          "rate_limit_exceeded",
+          "request_too_large",
+          "unsupported_media_type",
+          "service_unavailable",
+        ],
+      },
+      handle: (exchange) => exchangeKey(exchange, deps),
+    },
+    {
+      method: "GET",
+      path: "/.well-known/jwks.json",
+      access: "public",
+      throttle: "file",
+      doc: {
+        operationId: "jwks",
+        summary: "Public keys of the access tokens",
+        description:
+          "A JSON Web Key Set (RFC 7517). A new key is published ten minutes before it signs, an old one until the last token that it signed has expired.",
+        tag: "Tokens",
+        response: { description: "The keys.", json: jwks },
+      },
+      handle: () => Response.json(deps.signingKeys.jwks(), { headers: { "cache-control": "public, max-age=300" } }),
+    },
+  ];
+}
+
+async function exchangeKey(exchange: Exchange, deps: TokenRouteDeps): Promise<Response> {
+  const { req, clientAddress, requestId } = exchange;
+  exchange.answerHeaders["cache-control"] = "no-store";
+  const { api_key, expires_in, scope } = await readStrictBody(tokenRequest, req, bodyLimits);
+  const principal = await deps.authenticator.authenticate({
+    authorization: null,
+    // An empty one is a wrong key, not a missing header.
+    apiKey: api_key === "" ? " " : api_key,
+    clientAddress,
+    requestId,
+    whyNotLocal: () => exchange.whyNotLocal(),
+  });
+  exchange.line["key"] = keyOf(principal).id;
+  await deps.throttle.require("token", principal);
+  const token = await deps.tokens.issue({
+    principal,
+    expiresIn: expires_in ?? defaultTokenSeconds,
+    scope: scope ?? undefined,
+    origin: { nowSeconds: deps.clock.nowSeconds(), clientAddress, requestId },
+  });
+  const answer: z.infer<typeof tokenAnswer> = {
+    access_token: token.accessToken,
+    token_type: "Bearer",
+    expires_in: token.expiresIn,
+    scope: token.scope,
+  };
+  return Response.json(answer);
+}

@@ -1,0 +1,262 @@
+// All that a page needs to show how an account does, in one answer that may be asked for every few seconds.
+
+import { z } from "zod";
+import { GatewayError, refusalReasons } from "../../../base/errors.ts";
+import { ownOnly, type Principal } from "../../../domain/principal.ts";
+import type { UsageGroup, UsageQuery } from "../../../domain/usage/usage.ts";
+import type { RequestHistory } from "../../../policy/records/request-history.ts";
+import { Turns } from "../../../policy/turns.ts";
+import { unixSeconds } from "../../../wire/parts.ts";
+import { isSameTag, weakTagOf } from "../../content/entity-tag.ts";
+import { KeptBriefly } from "../../content/kept-briefly.ts";
+import { readQuery } from "../../decode/query.ts";
+import type { PlainAnswer, ScopedRoute } from "../../exchange/route.ts";
+import { type AccountRouteDeps, accountShape, accountToWire } from "../account-routes.ts";
+import { type NameSources, namesOf } from "../people/credential-names.ts";
+import {
+  figuresShape,
+  figuresToWire,
+  noGroups,
+  rankedGroups,
+  rankingShape,
+  type Steps,
+  seriesShape,
+  stepSums,
+  sumsUntil,
+} from "./overview-figures.ts";
+import { type RefusalRouteDeps, refusalsByReason } from "./refusal-routes.ts";
+import type { UsageRouteDeps } from "./usage-routes.ts";
+import { writtenSoon } from "./written-soon.ts";
+
+export interface OverviewRouteDeps
+  extends Pick<UsageRouteDeps, "reports" | "ledger" | "retention">,
+    Omit<RefusalRouteDeps, "clock">,
+    AccountRouteDeps,
+    NameSources {
+  requestHistory: Pick<RequestHistory, "list">;
+}
+
+const hour = 3_600;
+const day = 24 * hour;
+/** `bucket`: as reports count; `step`: as it is shown. */
+const ranges = {
+  "24h": { bucket: "hour", step: hour, count: 24 },
+  "7d": { bucket: "hour", step: 6 * hour, count: 28 },
+  "30d": { bucket: "day", step: day, count: 30 },
+} as const;
+const rangeNames = ["24h", "7d", "30d"] as const;
+const groups = ["model", "key", "app"] as const satisfies readonly UsageGroup[];
+const shownErrors = 6;
+/** The time before ends within a bucket, which is taken in part: in so many parts, or the answer would never be the same. */
+const partsOfBucket = 60;
+const keptAnswers = 64;
+const endOfTime = 253_402_300_800;
+
+const overviewQuery = z.object({
+  range: z
+    .enum(rangeNames)
+    .default("24h")
+    .meta({
+      description: `one of ${rangeNames.join(", ")}: the time up to now, in steps of an hour, six hours or a day`,
+    }),
+  group_by: z
+    .enum(groups)
+    .optional()
+    .meta({ description: `one of ${groups.join(", ")}; left out: all together` }),
+});
+type Asked = z.output<typeof overviewQuery>;
+
+const names = z.record(z.string(), z.string());
+
+const usageShape = z.object({
+  start: unixSeconds.describe("Start of the first step, Unix seconds; steps lie in UTC."),
+  step: z.int().describe("Seconds of one step; the last one is not over yet."),
+  sum: figuresShape.describe("Of all steps."),
+  before: figuresShape.describe("Of the time before, as long as this one is by now."),
+  is_new: z.boolean().describe("The account has never made a request in this environment, within the last year."),
+  total: seriesShape.describe("By step."),
+  groups: z
+    .array(seriesShape.extend({ id: z.string().nullable() }))
+    .describe(
+      "The groups that are first in something, the one with the most requests first; empty without `group_by`.",
+    ),
+  ranking: rankingShape.describe(
+    "For each figure the places in `groups` of the first of them: those with the most of it or, where it is a mean, of which the most was measured.",
+  ),
+  group_count: z.int().describe("How many groups there are, those that are not listed included."),
+});
+
+const throttledShape = z
+  .array(
+    z.object({
+      reason: z.enum(refusalReasons),
+      requests: z.int(),
+      last_at: unixSeconds,
+      key: z.string().nullable().describe("Of whom the most were refused; null: too many at once to tell them apart."),
+      model: z.string().nullable(),
+    }),
+  )
+  .describe("What limits refused in this time, the reason for which the most was first.");
+
+const errorsShape = z
+  .array(
+    z.object({
+      id: z.string(),
+      at: unixSeconds,
+      model: z.string(),
+      key: z.string(),
+      error_code: z.string().nullable(),
+    }),
+  )
+  .describe("The last requests that failed, whenever that was.");
+
+const overviewShape = z
+  .object({
+    object: z.literal("overview"),
+    range: z.enum(rangeNames),
+    group_by: z.enum(groups).nullable(),
+    usage: usageShape,
+    throttled: throttledShape,
+    errors: errorsShape,
+    names: names.describe("Of the keys, members and apps above, by id, as far as the caller may list them."),
+    account: accountShape,
+  })
+  .meta({ id: "Overview" });
+
+type Overview = z.infer<typeof overviewShape>;
+type Slow = Omit<Overview, "object" | "range" | "group_by" | "account">;
+
+export function overviewRoutes(deps: OverviewRouteDeps): ScopedRoute[] {
+  const kept = new KeptBriefly<Slow>(deps.clock, keptAnswers);
+  // However many views are asked for: SQLite sums in the thread that serves requests.
+  const turns = new Turns(1, keptAnswers);
+  return [
+    {
+      method: "GET",
+      path: "/v1/overview",
+      access: "usage:read",
+      doc: {
+        operationId: "getOverview",
+        summary: "How the account does, in one answer",
+        description:
+          "Usage over a time, by step and group, what limits refused and leave, and what failed last: for a page that asks every few seconds. The answer has an `ETag`; asked again with it in `If-None-Match`, an answer that would be the same is a `304` without a body. Of the credential's own environment; an app sees its own. What takes long to sum is summed less often, every ten seconds at least.",
+        tag: "Usage",
+        query: overviewQuery,
+        response: { description: "The overview.", json: overviewShape },
+        errors: ["invalid_request", "service_unavailable"],
+      },
+      async handle({ req }, principal) {
+        const asked = readQuery(overviewQuery, req.target);
+        await Promise.all([writtenSoon(deps.ledger), writtenSoon(deps.refusalCounts)]);
+        const [slow, account] = await Promise.all([
+          kept.get(viewOf(principal, asked), () => turns.run(() => slowPart(deps, principal, asked)) ?? tooMany()),
+          accountToWire(deps, principal),
+        ]);
+        const { range, group_by = null } = asked;
+        const answer: Overview = { object: "overview", range, group_by, ...slow, account };
+        return withTag(JSON.stringify(answer), req.headers.get("if-none-match"));
+      },
+    },
+  ];
+}
+
+function tooMany(): Promise<never> {
+  const retryAfterSeconds = 5;
+  const error = new GatewayError(
+    "service_unavailable",
+    `Too many overviews are being summed. Retry in ${retryAfterSeconds} s.`,
+    { retryAfterSeconds },
+  );
+  return Promise.reject(error);
+}
+
+/** What two principals have to have in common to see the same. */
+function viewOf(principal: Principal, { range, group_by }: Asked): string {
+  const { account, environment, appId, person, scopes } = principal;
+  const names = [ownOnly(principal), person?.id, person?.role, scopes.has("keys:manage")];
+  return JSON.stringify([account.id, environment, appId, names, range, group_by]);
+}
+
+async function slowPart(deps: OverviewRouteDeps, principal: Principal, asked: Asked): Promise<Slow> {
+  const now = deps.clock.nowSeconds();
+  const usage = await usageOf(deps, principal, asked, now);
+  const owner = ownerOf(principal);
+  const throttled = refusalsByReason(
+    await deps.refusalStore.list({ ...owner, start: hourOf(usage.start), end: hourOf(now) + hour }, mostRefusals),
+  );
+  const errors = await lastErrors(deps, owner);
+  const ids = [
+    ...(asked.group_by === "model" ? [] : usage.groups.map(({ id }) => id)),
+    ...throttled.map(({ key }) => key),
+    ...errors.map(({ key }) => key),
+  ];
+  return {
+    usage,
+    throttled,
+    errors,
+    names: await namesOf(
+      ids.filter((id) => id !== null),
+      principal,
+      deps,
+    ),
+  };
+}
+
+const mostRefusals = 1_000;
+
+function hourOf(at: number): number {
+  return at - (at % hour);
+}
+
+function ownerOf({ account, environment, appId }: Principal) {
+  return { accountId: account.id, environment, ...(appId === null ? {} : { appId }) };
+}
+
+async function usageOf(
+  { reports }: OverviewRouteDeps,
+  principal: Principal,
+  { range, group_by: by }: Asked,
+  now: number,
+): Promise<Slow["usage"]> {
+  const { bucket, step, count } = ranges[range];
+  const start = now - (now % step) - (count - 1) * step;
+  const steps: Steps = { start, step, count };
+  const query: UsageQuery = { ...ownerOf(principal), start, end: start + count * step, bucket, groupBy: [] };
+  const total = await stepSums(reports, query, steps);
+  const part = (bucket === "hour" ? hour : day) / partsOfBucket;
+  const before = await sumsUntil(
+    reports,
+    { ...query, start: start - count * step, end: start },
+    now - (now % part) - count * step,
+  );
+  const ranked = by === undefined ? noGroups : await rankedGroups(reports, query, by, steps);
+  const isQuiet = total.all.requests === 0 && before.requests === 0;
+  const year = { ...query, bucket: "month", start: now - 365 * day, end: now + 1 } as const;
+  return {
+    ...{ start, step, sum: figuresToWire(total.all), before: figuresToWire(before) },
+    is_new: isQuiet && (await sumsUntil(reports, year, now + 1)).requests === 0,
+    total: total.toWire(),
+    groups: ranked.groups.map(({ id, sums }) => ({ id, ...sums.toWire() })),
+    ranking: ranked.ranking,
+    group_count: ranked.count,
+  };
+}
+
+async function lastErrors(
+  { requestHistory, retention }: OverviewRouteDeps,
+  owner: ReturnType<typeof ownerOf>,
+): Promise<Slow["errors"]> {
+  const start = retention?.keptSince("requests") ?? 0;
+  const filter = { ...owner, outcome: "failed", start, end: endOfTime } as const;
+  const { requests } = await requestHistory.list(filter, { after: undefined, limit: shownErrors });
+  return requests.map(({ requestId, at, model, keyId, errorCode }) => ({
+    ...{ id: requestId, at, model: model ?? "", key: keyId, error_code: errorCode },
+  }));
+}
+
+function withTag(body: string, known: string | null): PlainAnswer {
+  const etag = weakTagOf(body);
+  const headers = { "cache-control": "no-store", etag };
+  if (isSameTag(known, etag)) return { status: 304, headers, body: "" };
+  return { status: 200, headers: { ...headers, "content-type": "application/json" }, body };
+}

@@ -1,0 +1,131 @@
+// Which requests limits refused, by hour.
+import { z } from "zod";
+import type { Clock } from "../../../base/clock.ts";
+import { GatewayError, refusalReasons } from "../../../base/errors.ts";
+import type { RefusalCount, RefusalQuery, RefusalStore } from "../../../domain/limits/refusal.ts";
+import type { Principal } from "../../../domain/principal.ts";
+import { bucketEnd, bucketStart } from "../../../domain/usage/usage-bucket.ts";
+import type { RefusalCounts } from "../../../policy/records/refusal-counts.ts";
+import { unixSeconds } from "../../../wire/parts.ts";
+import { readQuery } from "../../decode/query.ts";
+import type { ScopedRoute } from "../../exchange/route.ts";
+import { shown, time, timeText } from "./usage-query.ts";
+import { writtenSoon } from "./written-soon.ts";
+
+export interface RefusalRouteDeps {
+  refusalStore: Pick<RefusalStore, "list">;
+  refusalCounts: Pick<RefusalCounts, "flush">;
+  clock: Pick<Clock, "nowSeconds">;
+}
+
+const daySeconds = 86_400;
+const defaultDays = 7;
+const maxDays = 366;
+const maxRows = 1000;
+
+const refusalQuery = z.object({
+  start: time.optional().meta({
+    description: `${timeText}; rounded down to a whole hour, by default ${defaultDays} days before \`end\``,
+  }),
+  end: time.optional().meta({ description: `${timeText}; not included, rounded up to a whole hour, by default now` }),
+});
+
+const refusalShape = z
+  .object({
+    object: z.literal("refusal"),
+    start: unixSeconds.describe("Start of the hour, Unix seconds."),
+    key: z
+      .string()
+      .nullable()
+      .describe(
+        "Id of the credential, as in the usage by key. Null with `model`: too many at once to tell them apart.",
+      ),
+    app: z.string().nullable().describe("Id of the OAuth app; null for none."),
+    model: z.string().nullable(),
+    reason: z
+      .enum(refusalReasons)
+      .describe(
+        "Whose rate limit of requests or tokens, or whose monthly quota, was reached; `capacity`: no model server had a place in time.",
+      ),
+    requests: z.int(),
+    last_at: unixSeconds.describe("Time of the last one, Unix seconds."),
+  })
+  .meta({ id: "Refusal" });
+
+const refusalList = z.object({ object: z.literal("list"), data: z.array(refusalShape) }).meta({ id: "RefusalList" });
+
+export function refusalRoutes({ refusalStore, refusalCounts, clock }: RefusalRouteDeps): ScopedRoute[] {
+  return [
+    {
+      method: "GET",
+      path: "/v1/refusals",
+      access: "usage:read",
+      doc: {
+        operationId: "listRefusals",
+        summary: "What limits refused",
+        description:
+          `Requests for models that a rate limit, a quota or want of capacity refused, by hour, the newest first, at most ${maxRows} rows. ` +
+          "Of the credential's own environment; an app sees its own. What a limit or quota refused used nothing and is no part of the usage.",
+        tag: "Usage",
+        query: refusalQuery,
+        response: { description: "The counts.", json: refusalList },
+        errors: ["invalid_request", "service_unavailable"],
+      },
+      async handle({ req }, principal) {
+        const query = queryOf(readQuery(refusalQuery, req.target), principal, clock.nowSeconds());
+        await writtenSoon(refusalCounts);
+        const data = (await refusalStore.list(query, maxRows)).map(toWire);
+        return Response.json({ object: "list", data });
+      },
+    },
+  ];
+}
+
+function queryOf(asked: z.output<typeof refusalQuery>, principal: Principal, nowSeconds: number): RefusalQuery {
+  const end = asked.end ?? nowSeconds + 1;
+  const start = asked.start ?? Math.max(0, end - defaultDays * daySeconds);
+  const got = `(got ${shown(start)} and ${shown(end)})`;
+  if (start >= end) {
+    const now = asked.end === undefined ? ", which is now by default" : "";
+    throw new GatewayError("invalid_request", `start: must be before end${now} ${got}.`);
+  }
+  if (end - start > maxDays * daySeconds) {
+    throw new GatewayError("invalid_request", `start: must be at most ${maxDays} days before end ${got}.`);
+  }
+  return {
+    accountId: principal.account.id,
+    environment: principal.environment,
+    ...(principal.appId === null ? {} : { appId: principal.appId }),
+    start: bucketStart("hour", start),
+    end: bucketEnd("hour", end - 1),
+  };
+}
+
+function toWire(count: RefusalCount): z.infer<typeof refusalShape> {
+  return {
+    object: "refusal",
+    start: count.start,
+    key: count.keyId,
+    app: count.appId,
+    model: count.model,
+    reason: count.reason,
+    requests: count.requests,
+    last_at: count.lastAt,
+  };
+}
+
+/** One line a reason, that of the most requests first, with the key and model of which the most were refused. */
+export function refusalsByReason(counts: readonly RefusalCount[]) {
+  return [...Map.groupBy(counts, ({ reason }) => reason)]
+    .map(([reason, all]) => {
+      const byPlace = [...Map.groupBy(all, ({ keyId, model }) => `${keyId} ${model}`).values()];
+      const [most] = byPlace.toSorted((one, other) => sumOf(other) - sumOf(one))[0] ?? [];
+      const last_at = Math.max(...all.map(({ lastAt }) => lastAt));
+      return { reason, requests: sumOf(all), last_at, key: most?.keyId ?? null, model: most?.model ?? null };
+    })
+    .sort((one, other) => other.requests - one.requests);
+}
+
+function sumOf(counts: readonly RefusalCount[]): number {
+  return counts.reduce((sum, { requests }) => sum + requests, 0);
+}

@@ -1,0 +1,90 @@
+// What is noted of an inference request that was answered with an error before it was on the ledger.
+import { z } from "zod";
+import type { Clock } from "../../../base/clock.ts";
+import type { GatewayError } from "../../../base/errors.ts";
+import type { Operation } from "../../../domain/models/engine.ts";
+import { keyOf, type Principal } from "../../../domain/principal.ts";
+import { redactCredentials } from "../../../domain/redaction.ts";
+import type { RefusedRequests } from "../../../policy/records/refused-requests.ts";
+import { requestSchemas } from "../../decode/decode-request.ts";
+import type { Node } from "../../decode/json-schema.ts";
+import type { Exchange } from "../../exchange/route.ts";
+
+export interface RefusedInferenceDeps {
+  refusedRequests: Pick<RefusedRequests, "admits" | "note">;
+  clock: Pick<Clock, "nowSeconds">;
+}
+
+const longestMessage = 500;
+const longestModel = 256;
+
+/** `durationMs`: from its head to its answer. */
+export function noteRefused(
+  operation: Operation,
+  { requestId, line }: Pick<Exchange, "requestId" | "line">,
+  principal: Principal,
+  error: GatewayError,
+  durationMs: number,
+  { refusedRequests, clock }: RefusedInferenceDeps,
+): void {
+  const { id: keyId } = keyOf(principal);
+  if (!refusedRequests.admits(keyId, principal.account.id)) return;
+  const { model, stream } = line;
+  const asked = typeof model === "string" ? storable(redactCredentials(model), longestModel) : null;
+  refusedRequests.note({
+    requestId,
+    at: clock.nowSeconds(),
+    accountId: principal.account.id,
+    keyId,
+    appId: principal.appId,
+    environment: principal.environment,
+    operation,
+    model: asked,
+    stream: typeof stream === "boolean" ? stream : null,
+    errorCode: error.code,
+    message: storable(redactCredentials(keptMessage(error, asked)), longestMessage),
+    durationMs: Math.round(durationMs),
+  });
+}
+
+/**
+ * What is wrong with a body is said by the names in it, and a client may have made those up: a prompt that got into the
+ * place of a name would be kept. So the names of our own shapes stay, and a mark takes the place of the others.
+ */
+function keptMessage({ code, message }: GatewayError, model: string | null): string {
+  if (code !== "invalid_request") return message;
+  const isKept = (name: string) => name === model || isOurs(name);
+  return (
+    message
+      .replace(/^.*(?=: (?:must|is|its|some model servers) )/s, (path) =>
+        path.replace(/[^.[\]]+/g, (name) => (isOurs(name) ? name : "…")),
+      )
+      // From the first to the last: a name may hold such a mark itself.
+      .replace(/`.*`/s, (quoted) =>
+        quoted.split("`").every((part, i) => i % 2 === 0 || isKept(part)) ? quoted : "`…`",
+      )
+  );
+}
+
+let names: ReadonlySet<string> | undefined;
+
+/** Whether it is a name of a member that some request has, however it is written, or the number of an item. */
+function isOurs(name: string): boolean {
+  names ??= new Set([
+    "body",
+    ...Object.values(requestSchemas).flatMap((schema) => namesIn(z.toJSONSchema(schema, { io: "input" }) as Node)),
+  ]);
+  return /^\d{1,9}$/.test(name) || names.has(name.toLowerCase());
+}
+
+function namesIn({ $defs = {}, properties = {}, items, anyOf = [], oneOf = [], additionalProperties }: Node): string[] {
+  const others = typeof additionalProperties === "object" ? [additionalProperties] : [];
+  const inner = [...Object.values($defs), ...Object.values(properties), ...(items ? [items] : []), ...anyOf, ...oneOf];
+  return [...Object.keys(properties), ...[...inner, ...others].flatMap(namesIn)];
+}
+
+/** PostgreSQL keeps neither U+0000 nor half a character. */
+function storable(text: string, longest: number): string {
+  const whole = text.length <= longest ? text : `${text.slice(0, longest - 1)}…`;
+  return whole.toWellFormed().replaceAll("\0", "\ufffd");
+}

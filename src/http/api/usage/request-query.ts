@@ -1,0 +1,90 @@
+// What may be asked of the list of requests, and the cursor that leads to its next page.
+import { z } from "zod";
+import { GatewayError } from "../../../base/errors.ts";
+import type { Principal } from "../../../domain/principal.ts";
+import type { RequestPosition } from "../../../domain/usage/request-log.ts";
+import type { HistoryFilter } from "../../../policy/records/request-history.ts";
+import { requestOutcomes } from "./request-wire.ts";
+import { time, timeText } from "./usage-query.ts";
+
+const defaultLimit = 50;
+const maxLimit = 200;
+/** The year 10000: nothing is later. */
+const endOfTime = 253_402_300_800;
+
+const id = (what: string) => z.string().min(1).max(256).optional().meta({ description: what });
+
+export const requestParameters = z.object({
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(maxLimit)
+    .default(defaultLimit)
+    .meta({ description: `a whole number from 1 to ${maxLimit}, how many to give` }),
+  cursor: z
+    .string()
+    .max(512)
+    .optional()
+    .meta({ description: "the `next` of the page before, to get what comes after it" }),
+  model: id("a model id; only its requests are listed"),
+  key: id("the id of a key, `key_…`, or of what else a request shows as its `key`; only its requests are listed"),
+  app: id("the id of an OAuth app, `app_…`; only its requests are listed"),
+  outcome: z
+    .enum(requestOutcomes)
+    .optional()
+    .meta({ description: `one of ${requestOutcomes.join(", ")}; only requests that ended so are listed` }),
+  stream: z
+    .stringbool({ truthy: ["true"], falsy: ["false"], case: "sensitive" })
+    .optional()
+    .meta({ description: "true or false; only requests that were streamed, or were not, are listed" }),
+  start: time.optional().meta({ description: `${timeText}; only requests that began then or later are listed` }),
+  end: time.optional().meta({ description: `${timeText}; only requests that began before are listed` }),
+});
+
+/** Undefined where an app asks for the requests of another: it has its own alone, so there are none. */
+export function requestFilter(
+  asked: z.output<typeof requestParameters>,
+  principal: Principal,
+): HistoryFilter | undefined {
+  const { model, key, app, outcome, stream, start = 0, end = endOfTime } = asked;
+  if (start >= end) throw new GatewayError("invalid_request", "start: must be before end.");
+  if (principal.appId !== null && app !== undefined && app !== principal.appId) return undefined;
+  const appId = principal.appId ?? app;
+  return {
+    accountId: principal.account.id,
+    environment: principal.environment,
+    ...(appId === undefined ? {} : { appId }),
+    ...(key === undefined ? {} : { keyId: key }),
+    ...(model === undefined ? {} : { model }),
+    ...(outcome === undefined ? {} : { outcome }),
+    ...(stream === undefined ? {} : { stream }),
+    start,
+    end,
+  };
+}
+
+const position = z.tuple([z.int().min(0).max(endOfTime), z.string().max(256)]);
+
+/** Opaque to clients: a place in time, whatever the filter. */
+export function encodePosition({ at, requestId }: RequestPosition): string {
+  return Buffer.from(JSON.stringify([at, requestId])).toString("base64url");
+}
+
+/** Throws `invalid_request` for anything that is no cursor of a list of requests. */
+export function decodePosition(cursor: string): RequestPosition {
+  const { success, data } = position.safeParse(parsed(cursor));
+  if (success) return { at: data[0], requestId: data[1] };
+  throw new GatewayError(
+    "invalid_request",
+    "cursor: must be the `next` of a page of this list; leave it out for the first page.",
+  );
+}
+
+function parsed(cursor: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(cursor, "base64url").toString());
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,141 @@
+// Single requests, those that were refused among them: who, what, how it ended, what it cost and how long it took; never their content.
+
+import { z } from "zod";
+import type { Clock } from "../../../base/clock.ts";
+import { GatewayError } from "../../../base/errors.ts";
+import type { ChatStore, ChatWriter } from "../../../domain/models/stored-chat.ts";
+import type { Principal } from "../../../domain/principal.ts";
+import type { Ledger } from "../../../domain/usage/usage.ts";
+import { isOperator } from "../../../policy/manage/operator.ts";
+import type { RefusedRequests } from "../../../policy/records/refused-requests.ts";
+import type { PastRequest, RequestHistory } from "../../../policy/records/request-history.ts";
+import type { Retention } from "../../../policy/records/retention.ts";
+import { unixSeconds } from "../../../wire/parts.ts";
+import { chatIdOf } from "../../../wire/stored-chats.ts";
+import { readQuery } from "../../decode/query.ts";
+import type { Exchange, ScopedRoute } from "../../exchange/route.ts";
+import { chatOwnerOf } from "../chat-routes.ts";
+import { decodePosition, encodePosition, requestFilter, requestParameters } from "./request-query.ts";
+import { isRefused, oneRequest, requestShape, toWire, trailToWire } from "./request-wire.ts";
+import { writtenSoon } from "./written-soon.ts";
+
+export interface RequestRouteDeps {
+  requestHistory: Pick<RequestHistory, "list" | "find">;
+  ledger: Pick<Ledger, "flush">;
+  refusedRequests: Pick<RefusedRequests, "flush">;
+  chats: Pick<ChatStore, "has">;
+  chatWriter: Pick<ChatWriter, "flush">;
+  clock: Clock;
+  /** Of what older requests were deleted. */
+  retention?: Pick<Retention, "keptSince">;
+}
+
+const requestList = z
+  .object({
+    object: z.literal("list"),
+    data: z.array(requestShape),
+    next: z
+      .string()
+      .nullable()
+      .describe("Give it as `cursor` to get the next page; null on the last one. A page may be empty before that."),
+    searched_to: unixSeconds
+      .nullable()
+      .describe("All that began later than this, Unix seconds, was looked through; null on the last page."),
+    kept_since: unixSeconds
+      .optional()
+      .describe(
+        "Where a part of the time that was asked for is before it: requests from then on are kept, Unix seconds.",
+      ),
+  })
+  .meta({ id: "RequestList" });
+
+export function requestRoutes(deps: RequestRouteDeps): ScopedRoute[] {
+  return [
+    {
+      method: "GET",
+      path: "/v1/requests",
+      access: "usage:read",
+      doc: {
+        tag: "Usage",
+        operationId: "listRequests",
+        summary: "List requests",
+        description:
+          "Those of the account in the credential's environment that have ended, and those that were refused, newest first; an app sees its own alone. Of very many refused requests not all are kept. How much is looked through for one page is bounded: where little of it is what was asked for, a page holds fewer than `limit`, or none, and `next` leads on.",
+        query: requestParameters,
+        response: { description: "One page.", json: requestList },
+        errors: ["invalid_request", "service_unavailable"],
+      },
+      handle: (exchange, principal) => list(exchange, principal, deps),
+    },
+    {
+      method: "GET",
+      path: "/v1/requests/:id",
+      access: "usage:read",
+      doc: {
+        tag: "Usage",
+        operationId: "retrieveRequest",
+        summary: "Retrieve one request",
+        description:
+          "With its trail: which model servers were tried, and what came of each. Their names and what they said are for operators, keys with `admin:manage`; to others they are numbered.",
+        parameters: [{ name: "id", in: "path", description: "Id of the request, the `x-request-id` of its answer." }],
+        response: { description: "The request.", json: oneRequest },
+        errors: ["not_found", "service_unavailable"],
+      },
+      handle: (exchange, principal) => retrieve(exchange, principal, deps),
+    },
+  ];
+}
+
+async function list({ req }: Exchange, principal: Principal, deps: RequestRouteDeps): Promise<Response> {
+  const asked = readQuery(requestParameters, req.target);
+  const filter = requestFilter(asked, principal);
+  const after = asked.cursor === undefined ? undefined : decodePosition(asked.cursor);
+  if (!filter) return Response.json({ object: "list", data: [], next: null, searched_to: null });
+  await allWrittenSoon(deps);
+  const keptSince = deps.retention?.keptSince("requests") ?? null;
+  const isCut = keptSince !== null && filter.start < keptSince;
+  // What was deleted is not looked for, hour by hour, through all the sums that are still there.
+  const start = isCut ? Math.min(keptSince, filter.end) : filter.start;
+  const { requests, next } = await deps.requestHistory.list({ ...filter, start }, { after, limit: asked.limit });
+  const answer: z.infer<typeof requestList> = {
+    object: "list",
+    data: requests.map(toWire),
+    next: next && encodePosition(next),
+    searched_to: next?.at ?? null,
+    ...(isCut ? { kept_since: keptSince } : {}),
+  };
+  return Response.json(answer);
+}
+
+async function retrieve(exchange: Exchange, principal: Principal, deps: RequestRouteDeps): Promise<Response> {
+  const id = exchange.params["id"] ?? "";
+  const { account, environment, appId } = principal;
+  await allWrittenSoon(deps);
+  const owner = { accountId: account.id, environment, ...(appId === null ? {} : { appId }) };
+  const request = await deps.requestHistory.find(owner, id);
+  if (!request) {
+    throw new GatewayError(
+      "not_found",
+      "There is no such request in this account and environment, or it has not ended yet; `GET /v1/requests` lists those that have.",
+    );
+  }
+  const answer: z.infer<typeof oneRequest> = {
+    ...toWire(request),
+    trail: trailToWire(request, isOperator(principal)),
+    chat: await chatOf(request, principal, deps),
+  };
+  return Response.json(answer);
+}
+
+async function allWrittenSoon({ ledger, refusedRequests }: RequestRouteDeps): Promise<void> {
+  await Promise.all([writtenSoon(ledger), writtenSoon(refusedRequests)]);
+}
+
+/** Only one that the caller could read as well: a member sees no chat of another, a key for usage alone none at all. */
+async function chatOf(request: PastRequest, principal: Principal, deps: RequestRouteDeps): Promise<string | null> {
+  const isStored = request.operation === "chat" && !isRefused(request) && request.outcome === "completed";
+  if (!principal.scopes.has("chat:read") || !isStored) return null;
+  const id = chatIdOf(request.requestId);
+  await writtenSoon(deps.chatWriter);
+  return (await deps.chats.has(chatOwnerOf(principal), id, deps.clock.nowSeconds())) ? id : null;
+}

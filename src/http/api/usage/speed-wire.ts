@@ -1,0 +1,27 @@
+// How fast answers came, as the API shows it.
+import { z } from "zod";
+import { tokensPerSecond } from "../../../domain/usage/usage.ts";
+
+const digits = 100;
+
+export const firstTokenMs = z
+  .number()
+  .nullable()
+  .describe(
+    "Milliseconds from the request to the first piece of its answer; null where that was not timed: it was not streamed, or came in one piece.",
+  );
+
+export const speed = z
+  .number()
+  .nullable()
+  .describe("Tokens per second of generation, those after the first; null where too little was streamed to tell.");
+
+/** Two digits behind the point: more would only seem exact. */
+export function rounded(value: number): number {
+  return Math.round(value * digits) / digits;
+}
+
+export function shownSpeed(tokens: number, ms: number): number | null {
+  const value = tokensPerSecond(tokens, ms);
+  return value === null ? null : rounded(value);
+}

@@ -1,0 +1,184 @@
+// What may be asked of the usage report, and the cursor that leads to its next page.
+import { z } from "zod";
+import { GatewayError } from "../../../base/errors.ts";
+import type { Principal } from "../../../domain/principal.ts";
+import {
+  type UsageBucket,
+  type UsageGroup,
+  type UsagePosition,
+  type UsageQuery,
+  usageBuckets,
+  usageGroups,
+} from "../../../domain/usage/usage.ts";
+import { bucketEnd, bucketStart } from "../../../domain/usage/usage-bucket.ts";
+
+const daySeconds = 86_400;
+const defaultDays = 30;
+const maxDays: Record<UsageBucket, number> = { hour: 366, day: 3660, month: 3660 };
+export const maxRows = 1000;
+
+export const time = z.string().transform((text, context) => {
+  const seconds = parseTime(text);
+  if (seconds !== undefined) return seconds;
+  context.addIssue({ code: "custom", message: "not a time" });
+  return z.NEVER;
+});
+
+const groupList = z.string().transform((text, context): UsageGroup[] => {
+  const names = text.split(",").map((name) => name.trim());
+  const groups = names.filter((name) => usageGroups.some((group) => group === name)) as UsageGroup[];
+  if (groups.length === names.length && new Set(names).size === names.length) return groups;
+  context.addIssue({ code: "custom", message: "not a list of groups" });
+  return z.NEVER;
+});
+
+export const timeText =
+  "Unix seconds or an ISO 8601 date or date and time, UTC unless it says otherwise, such as 2026-09-01";
+
+export const usageParameters = z.object({
+  start: time.optional().meta({
+    description: `${timeText}; rounded down to a whole bucket, by default ${defaultDays} days before \`end\``,
+  }),
+  end: time.optional().meta({ description: `${timeText}; not included, rounded up to a whole bucket, by default now` }),
+  bucket: z.enum(usageBuckets).default("day").meta({ description: "hour, day or month, in UTC" }),
+  group_by: groupList.optional().meta({
+    description: `one or several of ${usageGroups.join(", ")}, each once, separated by commas`,
+  }),
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(maxRows)
+    .default(maxRows)
+    .meta({ description: `a whole number from 1 to ${maxRows}, how many rows a page has; CSV always has all` }),
+  model: z.string().min(1).max(256).optional().meta({ description: "the id of a model, to see its usage alone" }),
+  cursor: z
+    .string()
+    .max(8192)
+    .optional()
+    .meta({ description: "the `next` of the page before, to get what comes after it" }),
+});
+
+/** Of an account's whole usage a part can be asked for; the reports of one key or app are such parts already. */
+export const accountUsageParameters = usageParameters.extend({
+  key: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .meta({ description: "the id of a credential, as the report by key has it, to see its usage alone" }),
+  app: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .meta({ description: "the id of an OAuth app, to see alone what was used through it" }),
+});
+
+/** One key's or app's part of the usage; an app's own publisher may see it over all accounts. */
+export type UsageScope = Partial<Pick<UsageQuery, "accountId" | "keyId" | "appId">>;
+
+/** What the parameters ask of this principal's usage, or of a part of it. An app has its own alone. */
+export function usageQuery(
+  asked: z.output<typeof usageParameters> & Partial<Pick<z.output<typeof accountUsageParameters>, "key" | "app">>,
+  principal: Principal,
+  nowSeconds: number,
+  only: UsageScope = {},
+): UsageQuery {
+  const { bucket } = asked;
+  // Before `end`, so that what happened in this very second is part of it.
+  const end = asked.end ?? nowSeconds + 1;
+  const start = asked.start ?? Math.max(0, end - defaultDays * daySeconds);
+  if (start >= end) {
+    const now = asked.end === undefined ? ", which is now by default" : "";
+    throw new GatewayError(
+      "invalid_request",
+      `start: must be before end${now} (got ${shown(start)} and ${shown(end)}).`,
+    );
+  }
+  if (end - start > maxDays[bucket] * daySeconds) {
+    throw new GatewayError(
+      "invalid_request",
+      `start: must be at most ${maxDays[bucket]} days before end where bucket is ${bucket} (got ${shown(start)} and ${shown(end)}).`,
+    );
+  }
+  if (principal.appId !== null && asked.app !== undefined && asked.app !== principal.appId) {
+    throw new GatewayError("invalid_request", "app: an app sees its own usage alone; leave it out.");
+  }
+  return {
+    accountId: principal.account.id,
+    environment: principal.environment,
+    ...(asked.model === undefined ? {} : { model: asked.model }),
+    ...(asked.key === undefined ? {} : { keyId: asked.key }),
+    ...(asked.app === undefined ? {} : { appId: asked.app }),
+    ...only,
+    ...(principal.appId === null ? {} : { appId: principal.appId }),
+    start: bucketStart(bucket, start),
+    end: bucketEnd(bucket, end - 1),
+    bucket,
+    groupBy: asked.group_by ?? [],
+  };
+}
+
+/** Opaque to clients: where a page ended, and of which kind of report. */
+export function encodeCursor({ bucket, groupBy }: UsageQuery, { start, groups }: UsagePosition): string {
+  const values = groupBy.map((group) => groups[group] ?? null);
+  return Buffer.from(JSON.stringify([reportKind(bucket, groupBy), start, ...values])).toString("base64url");
+}
+
+/** Throws `invalid_request` for anything that is no cursor of such a report. */
+export function decodeCursor({ bucket, groupBy }: UsageQuery, cursor: string): UsagePosition {
+  const [kind, at, ...values] = parseCursor(cursor);
+  const start = z.int().min(0).max(lastSecond).safeParse(at).data;
+  if (kind !== reportKind(bucket, groupBy) || values.length !== groupBy.length) throw badCursor();
+  if (start === undefined || bucketStart(bucket, start) !== start) throw badCursor();
+  const groups: UsagePosition["groups"] = {};
+  for (const [index, group] of groupBy.entries()) {
+    const value = values[index];
+    if (typeof value !== "string" && !(value === null && group === "app")) throw badCursor();
+    groups[group] = value;
+  }
+  return { start, groups };
+}
+
+function parseCursor(cursor: string): unknown[] {
+  try {
+    const parsed: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString());
+    return Array.isArray(parsed) ? parsed : [];
+  } catch {
+    return [];
+  }
+}
+
+function badCursor(): GatewayError {
+  return new GatewayError(
+    "invalid_request",
+    "cursor: must be the `next` of a page with the same bucket and group_by; leave it out for the first page.",
+  );
+}
+
+function reportKind(bucket: UsageBucket, groupBy: readonly UsageGroup[]): string {
+  return [bucket, ...groupBy].join(" ");
+}
+
+/** The last that ISO 8601 can write with four digits of a year. */
+const lastSecond = Date.UTC(9999, 11, 31, 23, 59, 59) / 1000;
+const isoTime = z.iso.datetime({ offset: true, local: true });
+
+function parseTime(text: string): number | undefined {
+  if (/^\d{1,12}$/.test(text)) return withinRange(Number(text));
+  if (z.iso.date().safeParse(text).success) return withinRange(Date.parse(`${text}T00:00:00Z`) / 1000);
+  // A plus sign that was not percent-encoded arrives as a space.
+  const iso = text.replace(/ (\d\d:?\d\d)$/, "+$1");
+  if (!isoTime.safeParse(iso).success) return undefined;
+  const zoned = /(Z|[+-]\d\d:?\d\d)$/.test(iso) ? iso : `${iso}Z`;
+  return withinRange(Math.floor(Date.parse(zoned) / 1000));
+}
+
+function withinRange(seconds: number): number | undefined {
+  return seconds >= 0 && seconds <= lastSecond ? seconds : undefined;
+}
+
+export function shown(seconds: number): string {
+  return new Date(seconds * 1000).toISOString().replace(".000", "");
+}

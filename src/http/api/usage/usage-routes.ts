@@ -1,0 +1,264 @@
+// What was used, by time and by model, key, environment and app: as JSON in pages, or all of it as CSV.
+
+import { z } from "zod";
+import type { ClientStream } from "../../../base/bytes/client-stream.ts";
+import type { Cancellation } from "../../../base/cancellation.ts";
+import type { Clock } from "../../../base/clock.ts";
+import { GatewayError } from "../../../base/errors.ts";
+import type { KeyStore, Principal } from "../../../domain/principal.ts";
+import type {
+  Ledger,
+  UsageGroup,
+  UsagePosition,
+  UsageQuery,
+  UsageReports,
+  UsageRow,
+} from "../../../domain/usage/usage.ts";
+import { requireKeyManager } from "../../../policy/manage/delegation.ts";
+import { isHere } from "../../../policy/manage/manage-keys.ts";
+import type { Retention } from "../../../policy/records/retention.ts";
+import { unixSeconds } from "../../../wire/parts.ts";
+import { csvLine, csvType, prefersCsv } from "../../content/csv.ts";
+import { readQuery } from "../../decode/query.ts";
+import { toGatewayError } from "../../exchange/errors.ts";
+import type { Answer, Exchange, RouteDoc, ScopedRoute, StreamedAnswer } from "../../exchange/route.ts";
+import { firstTokenMs, rounded, shownSpeed, speed } from "./speed-wire.ts";
+import {
+  accountUsageParameters,
+  decodeCursor,
+  encodeCursor,
+  maxRows,
+  type UsageScope,
+  usageParameters,
+  usageQuery,
+} from "./usage-query.ts";
+import { writtenSoon } from "./written-soon.ts";
+
+export interface UsageRouteDeps {
+  reports: UsageReports;
+  ledger: Pick<Ledger, "flush">;
+  keys: Pick<KeyStore, "findChainById">;
+  clock: Clock;
+  /** Of what older sums by hour were deleted. */
+  retention?: Pick<Retention, "keptSince">;
+}
+
+const usageRow = z
+  .object({
+    start: unixSeconds.describe("Start of the bucket, Unix seconds."),
+    end: unixSeconds.describe("End of the bucket, Unix seconds."),
+    model: z.string().optional().describe("Where `group_by` has it."),
+    key: z
+      .string()
+      .optional()
+      .describe(
+        "Id of the credential, where `group_by` has it: of the key, `key_…`; of a member who was signed in, `mbr_…`; of what a member allowed an app, `grt_…`.",
+      ),
+    environment: z.string().optional().describe("Where `group_by` has it."),
+    app: z.string().nullable().optional().describe("Id of the OAuth app, null for none, where `group_by` has it."),
+    requests: z.int(),
+    prompt_tokens: z.int(),
+    completion_tokens: z.int(),
+    total_tokens: z.int(),
+    cost: z.number().describe("USD; requests to models without a price cost nothing."),
+    errors: z.int().describe("Requests that failed."),
+    first_token_ms: firstTokenMs.describe(
+      "Mean of the milliseconds from a request to the first piece of its answer, of those that were streamed in more than one; null: none.",
+    ),
+    tokens_per_second: speed.describe(
+      "Mean of the speed of generation over all tokens that were streamed, the first of each answer left out; null: none.",
+    ),
+  })
+  .meta({ id: "UsageRow" });
+
+const usageReport = z
+  .object({
+    object: z.literal("list"),
+    data: z.array(usageRow),
+    next: z.string().nullable().describe("Give it as `cursor` to get the next page; null on the last one."),
+    kept_since: unixSeconds
+      .optional()
+      .describe(
+        "By the hour, where a part of the time that was asked for is before it: sums by hour are kept from then on, Unix seconds; those by day for good.",
+      ),
+  })
+  .meta({ id: "UsageReport" });
+
+type WireRow = z.infer<typeof usageRow>;
+
+export const usageDescription =
+  "Of the credential's own environment. Buckets without requests are left out. With `Accept: text/csv` the answer is all " +
+  "rows as CSV, times in ISO 8601.";
+
+/** What the reports of one noun have in common with that of the account. */
+export const usageDoc = {
+  tag: "Usage",
+  query: usageParameters,
+  response: { description: "The report.", json: usageReport, contentType: "text/csv" },
+} satisfies Partial<RouteDoc>;
+
+export function usageRoutes(deps: UsageRouteDeps): ScopedRoute[] {
+  return [
+    {
+      method: "GET",
+      path: "/v1/usage",
+      access: "usage:read",
+      doc: {
+        ...usageDoc,
+        query: accountUsageParameters,
+        operationId: "getUsage",
+        summary: "What the account used",
+        description: usageDescription,
+        errors: ["invalid_request", "service_unavailable"],
+      },
+      handle: (exchange, principal) => answerUsage(deps, exchange, principal, {}, accountUsageParameters),
+    },
+    {
+      method: "GET",
+      path: "/v1/keys/:id/usage",
+      access: "keys:manage",
+      doc: {
+        ...usageDoc,
+        operationId: "getKeyUsage",
+        summary: "What one key was used for",
+        description: `${usageDescription} A member sees that of the member's own alone.`,
+        parameters: [{ name: "id", in: "path", description: "Id of the key, or of what the report by key shows." }],
+        errors: ["invalid_request", "not_found", "permission_denied", "service_unavailable"],
+      },
+      async handle(exchange, principal) {
+        const id = exchange.params["id"] ?? "";
+        requireKeyManager(principal);
+        // Members and apps have their usage under a credential of their own, whose id the report by key shows.
+        const key = (await deps.keys.findChainById(id))?.keys[0];
+        if (key && isHere(principal, key)) return answerUsage(deps, exchange, principal, { keyId: id });
+        throw new GatewayError(
+          "not_found",
+          "There is no such key in this account and environment; `GET /v1/keys` lists them.",
+        );
+      },
+    },
+  ];
+}
+
+/** `only` narrows the report to one key or app, of which the caller has seen to it that the principal may know. */
+export async function answerUsage(
+  deps: Omit<UsageRouteDeps, "keys">,
+  exchange: Exchange,
+  principal: Principal,
+  only: UsageScope = {},
+  parameters: typeof usageParameters | typeof accountUsageParameters = usageParameters,
+): Promise<Answer> {
+  const { req, answerHeaders } = exchange;
+  const asked = readQuery(parameters, req.target);
+  const query = usageQuery(asked, principal, deps.clock.nowSeconds(), only);
+  const after = asked.cursor === undefined ? undefined : decodeCursor(query, asked.cursor);
+  answerHeaders["vary"] = answerHeaders["vary"] ? `${answerHeaders["vary"]}, Accept` : "Accept";
+  await writtenSoon(deps.ledger);
+  if (prefersCsv(req.headers.get("accept"))) return csvAnswer(deps.reports, query, after, exchange);
+  // One row more than the page tells whether there is another.
+  const rows = await deps.reports.report(query, { after, limit: asked.limit + 1 });
+  const page = rows.slice(0, asked.limit);
+  const last = rows.length > asked.limit ? page.at(-1) : undefined;
+  const keptSince = query.bucket === "hour" ? (deps.retention?.keptSince("hourly_usage") ?? null) : null;
+  return Response.json({
+    object: "list",
+    data: page.map(toWire),
+    next: last ? encodeCursor(query, last) : null,
+    ...(keptSince !== null && query.start < keptSince ? { kept_since: keptSince } : {}),
+  });
+}
+
+/** The first page is read before the answer begins, so that what fails at once is still an error answer. */
+async function csvAnswer(
+  reports: UsageReports,
+  query: UsageQuery,
+  after: UsagePosition | undefined,
+  exchange: Exchange,
+): Promise<StreamedAnswer> {
+  const first = await reports.report(query, { after, limit: maxRows });
+  const log = exchange.defer();
+  const { left } = exchange.req;
+  const begin = async (client: ClientStream) => {
+    try {
+      send(client, csvLine(csvHeader(query.groupBy)));
+      for (let page = first; ; page = await reports.report(query, { after: page.at(-1), limit: maxRows })) {
+        const ready = send(client, page.map((row) => csvLine(csvCells(query.groupBy, row))).join(""));
+        if (page.length < maxRows || left.cancelled) break;
+        if (!ready) await drained(client, left);
+      }
+      client.end();
+      log.finish();
+    } catch (error) {
+      // The connection breaks off: an answer that ends in order would look complete.
+      client.abort();
+      log.finish(toGatewayError(error));
+    }
+  };
+  return { status: 200, headers: { "content-type": csvType }, begin: (client) => void begin(client) };
+}
+
+function send(client: ClientStream, text: string): boolean {
+  return client.write(Buffer.from(text).toString("latin1"));
+}
+
+function drained(client: ClientStream, left: Cancellation): Promise<void> {
+  return new Promise((resolve) => {
+    client.onDrain = resolve;
+    left.onCancel(resolve);
+  });
+}
+
+function toWire(row: UsageRow): WireRow {
+  const { model, key, environment, app } = row.groups;
+  return {
+    start: row.start,
+    end: row.end,
+    ...(model == null ? {} : { model }),
+    ...(key == null ? {} : { key }),
+    ...(environment == null ? {} : { environment }),
+    ...(app === undefined ? {} : { app }),
+    requests: row.requests,
+    prompt_tokens: row.promptTokens,
+    completion_tokens: row.completionTokens,
+    total_tokens: row.promptTokens + row.completionTokens,
+    // Both are whole numbers: the nearest double of the quotient prints as the exact decimal.
+    cost: row.nanoUsd / 1e9,
+    errors: row.errors,
+    first_token_ms: meanFirstTokenMs(row),
+    tokens_per_second: shownSpeed(row.generatedTokens, row.generationMs),
+  };
+}
+
+function meanFirstTokenMs({ timed, firstTokenMs: sum }: UsageRow): number | null {
+  return timed === 0 ? null : rounded(sum / timed);
+}
+
+function csvHeader(groupBy: readonly UsageGroup[]): string[] {
+  const sums = ["requests", "prompt_tokens", "completion_tokens", "total_tokens", "cost", "errors"];
+  return ["start", "end", ...groupBy, ...sums, "first_token_ms", "tokens_per_second"];
+}
+
+function csvCells(groupBy: readonly UsageGroup[], row: UsageRow): (string | number | null)[] {
+  return [
+    isoTime(row.start),
+    isoTime(row.end),
+    ...groupBy.map((group) => row.groups[group] ?? null),
+    row.requests,
+    row.promptTokens,
+    row.completionTokens,
+    row.promptTokens + row.completionTokens,
+    decimal(row.nanoUsd),
+    row.errors,
+    meanFirstTokenMs(row),
+    shownSpeed(row.generatedTokens, row.generationMs),
+  ];
+}
+
+function isoTime(seconds: number): string {
+  return new Date(seconds * 1000).toISOString().replace(".000", "");
+}
+
+/** Nano-USD as USD, never in the exponent form that a small number would print as. */
+function decimal(nanoUsd: number): string {
+  return (nanoUsd / 1e9).toFixed(9).replace(/\.?0+$/, "");
+}

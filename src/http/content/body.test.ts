@@ -1,0 +1,188 @@
+// The body of a request: read once, at once where it is here, and refused with a reason that helps.
+
+import { describe, expect, test } from "bun:test";
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
+import { incoming } from "../../../tests/support/exchange.ts";
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { type BodyFault, type IncomingRequest, RequestBodyError } from "../../http1/message.ts";
+import { readJsonBody } from "./body.ts";
+
+const limits = { bodyBytes: 1_000, depth: 8 };
+const headers = { "content-type": "application/json" };
+
+function request(bytes: Uint8Array | string, more: Partial<IncomingRequest> = {}): IncomingRequest {
+  return { ...incoming({ target: "/", headers, body: "" }), readBody: () => ByteSpan.of(bytes), ...more };
+}
+
+async function refusal(
+  req: IncomingRequest,
+  within = limits,
+): Promise<Pick<GatewayError, "code" | "message" | "detail">> {
+  try {
+    await readJsonBody(req, within);
+  } catch (error) {
+    if (error instanceof GatewayError) return { code: error.code, message: error.message, detail: error.detail };
+    throw error;
+  }
+  throw new Error("It was accepted.");
+}
+
+test("a body that is here is read without waiting; one on its way when it has come", async () => {
+  const text = '{"model":"m","x":"é"}';
+  const read = readJsonBody(request(text), limits);
+  expect(read).toMatchObject({ text, body: { model: "m", x: "é" } });
+  const later = readJsonBody(request("", { readBody: async () => ByteSpan.of(text) }), limits);
+  expect(later).toBeInstanceOf(Promise);
+  expect(await later).toMatchObject({ text, bytes: ByteSpan.of(text) });
+});
+
+test("the most that may be read is what the limit says", () => {
+  let most = 0;
+  const readBody = (maxBytes: number) => {
+    most = maxBytes;
+    return ByteSpan.of("{}");
+  };
+  readJsonBody(request("", { readBody }), limits);
+  expect(most).toBe(limits.bodyBytes);
+});
+
+test("a byte-order mark is neither parsed nor passed on", async () => {
+  const { text, bytes } = await readJsonBody(request('\ufeff{"a":1}'), limits);
+  expect([text, bytes.text]).toEqual(['{"a":1}', '{"a":1}']);
+});
+
+describe("refused is", () => {
+  test.each<[BodyFault, GatewayError["code"], RegExp]>([
+    ["too_large", "request_too_large", /^The body is larger than the limit of 1000 bytes\.$/],
+    ["incomplete", "invalid_request", /^The body ended early\.$/],
+    ["malformed", "invalid_request", /framing is wrong: Because\.$/],
+  ])("a body that is %s, thrown or rejected with", async (fault, code, message) => {
+    const error = new RequestBodyError(fault, "Because.");
+    const thrown = await refusal(
+      request("", {
+        readBody: () => {
+          throw error;
+        },
+      }),
+    );
+    const rejected = await refusal(request("", { readBody: () => Promise.reject(error) }));
+    expect(thrown).toEqual(rejected);
+    expect(thrown.code).toBe(code);
+    expect(thrown.message).toMatch(message);
+  });
+
+  test.each<[string, Uint8Array | string]>([
+    ["The body is not valid UTF-8.", Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d])],
+    ["The body is not valid UTF-8.", Buffer.from('{"a":"\ud800"}').subarray(0, 7)],
+    ["The body is empty; send a JSON object.", ""],
+    ["The body is empty; send a JSON object.", "\ufeff"],
+    ["The body cannot be used: it is not valid JSON.", "{"],
+    ["The body must be a JSON object.", "[]"],
+    ["The body must be a JSON object.", "null"],
+    ["The body cannot be used: the JSON is nested more than 8 levels deep.", "[".repeat(9)],
+  ])("with %p: %p", async (message, bytes) => {
+    expect(await refusal(request(bytes))).toEqual({ code: "invalid_request", message, detail: undefined });
+  });
+
+  test.each([
+    [{}, /Content-Type: application\/json/],
+    [{ "content-type": "text/json" }, /Content-Type/],
+    [{ "content-type": "application/jsonx" }, /Content-Type/],
+    [{ ...headers, "content-encoding": "compress" }, /gzip, deflate, br or zstd/],
+    [{ ...headers, "content-encoding": "gzip, br" }, /compressed once/],
+  ])("a body sent with %p", async (fields, message) => {
+    const refused = await refusal(request("{}", { headers: new Headers(fields) }));
+    expect(refused.code).toBe("unsupported_media_type");
+    expect(refused.message).toMatch(message);
+  });
+});
+
+describe("a compressed body", () => {
+  const text = JSON.stringify({ model: "m", x: "é".repeat(200) });
+  const packed = (encoding: string, bytes: Uint8Array | string, more: Partial<IncomingRequest> = {}) =>
+    request(bytes, { headers: new Headers({ ...headers, "content-encoding": encoding }), ...more });
+
+  test.each([
+    ["gzip", gzipSync(text)],
+    ["X-GZIP", gzipSync(text)],
+    ["deflate", deflateSync(text)],
+    ["br", brotliCompressSync(text)],
+    ["zstd", zstdCompressSync(text)],
+  ])("by %s is read as it was before, and counts as held", async (encoding, bytes) => {
+    let held = 0;
+    const hold = (more: number) => {
+      held += more;
+      return undefined;
+    };
+    expect(await readJsonBody(packed(encoding, bytes, { hold }), limits)).toMatchObject({ text });
+    expect(held).toBe(Buffer.byteLength(text));
+  });
+
+  test("that is longer than the limit once it is unpacked is 413, and no more of it is unpacked", async () => {
+    let held = 0;
+    const hold = (more: number) => {
+      held += more;
+      return undefined;
+    };
+    const bomb = gzipSync(Buffer.alloc(50_000_000));
+    const { code, message } = await refusal(packed("gzip", bomb, { hold }));
+    expect([code, message]).toEqual([
+      "request_too_large",
+      "The body is larger than the limit of 1000 bytes once it is unpacked.",
+    ]);
+    expect(held).toBeLessThanOrEqual(limits.bodyBytes);
+  });
+
+  /** Of more than one block, so that much of it comes out before an end is missed. */
+  const long = JSON.stringify({ model: "m", x: Array.from({ length: 60_000 }, (_, n) => (n * n) % 977) });
+  const codings = [
+    ["gzip", gzipSync],
+    ["deflate", deflateSync],
+    ["br", brotliCompressSync],
+    ["zstd", zstdCompressSync],
+  ] as const;
+
+  test.each(codings)("by %s that ends early is refused, wherever it ends", async (encoding, pack) => {
+    for (const content of [text, long]) {
+      const whole = pack(content);
+      for (const part of [0, 0.01, 0.1, 0.5, 0.9, 0.99, 1]) {
+        const end = Math.min(whole.length - 1, Math.floor(part * whole.length));
+        for (const length of [end, end - 1, end - 3]) {
+          if (length < 0) continue;
+          const cut = packed(encoding, whole.subarray(0, length));
+          const { code, message } = await refusal(cut, { ...limits, bodyBytes: 1_000_000 });
+          expect([code, message]).toEqual(["invalid_request", expect.stringContaining("cannot be unpacked")]);
+        }
+      }
+    }
+  });
+
+  test.each(codings)("by %s behind which there is more is refused, whatever that is", async (encoding, pack) => {
+    const whole = pack(text);
+    for (const more of ["x", "\0", "\0\0\0\0\0\0\0\0", text, whole.subarray(0, -1)]) {
+      const { code, message } = await refusal(packed(encoding, Buffer.concat([whole, Buffer.from(more)])));
+      expect([code, message]).toEqual(["invalid_request", expect.stringContaining("cannot be unpacked")]);
+    }
+  });
+
+  test.each(codings)("that is something else than %s is refused", async (encoding) => {
+    for (const bytes of [text, ""]) {
+      const { code, message } = await refusal(packed(encoding, bytes));
+      expect([code, message]).toEqual(["invalid_request", expect.stringContaining("cannot be unpacked")]);
+    }
+  });
+
+  test("for which there is no room once it is unpacked gets the refusal of whoever holds it", async () => {
+    const full = new GatewayError("rate_limit_exceeded", "Full.");
+    expect(await refusal(packed("gzip", gzipSync(text), { hold: () => full }))).toMatchObject({ message: "Full." });
+  });
+});
+
+test.each(["application/json; charset=utf-8", "APPLICATION/JSON", "application/problem+json", "application/json ;x"])(
+  "%p is JSON",
+  (type) => {
+    const req = request("{}", { headers: new Headers({ "content-type": type, "content-encoding": "Identity" }) });
+    expect(readJsonBody(req, limits)).toMatchObject({ body: {} });
+  },
+);

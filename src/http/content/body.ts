@@ -1,0 +1,144 @@
+// Reads the body of a request once: size, media type, encoding, JSON, nesting.
+import { isAscii, isUtf8 } from "node:buffer";
+import { type ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { countNames, findRepeatedName } from "../../base/text/json-names.ts";
+import { JsonTextError, type Members, scanObject } from "../../base/text/json-text.ts";
+import { type IncomingRequest, RequestBodyError } from "../../http1/message.ts";
+import { formatPath } from "../decode/validation-text.ts";
+import { type BodyCoding, codingOf, unpacked } from "./content-encoding.ts";
+
+export interface BodyLimits {
+  bodyBytes: number;
+  /** Levels of objects and arrays. */
+  depth: number;
+}
+
+export interface JsonBody {
+  /** As the client sent them, without a byte-order mark; they mean `text`. */
+  bytes: ByteSpan;
+  text: string;
+  members: Members;
+  body: Record<string, unknown>;
+}
+
+/** Several times what any request has; more is an attempt to keep the parser, and with it the process, busy. */
+export const mostNames = 100_000;
+const [mostMembers, mostValues] = [1_000, 2_000_000];
+const charsets = /;\s*charset\s*=([^;]*)/gi;
+const utf8Names = new Set(["utf-8", "utf8"]);
+const jsonType = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
+
+/** At once where the body is here. Throws, or rejects with, a GatewayError. */
+export function readJsonBody(request: IncomingRequest, limits: BodyLimits): JsonBody | Promise<JsonBody> {
+  const bytes = readJsonBytes(request, limits);
+  return bytes instanceof Promise ? bytes.then((all) => parseBody(all, limits)) : parseBody(bytes, limits);
+}
+
+/** As `readJsonBody`; what is sent as JSON is not looked at. */
+export function readJsonBytes(request: IncomingRequest, limits: BodyLimits): ByteSpan | Promise<ByteSpan> {
+  const { headers } = request;
+  const type = headers.get("content-type");
+  if (type !== "application/json" && (type === null || !jsonType.test(type))) {
+    throw new GatewayError(
+      "unsupported_media_type",
+      "Send the body as JSON, with the header Content-Type: application/json.",
+    );
+  }
+  if (type !== "application/json") requireUtf8(type);
+  const coding = codingOf(headers.get("content-encoding"));
+  if (coding) return readUnpacked(request, limits, coding);
+  try {
+    const bytes = request.readBody(limits.bodyBytes);
+    if (!(bytes instanceof Promise)) return bytes;
+    return bytes.catch((error: unknown) => {
+      throw faultOf(error, limits);
+    });
+  } catch (error) {
+    throw faultOf(error, limits);
+  }
+}
+
+/** JSON that systems exchange is UTF-8 (RFC 8259, 8.1): read as that, a text in another charset would be another one. */
+function requireUtf8(type: string): void {
+  for (const [, sent = ""] of type.matchAll(charsets)) {
+    const charset = sent.trim().replace(/^"(.*)"$/, "$1");
+    if (utf8Names.has(charset.toLowerCase())) continue;
+    const shown = charset.length > 40 ? `${charset.slice(0, 40)}…` : charset;
+    throw new GatewayError(
+      "unsupported_media_type",
+      `Send the body as UTF-8: the header Content-Type says charset=${shown}, and no other charset is read.`,
+    );
+  }
+}
+
+async function readUnpacked(
+  request: IncomingRequest,
+  { bodyBytes }: BodyLimits,
+  coding: BodyCoding,
+): Promise<ByteSpan> {
+  return unpacked(await readBytes(request, bodyBytes), coding, request, bodyBytes);
+}
+
+/** The body as it is, of at most so many bytes. Rejects with a GatewayError. */
+export async function readBytes(request: IncomingRequest, bodyBytes: number): Promise<ByteSpan> {
+  try {
+    return await request.readBody(bodyBytes);
+  } catch (error) {
+    throw faultOf(error, { bodyBytes });
+  }
+}
+
+function faultOf(error: unknown, { bodyBytes }: Pick<BodyLimits, "bodyBytes">): unknown {
+  if (!(error instanceof RequestBodyError)) return error;
+  switch (error.fault) {
+    case "too_large":
+      return new GatewayError("request_too_large", `The body is larger than the limit of ${bodyBytes} bytes.`);
+    case "incomplete":
+      return new GatewayError("invalid_request", "The body ended early.", { detail: "body_incomplete", cause: error });
+    case "malformed":
+      return new GatewayError("invalid_request", `The body's framing is wrong: ${error.message}`, {
+        detail: "body_malformed",
+        cause: error,
+      });
+  }
+}
+
+/** Throws a GatewayError. */
+export function parseBody(sent: ByteSpan, limits: BodyLimits): JsonBody {
+  // Not passed on either: engines may not ignore a mark.
+  const bytes = withoutMark(sent);
+  const text = decodeUtf8(bytes);
+  if (text === "") throw new GatewayError("invalid_request", "The body is empty; send a JSON object.");
+  let members: Members;
+  let body: unknown;
+  try {
+    members = scanObject(text, { depth: limits.depth, members: mostMembers, names: mostNames, values: mostValues });
+    body = JSON.parse(text);
+    requireNamesOnce(text, members, body);
+  } catch (error) {
+    // The parser's own message may quote the body, so it is not shown.
+    if (error instanceof GatewayError) throw error;
+    const reason = error instanceof JsonTextError ? error.message : "it is not valid JSON";
+    throw new GatewayError("invalid_request", `The body cannot be used: ${reason}.`);
+  }
+  if (typeof body !== "object" || body === null || Array.isArray(body)) {
+    throw new GatewayError("invalid_request", "The body must be a JSON object.");
+  }
+  return { bytes, text, members, body: body as Record<string, unknown> };
+}
+
+/** Two parsers may pick different values of a name that an object has twice (RFC 7493, 2.3). Throws a GatewayError. */
+function requireNamesOnce(text: string, { names }: Members, body: unknown): void {
+  if (countNames(body) === names) return;
+  const param = formatPath(findRepeatedName(text) ?? []);
+  const message = `The body cannot be used: the field \`${param}\` appears twice; send it once.`;
+  throw new GatewayError("invalid_request", message, { param });
+}
+
+/** A third of what TextDecoder takes for a short text. */
+function decodeUtf8({ view }: ByteSpan): string {
+  if (isAscii(view)) return view.toString("latin1");
+  if (isUtf8(view)) return view.toString("utf8");
+  throw new GatewayError("invalid_request", "The body is not valid UTF-8.");
+}

@@ -1,0 +1,97 @@
+// Which coding of content a client takes (RFC 9110, 12.5.3), and answers in it: compressed beside the event loop.
+import { promisify } from "node:util";
+import { brotliCompress, constants, gzip, zstdCompress } from "node:zlib";
+import type { HeaderFields } from "../../http1/message.ts";
+import type { PlainAnswer } from "../exchange/route.ts";
+
+export const codings = ["zstd", "br", "gzip"] as const;
+export type Coding = (typeof codings)[number];
+
+const toGzip = promisify(gzip);
+const toBrotli = promisify(brotliCompress);
+const toZstd = promisify(zstdCompress);
+
+/** How hard to try: what is made for one answer has to be quick, what is made once may take a second. */
+type Effort = "quick" | "thorough";
+const levels = {
+  quick: { gzip: 5, br: 4, zstd: 3 },
+  thorough: { gzip: 9, br: 10, zstd: 15 },
+} as const satisfies Record<Effort, Record<Coding, number>>;
+
+/** About what one packet takes: less is not there sooner. */
+const leastBytes = 1_400;
+const compressible = /^(?:application\/(?:json|openmetrics-text)|text\/)/;
+
+/**
+ * The one of `offered` that the client prefers; of several that it likes as much, the first. Undefined: as it is, also for
+ * who refuses that without naming another, as anything can be read as it is.
+ */
+export function codingFor<Offered extends Coding>(
+  acceptEncoding: string | null,
+  offered: readonly Offered[],
+): Offered | undefined {
+  if (acceptEncoding === null || acceptEncoding === "") return undefined;
+  const weights = new Map<string, number>();
+  for (const part of acceptEncoding.toLowerCase().split(",")) {
+    const [name = "", ...parameters] = part.split(";").map((text) => text.trim());
+    weights.set(name === "x-gzip" ? "gzip" : name, weightOf(parameters));
+  }
+  const weigh = (name: string) => weights.get(name) ?? weights.get("*") ?? 0;
+  let best: Offered | undefined;
+  for (const coding of offered) if (weigh(coding) > (best === undefined ? 0 : weigh(best))) best = coding;
+  // Named and liked better than any: as it is.
+  const plain = weights.get("identity");
+  return best !== undefined && plain !== undefined && plain > weigh(best) ? undefined : best;
+}
+
+/** What is no weight is as good as none was given. */
+function weightOf(parameters: readonly string[]): number {
+  const given = parameters.find((parameter) => parameter.startsWith("q="));
+  return given === undefined ? 1 : /^q=[01](?:\.\d{0,3})?$/.test(given) ? Math.min(1, Number(given.slice(2))) : 0;
+}
+
+export async function encoded(bytes: Uint8Array, coding: Coding, effort: Effort): Promise<Uint8Array> {
+  const level = levels[effort][coding];
+  if (coding === "gzip") return await toGzip(bytes, { level });
+  if (coding === "br") {
+    const params = { [constants.BROTLI_PARAM_QUALITY]: level, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length };
+    return await toBrotli(bytes, { params });
+  }
+  return await toZstd(bytes, { params: { [constants.ZSTD_c_compressionLevel]: level } });
+}
+
+/** Whether it would be compressed for a client that takes that. */
+export function isWorthCoding({ status, headers, body }: PlainAnswer): boolean {
+  if (status !== 200 || headers["content-encoding"] !== undefined) return false;
+  if (typeof body !== "string" && !(body instanceof Uint8Array)) return false;
+  return body.length >= leastBytes && compressible.test(headers["content-type"] ?? "");
+}
+
+/** Undefined for what came from elsewhere and is passed on in pieces. */
+function bytesOf(body: PlainAnswer["body"]): Uint8Array | undefined {
+  if (typeof body === "string") return Buffer.from(body);
+  return body instanceof Uint8Array ? body : undefined;
+}
+
+/** For a client that takes none of the codings it stays as it is, but says to caches that others get another form. */
+export async function inCoding(answer: PlainAnswer, acceptEncoding: string | null): Promise<PlainAnswer> {
+  const coding = codingFor(acceptEncoding, codings);
+  const headers = withVary(answer.headers);
+  const bytes = bytesOf(answer.body);
+  if (coding === undefined || bytes === undefined) return { ...answer, headers };
+  return {
+    status: answer.status,
+    headers: { ...headers, "content-encoding": coding, ...weakTag(headers["etag"]) },
+    body: await encoded(bytes, coding, "quick"),
+  };
+}
+
+export function withVary(headers: HeaderFields): HeaderFields {
+  const { vary } = headers;
+  return { ...headers, vary: vary === undefined ? "Accept-Encoding" : `${vary}, Accept-Encoding` };
+}
+
+/** A strong tag is of the very bytes. */
+function weakTag(etag: string | undefined): HeaderFields {
+  return etag === undefined || etag.startsWith("W/") ? {} : { etag: `W/${etag}` };
+}

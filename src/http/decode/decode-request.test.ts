@@ -1,0 +1,358 @@
+// The pass over a request's bytes finds what parsing and checking it finds; what it cannot vouch for is parsed and checked.
+
+import { describe, expect, test } from "bun:test";
+import { z } from "zod";
+import { JsonWriter } from "../../../tests/support/json-writer.ts";
+import {
+  asCjson,
+  asGo,
+  asGoVersion2,
+  byLowerCase,
+  byUpperCase,
+  type Leniency,
+  readExactly,
+  readLeniently,
+  type Structure,
+} from "../../../tests/support/lenient-json.ts";
+import { ValueMaker } from "../../../tests/support/value-maker.ts";
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { capacity } from "../../base/text/json-bytes.ts";
+import type { Operation } from "../../domain/models/engine.ts";
+import type { DecodedRequest } from "../../inference/decoded-request.ts";
+import { decodeRequest, parsedRequest, requestSchemas } from "./decode-request.ts";
+import { alternatives, inline, type Node } from "./json-schema.ts";
+
+const limits = { bodyBytes: 10_000_000, depth: 16, messages: 50 };
+const operations = ["chat", "completion", "embedding"] as const;
+
+type Decode = typeof decodeRequest;
+
+const head = Buffer.from("POST / HTTP/1.1\r\n\r\n");
+
+/** As bodies come: behind their head, and with more behind them. */
+function behindHead(body: string | Uint8Array): ByteSpan {
+  const received = Buffer.concat([head, Buffer.from(body)]);
+  return new ByteSpan(received, head.length, received.length);
+}
+
+function amongOthers(body: string | Uint8Array): ByteSpan {
+  const received = Buffer.concat([head, Buffer.from(body), Buffer.from('\xff"}')]);
+  return new ByteSpan(received, head.length, received.length - 4);
+}
+
+/** All that is known of the request, or why it is refused. */
+function told(decode: Decode, operation: Operation, text: string | Uint8Array, within = limits) {
+  try {
+    const { modelStart: _, modelEnd: __, ...marks } = decode(operation, behindHead(text), within);
+    return { ...marks, ...bodyOf(decode(operation, amongOthers(text), within)) };
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    return { code: error.code, message: error.message };
+  }
+}
+
+function bodyOf({ text, body, members, bodyBytes, maxCompletionTokens }: DecodedRequest) {
+  return { text, body, members: [...members], bodyBytes, maxCompletionTokens };
+}
+
+/** Whether one pass was enough. Fails where it found something else than parsing does. */
+function isReadInOnePass(operation: Operation, text: string | Uint8Array, within = limits): boolean {
+  const parsed = told(parsedRequest, operation, text, within);
+  const outcome = told(decodeRequest, operation, text, within);
+  if (!Bun.deepEquals(outcome, parsed, true)) {
+    expect({ text: text.toString(), outcome }).toEqual({ text: text.toString(), outcome: parsed });
+  }
+  if ("code" in parsed) return false;
+  const request = decodeRequest(operation, amongOthers(text), within);
+  if (request.modelStart === 0) return false;
+  const { bytes, model, modelStart, modelEnd } = request;
+  expect(JSON.parse(bytes.view.toString("utf8", modelStart, modelEnd))).toBe(model);
+  return true;
+}
+
+describe.each([...operations])("requests for %s, whatever they are and however they are written", (operation) => {
+  const root = z.toJSONSchema(requestSchemas[operation], { io: "input" }) as Node;
+  const options = alternatives(inline(root, root));
+
+  function* texts(seed: number, count: number, isChanged: boolean, isBroken: boolean): Generator<string> {
+    const maker = new ValueMaker(seed);
+    for (let i = 0; i < count; i++) {
+      let value = maker.like(options);
+      while (isChanged && maker.chance(0.6)) value = maker.changed(value);
+      const writer = new JsonWriter(maker);
+      const text = writer.write(value);
+      yield isBroken ? writer.broken(text) : text;
+    }
+  }
+
+  test.each([
+    ["as the schema asks", 1, 1_500, false, false, 0.08],
+    ["with something changed", 2, 1_500, true, false, 0.04],
+    ["with characters changed", 3, 3_000, false, true, 0.03],
+  ] as const)("%s", (_, seed, count, isChanged, isBroken, leastShare) => {
+    let quick = 0;
+    for (const text of texts(seed, count, isChanged, isBroken)) if (isReadInOnePass(operation, text)) quick++;
+    expect(quick / count).toBeGreaterThan(leastShare);
+  });
+});
+
+/** All that the gateway reads of a request, wherever it does. */
+const read: Structure = {
+  ...Object.fromEntries(
+    "model stream n best_of max_tokens max_completion_tokens store metadata suffix functions prompt input"
+      .split(" ")
+      .map((name) => [name, "value"] as const),
+  ),
+  stream_options: { include_usage: "value" },
+  messages: [
+    {
+      role: "value",
+      content: [{ type: "value", text: "value", image_url: { url: "value" } }],
+      tool_calls: [{ id: "value", type: "value", function: { name: "value", arguments: "value" } }],
+      function_call: "value",
+    },
+  ],
+  tools: [{ type: "value", function: { name: "value", description: "value", parameters: "value" } }],
+  response_format: { type: "value", json_schema: { name: "value", schema: "value" } },
+};
+
+/** All by which the gateway goes. */
+const decisive: Structure = {
+  ...Object.fromEntries(
+    "model stream n best_of max_tokens max_completion_tokens store stop suffix functions prompt input tools documents"
+      .split(" ")
+      .map((name) => [name, "value"] as const),
+  ),
+  stream_options: { include_usage: "value" },
+  messages: "value",
+  response_format: "value",
+};
+
+/** Names that lenient parsers take for others. */
+const twists: readonly ((name: string) => string)[] = [
+  (name) => name.charAt(0).toUpperCase() + name.slice(1),
+  (name) => name.toUpperCase(),
+  (name) => name.replace("s", "\u017f"),
+  (name) => name.replace("k", "\u212a"),
+  (name) => name.replace("i", "\u0131"),
+  (name) => `${name}\0`,
+  (name) => `${name}\0s`,
+  (name) => name,
+  (name) => name.replaceAll("_", "-"),
+  (name) => name.replaceAll(/_./g, ([, letter = ""]) => letter.toUpperCase()),
+  (name) => name.replaceAll("_", ""),
+  (name) => `${name.slice(0, 1)}_${name.slice(1)}-`,
+];
+
+/** With a member added somewhere that has the name of another, or nearly so. */
+function twisted(maker: ValueMaker, value: unknown): unknown {
+  if (Array.isArray(value)) {
+    const at = Math.floor(maker.fraction() * value.length);
+    return value.map((item, i) => (i === at ? twisted(maker, item) : item));
+  }
+  if (typeof value !== "object" || value === null) return value;
+  const members = Object.entries(value);
+  const inner = members.filter(([, member]) => typeof member === "object" && member !== null);
+  const [name, member] = maker.pick(inner.length > 0 && maker.chance(0.6) ? inner : members) ?? ["model", "m"];
+  if (typeof member === "object" && member !== null && maker.chance(0.8)) {
+    return { ...value, [name]: twisted(maker, member) };
+  }
+  const another = [maker.pick(twists)(name), maker.pick<unknown>([member, "huge", 90_000, true, [], {}])] as const;
+  return Object.fromEntries(maker.chance(0.5) ? [...members, another] : [another, ...members]);
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+describe.each([...operations])("requests for %s in which one name is nearly another", (operation) => {
+  const root = z.toJSONSchema(requestSchemas[operation], { io: "input" }) as Node;
+  const options = alternatives(inline(root, root));
+  const leniencies = [asGo, asCjson, byLowerCase, byUpperCase];
+
+  test("what is accepted is read by parsers that fold names, or take the first of several, as the gateway reads it", () => {
+    const maker = new ValueMaker(4);
+    const counts = { accepted: 0, misread: 0 };
+    for (let i = 0; i < 2_000; i++) {
+      const value = maker.like(options);
+      const text = new JsonWriter(maker).write(maker.chance(0.9) ? twisted(maker, value) : value);
+      const outcome = told(decodeRequest, operation, text);
+      const isMisreadBy = (leniency: Leniency, structure: Structure) =>
+        !Bun.deepEquals(readLeniently(text, structure, leniency), readExactly(text, structure));
+      const isMisread =
+        isJson(text) &&
+        (leniencies.some((leniency) => isMisreadBy(leniency, read)) || isMisreadBy(asGoVersion2, decisive));
+      if (!("code" in outcome)) counts.accepted++;
+      if (!isMisread) continue;
+      counts.misread++;
+      expect({ text, outcome }).toEqual({ text, outcome: expect.objectContaining({ code: "invalid_request" }) });
+    }
+    expect(counts.accepted).toBeGreaterThan(200);
+    expect(counts.misread).toBeGreaterThan(150);
+  });
+
+  test("one pass finds of them what parsing finds", () => {
+    const maker = new ValueMaker(5);
+    for (let i = 0; i < 1_500; i++) {
+      isReadInOnePass(operation, new JsonWriter(maker).write(twisted(maker, maker.like(options))));
+    }
+  });
+});
+
+const user = { role: "user", content: "Hello" };
+const call = { id: "c", type: "function", function: { name: "f", arguments: '{"a":"\\n"}' } };
+const tool = { type: "function", function: { name: "f", parameters: { type: "object", properties: { a: {} } } } };
+const chat = (more: Record<string, unknown>) => JSON.stringify({ model: "m", messages: [user], ...more });
+
+describe("one pass is enough for", () => {
+  test.each<[string, Operation, string | Uint8Array]>([
+    ["what most clients send", "chat", chat({ temperature: 0.7, max_tokens: 256, stream: true })],
+    ["a request with space in it", "chat", JSON.stringify(JSON.parse(chat({ tools: [tool] })), null, 2)],
+    ["one that asks for usage", "chat", chat({ stream: true, stream_options: { include_usage: true } })],
+    ["other stream options", "chat", chat({ stream: true, stream_options: { include_usage: null, x: [1] } })],
+    ["both names of the limit", "chat", chat({ max_tokens: 5, max_completion_tokens: 7 })],
+    ["a limit that is null", "chat", chat({ max_completion_tokens: null, max_tokens: 5, n: 3 })],
+    [
+      "a conversation with calls",
+      "chat",
+      chat({ messages: [user, { content: null, role: "assistant", tool_calls: [call] }] }),
+    ],
+    ["tools and a format", "chat", chat({ tools: [tool], functions: [{}], response_format: { type: "json_object" } })],
+    ["escapes", "chat", chat({ messages: [{ ...user, content: 'One "two"\n\\ \t\u0001 é 😀' }] })],
+    [
+      "escaped pairs of surrogates",
+      "chat",
+      String.raw`{"model":"m","messages":[{"role":"user","content":"\ud83d\ude00\u00e9\u20ac\u0041\ud83d \ude00\ud83d\ud83d\ude00"}]}`,
+    ],
+    [
+      "a model whose name hides behind escapes",
+      "chat",
+      String.raw`{"model":"m\u00e9\n","messages":[{"role":"user","content":""}]}`,
+    ],
+    ["a model with a name that is no ASCII", "chat", chat({ model: "modèle" })],
+    [
+      "parts, media among them",
+      "chat",
+      chat({
+        messages: [
+          {
+            ...user,
+            content: [
+              { type: "text", text: "What is this?" },
+              { type: "image_url", image_url: { url: "data:," } },
+            ],
+          },
+        ],
+      }),
+    ],
+    ["what is to be kept", "chat", chat({ store: true, metadata: { a: "b" } })],
+    ["what is not to be kept", "chat", chat({ store: false })],
+    [
+      "a kind that is told last, with space before it",
+      "chat",
+      chat({}).replace(/}$/, ',"response_format":{"x":[1,         2],         "type":"json_object"}}'),
+    ],
+    ["members that no schema knows", "chat", chat({ top_k: 4, x: { y: [1, { z: null }] } })],
+    ["a prompt", "completion", '{"model":"m","prompt":"Once","n":2,"best_of":3,"suffix":"."}'],
+    ["several prompts", "completion", '{"model":"m","prompt":["Once","twice"],"n":2}'],
+    ["a prompt of token ids", "completion", '{"model":"m","prompt":[1,2,3]}'],
+    ["prompts of token ids", "completion", '{"model":"m","prompt":[[1,2,3],[4]],"echo":true}'],
+    ["messages beside the prompt", "completion", '{"model":"m","prompt":"a","messages":[null,{"content":[null]}]}'],
+    ["messages beside the texts", "embedding", '{"model":"m","input":"a","messages":[null],"prompt":7}'],
+    ["texts to embed", "embedding", '{"model":"m","input":["a","b"],"encoding_format":"base64","stream":true}'],
+  ])("%s", (_, operation, text) => {
+    expect(isReadInOnePass(operation, text)).toBe(true);
+  });
+});
+
+describe("read in the other way, with the same result, is", () => {
+  test.each<[string, Operation, string | Uint8Array]>([
+    ["a member that is there twice", "chat", '{"model":"m","messages":[],"model":"n"}'],
+    ["a role that is there twice", "chat", '{"model":"m","messages":[{"role":"user","role":"tool","content":"a"}]}'],
+    ["a name behind escapes", "chat", String.raw`{"mod\u0065l":"m","messages":[{"role":"user","content":"a"}]}`],
+    ["what is no UTF-8", "chat", Buffer.from(chat({ user: "é" }), "latin1")],
+    ["two documents", "chat", `${chat({})}{}`],
+    ["nothing", "chat", ""],
+    ["a text of an unknown kind beside the messages", "chat", chat({ messages: [{ ...user, text: "a", type: "b" }] })],
+    ["a message with a type of its own", "chat", chat({ messages: [{ ...user, type: "message" }] })],
+    ["a label with a name that is too long", "chat", chat({ metadata: { ["x".repeat(65)]: "a" } })],
+    [
+      "a schema with escaped letters",
+      "chat",
+      String.raw`{"model":"m","messages":[{"role":"user","content":"a"}],"tools":[{"type":"function","x":"\u0061"}]}`,
+    ],
+    [
+      "a schema with escaped slashes",
+      "chat",
+      String.raw`{"model":"m","messages":[{"role":"user","content":"a"}],"tools":[{"type":"function","x":"\/\/\/\/\/"}]}`,
+    ],
+    [
+      "a schema with odd numbers",
+      "chat",
+      '{"model":"m","messages":[{"role":"user","content":"a"}],"tools":[{"type":"x","a":[1.50,1e3,-0,12345678901234567890,0.0000001]}]}',
+    ],
+    ["biases", "chat", chat({ logit_bias: { 17: 5 } })],
+    ["more messages than may be", "chat", chat({ messages: new Array(51).fill(user) })],
+    [
+      "an object of very many members",
+      "chat",
+      chat({ x: Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`a${i}`, 1])) }),
+    ],
+    ["more names altogether than may be", "chat", chat({ x: new Array(50_000).fill({ a: 1, b: 2 }) })],
+    ["what is longer than the pass takes", "chat", chat({ user: "u", x: "x".repeat(capacity) })],
+  ])("%s", (_, operation, text) => {
+    expect(isReadInOnePass(operation, text)).toBe(false);
+  });
+
+  test("a byte-order mark is left out once", () => {
+    expect(isReadInOnePass("chat", `\ufeff${chat({})}`)).toBe(true);
+    expect(isReadInOnePass("chat", `\ufeff\ufeff${chat({})}`)).toBe(false);
+  });
+
+  test("what is nested deeper than the limit", () => {
+    const nested = (depth: number) =>
+      chat({ x: "[".repeat(depth) }).replace(/"(\[+)"/, (_, open) => open + "]".repeat(depth));
+    for (const depth of [8, 64, 100]) {
+      const within = { ...limits, depth };
+      expect(isReadInOnePass("chat", nested(depth - 1), within)).toBe(depth <= 64);
+      expect(isReadInOnePass("chat", nested(depth), within)).toBe(false);
+    }
+  });
+
+  test("lengths at their limits, in characters of any kind", () => {
+    for (const [character, quick] of [
+      ["x", 256],
+      ["é", 128],
+      ["😀", 64],
+    ] as const) {
+      for (const length of [quick, quick + 1, 256, 257]) {
+        const name = character.repeat(length);
+        expect(isReadInOnePass("chat", chat({ messages: [{ ...user, name }] }))).toBe(length <= quick);
+      }
+    }
+  });
+});
+
+test("a request says nothing of the next", () => {
+  expect(
+    isReadInOnePass(
+      "chat",
+      chat({
+        n: 4,
+        max_tokens: 9,
+        store: true,
+        stream: true,
+        messages: [{ ...user, content: [{ type: "file", file: {} }] }],
+      }),
+    ),
+  ).toBe(true);
+  expect(isReadInOnePass("chat", chat({}))).toBe(true);
+  const request = decodeRequest("chat", ByteSpan.of(chat({})), limits);
+  expect(request).toMatchObject({ width: 1, tokenLimit: undefined, store: undefined, stream: false, hasMedia: false });
+});

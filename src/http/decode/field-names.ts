@@ -1,0 +1,175 @@
+// Refuses names that another parser may take for a field which they are not: in another case, or with characters that it folds or leaves out.
+import { fieldError, GatewayError } from "../../base/errors.ts";
+import { arrayRuleFor, type ObjectRule, objectRuleFor, objectRulesOf, type Shape } from "./shape.ts";
+import type { Path } from "./validation-failure.ts";
+import { formatPath } from "./validation-text.ts";
+
+/** Only other names have to be folded. As `isPlainName` of bytes. */
+const plainName = /^[ -@[-~]*$/;
+const asciiName = /^[ -~]*$/;
+/** Several times the longest that is known. */
+const longestName = 256;
+/** Names that have to be folded, of one body: more are an attempt to keep the process busy. */
+const mostFolded = 10_000;
+/** Left out by one parser or another: what is invisible, and what is no character. */
+const leftOut = /\p{Default_Ignorable_Code_Point}|\p{Cc}|\p{Cs}|\ufffd|\u0307/gu;
+
+/** A member of this name is the prototype of the object around it for servers in JavaScript that copy one into another. */
+const prototypeName = "__proto__";
+
+/** Names of their own that servers take before those of the API: llama.cpp has both of these. */
+const synonyms: ReadonlyMap<string, string> = new Map([
+  ["n_predict", "max_tokens"],
+  ["n_cmpl", "n"],
+]);
+/**
+ * Other gateways take what they hold in the place of `model` and the rest: LiteLLM merges `extra_body` over the body and
+ * tries `fallbacks`, OpenRouter tries `models`. So a key would reach models that it may not use, at the price of another.
+ */
+const overriding: ReadonlyMap<string, string> = new Map([
+  ["extra_body", "SDKs send its members beside the others; send them there"],
+  ["models", "the models that stand in for another are the gateway's to choose; send `model` alone"],
+  ["fallbacks", "the models that stand in for another are the gateway's to choose; send `model` alone"],
+]);
+/** No field of the API, however they are written. */
+export const refusedNames: readonly string[] = [prototypeName, ...synonyms.keys(), ...overriding.keys()];
+
+/**
+ * The name as the most lenient of all parsers reads it. Go's encoding/json, and after it many in other languages, compare
+ * without regard to case, for which U+017F is an s, U+212A a k, U+0130 and U+0131 an i; parsers in C end a text at NUL.
+ */
+export function foldName(name: string): string {
+  if (plainName.test(name)) return name;
+  if (asciiName.test(name)) return name.toLowerCase();
+  const [upToNul = ""] = name.split("\0", 1);
+  // It is no name of a field, whatever is folded or left out.
+  if (upToNul.length > longestName) return upToNul;
+  return upToNul.normalize("NFKC").toUpperCase().toLowerCase().replace(leftOut, "");
+}
+
+/**
+ * The folded name without what parts its words: told to ignore case, version 2 of Go's encoding/json reads `maxTokens`,
+ * `max-tokens` and `max_tokens` as one. Of names that decide nothing here that is left to model servers, which have such
+ * parameters of their own.
+ */
+export function bareName(name: string): string {
+  return foldName(name).replace(/[-_]/g, "");
+}
+
+/** All names that the objects of a shape have by their schemas, and those of what is in them. */
+export function* namesOf(shape: Shape): Generator<string> {
+  for (const { members } of objectRulesOf(shape)) {
+    for (const [name, member] of members) {
+      yield name;
+      yield* namesOf(member.shape);
+    }
+  }
+  for (const { items } of shape.arrays ?? []) yield* namesOf(items);
+}
+
+/**
+ * What is checked, counted and recorded has to be what a model server reads. Names are looked at wherever a schema knows
+ * some: an object that is a client's own, as the parameters of a tool, may have any.
+ */
+export class FieldNames {
+  /** By their folded form. */
+  readonly #known = new Map<string, string>();
+  /** By their bare form, by the name of the member of the body that they are in; the body's own by an empty one. */
+  readonly #decisive = new Map<string, ReadonlyMap<string, string>>();
+  /** Of the body at hand. */
+  #folded = 0;
+
+  /** `decisive`: names that the gateway goes by, of the body and of members of it, whose names stand before theirs. */
+  constructor(known: Iterable<string>, decisive: Iterable<readonly [inMember: string, names: readonly string[]]>) {
+    for (const name of known) this.#known.set(foldName(name), name);
+    for (const [name, meant] of synonyms) this.#known.set(name, meant);
+    for (const [inMember, names] of decisive) {
+      this.#decisive.set(inMember, new Map(names.map((name) => [bareName(name), name])));
+    }
+  }
+
+  /** Throws `invalid_request`. */
+  require(shape: Shape, body: unknown): void {
+    this.#folded = 0;
+    this.#requireIn(shape, body, []);
+  }
+
+  #requireIn(shape: Shape, value: unknown, path: Path): void {
+    if (typeof value !== "object" || value === null) return;
+    if (Array.isArray(value)) {
+      const items = arrayRuleFor(shape.arrays, value)?.items;
+      if (items === undefined || items.isOpen) return;
+      for (let i = 0; i < value.length; i++) {
+        if (typeof value[i] === "object") this.#requireIn(items, value[i], [...path, i]);
+      }
+      return;
+    }
+    const members = value as Readonly<Record<string, unknown>>;
+    const rule = objectRuleFor(shape.objects, members);
+    if (rule === undefined || rule.members.size === 0) return;
+    this.#requireClear(rule, members, path);
+    for (const name in members) {
+      const known = rule.members.get(name);
+      if (known && !known.shape.isOpen) this.#requireIn(known.shape, members[name], [...path, name]);
+    }
+  }
+
+  #requireClear({ members }: ObjectRule, value: Readonly<Record<string, unknown>>, path: Path): void {
+    let isPlain = true;
+    const decisive = path.length < 2 ? this.#decisive.get(String(path[0] ?? "")) : undefined;
+    for (const name in value) {
+      if (members.has(name)) continue;
+      if (name === prototypeName) {
+        throw refusal(
+          [...path, name],
+          "is no field, but some model servers take what it holds for fields; leave it out",
+        );
+      }
+      const why = path.length === 0 ? overriding.get(foldName(name)) : undefined;
+      if (why !== undefined)
+        throw refusal([...path, name], `some model servers take it before \`model\`, so it is refused: ${why}`);
+      const decided = decisive?.get(bareName(name));
+      if (decided !== undefined && decided !== name) throw readAs([...path, name], [...path, decided]);
+      const isSynonym = path.length === 0 && synonyms.has(name);
+      if (!isSynonym && plainName.test(name)) continue;
+      isPlain &&= isSynonym;
+      if (++this.#folded > mostFolded) {
+        const reason = `more than ${mostFolded} of its fields have names with capitals or characters beyond ASCII`;
+        throw new GatewayError("invalid_request", `The body cannot be used: ${reason}.`);
+      }
+      const meant = this.#known.get(foldName(name));
+      if (meant === undefined || meant === name) continue;
+      throw readAs([...path, name], [...path, meant]);
+    }
+    if (!isPlain) this.#requireDistinct(value, path);
+  }
+
+  #requireDistinct(value: Readonly<Record<string, unknown>>, path: Path): void {
+    const names = new Map<string, string>();
+    for (const name in value) {
+      const folded = foldName(name);
+      const other = names.get(folded);
+      if (other !== undefined) {
+        throw refusal(
+          [...path, name],
+          `some model servers read it as \`${shown([...path, other])}\`; send one of them`,
+        );
+      }
+      names.set(folded, name);
+    }
+  }
+}
+
+function readAs(path: Path, meant: Path): GatewayError {
+  const right = formatPath(meant);
+  return refusal(path, `some model servers read it as \`${right}\`; send \`${right}\`, or leave it out`);
+}
+
+function refusal(path: Path, reason: string): GatewayError {
+  return fieldError(shown(path), `${reason}.`);
+}
+
+/** Characters that look like others, or like nothing, are shown as escapes. */
+function shown(path: Path): string {
+  return formatPath(path).replace(/[^ -~…]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}

@@ -1,0 +1,72 @@
+// Reads the query of a request target: known parameters only, each once, in the types that the route's schema names.
+import type { z } from "zod";
+import { fieldError, type GatewayError } from "../../base/errors.ts";
+
+/**
+ * The parameters as the schema has them; throws `invalid_request` that names the parameter. Text becomes what the schema
+ * wants of it: its members read text (`z.coerce`, `z.stringbool`, or a transform). `metadata[k]=v` and its like are for
+ * `prefixed`.
+ */
+export function readQuery<Schema extends z.ZodObject>(
+  schema: Schema,
+  target: string,
+  prefixed?: string,
+): z.output<Schema> {
+  const values = new Map<string, string>();
+  for (const [name, value] of searchParams(target)) {
+    if (prefixed !== undefined && isPrefixed(name, prefixed)) continue;
+    if (!Object.hasOwn(schema.shape, name)) {
+      const known = Object.keys(schema.shape).join(", ");
+      throw fieldError(shown(name), `is no parameter of this endpoint; known are ${known}.`);
+    }
+    if (values.has(name)) throw repeated(name);
+    requireStorable(name, value);
+    values.set(name, value);
+  }
+  const result = schema.safeParse(Object.fromEntries(values));
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  const name = String(issue?.path[0] ?? "query");
+  const must = (schema.shape[name] as z.ZodType | undefined)?.meta()?.description ?? "a valid value";
+  const got = values.get(name);
+  throw fieldError(name, `must be ${must} (got ${got === undefined ? "nothing" : JSON.stringify(shown(got))}).`);
+}
+
+/** `prefix[name]=value` pairs, such as `metadata[topic]=demo`; each name once. */
+export function readPrefixed(target: string, prefix: string): Record<string, string> {
+  const found = new Map<string, string>();
+  for (const [name, value] of searchParams(target)) {
+    if (!isPrefixed(name, prefix)) continue;
+    const inner = name.slice(prefix.length + 1, -1);
+    if (found.has(inner)) throw repeated(name);
+    requireStorable(shown(name), inner + value);
+    found.set(inner, value);
+  }
+  return Object.fromEntries(found);
+}
+
+/** PostgreSQL neither keeps U+0000 nor compares with it, and nothing that it could name has one. */
+export function requireStorable(name: string, value: string): void {
+  if (!value.includes("\0")) return;
+  throw fieldError(name, "must not have the character U+0000 (%00); leave it out.");
+}
+
+function isPrefixed(name: string, prefix: string): boolean {
+  return name.startsWith(`${prefix}[`) && name.endsWith("]");
+}
+
+function repeated(name: string): GatewayError {
+  return fieldError(shown(name), "appears twice in the query; send it once.");
+}
+
+function shown(text: string): string {
+  return text.length > 64 ? `${text.slice(0, 64)}…` : text;
+}
+
+/** Of a target in origin or absolute form (RFC 9112, 3.2), without a fragment, which does not belong there. */
+function searchParams(target: string): URLSearchParams {
+  const end = target.indexOf("#");
+  const sent = end < 0 ? target : target.slice(0, end);
+  const start = sent.indexOf("?");
+  return new URLSearchParams(start < 0 ? "" : sent.slice(start + 1));
+}

@@ -1,0 +1,269 @@
+// Reads a request in one pass over its bytes: proves it to be JSON of the right shape, counts its prompt and notes what its way needs.
+import {
+  afterColon,
+  afterName,
+  afterNumber,
+  afterSpace,
+  afterString,
+  afterWord,
+  bytes,
+  closeBrace,
+  closeBracket,
+  comma,
+  fault,
+  isPlainName,
+  isPlainWithBareHash,
+  isSame,
+  numberPassed,
+  passed,
+  quote,
+} from "../../base/text/json-bytes.ts";
+import { estimateTokens, mediaTokens } from "../../inference/answer/usage.ts";
+import {
+  type ArrayRule,
+  anyValue,
+  arrayKind,
+  falseKind,
+  type MemberRule,
+  noKind,
+  nullKind,
+  numberKind,
+  type ObjectRule,
+  objectKind,
+  type TagRule,
+  type TextRule,
+  textKind,
+  trueKind,
+  type ValueRule,
+} from "./scan-rule.ts";
+import { fitsAnyNumber } from "./shape.ts";
+
+/** Whoever nests deeper, or names more in one object or in all that are open at once, is read in the other way. */
+const deepest = 64;
+const mostNamesEach = 64;
+const mostNamesOpen = 1_024;
+/** Hashes of the names in the objects that are open, to find those that are there twice. */
+const hashes = new Int32Array(mostNamesOpen);
+let open = 0;
+
+const kinds = new Uint8Array(256).fill(noKind);
+for (const [characters, kind] of [
+  ['"', textKind],
+  ["-0123456789", numberKind],
+  ["{", objectKind],
+  ["[", arrayKind],
+  ["t", trueKind],
+  ["f", falseKind],
+  ["n", nullKind],
+] as const) {
+  for (const character of characters) kinds[character.charCodeAt(0)] = kind;
+}
+
+/** Notes of one body. */
+const mostNotes = 16;
+/** Offsets of the values noted; both 0 where there is none. */
+export const starts = new Int32Array(mostNotes);
+export const ends = new Int32Array(mostNotes);
+/** What they are, where they are numbers, and how many items they have, where they are arrays. */
+export const numbers = new Float64Array(mostNotes);
+export const items = new Int32Array(mostNotes);
+
+/** What is found beside them. */
+export const found = { promptTokens: 0, hasMedia: false };
+
+/** What is counted while it is read. */
+const counts = { names: 0, items: 0 };
+
+/** Of the text at hand. */
+const limit = { depth: 0, names: 0 };
+
+/**
+ * Whether the text that is loaded is JSON of that shape. False as well where this cannot be vouched for: it is too deep,
+ * an object has too many members, one twice, or one whose name hides behind escapes or may be taken for another, or its
+ * prompt cannot be counted.
+ * Bytes above 127 are taken as they are. At most so many levels deep and with so many names altogether. What was found
+ * holds until the next call.
+ */
+export function scanBody(rule: ValueRule, length: number, depth: number, names: number): boolean {
+  limit.depth = Math.min(depth, deepest);
+  limit.names = names;
+  starts.fill(0);
+  ends.fill(0);
+  found.promptTokens = counts.names = open = 0;
+  found.hasMedia = false;
+  const start = afterSpace(0);
+  if (kindAt(start) !== objectKind) return false;
+  const end = afterObject(rule, start, 1);
+  return end !== fault && afterSpace(end) === length;
+}
+
+/** Of the value that begins there. */
+export function kindAt(at: number): number {
+  return kinds[bytes[at] as number] as number;
+}
+
+function afterValue(rule: ValueRule, at: number, depth: number): number {
+  switch (kindAt(at)) {
+    case textKind:
+      return afterText(rule, at);
+    case numberKind: {
+      const end = afterNumber(at);
+      if (!rule.isOpen && !fitsAnyNumber(rule.numbers, numberPassed())) return fault;
+      if (rule.isPrompt) found.promptTokens++;
+      return end;
+    }
+    case objectKind:
+      return afterObject(rule, at, depth);
+    case arrayKind:
+      return afterArray(rule, at, depth);
+    case trueKind:
+      return rule.allowsTrue ? afterWord("true", at) : fault;
+    case falseKind:
+      return rule.allowsFalse ? afterWord("false", at) : fault;
+    case nullKind:
+      return rule.allowsNull ? afterWord("null", at) : fault;
+    default:
+      return fault;
+  }
+}
+
+function afterText(rule: ValueRule, at: number): number {
+  const escapes = passed.escapes;
+  const end = afterString(at);
+  if (end === fault) return fault;
+  if (!rule.isOpen && !fitsAnyText(rule.texts, at + 1, end - 1)) return fault;
+  if (rule.isPrompt) found.promptTokens += estimateTokens(end - at - 2 - (passed.escapes - escapes));
+  return end;
+}
+
+function fitsAnyText(rules: readonly TextRule[], start: number, end: number): boolean {
+  for (let i = 0; i < rules.length; i++) if (fitsText(rules[i] as TextRule, start, end)) return true;
+  return false;
+}
+
+function fitsText({ least, most, values }: TextRule, start: number, end: number): boolean {
+  if (values === undefined) return end - start >= least && end - start <= most;
+  for (let i = 0; i < values.length; i++) if (isSame(values[i] as Uint8Array, start, end)) return true;
+  return false;
+}
+
+function afterArray(rule: ValueRule, start: number, depth: number): number {
+  const { arrays } = rule;
+  if (arrays === undefined || depth > limit.depth) return fault;
+  let at = afterSpace(start + 1);
+  const { least, most, items } = arrays[kindAt(at)] as ArrayRule;
+  let count = 0;
+  if (bytes[at] !== closeBracket) {
+    for (; ; at = afterSpace(at + 1)) {
+      at = afterValue(items, at, depth + 1);
+      if (at === fault) return fault;
+      count++;
+      at = afterSpace(at);
+      if (bytes[at] !== comma) break;
+    }
+    if (bytes[at] !== closeBracket) return fault;
+  }
+  counts.items = count;
+  return count >= least && count <= most ? at + 1 : fault;
+}
+
+function afterObject({ object, tag }: ValueRule, start: number, depth: number): number {
+  if (depth > limit.depth) return fault;
+  const rule = tag === undefined ? object : taggedRule(tag, start, depth);
+  if (rule === undefined) return fault;
+  if (rule.isMedia) {
+    found.promptTokens += mediaTokens;
+    found.hasMedia = true;
+  }
+  const firstName = open;
+  let missing = rule.required;
+  let at = afterSpace(start + 1);
+  if (bytes[at] !== closeBrace) {
+    for (; ; at = afterSpace(at + 1)) {
+      const nameEnd = afterName(at);
+      if (nameEnd === fault || !isNewName(firstName, passed.hash)) return fault;
+      const member = rule.find(passed.hash, at + 1, nameEnd - 1);
+      if (rule.names !== undefined && !fitsText(rule.names, at + 1, nameEnd - 1)) return fault;
+      const value = afterColon(nameEnd);
+      if (value === fault) return fault;
+      if (member === undefined) {
+        if (rule.isNamed && !isClearName(rule, at + 1, nameEnd - 1)) return fault;
+        const { other } = rule;
+        at = other.isJson ? afterMember(other, value, depth + 1) : afterValue(other.value, value, depth + 1);
+      } else {
+        at = afterMember(member, value, depth + 1);
+        if (member.isRequired) missing--;
+      }
+      if (at === fault) return fault;
+      at = afterSpace(at);
+      if (bytes[at] !== comma) break;
+    }
+    if (bytes[at] !== closeBrace) return fault;
+  }
+  open = firstName;
+  return missing === 0 ? at + 1 : fault;
+}
+
+/** Whether no parser takes a name, which is none of the members', for another that is looked at here. */
+function isClearName(rule: ObjectRule, start: number, end: number): boolean {
+  return rule.isDecisive ? isPlainWithBareHash(start, end) && !rule.mayDecide(passed.hash) : isPlainName(start, end);
+}
+
+/** Of an object whose names begin at `first`. Two names may have the same hash: that is for the other way as well. */
+function isNewName(first: number, hash: number): boolean {
+  if (open - first === mostNamesEach || open === mostNamesOpen || ++counts.names > limit.names) return false;
+  for (let i = first; i < open; i++) if (hashes[i] === hash) return false;
+  hashes[open++] = hash;
+  return true;
+}
+
+function afterMember({ value, isJson, note }: MemberRule, start: number, depth: number): number {
+  const { space, unusual } = passed;
+  const end = afterValue(value, start, depth);
+  if (end === fault) return fault;
+  if (isJson && kindAt(start) !== nullKind) {
+    // As JSON.stringify would write it.
+    if (passed.unusual !== unusual) return fault;
+    found.promptTokens += estimateTokens(end - start - (passed.space - space));
+  }
+  if (note >= 0) {
+    starts[note] = start;
+    ends[note] = end;
+    if (kindAt(start) === numberKind) numbers[note] = numberPassed();
+    items[note] = counts.items;
+  }
+  return end;
+}
+
+/** Of the object that opens there: mostly its first member tells. What comes before is read again, and counted then. */
+function taggedRule(tag: TagRule, start: number, depth: number): ObjectRule | undefined {
+  const { space, unusual } = passed;
+  const { names } = counts;
+  let result: ObjectRule | undefined;
+  for (let at = afterSpace(start + 1); ; at = afterSpace(at + 1)) {
+    const nameEnd = afterName(at);
+    if (nameEnd === fault) return undefined;
+    const isTag = passed.hash === tag.hash && isSame(tag.name, at + 1, nameEnd - 1);
+    const value = afterColon(nameEnd);
+    if (value === fault) return undefined;
+    if (isTag) {
+      result = taggedBy(tag, value);
+      break;
+    }
+    at = afterValue(anyValue, value, depth + 1);
+    if (at === fault) return undefined;
+    at = afterSpace(at);
+    if (bytes[at] !== comma) return undefined;
+  }
+  passed.space = space;
+  passed.unusual = unusual;
+  counts.names = names;
+  return result;
+}
+
+function taggedBy({ options }: TagRule, start: number): ObjectRule | undefined {
+  const end = bytes[start] === quote ? afterString(start) : fault;
+  if (end === fault) return undefined;
+  for (const { value, rule } of options) if (isSame(value, start + 1, end - 1)) return rule;
+  return undefined;
+}

@@ -1,0 +1,78 @@
+// The quick decision whether a value fits agrees with the search for what is wrong with it.
+import { describe, expect, test } from "bun:test";
+import { z } from "zod";
+import { ValueMaker } from "../../../tests/support/value-maker.ts";
+import { chatRequest } from "../../wire/chat.ts";
+import { completionRequest } from "../../wire/completion.ts";
+import { embeddingRequest } from "../../wire/embedding.ts";
+import { alternatives, inline, type Node } from "./json-schema.ts";
+import { fits, shapeOf } from "./shape.ts";
+import { findFailure } from "./validation-failure.ts";
+
+const rounds = 1_500;
+
+const nested = z.object({
+  list: z.array(z.union([z.string().max(3), z.int().min(2), z.null()])).max(4),
+  tagged: z.discriminatedUnion("kind", [
+    z.object({ kind: z.literal("a"), n: z.number().gt(0).lt(5) }),
+    z.looseObject({ kind: z.literal("b"), flag: z.literal(true).optional() }),
+  ]),
+  labels: z.record(z.string().min(2), z.string().max(5)).optional(),
+  any: z.unknown(),
+});
+
+describe.each([
+  ["a chat request", chatRequest],
+  ["a completion request", completionRequest],
+  ["an embedding request", embeddingRequest],
+  ["other shapes", nested],
+])("for %s", (_, schema) => {
+  const root = z.toJSONSchema(schema, { io: "input" }) as Node;
+  const options = alternatives(inline(root, root));
+  const shape = shapeOf(options);
+  const judged = (values: Iterable<unknown>) => {
+    let fitting = 0;
+    for (const value of values) {
+      const fit = fits(shape, value);
+      if (fit) fitting++;
+      const failure = findFailure(options, value);
+      if (fit !== (failure === undefined)) throw new Error(`${JSON.stringify(value)}: ${JSON.stringify(failure)}`);
+    }
+    return fitting;
+  };
+
+  test("whole requests of every form are judged alike, and most of them fit", () => {
+    const maker = new ValueMaker(1);
+    const fitting = judged(Array.from({ length: rounds }, () => maker.like(options)));
+    expect(fitting).toBeGreaterThan(rounds / 2);
+  });
+
+  test("requests with one to three things changed are judged alike, and many of them do not fit", () => {
+    const maker = new ValueMaker(2);
+    const values = Array.from({ length: rounds }, () => {
+      let value = maker.changed(maker.like(options));
+      while (maker.chance(0.4)) value = maker.changed(value);
+      return value;
+    });
+    const fitting = judged(values);
+    expect(fitting).toBeGreaterThan(rounds / 20);
+    expect(fitting).toBeLessThan(rounds * 0.9);
+  });
+});
+
+test("a value that does not fit is left at its first fault, however much follows", () => {
+  const root = z.toJSONSchema(chatRequest, { io: "input" }) as Node;
+  const shape = shapeOf(alternatives(inline(root, root)));
+  let seen = 0;
+  const messages = new Proxy(
+    Array.from({ length: 100_000 }, () => 1),
+    {
+      get: (target, name) => {
+        if (typeof name === "string" && /^\d+$/.test(name)) seen++;
+        return Reflect.get(target, name);
+      },
+    },
+  );
+  expect(fits(shape, { model: "m", messages })).toBe(false);
+  expect(seen).toBeLessThan(5);
+});

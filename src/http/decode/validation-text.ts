@@ -1,0 +1,84 @@
+// The words in which a wrong field is described.
+import type { Node } from "./json-schema.ts";
+import type { Path } from "./validation-failure.ts";
+
+/** What may stand there: `a number from 0 to 2`, `one of "a", "b"`, joined by "or". */
+export function describeAllowed(options: readonly Node[]): string {
+  const texts = options.filter((option) => option.type !== "null").map(describeOne);
+  return [...new Set(texts)].join(" or ");
+}
+
+/**
+ * Numbers and the like as they are; of texts, arrays and objects only what they are, as they may be private. How long a
+ * text is matters only where one is `allowed`.
+ */
+export function describeValue(value: unknown, allowed: readonly Node[]): string {
+  if (typeof value === "string") {
+    if (value === "") return "an empty string";
+    const isLength = allowed.some(({ type, enum: values }) => type === "string" && !values);
+    return isLength ? `a string of ${counted(value.length, "character")}` : "a text in quotes";
+  }
+  if (Array.isArray(value)) return `an array of ${counted(value.length, "item")}`;
+  return typeof value === "object" && value !== null ? "an object" : String(value);
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/** `messages[0].content[1].type`; the body itself is `body`. Names that a client made up may be of any length. */
+export function formatPath(path: Path): string {
+  let text = "";
+  for (const step of path) {
+    if (typeof step === "number") text += `[${step}]`;
+    else text += `${text === "" ? "" : "."}${step.length > 64 ? `${step.slice(0, 64)}…` : step}`;
+  }
+  return text === "" ? "body" : text;
+}
+
+function describeOne(node: Node): string {
+  if (node.const !== undefined) return JSON.stringify(node.const);
+  if (node.enum) return `one of ${node.enum.map((entry) => JSON.stringify(entry)).join(", ")}`;
+  switch (node.type) {
+    case "string":
+      if (node.pattern === tokenIdPattern) return "a token id, as digits";
+      return `a string${range(node.minLength, node.maxLength, "character")}`;
+    case "array":
+      return `an array${describeItems(node.items)}${range(node.minItems, node.maxItems, "item")}`;
+    case "boolean":
+      return "true or false";
+    case "object":
+      return "an object";
+    case "integer":
+      return `an integer${numberRange(node)}`;
+    case "number":
+      return `a number${numberRange(node)}`;
+    default:
+      return "a valid value";
+  }
+}
+
+/** The names in `logit_bias`. */
+const tokenIdPattern = "^\\d{1,9}$";
+
+/** Only what tells arrays apart. */
+function describeItems(items: Node | undefined): string {
+  const type = items?.type;
+  return type === "string" || type === "integer" || type === "array" ? ` of ${type}s` : "";
+}
+
+function range(least: number | undefined, most: number | undefined, unit: string): string {
+  if (least !== undefined && most !== undefined) return ` of ${least} to ${most} ${unit}s`;
+  if (most !== undefined) return ` of at most ${most} ${unit}s`;
+  return least === undefined || least === 0 ? "" : ` of at least ${least} ${unit}${least === 1 ? "" : "s"}`;
+}
+
+function numberRange({ minimum, maximum, exclusiveMinimum }: Node): string {
+  const most = maximum === Number.MAX_SAFE_INTEGER ? undefined : maximum;
+  const least = minimum === Number.MIN_SAFE_INTEGER ? undefined : minimum;
+  if (exclusiveMinimum !== undefined)
+    return ` above ${exclusiveMinimum}${most === undefined ? "" : ` and up to ${most}`}`;
+  if (least !== undefined && most !== undefined) return ` from ${least} to ${most}`;
+  if (most !== undefined) return ` of at most ${most}`;
+  return least === undefined ? "" : ` of at least ${least}`;
+}

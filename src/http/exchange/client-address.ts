@@ -1,0 +1,77 @@
+// The address of the client behind trusted proxies.
+import { BlockList, isIP } from "node:net";
+import { formatRange, parseRange } from "../../base/text/ip-range.ts";
+import type { IncomingRequest } from "../../http1/message.ts";
+
+/**
+ * Stands for the address of a client that a trusted proxy passed on without telling it. It is on no list of allowed
+ * addresses, and all such clients share one throttle: they must not pass for the proxy, which may be allowed everything.
+ */
+export const unknownAddress = "unknown";
+
+/** Addresses whose `X-Forwarded-For` is believed. */
+export function trustedProxies(entries: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const entry of entries) {
+    const [address = "", bits] = entry.split("/");
+    const family = isIP(address) === 6 ? "ipv6" : "ipv4";
+    if (bits === undefined) list.addAddress(address, family);
+    else list.addSubnet(address, Number(bits), family);
+  }
+  return list;
+}
+
+/**
+ * The peer; behind a trusted proxy, walking `X-Forwarded-For` from the right, the first address that is no trusted proxy, or
+ * `unknownAddress` where something else stands there. A proxy that forwards for nobody has its own address.
+ */
+export function clientAddress(
+  { peer, headers }: Pick<IncomingRequest, "headers" | "peer">,
+  trusted: BlockList,
+): string {
+  const direct = last.peer === peer && last.trusted === trusted ? last : judged(peer, trusted);
+  if (!direct.isTrusted) return direct.address;
+  const forwarded = headers.get("x-forwarded-for");
+  if (forwarded === null) return direct.address;
+  let end = forwarded.length;
+  for (;;) {
+    // A place to search from below zero counts as zero.
+    const comma = end === 0 ? -1 : forwarded.lastIndexOf(",", end - 1);
+    const address = addressOf(forwarded.slice(comma + 1, end).trim());
+    if (address === undefined) return unknownAddress;
+    if (comma < 0 || !isTrusted(address, trusted)) return address;
+    end = comma;
+  }
+}
+
+interface Peer {
+  peer: string;
+  trusted: BlockList | undefined;
+  address: string;
+  isTrusted: boolean;
+}
+
+/** Most requests come from where the one before came from. */
+let last: Peer = { peer: "", trusted: undefined, address: "", isTrusted: false };
+
+function judged(peer: string, trusted: BlockList): Peer {
+  const address = addressOf(peer) ?? peer;
+  last = { peer, trusted, address, isTrusted: isTrusted(address, trusted) };
+  return last;
+}
+
+function isTrusted(address: string, trusted: BlockList): boolean {
+  const family = isIP(address);
+  return family !== 0 && trusted.check(address, family === 6 ? "ipv6" : "ipv4");
+}
+
+/**
+ * The address in its one spelling, so that no other one escapes a list or a throttle: without the port and the brackets
+ * that some proxies write, and IPv4 in IPv6 clothes as IPv4. Undefined for what is no address.
+ */
+export function addressOf(text: string): string | undefined {
+  if (isIP(text) === 4) return text;
+  const address = /^\[([\da-f:.]+)\](?::\d{1,5})?$/i.exec(text)?.[1] ?? /^([\d.]+):\d{1,5}$/.exec(text)?.[1] ?? text;
+  const range = address.includes("/") ? undefined : parseRange(address);
+  return range && formatRange(range);
+}

@@ -1,0 +1,137 @@
+// The only place that turns an error code into a status, a type and a body.
+
+import { type ErrorCode, GatewayError } from "../../base/errors.ts";
+import { maskKeys } from "../../domain/api-key.ts";
+import type { PlainAnswer } from "./route.ts";
+
+interface ErrorShape {
+  status: number;
+  type: string;
+  /** When it happens; for the reference page. */
+  when: string;
+  /** Tells SDKs whether a retry helps; left out where their own rule is right. */
+  shouldRetry?: boolean;
+}
+
+/** Specification section 7 and what it leaves open. */
+export const errorTable: Readonly<Record<ErrorCode, ErrorShape>> = {
+  invalid_request: {
+    status: 400,
+    type: "invalid_request_error",
+    when: "The request is malformed, a field has the wrong type or is out of range. The message names the field and what is allowed.",
+  },
+  invalid_api_key: {
+    status: 401,
+    type: "invalid_request_error",
+    when: "The API key is missing, malformed, unknown, revoked, expired, or not valid here. One message for all, so that it tells an attacker nothing.",
+  },
+  token_expired: { status: 401, type: "authentication_error", when: "A genuine access token is past its expiry." },
+  insufficient_scope: {
+    status: 403,
+    type: "permission_error",
+    when: "The credential lacks the scope that the message names.",
+  },
+  permission_denied: {
+    status: 403,
+    type: "permission_error",
+    when: "The credential is valid and has the scope, but may not do this to that object; the message says why.",
+  },
+  insufficient_quota: { status: 403, type: "insufficient_quota", when: "The quota is used up.", shouldRetry: false },
+  model_not_found: {
+    status: 404,
+    type: "invalid_request_error",
+    when: "The model does not exist, or this key may not use it.",
+  },
+  not_found: { status: 404, type: "invalid_request_error", when: "There is no such endpoint or object." },
+  method_not_allowed: {
+    status: 405,
+    type: "invalid_request_error",
+    when: "The endpoint exists, the method does not; `Allow` names those that do.",
+  },
+  request_too_large: {
+    status: 413,
+    type: "invalid_request_error",
+    when: "The body is larger than the limit that the message names.",
+  },
+  unsupported_media_type: {
+    status: 415,
+    type: "invalid_request_error",
+    when: "The body is not declared as JSON, or has a charset or Content-Encoding that is not read.",
+  },
+  rate_limit_exceeded: {
+    status: 429,
+    type: "rate_limit_error",
+    when: "A rate limit is reached; `Retry-After` says when to retry.",
+  },
+  internal_error: {
+    status: 500,
+    type: "api_error",
+    when: "A fault of the gateway. The request id finds it in the log.",
+  },
+  upstream_error: { status: 502, type: "api_error", when: "Every model server that could answer failed." },
+  upstream_timeout: { status: 504, type: "api_error", when: "The model server did not answer in time." },
+  service_unavailable: {
+    status: 503,
+    type: "overloaded_error",
+    when: "There is no free capacity, or a store that the request needs cannot be reached; `Retry-After` says when to retry. Where a model server's own rate limit is the reason, the type is `rate_limit_error`.",
+    shouldRetry: true,
+  },
+};
+
+/** Anything that was thrown, as an error that may be shown. */
+export function toGatewayError(error: unknown): GatewayError {
+  if (error instanceof GatewayError) return error;
+  const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return new GatewayError("internal_error", "The gateway failed. The request id finds the reason in its log.", {
+    detail,
+    cause: error,
+  });
+}
+
+/** `{"error": {message, type, param, code}}`: strings, but for `param`, which is null where no one field is at fault. */
+export function renderError(error: GatewayError): string {
+  const { message, param, code, engineCode } = error;
+  return JSON.stringify({
+    error: {
+      message: maskKeys(message),
+      type: typeOf(error),
+      param: param === undefined ? null : maskKeys(param),
+      code: engineCode ?? code,
+    },
+  });
+}
+
+/** By the status clients see that it is not their limit, and by the type, where they look for it, that it is one. */
+function typeOf({ code, engineLimited }: GatewayError): string {
+  return engineLimited ? errorTable.rate_limit_exceeded.type : errorTable[code].type;
+}
+
+export function errorAnswer(error: GatewayError): PlainAnswer {
+  const { status } = errorTable[error.code];
+  const shouldRetry = error.shouldRetry ?? errorTable[error.code].shouldRetry;
+  const headers: Record<string, string> = { "content-type": "application/json" };
+  if (shouldRetry !== undefined) headers["x-should-retry"] = String(shouldRetry);
+  if (error.retryAfterSeconds !== undefined) {
+    headers["retry-after"] = String(Math.ceil(error.retryAfterSeconds));
+    headers["retry-after-ms"] = String(Math.ceil(error.retryAfterSeconds * 1000));
+  }
+  const challenge = bearerChallenge(error);
+  if (challenge) headers["www-authenticate"] = challenge;
+  return { status, headers, body: renderError(error) };
+}
+
+/** RFC 6750, 3: a request without any credential gets no error code. */
+function bearerChallenge(error: GatewayError): string | undefined {
+  switch (error.code) {
+    case "invalid_api_key":
+      return error.detail === "missing" ? 'Bearer realm="headrace"' : 'Bearer realm="headrace", error="invalid_token"';
+    case "token_expired":
+      return 'Bearer realm="headrace", error="invalid_token"';
+    case "insufficient_scope": {
+      const scope = error.message.slice(error.message.lastIndexOf(" ") + 1);
+      return `Bearer realm="headrace", error="insufficient_scope", scope="${scope}"`;
+    }
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,135 @@
+// One request of the HTTP API, where a handler fails at a moment at which nothing can be answered any more.
+
+import { expect, test } from "bun:test";
+import { BlockList } from "node:net";
+import { rawUntilClosed } from "../../../tests/hostile/raw-client.ts";
+import { manualClock } from "../../../tests/support/manual-clock.ts";
+import { noSessions } from "../../../tests/support/principal.ts";
+import { anyAddress } from "../../../tests/support/unlimited.ts";
+import type { ClientStream } from "../../base/bytes/client-stream.ts";
+import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { type Clock, systemClock } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import type { HttpEnd } from "../../domain/usage/observer.ts";
+import type { Authenticator } from "../../policy/credentials/authenticate.ts";
+import { Locality } from "./locality.ts";
+import type { Exchange, PublicRoute } from "./route.ts";
+import { startHttpServer } from "./server.ts";
+
+function serverWith(handle: () => unknown, errors: string[] = [], ends: HttpEnd[] = [], clock: Clock = manualClock()) {
+  return startHttpServer({
+    addressThrottle: anyAddress,
+    hostname: "127.0.0.1",
+    port: 0,
+    routes: [{ method: "GET", path: "/", access: "public", handle } as unknown as PublicRoute],
+    authenticator: {} as Authenticator,
+    sessions: noSessions,
+    openRequests: { enter: () => ({ holder: heldBytes.visitors, release: () => {} }) },
+    trustedProxies: new BlockList(),
+    locality: new Locality([]),
+    baseUrl: () => "https://ai.example.com/v1",
+    corsOrigins: () => [],
+    log: { info() {}, warn() {}, error: (event: string) => errors.push(event) } as unknown as Log,
+    clock,
+    observer: {
+      httpEnded: ({ requestId, method, route, status, durationMs }) =>
+        void ends.push({ requestId, method, route, status, durationMs }),
+    },
+  });
+}
+
+const request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+
+test("a stream that fails as it begins is broken off, and holds no connection", async () => {
+  const server = serverWith(() => ({
+    status: 200,
+    headers: {},
+    begin() {
+      throw new Error("boom");
+    },
+  }));
+  const { answers, closed } = await rawUntilClosed(`http://127.0.0.1:${server.port}`, request);
+  expect([answers.length, closed, server.pendingRequests]).toEqual([0, true, 0]);
+  server.close();
+});
+
+test("an answer with a header that cannot be sent becomes a fault of ours, and holds no connection", async () => {
+  const errors: string[] = [];
+  const server = serverWith(() => ({ status: 303, headers: { location: "/€" }, body: "" }), errors);
+  const response = await fetch(`http://127.0.0.1:${server.port}/`, { redirect: "manual" });
+  expect([response.status, response.headers.get("location")]).toEqual([500, null]);
+  expect(await response.json()).toMatchObject({ error: { code: "internal_error" } });
+  expect([server.pendingRequests, errors]).toEqual([0, ["request"]]);
+  server.close();
+});
+
+test("each exchange is told of once at its end: answered, failed, of no route, and what is no request", async () => {
+  const ends: HttpEnd[] = [];
+  let answers = 0;
+  const handle = () => {
+    if (answers++ > 0) throw new Error("boom");
+    return Response.json({});
+  };
+  const server = serverWith(handle, [], ends);
+  const url = `http://127.0.0.1:${server.port}`;
+  const ids: (string | null)[] = [];
+  for (const [method, path] of [
+    ["GET", "/"],
+    ["GET", "/"],
+    ["GET", "/none"],
+    ["PUT", "/"],
+  ] as const) {
+    const response = await fetch(url + path, { method });
+    await response.bytes();
+    ids.push(response.headers.get("x-request-id"));
+  }
+  await rawUntilClosed(url, "no request\r\n\r\n");
+  const durationMs = 0;
+  expect(ends).toEqual([
+    { requestId: String(ids[0]), method: "GET", route: "/", status: 200, durationMs },
+    { requestId: String(ids[1]), method: "GET", route: "/", status: 500, durationMs },
+    { requestId: String(ids[2]), method: "GET", route: undefined, status: 404, durationMs },
+    { requestId: String(ids[3]), method: "PUT", route: undefined, status: 405, durationMs },
+    { requestId: expect.any(String), method: "", route: undefined, status: 400, durationMs },
+  ]);
+  server.close();
+});
+
+test("an exchange that goes on after its handler is told of when it ends", async () => {
+  const ends: HttpEnd[] = [];
+  const { promise, resolve } = Promise.withResolvers<() => void>();
+  const route = (exchange: Exchange) => {
+    const log = exchange.defer();
+    return {
+      status: 200,
+      headers: {},
+      begin: (client: ClientStream) =>
+        resolve(() => {
+          client.end("over");
+          log.finish();
+        }),
+    };
+  };
+  const server = serverWith(route as () => unknown, [], ends);
+  const answer = fetch(`http://127.0.0.1:${server.port}/`);
+  const finish = await promise;
+  expect(ends).toEqual([]);
+  finish();
+  expect(await (await answer).text()).toBe("over");
+  expect(ends).toHaveLength(1);
+  server.close();
+});
+
+test("a request that is refused in the event in which it came is told of with the time that took", async () => {
+  const ends: HttpEnd[] = [];
+  const handle = () => {
+    const endMs = performance.now() + 5;
+    while (performance.now() < endMs);
+    throw new GatewayError("invalid_request", "No.");
+  };
+  const server = serverWith(handle, [], ends, systemClock);
+  expect((await fetch(`http://127.0.0.1:${server.port}/`)).status).toBe(400);
+  expect(ends[0]?.durationMs).toBeGreaterThanOrEqual(5);
+  server.close();
+});

@@ -1,0 +1,368 @@
+// One request from its head to its answer: found in the table, authenticated, handled, answered, told in the log.
+import { elapsedMs } from "../../base/clock.ts";
+import type { GatewayError } from "../../base/errors.ts";
+import { type Eventual, Later, whenSettled } from "../../base/later.ts";
+import type { LogFields } from "../../base/log.ts";
+import { keyOf, type Principal } from "../../domain/principal.ts";
+import type { HttpEnd } from "../../domain/usage/observer.ts";
+import type { RequestTrace, Tracer } from "../../domain/usage/trace.ts";
+import type { HeaderFields, IncomingRequest, OverListener, Reply } from "../../http1/message.ts";
+import { stoppingError } from "../../inference/stopping.ts";
+import { requireScope } from "../../policy/authorize.ts";
+import type { PresentedCredentials } from "../../policy/credentials/authenticate.ts";
+import type { OpenPlace } from "../../policy/open-requests.ts";
+import { inCoding, isWorthCoding } from "../content/content-coding.ts";
+import { requireStorable } from "../decode/query.ts";
+import { errorPage, noSuchPage } from "../pages/error-page.ts";
+import { beginStream, firstHeaders, plainAnswerOf, upgradeTo } from "./answers.ts";
+import { apiKeyOf } from "./api-key-header.ts";
+import { tellBrowsers } from "./browser-headers.ts";
+import { clientAddress } from "./client-address.ts";
+import { corsHeaders, preflight } from "./cors.ts";
+import { errorAnswer, toGatewayError } from "./errors.ts";
+import { newRequestId } from "./request-id.ts";
+import { everyRequest, levelOfLine } from "./request-line.ts";
+import {
+  type Answer,
+  type AnswerHeaders,
+  type ApiRoute,
+  type DeferredLine,
+  type Exchange,
+  isAuthenticated,
+  type MachineRoute,
+  type PageRoute,
+  type PersonRoute,
+  type PlainAnswer,
+  type PublicRoute,
+  type Route,
+  requirePerson,
+  restName,
+  type ScopedRoute,
+  type StreamedAnswer,
+  type UpgradeAnswer,
+} from "./route.ts";
+import { type FoundRoute, pathOf, type RouteTable } from "./route-table.ts";
+import type { HttpServerOptions } from "./server.ts";
+import { unrouted } from "./unrouted.ts";
+
+const clientClosedRequest = 499;
+
+/** Each part that is called for a request sees of it what it needs: on the way of every request none gets an object of its own. */
+export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, OverListener, DeferredLine {
+  readonly req: IncomingRequest;
+  readonly requestId = newRequestId();
+  readonly clientAddress: string;
+  readonly answerHeaders: AnswerHeaders;
+  readonly params: Readonly<Record<string, string>>;
+  readonly line: Record<string, LogFields[string]>;
+  status = 200;
+  durationMs = 0;
+  isOnLedger = false;
+  readonly #reply: Reply;
+  readonly #table: RouteTable;
+  readonly #options: HttpServerOptions;
+  readonly #found: FoundRoute | undefined;
+  readonly #startedMs: number;
+  #isPage: boolean;
+  #principal: Principal | undefined;
+  #trace: RequestTrace | undefined;
+  #place: OpenPlace | undefined;
+  #deferred = false;
+  /** Only until that was decided. */
+  #mayBeCoded: boolean;
+
+  constructor(req: IncomingRequest, reply: Reply, table: RouteTable, options: HttpServerOptions) {
+    this.#startedMs = options.clock.monotonicMs();
+    this.req = req;
+    this.#reply = reply;
+    this.#table = table;
+    this.#options = options;
+    this.#found = table.find(req.method, pathOf(req.target));
+    this.params = this.#found?.params ?? {};
+    this.clientAddress = clientAddress(req, options.trustedProxies);
+    // No page of another site has any business with ours (RFC 9700, 4.2.4).
+    const isPage = this.#found ? this.#found.route.access === "page" : table.isPage(pathOf(req.target));
+    const origins = isPage ? [] : options.corsOrigins();
+    const own = firstHeaders(this.requestId);
+    this.answerHeaders = origins.length === 0 ? own : Object.assign(corsHeaders(req, origins), own);
+    this.#isPage = isPage;
+    this.#mayBeCoded = req.method === "GET" && mayBeCoded(this.#found?.route);
+    // With a place for what most requests add: one that grows is copied as it does.
+    this.line = {
+      id: this.requestId,
+      client: this.clientAddress,
+      method: req.method,
+      route: this.route ?? "none",
+      key: undefined,
+      model: undefined,
+      stream: undefined,
+      outcome: undefined,
+      prompt_tokens: undefined,
+      completion_tokens: undefined,
+      status: undefined,
+      ms: undefined,
+    };
+  }
+
+  get method(): string {
+    return this.req.method;
+  }
+
+  /** The pattern of its path. */
+  get route(): string | undefined {
+    return this.#found?.route.path;
+  }
+
+  get authorization(): string | null {
+    return this.req.headers.get("authorization");
+  }
+
+  get apiKey(): string | null {
+    return apiKeyOf(this.req.headers);
+  }
+
+  get trace(): RequestTrace | undefined {
+    return this.#trace;
+  }
+
+  /** Never throws. */
+  serve(): void {
+    try {
+      const handled = this.#preflight() ?? this.#handle();
+      if (handled instanceof Later || handled instanceof Promise) whenSettled(handled, onAnswer, onFault, this);
+      else this.answer(handled);
+    } catch (thrown) {
+      this.fault(thrown);
+    }
+  }
+
+  /** What the route answers. */
+  answer(answer: Answer): void {
+    try {
+      if (answer instanceof Response) {
+        whenSettled(plainAnswerOf(answer), onAnswer, onFault, this);
+      } else if (this.#mayBeCoded && "body" in answer && isWorthCoding(answer)) {
+        this.#mayBeCoded = false;
+        whenSettled(inCoding(answer, this.req.headers.get("accept-encoding")), onAnswer, onFault, this);
+      } else {
+        this.#send(answer);
+        if (!this.#deferred) this.#write();
+      }
+    } catch (thrown) {
+      this.fault(thrown);
+    }
+  }
+
+  /** What the route threw instead. */
+  fault(thrown: unknown): void {
+    if (!this.req.left.cancelled) {
+      this.#fail(toGatewayError(thrown));
+      return;
+    }
+    // Nobody is there to be answered; the status, nginx's own, is for the log.
+    this.status = clientClosedRequest;
+    if (!this.#deferred) this.#write();
+  }
+
+  isLocal(): boolean {
+    return this.#options.locality.isLocal(this.req);
+  }
+
+  whyNotLocal(): string | undefined {
+    return this.#options.locality.whyNotLocal(this.req);
+  }
+
+  /** All of the answer is sent, or the client is gone. */
+  over(): void {
+    this.#place?.release();
+  }
+
+  finish(error?: GatewayError): void {
+    this.#write(error);
+  }
+
+  defer(): DeferredLine {
+    this.#deferred = true;
+    return this;
+  }
+
+  #preflight(): PlainAnswer | undefined {
+    const { req } = this;
+    if (req.method !== "OPTIONS") return undefined;
+    return this.#table.isPage(pathOf(req.target)) ? undefined : preflight(req, this.#options.corsOrigins());
+  }
+
+  #handle(): Answer | Eventual<Answer> {
+    const route = this.#found?.route;
+    if (!route) throw unrouted(this.req, this.#table, this.#options.baseUrl());
+    // What machines ask goes on: monitors, and other replicas for the sake of their clients.
+    if (this.#options.isRefusing?.() && (isAuthenticated(route) || route.access === "page")) throw stoppingError();
+    if (!isAuthenticated(route)) return this.#throttled(route) ?? route.handle(this);
+    const principal = this.#authenticate();
+    if (principal instanceof Promise) return this.#authenticatedLater(route, principal);
+    return this.#authenticated(route, principal);
+  }
+
+  async #authenticatedLater(route: ScopedRoute | PersonRoute, principal: Promise<Principal>): Promise<Answer> {
+    return await this.#authenticated(route, await principal);
+  }
+
+  #throttled(route: PublicRoute | PageRoute | MachineRoute): Answer | undefined {
+    if (route.throttle === "signed") return undefined;
+    const refusal = this.#options.addressThrottle.take(route.throttle, this.clientAddress);
+    if (!refusal) return undefined;
+    if (route.access === "public" && route.refuse) return route.refuse(this, refusal);
+    throw refusal;
+  }
+
+  #authenticate(): Principal | Promise<Principal> {
+    const { req } = this;
+    const { authenticator, sessions } = this.#options;
+    if (sessions.applies(req)) return sessions.find(this);
+    return authenticator.authenticate(this);
+  }
+
+  #authenticated(route: ScopedRoute | PersonRoute, principal: Principal): Answer | Eventual<Answer> {
+    const keyId = keyOf(principal).id;
+    this.#principal = principal;
+    this.line["key"] = keyId;
+    if (this.#options.tracer) this.#beginTrace(this.#options.tracer, route.path, keyId);
+    this.#place = this.#options.openRequests.enter(principal);
+    this.req.holder = this.#place.holder;
+    this.req.onOver(this);
+    if (route.access === "person") {
+      const person = requirePerson(principal);
+      this.#requireStorableParams(route);
+      return route.handle(this, person);
+    }
+    requireScope(principal, route.access);
+    this.#requireStorableParams(route);
+    return route.handle(this, principal);
+  }
+
+  #requireStorableParams(route: ApiRoute): void {
+    for (const name in this.params) {
+      requireStorable(name === "*" ? restName(route) : name, this.params[name] ?? "");
+    }
+  }
+
+  #beginTrace(tracer: Tracer, route: string, keyId: string): void {
+    const { requestId, req } = this;
+    const ageMs = this.#options.clock.monotonicMs() - this.#startedMs;
+    this.#trace = tracer.begin({ requestId, method: req.method, route, keyId, ageMs, headers: req.headers });
+    if (this.#trace) this.line["trace_id"] = this.#trace.id;
+  }
+
+  #send(answer: PlainAnswer | StreamedAnswer | UpgradeAnswer): void {
+    const { status } = answer;
+    this.status = status;
+    const headers = this.#headersWith(answer.headers);
+    try {
+      if ("upgrade" in answer) upgradeTo(answer, this.#reply.upgrade(headers));
+      else if ("begin" in answer) beginStream(answer, this.#reply.stream(status, headers));
+      else this.#reply.send(status, headers, answer.body);
+    } catch (error) {
+      // One that cannot be sent would keep the answer that says so from being sent as well.
+      for (const name in answer.headers) delete headers[name];
+      throw error;
+    }
+  }
+
+  #headersWith(own: HeaderFields): AnswerHeaders {
+    const headers = this.answerHeaders;
+    for (const name in own) headers[name] ??= own[name];
+    const { vary } = own;
+    if (vary !== undefined && headers["vary"] !== vary) headers["vary"] = addedTo(headers["vary"], vary);
+    // What one credential may see is not for others, also where it came in a header that caches do not know.
+    headers["cache-control"] ??= "no-store";
+    const route = this.#found?.route;
+    if (route && isAuthenticated(route)) {
+      headers["openai-processing-ms"] = Math.round(this.#options.clock.monotonicMs() - this.#startedMs);
+    } else {
+      tellBrowsers(headers, this.#isPage, this.#options.publicUrl);
+    }
+    return headers;
+  }
+
+  #fail(error: GatewayError): void {
+    let { status, headers, body } = errorAnswer(error);
+    if (this.#found?.route.access === "page") ({ headers, body } = errorPage(error, status, this.requestId));
+    else if (error.code === "not_found" && this.#isReaderLost()) {
+      this.#isPage = true;
+      ({ headers, body } = noSuchPage(pathOf(this.req.target), this.requestId));
+    }
+    if (!this.#found) this.answerHeaders["vary"] = addedTo(this.answerHeaders["vary"], "Accept");
+    this.status = status;
+    if (error.code === "method_not_allowed") {
+      this.answerHeaders["allow"] = this.#table.allowed(pathOf(this.req.target)).join(", ");
+    }
+    Object.assign(this.answerHeaders, headers);
+    if (status === 401) this.#nameAuthorizationServer();
+    // RFC 9111, 4.2.2: some errors, such as 404, would be kept by caches that are told nothing.
+    this.answerHeaders["cache-control"] ??= "no-store";
+    tellBrowsers(this.answerHeaders, this.#isPage, this.#options.publicUrl);
+    if (!this.#reply.begun) this.#reply.send(status, this.answerHeaders, body);
+    if (!this.#deferred) this.#write(error);
+    this.#tellRefused(error);
+  }
+
+  #tellRefused(error: GatewayError): void {
+    const route = this.#found?.route;
+    if (!this.#principal || this.isOnLedger || !route || !("refused" in route)) return;
+    route.refused?.(this, this.#principal, error, elapsedMs(this.#options.clock, this.#startedMs));
+  }
+
+  /** Whether somebody at a browser asks for what no route is for; no browser sends a key, and under /v1 are programs alone. */
+  #isReaderLost(): boolean {
+    const { method, target, headers } = this.req;
+    const isReading = method === "GET" || method === "HEAD";
+    if (this.#found || !isReading || this.authorization !== null || this.apiKey !== null) return false;
+    return !pathOf(target).startsWith("/v1/") && /\btext\/html\b/i.test(headers.get("accept") ?? "");
+  }
+
+  /** A client that knows only the address of the API learns where to get a token. */
+  #nameAuthorizationServer(): void {
+    const challenge = this.answerHeaders["www-authenticate"];
+    if (challenge === undefined) return;
+    const root = this.#options.baseUrl().replace(/\/v1$/, "");
+    const metadata = `${root}/.well-known/oauth-protected-resource/v1`;
+    this.answerHeaders["www-authenticate"] = `${challenge}, resource_metadata="${metadata}"`;
+  }
+
+  #write(error?: GatewayError): void {
+    const { line, status } = this;
+    const { clock, observer, log, requestLog } = this.#options;
+    this.durationMs = elapsedMs(clock, this.#startedMs);
+    line["status"] = status;
+    line["ms"] = Math.round(this.durationMs * 10) / 10;
+    if (error) {
+      line["code"] = error.code;
+      if (error.detail !== undefined) line["detail"] = error.detail;
+    }
+    const level = levelOfLine(line, this.durationMs, requestLog?.() ?? everyRequest, Math.random);
+    if (level !== undefined) log[level]("request", line);
+    this.#trace?.end(status, error?.code);
+    observer?.httpEnded(this);
+  }
+}
+
+/**
+ * Requests for models are no GET, and stay as they are. Nor is anything compressed that has a token of a session beside
+ * what somebody else may have written, which its length would tell of bit by bit (BREACH): pages with their forms, and what
+ * is about the person who is signed in.
+ */
+function mayBeCoded(route: Route | undefined): boolean {
+  return route !== undefined && route.access !== "page" && route.access !== "person" && route.access !== "machine";
+}
+
+function addedTo(names: AnswerHeaders[string], name: string): string {
+  return names === undefined ? name : `${names}, ${name}`;
+}
+
+function onAnswer(answer: Answer, exchange: HttpExchange): void {
+  exchange.answer(answer);
+}
+
+function onFault(thrown: unknown, exchange: HttpExchange): void {
+  exchange.fault(thrown);
+}

@@ -1,0 +1,136 @@
+// A request that another replica passes on, as this process holds the node's connection: checked, sent, streamed back.
+import type { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { byteTextOf } from "../../base/bytes/byte-text.ts";
+import type { ClientStream } from "../../base/bytes/client-stream.ts";
+import { type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { EngineResponse } from "../../domain/models/engine.ts";
+import { bodyDigest, type ForwardVerifier } from "../../nodes/forward-signature.ts";
+import {
+  type AboutRequest,
+  errorText,
+  type ForwardOutcome,
+  forwardHeaders,
+  readAbout,
+} from "../../nodes/forward-wire.ts";
+import type { NodeDirectory } from "../../nodes/node-directory.ts";
+import type { OpenRequests } from "../../policy/open-requests.ts";
+import { type BodyLimits, readBytes } from "../content/body.ts";
+import { toGatewayError } from "./errors.ts";
+import type { Answer, Exchange } from "./route.ts";
+
+export interface ForwardedRequestDeps {
+  forwardVerifier: Pick<ForwardVerifier, "verify">;
+  nodeDirectory: Pick<NodeDirectory, "local">;
+  replicaId: string;
+  openRequests: Pick<OpenRequests, "lend">;
+  requestLimits(): BodyLimits;
+}
+
+/** What a gateway adds to a client's body: members of a few bytes each, and another model's id. */
+const addedBytes = 4_096;
+/** Of a node's answer, what the other replica reads. */
+const passedHeaders = ["content-type", "retry-after"] as const;
+
+export async function forwardedRequest(exchange: Exchange, deps: ForwardedRequestDeps): Promise<Answer> {
+  const { req, params } = exchange;
+  const about = req.headers.get(forwardHeaders.about) ?? "";
+  const digest = req.headers.get(forwardHeaders.digest) ?? "";
+  const request = {
+    method: req.method,
+    path: req.target,
+    replicaId: req.headers.get(forwardHeaders.replica) ?? "",
+    about,
+    bodyDigest: digest,
+  };
+  const signature = req.headers.get(forwardHeaders.signature) ?? "";
+  // Before anything of the body is read.
+  if (!deps.forwardVerifier.verify(request, signature)) throw notSigned();
+  // A process that has started again at the same address has another id, and none of the connections.
+  if (request.replicaId !== deps.replicaId) return outcome("not_there", "");
+  const asked = readAbout(about);
+  if (!asked) throw notSigned();
+  const holder = holderOf(asked, exchange, deps);
+  req.holder = holder;
+  exchange.line["forwarded_id"] = asked.requestId;
+  exchange.line["model"] = asked.model;
+  let body: ByteSpan;
+  try {
+    body = await readBytes(req, deps.requestLimits().bodyBytes + addedBytes);
+  } catch (error) {
+    return failed(error, exchange);
+  }
+  if (bodyDigest(body) !== digest) throw notSigned();
+  const end = deps.nodeDirectory.local(params["id"] ?? "");
+  if (!end || end.closed) return outcome("not_there", "");
+  try {
+    return passOn(await end.send({ ...asked, body, holder }, req.left), exchange);
+  } catch (error) {
+    return failed(error, exchange);
+  }
+}
+
+/** Throws where the other replica, or its client, has left. */
+function failed(error: unknown, { req, line }: Exchange): Answer {
+  if (req.left.cancelled) throw error;
+  const fault = toGatewayError(error);
+  line["code"] = fault.code;
+  if (fault.detail !== undefined) line["detail"] = fault.detail;
+  return outcome("error", errorText(fault));
+}
+
+/** The key for which the other replica asks, until all of the request is over. */
+function holderOf({ holder }: AboutRequest, { req }: Exchange, { openRequests }: ForwardedRequestDeps): Holder {
+  if (!holder) return heldBytes.replicas;
+  const place = openRequests.lend(holder);
+  req.onOver({ over: () => place.release() });
+  return place.holder;
+}
+
+/** The status counts for nothing: another replica reads the field. */
+function outcome(what: ForwardOutcome, body: string): Answer {
+  return { status: 502, headers: { "content-type": "application/json", [forwardHeaders.outcome]: what }, body };
+}
+
+function passOn({ status, headers, body }: EngineResponse, exchange: Exchange): Answer {
+  const passed: Record<string, string> = { [forwardHeaders.outcome]: "answer" satisfies ForwardOutcome };
+  for (const name of passedHeaders) {
+    const value = headers.get(name);
+    if (value !== null) passed[name] = value;
+  }
+  const log = exchange.defer();
+  const begin = (client: ClientStream) => {
+    const { left } = exchange.req;
+    const leave = () => {
+      body.cancel();
+      log.finish();
+    };
+    const over = () => {
+      left.off(leave);
+      log.finish();
+    };
+    left.onCancel(leave);
+    if (left.cancelled) return;
+    client.onDrain = () => body.resume();
+    body.flow({
+      data(bytes) {
+        if (!client.write(byteTextOf(bytes))) body.pause();
+      },
+      end() {
+        over();
+        client.end();
+      },
+      fail() {
+        over();
+        client.abort();
+      },
+    });
+  };
+  return { status, headers: passed, begin };
+}
+
+function notSigned(): GatewayError {
+  return new GatewayError("permission_denied", "This is for the replicas of this installation.", {
+    detail: "forward not signed by this installation, replayed, or a clock is wrong by more than 30 s",
+  });
+}

@@ -1,0 +1,36 @@
+// The state of the rate limits as response headers.
+import type { LimitStatus } from "../../domain/limits/limits.ts";
+import type { AnswerHeaders } from "./route.ts";
+
+/** Adds `x-ratelimit-{limit,remaining,reset}-{requests,tokens}` to the headers; a kind without a limit is left out. */
+export function limitHeaders({ requests, tokens }: LimitStatus, headers: AnswerHeaders): void {
+  if (requests) {
+    headers["x-ratelimit-limit-requests"] = requests.limit;
+    headers["x-ratelimit-remaining-requests"] = requests.remaining;
+    headers["x-ratelimit-reset-requests"] = duration(requests.resetMs);
+  }
+  if (tokens) {
+    headers["x-ratelimit-limit-tokens"] = tokens.limit;
+    headers["x-ratelimit-remaining-tokens"] = tokens.remaining;
+    headers["x-ratelimit-reset-tokens"] = duration(tokens.resetMs);
+  }
+}
+
+/** Most are among them, and one that is the same text again is known to be so without a look at it. */
+const belowSecond: readonly string[] = Array.from({ length: 1_000 }, (_, ms) => `${ms}ms`);
+
+/**
+ * As Go writes durations (`12ms`, `1s`, `6m0s`, `1h2m3s`), which is what OpenAI sends. Rounded up, and in whole numbers
+ * only: a client that reads digits and units with a simple pattern would take `1.5s` for five seconds.
+ */
+export function duration(ms: number): string {
+  if (ms <= 0) return "0s";
+  const wholeMs = Math.ceil(ms);
+  if (wholeMs < 1_000) return belowSecond[wholeMs] ?? "";
+  const total = Math.ceil(wholeMs / 1_000);
+  const hours = Math.floor(total / 3_600);
+  const minutes = Math.floor((total % 3_600) / 60);
+  const seconds = `${total % 60}s`;
+  if (hours > 0) return `${hours}h${minutes}m${seconds}`;
+  return minutes > 0 ? `${minutes}m${seconds}` : seconds;
+}

@@ -1,0 +1,52 @@
+// Errors of the OAuth endpoints: in the form of RFC 6749, 5.2, which is what OAuth clients read.
+import { type ErrorCode, GatewayError } from "../../base/errors.ts";
+import { OAuthError, type OAuthErrorCode } from "../../oauth/oauth-error.ts";
+import { errorAnswer } from "./errors.ts";
+import type { PlainAnswer } from "./route.ts";
+
+/**
+ * What the parts that all endpoints share refuse with. A limit that is reached, and a store that is away, are both worth
+ * another try: there is no code for either at a token endpoint, and `temporarily_unavailable` of RFC 6749, 4.1.2.1, with
+ * `Retry-After`, says it. What is not in here is a fault of ours, and answered as everywhere.
+ */
+const shared: Partial<Record<ErrorCode, { status: number; code: OAuthErrorCode }>> = {
+  invalid_request: { status: 400, code: "invalid_request" },
+  unsupported_media_type: { status: 400, code: "invalid_request" },
+  request_too_large: { status: 413, code: "invalid_request" },
+  rate_limit_exceeded: { status: 429, code: "temporarily_unavailable" },
+  service_unavailable: { status: 503, code: "temporarily_unavailable" },
+};
+
+/** Throws what is no refusal. `reason` is for the log. */
+export function oauthErrorAnswer(error: unknown): { answer: PlainAnswer; code: string; reason: string | undefined } {
+  if (error instanceof OAuthError) {
+    const { code, reason } = error;
+    return { answer: refusal(statusOf(code), code, error.message), code, reason };
+  }
+  const known = error instanceof GatewayError ? shared[error.code] : undefined;
+  if (!(error instanceof GatewayError) || !known) throw error;
+  const { headers } = errorAnswer(error);
+  const answer = refusal(known.status, known.code, error.message, headers);
+  return { answer, code: error.code, reason: error.detail };
+}
+
+function statusOf(code: OAuthErrorCode): number {
+  return code === "invalid_client" ? 401 : 400;
+}
+
+function refusal(
+  status: number,
+  error: OAuthErrorCode,
+  text: string,
+  more: Readonly<Record<string, string>> = {},
+): PlainAnswer {
+  const headers: Record<string, string> = { ...more, "content-type": "application/json" };
+  // RFC 9110, 15.5.2: always with a 401, however the client had tried.
+  if (status === 401) headers["www-authenticate"] = 'Basic realm="headrace"';
+  return { status, headers, body: JSON.stringify({ error, error_description: describable(text) }) };
+}
+
+/** RFC 6749, 5.2: printable ASCII without quotes and backslashes. */
+function describable(text: string): string {
+  return text.replaceAll('"', "'").replace(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "?");
+}

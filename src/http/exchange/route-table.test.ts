@@ -1,0 +1,82 @@
+// Which route a path and a method lead to, and that no other way of writing a path leads there.
+import { describe, expect, test } from "bun:test";
+import type { Route } from "./route.ts";
+import { pathOf, RouteTable } from "./route-table.ts";
+
+const route = (method: Route["method"], path: string) => ({ method, path, access: "public" }) as Route;
+const routes = [
+  route("GET", "/v1/models"),
+  route("GET", "/v1/models/*"),
+  route("POST", "/v1/chat/completions"),
+  route("GET", "/v1/chat/completions"),
+  route("GET", "/v1/chat/completions/:id"),
+  route("DELETE", "/v1/chat/completions/:id"),
+  route("GET", "/v1/chat/completions/:id/messages"),
+];
+const table = new RouteTable(routes);
+const found = (method: string, path: string) => {
+  const match = table.find(method, path);
+  return match && [match.route.path, match.params];
+};
+
+describe("a path leads to", () => {
+  test.each([
+    ["GET", "/v1/models", "/v1/models", {}],
+    ["HEAD", "/v1/models", "/v1/models", {}],
+    ["GET", "/v1/models/org/name", "/v1/models/*", { "*": "org/name" }],
+    ["GET", "/v1/models/a%2fb%20c", "/v1/models/*", { "*": "a/b c" }],
+    ["GET", "/v1/models/100%", "/v1/models/*", { "*": "100%" }],
+    ["GET", "/v1/models/../keys", "/v1/models/*", { "*": "../keys" }],
+    ["POST", "/v1/chat/completions", "/v1/chat/completions", {}],
+    ["DELETE", "/v1/chat/completions/c%31", "/v1/chat/completions/:id", { id: "c1" }],
+    ["GET", "/v1/chat/completions/c1/messages", "/v1/chat/completions/:id/messages", { id: "c1" }],
+  ])("%s %s", (method, path, expected, params) => {
+    expect(found(method, path)).toEqual([expected, params]);
+  });
+
+  test("another one by another method, also where it was found a moment ago", () => {
+    const methods = ["GET", "GET", "POST", "POST", "DELETE", "GET"];
+    const each = methods.map((method) => table.find(method, "/v1/chat/completions")?.route);
+    expect(each).toEqual([routes[3], routes[3], routes[2], routes[2], undefined, routes[3]]);
+  });
+
+  test.each([
+    ["GET", "/v1/Models"],
+    ["GET", "/v1/models;x"],
+    ["GET", "//v1/models"],
+    ["GET", "/v1/./models"],
+    ["GET", "/v1/models/"],
+    ["GET", "/v1/chat/completions/"],
+    ["GET", "/v1/chat/completions/c1/"],
+    ["GET", "/v1/chat/completions//messages"],
+    ["HEAD", "/v1/chat/completions/c1/x"],
+    ["PUT", "/v1/models"],
+    ["get", "/v1/models"],
+  ])("nothing: %s %s", (method, path) => {
+    expect(found(method, path)).toBeUndefined();
+  });
+});
+
+test("a path tells which methods it takes, HEAD where there is GET", () => {
+  expect(table.allowed("/v1/chat/completions").sort()).toEqual(["GET", "HEAD", "POST"]);
+  expect(table.allowed("/v1/chat/completions/c1").sort()).toEqual(["DELETE", "GET", "HEAD"]);
+  expect(table.allowed("/v1/nope")).toEqual([]);
+});
+
+describe("the path of a target", () => {
+  test.each([
+    ["/v1/models", "/v1/models"],
+    ["/v1/models?limit=1", "/v1/models"],
+    ["/v1/models#x", "/v1/models"],
+    ["/?", "/"],
+    ["http://host/v1/models?x", "/v1/models"],
+    ["http://host", "/"],
+    ["http://host?/v1/models", "/"],
+    ["http://host#/v1/models", "/"],
+    ["http://host?x=http://b/v1/models", "/"],
+    ["*", "/"],
+    ["/a/../b", "/a/../b"],
+  ])("%s is %s", (target, path) => {
+    expect(pathOf(target)).toBe(path);
+  });
+});

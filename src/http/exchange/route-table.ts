@@ -1,0 +1,140 @@
+// Finds the route of a request by its path as it was sent; nothing is resolved, so no two readings of a path can differ.
+import type { Route } from "./route.ts";
+
+export interface FoundRoute {
+  route: Route;
+  params: Readonly<Record<string, string>>;
+}
+
+/** By method, what is found where the path has no parameters. */
+type Methods = Map<string, FoundRoute>;
+
+interface Pattern {
+  /** `:name` matches one segment that is not empty, and a `*` a rest that is not. */
+  segments: readonly string[];
+  methods: Methods;
+}
+
+const noParams: Readonly<Record<string, string>> = {};
+
+export class RouteTable {
+  readonly #exact = new Map<string, Methods>();
+  readonly #patterns: Pattern[] = [];
+  /** By what stands before the `*`. */
+  readonly #wildcards = new Map<string, Methods>();
+  /** The path without parameters that was found last: most requests are for the same. */
+  #lastMethod = "";
+  #lastPath = "";
+  #lastFound: FoundRoute | undefined;
+
+  constructor(routes: readonly Route[]) {
+    for (const route of routes) {
+      const methods = this.#methodsAt(route.path);
+      const found = { route, params: noParams };
+      methods.set(route.method, found);
+      if (route.method === "GET") methods.set("HEAD", found);
+    }
+  }
+
+  find(method: string, path: string): FoundRoute | undefined {
+    if (this.#lastFound && path === this.#lastPath && method === this.#lastMethod) return this.#lastFound;
+    const exact = this.#exact.get(path)?.get(method);
+    if (exact) {
+      this.#lastMethod = method;
+      this.#lastPath = path;
+      this.#lastFound = exact;
+      return exact;
+    }
+    for (const { methods, params } of this.#matches(path)) {
+      const found = methods.get(method);
+      if (found) return { route: found.route, params };
+    }
+    return undefined;
+  }
+
+  /** Methods that the path takes; none where there is no such path. */
+  allowed(path: string): string[] {
+    const found = [...(this.#exact.get(path)?.keys() ?? [])];
+    for (const { methods } of this.#matches(path)) found.push(...methods.keys());
+    return [...new Set(found)];
+  }
+
+  /** Whether a person's page is at this path, whatever the method. */
+  isPage(path: string): boolean {
+    const methods = [this.#exact.get(path), ...[...this.#matches(path)].map((match) => match.methods)];
+    return methods.some((found) => found?.values().some(({ route }) => route.access === "page"));
+  }
+
+  *#matches(path: string): Generator<{ methods: Methods; params: Readonly<Record<string, string>> }> {
+    const found = path.split("/");
+    for (const { segments, methods } of this.#patterns) {
+      const params = paramsOf(segments, found);
+      if (params) yield { methods, params };
+    }
+    for (const [start, methods] of this.#wildcards) {
+      if (path.length > start.length && path.startsWith(start))
+        yield { methods, params: { "*": decoded(path.slice(start.length)) } };
+    }
+  }
+
+  #methodsAt(path: string): Methods {
+    if (path.endsWith("*")) return getOrMake(this.#wildcards, path.slice(0, -1));
+    if (!path.includes("/:")) return getOrMake(this.#exact, path);
+    const segments = path.split("/");
+    let pattern = this.#patterns.find((known) => known.segments.join("/") === path);
+    if (!pattern) {
+      pattern = { segments, methods: new Map() };
+      this.#patterns.push(pattern);
+    }
+    return pattern.methods;
+  }
+}
+
+/** The path of a request target in origin form or absolute form (RFC 9112, 3.2), without its query. */
+export function pathOf(target: string): string {
+  let start = 0;
+  if (!target.startsWith("/")) {
+    // The authority ends at the first of these: a slash in the query behind it begins no path.
+    const behind = /^https?:\/\/[^/?#]*/i.exec(target)?.[0].length;
+    if (behind === undefined || target[behind] !== "/") return "/";
+    start = behind;
+  }
+  for (let i = start; i < target.length; i++) {
+    const code = target.charCodeAt(i);
+    if (code === 0x3f || code === 0x23) return target.slice(start, i);
+  }
+  return start === 0 ? target : target.slice(start);
+}
+
+function paramsOf(wanted: readonly string[], found: readonly string[]): Record<string, string> | undefined {
+  if (wanted.length !== found.length) return undefined;
+  const params: Record<string, string> = {};
+  for (const [i, segment] of wanted.entries()) {
+    const value = found[i] ?? "";
+    if (!segment.startsWith(":")) {
+      if (segment !== value) return undefined;
+    } else if (value === "") {
+      return undefined;
+    } else {
+      params[segment.slice(1)] = decoded(value);
+    }
+  }
+  return params;
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function getOrMake(map: Map<string, Methods>, name: string): Methods {
+  let methods = map.get(name);
+  if (!methods) {
+    methods = new Map();
+    map.set(name, methods);
+  }
+  return methods;
+}

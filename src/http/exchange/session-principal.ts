@@ -1,0 +1,109 @@
+// A person at a browser as the principal of an API request: by the session's cookie, and only for pages of our own.
+import type { BrowserSessions } from "../../accounts/browser-sessions.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { invalidApiKey } from "../../base/invalid-api-key.ts";
+import { type Environment, environments } from "../../domain/api-key.ts";
+import { membershipCredentialId } from "../../domain/people/person.ts";
+import type { SignedIn } from "../../domain/people/session.ts";
+import type { Principal } from "../../domain/principal.ts";
+import type { IncomingRequest } from "../../http1/message.ts";
+import type { Authenticator } from "../../policy/credentials/authenticate.ts";
+import { hasApiKey } from "./api-key-header.ts";
+import { browserOrigin } from "./browser.ts";
+import type { Exchange } from "./route.ts";
+
+export interface SessionPrincipalsOptions {
+  sessions: BrowserSessions;
+  authenticator: Pick<Authenticator, "member">;
+  /** Origins under which browsers reach our pages. */
+  isOwnOrigin(origin: string, req: IncomingRequest): boolean;
+  /** Where a request names none. */
+  environment: Environment;
+}
+
+const safeMethods = new Set(["GET", "HEAD"]);
+
+export class SessionPrincipals {
+  readonly #options: SessionPrincipalsOptions;
+
+  constructor(options: SessionPrincipalsOptions) {
+    this.#options = options;
+  }
+
+  /** Whether the request is to be judged by its cookie: it has a session's, and no other credential. */
+  applies({ headers }: IncomingRequest): boolean {
+    if (headers.has("authorization") || hasApiKey(headers)) return false;
+    return this.#options.sessions.hasCookie(headers.get("cookie"));
+  }
+
+  /**
+   * Rejects with `invalid_api_key` for a session that has ended, and `permission_denied` for a request that does not come
+   * from a page of ours. `Headrace-Account` and `Headrace-Environment` choose among the person's accounts and environments.
+   */
+  async find(exchange: Exchange): Promise<Principal> {
+    const { req, clientAddress, requestId } = exchange;
+    const { sessions, authenticator } = this.#options;
+    const current = await sessions.find(req.headers.get("cookie"), browserOrigin(exchange));
+    if (!current) throw invalidApiKey("session_ended");
+    const { signedIn, cookie } = current;
+    if (cookie !== undefined) exchange.answerHeaders["set-cookie"] = cookie;
+    this.#requireOwnPage(req, signedIn);
+    const membership = membershipOf(signedIn, req.headers.get("headrace-account"));
+    const environment = this.#environmentOf(req);
+    // A cookie comes along by itself, so other names of this machine do not count for it.
+    const whyNotLocal = () => (exchange.isLocal() ? undefined : "a session in development is for this machine alone");
+    return authenticator.member(
+      membershipCredentialId(membership.id, environment),
+      environment,
+      { id: signedIn.person.id, isOperator: signedIn.person.isOperator, sessionId: signedIn.session.id },
+      { authorization: null, apiKey: null, clientAddress, requestId, whyNotLocal },
+    );
+  }
+
+  /** What changes something needs the page's origin and its token; to read, no other site's page may ask. */
+  #requireOwnPage(req: IncomingRequest, signedIn: SignedIn): void {
+    const { headers, method } = req;
+    const site = headers.get("sec-fetch-site");
+    if (site !== null && site !== "same-origin" && site !== "none") throw foreign("sec_fetch_site");
+    // Browsers tell the site only where they trust the address; the origin they tell always, of what is no navigation.
+    const origin = headers.get("origin");
+    if (origin !== null && !this.#options.isOwnOrigin(origin, req)) throw foreign("origin");
+    if (safeMethods.has(method)) return;
+    if (origin === null) throw foreign("origin");
+    if (!this.#options.sessions.csrfMatches(signedIn, headers.get("x-csrf-token") ?? "")) throw foreign("csrf_token");
+  }
+
+  #environmentOf({ headers }: IncomingRequest): Environment {
+    const wanted = headers.get("headrace-environment");
+    if (wanted === null) return this.#options.environment;
+    // Development's has no place elsewhere: said here, as it is no fault of the session.
+    const here = environments.filter((name) => name !== "dev" || this.#options.environment === "dev");
+    const environment = here.find((name) => name === wanted);
+    if (environment) return environment;
+    throw new GatewayError("invalid_request", `Headrace-Environment: must be one of ${here.join(", ")}.`);
+  }
+}
+
+function membershipOf({ memberships, membership }: SignedIn, wanted: string | null) {
+  const chosen = wanted === null ? membership : memberships.find(({ accountId }) => accountId === wanted);
+  if (chosen?.accountStatus === "active") return chosen;
+  if (chosen) {
+    const name = JSON.stringify(chosen.accountName);
+    const message = `The account ${name} is suspended. Choose another one of yours with Headrace-Account.`;
+    throw new GatewayError("permission_denied", message, { detail: "account_suspended" });
+  }
+  throw new GatewayError(
+    "permission_denied",
+    wanted === null
+      ? "You are a member of no account. Ask an owner of one for an invitation."
+      : "Headrace-Account: you are no member of this account.",
+  );
+}
+
+function foreign(detail: string): GatewayError {
+  return new GatewayError(
+    "permission_denied",
+    "A session's cookie works only for this server's own pages, which send its Origin and X-CSRF-Token; elsewhere use an API key.",
+    { detail },
+  );
+}

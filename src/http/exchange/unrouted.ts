@@ -1,0 +1,53 @@
+// What a request gets for which there is no route: another method, or where the endpoint may be.
+import { GatewayError } from "../../base/errors.ts";
+import type { IncomingRequest } from "../../http1/message.ts";
+import { pathOf, type RouteTable } from "./route-table.ts";
+
+/** As many as a wrong base URL may add at the start; each is a look into the table. */
+const mostSegmentsTooMany = 8;
+const mostShown = 100;
+
+/**
+ * `baseUrl` is what clients are to be given. A path that is nearly right is told and not served: another layer, such as a
+ * proxy that lets some paths through, may read it in another way.
+ */
+export function unrouted(
+  req: Pick<IncomingRequest, "method" | "target">,
+  table: RouteTable,
+  baseUrl: string,
+): GatewayError {
+  const path = pathOf(req.target);
+  const shown = short(path);
+  const allowed = table.allowed(path);
+  if (allowed.length > 0) {
+    return new GatewayError(
+      "method_not_allowed",
+      `${req.method} is not allowed on ${shown}; use ${allowed.join(" or ")}.`,
+    );
+  }
+  const meant = meantPath(path, table);
+  const hint =
+    meant === undefined
+      ? ""
+      : ` Did you mean ${short(meant)}? The base URL for clients is ${baseUrl}, without a slash or anything else at its end.`;
+  return new GatewayError("not_found", `There is no endpoint ${shown}.${hint} GET /docs lists the endpoints.`);
+}
+
+/**
+ * The endpoint that the path is with slashes too many, without the version, or behind a prefix that a client's base URL has
+ * too much, such as `/api/v1` or `/v1/v1`; undefined where there is none such.
+ */
+function meantPath(path: string, table: RouteTable): string | undefined {
+  const segments = path.split("/", mostShown).filter((segment) => segment !== "");
+  const whole = `/${segments.join("/")}`;
+  if (whole !== path && table.allowed(whole).length > 0) return whole;
+  for (let i = 0; i < Math.min(segments.length, mostSegmentsTooMany); i++) {
+    const versioned = `/v1/${segments.slice(i).join("/")}`;
+    if (versioned !== path && table.allowed(versioned).length > 0) return versioned;
+  }
+  return undefined;
+}
+
+function short(path: string): string {
+  return path.length > mostShown ? `${path.slice(0, mostShown)}…` : path;
+}

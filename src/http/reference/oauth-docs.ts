@@ -1,0 +1,151 @@
+// How the OAuth endpoints are described.
+import { z } from "zod";
+import { grantTypes } from "../../oauth/token/flow.ts";
+import type { RouteDoc } from "../exchange/route.ts";
+
+const oauthError = z
+  .object({ error: z.string().describe("A code of RFC 6749 or 8628."), error_description: z.string() })
+  .meta({ id: "OAuthError" });
+
+const credentials = {
+  client_id: z.string().optional().describe("Of the app, where it is not in the `Authorization` header."),
+  client_secret: z.string().optional().describe("Of a confidential app that does not use HTTP Basic."),
+};
+
+const authentication =
+  "A confidential app authenticates by HTTP Basic, with its form-encoded `client_id` and secret, or by `client_id` and `client_secret` in the body; a public app sends its `client_id` alone.";
+
+/** `internal_error` aside, which is answered as everywhere. */
+const refusals: NonNullable<RouteDoc["otherResponses"]> = {
+  400: { description: "The request is refused.", json: oauthError },
+  401: { description: "`invalid_client`: the app could not be authenticated.", json: oauthError },
+  413: { description: "The body is larger than any request.", json: oauthError },
+  429: {
+    description: "`temporarily_unavailable`: too many requests; `Retry-After` says when to retry.",
+    json: oauthError,
+  },
+  503: { description: "`temporarily_unavailable`: a store cannot be reached; retry.", json: oauthError },
+};
+
+const form = { tag: "OAuth", requestType: "application/x-www-form-urlencoded", otherResponses: refusals } as const;
+
+export const tokenDoc: RouteDoc = {
+  ...form,
+  operationId: "oauthToken",
+  summary: "Exchange a code or a refresh token for tokens",
+  description: `RFC 6749, with RFC 7636 (PKCE) and 8628 (devices). ${authentication} Every use of a refresh token gives another one in its place; the same request within ten seconds gets the same answer again, any other use of an old one ends all that the app was allowed.`,
+  requestBody: z
+    .object({
+      ...credentials,
+      grant_type: z.enum(grantTypes),
+      code: z.string().optional().describe("For `authorization_code`."),
+      redirect_uri: z.string().optional().describe("As in the authorization request; required where it was in there."),
+      code_verifier: z.string().optional().describe("For the `code_challenge` of the authorization request."),
+      refresh_token: z.string().optional().describe("For `refresh_token`."),
+      scope: z.string().optional().describe("For `refresh_token`: fewer scopes for this access token."),
+      device_code: z.string().optional().describe("For devices."),
+    })
+    .meta({ id: "OAuthTokenRequest" }),
+  response: {
+    description: "The tokens. They are shown once.",
+    json: z
+      .object({
+        access_token: z.string().describe("A JWT (RFC 9068), to be sent as `Authorization: Bearer`."),
+        token_type: z.literal("Bearer"),
+        expires_in: z.int().describe("Seconds that the access token lives."),
+        refresh_token: z.string(),
+        scope: z.string().describe("Of the access token, separated by spaces."),
+      })
+      .meta({ id: "OAuthTokens" }),
+  },
+};
+
+export const deviceDoc: RouteDoc = {
+  ...form,
+  operationId: "oauthDeviceAuthorization",
+  summary: "Begin a sign-in on a device",
+  description: `RFC 8628: show the user code and the address, and ask the token endpoint every \`interval\` seconds. ${authentication}`,
+  requestBody: z
+    .object({
+      ...credentials,
+      scope: z.string().optional().describe("Separated by spaces; default: all of the app's."),
+    })
+    .meta({ id: "OAuthDeviceRequest" }),
+  response: {
+    description: "The codes.",
+    json: z
+      .object({
+        device_code: z.string(),
+        user_code: z.string(),
+        verification_uri: z.string(),
+        verification_uri_complete: z.string(),
+        expires_in: z.int(),
+        interval: z.int(),
+      })
+      .meta({ id: "OAuthDeviceAuthorization" }),
+  },
+};
+
+const tokenBody = z
+  .object({ ...credentials, token: z.string(), token_type_hint: z.string().optional().describe("Not needed.") })
+  .meta({ id: "OAuthTokenReference" });
+
+export const revocationDoc: RouteDoc = {
+  ...form,
+  operationId: "oauthRevoke",
+  summary: "Revoke a token",
+  description: `RFC 7009. Whichever of the app's tokens it is, all of that sign-in end at once. ${authentication}`,
+  requestBody: tokenBody,
+  response: { description: "It is revoked, or was none of the app's." },
+};
+
+export const introspectionDoc: RouteDoc = {
+  ...form,
+  operationId: "oauthIntrospect",
+  summary: "Ask whether a token is good",
+  description: `RFC 7662, for the app's own tokens, and for confidential apps alone. ${authentication}`,
+  requestBody: tokenBody,
+  response: {
+    description: "What the token is good for; `active` alone where it is not.",
+    json: z
+      .object({
+        active: z.boolean(),
+        scope: z.string().optional(),
+        client_id: z.string().optional(),
+        sub: z.string().optional().describe("The person who allowed it."),
+        iss: z.string().optional(),
+        exp: z.int().optional(),
+        iat: z.int().optional(),
+        token_type: z.string().optional(),
+        aud: z.string().optional(),
+        jti: z.string().optional(),
+      })
+      .meta({ id: "OAuthIntrospection" }),
+  },
+};
+
+export const serverMetadataDoc: RouteDoc = {
+  tag: "OAuth",
+  operationId: "authorizationServerMetadata",
+  summary: "Metadata of the authorization server",
+  description: "RFC 8414.",
+  response: {
+    description: "Its endpoints, and what they support.",
+    json: z
+      .looseObject({ issuer: z.string(), authorization_endpoint: z.string(), token_endpoint: z.string() })
+      .meta({ id: "AuthorizationServerMetadata" }),
+  },
+};
+
+export const resourceMetadataDoc: RouteDoc = {
+  tag: "OAuth",
+  operationId: "protectedResourceMetadata",
+  summary: "Metadata of the API as a protected resource",
+  description: "RFC 9728. Answers of status 401 name this address.",
+  response: {
+    description: "Which authorization server issues tokens for it.",
+    json: z
+      .looseObject({ resource: z.string(), authorization_servers: z.array(z.string()) })
+      .meta({ id: "ProtectedResourceMetadata" }),
+  },
+};

@@ -1,0 +1,220 @@
+// The OpenAPI 3.1 document of exactly what is served, made from the route table.
+import { z } from "zod";
+import { type ErrorCode, engineErrorCodes, errorCodes } from "../../base/errors.ts";
+import { scopeMeanings } from "../../domain/scope.ts";
+import { errorTable } from "../exchange/errors.ts";
+import { type ApiRoute, isDescribed, type Route, type RouteDoc, restName } from "../exchange/route.ts";
+
+type Json = Record<string, unknown>;
+
+export interface OpenApiOperation {
+  operationId: string;
+  summary: string;
+  description?: string;
+  tags: string[];
+  security: Record<string, string[]>[];
+  parameters?: Json[];
+  requestBody?: Json;
+  responses: Record<string, Json>;
+}
+
+export interface OpenApiDocument {
+  openapi: string;
+  info: { title: string; version: string; description: string };
+  paths: Record<string, Record<string, OpenApiOperation>>;
+  components: { schemas: Record<string, Json>; securitySchemes: Record<string, Json> };
+}
+
+const errorSchema = {
+  type: "object",
+  required: ["error"],
+  properties: {
+    error: {
+      type: "object",
+      required: ["message", "type", "param", "code"],
+      additionalProperties: false,
+      properties: {
+        message: { type: "string", description: "Text for people." },
+        type: { type: "string", enum: [...new Set(Object.values(errorTable).map((shape) => shape.type))] },
+        param: {
+          type: ["string", "null"],
+          description: "The field that is wrong, by its path in the request; null where no one field is.",
+        },
+        code: { type: "string", enum: [...errorCodes, ...engineErrorCodes] },
+      },
+    },
+  },
+};
+
+export function openApiDocument(all: readonly Route[], version: string): OpenApiDocument {
+  const routes = all.filter(isDescribed);
+  const schemas: Record<string, Json> = { Error: errorSchema };
+  const paths: OpenApiDocument["paths"] = {};
+  for (const route of routes) {
+    const path = documentedPath(route);
+    paths[path] ??= {};
+    paths[path][route.method.toLowerCase()] = operation(route, schemas);
+  }
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Headrace",
+      version,
+      description:
+        "A model inference gateway. Client libraries for the OpenAI API work with this base address and an API key. Within `/v1` only additive changes are made.",
+    },
+    paths,
+    components: {
+      schemas,
+      securitySchemes: {
+        bearer: {
+          type: "http",
+          scheme: "bearer",
+          description: "An API key or an access token: `Authorization: Bearer sk_…`",
+        },
+        apiKey: { type: "apiKey", in: "header", name: "X-API-Key", description: "An API key: `X-API-Key: sk_…`" },
+        azureApiKey: {
+          type: "apiKey",
+          in: "header",
+          name: "api-key",
+          description: "The same, as clients made for Azure send it.",
+        },
+      },
+    },
+  };
+}
+
+/** `/v1/models/*` reads `/v1/models/{model}` in the document. */
+function documentedPath(route: ApiRoute): string {
+  return route.path.replace(/\*$/, `{${restName(route)}}`).replace(/:(\w+)/g, "{$1}");
+}
+
+function operation(route: ApiRoute, schemas: Record<string, Json>): OpenApiOperation {
+  const { doc, access } = route;
+  const scoped = access !== "public";
+  const description = [doc.description, accessText(access)].filter(Boolean).join("\n\n");
+  const codes: ErrorCode[] = [
+    // Whoever asks has to be looked up; and of a session's request, the environment may be none.
+    ...(scoped ? (["invalid_request", "invalid_api_key", "service_unavailable"] as const) : []),
+    ...(scoped && access !== "person" ? (["insufficient_scope"] as const) : []),
+    ...(access === "person" ? (["permission_denied"] as const) : []),
+    ...(doc.errors ?? []),
+  ];
+  // Each address may ask so often; and with a credential that is nobody's so often.
+  codes.push("rate_limit_exceeded", "internal_error");
+  return {
+    operationId: doc.operationId,
+    summary: doc.summary,
+    ...(description ? { description } : {}),
+    tags: [doc.tag],
+    security: securityOf(access),
+    ...(doc.parameters || doc.query ? { parameters: [...pathParameters(doc), ...queryParameters(doc)] } : {}),
+    ...(doc.requestBody
+      ? {
+          requestBody: {
+            required: true,
+            content: {
+              [doc.requestType ?? "application/json"]: {
+                schema: component(doc.requestBody, schemas),
+                ...(doc.example ? { example: doc.example } : {}),
+              },
+            },
+          },
+        }
+      : {}),
+    responses: {
+      [doc.response.status ?? 200]: success(doc.response, schemas),
+      ...errorResponses(codes),
+      // A route that answers such errors in another form says so itself.
+      ...Object.fromEntries(
+        Object.entries(doc.otherResponses ?? {}).map(([status, response]) => [status, success(response, schemas)]),
+      ),
+    },
+  };
+}
+
+/** People have no keys here; a session's cookie is for pages of this server alone, and so none that a client could send. */
+function securityOf(access: ApiRoute["access"]): Record<string, string[]>[] {
+  if (access === "public") return [];
+  return access === "person" ? [{ bearer: [] }] : [{ bearer: [] }, { apiKey: [] }, { azureApiKey: [] }];
+}
+
+function accessText(access: ApiRoute["access"]): string {
+  if (access === "public") return "";
+  if (access === "person") return "For people: with a session of this server's pages, or a token of `headrace login`.";
+  return `Needs the scope \`${access}\`: ${scopeMeanings[access]}`;
+}
+
+function pathParameters({ parameters = [] }: RouteDoc): Json[] {
+  return parameters.map((parameter) => ({ ...parameter, required: true, schema: { type: "string" } }));
+}
+
+function queryParameters({ query }: RouteDoc): Json[] {
+  if (!query) return [];
+  const { properties = {}, required = [] } = z.toJSONSchema(query, { io: "input", unrepresentable: "any" }) as {
+    properties?: Record<string, Json>;
+    required?: string[];
+  };
+  return Object.entries(properties).map(([name, { description, ...schema }]) => ({
+    name,
+    in: "query",
+    ...(typeof description === "string" ? { description: `Must be ${description}.` } : {}),
+    ...(required.includes(name) ? { required: true } : {}),
+    schema,
+  }));
+}
+
+function success(response: RouteDoc["response"], schemas: Record<string, Json>): Json {
+  const content: Json = {};
+  if (response.json) content["application/json"] = { schema: component(response.json, schemas) };
+  if (response.stream) content["text/event-stream"] = { schema: component(response.stream, schemas) };
+  if (response.contentType) content[response.contentType] = {};
+  return {
+    description: response.description,
+    headers: { "x-request-id": { description: "Finds the request in logs and usage.", schema: { type: "string" } } },
+    content,
+  };
+}
+
+/** Several codes may share a status. */
+function errorResponses(codes: readonly ErrorCode[]): Record<string, Json> {
+  const responses: Record<string, Json> = {};
+  for (const code of codes) {
+    const { status, when } = errorTable[code];
+    const known = responses[status]?.["description"];
+    responses[status] = {
+      description: `${known ? `${known}\n\n` : ""}\`${code}\`: ${when}`,
+      content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
+    };
+  }
+  return responses;
+}
+
+/** Registers a schema and all that it refers to; gives a reference, or the schema itself where it has no name. */
+function component(schema: z.ZodType, schemas: Record<string, Json>): Json {
+  const {
+    $schema: _,
+    $defs,
+    ...root
+  } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as Json & { $defs?: Record<string, Json> };
+  const relocate = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(relocate);
+    if (typeof value !== "object" || value === null) return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([name, inner]) => [
+        name,
+        name === "$ref" && typeof inner === "string"
+          ? inner.replace("#/$defs/", "#/components/schemas/")
+          : relocate(inner),
+      ]),
+    );
+  };
+  for (const [name, definition] of Object.entries($defs ?? {})) {
+    const { id: _id, ...rest } = definition;
+    schemas[name] = relocate(rest) as Json;
+  }
+  const { id, ...rest } = relocate(root) as Json & { id?: string };
+  if (typeof id !== "string" || "$ref" in rest) return rest;
+  schemas[id] = rest;
+  return { $ref: `#/components/schemas/${id}` };
+}

@@ -1,0 +1,321 @@
+// One connection of the client: sends a request, reads its answer, and says whether another may follow on it.
+import { closeSync, openSync } from "node:fs";
+import { devNull } from "node:os";
+import type { Socket } from "bun";
+import { type Bagged, nowhere } from "../../base/bag.ts";
+import { BulkInput, type BulkTaker, sliceBytes } from "../../base/bytes/bulk-input.ts";
+import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { monotonicMs } from "../../base/clock.ts";
+import { HeadError } from "../head.ts";
+import { ClientError, type ClientFault } from "./client-contract.ts";
+import type { Carrier, ClientExchange } from "./client-exchange.ts";
+import { writeRequest } from "./request-bytes.ts";
+import { ResponseReader } from "./response-reader.ts";
+
+/** What a connection tells its pool. */
+export interface ConnectionOwner {
+  /** Ready for another request; the server announced to keep it for `announcedMs`. */
+  free(connection: ClientConnection, announcedMs: number | undefined): void;
+  /** Gone, or of no more use; told once. */
+  gone(connection: ClientConnection): void;
+  /** The request was certainly not worked on: it may be sent again, on another connection. */
+  again(exchange: ClientExchange): void;
+}
+
+/** Methods whose requests may be sent twice (RFC 9110, 9.2.2), of those in use here. */
+const repeatable: ReadonlySet<string> = new Set(["GET", "HEAD"]);
+
+export class ClientConnection implements Carrier, Bagged, BulkTaker {
+  inBag = nowhere;
+  exchange: ClientExchange | undefined;
+  /** Monotonic milliseconds at which `expire` is due. */
+  deadline: number;
+  readonly #owner: ConnectionOwner;
+  readonly #reader = new ResponseReader();
+  #socket: Socket<ClientConnection> | undefined;
+  #open = false;
+  #gone = false;
+  /** Whether an answer was received on it before. */
+  #reused = false;
+  /** What the kernel did not take of the request yet. */
+  #unsent: Uint8Array | undefined;
+  #sentAny = false;
+  #receivedAny = false;
+  #paused = false;
+  /** Once much came in one go. */
+  #bulk: BulkInput | undefined;
+  /** The socket was closed while some of what came was still to be read. */
+  #closedBehind: { error: Error | undefined } | undefined;
+  /** Bytes are being read: what is due next is known when they were. */
+  #reading = false;
+
+  /** Not open yet; `deadline` is for opening it. */
+  constructor(owner: ConnectionOwner, exchange: ClientExchange, deadline: number) {
+    this.#owner = owner;
+    this.deadline = deadline;
+    this.#carry(exchange);
+  }
+
+  get connecting(): boolean {
+    return !(this.#open || this.#gone);
+  }
+
+  /** May be written to, as far as one can know. */
+  get usable(): boolean {
+    return this.#open && !this.#gone && this.#socket?.readyState === 1;
+  }
+
+  /** There is a socket; nothing may be written yet. */
+  attached(socket: Socket<ClientConnection>): void {
+    this.#socket = socket;
+    if (this.#gone) socket.terminate();
+  }
+
+  /** The server is there and, with TLS, is who it should be. */
+  opened(): void {
+    const socket = this.#socket;
+    if (!socket || this.#open || this.#gone) return;
+    this.#open = true;
+    // The pool holds the process while a request is under way; an unused connection must not.
+    socket.unref();
+    socket.setNoDelay(true);
+    if (this.exchange) this.#send(this.exchange);
+    else this.#owner.free(this, undefined);
+  }
+
+  /** Sends a request on a connection that is free. */
+  take(exchange: ClientExchange): void {
+    this.#carry(exchange);
+    this.#send(exchange);
+  }
+
+  connectFailed(error: unknown): void {
+    this.#fail(new ClientError("connect", connectProblem(error), { cause: error }));
+  }
+
+  received(bytes: Buffer): void {
+    // Bytes that belong to no request would be taken for the answer to the next one.
+    if (!this.exchange) {
+      this.#destroy();
+      return;
+    }
+    if (bytes.length <= sliceBytes && !this.#paused && this.#bulk?.waits !== true) {
+      this.#read(bytes);
+      return;
+    }
+    if (!this.#bulk) {
+      this.#bulk = new BulkInput(this);
+      if (this.#paused) this.#bulk.stop(this.exchange.holder);
+    }
+    const refusal = this.#bulk.add(bytes);
+    if (refusal) this.#fail(refusal);
+  }
+
+  takeSlice(bytes: Buffer): void {
+    this.#read(bytes);
+  }
+
+  hush(): void {
+    this.#socket?.pause();
+  }
+
+  unhush(): void {
+    const behind = this.#closedBehind;
+    if (behind) this.closed(behind.error);
+    else if (!this.#paused && !this.#gone) this.#socket?.resume();
+  }
+
+  #read(bytes: Buffer): void {
+    const { exchange } = this;
+    // Bytes that belong to no request would be taken for the answer to the next one.
+    if (!exchange) {
+      this.#destroy();
+      return;
+    }
+    this.#receivedAny = true;
+    this.#reading = true;
+    try {
+      const began = this.#reader.answer !== undefined;
+      const complete = this.#reader.read(bytes, exchange);
+      this.#reading = false;
+      // Whoever took the bytes may have cancelled.
+      if (this.exchange !== exchange) return;
+      if (complete) this.#complete(exchange);
+      else if (exchange.flowing) this.#heard(exchange);
+      // Nobody takes it yet: what came is held, and the rest stays with its sender.
+      else if (began) this.pause();
+      else if (this.#reader.answer) this.deadline = Number.POSITIVE_INFINITY;
+    } catch (error) {
+      this.#reading = false;
+      this.#fail(error instanceof HeadError ? this.#fault("malformed", error.message, error) : error);
+    }
+  }
+
+  drained(): void {
+    const unsent = this.#unsent;
+    if (!unsent) return;
+    const sent = this.#socket?.write(unsent) ?? 0;
+    if (sent <= 0) return;
+    this.#sentAny = true;
+    this.#unsent = sent === unsent.byteLength ? undefined : unsent.subarray(sent);
+  }
+
+  /** The socket is closed, by whomever. */
+  closed(error: Error | undefined): void {
+    if (this.#gone) return;
+    if (this.#bulk?.waits) {
+      this.#closedBehind = { error };
+      return;
+    }
+    const { exchange, connecting } = this;
+    this.#leave();
+    if (!exchange) return;
+    if (connecting) {
+      exchange.fail(new ClientError("connect", "closed the connection while it was being opened", { cause: error }));
+    } else if (this.#reader.endsWithConnection && !error) {
+      exchange.end();
+    } else if (this.#mayRepeat(exchange)) {
+      exchange.retried = true;
+      this.#owner.again(exchange);
+    } else {
+      const what = this.#reader.answer ? "in the middle of its answer" : "before it answered";
+      exchange.fail(this.#fault("broken", `closed the connection ${what}`, error));
+    }
+  }
+
+  /** The deadline has passed. */
+  expire(): void {
+    const { exchange } = this;
+    if (!exchange) {
+      this.#leave();
+      this.#socket?.end();
+    } else if (this.connecting && performance.now() < exchange.answerBy) {
+      this.#fail(new ClientError("connect", "the connection could not be opened in time"));
+    } else if (!this.#reader.answer) {
+      this.#fail(new ClientError("first_byte_timeout", "no answer began in time"));
+    } else {
+      this.#fail(this.#fault("idle_timeout", "the answer fell silent"));
+    }
+  }
+
+  pause(): void {
+    if (this.#paused) return;
+    this.#paused = true;
+    this.deadline = Number.POSITIVE_INFINITY;
+    this.#socket?.pause();
+    if (!this.#bulk) return;
+    const refusal = this.#bulk.stop(this.exchange?.holder ?? heldBytes.bounded);
+    // Behind all that is at work on what came.
+    if (refusal) queueMicrotask(() => this.#fail(refusal));
+  }
+
+  resume(): void {
+    if (this.#paused) {
+      this.#paused = false;
+      this.#bulk?.goOn();
+      if (this.#bulk?.waits !== true) this.#socket?.resume();
+    }
+    if (this.exchange) this.#heard(this.exchange);
+  }
+
+  abandon(): void {
+    // A connection that is being opened is of use to the next request.
+    if (this.connecting) this.exchange = undefined;
+    else this.#destroy();
+  }
+
+  /** Ends it, and what is under way on it. */
+  shut(): void {
+    this.#fail(this.#fault("closed", "the client was closed"));
+  }
+
+  #carry(exchange: ClientExchange): void {
+    this.exchange = exchange;
+    exchange.carrier = this;
+  }
+
+  #send(exchange: ClientExchange): void {
+    const socket = this.#socket;
+    const { request } = exchange;
+    if (!socket || !request) return;
+    this.deadline = exchange.answerBy;
+    this.#sentAny = true;
+    this.#receivedAny = false;
+    const inPart = writeRequest(socket, exchange.head, request);
+    if (!inPart) return;
+    this.#sentAny = inPart.sent > 0;
+    this.#unsent = inPart.unsent;
+    if (inPart.sent < 0) {
+      this.closed(undefined);
+      socket.terminate();
+    }
+  }
+
+  #heard(exchange: ClientExchange): void {
+    if (!this.#paused && !this.#reading) this.deadline = monotonicMs() + exchange.idleTimeoutMs;
+  }
+
+  #complete(exchange: ClientExchange): void {
+    const { answer, overrun } = this.#reader;
+    const isClean = !overrun && this.#bulk?.waits !== true;
+    if (answer?.keepsConnection && isClean && !this.#unsent && !this.#paused && this.usable) {
+      this.exchange = undefined;
+      this.#reader.next();
+      this.#reused = true;
+      this.#owner.free(this, answer.announcedMs);
+    } else {
+      this.#destroy();
+    }
+    exchange.end();
+  }
+
+  /** Nothing of it reached the server, or it does no harm to do it twice. */
+  #mayRepeat(exchange: ClientExchange): boolean {
+    if (!this.#reused || this.#receivedAny || exchange.retried) return false;
+    return !this.#sentAny || repeatable.has(exchange.method);
+  }
+
+  #fault(fault: ClientFault, message: string, cause?: unknown): ClientError {
+    return new ClientError(fault, message, { answerBegan: this.#reader.answer !== undefined, cause });
+  }
+
+  #fail(error: unknown): void {
+    const { exchange } = this;
+    this.#destroy();
+    exchange?.fail(error);
+  }
+
+  #destroy(): void {
+    if (this.#gone) return;
+    this.#leave();
+    this.#socket?.terminate();
+  }
+
+  #leave(): void {
+    this.#gone = true;
+    this.exchange = undefined;
+    this.deadline = Number.POSITIVE_INFINITY;
+    this.#unsent = undefined;
+    this.#bulk?.clear();
+    this.#owner.gone(this);
+  }
+}
+
+function connectProblem(error: unknown): string {
+  const code = (error as { code?: unknown } | null)?.code;
+  // Bun says so as well when there is no descriptor for the socket.
+  if (code === "ECONNREFUSED" && !descriptorsLeft()) {
+    return "no file descriptor is left for a connection; raise the limit of open files (ulimit -n)";
+  }
+  const message = error instanceof Error ? error.message : String(error);
+  return typeof code === "string" && !message.includes(code) ? `${message} (${code})` : message;
+}
+
+function descriptorsLeft(): boolean {
+  try {
+    closeSync(openSync(devNull, "r"));
+    return true;
+  } catch {
+    return false;
+  }
+}

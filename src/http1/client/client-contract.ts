@@ -1,0 +1,74 @@
+// What an HTTP client takes and gives, whether it is our own or `fetch`.
+import type { BodySource } from "../../base/bytes/body-source.ts";
+import type { Bytes } from "../../base/bytes/byte-span.ts";
+import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { Cancellation } from "../../base/cancellation.ts";
+import type { Eventual } from "../../base/later.ts";
+import type { HeaderFields, HeaderLines } from "../message.ts";
+
+export interface ClientRequest {
+  method: string;
+  /** Path and query, as they are sent. */
+  path: string;
+  /** Besides `host` and the framing fields, which the client sets. Checked once for an object, which must not change. */
+  headers: HeaderFields;
+  /** Further ones, of this request alone. */
+  ownHeaders?: HeaderFields;
+  /** The field `x-request-id`, which every request has of its own. */
+  requestId?: string;
+  /** Text is sent as UTF-8. Bytes must not change until the answer is here. */
+  body?: string | Bytes;
+  /** On whose account is held what came of the answer while that is paused. Left out: it is counted, and never refused. */
+  holder?: Holder;
+}
+
+export interface AnswerTimeouts {
+  /** Wait for the head of the answer, from when it is sent. */
+  readonly firstByteTimeoutMs: number;
+  /** Longest silence in the middle of the answer's body. */
+  readonly idleTimeoutMs: number;
+}
+
+export interface ClientResponse {
+  status: number;
+  headers: HeaderLines;
+  body: BodySource;
+}
+
+export interface HttpClient {
+  /**
+   * Rejects with a ClientError, or the reason of the cancellation, which holds until the head is here: from then on the
+   * body is cancelled. Redirects are answers like any other.
+   */
+  send(request: ClientRequest, timeouts: AnswerTimeouts, cancellation: Cancellation): Eventual<ClientResponse>;
+  /** Ends all that is under way with a ClientError; nothing can be sent any more. */
+  close(): void;
+}
+
+/**
+ * `connect`: no connection came about; nothing was sent. `first_byte_timeout`, `idle_timeout`: see AnswerTimeouts.
+ * `broken`: the connection ended before the answer did. `malformed`: what came is no HTTP. `closed`: the client is.
+ */
+export type ClientFault = "connect" | "first_byte_timeout" | "idle_timeout" | "broken" | "malformed" | "closed";
+
+/** `message` is for the log. */
+export class ClientError extends Error {
+  override readonly name = "ClientError";
+  readonly fault: ClientFault;
+  /** Whether the head of the answer was given already. */
+  readonly answerBegan: boolean;
+
+  constructor(fault: ClientFault, message: string, { answerBegan = false, cause }: ClientErrorDetails = {}) {
+    super(message, { cause });
+    this.fault = fault;
+    this.answerBegan = answerBegan;
+  }
+}
+
+export interface ClientErrorDetails {
+  answerBegan?: boolean;
+  cause?: unknown;
+}
+
+/** Makes of what broke an exchange off, mostly a ClientError, the error that its owner hears of. */
+export type ClientErrorMap = (fault: unknown) => unknown;

@@ -1,0 +1,185 @@
+// One request of the client on its way: its answer is told, then pushed to whoever takes it.
+
+import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
+import type { Cancellation } from "../../base/cancellation.ts";
+import { Later } from "../../base/later.ts";
+import type { ResponseHead } from "../head.ts";
+import type { HeaderLines } from "../message.ts";
+import type { AnswerTimeouts, ClientErrorMap, ClientRequest, ClientResponse } from "./client-contract.ts";
+
+/** What carries an exchange. */
+export interface Carrier {
+  /** Stops and goes on with reading. */
+  pause(): void;
+  resume(): void;
+  /** Nobody wants the rest. */
+  abandon(): void;
+}
+
+const noFields: HeaderLines = { get: () => null, has: () => false, keys: () => [] };
+
+/** It is its own response, and the body of that: one object of what each request needs. */
+export class ClientExchange implements ClientResponse, BodySource {
+  readonly response = new Later<ClientResponse>();
+  /** Of the answer, once it is told. */
+  status = 0;
+  headers: HeaderLines = noFields;
+  /** What is sent; see `writeRequest`. */
+  readonly head: string;
+  readonly method: string;
+  readonly idleTimeoutMs: number;
+  /** Monotonic milliseconds at which the wait for the head is over. */
+  readonly answerBy: number;
+  /** On whose account what came is held while nobody takes it. */
+  readonly holder: Holder;
+  /** It was sent a second time already. */
+  retried = false;
+  /** What carries it now: a connection, or a place in the queue for one. */
+  carrier: Carrier | undefined;
+  /** Let go of when an answer has begun. */
+  #request: ClientRequest | undefined;
+  readonly #cancellation: Cancellation;
+  readonly #errors: ClientErrorMap;
+  #sink: BodySink | undefined;
+  /** What came before somebody took it. */
+  #waiting: ByteSpan[] | undefined;
+  /** How it ended, where that was before somebody took it. */
+  #outcome: { error?: unknown } | undefined;
+  #over = false;
+
+  /** `nowMs`: monotonic. */
+  constructor(
+    head: string,
+    request: ClientRequest,
+    timeouts: AnswerTimeouts,
+    cancellation: Cancellation,
+    errors: ClientErrorMap,
+    nowMs: number,
+  ) {
+    this.head = head;
+    this.method = request.method;
+    this.idleTimeoutMs = timeouts.idleTimeoutMs;
+    this.answerBy = nowMs + timeouts.firstByteTimeoutMs;
+    this.holder = request.holder ?? heldBytes.bounded;
+    this.#request = request;
+    this.#cancellation = cancellation;
+    this.#errors = errors;
+    cancellation.onCancel(this);
+  }
+
+  get body(): BodySource {
+    return this;
+  }
+
+  /** What is to be sent behind the head; undefined once an answer has begun. */
+  get request(): ClientRequest | undefined {
+    return this.#request;
+  }
+
+  /** Whether somebody takes the body. */
+  get flowing(): boolean {
+    return this.#sink !== undefined;
+  }
+
+  /** Nothing that comes is of use to anybody. */
+  get over(): boolean {
+    return this.#over;
+  }
+
+  answered({ status, headers }: ResponseHead): void {
+    if (!this.#request) return;
+    this.#request = undefined;
+    this.#cancellation.off(this);
+    this.status = status;
+    this.headers = headers;
+    this.response.resolve(this);
+  }
+
+  data(bytes: Buffer, start: number, end: number): void {
+    if (this.#over) return;
+    const sink = this.#sink;
+    if (sink?.piece) {
+      sink.piece(bytes, start, end);
+      return;
+    }
+    const piece = new ByteSpan(bytes, start, end);
+    if (sink) sink.data(piece);
+    else if (this.#waiting) this.#waiting.push(piece);
+    else this.#waiting = [piece];
+  }
+
+  end(): void {
+    this.carrier = undefined;
+    if (this.#over) return;
+    if (!this.#sink) {
+      this.#outcome = {};
+      return;
+    }
+    this.#over = true;
+    this.#sink.end();
+  }
+
+  fail(fault: unknown): void {
+    this.carrier = undefined;
+    if (this.#over) return;
+    const error = this.#errors(fault);
+    if (this.#request) {
+      this.#over = true;
+      this.#request = undefined;
+      this.#cancellation.off(this);
+      this.response.reject(error);
+    } else if (this.#sink) {
+      this.#over = true;
+      this.#sink.fail(error);
+    } else {
+      this.#outcome = { error };
+    }
+  }
+
+  flow(sink: BodySink): void {
+    if (this.#over) return;
+    this.#sink = sink;
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    // Before anything is given: its taker may pause.
+    this.carrier?.resume();
+    if (waiting) for (const { buffer, start, end } of waiting) this.data(buffer, start, end);
+    if (this.#outcome && !this.#over) {
+      this.#over = true;
+      if ("error" in this.#outcome) sink.fail(this.#outcome.error);
+      else sink.end();
+    }
+  }
+
+  pause(): void {
+    this.carrier?.pause();
+  }
+
+  resume(): void {
+    if (this.#sink) this.carrier?.resume();
+  }
+
+  cancel(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#waiting = undefined;
+    this.#drop();
+  }
+
+  /** While its answer is waited for. */
+  cancelled(): void {
+    if (!this.#request) return;
+    this.#over = true;
+    this.#request = undefined;
+    this.#drop();
+    this.response.reject(this.#cancellation.reason);
+  }
+
+  #drop(): void {
+    const { carrier } = this;
+    this.carrier = undefined;
+    carrier?.abandon();
+  }
+}

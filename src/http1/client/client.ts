@@ -1,0 +1,295 @@
+// Our own HTTP/1.1 client for one origin: keeps connections, spreads requests over them, and ends what takes too long.
+import type { SocketHandler } from "bun";
+import { Bag } from "../../base/bag.ts";
+import type { Cancellation } from "../../base/cancellation.ts";
+import { duringEvent, monotonicMs } from "../../base/clock.ts";
+import type { Eventual } from "../../base/later.ts";
+import type { HeaderFields } from "../message.ts";
+import { ClientConnection, type ConnectionOwner } from "./client-connection.ts";
+import {
+  type AnswerTimeouts,
+  ClientError,
+  type ClientErrorMap,
+  type ClientRequest,
+  type ClientResponse,
+  type HttpClient,
+} from "./client-contract.ts";
+import { type Carrier, ClientExchange } from "./client-exchange.ts";
+
+export interface Origin {
+  /** Name or address; an IPv6 address without brackets. */
+  hostname: string;
+  port: number;
+  /** Left out: no TLS. */
+  tls?: OriginTls;
+  /** Path of a Unix domain socket to connect to instead; `hostname` is then for the field Host alone. */
+  unix?: string;
+}
+
+export interface OriginTls {
+  /** What the certificate must be for. */
+  serverName: string;
+  /** Certificates (PEM) to trust instead of the well-known ones. */
+  ca?: string;
+}
+
+export interface Http1ClientOptions {
+  /** Default 10,000. */
+  maxConnections?: number;
+  /** Requests that wait for a connection; more are refused. Default 10,000. */
+  maxWaiting?: number;
+  /** Wait for a connection, TLS included. Default 10,000. */
+  connectTimeoutMs?: number;
+  /** How long a connection may be unused where the server does not say. Default 4,000. */
+  unusedTimeoutMs?: number;
+  /** Default: the ClientError itself. */
+  errors?: ClientErrorMap;
+}
+
+interface CommonHead {
+  method: string;
+  path: string;
+  text: string;
+}
+
+/** Shorter than what common servers allow without telling (5 s): a request must not meet a closing connection. */
+const defaultUnusedMs = 4_000;
+const longestUnusedMs = 60_000;
+/** What may pass between the server's clock and ours. */
+const unusedMarginMs = 1_000;
+/** One timer watches all deadlines; they are kept to within this. */
+const sweepIntervalMs = 50;
+
+export class Http1Client implements HttpClient, ConnectionOwner {
+  readonly #origin: Origin;
+  readonly #host: string;
+  readonly #maxConnections: number;
+  readonly #maxWaiting: number;
+  readonly #connectTimeoutMs: number;
+  readonly #unusedTimeoutMs: number;
+  readonly #errors: ClientErrorMap;
+  readonly #connections = new Bag<ClientConnection>();
+  /** The one used last is at the end, and is used next: the others may go. */
+  readonly #free: ClientConnection[] = [];
+  /** Heads as they are sent, but for what every request has of its own. */
+  readonly #heads = new WeakMap<HeaderFields, CommonHead>();
+  readonly #waiting: ClientExchange[] = [];
+  #sweeper: ReturnType<typeof setInterval> | undefined;
+  /** Whether the sweeper keeps the process alive. */
+  #holding = false;
+  #closed = false;
+
+  constructor(origin: Origin, options: Http1ClientOptions = {}) {
+    this.#origin = origin;
+    const name = origin.hostname.includes(":") ? `[${origin.hostname}]` : origin.hostname;
+    this.#host = origin.port === (origin.tls ? 443 : 80) ? name : `${name}:${origin.port}`;
+    this.#maxConnections = options.maxConnections ?? 10_000;
+    this.#maxWaiting = options.maxWaiting ?? 10_000;
+    this.#connectTimeoutMs = options.connectTimeoutMs ?? 10_000;
+    this.#unusedTimeoutMs = options.unusedTimeoutMs ?? defaultUnusedMs;
+    this.#errors = options.errors ?? ((fault) => fault);
+  }
+
+  /** Throws a TypeError where a field or the path has a control character: that is a fault of the caller. */
+  send(request: ClientRequest, timeouts: AnswerTimeouts, cancellation: Cancellation): Eventual<ClientResponse> {
+    if (cancellation.cancelled) return Promise.reject(cancellation.reason);
+    const nowMs = monotonicMs();
+    const exchange = new ClientExchange(this.#headOf(request), request, timeouts, cancellation, this.#errors, nowMs);
+    if (!this.#holding) this.#hold();
+    this.#start(exchange, nowMs);
+    return exchange.response;
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const connection of this.#connections) connection.shut();
+    for (const exchange of this.#waiting.splice(0)) exchange.fail(new ClientError("closed", "the client was closed"));
+    this.#sweep();
+  }
+
+  /** For tests and diagnosis. */
+  get counts(): { connections: number; free: number; waiting: number } {
+    return { connections: this.#connections.size, free: this.#free.length, waiting: this.#waiting.length };
+  }
+
+  free(connection: ClientConnection, announcedMs: number | undefined): void {
+    const unusedMs =
+      announcedMs === undefined ? this.#unusedTimeoutMs : Math.min(announcedMs - unusedMarginMs, longestUnusedMs);
+    if (this.#closed || unusedMs <= 0) {
+      connection.shut();
+      return;
+    }
+    const next = this.#waiting.shift();
+    if (next) {
+      connection.take(next);
+      return;
+    }
+    connection.deadline = monotonicMs() + unusedMs;
+    this.#free.push(connection);
+  }
+
+  gone(connection: ClientConnection): void {
+    this.#connections.delete(connection);
+    const index = this.#free.lastIndexOf(connection);
+    if (index >= 0) this.#free.splice(index, 1);
+    const next = this.#closed ? undefined : this.#waiting.shift();
+    if (next) this.#connect(next);
+  }
+
+  again(exchange: ClientExchange): void {
+    // Those that are free may be as stale as the one that failed.
+    if (this.#connections.size < this.#maxConnections) this.#connect(exchange);
+    else this.#wait(exchange);
+  }
+
+  #start(exchange: ClientExchange, nowMs: number): void {
+    if (this.#closed) {
+      exchange.fail(new ClientError("closed", "the client was closed"));
+      return;
+    }
+    let connection = this.#free.pop();
+    while (connection && !this.#serves(connection, nowMs)) connection = this.#free.pop();
+    if (connection) connection.take(exchange);
+    else if (this.#connections.size < this.#maxConnections) this.#connect(exchange);
+    else this.#wait(exchange);
+  }
+
+  /** The sweeper may be late: where the process was busy or stood still, the server may have closed meanwhile. */
+  #serves(connection: ClientConnection, nowMs: number): boolean {
+    if (connection.usable && connection.deadline > nowMs) return true;
+    connection.shut();
+    return false;
+  }
+
+  #wait(exchange: ClientExchange): void {
+    if (this.#waiting.length >= this.#maxWaiting) {
+      exchange.fail(new ClientError("connect", `all ${this.#maxConnections} connections are in use`));
+      return;
+    }
+    exchange.carrier = this.#placeOf(exchange);
+    this.#waiting.push(exchange);
+  }
+
+  #placeOf(exchange: ClientExchange): Carrier {
+    return {
+      pause() {},
+      resume() {},
+      abandon: () => {
+        const index = this.#waiting.indexOf(exchange);
+        if (index >= 0) this.#waiting.splice(index, 1);
+      },
+    };
+  }
+
+  #connect(exchange: ClientExchange): void {
+    const { hostname, port, tls, unix } = this.#origin;
+    const deadline = Math.min(exchange.answerBy, monotonicMs() + this.#connectTimeoutMs);
+    const connection = new ClientConnection(this, exchange, deadline);
+    this.#connections.add(connection);
+    // A sweep under way does not come by it any more.
+    if (!this.#holding) this.#hold();
+    const common = {
+      data: connection,
+      socket: tls ? tlsHandlers : handlers,
+      ...(tls
+        ? { tls: { serverName: tls.serverName, rejectUnauthorized: true, ...(tls.ca ? { ca: tls.ca } : {}) } }
+        : {}),
+    };
+    try {
+      const opening = unix ? Bun.connect({ ...common, unix }) : Bun.connect({ ...common, hostname, port });
+      opening.catch((error: unknown) => connection.connectFailed(error));
+    } catch (error) {
+      connection.connectFailed(error);
+    }
+  }
+
+  #headOf(request: ClientRequest): string {
+    const { requestId, ownHeaders } = request;
+    // As with the headers below.
+    if (requestId !== undefined && !/^[!-~]+$/.test(requestId)) throw new TypeError("the request id cannot be sent");
+    const common = this.#commonHeadOf(request);
+    return ownHeaders ? common + fieldLines(ownHeaders) : common;
+  }
+
+  #commonHeadOf({ method, path, headers }: ClientRequest): string {
+    const known = this.#heads.get(headers);
+    if (known?.path === path && known.method === method) return known.text;
+    const text = this.#newHead(method, path, headers);
+    this.#heads.set(headers, { method, path, text });
+    return text;
+  }
+
+  #newHead(method: string, path: string, headers: HeaderFields): string {
+    if (/[^!-~]/.test(path)) throw new TypeError("the path has a character that must be encoded");
+    return `${method} ${path} HTTP/1.1\r\nhost: ${this.#host}\r\nconnection: keep-alive\r\n${fieldLines(headers)}`;
+  }
+
+  #hold(): void {
+    this.#sweeper ??= setInterval(() => this.#sweep(), sweepIntervalMs);
+    this.#holding = true;
+    this.#sweeper.ref();
+  }
+
+  #sweep(): void {
+    const now = monotonicMs();
+    // What is sent meanwhile, because something else came to nothing, holds it again.
+    this.#holding = false;
+    let busy = false;
+    for (const connection of this.#connections) {
+      if (connection.deadline <= now) connection.expire();
+      else if (connection.exchange) busy = true;
+    }
+    for (const exchange of this.#waiting.filter((each) => each.answerBy <= now)) {
+      const index = this.#waiting.indexOf(exchange);
+      // Gone by what another's end made its owner do.
+      if (index < 0) continue;
+      this.#waiting.splice(index, 1);
+      exchange.fail(new ClientError("first_byte_timeout", "no connection became free in time"));
+    }
+    if (busy || this.#waiting.length > 0) this.#holding = true;
+    if (this.#holding) return;
+    this.#sweeper?.unref();
+    if (this.#connections.size > 0) return;
+    clearInterval(this.#sweeper);
+    this.#sweeper = undefined;
+  }
+}
+
+function fieldLines(headers: HeaderFields): string {
+  let lines = "";
+  for (const name in headers) {
+    const value = headers[name] as string;
+    // A line break would begin another field, or another request.
+    if (/[^\t -~]/.test(value)) throw new TypeError(`the header ${name} has a character that cannot be sent`);
+    lines += `${name}: ${value}\r\n`;
+  }
+  return lines;
+}
+
+function onData(connection: ClientConnection, bytes: Buffer): void {
+  connection.received(bytes);
+}
+
+const handlers: SocketHandler<ClientConnection> = {
+  open(socket) {
+    socket.data.attached(socket);
+    socket.data.opened();
+  },
+  data: (socket, bytes) => duringEvent(onData, socket.data, bytes),
+  drain: (socket) => socket.data.drained(),
+  close: (socket, error) => socket.data.closed(error),
+  error(socket, error) {
+    socket.data.closed(error);
+    socket.terminate();
+  },
+};
+
+const tlsHandlers: SocketHandler<ClientConnection> = {
+  ...handlers,
+  // Nothing may be written before the certificate is known to be right.
+  open: (socket) => socket.data.attached(socket),
+  handshake(socket, success, error) {
+    if (success && !error && socket.authorized) socket.data.opened();
+    else socket.data.connectFailed(error ?? new Error("the certificate of the server is not trusted"));
+  },
+};

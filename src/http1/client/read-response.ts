@@ -1,0 +1,60 @@
+// What the head of a response says: the response itself, its body, and how long its connection may be used again.
+import { keepsAlive, type ResponseFraming, responseFraming } from "../framing.ts";
+import type { ResponseHead } from "../head.ts";
+import type { ReadHead } from "../server/known-head.ts";
+
+/** In place of the length of a body. */
+export const inChunks = -1;
+export const untilClosed = -2;
+
+export class ReadResponse implements ReadHead<ReadResponse> {
+  readonly head: ResponseHead;
+  /** Or one of the above. 0: there is none. */
+  readonly bodyLength: number;
+  /** By what the server said, another answer may follow. */
+  readonly keepsConnection: boolean;
+  /** How long the server keeps an unused connection, where it says so. */
+  readonly announcedMs: number | undefined;
+
+  constructor(head: ResponseHead, bodyLength: number, keepsConnection: boolean, announcedMs: number | undefined) {
+    this.head = head;
+    this.bodyLength = bodyLength;
+    this.keepsConnection = keepsConnection;
+    this.announcedMs = announcedMs;
+  }
+
+  kept(): void {
+    this.head.headers.keepValues();
+  }
+
+  withLength(bodyLength: number, digits: string): ReadResponse {
+    const { status, version, headers } = this.head;
+    const head = { status, version, headers: headers.withLength(digits) };
+    return new ReadResponse(head, bodyLength, this.keepsConnection, this.announcedMs);
+  }
+}
+
+/** `head`: of a final answer; `method`: of the request. Throws a HeadError. */
+export function readResponse(head: ResponseHead, method: string): ReadResponse {
+  const framing = responseFraming(head, method);
+  const isClosed = framing.kind === "close";
+  return new ReadResponse(head, bodyLengthOf(framing), !isClosed && keepsAlive(head), announcedMs(head));
+}
+
+function bodyLengthOf(framing: ResponseFraming): number {
+  if (framing.kind === "length") return framing.length;
+  if (framing.kind === "chunked") return inChunks;
+  return framing.kind === "close" ? untilClosed : 0;
+}
+
+/** Whether its body is as its head says, whatever the request was (RFC 9112, 6.3). */
+export function tellsItsBody({ head }: ReadResponse): boolean {
+  return head.status !== 204 && head.status !== 304;
+}
+
+/** From `timeout=5, max=100`. */
+function announcedMs({ headers }: ResponseHead): number | undefined {
+  const keepAlive = headers.get("keep-alive");
+  const seconds = keepAlive && /(?:^|[\s,;])timeout\s*=\s*"?(\d{1,9})/i.exec(keepAlive)?.[1];
+  return seconds ? Number(seconds) * 1000 : undefined;
+}

@@ -1,0 +1,174 @@
+// Reads the answers that come over one connection: interim ones are skipped, bodies are given as they come.
+import { ChunkedDecoder, type ChunkTaker, wholeChunkStart } from "../chunked.ts";
+import { checkPartialResponse, HeadError, parseResponseHead, type ResponseHead } from "../head.ts";
+import { HeadMemory, SharedHeads } from "../server/known-head.ts";
+import { inChunks, type ReadResponse, readResponse, tellsItsBody, untilClosed } from "./read-response.ts";
+
+export interface ResponseTaker {
+  /** Of the request that is answered. */
+  readonly method: string;
+  answered(head: ResponseHead): void;
+  /** What one read brought of the body lies in `bytes` from `start` to `end`. */
+  data(bytes: Buffer, start: number, end: number): void;
+}
+
+/** As bytes: a text would be made into bytes at each search. */
+const emptyLine = Buffer.from("\r\n\r\n");
+/** Of the heads of an answer, interim ones included. */
+const maxHeadBytes = 64 * 1024;
+const sharedHeads = new SharedHeads<ReadResponse>();
+
+export class ResponseReader implements ChunkTaker {
+  /** The answer at hand, once its head is complete. */
+  answer: ReadResponse | undefined;
+  /** Whether bytes came behind the end of the answer. */
+  overrun = false;
+  /** Beginning of a head whose end did not come yet; the buffer may have room behind it. */
+  #partial: Buffer | undefined;
+  #partialLength = 0;
+  #headBytes = 0;
+  readonly #heads = new HeadMemory(sharedHeads, maxHeadBytes);
+  /** Of the body, where its length is known. */
+  #left = 0;
+  /** For what is not one whole chunk, as the last chunk, which has no data; made when that comes. */
+  #chunks: ChunkedDecoder | undefined;
+  /** The body comes in chunks, and the next byte is the first one of a chunk. */
+  #betweenChunks = false;
+  /** Where in the bytes at hand that of the body is which came in chunks. */
+  #start = 0;
+  #end = 0;
+
+  /** The end of the connection is the end of the answer. */
+  get endsWithConnection(): boolean {
+    return this.answer?.bodyLength === untilClosed;
+  }
+
+  /**
+   * True: the answer is complete, and the next bytes are of another. Throws a HeadError; what came before the fault was
+   * given. The bytes are its own from here on: a body in chunks is moved together in them.
+   */
+  read(bytes: Buffer, taker: ResponseTaker): boolean {
+    if (this.answer) return this.#readBody(bytes, 0, taker);
+    const known = this.#isBegun || taker.method === "HEAD" ? undefined : this.#heads.find(bytes);
+    return known ? this.#begin(known, bytes, this.#heads.bodyStart, taker) : this.#readHead(bytes, taker);
+  }
+
+  next(): void {
+    this.answer = undefined;
+    this.#chunks = undefined;
+    this.#headBytes = 0;
+  }
+
+  /** Whether some of its heads is here. */
+  get #isBegun(): boolean {
+    return this.#partial !== undefined || this.#headBytes > 0;
+  }
+
+  #readHead(chunk: Buffer, taker: ResponseTaker): boolean {
+    const bytes = this.#joined(chunk);
+    let start = 0;
+    // What was searched before holds no end of a head, but perhaps the beginning of one.
+    let from = Math.max(0, bytes.byteLength - chunk.byteLength - 3);
+    for (;;) {
+      const end = bytes.indexOf(emptyLine, from);
+      if (this.#headBytes + (end < 0 ? bytes.byteLength : end) - start > maxHeadBytes) {
+        throw new HeadError(431, `The head of the answer is longer than ${maxHeadBytes} bytes.`);
+      }
+      if (end < 0) {
+        checkPartialResponse(bytes, start, from);
+        this.#keep(bytes, start);
+        return false;
+      }
+      const text = bytes.toString("latin1", start, end);
+      const head = parseResponseHead(text);
+      if (head.status >= 200) {
+        const answer = readResponse(head, taker.method);
+        if (taker.method !== "HEAD" && tellsItsBody(answer)) this.#heads.keep(text, answer);
+        return this.#begin(answer, bytes, end + 4, taker);
+      }
+      if (head.status === 101) throw new HeadError(400, "The protocol was switched without being asked to.");
+      this.#headBytes += end + 4 - start;
+      start = end + 4;
+      from = start;
+    }
+  }
+
+  /** With what came of the head before. */
+  #joined(chunk: Buffer): Buffer {
+    const partial = this.#partial;
+    if (!partial) return chunk;
+    const length = this.#partialLength + chunk.byteLength;
+    let whole = partial;
+    // Doubled, so that a head which comes byte by byte costs no more than its length.
+    if (length > partial.byteLength) {
+      whole = Buffer.allocUnsafeSlow(2 * length);
+      partial.copy(whole, 0, 0, this.#partialLength);
+    }
+    chunk.copy(whole, this.#partialLength);
+    this.#partial = whole;
+    this.#partialLength = length;
+    return whole.subarray(0, length);
+  }
+
+  #keep(bytes: Buffer, start: number): void {
+    if (start > 0 || !this.#partial) this.#partial = bytes.subarray(start);
+    this.#partialLength = bytes.byteLength - start;
+  }
+
+  #begin(answer: ReadResponse, bytes: Buffer, offset: number, taker: ResponseTaker): boolean {
+    this.answer = answer;
+    this.overrun = false;
+    this.#partial = undefined;
+    this.#left = answer.bodyLength;
+    this.#betweenChunks = answer.bodyLength === inChunks;
+    taker.answered(answer.head);
+    return this.#readBody(bytes, offset, taker);
+  }
+
+  #readBody(bytes: Buffer, offset: number, taker: ResponseTaker): boolean {
+    let end = bytes.byteLength;
+    let complete = false;
+    if (this.#betweenChunks) {
+      // Of a head that came alone.
+      if (offset === end) return false;
+      const start = wholeChunkStart(bytes, offset);
+      if (start >= 0) {
+        taker.data(bytes, start, end - 2);
+        return false;
+      }
+      this.#chunks ??= new ChunkedDecoder();
+    }
+    if (this.#chunks) {
+      const chunks = this.#chunks;
+      this.#start = this.#end = offset;
+      try {
+        end = chunks.push(bytes, offset, this);
+      } finally {
+        if (this.#end > this.#start) taker.data(bytes, this.#start, this.#end);
+      }
+      this.#betweenChunks = chunks.betweenChunks;
+      complete = chunks.done;
+    } else if (this.endsWithConnection) {
+      if (end > offset) taker.data(bytes, offset, end);
+    } else {
+      // No body is one of no bytes.
+      end = Math.min(end, offset + this.#left);
+      this.#left -= end - offset;
+      complete = this.#left === 0;
+      if (end > offset) taker.data(bytes, offset, end);
+    }
+    this.overrun = end < bytes.byteLength;
+    return complete;
+  }
+
+  /** For the decoder of its chunks. */
+  chunkData(bytes: Buffer, start: number, end: number): void {
+    if (this.#end === this.#start) {
+      this.#start = start;
+      this.#end = end;
+    } else {
+      bytes.copyWithin(this.#end, start, end);
+      this.#end += end - start;
+    }
+  }
+}

@@ -1,0 +1,307 @@
+// Bodies of requests over real sockets: what is read, what is not, and how they end early.
+
+import { afterEach, describe, expect, test } from "bun:test";
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { type IncomingRequest, type Reply, RequestBodyError } from "../message.ts";
+import { echo, get, post, startTestServer, until } from "../testing/server-fixture.ts";
+
+const heldBefore = heldBytes.held;
+afterEach(() => until(() => heldBytes.held === heldBefore, "all that was held is given back"));
+
+const upload = (length: number, lines: readonly string[] = []) =>
+  `${["POST /up HTTP/1.1", "Host: x", `Content-Length: ${length}`, ...lines].join("\r\n")}\r\n\r\n`;
+const chunkedHead = "POST /up HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
+
+/** Reads every body up to `maxBytes`; answers 200 with its length, or 400 with the fault. */
+function reading(maxBytes: number, faults: RequestBodyError[] = []) {
+  return async (request: IncomingRequest, reply: Reply) => {
+    try {
+      const body = await request.readBody(maxBytes);
+      reply.send(200, {}, `${body.length} ${request.bodyRead}`);
+    } catch (error) {
+      faults.push(error as RequestBodyError);
+      reply.send(400, {}, (error as RequestBodyError).fault);
+    }
+  };
+}
+
+describe("a body", () => {
+  test("that came with its head is given at once, and once", async () => {
+    let body: ByteSpan | Promise<ByteSpan> | undefined;
+    await using it = startTestServer((request, reply) => {
+      expect([request.hasBody, request.bodyRead]).toEqual([true, false]);
+      body = request.readBody(5);
+      expect(request.bodyRead).toBe(true);
+      expect(() => request.readBody(5)).toThrow("read once");
+      reply.send(200, {}, "");
+    });
+    const connection = await it.open();
+    await connection.write(post("/", "12345"));
+    expect((await connection.answered()).answers[0]?.headers["connection"]).toBeUndefined();
+    expect(body).toBeInstanceOf(ByteSpan);
+    expect((body as ByteSpan).text).toBe("12345");
+    expect(it.faults).toEqual([]);
+    connection.socket.destroy();
+  });
+
+  test("in chunks that came with its head is given at once", async () => {
+    const bodies: unknown[] = [];
+    await using it = startTestServer((request, reply) => {
+      bodies.push(request.readBody(100));
+      reply.send(200, {}, `${request.bodyRead}`);
+    });
+    const connection = await it.open();
+    await connection.write(`${chunkedHead + chunk("ab") + chunk("cde")}0\r\n\r\n${get("/next")}`);
+    const { answers } = await connection.answered(2);
+    expect(bodies.map((body) => (body as ByteSpan).text)).toEqual(["abcde", ""]);
+    expect(answers.map((answer) => answer.body)).toEqual(["true", "true"]);
+    connection.socket.destroy();
+  });
+
+  test.each([
+    ["with its length", upload(300_000) + "x".repeat(300_000)],
+    ["in chunks", `${chunkedHead + chunk("x".repeat(100_000)).repeat(3)}0\r\n\r\n`],
+  ])("%s is put together from many pieces, and the connection goes on", async (_name, bytes) => {
+    await using it = startTestServer(reading(300_000));
+    const connection = await it.open();
+    for (let at = 0; at < bytes.length; at += 7_001) {
+      await connection.write(bytes.slice(at, at + 7_001));
+      if (at < 30_000) await Bun.sleep(1);
+    }
+    await connection.write(get("/next"));
+    const { answers } = await connection.answered(2);
+    expect(answers.map((answer) => answer.body)).toEqual(["300000 true", "0 true"]);
+    connection.socket.destroy();
+  });
+
+  test("keeps its bytes, in order", async () => {
+    await using it = startTestServer(echo);
+    const text = Array.from({ length: 5_000 }, (_, n) => `${n};`).join("");
+    const connection = await it.open();
+    for (const part of [upload(text.length), text.slice(0, 3), text.slice(3, 9_000), text.slice(9_000)]) {
+      await connection.write(part);
+      await Bun.sleep(2);
+    }
+    expect((await connection.answered()).answers[0]?.body).toBe(`POST /up ${text}`);
+    connection.socket.destroy();
+  });
+
+  test("of no bytes counts as none where its length is 0", async () => {
+    await using it = startTestServer(echo);
+    const connection = await it.open();
+    await connection.write(upload(0) + get("/next"));
+    await connection.answered(2);
+    expect(it.requests.map((request) => [request.hasBody, request.bodyRead])).toEqual([
+      [false, true],
+      [false, true],
+    ]);
+    connection.socket.destroy();
+  });
+});
+
+describe("a body beyond the limit is too large as soon as that is known", () => {
+  test.each([
+    ["declared, all here", upload(101) + "x".repeat(101)],
+    ["declared, not here", upload(101)],
+    ["declared beyond reason", upload(9_007_199_254_740_991)],
+    ["in chunks, all here", `${chunkedHead + chunk("x".repeat(101))}0\r\n\r\n`],
+    ["in chunks, not at their end", chunkedHead + chunk("x".repeat(60)) + chunk("x".repeat(41))],
+  ])("%s", async (_name, bytes) => {
+    await using it = startTestServer(reading(100));
+    const connection = await it.open();
+    await connection.write(bytes);
+    const { answers, closed } = await connection.ended();
+    expect(answers.map((answer) => [answer.status, answer.body, answer.headers["connection"]])).toEqual([
+      [400, "too_large", "close"],
+    ]);
+    expect(closed).toBe(true);
+  });
+
+  test("while it is read", async () => {
+    await using it = startTestServer(reading(100_000));
+    const connection = await it.open();
+    await connection.write(chunkedHead);
+    await until(() => it.requests.length === 1, "it is read");
+    for (let n = 0; n < 3; n++) await connection.write(chunk("x".repeat(40_000)));
+    expect((await connection.ended()).answers[0]?.body).toBe("too_large");
+  });
+
+  test("the limit itself is allowed", async () => {
+    await using it = startTestServer(reading(100));
+    const connection = await it.open();
+    await connection.write(upload(100) + "x".repeat(100) + chunkedHead);
+    await connection.write(`${chunk("x".repeat(100))}0\r\n\r\n`);
+    expect((await connection.answered(2)).answers.map((answer) => answer.body)).toEqual(["100 true", "100 true"]);
+    connection.socket.destroy();
+  });
+});
+
+describe("an upload that nobody asked for", () => {
+  const refused = async (request: IncomingRequest) => {
+    try {
+      await request.readBody(1_000);
+    } catch {
+      // The answer is still to come.
+    }
+  };
+  test.each([
+    ["with its length", upload(10_000_000_000), "x".repeat(65_536), () => {}],
+    ["in chunks", chunkedHead, chunk("x".repeat(65_536)), () => {}],
+    ["found too large, but not answered yet,", chunkedHead, chunk("x".repeat(65_536)), refused],
+  ])("%s is not read beyond a window", async (_name, head, piece, onRequest) => {
+    await using it = startTestServer(onRequest);
+    const connection = await it.open();
+    await connection.write(head);
+    const before = process.memoryUsage.rss();
+    let sent = 0;
+    while (sent < 64_000_000 && connection.socket.writableLength < 1_000_000) {
+      connection.socket.write(piece);
+      sent += piece.length;
+      await Bun.sleep(0);
+    }
+    // What the kernel's own buffers hold is sent without anybody reading it.
+    expect(sent).toBeLessThan(32_000_000);
+    expect(process.memoryUsage.rss() - before).toBeLessThan(48_000_000);
+    await Bun.sleep(40);
+    expect(connection.socket.writableLength).toBeGreaterThan(500_000);
+    expect(it.server.pendingRequests).toBe(1);
+    connection.socket.destroy();
+  });
+
+  test("is read to its end once somebody asks", async () => {
+    let ask = () => {};
+    await using it = startTestServer((request, reply) => {
+      ask = () => void reading(8_000_000)(request, reply);
+    });
+    const connection = await it.open();
+    const written = connection.write(upload(8_000_000) + "x".repeat(8_000_000));
+    await until(() => it.requests.length === 1, "it came");
+    expect(await Promise.race([written, Bun.sleep(50).then(() => "held")])).toBe("held");
+    ask();
+    expect((await connection.answered()).answers[0]?.body).toBe("8000000 true");
+    connection.socket.destroy();
+  });
+
+  test.each([
+    ["one write after the other", false],
+    ["all of it before it reads", true],
+  ])("is answered, not reset, when the client sends %s", async (_name, late) => {
+    await using it = startTestServer((_request, reply) => reply.send(401, {}, "who are you?"));
+    const connection = await it.open();
+    let failed: string | undefined;
+    connection.socket.on("error", (error) => (failed = error.message));
+    if (late) connection.socket.pause();
+    await connection.write(upload(6_000_000));
+    for (let n = 0; n < 60; n++) await connection.write(Buffer.alloc(100_000));
+    connection.socket.resume();
+    const { answers, closed } = await connection.ended();
+    expect(answers[0]).toMatchObject({ status: 401, body: "who are you?", headers: { connection: "close" } });
+    expect(closed).toBe(true);
+    expect(failed).toBeUndefined();
+    connection.socket.destroy();
+  });
+
+  test("is cut off in the end", async () => {
+    await using it = startTestServer((_request, reply) => reply.send(401, {}, ""), { lingerBytes: 1_000_000 });
+    const connection = await it.open();
+    connection.socket.pause();
+    await connection.write(upload(1e12));
+    let sent = 0;
+    while (sent < 200_000_000 && (await connection.write(Buffer.alloc(1_000_000)))) sent += 1_000_000;
+    expect(sent).toBeLessThan(50_000_000);
+  });
+
+  test("holds no request behind it", async () => {
+    await using it = startTestServer((_request, reply) => reply.send(401, {}, ""));
+    const connection = await it.open();
+    await connection.write(upload(3) + get("/hidden"));
+    const { answers } = await connection.ended();
+    expect(answers.map((answer) => answer.status)).toEqual([401]);
+    expect(it.requests).toHaveLength(1);
+  });
+});
+
+describe("Expect: 100-continue", () => {
+  test("is granted when the body is asked for, never before", async () => {
+    let ask = () => {};
+    await using it = startTestServer((request, reply) => {
+      ask = () => void reading(100)(request, reply);
+    });
+    const connection = await it.open();
+    await connection.write(upload(5, ["Expect: 100-Continue"]));
+    await until(() => it.requests.length === 1, "it came");
+    expect((await connection.ended(20)).text).toBe("");
+    ask();
+    await until(async () => (await connection.ended(1)).text === "HTTP/1.1 100 Continue\r\n\r\n", "leave is given");
+    await connection.write("12345");
+    expect((await connection.answered()).answers[0]?.body).toBe("5 true");
+    connection.socket.destroy();
+  });
+
+  test.each([
+    ["the body is here already", `${upload(5, ["Expect: 100-continue"])}12345`, 200],
+    ["the body begins already", `${upload(5, ["Expect: 100-continue"])}123`, 200],
+    ["the body is too large", upload(500, ["Expect: 100-continue"]), 400],
+    ["the client speaks HTTP/1.0", upload(5, ["Expect: 100-continue"]).replace("1.1", "1.0"), 200],
+  ])("is not granted where %s", async (_name, bytes, status) => {
+    await using it = startTestServer(reading(100));
+    const connection = await it.open();
+    await connection.write(bytes);
+    await until(() => it.requests.length === 1, "it came");
+    const missing = 5 - (bytes.split("\r\n\r\n")[1] as string).length;
+    if (status === 200) await connection.write("12345".slice(5 - missing));
+    const { answers, text } = await connection.answered();
+    expect(answers[0]?.status).toBe(status);
+    expect(text).not.toContain("100 Continue");
+    connection.socket.destroy();
+  });
+});
+
+describe("a body that does not come", () => {
+  test.each(["end", "destroy", "resetAndDestroy"] as const)(
+    "is incomplete when the client leaves (%s)",
+    async (how) => {
+      const faults: RequestBodyError[] = [];
+      await using it = startTestServer(reading(1_000, faults));
+      const connection = await it.open();
+      await connection.write(`${upload(100)}half`);
+      await until(() => it.requests.length === 1, "it came");
+      connection.socket[how]();
+      await until(() => faults.length === 1, "it is told");
+      expect(faults[0]).toBeInstanceOf(RequestBodyError);
+      expect(faults[0]?.fault).toBe("incomplete");
+      expect(it.requests[0]?.left.cancelled).toBe(true);
+      expect(it.requests[0]?.bodyRead).toBe(false);
+    },
+  );
+
+  test("is incomplete for somebody who asks after the client left", async () => {
+    await using it = startTestServer(() => {});
+    const connection = await it.open();
+    await connection.write(`${upload(100)}half`);
+    await until(() => it.requests.length === 1, "it came");
+    connection.socket.destroy();
+    await until(() => it.server.pendingRequests === 0, "it left");
+    expect(() => it.requests[0]?.readBody(1_000)).toThrow(expect.objectContaining({ fault: "incomplete" }));
+  });
+
+  test.each([
+    ["no number", "zz\r\n"],
+    ["longer than it says", "3\r\nabcd\r\n0\r\n\r\n"],
+    ["ended by line feeds", "3\nabc\n0\n\n"],
+  ])("is malformed when a chunk is %s, here already or not, and nothing behind it counts", async (_name, chunks) => {
+    for (const together of [true, false]) {
+      await using it = startTestServer(reading(1_000));
+      const connection = await it.open();
+      await connection.write(together ? chunkedHead + chunks + get("/hidden") : chunkedHead);
+      await until(() => it.requests.length === 1, "it came");
+      if (!together) await connection.write(chunks + get("/hidden"));
+      const { answers, closed } = await connection.ended();
+      expect(answers.map((answer) => [answer.status, answer.body])).toEqual([[400, "malformed"]]);
+      expect(closed).toBe(true);
+      expect(it.requests).toHaveLength(1);
+    }
+  });
+});

@@ -1,0 +1,213 @@
+// The body of a request that comes in several pieces: a small window of it until it is asked for, then all of it.
+import { ByteSpan, noBytes } from "../../base/bytes/byte-span.ts";
+import { freeBytes } from "../../base/bytes/free-bytes.ts";
+import type { GatewayError } from "../../base/errors.ts";
+import { ChunkedDecoder, type ChunkTaker } from "../chunked.ts";
+import { HeadError } from "../head.ts";
+import { type BodyFault, RequestBodyError } from "../message.ts";
+
+/** What a body grows by at least, so that one of many small pieces is not copied for each. */
+const minGrowthBytes = 16 * 1024;
+/** Of a body, before all of its declared length is set aside. The system gives that memory as it is written to. */
+const believedFromBytes = 512 * 1024;
+
+/** On whose account the bytes of a body are held. */
+export interface BodyHolder {
+  /** Takes so many more, or gives the refusal. Fewer than none are given back. */
+  hold(bytes: number): GatewayError | undefined;
+}
+
+export class ConnectionBody implements ChunkTaker {
+  readonly #windowBytes: number;
+  /** Undefined where the length was declared. */
+  readonly #decoder: ChunkedDecoder | undefined;
+  /** Of a declared length, still to come. */
+  #left: number;
+  #held: ByteSpan = noBytes;
+  /** Of the buffer that holds it, where that is ours. */
+  #room = 0;
+  #holder: BodyHolder | undefined;
+  /** Of which its holder knows. */
+  #countedBytes = 0;
+  #receivedBytes = 0;
+  #complete = false;
+  #fault: RequestBodyError | GatewayError | undefined;
+  #maxBytes = Number.POSITIVE_INFINITY;
+  #resolve: ((bytes: ByteSpan) => void) | undefined;
+  #reject: ((error: RequestBodyError | GatewayError) => void) | undefined;
+
+  /** `length`: as declared, undefined for chunks. */
+  constructor(length: number | undefined, windowBytes: number) {
+    this.#left = length ?? 0;
+    this.#decoder = length === undefined ? new ChunkedDecoder() : undefined;
+    this.#windowBytes = windowBytes;
+  }
+
+  get complete(): boolean {
+    return this.#complete;
+  }
+
+  /** Whether somebody waits for the rest. */
+  get awaited(): boolean {
+    return this.#resolve !== undefined;
+  }
+
+  /** Whether no more of it should be read from the connection for now. */
+  get full(): boolean {
+    return this.#fault !== undefined || (!this.awaited && this.#held.length > this.#windowBytes);
+  }
+
+  /** Held on nobody's account, as nobody has asked for it yet. */
+  get unaskedBytes(): number {
+    return this.#holder ? 0 : this.#held.length;
+  }
+
+  /** Framing included. */
+  get receivedBytes(): number {
+    return this.#receivedBytes;
+  }
+
+  /** Takes what belongs to the body from `offset` on; returns the offset behind it. */
+  push(bytes: Buffer, offset: number): number {
+    if (this.#fault) return bytes.length;
+    let end: number;
+    if (this.#decoder) {
+      try {
+        end = this.#decoder.push(bytes, offset, this);
+      } catch (error) {
+        if (!(error instanceof HeadError)) throw error;
+        this.fail("malformed", error.message);
+        return bytes.length;
+      }
+      this.#complete = this.#decoder.done;
+    } else {
+      end = Math.min(bytes.length, offset + this.#left);
+      this.#left -= end - offset;
+      this.#append(new ByteSpan(bytes, offset, end));
+      this.#complete = this.#left === 0;
+    }
+    this.#receivedBytes += end - offset;
+    if (this.#complete && !this.#fault) this.#settle()?.(this.#take());
+    return end;
+  }
+
+  /** For the decoder of its chunks. */
+  chunkData(bytes: Buffer, start: number, end: number): void {
+    this.#append(new ByteSpan(bytes, start, end));
+  }
+
+  /** From here on `holder` is told of what is held. */
+  heldBy(holder: BodyHolder): void {
+    this.#holder = holder;
+    this.#count(this.#room > 0 ? this.#room : this.#held.length);
+  }
+
+  /** Throws, or rejects with, a RequestBodyError, or the refusal of its holder. Once. */
+  read(maxBytes: number): ByteSpan | Promise<ByteSpan> {
+    if (this.#fault) throw this.#fault;
+    this.#maxBytes = maxBytes;
+    if (this.#held.length + this.#left > maxBytes) this.#fail(tooLarge(maxBytes));
+    else this.#refuseEarly();
+    if (this.#fault) throw this.#fault;
+    if (this.#complete) return this.#take();
+    return new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+  }
+
+  /** Nothing more of it will come, or be taken. */
+  fail(fault: BodyFault, message: string): void {
+    if (!this.#complete) this.#fail(new RequestBodyError(fault, message));
+  }
+
+  /** A declared length for which there is no room now is refused before more of it is read. */
+  #refuseEarly(): void {
+    const holder = this.#holder;
+    if (!holder || this.#left === 0) return;
+    const refusal = holder.hold(this.#left);
+    if (refusal) this.#fail(refusal);
+    else holder.hold(-this.#left);
+  }
+
+  #count(bytes: number): void {
+    const more = bytes - this.#countedBytes;
+    if (!this.#holder || more === 0) return;
+    const refusal = this.#holder.hold(more);
+    if (refusal) this.#fail(refusal);
+    else this.#countedBytes = bytes;
+  }
+
+  #fail(error: RequestBodyError | GatewayError): void {
+    if (this.#fault) return;
+    this.#fault = error;
+    this.#freeOwn();
+    this.#held = noBytes;
+    this.#room = 0;
+    if (this.#countedBytes > 0) this.#holder?.hold(-this.#countedBytes);
+    this.#countedBytes = 0;
+    const reject = this.#reject;
+    this.#settle();
+    reject?.(error);
+  }
+
+  #settle(): ((bytes: ByteSpan) => void) | undefined {
+    const resolve = this.#resolve;
+    this.#resolve = undefined;
+    this.#reject = undefined;
+    return resolve;
+  }
+
+  #append(piece: ByteSpan): void {
+    if (this.#fault || piece.length === 0) return;
+    const length = this.#held.length + piece.length;
+    if (length > this.#maxBytes) {
+      this.#fail(tooLarge(this.#maxBytes));
+      return;
+    }
+    if (this.#held.length === 0) {
+      // The only piece needs no copy, and is not ours to write behind.
+      this.#held = piece;
+      this.#count(length);
+      return;
+    }
+    const buffer = length > this.#room ? this.#grown(length) : this.#held.buffer;
+    if (!buffer) return;
+    piece.copyTo(buffer, this.#held.length);
+    this.#held = new ByteSpan(buffer, 0, length);
+  }
+
+  /**
+   * A larger buffer that begins with what is held. A declared length is believed once some of it has come: memory grows
+   * with that, and what is copied again and again is memory, too, until it is collected. Undefined where its holder may
+   * hold no more.
+   */
+  #grown(length: number): Buffer | undefined {
+    const doubled = Math.min(Math.max(length, 2 * this.#held.length, minGrowthBytes), this.#maxBytes);
+    const whole = length + this.#left;
+    const isBelieved = !this.#decoder && length >= believedFromBytes;
+    const room = isBelieved ? whole : this.#decoder ? doubled : Math.min(doubled, whole);
+    this.#count(room);
+    if (this.#fault) return undefined;
+    const buffer = Buffer.allocUnsafeSlow(room);
+    this.#held.copyTo(buffer, 0);
+    this.#freeOwn();
+    this.#room = room;
+    return buffer;
+  }
+
+  /** What holds it now, where that is ours. */
+  #freeOwn(): void {
+    if (this.#room > 0) freeBytes(this.#held.buffer);
+  }
+
+  #take(): ByteSpan {
+    const held = this.#held;
+    this.#held = noBytes;
+    return held;
+  }
+}
+
+export function tooLarge(maxBytes: number): RequestBodyError {
+  return new RequestBodyError("too_large", `The body is larger than the limit of ${maxBytes} bytes.`);
+}

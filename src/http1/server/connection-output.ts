@@ -1,0 +1,79 @@
+// What was sent to a socket that the kernel has no room for yet.
+import type { Holder } from "../../base/bytes/held-bytes.ts";
+import { isReused } from "./outgoing.ts";
+
+/** The part of Bun's socket that takes bytes: it returns how many it took, or less than 0 once it is closed. */
+export interface ByteTaker {
+  write(bytes: Buffer, byteOffset: number, byteLength: number): number;
+}
+
+export class ConnectionOutput {
+  readonly #socket: ByteTaker;
+  readonly #holder: Holder;
+  #unsent: Buffer[] | undefined;
+  #unsentBytes = 0;
+
+  /** `holder`: on whose account it is kept. */
+  constructor(socket: ByteTaker, holder: Holder) {
+    this.#socket = socket;
+    this.#holder = holder;
+  }
+
+  get behind(): boolean {
+    return this.#unsent !== undefined;
+  }
+
+  get unsentBytes(): number {
+    return this.#unsentBytes;
+  }
+
+  /** Returns whether the kernel took all of it; a copy of the rest is kept until `flush`. */
+  writeCopied(bytes: Buffer): boolean {
+    const taken = this.#unsent ? 0 : this.#socket.write(bytes, 0, bytes.length);
+    // A socket that is closed takes nothing, ever.
+    if (taken < 0 || taken === bytes.length) return true;
+    this.#append(Buffer.from(bytes.subarray(taken)));
+    return false;
+  }
+
+  /** What the kernel did not take, for `flush`, behind what is kept already. False where its holder may hold no more. */
+  keep(bytes: Buffer, start: number, end: number): boolean {
+    const rest = bytes.subarray(start, end);
+    return this.#append(isReused(bytes) ? Buffer.from(rest) : rest);
+  }
+
+  #append(rest: Buffer): boolean {
+    if (this.#holder.take("unsent", rest.length)) return false;
+    this.#unsent ??= [];
+    this.#unsent.push(rest);
+    this.#unsentBytes += rest.length;
+    return true;
+  }
+
+  /** Returns how many bytes the client took. */
+  flush(): number {
+    let total = 0;
+    while (this.#unsent) {
+      const [first] = this.#unsent;
+      if (!first) break;
+      const taken = this.#socket.write(first, 0, first.length);
+      if (taken < 0) break;
+      total += taken;
+      this.#unsentBytes -= taken;
+      this.#holder.release("unsent", taken);
+      if (taken < first.length) {
+        this.#unsent[0] = first.subarray(taken);
+        return total;
+      }
+      this.#unsent.shift();
+    }
+    this.clear();
+    return total;
+  }
+
+  clear(): void {
+    if (this.#unsentBytes > 0) this.#holder.release("unsent", this.#unsentBytes);
+    this.#unsent = undefined;
+    this.#unsentBytes = 0;
+  }
+}

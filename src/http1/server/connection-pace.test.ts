@@ -1,0 +1,130 @@
+// A client that takes its answer, or sends a body, a few bytes at a time: it has a pace to keep, by a clock and a kernel that the test moves.
+import { afterEach, beforeEach, expect, mock, spyOn, test } from "bun:test";
+import type { IncomingRequest, Reply } from "../message.ts";
+import { get } from "../testing/server-fixture.ts";
+import { Connection, type ConnectionServer, type ServerConnection } from "./connection.ts";
+import { defaultLimits } from "./server-limits.ts";
+
+let nowMs = 0;
+let room = 0;
+let terminated = false;
+const opened: Connection[] = [];
+
+beforeEach(() => {
+  nowMs = 1_000;
+  room = 0;
+  terminated = false;
+  spyOn(performance, "now").mockImplementation(() => nowMs);
+});
+
+afterEach(() => {
+  // What they hold is counted, by whichever test comes next as well.
+  for (const connection of opened.splice(0)) connection.didClose();
+  mock.restore();
+});
+
+/** A connection whose kernel has no room for a byte of the answer. */
+function behind(bytes: number): Connection {
+  const socket = {
+    remoteAddress: "127.0.0.1",
+    write(_bytes: Buffer, _offset: number, length: number) {
+      const taken = Math.min(room, length);
+      room -= taken;
+      return taken;
+    },
+    terminate() {
+      terminated = true;
+    },
+    pause() {},
+    resume() {},
+    shutdown() {},
+    end() {},
+  } as unknown as Bun.Socket<ServerConnection>;
+  const server = {
+    limits: defaultLimits(),
+    leaving: false,
+    stopping: false,
+    onRequest: (_request: unknown, reply: Reply) => reply.send(200, {}, Buffer.alloc(bytes)),
+    requestBegan() {},
+    requestEnded() {},
+    onFault(error: unknown) {
+      throw error;
+    },
+  } as unknown as ConnectionServer;
+  const connection = new Connection(server, socket);
+  opened.push(connection);
+  connection.data(Buffer.from(get("/")));
+  return connection;
+}
+
+/** Seconds until it is cut off, by a client that takes `bytes` every second. */
+function secondsUntilCut(connection: Connection, bytes: number): number {
+  for (let second = 1; second <= 3_600; second++) {
+    nowMs += 1_000;
+    room = bytes;
+    connection.drain();
+    connection.checkDeadline(nowMs);
+    if (terminated) return second;
+  }
+  return Number.POSITIVE_INFINITY;
+}
+
+test("one that takes nothing is cut off after 60 s", () => {
+  expect(secondsUntilCut(behind(10_000_000), 0)).toBe(60);
+});
+
+test("one that takes a byte every second gains nothing by it", () => {
+  expect(secondsUntilCut(behind(10_000_000), 1)).toBe(61);
+});
+
+test("one that takes less than 500 bytes a second is cut off in bounded time", () => {
+  expect(secondsUntilCut(behind(10_000_000), 250)).toBe(120);
+});
+
+test("one that takes 500 bytes a second may go on", () => {
+  expect(secondsUntilCut(behind(10_000_000), 500)).toBe(Number.POSITIVE_INFINITY);
+});
+
+/** Seconds until a body of 10 MB is given up whose client sends `bytes` of it every second. */
+async function secondsUntilGivenUp(bytes: number): Promise<number> {
+  let failure: unknown;
+  const server = {
+    limits: defaultLimits(),
+    stopping: false,
+    onRequest(request: IncomingRequest) {
+      Promise.resolve(request.readBody(10_000_000)).catch((error: unknown) => {
+        failure = error;
+      });
+    },
+    requestBegan() {},
+    requestEnded() {},
+  } as unknown as ConnectionServer;
+  const socket = {
+    remoteAddress: "127.0.0.1",
+    pause() {},
+    resume() {},
+    terminate() {},
+  } as unknown as Bun.Socket<ServerConnection>;
+  const connection = new Connection(server, socket);
+  opened.push(connection);
+  connection.data(Buffer.from("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\n"));
+  let second = 0;
+  while (!failure && second < 3_600) {
+    second++;
+    nowMs += 1_000;
+    connection.data(Buffer.alloc(bytes));
+    connection.checkDeadline(nowMs);
+    await Promise.resolve();
+    await Promise.resolve();
+  }
+  return second;
+}
+
+test("a body of which less than 8 KiB come in a second is given up in bounded time", async () => {
+  expect(await secondsUntilGivenUp(1_000)).toBeLessThan(36);
+  expect(await secondsUntilGivenUp(7_000)).toBeLessThan(220);
+});
+
+test("a body is given up after 10 minutes, however it comes", async () => {
+  expect(await secondsUntilGivenUp(9_000)).toBe(600);
+});

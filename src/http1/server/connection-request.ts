@@ -1,0 +1,135 @@
+// One request of a connection, as the rest of the program sees it; of no effect on the connection once it was answered.
+import { ByteSpan, noBytes } from "../../base/bytes/byte-span.ts";
+import { type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { RequestHead } from "../head.ts";
+import type { HeaderLines, IncomingRequest, OverListener } from "../message.ts";
+import { type BodyHolder, type ConnectionBody, tooLarge } from "./connection-body.ts";
+
+/** What a request needs of its connection. */
+export interface RequestConnection {
+  readonly peer: string;
+  /** The rest of the body is waited for from here on. */
+  awaitBody(): void;
+  sendContinue(): void;
+}
+
+export class ConnectionRequest implements IncomingRequest, BodyHolder {
+  readonly method: string;
+  readonly target: string;
+  readonly headers: HeaderLines;
+  readonly hasBody: boolean;
+  holder: Holder = heldBytes.visitors;
+  readonly #connection: RequestConnection;
+  readonly #expectsContinue: boolean;
+  #body: ByteSpan | ConnectionBody | undefined;
+  #asked = false;
+  #bodyRead: boolean;
+  /** Until it is over: whoever works for it may need its body once more. */
+  #heldBytes = 0;
+  #left: Cancellation | undefined;
+  #clientLeft = false;
+  #isOver = false;
+  #over: OverListener | undefined;
+
+  /** `body`: undefined where there is none, bytes where all of it is here. */
+  constructor(
+    connection: RequestConnection,
+    head: RequestHead,
+    body: ByteSpan | ConnectionBody | undefined,
+    expectsContinue: boolean,
+  ) {
+    this.method = head.method;
+    this.target = head.target;
+    this.headers = head.headers;
+    this.hasBody = body !== undefined;
+    this.#connection = connection;
+    this.#body = body;
+    this.#bodyRead = body === undefined;
+    this.#expectsContinue = expectsContinue;
+  }
+
+  get peer(): string {
+    return this.#connection.peer;
+  }
+
+  get bodyRead(): boolean {
+    return this.#bodyRead;
+  }
+
+  get left(): Cancellation {
+    if (!this.#left) {
+      this.#left = new Cancellation();
+      if (this.#clientLeft) this.#left.cancel();
+    }
+    return this.#left;
+  }
+
+  get bodyIsHere(): boolean {
+    return this.#body === undefined || this.#body instanceof ByteSpan || this.#body.complete;
+  }
+
+  readBody(maxBytes: number): ByteSpan | Promise<ByteSpan> {
+    if (this.#asked) throw new Error("The body of a request is read once.");
+    this.#asked = true;
+    const body = this.#body;
+    this.#body = undefined;
+    if (body === undefined || body instanceof ByteSpan) {
+      if (body === undefined) return noBytes;
+      if (body.length > maxBytes) throw tooLarge(maxBytes);
+      const refusal = this.hold(body.length);
+      if (refusal) throw refusal;
+      this.#bodyRead = true;
+      return body;
+    }
+    return this.#readIncoming(body, maxBytes);
+  }
+
+  onOver(listener: OverListener): void {
+    if (this.#isOver) listener.over();
+    else this.#over = listener;
+  }
+
+  /** Answered, left or handed over. */
+  over(): void {
+    if (this.#heldBytes > 0) this.hold(-this.#heldBytes);
+    this.#isOver = true;
+    this.#over?.over();
+  }
+
+  hold(bytes: number): GatewayError | undefined {
+    // All of it was given back, and nobody waits for more.
+    if (this.#isOver) return bytes > 0 ? new GatewayError("service_unavailable", "The request is over.") : undefined;
+    if (bytes < 0) {
+      this.holder.release("requests", -bytes);
+    } else {
+      const refusal = this.holder.take("requests", bytes);
+      if (refusal) return refusal;
+    }
+    this.#heldBytes += bytes;
+    return undefined;
+  }
+
+  /** Cancels `left`; nothing where nobody asked for it yet. */
+  clientLeft(): void {
+    this.#clientLeft = true;
+    this.#left?.cancel();
+  }
+
+  #readIncoming(body: ConnectionBody, maxBytes: number): ByteSpan | Promise<ByteSpan> {
+    body.heldBy(this);
+    const bytes = body.read(maxBytes);
+    if (bytes instanceof ByteSpan) {
+      this.#bodyRead = true;
+      return bytes;
+    }
+    // What has begun to come needs no leave to be sent (RFC 9110, 10.1.1).
+    if (this.#expectsContinue && body.receivedBytes === 0) this.#connection.sendContinue();
+    this.#connection.awaitBody();
+    return bytes.then((all) => {
+      this.#bodyRead = true;
+      return all;
+    });
+  }
+}

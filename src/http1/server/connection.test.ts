@@ -1,0 +1,160 @@
+// What a connection gives to a socket that takes as much as it likes: all of it, in order, framed, and with its deadlines.
+import { expect, test } from "bun:test";
+import type { Reply } from "../message.ts";
+import { Connection, type ServerConnection } from "./connection.ts";
+import { defaultLimits } from "./server-limits.ts";
+import { turnOutput } from "./turn-output.ts";
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+const unsentMs = 4_000_000;
+
+/** A connection whose request was read; its socket takes `room` bytes, and none where that is negative. */
+function answering({ room = Number.POSITIVE_INFINITY, method = "GET" } = {}) {
+  const writes: string[] = [];
+  const socket = {
+    remoteAddress: "127.0.0.1",
+    room,
+    terminated: false,
+    write(bytes: Buffer, start: number, length: number): number {
+      if (socket.room < 0) return -1;
+      const taken = Math.min(length, socket.room);
+      socket.room -= taken;
+      writes.push(bytes.toString("latin1", start, start + taken));
+      return taken;
+    },
+    pause() {},
+    resume() {},
+    shutdown() {},
+    end() {},
+    terminate() {
+      socket.terminated = true;
+    },
+  };
+  const replies: Reply[] = [];
+  const connection = new Connection(
+    {
+      limits: { ...defaultLimits(), unsentMs },
+      leaving: false,
+      stopping: false,
+      onRequest: (_request, reply) => void replies.push(reply),
+      onMalformed: () => ({ headers: {}, body: "" }),
+      onFault(error) {
+        throw error;
+      },
+      requestBegan: () => turnOutput.requestBegan(),
+      requestEnded: () => turnOutput.requestEnded(),
+      handOver() {},
+      discards: () => true,
+    },
+    socket as unknown as Bun.Socket<ServerConnection>,
+  );
+  connection.data(Buffer.from(`${method} / HTTP/1.1\r\nHost: a\r\n\r\n`));
+  const [reply] = replies;
+  if (!reply) throw new Error("No request was read.");
+  return {
+    connection,
+    socket,
+    reply,
+    writes,
+    /** What was written behind the head. */
+    body: () => writes.join("").replace(/^.*?\r\n\r\n/s, ""),
+    [Symbol.dispose]: () => connection.destroy(),
+  };
+}
+
+/** With its head sent. */
+async function streaming(setting: Parameters<typeof answering>[0] = {}) {
+  const it = answering(setting);
+  const stream = it.reply.stream(200, {});
+  await turn();
+  await turn();
+  return { ...it, stream };
+}
+
+test("an answer to HEAD has no body, also behind its head", async () => {
+  using it = await streaming({ method: "HEAD" });
+  it.stream.writeAround("a", Buffer.from("bcd"), 0, 3, "e");
+  it.stream.end("f");
+  await turn();
+  expect(it.body()).toBe("");
+});
+
+test("nothing is no chunk: that would be the last one", async () => {
+  using it = await streaming();
+  const bytes = Buffer.from("abc");
+  it.stream.writeAround("", bytes, 1, 1, "");
+  it.stream.writeAround("", bytes, 0, 3, "");
+  await turn();
+  expect(it.body()).toBe("3\r\nabc\r\n");
+});
+
+test("a piece larger than all that is gathered is one chunk", async () => {
+  using it = await streaming();
+  it.stream.writeAround("<", Buffer.alloc(300_000, "x"), 0, 300_000, ">");
+  await turn();
+  expect(it.body()).toBe(`493e2\r\n<${"x".repeat(300_000)}>\r\n`);
+});
+
+test("what fills the bytes that are gathered to their end is whole", async () => {
+  using other = await streaming();
+  using it = await streaming();
+  const bytes = Buffer.alloc(16_380, "x");
+  for (let n = 0; n < 15; n++) it.stream.writeAround("", bytes, 0, 16_376, "");
+  it.stream.writeAround("", bytes, 0, 16_380, "");
+  await turn();
+  const chunk = `3ff8\r\n${"x".repeat(16_376)}\r\n`;
+  expect(it.body() === `${chunk.repeat(15)}3ffc\r\n${"x".repeat(16_380)}\r\n`).toBe(true);
+  expect(other.body()).toBe("");
+});
+
+test("pieces of one turn leave together where others are answered as well", async () => {
+  using other = await streaming();
+  using it = await streaming();
+  const before = it.writes.length;
+  for (let n = 0; n < 2; n++) it.stream.writeAround("", Buffer.from("abc"), 0, 3, "");
+  expect(it.writes).toHaveLength(before);
+  await turn();
+  expect(it.writes.slice(before)).toEqual(["3\r\nabc\r\n".repeat(2)]);
+  expect(other.body()).toBe("");
+});
+
+test("a write that the socket takes in part tells that the client is behind", async () => {
+  using it = await streaming({ room: 200 });
+  expect(it.stream.writeAround("", Buffer.alloc(500, "x"), 0, 500, "")).toBe(false);
+  expect(it.connection.behind).toBe(true);
+  it.socket.room = Number.POSITIVE_INFINITY;
+  it.connection.drain();
+  expect(it.connection.behind).toBe(false);
+  expect(it.body()).toBe(`1f4\r\n${"x".repeat(500)}\r\n`);
+});
+
+test("what follows while the client is behind waits its turn, whether there is room again or not", () => {
+  using it = answering({ room: 3 });
+  it.reply.send(200, {}, "x".repeat(100_000));
+  it.socket.room = 50;
+  it.connection.sendContinue();
+  expect(it.writes.join("")).toBe("HTT");
+  it.socket.room = Number.POSITIVE_INFINITY;
+  it.connection.drain();
+  expect(it.writes.join("")).toStartWith("HTTP/1.1 200 OK\r\n");
+  expect(it.body() === `${"x".repeat(100_000)}HTTP/1.1 100 Continue\r\n\r\n`).toBe(true);
+});
+
+test("a closed socket takes nothing, and nobody is behind for it", async () => {
+  using it = await streaming();
+  it.socket.room = -1;
+  expect(it.stream.writeAround("", Buffer.from("abc"), 0, 3, "")).toBe(true);
+  expect(it.connection.behind).toBe(false);
+});
+
+test("the time of a client that is behind is not longer for what is written meanwhile", async () => {
+  using it = answering({ room: 200 });
+  it.reply.send(200, {}, "x".repeat(200_000));
+  const sentBy = performance.now();
+  await Bun.sleep(30);
+  it.connection.sendContinue();
+  it.connection.checkDeadline(sentBy + unsentMs - 1_000);
+  expect(it.socket.terminated).toBe(false);
+  it.connection.checkDeadline(sentBy + unsentMs + 5);
+  expect(it.socket.terminated).toBe(true);
+});

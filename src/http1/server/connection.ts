@@ -1,0 +1,502 @@
+// One client's connection: takes requests out of its bytes, one at a time, and ends it when its time is over.
+import { type Bagged, nowhere } from "../../base/bag.ts";
+import { freeBytes } from "../../base/bytes/free-bytes.ts";
+import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { monotonicMs } from "../../base/clock.ts";
+import type { ByteChannel } from "../byte-channel.ts";
+import { HeadError, Http2PrefaceError, type RequestHead } from "../head.ts";
+import type { HeaderFields, IncomingRequest, Reply } from "../message.ts";
+import { ConnectionBody } from "./connection-body.ts";
+import { ConnectionInput } from "./connection-input.ts";
+import { ConnectionOutput } from "./connection-output.ts";
+import { ConnectionRequest, type RequestConnection } from "./connection-request.ts";
+import { http2Refusal } from "./http2-refusal.ts";
+import { putHead, scratch } from "./outgoing.ts";
+import { OutgoingReply, type ReplyConnection } from "./outgoing-reply.ts";
+import { type Http1Limits, slowestBodyBytesPerSecond, slowestBytesPerSecond } from "./server-limits.ts";
+import { type Sender, turnOutput } from "./turn-output.ts";
+import { UpgradedConnection } from "./upgraded-connection.ts";
+
+/** What a connection needs of its server. */
+export interface ConnectionServer {
+  readonly limits: Http1Limits;
+  /** Each answer that begins now ends its connection. */
+  readonly leaving: boolean;
+  /** No further request is taken. */
+  readonly stopping: boolean;
+  onRequest(request: IncomingRequest, reply: Reply): void;
+  onMalformed(fault: { status: number; reason: string; peer: string }): { headers: HeaderFields; body: string };
+  onFault(error: unknown): void;
+  requestBegan(): void;
+  requestEnded(): void;
+  /** So much was thrown away. False where no more may be until the next look at the deadlines. */
+  discards(bytes: number): boolean;
+  /** From here on the socket is the other's. */
+  handOver(from: Connection, to: UpgradedConnection, socket: Bun.Socket<ServerConnection>): void;
+}
+
+/** What the server keeps for each socket. */
+export type ServerConnection = Connection | UpgradedConnection;
+
+const never = Number.POSITIVE_INFINITY;
+
+export class Connection implements RequestConnection, ReplyConnection, Sender, Bagged {
+  inBag = nowhere;
+  /** The client's address. Of one that has left already it is unknown, and empty. */
+  readonly peer: string;
+  readonly #server: ConnectionServer;
+  readonly #socket: Bun.Socket<ServerConnection>;
+  /** Received, and neither of the request at work nor of its body. */
+  readonly #input: ConnectionInput;
+  /** Of what is in it, and of a body that nobody asked for, the ledger knows this much. */
+  #countedInput = 0;
+  #countedUnasked = 0;
+  /** While the client is behind. */
+  #unsent: ConnectionOutput | undefined;
+  #request: ConnectionRequest | undefined;
+  #reply: OutgoingReply | undefined;
+  /** The body of the request at work, while it is not complete. */
+  #body: ConnectionBody | undefined;
+  #bodySinceMs = 0;
+  #keepsAlive = true;
+  /** From when on the client has been behind with its answer, and what it took since. */
+  #behindSinceMs = 0;
+  #takenBytes = 0;
+  /** What was written last is handed to the kernel at the end of the turn. */
+  #gathered = false;
+  /** Of what is not written while the client is behind, the ledger knows this much. */
+  #countedWaiting = 0;
+  /** All of the answer was written, the kernel took not all of it yet. */
+  #answered = false;
+  /** Ends once all was sent. */
+  #ending = false;
+  #lingering = false;
+  #discardedBytes = 0;
+  #paused = false;
+  #advancing = false;
+  #closed = false;
+  #deadlineMs: number;
+
+  constructor(server: ConnectionServer, socket: Bun.Socket<ServerConnection>) {
+    this.#server = server;
+    this.#socket = socket;
+    // Now, as a connection that the client resets has none any more, while what came before that is still to be read.
+    this.peer = socket.remoteAddress ?? "";
+    this.#input = new ConnectionInput(server.limits);
+    this.#deadlineMs = performance.now() + server.limits.idleMs;
+  }
+
+  get closesAfterAnswer(): boolean {
+    return !this.#keepsAlive || this.#server.leaving || this.#request?.bodyRead !== true;
+  }
+
+  get behind(): boolean {
+    return this.#unsent !== undefined;
+  }
+
+  /** Bytes came. */
+  data(bytes: Buffer): void {
+    if (this.#lingering || this.#ending) {
+      this.#discard(bytes);
+      return;
+    }
+    if (!this.#request) {
+      this.#input.append(bytes, 0);
+      this.#advance();
+    } else {
+      const end = this.#body ? this.#pushBody(this.#body, bytes) : 0;
+      if (end < bytes.length) this.#input.append(bytes, end);
+      this.#regulate();
+    }
+    this.#countUnread();
+  }
+
+  /** The kernel has room again, or Bun says so. */
+  drain(): void {
+    const unsent = this.#unsent;
+    if (!unsent) return;
+    const taken = unsent.flush();
+    if (taken > 0) this.#tookSome(taken);
+    if (unsent.behind) return;
+    this.#unsent = undefined;
+    this.#deadlineMs = never;
+    if (this.#ending || this.#answered) {
+      if (!this.#gathered) this.#sentAll();
+    } else {
+      if (this.#body?.awaited) this.#setBodyDeadline();
+      this.#reply?.drained();
+    }
+  }
+
+  /** The socket is closed, by whomever. */
+  didClose(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#deadlineMs = never;
+    this.#input.clear();
+    this.#unsent?.clear();
+    this.#unsent = undefined;
+    const request = this.#request;
+    if (!request) {
+      this.#countUnread();
+      return;
+    }
+    const body = this.#body;
+    const reply = this.#reply;
+    const answered = this.#answered;
+    this.#forgetRequest();
+    reply?.detach();
+    // Whoever waits for the body wakes after this, and finds the client gone.
+    body?.fail("incomplete", "The client left before all of the body was here.");
+    this.#countUnread();
+    if (!answered) request.clientLeft();
+  }
+
+  /** Ends it without a word to anybody but whoever works for it. */
+  destroy(): void {
+    if (!this.#closed) this.#socket.terminate();
+    this.didClose();
+  }
+
+  /** Ends it where no request is at work, or on its way in. */
+  closeIfIdle(): void {
+    if (!this.#request && this.#input.length === 0 && !this.#ending && !this.#lingering) this.#socket.end();
+  }
+
+  /** Ends it at once: breaks off what is under way, takes back nothing of what was answered. */
+  close(): void {
+    // A reset would make the kernels on both sides drop what they hold of an answer that counts as given.
+    if (this.#lingering && !this.#closed) this.#socket.end();
+    else this.destroy();
+  }
+
+  /** Does what is due at `nowMs`. */
+  checkDeadline(nowMs: number): void {
+    if (nowMs < this.#deadlineMs) {
+      if (this.#lingering || this.#ending) this.#regulate();
+      return;
+    }
+    this.#deadlineMs = never;
+    if (this.#lingering || this.behind) {
+      this.close();
+    } else if (this.#body) {
+      this.#body.fail("incomplete", "The body did not arrive in time.");
+    } else if (this.#input.length > 0) {
+      const seconds = Math.round(this.#server.limits.headMs / 1000);
+      this.refuse(408, `The head of a request must be complete within ${seconds} seconds of its first byte.`);
+    } else {
+      this.#socket.end();
+    }
+  }
+
+  /** Answers what is no request, and takes none after it. */
+  refuse(status: number, reason: string, more?: HeaderFields): void {
+    const { headers, body } = this.#server.onMalformed({ status, reason, peer: this.peer });
+    const bytes = Buffer.from(body);
+    this.write(scratch, 0, putHead(status, { ...more, ...headers }, bytes.length, "close"));
+    this.write(bytes, 0, bytes.length);
+    this.#end();
+  }
+
+  #refuseHttp2({ status, message }: Http2PrefaceError): void {
+    this.#server.onMalformed({ status, reason: message, peer: this.peer });
+    const bytes = http2Refusal(message);
+    this.write(bytes, 0, bytes.length);
+    this.#end();
+  }
+
+  awaitBody(): void {
+    this.#countUnread();
+    this.#bodySinceMs = performance.now();
+    this.#setBodyDeadline();
+    this.#regulate();
+  }
+
+  sendContinue(): void {
+    const bytes = Buffer.from("HTTP/1.1 100 Continue\r\n\r\n");
+    this.write(bytes, 0, bytes.length);
+  }
+
+  write(bytes: Buffer, start: number, end: number): void {
+    if (this.#closed || start === end) return;
+    if (this.#gathered) turnOutput.send();
+    this.sendGathered(bytes, start, end);
+  }
+
+  writeSoon(bytes: Buffer, start: number, end: number): void {
+    if (this.#closed || start === end) return;
+    if (!this.behind && turnOutput.gather(this, bytes, start, end)) this.#gathered = true;
+    else this.write(bytes, start, end);
+  }
+
+  sendGathered(bytes: Buffer, start: number, end: number): void {
+    if (this.#closed) return;
+    if (this.#unsent) {
+      this.#keep(this.#unsent, bytes, start, end);
+      return;
+    }
+    const taken = this.#socket.write(bytes, start, end - start);
+    // A socket that is closed takes nothing, ever.
+    if (taken < 0 || taken === end - start) return;
+    this.#unsent = new ConnectionOutput(this.#socket, this.#request?.holder ?? heldBytes.visitors);
+    this.#keep(this.#unsent, bytes, start + taken, end);
+    this.#behindSinceMs = performance.now();
+    this.#takenBytes = 0;
+    this.#deadlineMs = this.#behindSinceMs + this.#server.limits.unsentMs;
+  }
+
+  waits(bytes: number): void {
+    const holder = this.#request?.holder;
+    const more = bytes - this.#countedWaiting;
+    if (!holder || more === 0) return;
+    if (more < 0) {
+      holder.release("unsent", -more);
+    } else if (holder.take("unsent", more)) {
+      this.#destroySoon();
+      return;
+    }
+    this.#countedWaiting = bytes;
+  }
+
+  gatheredSent(): void {
+    this.#gathered = false;
+    if (this.#closed || this.#lingering || this.behind) return;
+    if (this.#ending || this.#answered) this.#sentAll();
+  }
+
+  upgrade(head: Buffer, end: number): ByteChannel {
+    if (this.#request?.hasBody !== false) throw new Error("A request with a body cannot be upgraded.");
+    const channel = new UpgradedConnection(
+      this.#socket,
+      this.peer,
+      this.#unsent ?? new ConnectionOutput(this.#socket, heldBytes.bounded),
+      this.#server.limits,
+      this.#input.rest(),
+    );
+    this.#countUnread();
+    // Nothing that is still to be done for this request may touch the socket.
+    this.#closed = true;
+    this.#deadlineMs = never;
+    this.#forgetRequest();
+    this.#server.handOver(this, channel, this.#socket);
+    channel.write(head.subarray(0, end));
+    return channel;
+  }
+
+  answered(closes: boolean): void {
+    if (closes) this.#keepsAlive = false;
+    this.#answered = true;
+    if (!this.#sending) this.#finish();
+  }
+
+  brokeOff(looksComplete: boolean): void {
+    turnOutput.send();
+    // What was sent before must arrive where it can; a reset may overtake it.
+    if (looksComplete || this.behind) {
+      this.destroy();
+      return;
+    }
+    this.#keepsAlive = false;
+    this.#finish();
+  }
+
+  /** What the client did not take must not be more than its holder may hold: then it gets nothing any more. */
+  #keep(unsent: ConnectionOutput, bytes: Buffer, start: number, end: number): void {
+    if (!unsent.keep(bytes, start, end)) this.#destroySoon();
+  }
+
+  /** Behind all that is at work on the answer now. */
+  #destroySoon(): void {
+    queueMicrotask(() => this.destroy());
+  }
+
+  /** Tells the ledger of what came and belongs to no request that was asked for its body. */
+  #countUnread(): void {
+    const unasked = this.#closed || !this.#body ? 0 : this.#body.unaskedBytes;
+    if (unasked !== this.#countedUnasked) {
+      heldBytes.add("requests", unasked - this.#countedUnasked);
+      this.#countedUnasked = unasked;
+    }
+    const bytes = this.#input.length;
+    const more = bytes - this.#countedInput;
+    // Of each connection it is bounded: by the longest head, or by what is read ahead of an answer, which is not given up.
+    const hasRoom = more <= 0 || this.#request !== undefined || heldBytes.hasRoomFor(more);
+    if (hasRoom) {
+      heldBytes.add("heads", more);
+      this.#countedInput = bytes;
+      return;
+    }
+    this.#input.clear();
+    heldBytes.add("heads", -this.#countedInput);
+    this.#countedInput = 0;
+    const { message } = heldBytes.refusal(0, 0);
+    this.refuse(503, message, { "retry-after": "2" });
+  }
+
+  /** Whether the kernel has not all that was written. */
+  get #sending(): boolean {
+    return this.#gathered || this.behind;
+  }
+
+  /** A client that takes a few bytes now and then must not hold what waits for it for ever. */
+  #tookSome(bytes: number): void {
+    const { unsentMs } = this.#server.limits;
+    this.#takenBytes += bytes;
+    const paceMs = unsentMs + (this.#takenBytes / slowestBytesPerSecond) * 1000;
+    this.#deadlineMs = Math.min(performance.now() + unsentMs, this.#behindSinceMs + paceMs);
+  }
+
+  #pushBody(body: ConnectionBody, bytes: Buffer): number {
+    const end = body.push(bytes, 0);
+    if (body.complete) {
+      this.#body = undefined;
+      // Of what was sent to a client that falls behind, it is still due.
+      if (!this.behind) this.#deadlineMs = never;
+    } else if (body.awaited) {
+      this.#setBodyDeadline();
+    }
+    return end;
+  }
+
+  #setBodyDeadline(): void {
+    if (!this.#body || this.behind) return;
+    const { bodyIdleMs, bodyMs } = this.#server.limits;
+    const paceMs = bodyIdleMs + (this.#body.receivedBytes / slowestBodyBytesPerSecond) * 1000;
+    this.#deadlineMs = Math.min(performance.now() + bodyIdleMs, this.#bodySinceMs + Math.min(paceMs, bodyMs));
+  }
+
+  /** Begins the next request once it may, and so on while each is answered at once. */
+  #advance(): void {
+    if (this.#advancing) return;
+    this.#advancing = true;
+    try {
+      while (this.#input.length > 0 && !this.#request && !this.#closed && !this.#ending && !this.#lingering) {
+        if (!this.#begin()) break;
+      }
+    } catch (error) {
+      if (!(error instanceof HeadError)) throw error;
+      this.#input.clear();
+      if (error instanceof Http2PrefaceError) this.#refuseHttp2(error);
+      else this.refuse(error.status, error.message);
+    } finally {
+      this.#advancing = false;
+    }
+  }
+
+  /** Returns whether a request began. Throws a HeadError. */
+  #begin(): boolean {
+    const wasPartial = this.#input.partial;
+    const read = this.#input.take();
+    if (!read) {
+      if (!wasPartial) this.#deadlineMs = performance.now() + this.#server.limits.headMs;
+      return false;
+    }
+    const { head } = read;
+    const { body } = this.#input;
+    this.#input.body = undefined;
+    this.#keepsAlive = read.keepsAlive;
+    if (body instanceof ConnectionBody && !body.complete) this.#body = body;
+    this.#dispatch(new ConnectionRequest(this, head, body, read.expectsContinue), head);
+    return true;
+  }
+
+  #dispatch(request: ConnectionRequest, head: RequestHead): void {
+    const reply = new OutgoingReply(this, head.method, head.version);
+    this.#request = request;
+    this.#reply = reply;
+    this.#deadlineMs = never;
+    this.#server.requestBegan();
+    try {
+      this.#server.onRequest(request, reply);
+    } catch (error) {
+      this.destroy();
+      this.#server.onFault(error);
+      return;
+    }
+    if (this.#request) this.#regulate();
+  }
+
+  /** The kernel has all that was to be sent before the next request, or the end. */
+  #sentAll(): void {
+    if (this.#ending) this.#linger();
+    else this.#finish();
+  }
+
+  /** The answer is with the kernel. */
+  #finish(): void {
+    const bodyPending = this.#body !== undefined;
+    this.#forgetRequest();
+    if (!this.#keepsAlive || bodyPending || this.#server.stopping) {
+      this.#end();
+      return;
+    }
+    this.#deadlineMs = monotonicMs() + this.#server.limits.idleMs;
+    if (this.#input.length > 0 && !this.#advancing) {
+      // Not within the answer to the one before it: whoever sends that has something left to do.
+      queueMicrotask(() => {
+        this.#advance();
+        if (!this.#request) this.#regulate();
+        this.#countUnread();
+      });
+    } else {
+      this.#regulate();
+    }
+  }
+
+  #forgetRequest(): void {
+    const request = this.#request;
+    if (this.#countedWaiting > 0) this.waits(0);
+    this.#request = undefined;
+    this.#reply = undefined;
+    this.#body = undefined;
+    this.#answered = false;
+    this.#server.requestEnded();
+    request?.over();
+    if (this.#countedUnasked > 0) this.#countUnread();
+  }
+
+  /** Takes nothing more, and closes when what was written has arrived as well as it can. */
+  #end(): void {
+    this.#input.clear();
+    this.#countUnread();
+    this.#ending = true;
+    if (!this.#sending && !this.#closed) this.#linger();
+  }
+
+  /**
+   * To close at once while the client still sends would reset the connection, which may cost it the answer: its end is
+   * told first, and what comes is thrown away for a while (RFC 9112, 9.6).
+   */
+  #linger(): void {
+    this.#lingering = true;
+    this.#deadlineMs = performance.now() + this.#server.limits.lingerMs;
+    this.#socket.shutdown();
+    this.#regulate();
+  }
+
+  #discard(bytes: Buffer): void {
+    const { length } = bytes;
+    freeBytes(bytes);
+    this.#discardedBytes += length;
+    if (this.#discardedBytes > this.#server.limits.lingerBytes) {
+      this.destroy();
+    } else if (!this.#server.discards(length) && !this.#paused) {
+      this.#paused = true;
+      this.#socket.pause();
+    }
+  }
+
+  /** Stops reading while more is here than the request at work has asked for. */
+  #regulate(): void {
+    const full = this.#request !== undefined && this.#isFull();
+    if (full === this.#paused || this.#closed) return;
+    this.#paused = full;
+    if (full) this.#socket.pause();
+    else this.#socket.resume();
+  }
+
+  #isFull(): boolean {
+    if (this.#body) return this.#body.full;
+    return this.#input.length > this.#server.limits.windowBytes;
+  }
+}

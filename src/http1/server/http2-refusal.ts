@@ -1,0 +1,21 @@
+// What a client that begins with HTTP/2 is told, in frames that it understands (RFC 9113, 4.1).
+
+const settings = 0x04;
+const goAway = 0x07;
+const http11Required = 0x0d;
+
+/** Empty SETTINGS, with which each side has to begin, and GOAWAY: nothing was done, HTTP/1.1 is required. */
+export function http2Refusal(reason: string): Buffer {
+  const payload = Buffer.alloc(8 + Buffer.byteLength(reason));
+  payload.writeUInt32BE(http11Required, 4);
+  payload.write(reason, 8);
+  return Buffer.concat([frame(settings, Buffer.alloc(0)), frame(goAway, payload)]);
+}
+
+/** Of the connection as a whole, stream 0. */
+function frame(type: number, payload: Buffer): Buffer {
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(payload.length, 0, 3);
+  head[3] = type;
+  return Buffer.concat([head, payload]);
+}

@@ -1,0 +1,291 @@
+// The answer to one request: as a whole, or piece by piece in chunks.
+import { ByteSpan, type Bytes } from "../../base/bytes/byte-span.ts";
+import type { ClientStream } from "../../base/bytes/client-stream.ts";
+import type { ByteChannel } from "../byte-channel.ts";
+import type { AnswerFields, Reply } from "../message.ts";
+import { type AnswerConnection, type AnswerFraming, putHead, scratch } from "./outgoing.ts";
+import { gatheredBytes, mostPlaced, turnOutput } from "./turn-output.ts";
+
+/** What an answer needs of its connection. */
+export interface ReplyConnection {
+  /** Whether the connection ends behind the answer to this request, by what is known now. */
+  readonly closesAfterAnswer: boolean;
+  /** Whether bytes wait until the client takes more. */
+  readonly behind: boolean;
+  /** Sends `bytes` from `start` to `end`, or keeps them until the client takes more; what is reused is copied for that. */
+  write(bytes: Buffer, start: number, end: number): void;
+  /** As `write`, at the end of the turn of the event loop: what leaves with it costs less. */
+  writeSoon(bytes: Buffer, start: number, end: number): void;
+  /** So many bytes are not written yet, as the client is behind; what waits counts as held. */
+  waits(bytes: number): void;
+  /** Sends `bytes` up to `end`; the connection is another protocol's from there on. */
+  upgrade(bytes: Buffer, end: number): ByteChannel;
+  /** All of the answer was written. */
+  answered(closes: boolean): void;
+  /** The answer broke off; `complete` tells whether the client would take it for complete if nothing more came. */
+  brokeOff(looksComplete: boolean): void;
+}
+
+/** From here on, pieces of an answer are sent within `write`. */
+const eagerBytes = 16 * 1024;
+const lastChunk = "0\r\n\r\n";
+/** Bytes around one chunk: eight digits, two line ends, and the last chunk. */
+const mostFraming = 8 + 2 + 2 + lastChunk.length;
+const hexDigits = "0123456789abcdef";
+
+export class OutgoingReply implements Reply {
+  readonly #isHead: boolean;
+  readonly #isOld: boolean;
+  #connection: ReplyConnection | undefined;
+  #begun = false;
+  #stream: OutgoingStream | undefined;
+
+  constructor(connection: ReplyConnection, method: string, version: string) {
+    this.#connection = connection;
+    this.#isHead = method === "HEAD";
+    this.#isOld = version === "1.0";
+  }
+
+  get begun(): boolean {
+    return this.#begun;
+  }
+
+  send(status: number, headers: AnswerFields, answer: string | Uint8Array | Bytes): void {
+    this.#refuseSecond();
+    const body = answer instanceof Uint8Array ? ByteSpan.of(answer) : answer;
+    const length = typeof body === "string" ? Buffer.byteLength(body) : body.length;
+    const connection = this.#connection;
+    const closes = this.#closes(headers);
+    let end = putHead(status, headers, status === 204 ? "none" : length, this.#connectionField(closes));
+    this.#begun = true;
+    this.#connection = undefined;
+    if (!connection) return;
+    let rest: ByteSpan | undefined;
+    if (!this.#isHead && length > 0 && hasBody(status)) {
+      const room = scratch.length - end;
+      if (length <= room) {
+        if (typeof body === "string") scratch.write(body, end);
+        else body.copyTo(scratch, end);
+        end += length;
+      } else {
+        const all = typeof body === "string" ? ByteSpan.of(body) : body.solid;
+        const split = all.start + room;
+        all.buffer.copy(scratch, end, all.start, split);
+        rest = new ByteSpan(all.buffer, split, all.end);
+        end = scratch.length;
+      }
+    }
+    connection.write(scratch, 0, end);
+    if (rest) connection.write(rest.buffer, rest.start, rest.end);
+    connection.answered(closes);
+  }
+
+  stream(status: number, headers: AnswerFields): ClientStream {
+    this.#refuseSecond();
+    const framing = this.#framing(status);
+    const closes = framing === "close" || this.#closes(headers);
+    const end = putHead(status, headers, framing, this.#connectionField(closes));
+    const head = scratch.toString("latin1", 0, end);
+    this.#begun = true;
+    const mode = this.#isHead || !hasBody(status) ? "bodyless" : framing;
+    this.#stream = new OutgoingStream(this.#connection, head, mode, closes);
+    this.#connection = undefined;
+    return this.#stream;
+  }
+
+  upgrade(headers: AnswerFields): ByteChannel {
+    this.#refuseSecond();
+    // Clients of HTTP/1.0 know no upgrade (RFC 9110, 7.8).
+    if (this.#isOld) throw new Error("A connection of HTTP/1.0 cannot be upgraded.");
+    if (!this.#connection) throw new Error("The client left before its connection was upgraded.");
+    const end = putHead(101, headers, "none", "upgrade");
+    const channel = this.#connection.upgrade(scratch, end);
+    this.#begun = true;
+    this.#connection = undefined;
+    return channel;
+  }
+
+  /** The client takes more again. */
+  drained(): void {
+    this.#stream?.drained();
+  }
+
+  /** The connection is gone: what is written from here on goes nowhere. */
+  detach(): void {
+    this.#connection = undefined;
+    this.#stream?.detach();
+  }
+
+  #refuseSecond(): void {
+    if (this.#begun) throw new Error("The request was answered already.");
+  }
+
+  #framing(status: number): AnswerFraming {
+    if (status === 204) return "none";
+    return this.#isOld ? "close" : "chunked";
+  }
+
+  #closes(headers: AnswerFields): boolean {
+    return headers["connection"] === "close" || this.#connection === undefined || this.#connection.closesAfterAnswer;
+  }
+
+  #connectionField(closes: boolean): AnswerConnection {
+    if (closes) return "close";
+    return this.#isOld ? "keep_1.0" : "keep";
+  }
+}
+
+class OutgoingStream implements ClientStream {
+  onDrain: (() => void) | undefined;
+  readonly #mode: AnswerFraming | "bodyless";
+  readonly #closes: boolean;
+  #connection: ReplyConnection | undefined;
+  #head: string;
+  /** Written and not yet given to the connection. */
+  #waiting = "";
+  #ended = false;
+  /** Whether a flush is to come at the end of this task. */
+  #scheduled = false;
+  /** Whether `write` gave false since the last `onDrain`. */
+  #toldBehind = false;
+
+  constructor(
+    connection: ReplyConnection | undefined,
+    head: string,
+    mode: AnswerFraming | "bodyless",
+    closes: boolean,
+  ) {
+    this.#connection = connection;
+    this.#head = head;
+    this.#mode = mode;
+    this.#closes = closes;
+    this.#schedule();
+  }
+
+  write(bytes: string): boolean {
+    const connection = this.#connection;
+    if (!connection || this.#ended) return true;
+    if (this.#mode !== "bodyless") this.#waiting += bytes;
+    if (connection.behind) connection.waits(this.#waiting.length);
+    // Only what is written along with the head waits for more.
+    if (!this.#scheduled || this.#waiting.length >= eagerBytes) this.#flush();
+    return this.#keepsUp(connection);
+  }
+
+  writeAround(before: string, bytes: Buffer, start: number, end: number, after: string): boolean {
+    const connection = this.#connection;
+    if (!connection || this.#ended) return true;
+    const length = before.length + end - start + after.length;
+    // A chunk of no bytes would end the answer.
+    if (length === 0) return this.#keepsUp(connection);
+    if (this.#scheduled || connection.behind || this.#mode === "bodyless" || length + mostFraming > mostPlaced) {
+      return this.write(before + bytes.toString("latin1", start, end) + after);
+    }
+    const isChunked = this.#mode === "chunked";
+    const place = turnOutput.place(length + mostFraming);
+    let at = isChunked ? putChunkSize(gatheredBytes, length, place) : place;
+    if (before !== "") at += gatheredBytes.write(before, at, "latin1");
+    at += bytes.copy(gatheredBytes, at, start, end);
+    if (after !== "") at += gatheredBytes.write(after, at, "latin1");
+    connection.writeSoon(gatheredBytes, place, isChunked ? putLineEnd(gatheredBytes, at) : at);
+    return this.#keepsUp(connection);
+  }
+
+  end(last = ""): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    if (this.#mode !== "bodyless") this.#waiting += last;
+    if (!this.#scheduled) this.#flush();
+  }
+
+  abort(): void {
+    if (this.#ended) return;
+    this.#flush();
+    const connection = this.#connection;
+    this.detach();
+    connection?.brokeOff(this.#mode !== "chunked");
+  }
+
+  drained(): void {
+    this.#connection?.waits(0);
+    this.#flush();
+    if (!this.#toldBehind || this.#ended || this.#connection?.behind !== false) return;
+    this.#toldBehind = false;
+    this.onDrain?.();
+  }
+
+  detach(): void {
+    this.#connection = undefined;
+    this.#ended = true;
+    this.#waiting = "";
+    this.#head = "";
+  }
+
+  #keepsUp(connection: ReplyConnection): boolean {
+    if (!connection.behind) return true;
+    this.#toldBehind = true;
+    return false;
+  }
+
+  /** The head leaves at the end of the task that made it, in one packet with what was written until then. */
+  #schedule(): void {
+    if (!this.#connection) return;
+    this.#scheduled = true;
+    queueMicrotask(() => {
+      this.#scheduled = false;
+      this.#flush();
+    });
+  }
+
+  #flush(): void {
+    const connection = this.#connection;
+    // What waits is sent at once when the client has caught up.
+    if (!connection || connection.behind) return;
+    const head = this.#head;
+    const waiting = this.#waiting;
+    this.#head = "";
+    this.#waiting = "";
+    const room = head.length + waiting.length + mostFraming;
+    if (room > mostPlaced) {
+      const bytes = Buffer.allocUnsafeSlow(room);
+      connection.writeSoon(bytes, 0, this.#put(bytes, 0, head, waiting));
+    } else {
+      const place = turnOutput.place(room);
+      connection.writeSoon(gatheredBytes, place, this.#put(gatheredBytes, place, head, waiting));
+    }
+    if (!this.#ended) return;
+    this.#connection = undefined;
+    connection.answered(this.#closes);
+  }
+
+  /** Puts together what is to be sent, piece by piece: joined as text it would be copied once more. */
+  #put(bytes: Buffer, start: number, head: string, waiting: string): number {
+    const isChunked = this.#mode === "chunked";
+    let at = head === "" ? start : start + bytes.write(head, start, "latin1");
+    if (waiting !== "") {
+      if (isChunked) at = putChunkSize(bytes, waiting.length, at);
+      at += bytes.write(waiting, at, "latin1");
+      if (isChunked) at = putLineEnd(bytes, at);
+    }
+    if (this.#ended && isChunked) at += bytes.write(lastChunk, at, "latin1");
+    return at;
+  }
+}
+
+function putChunkSize(bytes: Buffer, size: number, start: number): number {
+  let at = start;
+  let shift = 0;
+  while (size >>> shift > 0xf) shift += 4;
+  for (; shift >= 0; shift -= 4) bytes[at++] = hexDigits.charCodeAt((size >>> shift) & 0xf);
+  return putLineEnd(bytes, at);
+}
+
+function putLineEnd(bytes: Buffer, at: number): number {
+  bytes[at] = 0x0d;
+  bytes[at + 1] = 0x0a;
+  return at + 2;
+}
+
+function hasBody(status: number): boolean {
+  return status !== 204 && status !== 304;
+}

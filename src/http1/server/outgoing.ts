@@ -1,0 +1,240 @@
+// Puts the heads of answers together, byte by byte in one reused buffer, and refuses what would split them.
+
+import { putDigits } from "../../base/bytes/put-digits.ts";
+import { wallMs } from "../../base/clock.ts";
+import type { AnswerFields } from "../message.ts";
+import { gatheredBytes } from "./turn-output.ts";
+
+/**
+ * Heads are put together here, and small bodies behind them: the head stays there for the next one, so nothing else is
+ * written before its end.
+ */
+export const scratch = Buffer.allocUnsafeSlow(64 * 1024);
+
+/** Whether the bytes will be others soon: what the kernel does not take of them is copied before anything else runs. */
+export function isReused(bytes: Buffer): boolean {
+  return bytes === scratch || bytes === gatheredBytes;
+}
+
+/** `none`: no body follows and no length is told; `close`: the end of the connection is the end of the body. */
+export type AnswerFraming = number | "chunked" | "close" | "none";
+export type AnswerConnection = "keep" | "keep_1.0" | "close" | "upgrade";
+
+const reasonPhrases: Readonly<Record<number, string>> = {
+  200: "OK",
+  201: "Created",
+  202: "Accepted",
+  204: "No Content",
+  206: "Partial Content",
+  301: "Moved Permanently",
+  302: "Found",
+  303: "See Other",
+  304: "Not Modified",
+  307: "Temporary Redirect",
+  308: "Permanent Redirect",
+  400: "Bad Request",
+  401: "Unauthorized",
+  402: "Payment Required",
+  403: "Forbidden",
+  404: "Not Found",
+  405: "Method Not Allowed",
+  406: "Not Acceptable",
+  408: "Request Timeout",
+  409: "Conflict",
+  410: "Gone",
+  411: "Length Required",
+  412: "Precondition Failed",
+  413: "Content Too Large",
+  414: "URI Too Long",
+  415: "Unsupported Media Type",
+  417: "Expectation Failed",
+  421: "Misdirected Request",
+  422: "Unprocessable Content",
+  423: "Locked",
+  424: "Failed Dependency",
+  425: "Too Early",
+  426: "Upgrade Required",
+  428: "Precondition Required",
+  429: "Too Many Requests",
+  431: "Request Header Fields Too Large",
+  500: "Internal Server Error",
+  501: "Not Implemented",
+  502: "Bad Gateway",
+  503: "Service Unavailable",
+  504: "Gateway Timeout",
+  505: "HTTP Version Not Supported",
+  507: "Insufficient Storage",
+};
+
+const lastLines: Readonly<Record<AnswerConnection, string>> = {
+  keep: "\r\n",
+  "keep_1.0": "connection: keep-alive\r\n\r\n",
+  close: "connection: close\r\n\r\n",
+  upgrade: "connection: upgrade\r\n\r\n",
+};
+
+/** Bytes that the value of a field takes at most that is a number. */
+const mostOfNumber = 32;
+const upgradeLine = "HTTP/1.1 101 Switching Protocols\r\n";
+
+/** For each status that was used: its line. */
+const statusLines = new Map<number, string>();
+/** For each name that was used: `name: `, or nothing where the field is the server's own. */
+const namePrefixes = new Map<string, string>();
+/** Names are the program's own and few; the cache must not grow should one ever come from outside. */
+const maxNamePrefixes = 256;
+const ownFields = new Set(["connection", "content-length", "date", "keep-alive", "transfer-encoding"]);
+
+let dateSecond = 0;
+let dateLine = "";
+let lengthTold = -1;
+let lengthLine = "";
+
+/**
+ * The lines that `scratch` begins with: a head has most of them in common with the one before it, and those are not put
+ * there again. A line of the server's own has no name, and is all value.
+ */
+const keptNames: string[] = [];
+const keptValues: (string | number)[] = [];
+/** Behind each line. */
+const keptEnds: number[] = [];
+/** How many of them are there as they were put. */
+let kept = 0;
+
+/**
+ * Puts a head at the start of `scratch` and returns where it ends. Throws a RangeError for a status that is no final one
+ * or fields that are too long together, a TypeError for a name or value that must not be sent. Framing fields, `date`
+ * and `connection` among `fields` are left out. With `upgrade` the status is 101.
+ */
+export function putHead(
+  status: number,
+  fields: AnswerFields,
+  framing: AnswerFraming,
+  connection: AnswerConnection,
+): number {
+  let at = putOwnLine(
+    0,
+    connection === "upgrade" ? upgradeLine : (statusLines.get(status) ?? addStatusLine(status)),
+    0,
+  );
+  let line = 1;
+  for (const name in fields) {
+    const value = fields[name];
+    if (value === undefined) continue;
+    if (line < kept && keptNames[line] === name && keptValues[line] === value) {
+      at = keptEnds[line] as number;
+      line++;
+      continue;
+    }
+    const prefix = namePrefixes.get(name) ?? addNamePrefix(name);
+    if (prefix !== "") at = putField(line++, name, prefix, value, at);
+  }
+  at = putOwnLine(line++, currentDateLine(), at);
+  if (framing === "chunked") at = putOwnLine(line++, "transfer-encoding: chunked\r\n", at);
+  else if (typeof framing === "number") at = putOwnLine(line++, currentLengthLine(framing), at);
+  at = putOwnLine(line++, lastLines[connection], at);
+  // A body may come to lie on those behind it.
+  if (line < kept) kept = line;
+  return at;
+}
+
+function putOwnLine(line: number, text: string, at: number): number {
+  if (line < kept && keptNames[line] === "" && keptValues[line] === text) return keptEnds[line] as number;
+  const before = kept;
+  kept = line;
+  const end = putText(text, at);
+  keep(line, "", text, end, before);
+  return end;
+}
+
+function putField(line: number, name: string, prefix: string, value: string | number, at: number): number {
+  const before = kept;
+  kept = line;
+  // Where the line before ends as it did, the name is there already.
+  const hasName = line < before && keptNames[line] === name;
+  const start = hasName ? at + prefix.length : putText(prefix, at);
+  const end = typeof value === "number" ? putNumber(value, start) : putValue(name, value, start);
+  keep(line, name, value, end, before);
+  return end;
+}
+
+/** `before`: how many lines were there before this one was put. */
+function keep(line: number, name: string, value: string | number, end: number, before: number): void {
+  // Those behind it lie where they did if it ends where the one in its place did.
+  kept = line < before && keptEnds[line] === end ? before : line + 1;
+  keptNames[line] = name;
+  keptValues[line] = value;
+  keptEnds[line] = end;
+}
+
+/** A loop is several times cheaper here than to join the pieces and write the whole. */
+function putText(text: string, at: number): number {
+  const { length } = text;
+  if (at + length > scratch.length) throw tooLong();
+  for (let index = 0; index < length; index++) scratch[at + index] = text.charCodeAt(index);
+  return at + length;
+}
+
+/** Only what is one byte and no control character: a line break, or what becomes one when cut to a byte, starts a field. */
+function putValue(name: string, value: string, at: number): number {
+  const { length } = value;
+  if (at + length + 2 > scratch.length) throw tooLong();
+  for (let index = 0; index < length; index++) {
+    const code = value.charCodeAt(index);
+    if ((code < 0x20 && code !== 0x09) || code === 0x7f || code > 0xff) {
+      throw new TypeError(`The answer's header ${name} has a character that cannot be sent.`);
+    }
+    scratch[at + index] = code;
+  }
+  return putLineEnd(at + length);
+}
+
+function putNumber(value: number, at: number): number {
+  if (at + mostOfNumber > scratch.length) throw tooLong();
+  const isShort = value >= 0 && (value | 0) === value;
+  return putLineEnd(isShort ? putDigits(scratch, value, at) : putText(String(value), at));
+}
+
+function putLineEnd(at: number): number {
+  scratch[at] = 0x0d;
+  scratch[at + 1] = 0x0a;
+  return at + 2;
+}
+
+function addStatusLine(status: number): string {
+  if (!Number.isInteger(status) || status < 200 || status > 599) {
+    throw new RangeError(`The status of an answer must be from 200 to 599 (got ${status}).`);
+  }
+  const line = `HTTP/1.1 ${status} ${reasonPhrases[status] ?? ""}\r\n`;
+  statusLines.set(status, line);
+  return line;
+}
+
+function addNamePrefix(name: string): string {
+  if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) throw new TypeError("A header of the answer has no valid name.");
+  const prefix = ownFields.has(name.toLowerCase()) ? "" : `${name}: `;
+  if (namePrefixes.size < maxNamePrefixes) namePrefixes.set(name, prefix);
+  return prefix;
+}
+
+function currentDateLine(): string {
+  const now = wallMs();
+  const second = Math.floor(now / 1000);
+  if (second !== dateSecond) {
+    dateSecond = second;
+    dateLine = `date: ${new Date(now).toUTCString()}\r\n`;
+  }
+  return dateLine;
+}
+
+function currentLengthLine(length: number): string {
+  if (length !== lengthTold) {
+    lengthTold = length;
+    lengthLine = `content-length: ${length}\r\n`;
+  }
+  return lengthLine;
+}
+
+function tooLong(): RangeError {
+  return new RangeError(`The head of an answer must be at most ${scratch.length} bytes.`);
+}

@@ -1,0 +1,141 @@
+// A connection that is handed over: nothing read is lost, nothing of the server touches it any more, its owner ends it.
+import { afterEach, expect, test } from "bun:test";
+import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import type { ByteChannel } from "../byte-channel.ts";
+import type { IncomingRequest, Reply } from "../message.ts";
+import { get, post, startTestServer, until } from "../testing/server-fixture.ts";
+import type { Http1Limits } from "./server-limits.ts";
+
+const heldBefore = heldBytes.held;
+afterEach(() => until(() => heldBytes.held === heldBefore, "all that was held is given back"));
+
+const upgradeHeaders = ["Connection: Upgrade", "Upgrade: echo"];
+
+function startUpgrading(limits: Partial<Http1Limits> = {}, wait?: Promise<void>) {
+  const channels: ByteChannel[] = [];
+  const closed: number[] = [];
+  const received: string[] = [];
+  const take = (reply: Reply) => {
+    const channel = reply.upgrade({ upgrade: "echo", "x-request-id": "r1" });
+    const index = channels.push(channel) - 1;
+    received.push("");
+    channel.listen({
+      data(bytes) {
+        received[index] += bytes.toString("latin1");
+        channel.write(bytes);
+      },
+      drained() {},
+      closed: () => void closed.push(index),
+    });
+  };
+  const it = startTestServer((request: IncomingRequest, reply: Reply) => {
+    if (request.target !== "/up") reply.send(200, {}, "plain");
+    else if (wait) void wait.then(() => take(reply));
+    else take(reply);
+  }, limits);
+  return { ...it, channels, closed, received, [Symbol.asyncDispose]: it[Symbol.asyncDispose] };
+}
+
+test("the connection is handed over behind a 101, with what was sent along with the request", async () => {
+  await using it = startUpgrading();
+  const connection = await it.open();
+  await connection.write(`${get("/plain")}${get("/up", upgradeHeaders)}first GET / HTTP/1.1\r\n\r\n`);
+  await until(() => it.received[0]?.endsWith("\r\n\r\n"), "the bytes behind the head");
+  await connection.write("second");
+  await until(() => it.received[0]?.endsWith("second"), "later bytes");
+  it.channels[0]?.end();
+  const { text, closed } = await connection.ended();
+  expect(closed).toBe(true);
+  expect(text).toContain(
+    "\r\n\r\nplainHTTP/1.1 101 Switching Protocols\r\nupgrade: echo\r\nx-request-id: r1\r\ndate: ",
+  );
+  expect(text).toEndWith("\r\nconnection: upgrade\r\n\r\nfirst GET / HTTP/1.1\r\n\r\nsecond");
+  expect(it.server.pendingRequests).toBe(0);
+  expect(it.requests.length).toBe(2);
+});
+
+test("an upgrade that is decided later gets what came meanwhile", async () => {
+  const wait = Promise.withResolvers<void>();
+  await using it = startUpgrading({ windowBytes: 1024 }, wait.promise);
+  const connection = await it.open();
+  const sent = "x".repeat(200_000);
+  await connection.write(get("/up", upgradeHeaders));
+  await until(() => it.requests.length === 1, "the request");
+  connection.socket.write(sent);
+  await Bun.sleep(20);
+  wait.resolve();
+  await until(() => it.received[0]?.length === sent.length, "all of it");
+});
+
+test("stop does not wait for it, and no deadline of the server ends it", async () => {
+  await using it = startUpgrading({ idleMs: 30, headMs: 30, bodyIdleMs: 30 });
+  const connection = await it.open();
+  await connection.write(get("/up", upgradeHeaders));
+  await until(() => it.channels.length === 1, "the upgrade");
+  await it.server.stop();
+  await Bun.sleep(100);
+  await connection.write("still here");
+  await until(() => it.received[0] === "still here", "the echo");
+  expect(it.closed).toEqual([]);
+  it.server.close();
+  await until(() => it.closed.length === 1, "its end by force");
+  expect(it.channels[0]?.closed).toBe(true);
+});
+
+test("a client that takes nothing is cut after a while, and one that leaves is told once", async () => {
+  await using it = startUpgrading({ unsentMs: 60 });
+  const deaf = await it.open();
+  await deaf.write(get("/up", upgradeHeaders));
+  await until(() => it.channels.length === 1, "the upgrade");
+  deaf.socket.pause();
+  it.channels[0]?.write(Buffer.alloc(32_000_000));
+  expect(it.channels[0]?.unsentBytes).toBeGreaterThan(0);
+  await until(() => it.closed.length === 1, "the cut");
+  expect(it.channels[0]?.unsentBytes).toBe(0);
+  const leaving = await it.open();
+  await leaving.write(get("/up", upgradeHeaders));
+  await until(() => it.channels.length === 2, "the second upgrade");
+  leaving.socket.destroy();
+  await until(() => it.closed.length === 2, "the second end");
+  it.channels[1]?.terminate();
+  it.channels[1]?.end();
+  expect(it.closed).toEqual([0, 1]);
+});
+
+test("what was written before the end arrives, though the client takes it slowly", async () => {
+  await using it = startUpgrading({ lingerMs: 5_000 });
+  const connection = await it.open();
+  await connection.write(get("/up", upgradeHeaders));
+  await until(() => it.channels.length === 1, "the upgrade");
+  connection.socket.pause();
+  const bytes = Buffer.alloc(8_000_000, "a");
+  it.channels[0]?.write(bytes);
+  bytes.fill("b");
+  it.channels[0]?.end();
+  it.channels[0]?.write(Buffer.from("never"));
+  connection.socket.resume();
+  const { text } = await connection.ended();
+  const body = text.slice(text.indexOf("\r\n\r\n") + 4);
+  expect(body.length).toBe(8_000_000);
+  // Of what the kernel had taken already nothing else can be; the rest was copied.
+  expect(/^a+$/.test(body)).toBe(true);
+});
+
+test("a request with a body, or of HTTP/1.0, is not upgraded", async () => {
+  await using it = startUpgrading();
+  for (const text of [
+    post("/up", "body", upgradeHeaders),
+    get("/up", upgradeHeaders).replace("HTTP/1.1", "HTTP/1.0"),
+    post("/up", "", upgradeHeaders).replace("Content-Length: 0", "Transfer-Encoding: chunked"),
+  ]) {
+    const connection = await it.open();
+    await connection.write(text);
+    expect((await connection.ended()).text).toBe("");
+  }
+  expect(it.faults.map(String)).toEqual([
+    "Error: A request with a body cannot be upgraded.",
+    "Error: A connection of HTTP/1.0 cannot be upgraded.",
+    "Error: A request with a body cannot be upgraded.",
+  ]);
+  expect(it.channels).toEqual([]);
+});

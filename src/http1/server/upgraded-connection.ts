@@ -1,0 +1,164 @@
+// A client's connection after its upgrade: bytes both ways, for whoever took it over and has to end it.
+import { type Bagged, nowhere } from "../../base/bag.ts";
+import { BulkInput, type BulkTaker, sliceBytes } from "../../base/bytes/bulk-input.ts";
+import type { ByteChannel, ByteChannelListener } from "../byte-channel.ts";
+import type { ConnectionOutput } from "./connection-output.ts";
+import type { Http1Limits } from "./server-limits.ts";
+
+/** The part of Bun's socket that it needs. */
+export interface UpgradedSocket {
+  pause(): void;
+  resume(): void;
+  shutdown(): void;
+  terminate(): void;
+}
+
+const never = Number.POSITIVE_INFINITY;
+
+export class UpgradedConnection implements ByteChannel, Bagged, BulkTaker {
+  inBag = nowhere;
+  readonly peer: string;
+  readonly #socket: UpgradedSocket;
+  readonly #output: ConnectionOutput;
+  readonly #limits: Http1Limits;
+  readonly #bulk = new BulkInput(this);
+  #listener: ByteChannelListener | undefined;
+  /** Came before anybody listened. */
+  #early: Buffer | undefined;
+  /** Ends once all was sent. */
+  #ending = false;
+  #lingering = false;
+  #discardedBytes = 0;
+  #closed = false;
+  #deadlineMs = never;
+
+  /** `early`: what was read beyond the head of the request. */
+  constructor(
+    socket: UpgradedSocket,
+    peer: string,
+    output: ConnectionOutput,
+    limits: Http1Limits,
+    early: Buffer | undefined,
+  ) {
+    this.#socket = socket;
+    this.peer = peer;
+    this.#output = output;
+    this.#limits = limits;
+    this.#early = early;
+    socket.pause();
+  }
+
+  get unsentBytes(): number {
+    return this.#output.unsentBytes;
+  }
+
+  get closed(): boolean {
+    return this.#closed || this.#ending;
+  }
+
+  listen(listener: ByteChannelListener): void {
+    if (this.#listener) throw new Error("Somebody listens to this connection already.");
+    this.#listener = listener;
+    if (this.#closed) {
+      queueMicrotask(() => listener.closed());
+      return;
+    }
+    const early = this.#early;
+    this.#early = undefined;
+    if (early && early.length > 0 && !this.#ending) listener.data(early);
+    if (!this.#closed) this.#socket.resume();
+  }
+
+  write(bytes: Uint8Array): void {
+    if (this.closed || bytes.byteLength === 0) return;
+    const wasBehind = this.#output.behind;
+    const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    if (this.#output.writeCopied(buffer) || wasBehind) return;
+    this.#deadlineMs = performance.now() + this.#limits.unsentMs;
+  }
+
+  end(): void {
+    if (this.closed) return;
+    this.#ending = true;
+    this.#early = undefined;
+    this.#bulk.clear();
+    if (!this.#output.behind) this.#linger();
+  }
+
+  terminate(): void {
+    this.#bulk.clear();
+    if (!this.#closed) this.#socket.terminate();
+    this.didClose();
+  }
+
+  /** Bytes came. */
+  data(bytes: Buffer): void {
+    if (this.#ending) this.#discard(bytes);
+    else if (this.#listener && (this.#bulk.waits || bytes.length > sliceBytes)) this.#bulk.add(bytes);
+    else if (this.#listener) this.#listener.data(bytes);
+    else this.#early = this.#early ? Buffer.concat([this.#early, bytes]) : bytes;
+  }
+
+  takeSlice(bytes: Buffer): void {
+    this.#listener?.data(bytes);
+  }
+
+  hush(): void {
+    this.#socket.pause();
+  }
+
+  unhush(): void {
+    if (!this.#closed) this.#socket.resume();
+  }
+
+  /** The kernel has room again, or Bun says so. */
+  drain(): void {
+    if (!this.#output.behind) return;
+    if (this.#output.flush() > 0) this.#deadlineMs = performance.now() + this.#limits.unsentMs;
+    if (this.#output.behind) return;
+    this.#deadlineMs = never;
+    if (this.#ending) this.#linger();
+    else this.#listener?.drained();
+  }
+
+  /** The socket is closed, by whomever. */
+  didClose(): void {
+    if (this.#closed) return;
+    // What came before the end counts.
+    if (!this.#ending) this.#bulk.finish();
+    this.#closed = true;
+    this.#deadlineMs = never;
+    this.#early = undefined;
+    this.#output.clear();
+    this.#listener?.closed();
+  }
+
+  destroy(): void {
+    this.terminate();
+  }
+
+  /** Whoever took it over ends it: what is idle here is not for the server to say. */
+  closeIfIdle(): void {}
+
+  close(): void {
+    this.terminate();
+  }
+
+  /** Does what is due at `nowMs`. */
+  checkDeadline(nowMs: number): void {
+    if (nowMs >= this.#deadlineMs) this.terminate();
+  }
+
+  /** As at the end of any connection here: a reset might overtake what was sent. */
+  #linger(): void {
+    this.#lingering = true;
+    this.#deadlineMs = performance.now() + this.#limits.lingerMs;
+    this.#socket.shutdown();
+    this.#socket.resume();
+  }
+
+  #discard(bytes: Buffer): void {
+    this.#discardedBytes += bytes.length;
+    if (this.#lingering && this.#discardedBytes > this.#limits.lingerBytes) this.terminate();
+  }
+}

@@ -1,0 +1,112 @@
+// Reading the body of a whole answer: at once or in pieces, broken off, too long, left.
+
+import { expect, test } from "bun:test";
+import { decodedRequest } from "../../../tests/support/decoded-request.ts";
+import { type BodySource, bodyOf } from "../../base/bytes/body-source.ts";
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { AccountBytes, HeldBytes, type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import type { Dispatched } from "../routing/attempt.ts";
+import { WholeBody } from "./answer-body.ts";
+
+function dispatchedWith(body: BodySource): Dispatched {
+  return {
+    response: { status: 200, headers: new Headers(), body },
+    deployment: {} as Dispatched["deployment"],
+    model: {} as Dispatched["model"],
+    firstByte() {},
+    done() {},
+  };
+}
+
+/** Gives its pieces one after the other, later. */
+function slowBody(pieces: readonly ByteSpan[], end: "end" | "fail" | "never"): BodySource & { cancelled: boolean } {
+  return {
+    cancelled: false,
+    flow(sink) {
+      queueMicrotask(() => {
+        for (const piece of pieces) sink.data(piece);
+        if (end === "end") sink.end();
+        if (end === "fail") sink.fail(new Error("reset"));
+      });
+    },
+    pause() {},
+    resume() {},
+    cancel() {
+      this.cancelled = true;
+    },
+  };
+}
+
+const wholeBody = (
+  dispatched: Dispatched,
+  cancellation: Cancellation,
+  holder: Holder = new HeldBytes(100_000_000).visitors,
+) => new WholeBody(dispatched, decodedRequest({ max_tokens: 1 }), holder, cancellation);
+
+const never = () => expect.unreachable();
+const bytes = Buffer.from("A few bytes of an answer");
+/** What came with them: a head before and something behind. */
+const head = 10;
+const received = Buffer.concat([Buffer.alloc(head, "h"), bytes, Buffer.from("surplus")]);
+
+test("a body that is here is given in the call that asks for it, as the engine's own bytes", () => {
+  const given: ByteSpan[] = [];
+  wholeBody(dispatchedWith(bodyOf(bytes)), new Cancellation()).whenSettled((all) => given.push(all), never);
+  expect(given).toHaveLength(1);
+  expect(given[0]?.text).toBe(bytes.toString());
+  expect(given[0]?.buffer).toBe(bytes);
+});
+
+test("a body in pieces is put together, and fails where it breaks off", async () => {
+  for (const cuts of [[], [1], [5, 20], [bytes.length]]) {
+    const pieces = [0, ...cuts].map((from, i) => new ByteSpan(received, head + from, head + (cuts[i] ?? bytes.length)));
+    const all = await wholeBody(dispatchedWith(slowBody(pieces, "end")), new Cancellation());
+    expect(all.text).toBe(bytes.toString());
+  }
+  const broken = wholeBody(dispatchedWith(slowBody([ByteSpan.of(bytes)], "fail")), new Cancellation());
+  expect(async () => await broken).toThrow(
+    expect.objectContaining({
+      code: "upstream_error",
+      message: "The model server broke off in the middle of the answer.",
+    }),
+  );
+});
+
+test("a body longer than any answer is refused, and its engine stopped", async () => {
+  const piece = ByteSpan.of(new Uint8Array(6 * 1024 * 1024));
+  const body = slowBody([piece, piece, piece], "never");
+  expect(async () => await wholeBody(dispatchedWith(body), new Cancellation())).toThrow(
+    expect.objectContaining({ code: "upstream_error", detail: expect.stringMatching(/^more than 167\d{5} bytes$/) }),
+  );
+  expect(body.cancelled).toBe(true);
+});
+
+test("cancelled in the middle or before, the engine is told to stop, and the reason is what it ends with", async () => {
+  const cancellation = new Cancellation();
+  const body = slowBody([], "never");
+  const read = wholeBody(dispatchedWith(body), cancellation);
+  const reason = new Error("left");
+  cancellation.cancel(reason);
+  expect(async () => await read).toThrow(reason);
+  expect(body.cancelled).toBe(true);
+  const unread = slowBody([ByteSpan.of(bytes)], "end");
+  expect(async () => await wholeBody(dispatchedWith(unread), cancellation)).toThrow(reason);
+  expect(unread.cancelled).toBe(true);
+});
+
+test("an answer that no key may hold is refused in words that say what to do, and not to be asked again", async () => {
+  const piece = ByteSpan.of(Buffer.alloc(8_000_000));
+  const dispatched = dispatchedWith(
+    slowBody(
+      Array.from({ length: 6 }, () => piece),
+      "never",
+    ),
+  );
+  const request = decodedRequest({ max_tokens: 200_000 });
+  const body = new WholeBody(dispatched, request, heldBytes.holder(new AccountBytes()), new Cancellation());
+  const error = await body.then(never, (reason: unknown) => reason);
+  expect(error).toMatchObject({ code: "upstream_error", shouldRetry: false });
+  expect(String(error)).toContain("limits.held_bytes");
+  expect(heldBytes.byKind.answers).toBe(0);
+});

@@ -1,0 +1,30 @@
+// How long a whole answer may be, by what was asked for: what is longer, no use of the request explains.
+import type { Model } from "../../domain/models/model.ts";
+import { countTexts } from "../../wire/parts.ts";
+import type { DecodedRequest } from "../decoded-request.ts";
+
+const [kib, mib] = [1024, 1024 * 1024];
+/** Within it no answer is looked at. What is not counted in tokens: pictures and sound that a model makes, and prompts that are echoed. */
+export const usualAnswerBytes = 16 * mib;
+/** Whatever was asked for. A batch of 2,048 long embeddings in JSON comes to about 80 MB. */
+const mostBytes = 128 * mib;
+/** Several times what a token of text takes in JSON; and what its probabilities take, with 20 others beside each. */
+const bytesPerToken = 256;
+const bytesPerTokenWithProbabilities = 8 * kib;
+/** Where neither the request nor the model says how many there may be. */
+const usualTokens = 128 * kib;
+/** An embedding of 16,384 numbers in JSON. */
+const bytesPerEmbedding = 512 * kib;
+
+export function mostAnswerBytes(request: DecodedRequest, { context }: Pick<Model, "context">): number {
+  const { operation, width, bodyBytes, maxCompletionTokens, body } = request;
+  if (operation === "embedding") {
+    const inputs = countTexts(body["input"]);
+    return Math.min(mostBytes, usualAnswerBytes + inputs * bytesPerEmbedding);
+  }
+  const { logprobs } = body;
+  const perToken =
+    logprobs === undefined || logprobs === null || logprobs === false ? bytesPerToken : bytesPerTokenWithProbabilities;
+  const tokens = Math.max(0, maxCompletionTokens ?? context ?? usualTokens);
+  return Math.min(mostBytes, usualAnswerBytes + 2 * bodyBytes + width * tokens * perToken);
+}

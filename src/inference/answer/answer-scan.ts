@@ -1,0 +1,205 @@
+// Looks through a whole answer without making anything of it: most can go to the client as the engine wrote them.
+import type { ByteSpan } from "../../base/bytes/byte-span.ts";
+import {
+  afterColon,
+  afterName,
+  afterNumber,
+  afterSpace,
+  afterString,
+  afterWord,
+  bytes,
+  closeBrace,
+  closeBracket,
+  comma,
+  fault,
+  isDigit,
+  isSame,
+  latin1,
+  load,
+  minus,
+  numberPassed,
+  openBrace,
+  openBracket,
+  quote,
+} from "../../base/text/json-bytes.ts";
+import type { TokenUsage } from "../../domain/usage/usage.ts";
+
+const names = ["id", "object", "created", "model", "choices", "usage", "error"] as const;
+export type AnswerMember = (typeof names)[number];
+
+/** Start and end of the value of each of these members, in this order; both 0 where there is none. */
+const places = new Int32Array(2 * names.length);
+/** Bits of a number hold what encloses a value. */
+const mostDepth = 30;
+
+const nameBytes = names.map((name) => Buffer.from(name));
+const backslash = 0x5c;
+const other = -2;
+
+/**
+ * Whether the answer is a JSON object without any fault. False as well where it is too long, too deep, or has a member
+ * of these twice or a name with escapes: what cannot be vouched for here is for JSON.parse. A byte above 127 is taken as it is. What was found
+ * holds until the next call.
+ */
+export function scanAnswer(answer: ByteSpan): boolean {
+  if (!load(answer)) return false;
+  places.fill(0);
+  return isJsonObject(answer.length);
+}
+
+/** Where the value of the member begins and ends; both 0 where there is none. */
+export function startOf(member: AnswerMember): number {
+  return places[2 * names.indexOf(member)] as number;
+}
+
+export function endOf(member: AnswerMember): number {
+  return places[2 * names.indexOf(member) + 1] as number;
+}
+
+/** Of its value; 0 where there is none. */
+export function firstByteOf(member: AnswerMember): number {
+  const start = startOf(member);
+  return start === 0 ? 0 : (bytes[start] as number);
+}
+
+/** Whether its value is this text; false also where it is written with escapes, or is not ASCII. */
+export function isText(member: AnswerMember, expected: string): boolean {
+  const start = startOf(member);
+  const { length } = expected;
+  if (firstByteOf(member) !== quote || endOf(member) - start !== length + 2) return false;
+  for (let i = 0; i < length; i++) {
+    const code = expected.charCodeAt(i);
+    if (bytes[start + 1 + i] !== code || code === backslash || code > 0x7f) return false;
+  }
+  return true;
+}
+
+export function isFilledList(member: AnswerMember): boolean {
+  return firstByteOf(member) === openBracket && bytes[afterSpace(startOf(member) + 1)] !== closeBracket;
+}
+
+/** Its value, with a character for each byte of what is no ASCII in it. */
+export function parsedValueOf(member: AnswerMember): unknown {
+  return startOf(member) === 0 ? undefined : JSON.parse(latin1(startOf(member), endOf(member)));
+}
+
+const countNames = ["prompt_tokens", "completion_tokens", "total_tokens"].map((name) => Buffer.from(name));
+const counts = new Float64Array(countNames.length);
+
+/** The usage, where all that it tells is whole numbers, among them each of these; undefined where it is to be parsed. */
+export function countedUsage(): TokenUsage | undefined {
+  const start = startOf("usage");
+  if (start === 0 || bytes[start] !== openBrace) return undefined;
+  counts.fill(-1);
+  for (let at = afterSpace(start + 1); ; at = afterSpace(at + 1)) {
+    const nameEnd = afterName(at);
+    if (nameEnd === fault) return undefined;
+    const value = afterColon(nameEnd);
+    if (!isDigit(bytes[value] as number)) return undefined;
+    const end = afterNumber(value);
+    const count = numberPassed();
+    if (!Number.isSafeInteger(count)) return undefined;
+    for (let i = 0; i < countNames.length; i++) {
+      if (isSame(countNames[i] as Uint8Array, at + 1, nameEnd - 1)) counts[i] = count;
+    }
+    at = afterSpace(end);
+    if (bytes[at] !== comma) break;
+  }
+  const promptTokens = counts[0] as number;
+  const completionTokens = counts[1] as number;
+  const totalTokens = counts[2] as number;
+  if (promptTokens < 0 || completionTokens < 0 || totalTokens < 0) return undefined;
+  return { promptTokens, completionTokens, estimated: false };
+}
+
+/** Strict JSON; notes the places of the members as it goes. */
+function isJsonObject(length: number): boolean {
+  let at = afterSpace(0);
+  if (bytes[at] !== openBrace) return false;
+  let depth = 0;
+  /** A bit for each level, the innermost last: 1 in an object. */
+  let objects = 0;
+  /** Index of the member of the first level at hand in `places`, or `other`. */
+  let member = other;
+  for (;;) {
+    const first = bytes[at] as number;
+    if (first === openBrace || first === openBracket) {
+      const isObject = first === openBrace;
+      if (++depth > mostDepth) return false;
+      objects = (objects << 1) | (isObject ? 1 : 0);
+      at = afterSpace(at + 1);
+      if (bytes[at] !== (isObject ? closeBrace : closeBracket)) {
+        if (isObject) {
+          if (depth === 1) member = memberAt(at);
+          at = valueAfterName(at);
+          if (at < 0 || member === fault || !begins(member, depth, at)) return false;
+        }
+        continue;
+      }
+    } else {
+      at = afterScalar(first, at);
+      if (at < 0) return false;
+      if (depth === 1 && member >= 0) places[member + 1] = at;
+      at = afterSpace(at);
+    }
+    for (;;) {
+      const isObject = (objects & 1) === 1;
+      const next = bytes[at];
+      if (next === comma) {
+        at = afterSpace(at + 1);
+        if (isObject) {
+          if (depth === 1) member = memberAt(at);
+          at = valueAfterName(at);
+          if (at < 0 || member === fault || !begins(member, depth, at)) return false;
+        }
+        break;
+      }
+      if (next !== (isObject ? closeBrace : closeBracket)) return false;
+      at++;
+      objects >>>= 1;
+      if (--depth === 1 && member >= 0) places[member + 1] = at;
+      at = afterSpace(at);
+      if (depth === 0) return at === length;
+    }
+  }
+}
+
+/** False where the member was there before. */
+function begins(member: number, depth: number, at: number): boolean {
+  if (depth !== 1 || member < 0) return true;
+  if (places[member] !== 0) return false;
+  places[member] = at;
+  return true;
+}
+
+/** Index in `places` of the member whose name opens at `at`, `other`, or `fault` where the name hides behind escapes. */
+function memberAt(at: number): number {
+  let end = at + 1;
+  for (let code = bytes[end] as number; code !== quote; code = bytes[++end] as number) {
+    if (code < 0x20 || code === backslash) return fault;
+  }
+  const length = end - at - 1;
+  for (let i = 0; i < nameBytes.length; i++) {
+    const name = nameBytes[i] as Uint8Array;
+    if (name.length !== length) continue;
+    let same = 0;
+    while (same < length && bytes[at + 1 + same] === name[same]) same++;
+    if (same === length) return 2 * i;
+  }
+  return other;
+}
+
+/** Where the value of a member begins. */
+function valueAfterName(from: number): number {
+  if (bytes[from] !== quote) return fault;
+  const end = afterString(from);
+  return end < 0 ? fault : afterColon(end);
+}
+
+function afterScalar(first: number, at: number): number {
+  if (first === quote) return afterString(at);
+  if (first === minus || isDigit(first)) return afterNumber(at);
+  if (first === 0x74) return afterWord("true", at);
+  if (first === 0x66) return afterWord("false", at);
+  return first === 0x6e ? afterWord("null", at) : fault;
+}

@@ -1,0 +1,208 @@
+// Reads a whole (not streamed) answer of an engine and makes it what the client was promised.
+
+import { type ByteSpan, type Bytes, PatchedSpan, withoutMark } from "../../base/bytes/byte-span.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { isDigit } from "../../base/text/json-bytes.ts";
+import { editObject, scanObject } from "../../base/text/json-text.ts";
+import type { TokenUsage } from "../../domain/usage/usage.ts";
+import { decodeEmbedding, encodeEmbedding } from "../../wire/embedding.ts";
+import { countTexts } from "../../wire/parts.ts";
+import type { DecodedRequest } from "../decoded-request.ts";
+import { modelNameJson } from "../models/model-names.ts";
+import type { Dispatched } from "../routing/attempt.ts";
+import { malformed } from "./answer-body.ts";
+import {
+  countedUsage,
+  endOf,
+  firstByteOf,
+  isFilledList,
+  isText,
+  parsedValueOf,
+  scanAnswer,
+  startOf,
+} from "./answer-scan.ts";
+import { publicFault } from "./engine-refusal.ts";
+import { atLeastDelivered, mayBeUnderstated } from "./least-usage.ts";
+import { deliveredBytes, estimateTokens, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
+
+export interface Answer {
+  /** What to send: the engine's own bytes, unless something had to change. */
+  readonly body: Bytes | string;
+  /** The same; made when it is asked for. */
+  readonly text: string;
+  readonly usage: TokenUsage;
+}
+
+/** What of an answer may be ours: the engine's own stands unless it gave none, or the id has to be unique here. */
+export interface CompletionNames {
+  id: string;
+  /** Unix seconds. */
+  created: number;
+  /** Whether `id` replaces the engine's. */
+  ownId: boolean;
+}
+
+class ReadAnswer implements Answer {
+  readonly body: Bytes | string;
+  readonly usage: TokenUsage;
+
+  constructor(body: Bytes | string, usage: TokenUsage) {
+    this.body = body;
+    this.usage = usage;
+  }
+
+  get text(): string {
+    return typeof this.body === "string" ? this.body : this.body.solid.text;
+  }
+}
+
+const objectOf = { chat: "chat.completion", completion: "text_completion" } as const;
+const [quote, letterN] = [0x22, 0x6e];
+
+/**
+ * The engine's bytes, unless something must change: the model's public id, usage that was not reported, members that
+ * every client expects, the encoding of embeddings. Throws `upstream_error` on anything that is not a usable answer.
+ */
+export function readAnswer(
+  all: ByteSpan,
+  request: DecodedRequest,
+  dispatched: Dispatched,
+  names: CompletionNames,
+): Answer {
+  // Some servers begin with one.
+  const bytes = withoutMark(all);
+  dispatched.trace?.answer(bytes);
+  return plainAnswer(bytes, request, dispatched.model.id, names) ?? parsedAnswer(bytes, request, dispatched, names);
+}
+
+/** The usual answer: nothing is to be changed but the name of the model. Undefined where there is more to it. */
+function plainAnswer(
+  bytes: ByteSpan,
+  request: DecodedRequest,
+  model: string,
+  names: CompletionNames,
+): Answer | undefined {
+  const { operation } = request;
+  if (operation === "embedding" || names.ownId || !scanAnswer(bytes)) return undefined;
+  const error = firstByteOf("error");
+  if ((error !== 0 && error !== letterN) || !isFilledList("choices")) return undefined;
+  if (firstByteOf("id") !== quote || !isDigit(firstByteOf("created")) || !isText("object", objectOf[operation])) {
+    return undefined;
+  }
+  const usage = countedUsage() ?? wholeUsage(parsedValueOf("usage"));
+  if (!usage || mayBeUnderstated(usage, endOf("choices") - startOf("choices"), request)) return undefined;
+  if (isText("model", model)) return new ReadAnswer(bytes, usage);
+  const start = startOf("model");
+  return start === 0
+    ? undefined
+    : new ReadAnswer(new PatchedSpan(bytes, start, endOf("model"), modelNameJson(model)), usage);
+}
+
+/** Undefined where something of it is missing. */
+function wholeUsage(said: unknown): TokenUsage | undefined {
+  return hasTotal(said) ? reportedUsage(said) : undefined;
+}
+
+/** Whatever the answer is. */
+function parsedAnswer(
+  bytes: ByteSpan,
+  request: DecodedRequest,
+  dispatched: Dispatched,
+  names: CompletionNames,
+): Answer {
+  const { text } = bytes;
+  const body = parseObject(text);
+  if (body["error"] !== undefined && body["error"] !== null) {
+    const { message, ...fault } = publicFault(text, dispatched.deployment.engine);
+    const detail = "error in a 200 answer";
+    throw new GatewayError("upstream_error", message ?? "The model server failed.", { detail, ...fault });
+  }
+  const list = body[request.operation === "embedding" ? "data" : "choices"];
+  if (!Array.isArray(list)) throw malformed("neither choices nor data");
+  if (list.length === 0) throw malformed("no choice and no embedding");
+
+  const edits: Record<string, string | null> = {};
+  const { id: model } = dispatched.model;
+  if (body["model"] !== model) edits["model"] = JSON.stringify(model);
+  const reported = reportedUsage(body["usage"]);
+  const usage = usageOf(reported, request, list, dispatched.model.context);
+  if (usage !== reported) edits["usage"] = JSON.stringify(usageObject(usage, request.operation));
+  else if (!hasTotal(body["usage"])) edits["usage"] = JSON.stringify(withTotal(body["usage"], usage));
+  if (request.operation === "embedding") {
+    if (body["object"] !== "list") edits["object"] = '"list"';
+    if (encodeAsAsked(list, request)) edits["data"] = JSON.stringify(list);
+  } else {
+    if (names.ownId || typeof body["id"] !== "string") edits["id"] = JSON.stringify(names.id);
+    if (typeof body["created"] !== "number") edits["created"] = String(names.created);
+    const object = objectOf[request.operation];
+    if (body["object"] !== object) edits["object"] = JSON.stringify(object);
+  }
+  return new ReadAnswer(Object.keys(edits).length === 0 ? bytes : edited(text, edits), usage);
+}
+
+/**
+ * Both encodings work whatever the engine returned; another that it knows is its own. Changes the items in place; says
+ * whether it did. An embedding that is missing or no list of numbers would reach the client as a wrong vector, so it is
+ * refused. How many there are of inputs that are no texts is for the engine to say.
+ */
+function encodeAsAsked(items: unknown[], { body, hasMedia }: DecodedRequest): boolean {
+  const { input, encoding_format: encoding } = body;
+  const base64 = encoding === "base64";
+  if (!base64 && encoding !== "float" && encoding !== undefined && encoding !== null) return false;
+  const wanted = countTexts(input);
+  if (!hasMedia && items.length !== wanted) throw malformed(`${items.length} embeddings for ${wanted} inputs`);
+  let changed = false;
+  for (const item of items as { embedding?: unknown }[]) {
+    const embedding = item?.embedding;
+    if (Array.isArray(embedding)) {
+      if (!embedding.every(isFloat32)) throw malformed("an embedding with something that is no number");
+      if (!base64) continue;
+      item.embedding = encodeEmbedding(embedding as number[]);
+    } else if (typeof embedding === "string") {
+      if (base64) continue;
+      const values = decodeEmbedding(embedding);
+      if (!values) throw malformed("an embedding that is not base64 of float32");
+      item.embedding = values;
+    } else {
+      throw malformed("an item without an embedding");
+    }
+    changed = true;
+  }
+  return changed;
+}
+
+function isFloat32(value: unknown): boolean {
+  return typeof value === "number" && Number.isFinite(Math.fround(value));
+}
+
+/** What was reported, as far as it can be; else an estimate. */
+function usageOf(
+  reported: TokenUsage | undefined,
+  request: DecodedRequest,
+  choices: readonly unknown[],
+  context: number | undefined,
+): TokenUsage {
+  const bytes = choices.reduce<number>((sum, choice) => sum + deliveredBytes(choice), 0);
+  const tokens = estimateTokens(bytes);
+  if (reported) return atLeastDelivered(reported, request, { bytes, tokens }, context);
+  return { promptTokens: request.promptTokens, completionTokens: tokens, estimated: true };
+}
+
+function edited(text: string, edits: Readonly<Record<string, string | null>>): string {
+  try {
+    return editObject(text, scanObject(text), edits);
+  } catch {
+    // Its reason may quote the answer.
+    throw malformed("JSON that cannot be edited: a field appears twice, or there is too much of it");
+  }
+}
+
+function parseObject(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  } catch {
+    // Falls through: the same refusal for what is no JSON and what is no object.
+  }
+  throw malformed(`${text.length} characters that are no JSON object`);
+}

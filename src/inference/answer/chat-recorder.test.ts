@@ -1,0 +1,167 @@
+// Which chats are recorded, and what of them is kept.
+
+import { describe, expect, test } from "bun:test";
+import { decodedRequest } from "../../../tests/support/decoded-request.ts";
+import { keyRecordFor, principalFor } from "../../../tests/support/principal.ts";
+import { HeldBytes, type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
+import type { ChatWriter, NewChat } from "../../domain/models/stored-chat.ts";
+import type { DecodedRequest } from "../decoded-request.ts";
+import { recorderFor, wantsStoring } from "./chat-recorder.ts";
+
+const createdAt = 1_800_000_000;
+const usage = { promptTokens: 3, completionTokens: 4, estimated: true };
+const principal = principalFor({
+  keys: [keyRecordFor({ environment: "test" })],
+  environment: "test",
+  appId: "app_1",
+});
+
+function setUp(retentionDays = 30, holder: Holder = heldBytes.visitors) {
+  const stored: NewChat[] = [];
+  const lost: string[] = [];
+  const writer: ChatWriter = {
+    retentionDays,
+    add: (chat) => void stored.push(chat),
+    notStored: (account, reason) => void lost.push(`${account} ${reason}`),
+    flush: async () => {},
+  };
+  const record = (body: Record<string, unknown>, operation: DecodedRequest["operation"] = "chat") => {
+    const full = { model: "m", messages: [{ role: "user", content: "Hi" }], ...body };
+    return recorderFor(principal, decodedRequest(full, operation), writer, holder);
+  };
+  return { stored, lost, record };
+}
+
+function chunk(delta: Record<string, unknown>): string {
+  return `data: ${JSON.stringify({ id: "chatcmpl-1", created: 5, model: "m", choices: [{ index: 0, delta }] })}\n\n`;
+}
+
+const whole = JSON.stringify({ id: "chatcmpl-1", object: "chat.completion", choices: [{ index: 0 }], usage: {} });
+
+test("an answer for whose collecting its key has no room left is not stored, and holds nothing", () => {
+  const ledger = new HeldBytes(300_000);
+  const { stored, lost, record } = setUp(30, ledger.visitors);
+  const recorder = record({ store: true });
+  const add = () => recorder?.add(chunk({ content: "x".repeat(70_000) }));
+  add();
+  expect(ledger.byKind.chats).toBeGreaterThanOrEqual(70_000);
+  add();
+  expect(ledger.byKind.chats).toBe(0);
+  recorder?.keep(createdAt, usage);
+  expect([stored, lost]).toEqual([[], ["acct_1 no_room"]]);
+});
+
+describe("whether a chat is stored", () => {
+  const on = { storeChats: true };
+  const off = { storeChats: false };
+
+  test("is said by the request, else by the account", () => {
+    expect(wantsStoring(off, { store: true }, 30)).toBe(true);
+    expect(wantsStoring(on, { store: false }, 30)).toBe(false);
+    expect(wantsStoring(off, { store: undefined }, 30)).toBe(false);
+    expect(wantsStoring(on, { store: undefined }, 30)).toBe(true);
+    expect(wantsStoring(on, { store: null }, 30)).toBe(true);
+  });
+
+  test("a retention of 0 days switches it off, whoever asks", () => {
+    expect(wantsStoring(on, { store: true }, 0)).toBe(false);
+    expect(setUp(0).record({ store: true })).toBeUndefined();
+  });
+
+  test("only chat completions are", () => {
+    const { record } = setUp();
+    expect(record({ store: true }, "completion")).toBeUndefined();
+    expect(record({ store: true }, "embedding")).toBeUndefined();
+    expect(record({ store: true })).toBeDefined();
+    expect(record({})).toBeUndefined();
+  });
+});
+
+test("a whole answer is kept as it is, with the request's messages and parameters apart, for as many days as it says", () => {
+  const { stored, record } = setUp(7);
+  const messages = [{ role: "user", content: [{ type: "text", text: "Hi" }] }];
+  const recorder = record({
+    messages,
+    temperature: 0.5,
+    unknown: { x: 1 },
+    stream: false,
+    stream_options: null,
+    store: true,
+    metadata: { topic: "t" },
+  });
+  recorder?.addWhole(whole);
+  recorder?.keep(createdAt, usage);
+  expect(stored).toEqual([
+    {
+      id: "chatcmpl-1",
+      accountId: "acct_1",
+      environment: "test",
+      keyId: "key_1",
+      appId: "app_1",
+      personId: null,
+      model: "m",
+      createdAt,
+      expiresAt: createdAt + 7 * 86_400,
+      metadata: { topic: "t" },
+      parameters: { temperature: 0.5, unknown: { x: 1 } },
+      completion: JSON.parse(whole),
+      messages,
+    },
+  ]);
+});
+
+test("a stream is kept as the completion that it amounts to, however its events were cut", () => {
+  const { stored, record } = setUp();
+  const recorder = record({ store: true, stream: true });
+  recorder?.add(chunk({ role: "assistant", content: "Hel" }) + chunk({ content: "lo\n\n" }));
+  recorder?.add(chunk({ content: "data: {" }));
+  recorder?.add("data: [DONE]\n\n");
+  recorder?.keep(createdAt, usage);
+  expect(stored[0]).toMatchObject({
+    id: "chatcmpl-1",
+    metadata: {},
+    completion: {
+      object: "chat.completion",
+      choices: [{ message: { content: "Hello\n\ndata: {" }, finish_reason: "stop" }],
+      usage: { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 },
+    },
+  });
+});
+
+test("nothing is kept of what did not end well", () => {
+  const { stored, record } = setUp();
+  record({ store: true })?.add(chunk({ content: "Hel" }));
+  expect(stored).toEqual([]);
+});
+
+test("an answer above ten million characters is not kept, which is said", () => {
+  const { stored, lost, record } = setUp();
+  const streamed = record({ store: true });
+  for (let i = 0; i < 11; i++) streamed?.add(chunk({ content: "x".repeat(1_000_000) }));
+  streamed?.keep(createdAt, usage);
+  const answered = record({ store: true });
+  answered?.addWhole(" ".repeat(10_000_000) + whole);
+  answered?.keep(createdAt, usage);
+  const empty = record({ store: true });
+  empty?.keep(createdAt, usage);
+  expect(stored).toEqual([]);
+  expect(lost).toEqual(["acct_1 too_large", "acct_1 too_large", "acct_1 empty"]);
+});
+
+test("an answer that no completion can be made of is not kept, and breaks nothing", () => {
+  const { stored, lost, record } = setUp();
+  const recorder = record({ store: true });
+  for (const index of [{ toString: 1, valueOf: 1 }, 0]) {
+    recorder?.add(`data: ${JSON.stringify({ id: "c", choices: [{ index, delta: { content: "x" } }] })}\n\n`);
+  }
+  recorder?.keep(createdAt, usage);
+  expect([stored, lost]).toEqual([[], ["acct_1 unreadable"]]);
+});
+
+test("metadata beyond the limits is refused before anything is sent, naming the field", () => {
+  const { record } = setUp();
+  const many = Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`k${i}`, "v"]));
+  expect(() => record({ store: true, metadata: many })).toThrow("metadata: must have at most 16 names (got 17).");
+  expect(record({ store: true, metadata: null })).toBeDefined();
+  expect(record({ metadata: many })).toBeUndefined();
+});

@@ -1,0 +1,176 @@
+// Turns what an engine answered in place of an answer into an error of the gateway.
+import type { BodySource } from "../../base/bytes/body-source.ts";
+import { type EngineErrorCode, engineErrorCodes, GatewayError } from "../../base/errors.ts";
+import { type Engine, type EngineResponse, operationPaths } from "../../domain/models/engine.ts";
+import type { Deployment } from "../../domain/models/model.ts";
+import type { DecodedRequest } from "../decoded-request.ts";
+import { retryAfterOf } from "../routing/retry-after.ts";
+
+/** Cut before anything is searched for in it. */
+const longestMessage = 1_000;
+const maxErrorBody = 64 * 1024;
+/** The status says enough: what else a broken server has to say is not waited for any longer. */
+const errorBodyMs = 3_000;
+
+/** Whether it says that an engine did not answer, and not that the request is at fault. */
+export function isEngineFault(error: GatewayError): boolean {
+  return error.code === "upstream_error" || error.code === "upstream_timeout" || error.code === "service_unavailable";
+}
+
+interface Verdict {
+  error: GatewayError;
+  /** No other deployment would answer otherwise. */
+  final: boolean;
+}
+
+/** `said`: its own words, fit for operators; undefined where it has none. */
+export async function refusalOf(
+  response: EngineResponse,
+  deployment: Deployment,
+  request: DecodedRequest,
+): Promise<Verdict & { said: string | undefined }> {
+  const text = await readStart(response.body);
+  const fault = publicFault(text, deployment.engine);
+  return { ...verdictOn(response, fault, deployment, request), said: fault.message ?? plainText(text) };
+}
+
+function verdictOn(
+  response: EngineResponse,
+  { message: said, ...fault }: PublicFault,
+  { engine, model }: Deployment,
+  request: DecodedRequest,
+): Verdict {
+  const { status } = response;
+  const detail = `${engine.name} answered ${status} for ${model} at ${operationPaths[request.operation]}`;
+  if (status === 400 || status === 422) {
+    return {
+      error: new GatewayError("invalid_request", said ?? "The model server refused the request.", { detail, ...fault }),
+      final: true,
+    };
+  }
+  if (status === 413) {
+    return {
+      error: new GatewayError("request_too_large", said ?? "The request is too large for this model.", {
+        detail,
+        ...fault,
+      }),
+      final: true,
+    };
+  }
+  if (status === 429 || status === 503) {
+    return { error: busy(request.model, status === 429, retryAfterOf(response.headers), detail), final: false };
+  }
+  if (status === 408 || status === 504) {
+    return {
+      error: new GatewayError("upstream_timeout", "The model server did not answer in time.", { detail }),
+      final: false,
+    };
+  }
+  const reason =
+    status === 401 || status === 403
+      ? "The model server refused the gateway's own credentials; its operator has to mend that."
+      : status === 404
+        ? `The model server does not serve \`${request.model}\` at the moment.`
+        : "The model server failed.";
+  return { error: new GatewayError("upstream_error", reason, { detail }), final: false };
+}
+
+/** `engineLimited`: by a rate limit of the engine's own, and not for want of a place. */
+function busy(model: string, engineLimited: boolean, retryAfterSeconds: number, detail: string): GatewayError {
+  const why = engineLimited
+    ? `The model server of \`${model}\` is at its own rate limit now.`
+    : `The model \`${model}\` has no free capacity now.`;
+  return new GatewayError("service_unavailable", `${why} Retry in ${retryAfterSeconds} s.`, {
+    ...{ detail, retryAfterSeconds, engineLimited },
+    refusal: "capacity",
+  });
+}
+
+/** What an engine says of a fault, as far as a client may know it. */
+export interface PublicFault {
+  message: string | undefined;
+  engineCode: EngineErrorCode | undefined;
+  param: string | undefined;
+}
+
+/** A path as servers write it: of names, dots and indices. */
+const paramPattern = /^[\w.[\]-]{1,128}$/;
+/** Servers that have no code for it say so in these words, which are OpenAI's (vLLM, SGLang). */
+const contextWords = /\bmaximum context length\b/i;
+
+/**
+ * What an engine said about a bad request, fit for a client: its `error.message` without addresses and without anything
+ * that looks like a credential, and those of its codes that clients act upon. Undefined where there is none.
+ */
+export function publicFault(text: string, engine: Engine): PublicFault {
+  const { error, message, detail, ...top } = parsedObject(text);
+  const nested = typeof error === "object" && error !== null ? (error as Record<string, unknown>) : undefined;
+  const said = [nested ? nested["message"] : error, message, detail].find(
+    (candidate) => typeof candidate === "string" && candidate !== "",
+  );
+  const shown = typeof said === "string" ? withoutSecrets(said, engine) : undefined;
+  const { code, type, param } = nested ?? top;
+  return {
+    message: shown,
+    engineCode: engineCodeOf(code, type, shown),
+    param: isPublicParam(param, engine) ? param : undefined,
+  };
+}
+
+function isPublicParam(param: unknown, engine: Engine): param is string {
+  return typeof param === "string" && paramPattern.test(param) && withoutSecrets(param, engine) === param;
+}
+
+function parsedObject(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+function engineCodeOf(code: unknown, type: unknown, message = ""): EngineErrorCode | undefined {
+  const known = engineErrorCodes.find((one) => one === code);
+  // llama.cpp has the status for a code, and tells the kind by the type.
+  if (known === undefined && (type === "exceed_context_size_error" || contextWords.test(message))) {
+    return "context_length_exceeded";
+  }
+  return known;
+}
+
+function withoutSecrets(text: string, engine: Engine): string {
+  return engine
+    .redact(text)
+    .slice(0, longestMessage)
+    .replace(/[a-z0-9+.-]{1,40}:\/\/\S+/gi, "[address]")
+    .replace(/\b(?:sk|pk|key|hf|gsk|AIza)[-_][\w-]{8,}|\bBearer\s+\S+|\b[A-Za-z0-9_-]{40,}\b/g, "[redacted]");
+}
+
+/** The start of an answer that is neither a page nor JSON; undefined where it is, as markup says nothing that the status does not. */
+function plainText(text: string): string | undefined {
+  const start = text.slice(0, longestMessage).trim();
+  return start === "" || /^[<{[]/.test(start) ? undefined : start;
+}
+
+/** What came within the bounds of size and time: the status says enough. */
+function readStart(body: BodySource): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  return new Promise((resolve) => {
+    const stop = () => {
+      clearTimeout(timer);
+      body.cancel();
+      resolve(text);
+    };
+    const timer = setTimeout(stop, errorBodyMs);
+    body.flow({
+      data(bytes) {
+        text += decoder.decode(bytes.view, { stream: true });
+        if (text.length > maxErrorBody) stop();
+      },
+      end: stop,
+      fail: stop,
+    });
+  });
+}

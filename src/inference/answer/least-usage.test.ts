@@ -1,0 +1,132 @@
+// Usage that is too little to be true is replaced by an estimate; whatever a real tokenizer may count is believed.
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { decodedRequest } from "../../../tests/support/decoded-request.ts";
+import type { TokenUsage } from "../../domain/usage/usage.ts";
+import { atLeastDelivered, mayBeUnderstated } from "./least-usage.ts";
+import { deliveredBytes, estimateTokens } from "./usage.ts";
+
+const reported = (promptTokens: number, completionTokens: number): TokenUsage => ({
+  promptTokens,
+  completionTokens,
+  estimated: false,
+});
+const chat = (content: unknown, more: Record<string, unknown> = {}) =>
+  decodedRequest({ model: "m", messages: [{ role: "user", content }], ...more });
+const delivered = (text: string) => {
+  const bytes = Buffer.byteLength(text);
+  return { bytes, tokens: estimateTokens(bytes) };
+};
+const judged = (usage: TokenUsage, request = chat("Hello"), answer = "Hi.", context?: number) =>
+  atLeastDelivered(usage, request, delivered(answer), context);
+
+describe("usage that is too little to be true", () => {
+  test("of 0 and 0 beside a prompt and an answer is an estimate of both, and marked", () => {
+    expect(judged(reported(0, 0), chat("x".repeat(40)), "y".repeat(400))).toEqual({
+      ...{ promptTokens: 10, completionTokens: 100, estimated: true, understated: true },
+    });
+  });
+
+  test("is replaced in the figure that is wrong alone", () => {
+    expect(judged(reported(3, 0))).toMatchObject({ promptTokens: 3, completionTokens: 1, understated: true });
+    expect(judged(reported(0, 3))).toMatchObject({ promptTokens: 2, completionTokens: 3, understated: true });
+    expect(judged(reported(9, 3), chat("Hello"), "y".repeat(1_000))).toMatchObject({ completionTokens: 250 });
+    expect(judged(reported(9, 8), chat("Hello"), "y".repeat(1_000))).toEqual(reported(9, 8));
+    expect(judged(reported(7, 1), chat("x".repeat(1_000)))).toMatchObject({ promptTokens: 250, completionTokens: 1 });
+    expect(judged(reported(8, 1), chat("x".repeat(1_000)))).toEqual(reported(8, 1));
+  });
+
+  test("of a prompt that fits the known context is seen however long it is, and of one that may be cut only if it is none", () => {
+    const long = chat("x".repeat(100_000));
+    expect(judged(reported(700, 1), long, "Hi.", 200_000)).toMatchObject({ promptTokens: 25_000, understated: true });
+    for (const context of [4_096, undefined]) {
+      expect(judged(reported(5, 1), long, "Hi.", context)).toEqual(reported(5, 1));
+      expect(judged(reported(0, 1), long, "Hi.", context)).toMatchObject({ understated: true });
+    }
+  });
+
+  test("of a prompt that the client lets the server cut is believed", () => {
+    const text = "x".repeat(20_000);
+    for (const more of [{ truncate_prompt_tokens: 64 }, { truncate: "END" }, { transforms: ["middle-out"] }]) {
+      expect(judged(reported(64, 1), chat(text, more), "Hi.", 100_000)).toEqual(reported(64, 1));
+    }
+    expect(judged(reported(64, 1), chat(text), "Hi.", 100_000)).toMatchObject({ promptTokens: 5_000 });
+  });
+
+  test("of embeddings and legacy completions is seen as well", () => {
+    const inputs = ["x".repeat(600), "y".repeat(600)];
+    const embedding = decodedRequest({ model: "m", input: inputs }, "embedding");
+    expect(atLeastDelivered(reported(0, 0), embedding, { bytes: 0, tokens: 0 }, 8_192)).toMatchObject({
+      ...{ promptTokens: 300, completionTokens: 0, understated: true },
+    });
+    expect(atLeastDelivered(reported(10, 0), embedding, { bytes: 0, tokens: 0 }, 8_192)).toEqual(reported(10, 0));
+    const completion = decodedRequest({ model: "m", prompt: [[1, 2, 3]] }, "completion");
+    expect(judged(reported(0, 1), completion)).toMatchObject({ promptTokens: 3, understated: true });
+  });
+});
+
+describe("usage that an honest server may report is believed", () => {
+  test.each([
+    ["an answer of nothing", reported(1, 0), chat("Hello"), ""],
+    ["a prompt of nothing", reported(0, 1), chat(""), "Hi."],
+    ["tokens of 128 blanks", reported(1, 8), chat("Hello"), " ".repeat(1_024)],
+    ["reasoning that is not delivered", reported(9, 900), chat("Hello"), ""],
+    ["tools that the template leaves out", reported(4, 1), chat("Hello", { tools: [{ x: "x".repeat(1_500) }] }), "Hi."],
+    ["pictures that count nothing", reported(4, 1), chat([{ type: "text", text: "Hi" }, { type: "image_url" }]), "Hi."],
+    [
+      "thoughts of earlier answers that are left out",
+      reported(4, 1),
+      decodedRequest({
+        model: "m",
+        messages: [
+          { role: "assistant", content: `<think>${"x".repeat(1_500)}</think>` },
+          { role: "user", content: "Hi" },
+        ],
+      }),
+      "Hi.",
+    ],
+    [
+      "a prompt that is given back",
+      reported(9, 0),
+      decodedRequest({ model: "m", prompt: "Hello", echo: true, max_tokens: 0 }, "completion"),
+      "Hello",
+    ],
+    ["a history that did not fit", reported(4, 1), chat("x".repeat(9_000)), "Hi."],
+  ] as [string, TokenUsage, ReturnType<typeof chat>, string][])("%s", (_name, usage, request, answer) => {
+    expect(judged(usage, request, answer)).toBe(usage);
+  });
+
+  /** Any text, cut into tokens as some vocabulary may: no token is longer than 128 bytes. */
+  const tokenized = fc.array(
+    fc.oneof(fc.string({ unit: "grapheme", minLength: 1, maxLength: 20 }), fc.constant(" ".repeat(128))),
+    { maxLength: 60 },
+  );
+  const someAnswer = fc.tuple(tokenized, tokenized, fc.nat(3));
+
+  test("whatever the texts are and however a vocabulary cuts them", () => {
+    fc.assert(
+      fc.property(someAnswer, fc.option(fc.nat(4_000), { nil: undefined }), ([prompt, answer, added], context) => {
+        const short = (tokens: string[]) => tokens.filter((token) => Buffer.byteLength(token) <= 128);
+        const [sent, generated] = [short(prompt), short(answer)];
+        const usage = reported(sent.length + added, generated.length);
+        expect(judged(usage, chat(sent.join("")), generated.join(""), context)).toBe(usage);
+      }),
+    );
+  });
+
+  test("and what is too little by more than some tokens never passes the quick look at the length of a whole answer", () => {
+    fc.assert(
+      fc.property(someAnswer, fc.nat(20), fc.nat(20), ([prompt, answer], promptTokens, completionTokens) => {
+        const request = chat(prompt.join(""));
+        const usage = reported(promptTokens, completionTokens);
+        const choices = [{ index: 0, message: { role: "assistant", content: answer.join("") }, finish_reason: "stop" }];
+        const bytes = choices.reduce((sum, choice) => sum + deliveredBytes(choice), 0);
+        const isTooLittle = atLeastDelivered(usage, request, { bytes, tokens: 1 }, 4_000) !== usage;
+        const choicesBytes = Buffer.byteLength(JSON.stringify(choices));
+        const looked = mayBeUnderstated(usage, choicesBytes, request);
+        if (isTooLittle && bytes > completionTokens * 128 + 512) expect(looked).toBe(true);
+        if (isTooLittle && completionTokens === 0) expect(looked).toBe(true);
+      }),
+    );
+  });
+});

@@ -1,0 +1,91 @@
+// The least that a request can have used, by what was sent and what was delivered: a model server may err, and a node lie.
+import type { TokenUsage } from "../../domain/usage/usage.ts";
+import type { DecodedRequest } from "../decoded-request.ts";
+
+/**
+ * No token stands for more text: the longest in the vocabularies of GPT-4o, Llama 3 and Qwen are 128 blanks. Text of words
+ * has some four bytes a token, so an honest report is far above.
+ */
+const longestTokenBytes = 128;
+/** Of a model that does not tell its context: some servers cut longer prompts without a word. */
+const smallestContext = 2_048;
+/** What surrounds the text of a short answer in its choices. */
+const choiceBytes = 512;
+/** Prompts are estimated with a token for so many bytes. */
+const estimatedBytesPerToken = 4;
+
+/** What was delivered of an answer: UTF-8 bytes of text, and the tokens that they are by an estimate. */
+export interface Delivered {
+  bytes: number;
+  tokens: number;
+}
+
+/** Whether a whole answer whose choices are so long is to be looked at: cheap, and false only where a few tokens at most are missing. */
+export function mayBeUnderstated(usage: TokenUsage, choicesBytes: number, request: DecodedRequest): boolean {
+  const { promptTokens, completionTokens } = usage;
+  if (completionTokens === 0 || choicesBytes - choiceBytes > completionTokens * longestTokenBytes) return true;
+  return isFarBelow(promptTokens, request.promptTokens);
+}
+
+/**
+ * The usage itself, or, where one of its figures is below what is certain, an estimate in the place of that figure.
+ * `context`: of the model, in tokens, where it is known.
+ */
+export function atLeastDelivered(
+  usage: TokenUsage,
+  request: DecodedRequest,
+  delivered: Delivered,
+  context: number | undefined,
+): TokenUsage {
+  const { promptTokens, completionTokens } = usage;
+  const tooFewDelivered =
+    completionTokens < Math.ceil(delivered.bytes / longestTokenBytes) && request.body["echo"] !== true;
+  const tooFewSent =
+    isFarBelow(promptTokens, request.promptTokens) && promptTokens < leastPromptTokens(request, context);
+  if (!tooFewDelivered && !tooFewSent) return usage;
+  return {
+    promptTokens: tooFewSent ? request.promptTokens : promptTokens,
+    completionTokens: tooFewDelivered ? delivered.tokens : completionTokens,
+    estimated: true,
+    understated: true,
+  };
+}
+
+function isFarBelow(promptTokens: number, estimated: number): boolean {
+  return promptTokens * longestTokenBytes < estimated * estimatedBytesPerToken;
+}
+
+/**
+ * Of the prompt only what the client says itself is certain: templates leave out tools that the model does not know, and
+ * thoughts of earlier answers. Where the prompt may not fit, servers leave out messages as well, or cut them.
+ */
+function leastPromptTokens(request: DecodedRequest, context = smallestContext): number {
+  const { operation, body, maxCompletionTokens = 0 } = request;
+  const bytes =
+    operation === "chat"
+      ? userBytes(body["messages"])
+      : textBytes(body[operation === "completion" ? "prompt" : "input"]);
+  if (bytes === 0) return 0;
+  // These say that the server may cut it.
+  const mayBeCut = ["truncate_prompt_tokens", "truncate", "transforms"].some((name) => body[name] != null);
+  const fits = !mayBeCut && request.bodyBytes + maxCompletionTokens <= context;
+  return fits ? Math.ceil(bytes / longestTokenBytes) : 1;
+}
+
+function userBytes(messages: unknown): number {
+  let bytes = 0;
+  for (const message of Array.isArray(messages) ? messages : []) {
+    const { role, content } = message as { role?: unknown; content?: unknown };
+    if (role === "user") bytes += textBytes(content);
+  }
+  return bytes;
+}
+
+/** Of a text, a list of texts or text parts, or tokens, of which each counts as a byte. */
+function textBytes(value: unknown): number {
+  if (typeof value === "string") return Buffer.byteLength(value);
+  if (typeof value === "number") return 1;
+  if (Array.isArray(value)) return value.reduce<number>((sum, one) => sum + textBytes(one), 0);
+  const { text } = (value ?? {}) as { text?: unknown };
+  return typeof text === "string" ? Buffer.byteLength(text) : 0;
+}

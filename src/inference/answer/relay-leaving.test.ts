@@ -1,0 +1,188 @@
+// Clients that leave and servers that end, at every moment of a stream.
+import { describe, expect, test } from "bun:test";
+import { done, event, Source, settled, soon, start } from "../../../tests/support/relay.ts";
+import { type CancelListener, Cancellation } from "../../base/cancellation.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { Dispatched } from "../routing/attempt.ts";
+import { type Stoppable, Stopping } from "../stopping.ts";
+
+test("a stream that ended, however it did, is held by nothing that lives longer", () => {
+  class CountedStopping extends Stopping {
+    open = 0;
+    override add(one: Stoppable): void {
+      this.open++;
+      super.add(one);
+    }
+    override remove(one: Stoppable): void {
+      this.open--;
+      super.remove(one);
+    }
+  }
+  class CountedCancellation extends Cancellation {
+    open = 0;
+    override onCancel(listener: CancelListener): void {
+      this.open++;
+      super.onCancel(listener);
+    }
+    override off(listener: CancelListener): void {
+      this.open--;
+      super.off(listener);
+    }
+  }
+  for (const how of ["done", "fail", "leave"]) {
+    const source = new Source();
+    const stopping = new CountedStopping();
+    const left = new CountedCancellation();
+    start(source.dispatched, { stopping, left });
+    expect([stopping.open, left.open]).toEqual([1, 1]);
+    if (how === "done") source.send(done);
+    else if (how === "fail") source.fail(new Error("reset"));
+    else left.cancel();
+    source.end();
+    expect([stopping.open, left.open]).toEqual([0, 0]);
+  }
+});
+
+describe("a client that leaves", () => {
+  const leaving = expect.objectContaining({ name: "AbortError" });
+
+  test("in the middle: the engine is stopped and not blamed, and nothing more is written", async () => {
+    const source = new Source();
+    const started = start(source.dispatched);
+    source.send(event("abc"));
+    started.left.cancel();
+    expect(source.cancelled).toBe(true);
+    expect(started.ends).toEqual([{ observed: expect.objectContaining({ deliveredBytes: 3 }), error: leaving }]);
+    expect(started.aborts).toBe(1);
+    expect(source.ends).toEqual([false]);
+    await soon();
+    expect(started.client.text).toBe(event("abc"));
+  });
+
+  test("as a piece is written for it: told once", () => {
+    const source = new Source();
+    const left = new Cancellation();
+    const started = start(source.dispatched, { left });
+    const { client } = started;
+    const write = client.write.bind(client);
+    client.write = (bytes) => {
+      write(bytes);
+      left.cancel();
+      return false;
+    };
+    source.send(event("abc") + event("d"));
+    expect(started.ends).toHaveLength(1);
+    expect(source.cancelled).toBe(true);
+    expect(source.paused).toBe(false);
+  });
+
+  test("before it read anything, with the engine's answer there: the engine's part ends all the same", async () => {
+    const source = new Source();
+    const started = start(Promise.resolve(source.dispatched));
+    started.left.cancel();
+    await soon();
+    expect(started.ends).toHaveLength(1);
+    expect(started.aborts).toBe(1);
+    // Otherwise the router believes for ever that this engine is busy with it.
+    expect(source.ends).toEqual([false]);
+    expect(source.cancelled).toBe(true);
+  });
+
+  test("before the relay even began: that is noticed all the same", () => {
+    const source = new Source();
+    const left = new Cancellation();
+    left.cancel();
+    const ends: unknown[] = [];
+    start(source.dispatched, { left, onEnd: async (_, error) => void ends.push(error) });
+    expect(ends).toEqual([leaving]);
+    expect(source.ends).toEqual([false]);
+    expect(source.cancelled).toBe(true);
+    expect(source.flowing).toBe(false);
+  });
+
+  test("before the engine answered: its work is stopped, and what comes late is let go", async () => {
+    const source = new Source();
+    const { promise, resolve } = Promise.withResolvers<Dispatched>();
+    const started = start(promise);
+    started.left.cancel();
+    expect(started.aborts).toBe(1);
+    expect(started.ends).toHaveLength(1);
+    resolve(source.dispatched);
+    await soon();
+    expect(source.ends).toEqual([false]);
+    expect(source.cancelled).toBe(true);
+    expect(started.client.text).toBe("");
+  });
+
+  test("before the engine answered, which then fails: nothing is told twice", async () => {
+    const { promise, reject } = Promise.withResolvers<Dispatched>();
+    const started = start(promise);
+    started.left.cancel();
+    reject(new GatewayError("upstream_error", "late"));
+    await soon();
+    expect(started.ends).toHaveLength(1);
+    expect(started.client.text).toBe("");
+  });
+
+  test("while a whole answer is read for it: the engine is stopped", async () => {
+    const source = new Source("application/json");
+    const started = start(source.dispatched);
+    source.send('{"choices":');
+    started.left.cancel();
+    await settled();
+    expect(source.cancelled).toBe(true);
+    expect(started.ends).toHaveLength(1);
+    expect(source.ends).toEqual([false]);
+  });
+
+  test("while the end waits to be on record: it was delivered, which stands", async () => {
+    const source = new Source();
+    const started = start(source.dispatched);
+    source.send(event("abc", "stop") + done);
+    started.left.cancel();
+    await soon();
+    expect(started.ends).toEqual([{ observed: expect.anything(), error: undefined }]);
+    expect(started.aborts).toBe(0);
+  });
+});
+
+describe("a server that ends", () => {
+  test("in the middle: one error event that says so, and the engine is stopped", async () => {
+    const source = new Source();
+    const started = start(source.dispatched);
+    source.send(event("abc"));
+    started.stopping.begin();
+    started.left.cancel();
+    await soon();
+    expect(started.client.text).toMatch(/"service_unavailable"\}\}\n\n$/);
+    expect(started.client.ended).toBe(true);
+    expect(started.ends).toHaveLength(1);
+    expect(source.cancelled).toBe(true);
+  });
+
+  test("before the engine answered, and before the relay began", async () => {
+    const late = start(Promise.withResolvers<Dispatched>().promise);
+    late.stopping.begin();
+    await soon();
+    expect(late.aborts).toBe(1);
+    expect(late.client.text).toContain('"service_unavailable"');
+    const source = new Source();
+    const stopping = new Stopping();
+    stopping.begin();
+    const { client } = start(source.dispatched, { stopping, onEnd: async () => {} });
+    await soon();
+    expect(client.text).toContain('"service_unavailable"');
+    expect(source.ends).toEqual([false]);
+    expect(source.cancelled).toBe(true);
+  });
+
+  test("after a stream did: that stream is not told", async () => {
+    const source = new Source();
+    const started = start(source.dispatched);
+    source.send(event("abc", "stop") + done);
+    await soon();
+    started.stopping.begin();
+    await soon();
+    expect(started.client.text).toBe(event("abc", "stop") + done);
+  });
+});

@@ -1,0 +1,49 @@
+// What a relay is given, and whom it tells.
+
+import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { Cancellation } from "../../base/cancellation.ts";
+import type { GatewayError } from "../../base/errors.ts";
+import type { Eventual } from "../../base/later.ts";
+import type { DecodedRequest } from "../decoded-request.ts";
+import type { Dispatched } from "../routing/attempt.ts";
+import type { Stopping } from "../stopping.ts";
+import type { CompletionNames } from "./answer.ts";
+import type { StreamObservation } from "./stream-chunks.ts";
+
+/** When to tell of a piece again: at whichever comes first. */
+export interface PieceDue {
+  /** Monotonic milliseconds. */
+  dueMs: number;
+  /** More pieces than so many were delivered. */
+  duePieces: number;
+}
+
+export interface RelayOptions {
+  readonly request: DecodedRequest;
+  /** The engine's response, perhaps still on its way; rejects when none came. */
+  readonly source: Eventual<Dispatched> | Dispatched;
+  readonly completion: CompletionNames;
+  /** Silence towards the client after which it gets a comment. */
+  readonly heartbeatMs: number;
+  renderError(error: GatewayError): string;
+  /**
+   * Called with what was seen so far, before the client gets a piece of it that is not the last, where one is due: it sets
+   * when the next one is.
+   */
+  onPiece(observed: StreamObservation, due: PieceDue): void;
+  /** Whether somebody keeps the answer: then `record` is called with events for the client. */
+  readonly recorded: boolean;
+  record(events: string): void;
+  /**
+   * Called once, before the client gets the end: without an error when the stream was delivered whole. What is still to
+   * be sent waits for what it returns.
+   */
+  onEnd(observed: StreamObservation, error: unknown): Eventual<void>;
+  /** The client's side: cancelled when it left. */
+  readonly left: Cancellation;
+  /** On whose account bytes are held for it. */
+  readonly holder: Holder;
+  readonly stopping: Stopping;
+  /** Stops the engine's work while its response is still on its way. */
+  abort(): void;
+}

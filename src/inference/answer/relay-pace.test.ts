@@ -1,0 +1,160 @@
+// The relay's pace: back-pressure, heartbeats, stalled readers, the rest of a connection.
+import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
+import { comment, done, event, Source, soon, start, untold } from "../../../tests/support/relay.ts";
+import type { Dispatched } from "../routing/attempt.ts";
+
+describe("back-pressure", () => {
+  beforeEach(() => void jest.useFakeTimers());
+  afterEach(() => void jest.useRealTimers());
+
+  test("while the client is behind the engine is paused, and what is still on its way is passed on", () => {
+    const source = new Source();
+    const { client } = start(source.dispatched);
+    client.behind = true;
+    source.send(event("a"));
+    expect(source.paused).toBe(true);
+    source.send(event("b"));
+    expect(client.text).toBe(event("a") + event("b"));
+    client.drain();
+    expect(source.paused).toBe(false);
+    source.send(event("c"));
+    expect(source.paused).toBe(false);
+  });
+
+  test("a client that is behind before the engine answers holds up the engine from its first byte on", async () => {
+    const source = new Source();
+    const { promise, resolve } = Promise.withResolvers<Dispatched>();
+    const { client } = start(promise, { heartbeatMs: 20 });
+    client.behind = true;
+    jest.advanceTimersByTime(20);
+    expect(client.text).toBe(comment);
+    resolve(source.dispatched);
+    await soon();
+    expect(source.flowing).toBe(true);
+    expect(source.paused).toBe(true);
+    client.drain();
+    expect(source.paused).toBe(false);
+  });
+
+  test("a client that takes nothing for 60 s is cut off, gets no comments meanwhile, and the engine is stopped", () => {
+    const source = new Source();
+    const started = start(source.dispatched);
+    const { client, ends } = started;
+    client.behind = true;
+    source.send(event("abc"));
+    jest.advanceTimersByTime(59_900);
+    expect(client.text).toBe(event("abc"));
+    expect([client.aborted, source.cancelled, started.aborts]).toEqual([false, false, 0]);
+    jest.advanceTimersByTime(10_200);
+    expect([client.aborted, source.cancelled, started.aborts]).toEqual([true, true, 1]);
+    expect(ends).toEqual([
+      {
+        observed: { reported: undefined, deliveredBytes: 3, deliveredPieces: 1 },
+        error: expect.objectContaining({ name: "AbortError" }),
+      },
+    ]);
+    expect(source.ends).toEqual([false]);
+  });
+
+  test("one that takes something now and then is not", () => {
+    const source = new Source();
+    const { client, ends } = start(source.dispatched);
+    for (let i = 0; i < 5; i++) {
+      client.behind = true;
+      source.send(event("a"));
+      jest.advanceTimersByTime(50_000);
+      client.drain();
+    }
+    expect(client.aborted).toBe(false);
+    expect(ends).toHaveLength(0);
+  });
+});
+
+describe("heartbeats", () => {
+  beforeEach(() => void jest.useFakeTimers());
+  afterEach(() => void jest.useRealTimers());
+
+  test("a comment goes out for each silent stretch, and never in the middle of an event", () => {
+    const source = new Source();
+    const { client } = start(source.dispatched);
+    source.send(event("a").slice(0, 30));
+    jest.advanceTimersByTime(9_900);
+    expect(client.text).toBe("");
+    jest.advanceTimersByTime(10_200);
+    expect(client.writes).toEqual([comment, comment]);
+    source.send(event("a").slice(30));
+    expect(client.writes[2]).toBe(event("a"));
+    jest.advanceTimersByTime(9_900);
+    expect(client.writes).toHaveLength(3);
+  });
+
+  test.each(["send", "sendPiece"] as const)("a stream that is never silent for that long gets none (%s)", (send) => {
+    const source = new Source();
+    const { client } = start(source.dispatched, { ...untold, heartbeatMs: 20 });
+    for (let i = 0; i < 20; i++) {
+      jest.advanceTimersByTime(15);
+      source[send](event("a"));
+    }
+    expect(client.inPlace).toBe(send === "send" ? 0 : 19);
+    expect(client.text).not.toContain(comment);
+  });
+
+  test("an engine's own comments are no sign of life for the client", () => {
+    const source = new Source();
+    const { client } = start(source.dispatched, { heartbeatMs: 20 });
+    for (let i = 0; i < 10; i++) {
+      source.send(": thinking\n\n");
+      jest.advanceTimersByTime(5);
+    }
+    expect(client.text).toBe(comment + comment);
+  });
+
+  test("they also go out while the engine has not answered at all, and end with the stream", async () => {
+    const source = new Source();
+    const { promise, resolve } = Promise.withResolvers<Dispatched>();
+    const { client } = start(promise);
+    jest.advanceTimersByTime(10_000);
+    expect(client.text).toBe(comment);
+    resolve(source.dispatched);
+    await soon();
+    source.send(event("a", "stop") + done);
+    await soon();
+    jest.advanceTimersByTime(100_000);
+    expect(client.text).toBe(comment + event("a", "stop") + done);
+  });
+});
+
+describe("the rest of a connection behind [DONE]", () => {
+  beforeEach(() => void jest.useFakeTimers());
+  afterEach(() => void jest.useRealTimers());
+
+  test("is read for a second, so that it can be used again, and then cancelled", () => {
+    const source = new Source();
+    start(source.dispatched);
+    source.send(event("abc", "stop") + done);
+    jest.advanceTimersByTime(900);
+    expect(source.cancelled).toBe(false);
+    jest.advanceTimersByTime(200);
+    expect(source.cancelled).toBe(true);
+  });
+
+  test("is left alone when it came in time", () => {
+    const source = new Source();
+    start(source.dispatched);
+    source.send(event("abc", "stop") + done);
+    jest.advanceTimersByTime(900);
+    source.end();
+    jest.advanceTimersByTime(10_000);
+    expect(source.cancelled).toBe(false);
+  });
+
+  test("is read for a client that is behind as well", () => {
+    const source = new Source();
+    const { client } = start(source.dispatched);
+    client.behind = true;
+    source.send(event("abc", "stop"));
+    expect(source.paused).toBe(true);
+    source.send(done);
+    expect(source.paused).toBe(false);
+  });
+});

@@ -1,0 +1,407 @@
+// What the relay passes on, and that each end is told exactly once.
+import { describe, expect, test } from "bun:test";
+import {
+  comment,
+  done,
+  event,
+  requestFor,
+  Source,
+  settled,
+  soon,
+  start,
+  untold,
+} from "../../../tests/support/relay.ts";
+import { HeldBytes } from "../../base/bytes/held-bytes.ts";
+import { GatewayError } from "../../base/errors.ts";
+
+describe("passing on", () => {
+  test("events of one read leave in one write, before anything else is waited for", () => {
+    const source = new Source();
+    const { client } = start(source.dispatched);
+    source.send(event("a") + event("b") + event("c").slice(0, 40));
+    expect(client.writes).toEqual([event("a") + event("b")]);
+    source.send(event("c").slice(40));
+    expect(client.writes[1]).toBe(event("c"));
+  });
+
+  test("text of any alphabet arrives as it was sent, however it is cut", () => {
+    const sent = event("Grüße") + event("日本") + event("🚀 \n\"'\\");
+    const bytes = Buffer.from(sent);
+    const cuts = [[bytes], Array.from(bytes, (byte) => new Uint8Array([byte]))];
+    for (const pieces of cuts) {
+      const source = new Source();
+      const started = start(source.dispatched);
+      for (const piece of pieces) source.send(piece);
+      expect(started.client.text).toBe(sent);
+      expect(started.recorded.join("")).toBe(sent);
+      expect(started.pieces.at(-1)).toMatchObject({
+        deliveredBytes: Buffer.byteLength("Grüße日本🚀 \n\"'\\"),
+        deliveredPieces: 3,
+      });
+      started.left.cancel();
+    }
+  });
+
+  test("an event that lies in what was received, and is like the one before it, is passed on as any other", () => {
+    const sent = [event(""), event("a"), event("b"), event("\u00fc"), event("c"), ": comment\n\n", event("d")];
+    const more = [
+      event("e").slice(0, -1),
+      `\n${event("f")}`,
+      event("g") + event("h"),
+      event("i"),
+      ": comm",
+      event("j"),
+    ];
+    const last = [event("k"), event("l"), event("", "stop"), event("m"), done, event("n")];
+    const [asText, inPlace] = (["send", "sendPiece"] as const).map((send) => {
+      const source = new Source();
+      const told: number[] = [];
+      const { client, ends } = start(source.dispatched, {
+        recorded: false,
+        onPiece({ deliveredPieces }, due) {
+          told.push(deliveredPieces);
+          due.dueMs = Number.POSITIVE_INFINITY;
+          due.duePieces = deliveredPieces + 4;
+        },
+      });
+      for (const bytes of [...sent, ...more, ...last]) source[send](bytes);
+      return { inPlace: client.inPlace, result: { writes: client.writes, told, ends, firstBytes: source.firstBytes } };
+    });
+    expect(inPlace?.result).toEqual(asText?.result as NonNullable<typeof asText>["result"]);
+    expect(inPlace?.result).toMatchObject({ told: [0, 5, 10], firstBytes: 1 });
+    expect(inPlace?.result.writes.join("")).toContain(event("b") + event("\u00fc") + event("c") + event("d"));
+    expect([asText?.inPlace, inPlace?.inPlace]).toEqual([0, 4]);
+  });
+
+  test("such an event goes no other way than the rest where the client is behind, and where it has left", () => {
+    const source = new Source();
+    const { client, left } = start(source.dispatched, untold);
+    for (const text of "ab") source.sendPiece(event(text));
+    client.behind = true;
+    source.sendPiece(event("c"));
+    expect([source.paused, client.writes.at(-1)]).toEqual([true, event("c")]);
+    client.drain();
+    expect(source.paused).toBe(false);
+    left.cancel();
+    source.sendPiece(event("d"));
+    expect(client.writes).toHaveLength(3);
+  });
+
+  test("such an event in the middle of another is none", () => {
+    const source = new Source();
+    const { client, ends } = start(source.dispatched, untold);
+    for (const bytes of [event("a"), event("b"), "data: {\n", event("c")]) source.sendPiece(bytes);
+    expect(client.writes.slice(0, 2)).toEqual([event("a"), event("b")]);
+    expect(ends).toMatchObject([{ error: { code: "upstream_error" } }]);
+  });
+
+  test("where telling of an event fails, it was given to the client", async () => {
+    const source = new Source();
+    const { client, ends } = start(source.dispatched, {
+      recorded: false,
+      onPiece({ deliveredPieces }, due) {
+        due.dueMs = Number.POSITIVE_INFINITY;
+        due.duePieces = 3;
+        if (deliveredPieces > 3) throw new GatewayError("internal_error", "Not today.");
+      },
+    });
+    for (const text of "abcde") source.sendPiece(event(text));
+    await soon();
+    expect(client.text).toStartWith(`${event("a") + event("b") + event("c") + event("d")}data: {"error":`);
+    expect(ends).toMatchObject([{ observed: { deliveredPieces: 4 }, error: { code: "internal_error" } }]);
+    expect(source.cancelled).toBe(true);
+  });
+
+  test("what somebody keeps is kept also of events that are alike", () => {
+    const source = new Source();
+    const { recorded } = start(source.dispatched, { ...untold, recorded: true });
+    for (const text of "abc") source.sendPiece(event(text));
+    expect(recorded.join("")).toBe(event("a") + event("b") + event("c"));
+  });
+
+  test("what was seen is told before each piece that is not the last", () => {
+    const source = new Source();
+    const { pieces, ends } = start(source.dispatched);
+    source.send(event("abc"));
+    source.send(": a comment\n\n");
+    source.send(event("de") + event("f"));
+    source.send(event("", "stop") + done);
+    expect(pieces).toEqual([
+      { reported: undefined, deliveredBytes: 3, deliveredPieces: 1 },
+      { reported: undefined, deliveredBytes: 6, deliveredPieces: 3 },
+    ]);
+    expect(ends).toHaveLength(1);
+    expect(source.firstBytes).toBe(1);
+  });
+
+  test("what was seen is told again when more pieces came than were asked for", () => {
+    const told: number[] = [];
+    const source = new Source();
+    start(source.dispatched, {
+      onPiece: ({ deliveredPieces }, due) => {
+        told.push(deliveredPieces);
+        due.dueMs = performance.now() + 600_000;
+        due.duePieces = deliveredPieces + 2;
+      },
+    });
+    for (const text of "abcdefgh") source.send(event(text));
+    expect(told).toEqual([1, 4, 7]);
+    source.send(event("i"));
+    source.send(event("j"));
+    expect(told).toEqual([1, 4, 7, 10]);
+  });
+
+  test("and after the time that was asked for, however few pieces came", async () => {
+    const told: number[] = [];
+    const source = new Source();
+    start(source.dispatched, {
+      onPiece: ({ deliveredPieces }, due) => {
+        told.push(deliveredPieces);
+        due.dueMs = performance.now() + 50;
+        due.duePieces = 1_000;
+      },
+    });
+    source.send(event("a"));
+    await Bun.sleep(80);
+    source.send(event("b"));
+    expect(told).toEqual([1, 2]);
+  });
+
+  test("an engine that ignores `stream: true` is passed on as one chunk", async () => {
+    const source = new Source("application/json; charset=utf-8");
+    const { client, ends } = start(source.dispatched);
+    const message = { role: "assistant", content: "Grüße" };
+    const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 };
+    source.send(JSON.stringify({ id: "c", choices: [{ index: 0, message, finish_reason: "stop" }], usage }));
+    source.end();
+    await settled();
+    const [chunk] = client.text.split("\n\n");
+    expect(JSON.parse(chunk?.slice(6) ?? "")).toMatchObject({
+      object: "chat.completion.chunk",
+      choices: [{ index: 0, delta: message, finish_reason: "stop" }],
+    });
+    expect(client.text).toEndWith(done);
+    expect(client.ended).toBe(true);
+    expect(ends[0]?.observed).toMatchObject({ deliveredBytes: 7, reported: { completionTokens: 2 } });
+    expect(source.ends).toEqual([false]);
+  });
+
+  test("the usage of such an answer that tells none is estimated, and booked as that", async () => {
+    const source = new Source("application/json");
+    const { ends } = start(source.dispatched);
+    const message = { role: "assistant", content: "Grüße" };
+    source.send(JSON.stringify({ id: "c", choices: [{ index: 0, message, finish_reason: "stop" }] }));
+    source.end();
+    await settled();
+    expect(ends[0]?.observed.reported).toMatchObject({ completionTokens: 2, estimated: true });
+  });
+
+  test("an error with status 200 is an error event", async () => {
+    const source = new Source("application/json");
+    const { client, ends } = start(source.dispatched);
+    source.send('{"error":{"message":"boom é"}}');
+    source.end();
+    await settled();
+    expect(client.text).toBe('data: {"error":{"message":"boom é","type":"t","code":"upstream_error"}}\n\n');
+    expect(ends).toHaveLength(1);
+    expect(source.ends).toEqual([true]);
+  });
+});
+
+describe("ends", () => {
+  const observedAbc = { reported: undefined, deliveredBytes: 3, deliveredPieces: 1 };
+
+  test("a whole stream ends without an error, once, and the engine is done well", async () => {
+    const source = new Source();
+    const started = start(source.dispatched);
+    const { client, ends, left } = started;
+    source.send(event("abc"));
+    source.send(event("", "stop"));
+    source.send(done);
+    await soon();
+    expect(client.text).toBe(event("abc") + event("", "stop") + done);
+    expect(client.ended).toBe(true);
+    source.end();
+    left.cancel();
+    expect(ends).toEqual([{ observed: observedAbc, error: undefined }]);
+    expect(source.ends).toEqual([false]);
+    expect(started.aborts).toBe(0);
+    expect(source.cancelled).toBe(false);
+  });
+
+  test.each([
+    ["the mark", event("abc", "stop") + done],
+    ["an error", `${event("abc")}data: {"error":{"message":"boom"}}\n\n`],
+  ])("the end waits until it is on record, also where that fails (%s)", async (_name, sent) => {
+    for (const fails of [false, true, "at once"]) {
+      const source = new Source();
+      const onRecord = Promise.withResolvers<void>();
+      const onEnd = () => {
+        if (fails === "at once") throw new Error("a fault of ours");
+        return onRecord.promise;
+      };
+      const { client, recorded } = start(source.dispatched, { onEnd });
+      source.send(event("first"));
+      source.send(sent);
+      expect(client.text).toBe(event("first"));
+      expect(recorded.join("")).toContain("abc");
+      expect(client.ended).toBe(false);
+      await settled();
+      expect(client.ended).toBe(fails === "at once");
+      if (fails === true) onRecord.reject(new Error("disk full"));
+      else onRecord.resolve();
+      await settled();
+      expect(client.writes).toHaveLength(2);
+      expect(client.text).toContain("abc");
+      expect(client.text).toMatch(/(\[DONE\]|"upstream_error"\}\})\n\n$/);
+      expect(client.ended).toBe(true);
+    }
+  });
+
+  test("an engine that breaks off is an error event, once, and the engine is put to rest", async () => {
+    const source = new Source();
+    const { client, ends, left } = start(source.dispatched);
+    source.send(event("abc"));
+    source.fail(new Error("ECONNRESET at 10.0.0.1"));
+    left.cancel();
+    await soon();
+    expect(client.text).toContain('"upstream_error"');
+    expect(client.text).not.toContain("10.0.0.1");
+    expect(client.text).not.toContain("[DONE]");
+    expect(client.ended).toBe(true);
+    expect(ends).toEqual([{ observed: observedAbc, error: expect.objectContaining({ code: "upstream_error" }) }]);
+    expect(source.ends).toEqual([true]);
+  });
+
+  test("an engine that was silent for too long is a fault of its own code", async () => {
+    const source = new Source();
+    const { client, ends } = start(source.dispatched);
+    source.fail(new GatewayError("upstream_timeout", "It stopped sending."));
+    await soon();
+    expect(client.text).toContain('"upstream_timeout"');
+    expect(ends[0]?.error).toMatchObject({ code: "upstream_timeout" });
+    expect(source.ends).toEqual([true]);
+  });
+
+  test("a connection that closes before the end is a fault, unless a choice told its reason", async () => {
+    const cut = new Source();
+    const broken = start(cut.dispatched);
+    cut.send(event("abc"));
+    cut.end();
+    await soon();
+    expect(broken.client.text).toContain("closed the connection");
+    const whole = new Source();
+    const well = start(whole.dispatched);
+    whole.send(event("abc", "stop").trimEnd());
+    whole.end();
+    await soon();
+    expect(well.client.text).toBe(event("abc", "stop") + done);
+    expect(well.ends[0]?.error).toBeUndefined();
+  });
+
+  test("what arrived together with a fault is delivered before it", async () => {
+    const source = new Source();
+    const { client, ends, recorded } = start(source.dispatched);
+    source.send(`${event("abc")}data: {"error":{"message":"boom"}}\n\n`);
+    await soon();
+    expect(client.text).toStartWith(event("abc"));
+    expect(client.text).toContain('"boom"');
+    expect(recorded).toEqual([event("abc")]);
+    expect(ends[0]?.observed.deliveredBytes).toBe(3);
+    expect(source.cancelled).toBe(true);
+  });
+
+  test("an event beyond 8 MiB is a fault", async () => {
+    const source = new Source();
+    const { client } = start(source.dispatched);
+    source.send(`${event("abc")}data: `);
+    const mebibyte = "x".repeat(1024 * 1024);
+    for (let i = 0; i < 10; i++) source.send(mebibyte);
+    await soon();
+    expect(client.text).toStartWith(event("abc"));
+    expect(client.text).toContain('"upstream_error"');
+    expect(source.cancelled).toBe(true);
+  });
+
+  test("what arrived behind [DONE] is not delivered, and changes no count", async () => {
+    const source = new Source();
+    const { client, ends } = start(source.dispatched);
+    source.send(`${event("abc", "stop")}${done}${event("more")}data: {"error":{}}\n\n`);
+    source.send(event("more"));
+    source.fail(new Error("reset"));
+    await soon();
+    expect(client.text).toBe(event("abc", "stop") + done);
+    expect(ends).toEqual([{ observed: observedAbc, error: undefined }]);
+  });
+
+  test("a source that fails late is an error event with its own code", async () => {
+    const failure = new GatewayError("service_unavailable", "busy");
+    const { client, ends } = start(Promise.reject(failure));
+    await settled();
+    expect(client.text).toContain('"service_unavailable"');
+    expect(ends).toEqual([
+      { observed: { reported: undefined, deliveredBytes: 0, deliveredPieces: 0 }, error: failure },
+    ]);
+  });
+
+  test("usage that the client asked for is shown once, behind all chunks", async () => {
+    const source = new Source();
+    const request = requestFor({ stream_options: { include_usage: true } });
+    const { client, ends } = start(source.dispatched, { request });
+    const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 };
+    source.send(event("abc", "stop"));
+    source.send(`data: ${JSON.stringify({ id: "c", choices: [], usage })}\n\n`);
+    source.send(done);
+    await soon();
+    const chunks = client.text.split("\n\n").slice(0, -2);
+    expect(chunks.map((chunk) => JSON.parse(chunk.slice(6)).usage)).toEqual([null, usage]);
+    expect(ends[0]?.observed.reported).toEqual({ promptTokens: 1, completionTokens: 2, estimated: false });
+  });
+});
+
+describe("a stream that brings nothing", () => {
+  /** What the client got at the end, after the engine has sent `piece` so many times. */
+  async function ending(piece: string, times: number): Promise<{ source: Source; text: string }> {
+    const source = new Source();
+    const { client, left } = start(source.dispatched);
+    source.send(event("a"));
+    for (let n = 0; n < times && !source.cancelled; n++) source.send(piece);
+    await settled();
+    left.cancel();
+    return { source, text: client.text };
+  }
+
+  test.each([
+    ["comments", ":\n\n".repeat(4_000)],
+    ["blank lines", "\n".repeat(12_000)],
+    ["other fields", "id: 1\n".repeat(2_000)],
+    ["events without a choice", 'data: {"choices":[]}\n\n'.repeat(500)],
+  ])("but %s is ended with an error event, and its engine stopped", async (_what, piece) => {
+    const { source, text } = await ending(piece, 100);
+    expect(text).toEndWith(
+      'data: {"error":{"message":"The model server sends much that is no part of an answer.","type":"t","code":"upstream_error"}}\n\n',
+    );
+    expect([source.cancelled, source.ends]).toEqual([true, [true]]);
+  });
+
+  test("but as much as one long event has is waited for, and what keeps a stream alive is no flood", () => {
+    const long = event("x".repeat(2_000_000));
+    const source = new Source();
+    const { client, left } = start(source.dispatched);
+    for (let at = 0; at < long.length; at += 10_000) source.send(long.slice(at, at + 10_000));
+    for (let n = 0; n < 1_000; n++) source.send(`${comment}${event("a")}`);
+    expect(client.text).not.toContain("error");
+    expect(client.text.length).toBeGreaterThan(2_000_000);
+    left.cancel();
+  });
+
+  test("of an event for which there is no room is ended without a word against the engine", async () => {
+    const ledger = new HeldBytes(600_000);
+    const source = new Source();
+    const { client } = start(source.dispatched, { holder: ledger.visitors });
+    for (let n = 0; n < 30 && !source.cancelled; n++) source.send(n === 0 ? "data: " : "x".repeat(10_000));
+    await settled();
+    expect(client.text).toContain('"code":"rate_limit_exceeded"');
+    expect([source.cancelled, source.ends, ledger.held]).toEqual([true, [false], 0]);
+  });
+});

@@ -1,0 +1,399 @@
+// Passes a stream of events from an engine to the client: watches usage and the end, keeps a silent stream alive.
+import { nowhere } from "../../base/bag.ts";
+import type { BodySink } from "../../base/bytes/body-source.ts";
+import type { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { byteTextOf, decodeByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
+import type { ClientStream } from "../../base/bytes/client-stream.ts";
+import { NoRoomError } from "../../base/bytes/held-bytes.ts";
+import type { CancelListener } from "../../base/cancellation.ts";
+import { monotonicMs } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { type Eventual, Later, whenSettled } from "../../base/later.ts";
+import { SseReader } from "../../base/text/sse.ts";
+import type { Dispatched } from "../routing/attempt.ts";
+import { type Stoppable, stoppingError } from "../stopping.ts";
+import { readAnswer } from "./answer.ts";
+import { WholeBody } from "./answer-body.ts";
+import type { PieceDue, RelayOptions } from "./relay-options.ts";
+import { ChunkTranslator, wholeAsChunk } from "./stream-chunks.ts";
+
+const keepAlive = ": keep-alive\n\n";
+const jsonType = /^application\/json\b/i;
+const doneMark = "[DONE]";
+/** After `[DONE]` the rest of the connection is read this long, so that it can be used again. */
+const drainMs = 1_000;
+/**
+ * Bytes of a stream that bring nothing for the client, such as comments: so many at once, and so many a second. A server
+ * that keeps a stream alive sends some hundred bytes in a second; one that sends nothing else at full speed keeps us busy.
+ */
+const idleBytesAtOnce = 256 * 1024;
+const idleBytesPerSecond = 16 * 1024;
+/** Less of an event is not counted: most reads end in the middle of one. */
+const countedEventBytes = 64 * 1024;
+/** A client that takes nothing for this long is cut off: what it holds back is a place at the model. */
+const stalledReaderMs = 60_000;
+
+/**
+ * Sends the engine's stream to the client. While the client is behind, the engine is not read. Errors become one error
+ * event and the end without `[DONE]`; a comment goes out whenever there was nothing to send for a while. May call
+ * `onEnd` before it returns.
+ */
+export function relay(options: RelayOptions, client: ClientStream): void {
+  new Relay(options, client).start();
+}
+
+class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
+  inBag = nowhere;
+  dueMs = Number.NEGATIVE_INFINITY;
+  duePieces = 0;
+  readonly #options: RelayOptions;
+  readonly #recorded: boolean;
+  readonly #client: ClientStream;
+  readonly #reader = new SseReader();
+  readonly #chunks: ChunkTranslator;
+  #dispatched: Dispatched | undefined;
+  #firstByteSeen = false;
+  /** Whether the next event can be taken where it lies: nothing of one was read yet, and nobody wants it as text. */
+  #atRest = false;
+  #over = false;
+  /** Monotonic milliseconds of the last write, and of the moment from which on the client has been behind. */
+  #writtenAtMs = performance.now();
+  #behindSinceMs: number | undefined;
+  /** One for all that may have to happen later: looked at when it is due, and not moved by each chunk. */
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  /** Bytes since the client got something, and monotonic milliseconds of that. */
+  #idleBytes = 0;
+  #idleSinceMs = 0;
+  /** Of an event that is not complete, the ledger knows this much. */
+  #countedBytes = 0;
+  /** Goes to the client once the end is on record. */
+  #last = "";
+
+  constructor(options: RelayOptions, client: ClientStream) {
+    this.#options = options;
+    this.#recorded = options.recorded;
+    this.#client = client;
+    this.#chunks = new ChunkTranslator(options.request, options.completion);
+  }
+
+  start(): void {
+    const { source, left, stopping, heartbeatMs } = this.#options;
+    this.#timer = setTimeout(onTimer, Math.min(heartbeatMs, stalledReaderMs), this);
+    left.onCancel(this);
+    if (!this.#over) stopping.add(this);
+    if (source instanceof Later || source instanceof Promise) whenSettled(source, onSource, onNoSource, this);
+    else this.begin(source);
+  }
+
+  data(bytes: ByteSpan): void {
+    this.#byteText(byteTextOf(bytes));
+  }
+
+  piece(bytes: Buffer, start: number, end: number): void {
+    // What comes behind the end only has to leave the connection.
+    if (this.#over) return;
+    // One of which somebody is told goes the way on which that may fail.
+    const mayStay = this.#atRest && !this.#isDue(this.#chunks.deliveredPieces + 1);
+    const template = mayStay ? this.#chunks.takeInPlace(bytes, start, end) : undefined;
+    if (template) {
+      this.#idleBytes = 0;
+      this.#writtenAtMs = monotonicMs();
+      this.#wrote(template.send(this.#client, bytes, start, end));
+    } else {
+      this.#byteText(bytes.toString("latin1", start, end));
+    }
+  }
+
+  /** Whether `onPiece` wants to be told, with so many pieces delivered. */
+  #isDue(deliveredPieces: number): boolean {
+    return deliveredPieces > this.duePieces || monotonicMs() >= this.dueMs;
+  }
+
+  #byteText(bytes: string): void {
+    if (this.#over) return;
+    if (!this.#firstByteSeen) {
+      this.#firstByteSeen = true;
+      this.#dispatched?.firstByte();
+    }
+    let events = "";
+    let done = false;
+    try {
+      this.#reader.feed(bytes);
+      while (!done) {
+        events += this.#chunks.takeAlike(this.#reader);
+        const start = this.#reader.betweenEvents ? this.#reader.position : -1;
+        const data = this.#reader.next();
+        if (data === undefined) break;
+        if (data === doneMark) done = true;
+        else events += this.#translate(data, start);
+      }
+      this.#checkIdle(bytes.length, events !== "");
+      this.#countEvent(this.#reader.heldBytes);
+      if (!done && events !== "" && this.#isDue(this.#chunks.deliveredPieces)) {
+        this.#options.onPiece(this.#chunks, this);
+      }
+    } catch (error) {
+      this.#break(error, events);
+      return;
+    }
+    if (done) {
+      this.#complete(events);
+    } else if (events !== "") {
+      this.#record(events);
+      this.#write(events);
+    }
+    this.#atRest = !this.#recorded && this.#reader.atRest;
+  }
+
+  end(): void {
+    if (this.#over) {
+      this.#drained();
+      return;
+    }
+    let events = "";
+    try {
+      const data = this.#reader.end();
+      if (data !== undefined && data !== doneMark) events = this.#translate(data, -1);
+      // Some servers forget the mark; the reason for which generation ended proves as much.
+      if (data !== doneMark && !this.#chunks.finishSeen) throw closedEarly();
+    } catch (error) {
+      this.#break(error, events);
+      return;
+    }
+    this.#complete(events);
+  }
+
+  fail(error: unknown): void {
+    if (this.#over) this.#drained();
+    else this.#break(error, "");
+  }
+
+  /** Does what is due: a heartbeat, the end of a stalled stream, or of what is read for the connection's sake. */
+  onTimer(): void {
+    const nowMs = performance.now();
+    let dueMs: number;
+    if (this.#over) {
+      this.#dispatched?.response.body.cancel();
+      return;
+    }
+    if (this.#behindSinceMs === undefined) {
+      dueMs = this.#writtenAtMs + this.#options.heartbeatMs - nowMs;
+      // A timer may come a moment early.
+      if (dueMs < 1) {
+        this.#write(keepAlive);
+        dueMs = this.#options.heartbeatMs;
+      }
+    } else {
+      dueMs = this.#behindSinceMs + stalledReaderMs - nowMs;
+      if (dueMs < 1) {
+        this.#cutOff();
+        return;
+      }
+    }
+    // A write may have ended it.
+    if (!this.#over) this.#timer = setTimeout(onTimer, Math.min(dueMs, stalledReaderMs), this);
+  }
+
+  begin(dispatched: Dispatched): void {
+    const { response } = dispatched;
+    if (this.#over) {
+      // It came for a client that had left.
+      dispatched.done(false);
+      response.body.cancel();
+      return;
+    }
+    this.#dispatched = dispatched;
+    this.#chunks.model = dispatched.model.id;
+    this.#chunks.context = dispatched.model.context;
+    this.#chunks.trace = dispatched.trace;
+    // Some servers ignore `stream: true`, and some report errors with status 200.
+    if (jsonType.test(response.headers.get("content-type") ?? "")) {
+      this.#wholeAnswer(dispatched).catch((error) => this.fail(error));
+      return;
+    }
+    response.body.flow(this);
+    if (this.#behindSinceMs !== undefined && !this.#over) response.body.pause();
+  }
+
+  async #wholeAnswer(dispatched: Dispatched): Promise<void> {
+    const { request, completion, left, holder } = this.#options;
+    const whole = new WholeBody(dispatched, request, holder, left);
+    const all = await whole;
+    try {
+      const { text } = readAnswer(all, request, dispatched, completion);
+      if (!this.#over) this.#complete(this.#translate(encodeByteText(wholeAsChunk(text)), -1));
+    } finally {
+      whole.release();
+    }
+  }
+
+  /** Throws for a stream that brings nothing. */
+  #checkIdle(receivedBytes: number, isOfUse: boolean): void {
+    if (isOfUse) {
+      this.#idleBytes = 0;
+      return;
+    }
+    if (this.#idleBytes === 0) this.#idleSinceMs = monotonicMs();
+    this.#idleBytes += receivedBytes;
+    const idleBytes = this.#idleBytes - this.#reader.heldBytes;
+    if (idleBytes <= idleBytesAtOnce) return;
+    const seconds = (monotonicMs() - this.#idleSinceMs) / 1000;
+    if (idleBytes > idleBytesAtOnce + seconds * idleBytesPerSecond) throw nothingOfUse(idleBytes);
+  }
+
+  /** Throws where no more of an event may be held. */
+  #countEvent(heldBytes: number): void {
+    const bytes = heldBytes < countedEventBytes ? 0 : heldBytes;
+    const more = bytes - this.#countedBytes;
+    if (more === 0) return;
+    const { holder } = this.#options;
+    if (more < 0) {
+      holder.release("events", -more);
+    } else {
+      const refusal = holder.take("events", more);
+      if (refusal) throw refusal;
+    }
+    this.#countedBytes = bytes;
+  }
+
+  /** `start`: where the event began in the reader's text, where all of it stands there; else -1. */
+  #translate(data: string, start: number): string {
+    const { text, position } = this.#reader;
+    const raw = start < 0 ? undefined : text.slice(start, position);
+    return this.#chunks.translate(data, raw, this.#dispatched?.deployment.engine);
+  }
+
+  #record(events: string): void {
+    if (this.#recorded) this.#options.record(decodeByteText(events));
+  }
+
+  #write(bytes: string): void {
+    this.#writtenAtMs = monotonicMs();
+    this.#wrote(this.#client.write(bytes));
+  }
+
+  #wrote(keepsUp: boolean): void {
+    if (keepsUp || this.#over || this.#behindSinceMs !== undefined) return;
+    this.#behindSinceMs = this.#writtenAtMs;
+    this.#fellBehind();
+  }
+
+  #fellBehind(): void {
+    this.#client.onDrain ??= () => this.#caughtUp();
+    this.#dispatched?.response.body.pause();
+  }
+
+  #caughtUp(): void {
+    if (this.#over || this.#behindSinceMs === undefined) return;
+    this.#behindSinceMs = undefined;
+    this.#dispatched?.response.body.resume();
+  }
+
+  /** `events` are the last ones. */
+  #complete(events: string): void {
+    const last = events + this.#chunks.ending();
+    this.#record(last);
+    this.#finish(undefined, last);
+  }
+
+  /** `events` came before the error, and are delivered before it. */
+  #break(error: unknown, events: string): void {
+    const shown =
+      error instanceof GatewayError
+        ? error
+        : new GatewayError("upstream_error", "The model server broke off in the middle of the answer.", {
+            cause: error,
+          });
+    if (events !== "") this.#record(events);
+    this.#finish(shown, `${events}data: ${encodeByteText(this.#options.renderError(shown))}\n\n`);
+  }
+
+  /** The client left. */
+  cancelled(): void {
+    if (!this.#over) this.#finish(new DOMException("The client left", "AbortError"), undefined);
+  }
+
+  stop(): void {
+    if (!this.#over) this.#break(stoppingError(), "");
+  }
+
+  /** The end is on record. */
+  recorded(): void {
+    this.#client.end(this.#last);
+  }
+
+  #cutOff(): void {
+    this.#finish(new DOMException("The client stopped reading", "AbortError"), undefined);
+    this.#client.abort();
+  }
+
+  /** `last` goes to the client once the end is on record; undefined where nobody is there to read it. */
+  #finish(error: unknown, last: string | undefined): void {
+    const options = this.#options;
+    const dispatched = this.#dispatched;
+    this.#over = true;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    options.left.off(this);
+    options.stopping.remove(this);
+    // First: what nobody waits for any more says nothing of how long an engine takes.
+    if (error !== undefined) options.abort();
+    const { reported, deliveredPieces } = this.#chunks;
+    this.#countEvent(0);
+    // That there is no room for it is no fault of the engine.
+    const isFault = error instanceof GatewayError && !(error instanceof NoRoomError);
+    dispatched?.done(isFault, reported?.completionTokens ?? deliveredPieces);
+    if (error !== undefined) dispatched?.response.body.cancel();
+    else if (dispatched) this.#drain(dispatched);
+    const recorded = this.#tellEnd(error);
+    if (last === undefined) return;
+    this.#last = last;
+    whenSettled(recorded, onRecorded, onRecorded, this);
+  }
+
+  /** Where that fails, the client must get its end all the same, and the engine's connection, which tells it, go on. */
+  #tellEnd(error: unknown): Eventual<void> {
+    try {
+      return this.#options.onEnd(this.#chunks, error);
+    } catch (fault) {
+      return Promise.reject(fault);
+    }
+  }
+
+  #drain({ response }: Dispatched): void {
+    if (this.#behindSinceMs !== undefined) response.body.resume();
+    this.#timer = setTimeout(onTimer, drainMs, this);
+  }
+
+  #drained(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+}
+
+/** As those below: a closure for each stream would do the same at the cost of its memory. */
+function onTimer(relay: Relay): void {
+  relay.onTimer();
+}
+
+function onSource(dispatched: Dispatched, relay: Relay): void {
+  relay.begin(dispatched);
+}
+
+function onNoSource(error: unknown, relay: Relay): void {
+  relay.fail(error);
+}
+
+function onRecorded(_: unknown, relay: Relay): void {
+  relay.recorded();
+}
+
+function nothingOfUse(bytes: number): GatewayError {
+  return new GatewayError("upstream_error", "The model server sends much that is no part of an answer.", {
+    detail: `${bytes} bytes of comments, or of events without a choice, since the last event of use`,
+  });
+}
+
+function closedEarly(): GatewayError {
+  return new GatewayError("upstream_error", "The model server closed the connection in the middle of the answer.");
+}

@@ -1,0 +1,96 @@
+// The answer to an open request as a stream: what the relay wants of it, and what it tells of it.
+
+import type { ClientStream } from "../../base/bytes/client-stream.ts";
+import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { Cancellation } from "../../base/cancellation.ts";
+import type { GatewayError } from "../../base/errors.ts";
+import type { Eventual } from "../../base/later.ts";
+import type { TokenUsage } from "../../domain/usage/usage.ts";
+import type { DecodedRequest } from "../decoded-request.ts";
+import type { OpenRequest } from "../open-request.ts";
+import type { Stopping } from "../stopping.ts";
+import type { CompletionNames } from "./answer.ts";
+import { relay } from "./relay.ts";
+import type { PieceDue, RelayOptions } from "./relay-options.ts";
+import { type StreamObservation, streamUsage } from "./stream-chunks.ts";
+
+/** `source`: the engine's answer, which may still be waited for. */
+export function relayTo(client: ClientStream, source: RelayOptions["source"], open: OpenRequest<unknown>): void {
+  // The relay listens itself, and stops what works for the request.
+  open.call.left.off(open);
+  relay(new RelayedAnswer(source, open), client);
+}
+
+class RelayedAnswer implements RelayOptions {
+  readonly source: RelayOptions["source"];
+  readonly recorded: boolean;
+  readonly #open: OpenRequest<unknown>;
+  #usageSoFar: (() => TokenUsage) | undefined;
+
+  constructor(source: RelayOptions["source"], open: OpenRequest<unknown>) {
+    this.source = source;
+    this.recorded = open.recorder !== undefined || open.trace?.takesContent === true;
+    this.#open = open;
+  }
+
+  get request(): DecodedRequest {
+    return this.#open.request;
+  }
+
+  get completion(): CompletionNames {
+    return this.#open;
+  }
+
+  get heartbeatMs(): number {
+    return this.#open.deps.heartbeatMs;
+  }
+
+  get left(): Cancellation {
+    return this.#open.call.left;
+  }
+
+  get holder(): Holder {
+    return this.#open.call.holder;
+  }
+
+  get stopping(): Stopping {
+    return this.#open.deps.stopping;
+  }
+
+  renderError(error: GatewayError): string {
+    return this.#open.call.renderError(error);
+  }
+
+  abort(): void {
+    this.#open.cancellation.cancel();
+  }
+
+  record(events: string): void {
+    const { recorder, trace } = this.#open;
+    recorder?.add(events);
+    if (trace?.takesContent) trace.delivered(events);
+  }
+
+  onPiece(observed: StreamObservation, due: PieceDue): void {
+    if (observed.deliveredBytes === 0) return;
+    const { trace, promptTokens, meter } = this.#open;
+    trace?.firstToken();
+    this.#usageSoFar ??= usageSoFar(this.#open.request, observed);
+    meter.delivered(promptTokens + observed.deliveredPieces, this.#usageSoFar);
+    due.dueMs = meter.dueMs;
+    due.duePieces = meter.dueTokens - promptTokens;
+  }
+
+  onEnd(observed: StreamObservation, error: unknown): Eventual<void> {
+    const open = this.#open;
+    if (error !== undefined && observed.deliveredBytes === 0 && !observed.reported) {
+      return open.endedWithoutAnswer(error);
+    }
+    return open.ended(streamUsage(open.request, observed, error === undefined), error);
+  }
+}
+
+/** Apart from where it is used: a function that has closures in it makes room for what they capture at each call. */
+function usageSoFar(request: DecodedRequest, observed: StreamObservation): () => TokenUsage {
+  return () => streamUsage(request, observed, false);
+}

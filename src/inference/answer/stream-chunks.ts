@@ -1,0 +1,331 @@
+// Makes of each chunk that an engine streams what the client was promised, and counts what passes.
+import { decodeByteText, detachedByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { editObject, scanObject } from "../../base/text/json-text.ts";
+import type { SseReader } from "../../base/text/sse.ts";
+import type { Engine } from "../../domain/models/engine.ts";
+import type { RequestTrace } from "../../domain/usage/trace.ts";
+import type { TokenUsage } from "../../domain/usage/usage.ts";
+import type { DecodedRequest } from "../decoded-request.ts";
+import type { CompletionNames } from "./answer.ts";
+import { type ChunkFrame, ChunkTemplate, stringEnd } from "./chunk-template.ts";
+import { publicFault } from "./engine-refusal.ts";
+import { atLeastDelivered } from "./least-usage.ts";
+import { deliveredBytes, estimateDelivered, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
+
+/** What was seen of a stream so far; what settlement counts. */
+export interface StreamObservation {
+  /** As reported by the engine. */
+  reported: TokenUsage | undefined;
+  /** UTF-8 bytes of text delivered, and in how many pieces they came. */
+  deliveredBytes: number;
+  deliveredPieces: number;
+  /** Of the model that serves it, in tokens, where it is known. */
+  context?: number | undefined;
+}
+
+interface Chunk {
+  [member: string]: unknown;
+  choices?: unknown;
+}
+
+interface StreamedChoice {
+  index?: unknown;
+  delta?: Record<string, unknown>;
+  finish_reason?: unknown;
+}
+
+interface Rendered {
+  /** Text of the event for the client. */
+  event: string;
+  /** Whether the choices were written anew, and not kept as the engine wrote them. */
+  rewritten: boolean;
+}
+
+const usageNull = ',"usage":null}';
+/** Texts that grow from chunk to chunk, where one that is not empty is the first to look for. */
+const growing = /"(?:content|text|reasoning_content|reasoning|arguments)": ?"(?!")/;
+/** Stand for a chunk's text while it is found out what becomes of the rest. */
+const probes = ["~headrace-text~", "~headrace-other-text~"] as const;
+/** Templates made before one has been of use; what a stream of changing chunks loses in vain. */
+const templateTrials = 4;
+/** Each chunk that a template spared earns this part of another one. */
+const trialsPerHit = 0.5;
+
+/**
+ * Keeps the engine's bytes, except: the public model id, members that every client expects, the role of each choice's
+ * first delta, and usage, which only a client that asked for it sees, in one last chunk.
+ */
+export class ChunkTranslator implements StreamObservation {
+  reported: TokenUsage | undefined;
+  deliveredBytes = 0;
+  deliveredPieces = 0;
+  /** Whether a choice told why it ended. */
+  finishSeen = false;
+  /** Public id of the model that serves the request. */
+  model: string;
+  context: number | undefined;
+  /** Told of the chunks that are read one by one. */
+  trace: Pick<RequestTrace, "chunk"> | undefined;
+  readonly #request: DecodedRequest;
+  readonly #names: CompletionNames;
+  readonly #wantsUsage: boolean;
+  /** Of the choices that had a delta; mostly there is one. */
+  #firstIndex: unknown;
+  #otherIndices: Set<unknown> | undefined;
+  #usageText: string | undefined;
+  #lastChunk: { id: unknown; created: unknown } | undefined;
+  #template: ChunkTemplate | undefined;
+  #trials = templateTrials;
+
+  constructor(request: DecodedRequest, names: CompletionNames) {
+    this.model = request.model;
+    this.#request = request;
+    this.#names = names;
+    this.#wantsUsage = request.streamOptions === "usage";
+  }
+
+  /**
+   * Counts the event that is `bytes` from `start` to `end`, if it is like the one before it but for its text. Gives what is to
+   * send it then; nothing where it has to be read as text.
+   */
+  takeInPlace(bytes: Buffer, start: number, end: number): ChunkTemplate | undefined {
+    const template = this.#template;
+    const { deliveredPieces } = this;
+    if (!template?.takeInPlace(bytes, start, end, this)) return undefined;
+    this.#wasOfUse(this.deliveredPieces - deliveredPieces);
+    return template;
+  }
+
+  /**
+   * What the client gets of the events that are next and like the one before, but for their text; nothing where the next
+   * one has to be translated.
+   */
+  takeAlike(reader: SseReader): string {
+    const template = this.#template;
+    if (!template || !reader.betweenEvents) return "";
+    const { deliveredPieces } = this;
+    const events = template.take(reader, this);
+    if (events !== "") this.#wasOfUse(this.deliveredPieces - deliveredPieces);
+    return events;
+  }
+
+  #wasOfUse(pieces: number): void {
+    if (this.#trials < templateTrials) this.#trials = Math.min(templateTrials, this.#trials + pieces * trialsPerHit);
+  }
+
+  /**
+   * The event for the client, or nothing, as byte text; `received` is the event's data as byte text, and `raw` the whole
+   * event where it came in one piece. Throws `upstream_error` for what is no chunk, and for the engine's own error event;
+   * `engine` hides its credentials in it.
+   */
+  translate(received: string, raw: string | undefined, engine: Engine | undefined): string {
+    const text = decodeByteText(received);
+    const chunk = parseChunk(text);
+    // The second form is vLLM's.
+    if ((chunk["error"] !== undefined && chunk["error"] !== null) || chunk["object"] === "error") {
+      const { message, ...fault } = (engine && publicFault(text, engine)) ?? {};
+      throw new GatewayError(
+        "upstream_error",
+        message ?? "The model server failed in the middle of the answer.",
+        fault,
+      );
+    }
+    this.trace?.chunk(chunk);
+    const usage = reportedUsage(chunk["usage"]);
+    if (usage) {
+      this.reported = usage;
+      this.#usageText = JSON.stringify(hasTotal(chunk["usage"]) ? chunk["usage"] : withTotal(chunk["usage"], usage));
+    }
+    const { choices } = chunk;
+    // Chunks without a choice break clients that did not ask for usage; the one with usage is made at the end.
+    if (!Array.isArray(choices) || choices.length === 0) return "";
+    this.#observe(choices);
+    this.#lastChunk = { id: chunk["id"], created: chunk["created"] };
+    const { event } = this.#render(text, chunk, choices);
+    this.#template = undefined;
+    if (raw !== undefined && !usage && choices.length === 1) this.#learn(received, raw, choices[0]);
+    return encodeByteText(event);
+  }
+
+  #observe(choices: readonly unknown[]): void {
+    for (const choice of choices as StreamedChoice[]) {
+      if (typeof choice !== "object" || choice === null) throw malformed("a choice that is no object");
+      const bytes = deliveredBytes(choice);
+      this.deliveredBytes += bytes;
+      if (bytes > 0) this.deliveredPieces++;
+      if (choice.finish_reason) this.finishSeen = true;
+    }
+  }
+
+  #render(text: string, chunk: Chunk, choices: unknown[]): Rendered {
+    // JSON over several data lines: one line has to do for clients that read line by line.
+    const data = text.includes("\n") ? JSON.stringify(chunk) : this.#withoutUsageNull(text, chunk);
+    const rewritten = this.#complete(choices);
+    const edits = this.#edits(chunk);
+    if (rewritten) edits["choices"] = JSON.stringify(choices);
+    return { event: `data: ${Object.keys(edits).length === 0 ? data : edited(data, edits)}\n\n`, rewritten };
+  }
+
+  /** The usage that we asked for makes most servers end every chunk with this: the common case needs no scan. */
+  #withoutUsageNull(text: string, chunk: Chunk): string {
+    if (this.#wantsUsage || chunk["usage"] !== null || !text.endsWith(usageNull)) return text;
+    chunk["usage"] = undefined;
+    return `${text.slice(0, -usageNull.length)}}`;
+  }
+
+  /**
+   * Gives each choice its index and its finish_reason (null until the last), and the first delta of each its role, where
+   * the engine left them out; says whether it did.
+   */
+  #complete(choices: readonly unknown[]): boolean {
+    let changed = false;
+    for (let position = 0; position < choices.length; position++) {
+      const choice = choices[position] as StreamedChoice;
+      if (choice.finish_reason === undefined || choice.index === undefined) {
+        choice.finish_reason ??= null;
+        choice.index ??= position;
+        changed = true;
+      }
+      const { delta, index } = choice;
+      if (typeof delta !== "object" || delta === null || !this.#isFirstOf(index)) continue;
+      if (delta["role"] === undefined) {
+        choice.delta = { role: "assistant", ...delta };
+        changed = true;
+      }
+    }
+    return changed;
+  }
+
+  /** Whether this is the first delta of the choice. */
+  #isFirstOf(index: unknown): boolean {
+    if (this.#firstIndex === undefined) {
+      this.#firstIndex = index;
+      return true;
+    }
+    if (this.#firstIndex === index || this.#otherIndices?.has(index)) return false;
+    this.#otherIndices ??= new Set();
+    this.#otherIndices.add(index);
+    return true;
+  }
+
+  /**
+   * Keeps what becomes of all but the text of this chunk, for those that follow. One string of the JSON is put in the
+   * place of another: where that changes how much is delivered, any other string would be delivered there as well.
+   */
+  #learn(received: string, raw: string, choice: unknown): void {
+    if (this.#trials < 1) return;
+    const lead = raw.startsWith("data: ") ? 6 : 5;
+    const lineEnds = raw.slice(lead + received.length);
+    if (!raw.startsWith(received, lead) || (lineEnds !== "\n\n" && lineEnds !== "\r\n\r\n")) return;
+    const found = growing.exec(received);
+    if (!found) return;
+    const start = found.index + found[0].length;
+    const end = stringEnd(received, start);
+    if (end < 0) return;
+    this.#trials--;
+    const value: unknown = JSON.parse(decodeByteText(received.slice(start - 1, end + 1)));
+    const bytes = deliveredBytes({ text: value });
+    // Of another length, or the place of it could not be told by what is delivered.
+    const probe = bytes === probes[0].length ? probes[1] : probes[0];
+    const text = decodeByteText(received.slice(0, start) + probe + received.slice(end));
+    const chunk = parseChunk(text);
+    const choices = chunk.choices as unknown[];
+    const otherBytes = deliveredBytes(choices[0]) - probe.length;
+    if (bytes + otherBytes !== deliveredBytes(choice)) return;
+    const { event, rewritten } = this.#render(text, chunk, choices);
+    const sent = encodeByteText(event);
+    const at = sent.indexOf(probe);
+    if (at < 0 || sent.includes(probe, at + 1)) return;
+    this.#template = new ChunkTemplate(frameOf(raw, lead + start, lead + end), frameOf(sent, at, at + probe.length), {
+      keepsEscapes: !rewritten,
+      otherBytes,
+    });
+  }
+
+  #edits(chunk: Chunk): Record<string, string | null> {
+    const edits: Record<string, string | null> = {};
+    if (chunk["model"] !== this.model) edits["model"] = JSON.stringify(this.model);
+    if (this.#names.ownId || chunk["id"] === undefined) edits["id"] = JSON.stringify(this.#names.id);
+    if (chunk["created"] === undefined) edits["created"] = String(this.#names.created);
+    if (chunk["object"] === undefined) edits["object"] = JSON.stringify(this.#objectName());
+    if (this.#wantsUsage) {
+      if (chunk["usage"] !== null) edits["usage"] = "null";
+    } else if (chunk["usage"] !== undefined) {
+      edits["usage"] = null;
+    }
+    return edits;
+  }
+
+  /** What the client gets at the end of a whole stream, as byte text. */
+  ending(): string {
+    return `${this.#wantsUsage ? encodeByteText(this.#usageChunk()) : ""}data: [DONE]\n\n`;
+  }
+
+  #usageChunk(): string {
+    const counted = streamUsage(this.#request, this, true);
+    const isReported = this.#usageText !== undefined && counted === this.reported;
+    const usage = isReported ? this.#usageText : JSON.stringify(usageObject(counted, this.#request.operation));
+    const head = {
+      id: this.#names.ownId ? this.#names.id : (this.#lastChunk?.id ?? this.#names.id),
+      object: this.#objectName(),
+      created: this.#lastChunk?.created ?? this.#names.created,
+      model: this.model,
+      choices: [],
+    };
+    return `data: ${JSON.stringify(head).slice(0, -1)},"usage":${usage}}\n\n`;
+  }
+
+  #objectName(): string {
+    return this.#request.operation === "chat" ? "chat.completion.chunk" : "text_completion";
+  }
+}
+
+/**
+ * Usage of a stream as far as it went: reported, else estimated from what was delivered. Of one that did not come to its
+ * end, a report may be of an earlier moment: then what was delivered since counts.
+ */
+export function streamUsage(request: DecodedRequest, observed: StreamObservation, ended: boolean): TokenUsage {
+  const { reported, deliveredBytes: bytes, deliveredPieces, context } = observed;
+  const tokens = estimateDelivered(bytes, deliveredPieces);
+  if (!reported) return { promptTokens: request.promptTokens, completionTokens: tokens, estimated: true };
+  const usage = atLeastDelivered(reported, request, { bytes, tokens }, context);
+  if (ended || usage.completionTokens >= tokens) return usage;
+  return { ...usage, completionTokens: tokens, estimated: true };
+}
+
+/** A whole answer as the only chunk of a stream. */
+export function wholeAsChunk(text: string): string {
+  const { choices, object, ...rest } = JSON.parse(text) as { choices: Record<string, unknown>[]; object: string };
+  const asDelta = ({ message, ...choice }: Record<string, unknown>) =>
+    message ? { ...choice, delta: message } : choice;
+  const name = object === "chat.completion" ? "chat.completion.chunk" : object;
+  return JSON.stringify({ ...rest, object: name, choices: choices.map(asDelta) });
+}
+
+function frameOf(event: string, textStart: number, textEnd: number): ChunkFrame {
+  return { before: detachedByteText(event.slice(0, textStart)), after: detachedByteText(event.slice(textEnd)) };
+}
+
+function parseChunk(data: string): Chunk {
+  try {
+    const value: unknown = JSON.parse(data);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Chunk;
+  } catch {
+    // Falls through: the same refusal for what is no JSON and what is no object.
+  }
+  throw malformed(`${data.length} characters`);
+}
+
+function edited(data: string, edits: Readonly<Record<string, string | null>>): string {
+  try {
+    return editObject(data, scanObject(data), edits);
+  } catch {
+    // Its reason may quote the answer.
+    throw malformed("JSON that cannot be edited: a field appears twice, or there is too much of it");
+  }
+}
+
+function malformed(detail: string): GatewayError {
+  return new GatewayError("upstream_error", "The model server sent a malformed event.", { detail });
+}

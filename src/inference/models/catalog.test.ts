@@ -1,0 +1,284 @@
+// The catalog: declared over discovered, several engines for one id, and engines that come and go.
+import { beforeEach, describe, expect, test } from "bun:test";
+import type { Log, LogFields } from "../../base/log.ts";
+import type { Engine, EngineModel } from "../../domain/models/engine.ts";
+import { Catalog, type CatalogSource, type DeclaredModel } from "./catalog.ts";
+
+/** An engine whose list of models, or whose absence, the test sets. */
+class ListedEngine implements Engine {
+  readonly name: string;
+  list: EngineModel[] | Error;
+
+  constructor(name: string, list: EngineModel[] | Error = []) {
+    this.name = name;
+    this.list = list;
+  }
+
+  async models(): Promise<EngineModel[]> {
+    if (this.list instanceof Error) throw this.list;
+    return this.list;
+  }
+
+  redact(text: string): string {
+    return text;
+  }
+
+  send(): Promise<never> {
+    return Promise.reject(new Error("not used"));
+  }
+
+  async close(): Promise<void> {}
+}
+
+let logged: { event: string; fields: LogFields | undefined }[];
+let catalog: Catalog;
+let nowSeconds: number;
+
+beforeEach(() => {
+  logged = [];
+  nowSeconds = 1_800_000_000;
+  const note = (event: string, fields?: LogFields) => void logged.push({ event, fields });
+  const log: Log = { info: note, warn: note, error: note };
+  catalog = new Catalog({ log, clock: { nowSeconds: () => nowSeconds, monotonicMs: () => 0 } });
+});
+
+function source(engine: Engine, more: Partial<CatalogSource> = {}): CatalogSource {
+  return { engine, discover: true, environments: ["live", "dev"], configured: true, ...more };
+}
+
+function declared(id: string, more: Partial<DeclaredModel> = {}): DeclaredModel {
+  return {
+    id,
+    ownedBy: undefined,
+    capabilities: undefined,
+    context: undefined,
+    environments: undefined,
+    price: undefined,
+    deployments: [{ engine: "a", model: "m", weight: 1 }],
+    ...more,
+  };
+}
+
+const ids = () => catalog.list().map((model) => model.id);
+
+describe("discovery", () => {
+  test("what an engine lists is offered under its own ids, with what it says of it", async () => {
+    const a = new ListedEngine("a", [
+      { id: "m", ownedBy: "org", created: 5, context: 100, capabilities: { chat: true } },
+    ]);
+    catalog.configure([source(a)], []);
+    expect(ids()).toEqual([]);
+    await catalog.refresh();
+    expect(catalog.find("m")).toEqual({
+      id: "m",
+      ownedBy: "org",
+      created: 5,
+      context: 100,
+      capabilities: { chat: true },
+      environments: ["live", "dev"],
+      price: undefined,
+      deployments: [{ engine: a, model: "m", weight: 1 }],
+    });
+  });
+
+  test("what it does not say is the engine's name and the time it was first seen, which then stays", async () => {
+    const a = new ListedEngine("a", [{ id: "m" }]);
+    catalog.configure([source(a)], []);
+    await catalog.refresh();
+    expect(catalog.find("m")).toMatchObject({ ownedBy: "a", created: 1_800_000_000 });
+    nowSeconds += 3_600;
+    a.list = [];
+    await catalog.refresh();
+    a.list = [{ id: "m" }];
+    await catalog.refresh();
+    expect(catalog.find("m")?.created).toBe(1_800_000_000);
+  });
+
+  test("a source that is not to be discovered offers nothing by itself, and serves what is declared", async () => {
+    const a = new ListedEngine("a", [{ id: "m", context: 77 }, { id: "other" }]);
+    catalog.configure([source(a, { discover: false })], [declared("public")]);
+    await catalog.refresh();
+    expect(ids()).toEqual(["public"]);
+    expect(catalog.find("public")?.context).toBe(77);
+  });
+
+  test("a model that an engine no longer lists is gone at the next refresh", async () => {
+    const a = new ListedEngine("a", [{ id: "m" }, { id: "n" }]);
+    catalog.configure([source(a)], []);
+    await catalog.refresh();
+    a.list = [{ id: "n" }];
+    await catalog.refresh();
+    expect(ids()).toEqual(["n"]);
+  });
+});
+
+describe("one id on several engines", () => {
+  test("is one model with several deployments that promises only what all of them keep", async () => {
+    const a = new ListedEngine("a", [{ id: "m", context: 200, capabilities: { chat: true, embeddings: true } }]);
+    const b = new ListedEngine("b", [{ id: "m", context: 100, capabilities: { chat: true, embeddings: false } }]);
+    const c = new ListedEngine("c", [{ id: "m", environments: ["live"] }]);
+    catalog.configure([source(a), source(b), source(c)], []);
+    await catalog.refresh();
+    expect(ids()).toEqual(["m"]);
+    const model = catalog.find("m");
+    expect(model?.deployments.map((deployment) => deployment.engine.name)).toEqual(["a", "b", "c"]);
+    expect(model?.context).toBe(100);
+    expect(model?.environments).toEqual(["live"]);
+    // Any of them may get a request: an embedding must not be promised where one says that it cannot.
+    expect(model?.capabilities?.embeddings).not.toBe(true);
+  });
+
+  test("an environment that one of them does not serve is not reached through the other", async () => {
+    const a = new ListedEngine("a", [{ id: "m", environments: ["live", "test", "dev"] }]);
+    const b = new ListedEngine("b", [{ id: "m" }]);
+    catalog.configure([source(a), source(b)], []);
+    await catalog.refresh();
+    expect(catalog.find("m")?.environments).not.toContain("test");
+  });
+});
+
+describe("declarations", () => {
+  test("win over what is discovered under the same id, deployments included", async () => {
+    const a = new ListedEngine("a", [{ id: "m", ownedBy: "theirs", context: 100, capabilities: { chat: true } }]);
+    const b = new ListedEngine("b", [{ id: "m" }]);
+    const price = { input: 1, output: 2 };
+    catalog.configure(
+      [source(a), source(b)],
+      [declared("m", { ownedBy: "us", context: 50, capabilities: { chat: false }, environments: ["test"], price })],
+    );
+    await catalog.refresh();
+    expect(catalog.find("m")).toMatchObject({
+      ownedBy: "us",
+      context: 50,
+      capabilities: { chat: false },
+      environments: ["test"],
+      price,
+      deployments: [{ engine: a, model: "m", weight: 1 }],
+    });
+  });
+
+  test("without a place, say what holds wherever the model is found, and narrow its environments alone", async () => {
+    const one = new ListedEngine("a", [{ id: "m", context: 100 }]);
+    const two = new ListedEngine("b", [{ id: "m", environments: ["live", "test", "dev"] }]);
+    const price = { input: 1, output: 2 };
+    const wherever = declared("m", { deployments: [], price, environments: ["live", "test"], fallbacks: ["n"] });
+    catalog.configure([source(one), source(two)], [wherever, declared("nowhere", { deployments: [] })]);
+    await catalog.refresh();
+    expect(catalog.find("m")).toMatchObject({ price, context: 100, environments: ["live"], fallbacks: ["n"] });
+    expect(catalog.find("m")?.deployments.map(({ engine }) => engine.name)).toEqual(["a", "b"]);
+    expect(catalog.find("nowhere")).toBeUndefined();
+  });
+
+  test("take from the engine what they leave open, under the engine's own id of the model", async () => {
+    const a = new ListedEngine("a", [{ id: "long-internal-name", ownedBy: "org", created: 9, context: 100 }]);
+    const deployments = [{ engine: "a", model: "long-internal-name", weight: 3 }];
+    catalog.configure([source(a, { discover: false })], [declared("short", { deployments })]);
+    await catalog.refresh();
+    expect(catalog.find("short")).toMatchObject({ ownedBy: "org", created: 9, context: 100 });
+    expect(catalog.find("short")?.deployments[0]?.weight).toBe(3);
+    expect(catalog.find("short")?.environments).toEqual(["live", "dev"]);
+  });
+
+  test("are listed before anything was reached, and stand without deployments when their engine is not there", () => {
+    catalog.configure([], [declared("m")]);
+    expect(catalog.find("m")?.deployments).toEqual([]);
+  });
+});
+
+describe("engines that cannot be reached", () => {
+  test("keep their last list: a restart of a server is no change of models", async () => {
+    const a = new ListedEngine("a", [{ id: "m" }]);
+    catalog.configure([source(a)], []);
+    await catalog.refresh();
+    a.list = new Error("ECONNREFUSED");
+    await catalog.refresh();
+    expect(ids()).toEqual(["m"]);
+  });
+
+  test("are warned about once for each outage, and their return is told once", async () => {
+    const a = new ListedEngine("a", new Error("ECONNREFUSED"));
+    catalog.configure([source(a)], []);
+    const events = async () => {
+      logged.length = 0;
+      await catalog.refresh();
+      await catalog.refresh();
+      return logged.map((entry) => entry.event);
+    };
+    expect(await events()).toEqual(["upstream_unreachable"]);
+    a.list = [{ id: "m" }];
+    expect(await events()).toEqual(["upstream_reached"]);
+    a.list = new Error("ECONNREFUSED");
+    expect(await events()).toEqual(["upstream_unreachable"]);
+    a.list = [{ id: "m" }];
+    expect(await events()).toEqual(["upstream_reached"]);
+  });
+
+  test("are not warned about where nobody configured them", async () => {
+    catalog.configure([source(new ListedEngine("found", new Error("gone")), { configured: false })], []);
+    await catalog.refresh();
+    expect(logged).toEqual([]);
+  });
+
+  test("say why until they are back, keeping how many models they listed", async () => {
+    const a = new ListedEngine("a", [{ id: "m" }]);
+    const found = new ListedEngine("found", new Error("gone"));
+    catalog.configure([source(a), source(found, { configured: false })], []);
+    expect(catalog.status(a)).toEqual({ models: undefined, error: undefined });
+    await catalog.refresh();
+    expect(catalog.status(a)).toEqual({ models: 1, error: undefined });
+    expect(catalog.status(found)).toEqual({ models: undefined, error: "gone" });
+    a.list = new DOMException("slow", "TimeoutError");
+    await catalog.refresh();
+    expect(catalog.status(a)).toEqual({ models: 1, error: "It did not list its models within 5 s." });
+    a.list = [];
+    await catalog.refresh();
+    expect(catalog.status(a)).toEqual({ models: 0, error: undefined });
+    catalog.configure([], []);
+    expect(catalog.status(found)).toEqual({ models: undefined, error: undefined });
+  });
+
+  test("do not keep the others from being refreshed", async () => {
+    const a = new ListedEngine("a", new Error("gone"));
+    const b = new ListedEngine("b", [{ id: "n" }]);
+    catalog.configure([source(a), source(b)], []);
+    await catalog.refresh();
+    expect(ids()).toEqual(["n"]);
+  });
+});
+
+describe("reconfiguring", () => {
+  test("keeps what is known of an engine that stays, and forgets one that goes", async () => {
+    const a = new ListedEngine("a", [{ id: "m" }]);
+    const b = new ListedEngine("b", [{ id: "n" }]);
+    catalog.configure([source(a), source(b)], []);
+    await catalog.refresh();
+    catalog.configure([source(a)], []);
+    expect(ids()).toEqual(["m"]);
+    catalog.configure([source(a), source(b)], []);
+    expect(ids()).toEqual(["m"]);
+  });
+
+  test("an answer that comes after it counts where its engine stayed", async () => {
+    let answer = (_: EngineModel[]) => {};
+    const slow = new ListedEngine("slow");
+    slow.models = () => new Promise((resolve) => (answer = resolve));
+    catalog.configure([source(slow)], []);
+    const refreshed = catalog.refresh();
+    catalog.configure([source(slow), source(new ListedEngine("added"))], []);
+    answer([{ id: "m" }]);
+    await refreshed;
+    expect(ids()).toEqual(["m"]);
+  });
+
+  test("an answer that comes after its engine was removed does not bring its models back", async () => {
+    let answer = (_: EngineModel[]) => {};
+    const slow = new ListedEngine("slow");
+    slow.models = () => new Promise((resolve) => (answer = resolve));
+    catalog.configure([source(slow)], []);
+    const refreshed = catalog.refresh();
+    catalog.configure([], []);
+    answer([{ id: "ghost" }]);
+    await refreshed;
+    expect(ids()).toEqual([]);
+  });
+});

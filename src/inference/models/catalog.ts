@@ -1,0 +1,292 @@
+// The models on offer: what the configuration declares, merged with what engines report.
+
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import { defaultEnvironments, type Environment } from "../../domain/api-key.ts";
+import type { Engine, EngineModel } from "../../domain/models/engine.ts";
+import type { Capabilities, Deployment, Model, Price } from "../../domain/models/model.ts";
+import { describeFault, pollTimeoutMs } from "./engine-fault.ts";
+
+/** An engine and how its models enter the catalog. */
+export interface CatalogSource {
+  engine: Engine;
+  /** Whether models that the configuration does not name are offered under the engine's own ids. */
+  discover: boolean;
+  /** Environments of its discovered models. */
+  environments: readonly Environment[];
+  /** Named in the configuration, or approved, so worth a warning while it cannot be reached; others are found or built in. */
+  configured: boolean;
+  /** A machine that joined. */
+  isNode?: boolean;
+  /** Asked for the same server with other settings until now: what it listed holds until this one was asked. */
+  replaces?: Engine | undefined;
+}
+
+/** A model as the configuration file or an operator declares it. */
+export interface DeclaredModel {
+  id: string;
+  ownedBy: string | undefined;
+  capabilities: Capabilities | undefined;
+  context: number | undefined;
+  environments: readonly Environment[] | undefined;
+  price: Price | undefined;
+  /** None: wherever it is found under its id. */
+  deployments: readonly { engine: string; model: string; weight: number }[];
+  /** Public ids of models that stand in for it, best first. */
+  fallbacks?: readonly string[] | undefined;
+}
+
+/** What the last look at an engine came to. */
+export interface EngineStatus {
+  /** How many it listed when it was last reached; undefined: it never was. */
+  models: number | undefined;
+  /** Why it cannot be reached, for operators; undefined where it can, or was not asked yet. */
+  error: string | undefined;
+}
+
+/** Told what a look at an engine tells of its being there. */
+export interface EngineWatcher {
+  reached(engine: Engine): void;
+  unreachable(engine: Engine): void;
+}
+
+export class Catalog {
+  /** Where somebody wants to know. */
+  watcher: EngineWatcher | undefined;
+  readonly #log: Log;
+  readonly #clock: Clock;
+  #sources: readonly CatalogSource[] = [];
+  #declared: readonly DeclaredModel[] = [];
+  /** The last answer of each engine, kept while it cannot be reached: a restart of a server is no change of models. */
+  #reported = new Map<Engine, readonly EngineModel[]>();
+  /** Ids of such an answer, made where somebody asks for them. */
+  readonly #listed = new WeakMap<readonly EngineModel[], ReadonlySet<string>>();
+  /** Of those that cannot be reached: why. */
+  #faults = new Map<Engine, string>();
+  #firstSeen = new Map<string, number>();
+  #models: ReadonlyMap<string, Model> = new Map();
+  /** Resolves once every source was asked for the first time. */
+  readonly #firstLook = Promise.withResolvers<void>();
+  #lookedOnce = false;
+
+  constructor(options: { log: Log; clock: Clock }) {
+    this.#log = options.log;
+    this.#clock = options.clock;
+  }
+
+  /** Replaces sources and declarations in one step; what is known of engines that stay is kept. */
+  configure(sources: readonly CatalogSource[], declared: readonly DeclaredModel[]): void {
+    this.#sources = sources;
+    this.#declared = declared;
+    for (const { engine, replaces } of sources) {
+      const models = replaces && this.#reported.get(replaces);
+      if (models && !this.#reported.has(engine)) this.#reported.set(engine, models);
+    }
+    const kept = new Set(sources.map((source) => source.engine));
+    for (const known of [this.#reported, this.#faults]) {
+      for (const engine of known.keys()) if (!kept.has(engine)) known.delete(engine);
+    }
+    this.#rebuild();
+  }
+
+  find(id: string): Model | undefined {
+    return this.#models.get(id);
+  }
+
+  list(): Model[] {
+    return [...this.#models.values()];
+  }
+
+  /** Whether every source was asked at least once. */
+  get complete(): boolean {
+    return this.#lookedOnce;
+  }
+
+  /** Resolves at once, or, just after the start, when every source was asked: until then "unknown" may mean "not yet". */
+  async whenComplete(): Promise<void> {
+    if (!this.#lookedOnce) await this.#firstLook.promise;
+  }
+
+  /** Asks every source for its models. Never rejects: a source that fails keeps its last answer. */
+  async refresh(): Promise<void> {
+    await Promise.all(this.#sources.map((source) => this.#poll(source)));
+    this.#rebuild();
+    this.#lookedOnce = true;
+    this.#firstLook.resolve();
+  }
+
+  status(engine: Engine): EngineStatus {
+    return { models: this.#reported.get(engine)?.length, error: this.#faults.get(engine) };
+  }
+
+  /** Whether it listed the model when it was last reached; null: it never was. */
+  lists(engine: Engine, model: string): boolean | null {
+    const reported = this.#reported.get(engine);
+    if (!reported) return null;
+    let ids = this.#listed.get(reported);
+    if (!ids) {
+      ids = new Set(reported.map(({ id }) => id));
+      this.#listed.set(reported, ids);
+    }
+    return ids.has(model);
+  }
+
+  /** Whether somebody named it in the configuration or added it; else it is built in or was found. */
+  isConfigured(engine: Engine): boolean {
+    return this.#sources.some((source) => source.engine === engine && source.configured);
+  }
+
+  /** Whether it is a machine that joined. */
+  isNode(engine: Engine): boolean {
+    return this.#sources.some((source) => source.engine === engine && source.isNode);
+  }
+
+  /** Asks these sources alone, for a few seconds at most. */
+  async refreshSource(...engines: readonly Engine[]): Promise<void> {
+    const asked = new Set(engines);
+    await Promise.all(this.#sources.filter((source) => asked.has(source.engine)).map((source) => this.#poll(source)));
+    this.#rebuild();
+  }
+
+  async #poll(source: CatalogSource): Promise<void> {
+    const { engine } = source;
+    try {
+      const models = await engine.models(AbortSignal.timeout(pollTimeoutMs));
+      if (!this.#has(engine)) return;
+      this.watcher?.reached(engine);
+      const isBack = this.#faults.delete(engine) && source.configured;
+      const isNew = isBack || !this.#reported.has(engine);
+      this.#reported.set(engine, models);
+      if (isNew) this.#log.info("upstream_reached", { upstream: engine.name, models: models.length });
+    } catch (error) {
+      if (!this.#has(engine)) return;
+      // One that never listed models may serve some all the same, and one that is slow to may only be busy.
+      if (this.#reported.has(engine) && !isTimeout(error)) this.watcher?.unreachable(engine);
+      const last = engine.lastModels?.();
+      if (last) this.#reported.set(engine, last);
+      const detail = describeFault(engine, error);
+      const isNews = source.configured && !this.#faults.has(engine);
+      this.#faults.set(engine, detail);
+      if (isNews) this.#log.warn("upstream_unreachable", { upstream: engine.name, detail });
+    }
+  }
+
+  /** The sources may have been configured anew while one was asked. */
+  #has(engine: Engine): boolean {
+    return this.#sources.some((source) => source.engine === engine);
+  }
+
+  #rebuild(): void {
+    const models = new Map<string, Model>();
+    const placed = this.#declared.filter(({ deployments }) => deployments.length > 0);
+    for (const declared of placed) models.set(declared.id, this.#fromDeclaration(declared));
+    const declared = new Set(models.keys());
+    // What somebody configured comes first; a server that was merely found never takes its requests.
+    for (const source of [...this.#sources].sort((one, two) => Number(two.configured) - Number(one.configured))) {
+      if (!source.discover) continue;
+      for (const reported of this.#reported.get(source.engine) ?? []) {
+        const known = models.get(reported.id);
+        const deployment: Deployment = { engine: source.engine, model: reported.id, weight: 1 };
+        if (!known) models.set(reported.id, this.#fromReport(reported, deployment, source));
+        // The same id on several engines is one model with several deployments; a declaration is the last word.
+        else if (source.configured && !declared.has(reported.id) && !runsOn(known, source.engine)) {
+          models.set(reported.id, merge(known, deployment, source, reported));
+        }
+      }
+    }
+    for (const one of this.#declared) {
+      const found = models.get(one.id);
+      if (one.deployments.length === 0 && found) models.set(one.id, withDeclared(found, one));
+    }
+    this.#models = models;
+  }
+
+  #fromDeclaration(declared: DeclaredModel): Model {
+    const deployments: Deployment[] = [];
+    let environments = declared.environments ?? defaultEnvironments;
+    let reported: EngineModel | undefined;
+    for (const { engine: name, model, weight } of declared.deployments) {
+      const source = this.#sources.find((one) => one.engine.name === name);
+      if (!source) continue;
+      const { engine } = source;
+      deployments.push({ engine, model, weight });
+      // Whom a machine that joined may serve was said where it was let in.
+      if (source.isNode) environments = environments.filter((one) => source.environments.includes(one));
+      reported ??= this.#reported.get(engine)?.find((candidate) => candidate.id === model);
+    }
+    return {
+      id: declared.id,
+      created: reported?.created ?? this.#seen(declared.id),
+      ownedBy: declared.ownedBy ?? reported?.ownedBy ?? declared.deployments[0]?.engine ?? "headrace",
+      capabilities: declared.capabilities ?? reported?.capabilities,
+      context: declared.context ?? reported?.context,
+      environments,
+      price: declared.price,
+      deployments,
+      ...(declared.fallbacks && declared.fallbacks.length > 0 ? { fallbacks: declared.fallbacks } : {}),
+    };
+  }
+
+  #fromReport(reported: EngineModel, deployment: Deployment, source: CatalogSource): Model {
+    return {
+      id: reported.id,
+      created: reported.created ?? this.#seen(reported.id),
+      ownedBy: reported.ownedBy ?? source.engine.name,
+      capabilities: reported.capabilities,
+      context: reported.context,
+      environments: reported.environments ?? source.environments,
+      price: undefined,
+      deployments: [deployment],
+    };
+  }
+
+  #seen(id: string): number {
+    const seen = this.#firstSeen.get(id) ?? this.#clock.nowSeconds();
+    this.#firstSeen.set(id, seen);
+    return seen;
+  }
+}
+
+/** Of a model that runs wherever it is found: its environments are those of both, as who offers it may mean it for some alone. */
+function withDeclared(found: Model, declared: DeclaredModel): Model {
+  const { environments } = declared;
+  return {
+    ...found,
+    ownedBy: declared.ownedBy ?? found.ownedBy,
+    capabilities: declared.capabilities ?? found.capabilities,
+    context: declared.context ?? found.context,
+    environments: found.environments.filter((name) => environments?.includes(name) ?? true),
+    price: declared.price,
+    ...(declared.fallbacks && declared.fallbacks.length > 0 ? { fallbacks: declared.fallbacks } : {}),
+  };
+}
+
+/** Another deployment may only narrow what the model promises, as any of them may get a request. */
+function merge(known: Model, deployment: Deployment, source: CatalogSource, reported: EngineModel): Model {
+  const contexts = [known.context, reported.context].filter((context) => context !== undefined);
+  return {
+    ...known,
+    environments: known.environments.filter((name) => (reported.environments ?? source.environments).includes(name)),
+    capabilities: commonCapabilities(known.capabilities, reported.capabilities),
+    context: contexts.length > 0 ? Math.min(...contexts) : undefined,
+    deployments: [...known.deployments, deployment],
+  };
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && error.name === "TimeoutError";
+}
+
+function runsOn(model: Model, engine: Engine): boolean {
+  return model.deployments.some((deployment) => deployment.engine === engine);
+}
+
+/** No where one says no, yes where all say yes, else unknown. */
+function commonCapabilities(a: Capabilities | undefined, b: Capabilities | undefined): Capabilities {
+  const common: Capabilities = {};
+  for (const name of ["chat", "completion", "embeddings"] as const) {
+    if (a?.[name] === false || b?.[name] === false) common[name] = false;
+    else if (a?.[name] && b?.[name]) common[name] = true;
+  }
+  return common;
+}

@@ -1,0 +1,236 @@
+// Models while the server runs: what operators declare, change and take back, which holds from the answer on.
+
+import { GatewayError } from "../../base/errors.ts";
+import type { AuditEvent } from "../../domain/audit.ts";
+import type { ModelStore, StoredModel } from "../../domain/models/model-entry.ts";
+import type { Principal } from "../../domain/principal.ts";
+import { requireOperator } from "../../policy/manage/operator.ts";
+import { auditEvent, changedMembers, type Origin } from "../../policy/records/audit.ts";
+import { Turns } from "../../policy/turns.ts";
+import type { CreateModelRequest, ManagedModelWire, UpdateModelRequest } from "../../wire/models.ts";
+import type { Capacity } from "../routing/capacity.ts";
+import type { Catalog } from "./catalog.ts";
+import type { ModelStatus } from "./model-status.ts";
+import {
+  changedModelSettings,
+  type ModelSurroundings,
+  modelSettingsToWire,
+  newModelId,
+  openSettings,
+} from "./model-values.ts";
+import { type KnownModel, type ModelSources, modelToWire } from "./model-view.ts";
+import type { UpstreamSources } from "./upstream-view.ts";
+
+export interface ManagedModelsOptions {
+  store: ModelStore;
+  sources: ModelSources & Pick<UpstreamSources, "known">;
+  catalog: Pick<Catalog, "find" | "list" | "lists" | "whenComplete">;
+  modelStatus: Pick<ModelStatus, "stateOf">;
+  capacity: Pick<Capacity, "regroup">;
+  /** Gives the catalog the declarations as they are now. */
+  configure(): void;
+  /** After each change that was committed here: others look. */
+  announce?(): void;
+}
+
+const mostModels = 1_000;
+const mostWaitingChanges = 32;
+
+export class ManagedModels {
+  readonly #options: ManagedModelsOptions;
+  /** One change at a time: each is decided by what the one before it left. */
+  readonly #changes = new Turns(1, mostWaitingChanges);
+
+  constructor(options: ManagedModelsOptions) {
+    this.#options = options;
+  }
+
+  /** Reads what was stored; the catalog has to be configured afterwards. Throws `service_unavailable`. */
+  load(): Promise<void> {
+    return this.#inTurn(() => this.#load());
+  }
+
+  /** By id: those of the file, of the database, and what upstreams list. */
+  async list(): Promise<ManagedModelWire[]> {
+    const { sources, catalog } = this.#options;
+    await catalog.whenComplete();
+    const declared = [...sources.fileModels(), ...sources.storedModels, ...catalog.list()];
+    const ids = [...new Set(declared.map(({ id }) => id))].sort();
+    const find = <One extends { id: string }>(all: readonly One[]) => new Map(all.map((one) => [one.id, one]));
+    const file = find(sources.fileModels());
+    const stored = find(sources.storedModels);
+    return ids.map((id) =>
+      modelToWire({ id, file: file.get(id), stored: stored.get(id), offered: catalog.find(id) }, this.#options),
+    );
+  }
+
+  /** Throws `not_found`. */
+  async get(id: string): Promise<ManagedModelWire> {
+    if (!this.#options.catalog.find(id)) await this.#options.catalog.whenComplete();
+    return modelToWire(this.#known(id), this.#options);
+  }
+
+  async add(principal: Principal, request: CreateModelRequest, origin: Origin): Promise<ManagedModelWire> {
+    requireOperator(principal);
+    const id = newModelId(request);
+    await this.#decide(async () => {
+      this.#requireNew(id);
+      const settings = changedModelSettings(id, openSettings, request, this.#surroundings());
+      await this.#insert(principal, { id, ...settings, createdAt: origin.nowSeconds }, origin);
+    });
+    return await this.get(id);
+  }
+
+  /** Of a model that nobody declared so far, it is its first declaration. */
+  async change(
+    principal: Principal,
+    id: string,
+    request: UpdateModelRequest,
+    origin: Origin,
+  ): Promise<ManagedModelWire> {
+    requireOperator(principal);
+    // Just after the start, what is not known may only be not known yet.
+    await this.get(id);
+    await this.#decide(async () => {
+      const { file, stored } = this.#known(id);
+      if (file) throw readOnly(id);
+      const settings = changedModelSettings(id, stored ?? openSettings, request, this.#surroundings());
+      const detail = changedMembers(modelSettingsToWire(stored ?? openSettings), modelSettingsToWire(settings));
+      if (Object.keys(detail).length === 0) return;
+      if (!stored) {
+        this.#requireRoom();
+        await this.#insert(principal, { id, ...settings, createdAt: origin.nowSeconds }, origin);
+        return;
+      }
+      const model = { ...stored, ...settings };
+      const event = auditEvent("model.updated", principal, origin, about(id, detail));
+      if (!(await this.#options.store.changeModel(model, event))) throw unknownModel(id);
+      this.#use(this.#options.sources.storedModels.map((one) => (one.id === id ? model : one)));
+    });
+    return await this.get(id);
+  }
+
+  /** What it is working on ends, and is priced, as if it were still there. */
+  async remove(principal: Principal, id: string, origin: Origin): Promise<void> {
+    requireOperator(principal);
+    await this.get(id);
+    await this.#decide(async () => {
+      const { stored, file } = this.#known(id);
+      if (!stored) throw file ? readOnly(id) : notDeclared(id);
+      const event = auditEvent("model.deleted", principal, origin, about(id, modelSettingsToWire(stored)));
+      if (!(await this.#options.store.deleteModel(id, event))) throw unknownModel(id);
+      this.#use(this.#options.sources.storedModels.filter((one) => one !== stored));
+    });
+  }
+
+  async #insert(principal: Principal, model: StoredModel, origin: Origin): Promise<void> {
+    const event = auditEvent("model.created", principal, origin, about(model.id, modelSettingsToWire(model)));
+    if (!(await this.#options.store.insertModel(model, event))) throw idTaken(model.id);
+    this.#use([...this.#options.sources.storedModels, model]);
+  }
+
+  #use(stored: readonly StoredModel[]): void {
+    const { sources, configure, capacity } = this.#options;
+    sources.storedModels = stored;
+    configure();
+    // Who waits may go elsewhere now, or has nowhere to go any more.
+    capacity.regroup();
+  }
+
+  #known(id: string): KnownModel {
+    const { sources, catalog } = this.#options;
+    const known = {
+      id,
+      file: sources.fileModels().find((model) => model.id === id),
+      stored: sources.storedModels.find((model) => model.id === id),
+      offered: catalog.find(id),
+    };
+    if (known.file || known.stored || known.offered) return known;
+    throw unknownModel(id);
+  }
+
+  #surroundings(): ModelSurroundings {
+    const { sources, catalog } = this.#options;
+    return {
+      upstreams: sources.known().map(({ name }) => name),
+      capabilitiesOf: (id) => catalog.find(id)?.capabilities,
+    };
+  }
+
+  #requireNew(id: string): void {
+    const { sources } = this.#options;
+    if (sources.fileModels().some((model) => model.id === id)) {
+      throw new GatewayError(
+        "invalid_request",
+        `id: headrace.yaml has a model ${id}; choose another id, or change that one under \`models\` in the file.`,
+      );
+    }
+    if (sources.storedModels.some((model) => model.id === id)) throw idTaken(id);
+    this.#requireRoom();
+  }
+
+  #requireRoom(): void {
+    if (this.#options.sources.storedModels.length < mostModels) return;
+    throw new GatewayError(
+      "invalid_request",
+      `There are ${mostModels} models declared already, which is the most that can be declared here; delete one first.`,
+    );
+  }
+
+  async #load(): Promise<void> {
+    this.#options.sources.storedModels = await this.#options.store.listModels();
+  }
+
+  /** Another process may have changed them just now. */
+  #decide(change: () => Promise<void>): Promise<void> {
+    return this.#inTurn(async () => {
+      await this.#load();
+      await change();
+      this.#options.announce?.();
+    });
+  }
+
+  #inTurn(change: () => Promise<void>): Promise<void> {
+    const done = this.#changes.run(change);
+    if (done) return done;
+    throw new GatewayError("service_unavailable", "Too many models are being changed at once. Retry in 1 s.", {
+      retryAfterSeconds: 1,
+    });
+  }
+}
+
+function about(id: string, detail: AuditEvent["detail"]) {
+  return { accountId: null, targetId: id, detail };
+}
+
+function shownId(id: string): string {
+  return id.length > 100 ? `${id.slice(0, 100)}…` : id;
+}
+
+function unknownModel(id: string): GatewayError {
+  return new GatewayError(
+    "not_found",
+    `There is no model ${shownId(id)}. GET /v1/admin/models lists the models; POST /v1/admin/models declares one.`,
+  );
+}
+
+function idTaken(id: string): GatewayError {
+  return new GatewayError(
+    "invalid_request",
+    `id: the model ${id} is declared here already; PATCH /v1/admin/models/${encodeURIComponent(id)} changes it.`,
+  );
+}
+
+function readOnly(id: string): GatewayError {
+  return new GatewayError(
+    "permission_denied",
+    `The model ${shownId(id)} is defined in headrace.yaml and read-only here: change it under \`models\` in that file.`,
+  );
+}
+
+function notDeclared(id: string): GatewayError {
+  return new GatewayError(
+    "permission_denied",
+    `The model ${shownId(id)} is offered as its upstreams list it, and nothing was declared of it here. To stop offering it, set discover of the upstream to false, or delete the upstream.`,
+  );
+}

@@ -1,0 +1,334 @@
+// Upstreams while the server runs: what operators add, change, drain and delete, which holds from the answer on.
+
+import { GatewayError } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import type { AuditEvent } from "../../domain/audit.ts";
+import type { Keys } from "../../domain/key-ring.ts";
+import type {
+  StoredUpstream,
+  UpstreamChange,
+  UpstreamSettings,
+  UpstreamSource,
+  UpstreamStore,
+} from "../../domain/models/upstream.ts";
+import type { Principal } from "../../domain/principal.ts";
+import { seal, unseal } from "../../policy/credentials/sealing.ts";
+import { requireOperator } from "../../policy/manage/operator.ts";
+import { auditEvent, changedMembers, type Origin } from "../../policy/records/audit.ts";
+import { Turns } from "../../policy/turns.ts";
+import type { CreateUpstreamRequest, UpdateUpstreamRequest, UpstreamWire } from "../../wire/upstreams.ts";
+import type { Capacity } from "../routing/capacity.ts";
+import type { Router } from "../routing/route.ts";
+import type { Catalog } from "./catalog.ts";
+import { changedSettings, newSettings, settingsToWire, upstreamApiKey } from "./upstream-values.ts";
+import { type KnownUpstream, type OpenedUpstream, type UpstreamSources, upstreamToWire } from "./upstream-view.ts";
+
+export interface UpstreamsOptions {
+  store: UpstreamStore;
+  sources: UpstreamSources;
+  catalog: Pick<Catalog, "status" | "refreshSource">;
+  router: Pick<Router, "drained" | "engineState" | "loadOf">;
+  capacity: Pick<Capacity, "figures" | "regroup">;
+  /** 32 bytes. */
+  sealingKey: Keys;
+  /** Gives the catalog the sources as they are now. */
+  configure(): void;
+  /** After each change that was committed here: others look. */
+  announce?(): void;
+  log: Log;
+}
+
+const mostUpstreams = 100;
+const mostWaitingChanges = 32;
+
+export class Upstreams {
+  readonly #options: UpstreamsOptions;
+  /** One change at a time: each is decided by what the one before it left. */
+  readonly #changes = new Turns(1, mostWaitingChanges);
+  #stored: readonly StoredUpstream[] = [];
+  /** Names of those whose key was sealed with another secret. */
+  #unreadable = new Set<string>();
+
+  constructor(options: UpstreamsOptions) {
+    this.#options = options;
+  }
+
+  /** Reads what was stored; to be called before the catalog is configured for the first time. */
+  async load(): Promise<void> {
+    this.#use(await this.#options.store.listUpstreams());
+    this.#options.router.drained = new Set(await this.#options.store.listDrained());
+  }
+
+  /**
+   * Takes over what other processes changed; engines whose settings stay are kept. Resolves when those that are new were
+   * asked for their models. Throws `service_unavailable`.
+   */
+  async reload(): Promise<void> {
+    const { sources, catalog, capacity, configure } = this.#options;
+    const before = new Set(sources.known().map(({ engine }) => engine));
+    await this.#inTurn(async () => {
+      await this.load();
+      configure();
+    });
+    capacity.regroup();
+    const added = sources.known().filter(({ engine }) => !before.has(engine));
+    await Promise.all(added.map(({ engine }) => catalog.refreshSource(engine)));
+    if (added.length > 0) capacity.regroup();
+  }
+
+  /** The built-in engine first, then those of the file, of the database, and what was found. */
+  list(): UpstreamWire[] {
+    return this.#options.sources.known().map((upstream) => this.#toWire(upstream));
+  }
+
+  /** Throws `not_found`. */
+  get(name: string): UpstreamWire {
+    return this.#toWire(this.known(name));
+  }
+
+  /** Throws `not_found`. */
+  known(name: string): KnownUpstream {
+    const known = this.#options.sources.known().find((upstream) => upstream.name === name);
+    if (!known) throw unknownUpstream(name);
+    return known;
+  }
+
+  /** Resolves once it was asked for its models, which takes a few seconds at most. */
+  async add(principal: Principal, request: CreateUpstreamRequest, origin: Origin): Promise<UpstreamWire> {
+    requireOperator(principal);
+    const settings = newSettings(request);
+    const { name } = settings;
+    const apiKey = typeof request.api_key === "string" ? upstreamApiKey(request.api_key) : null;
+    await this.#decide(async () => {
+      this.#requireNew(name);
+      const upstream = { ...settings, sealedApiKey: this.#seal(apiKey, settings), createdAt: origin.nowSeconds };
+      const detail = { ...settingsToWire(settings), has_api_key: apiKey !== null };
+      const event = auditEvent("upstream.created", principal, origin, about(name, detail));
+      if (!(await this.#options.store.insertUpstream(upstream, event))) throw nameTaken(name);
+      this.#use([...this.#stored, upstream]);
+      this.#drain(name, false);
+      this.#options.configure();
+    });
+    return await this.#lookedAt(name);
+  }
+
+  /** Resolves once it was asked for its models, where more than its draining changes. */
+  async change(
+    principal: Principal,
+    name: string,
+    request: UpdateUpstreamRequest,
+    origin: Origin,
+  ): Promise<UpstreamWire> {
+    requireOperator(principal);
+    const changed = await this.#decide(async () => {
+      const plan = this.#planChange(name, request);
+      if (Object.keys(plan.detail).length === 0) return undefined;
+      const { upstream, draining } = plan.change;
+      const event = auditEvent("upstream.updated", principal, origin, about(name, plan.detail));
+      if (!(await this.#options.store.changeUpstream(name, plan.change, event))) throw unknownUpstream(name);
+      if (upstream) this.#use(this.#stored.map((stored) => (stored.name === name ? upstream : stored)));
+      if (draining !== undefined) this.#drain(name, draining);
+      this.#options.configure();
+      // Who waits for one that moved looks again once its models are known.
+      if (draining !== undefined) this.#options.capacity.regroup();
+      return plan.change;
+    });
+    return changed?.upstream ? await this.#lookedAt(name) : this.get(name);
+  }
+
+  /** What it is working on ends as if it were still there. */
+  async remove(principal: Principal, name: string, origin: Origin): Promise<void> {
+    requireOperator(principal);
+    await this.#decide(async () => {
+      const stored = this.#stored.find((upstream) => upstream.name === name);
+      if (!stored) throw readOnly(name, this.known(name).source);
+      // One of the file that has the name stays as it is.
+      const draining = this.known(name).source !== "database" && this.#isDraining(name);
+      const detail = { ...settingsToWire(stored), has_api_key: stored.sealedApiKey !== null };
+      const event = auditEvent("upstream.deleted", principal, origin, about(name, detail));
+      if (!(await this.#options.store.deleteUpstream(name, { draining }, event))) throw unknownUpstream(name);
+      this.#use(this.#stored.filter((upstream) => upstream !== stored));
+      this.#drain(name, draining);
+      this.#options.configure();
+      // Who waits there looks again for where it may go.
+      this.#options.capacity.regroup();
+    });
+  }
+
+  #planChange(name: string, request: UpdateUpstreamRequest): { change: UpstreamChange; detail: AuditEvent["detail"] } {
+    const known = this.known(name);
+    const { draining, ...settings } = request;
+    const wasDraining = this.#isDraining(name);
+    const drained = changedMembers({ draining: wasDraining }, { draining: draining ?? wasDraining });
+    const upstream = Object.values(settings).some((value) => value !== undefined)
+      ? this.#changed(known, settings)
+      : undefined;
+    return {
+      change: {
+        ...(upstream ? { upstream: upstream.stored } : {}),
+        ...("draining" in drained && draining !== undefined ? { draining } : {}),
+      },
+      detail: { ...upstream?.detail, ...drained },
+    };
+  }
+
+  /** Undefined where nothing becomes another. */
+  #changed(
+    { name, source }: KnownUpstream,
+    request: Omit<UpdateUpstreamRequest, "draining">,
+  ): { stored: StoredUpstream; detail: AuditEvent["detail"] } | undefined {
+    const stored = this.#stored.find((upstream) => upstream.name === name);
+    if (source !== "database" || !stored) throw readOnly(name, source);
+    const settings = changedSettings(stored, request);
+    const detail: Record<string, unknown> = changedMembers(settingsToWire(stored), settingsToWire(settings));
+    const before = this.#options.sources.stored.find((upstream) => upstream.name === name)?.apiKey ?? null;
+    let { sealedApiKey } = stored;
+    if (request.api_key !== undefined) {
+      const apiKey = request.api_key === null ? null : upstreamApiKey(request.api_key);
+      sealedApiKey = this.#seal(apiKey, settings);
+      // A key is never shown, so that it changed is all that is told.
+      const became = apiKey === null ? "removed" : "replaced";
+      if (apiKey !== before || this.#unreadable.has(name)) detail["api_key"] = stored.sealedApiKey ? became : "added";
+    } else if (sealedApiKey !== null && placeOf(settings) !== placeOf(stored)) {
+      throw keyStaysHere();
+    }
+    if (Object.keys(detail).length === 0) return undefined;
+    return { stored: { ...settings, sealedApiKey, createdAt: stored.createdAt }, detail };
+  }
+
+  #requireNew(name: string): void {
+    const known = this.#options.sources.known().find((upstream) => upstream.name === name);
+    if (known?.source === "file") {
+      throw new GatewayError(
+        "invalid_request",
+        `name: headrace.yaml has an upstream ${name}; choose another name, or change that one in the file.`,
+      );
+    }
+    if (known?.source === "node") {
+      throw new GatewayError("invalid_request", `name: there is a node ${name}; choose another name.`);
+    }
+    if (this.#stored.some((upstream) => upstream.name === name)) throw nameTaken(name);
+    if (this.#stored.length < mostUpstreams) return;
+    throw new GatewayError(
+      "invalid_request",
+      `There are ${mostUpstreams} upstreams already, which is the most that can be added here; delete one first.`,
+    );
+  }
+
+  /** A key opens only for the server that it was given for: whoever changes the row alone gets it sent nowhere else. */
+  #seal(apiKey: string | null, upstream: Pick<UpstreamSettings, "name" | "url">): string | null {
+    return apiKey === null ? null : seal(apiKey, this.#options.sealingKey, upstreamKeyContext(upstream));
+  }
+
+  #use(stored: readonly StoredUpstream[]): void {
+    this.#stored = [...stored].sort((a, b) => (a.name < b.name ? -1 : 1));
+    this.#options.sources.stored = this.#stored.map((upstream): OpenedUpstream => {
+      const { sealedApiKey: _, createdAt: __, ...settings } = upstream;
+      return { ...settings, apiKey: this.#apiKeyOf(upstream) };
+    });
+  }
+
+  #apiKeyOf(upstream: StoredUpstream): string | undefined {
+    const wasUnreadable = this.#unreadable.delete(upstream.name);
+    if (upstream.sealedApiKey === null) return undefined;
+    try {
+      return unseal(upstream.sealedApiKey, this.#options.sealingKey, upstreamKeyContext(upstream));
+    } catch {
+      this.#unreadable.add(upstream.name);
+      if (!wasUnreadable) this.#options.log.error("upstream_key_unreadable", { upstream: upstream.name });
+      return undefined;
+    }
+  }
+
+  #isDraining(name: string): boolean {
+    return this.#options.router.drained.has(name);
+  }
+
+  #drain(name: string, draining: boolean): void {
+    const drained = new Set(this.#options.router.drained);
+    if (draining) drained.add(name);
+    else drained.delete(name);
+    this.#options.router.drained = drained;
+  }
+
+  async #lookedAt(name: string): Promise<UpstreamWire> {
+    await this.#options.catalog.refreshSource(this.known(name).engine);
+    // Who waits may find its model here now.
+    this.#options.capacity.regroup();
+    return this.get(name);
+  }
+
+  /** Another process may have changed them just now. */
+  #decide<Value>(change: () => Promise<Value>): Promise<Value> {
+    return this.#inTurn(async () => {
+      await this.load();
+      const value = await change();
+      this.#options.announce?.();
+      return value;
+    });
+  }
+
+  #inTurn<Value>(change: () => Promise<Value>): Promise<Value> {
+    const done = this.#changes.run(change);
+    if (done) return done;
+    throw new GatewayError("service_unavailable", "Too many upstreams are being changed at once. Retry in 1 s.", {
+      retryAfterSeconds: 1,
+    });
+  }
+
+  #toWire(upstream: KnownUpstream): UpstreamWire {
+    const { name } = upstream;
+    return upstreamToWire(upstream, this.#options, {
+      stored: this.#stored.find((one) => one.name === name),
+      isUnreadable: this.#unreadable.has(name),
+      isDraining: this.#isDraining(name),
+    });
+  }
+}
+
+/** Where a sealed key of an upstream opens. */
+export function upstreamKeyContext(upstream: Pick<UpstreamSettings, "name" | "url">): string {
+  return `upstream ${upstream.name} ${placeOf(upstream)}`;
+}
+
+/** Scheme, host and port. */
+function placeOf({ url }: Pick<UpstreamSettings, "url">): string {
+  return new URL(url).origin;
+}
+
+function about(name: string, detail: AuditEvent["detail"]) {
+  return { accountId: null, targetId: name, detail };
+}
+
+function unknownUpstream(name: string): GatewayError {
+  const shown = name.length > 100 ? `${name.slice(0, 100)}…` : name;
+  return new GatewayError("not_found", `There is no upstream ${shown}. GET /v1/admin/upstreams lists the upstreams.`);
+}
+
+function nameTaken(name: string): GatewayError {
+  return new GatewayError(
+    "invalid_request",
+    `name: there is an upstream ${name} already; PATCH /v1/admin/upstreams/${name} changes it.`,
+  );
+}
+
+function keyStaysHere(): GatewayError {
+  return new GatewayError(
+    "invalid_request",
+    "api_key: is required where url moves to another scheme, host or port, as the stored key is sent to no other server; null for none.",
+  );
+}
+
+const readOnlyText = {
+  "built-in": "is the built-in engine; here it can only be drained, with draining.",
+  file: "is defined in headrace.yaml and read-only here but for draining: change it under `upstreams` in that file.",
+  found:
+    "was found on this machine; here it can only be drained. POST /v1/admin/upstreams with its name and url adds it.",
+  node: "is a node; PATCH /v1/admin/nodes changes it.",
+  // It went while this request was on its way.
+  database: "is not there any more.",
+} as const satisfies Record<UpstreamSource, string>;
+
+function readOnly(name: string, source: UpstreamSource): GatewayError {
+  return new GatewayError("permission_denied", `The upstream ${name} ${readOnlyText[source]}`);
+}

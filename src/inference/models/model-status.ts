@@ -1,0 +1,110 @@
+// Where each model runs, and how each of these places does at the moment.
+import type { Clock } from "../../base/clock.ts";
+import { builtInEngineName, type Engine } from "../../domain/models/engine.ts";
+import type { Deployment, Model } from "../../domain/models/model.ts";
+import type { Speed, Speeds } from "../../domain/usage/speed.ts";
+import type { DeploymentState } from "../../wire/models.ts";
+import type { Capacity } from "../routing/capacity.ts";
+import type { Router } from "../routing/route.ts";
+import type { Catalog } from "./catalog.ts";
+
+/** `configured`: by the configuration file, or added by an operator; `node`: it joined. */
+export const deploymentKinds = ["built-in", "configured", "found", "node"] as const;
+
+export interface DeploymentStatus {
+  upstream: string;
+  kind: (typeof deploymentKinds)[number];
+  /** The engine's own id of the model. */
+  model: string;
+  state: DeploymentState;
+  /** Of the whole engine where one limit holds for all of its models together. */
+  running: number;
+  waiting: number;
+  /** null: not known before its first request. */
+  concurrency: number | null;
+  speed: Omit<Speed, "model" | "upstream"> | undefined;
+}
+
+export interface ModelStatusOptions {
+  catalog: Catalog;
+  router: Pick<Router, "resting" | "drained">;
+  capacity: Pick<Capacity, "figures">;
+  speeds: Speeds;
+  clock: Clock;
+}
+
+/** However often somebody looks. */
+const speedsKeptMs = 5_000;
+
+export class ModelStatus {
+  readonly #options: ModelStatusOptions;
+  #speeds: Promise<readonly Speed[]> = Promise.resolve([]);
+  #speedsReadMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: ModelStatusOptions) {
+    this.#options = options;
+  }
+
+  /** In the order of the catalog. */
+  async list(isShown: (model: Model) => boolean): Promise<{ model: Model; deployments: DeploymentStatus[] }[]> {
+    const { catalog } = this.#options;
+    await catalog.whenComplete();
+    const speeds = Map.groupBy(await this.#recentSpeeds(), ({ model }) => model);
+    return catalog
+      .list()
+      .filter(isShown)
+      .map((model) => ({
+        model,
+        deployments: model.deployments.map((deployment) => this.#statusOf(deployment, speeds.get(model.id))),
+      }));
+  }
+
+  #statusOf(deployment: Deployment, speeds: readonly Speed[] | undefined): DeploymentStatus {
+    const { engine, model } = deployment;
+    return {
+      upstream: engine.name,
+      kind: this.#kindOf(engine),
+      model,
+      state: this.stateOf(deployment),
+      ...this.#loadOf(deployment),
+      speed: speeds?.find((speed) => speed.upstream === engine.name),
+    };
+  }
+
+  #kindOf(engine: Engine): DeploymentStatus["kind"] {
+    if (engine.name === builtInEngineName) return "built-in";
+    if (this.#options.catalog.isNode(engine)) return "node";
+    return this.#options.catalog.isConfigured(engine) ? "configured" : "found";
+  }
+
+  stateOf(deployment: Deployment): DeploymentState {
+    const { router, catalog } = this.#options;
+    const { engine } = deployment;
+    if (router.drained.has(engine.name)) return "draining";
+    if (catalog.status(engine).error !== undefined) return "unreachable";
+    return router.resting(deployment) ? "cooling_down" : "ok";
+  }
+
+  #loadOf({ engine, model }: Deployment): Pick<DeploymentStatus, "running" | "waiting" | "concurrency"> {
+    const gates = this.#options.capacity.figures(engine).filter((gate) => gate.model === null || gate.model === model);
+    const sum = (figure: "inFlight" | "waiting" | "limit") => gates.reduce((total, gate) => total + gate[figure], 0);
+    const declared = engine.concurrency?.(model, "chat") ?? engine.maxConcurrency ?? null;
+    return {
+      running: sum("inFlight"),
+      waiting: sum("waiting"),
+      concurrency: gates.length === 0 ? declared : sum("limit"),
+    };
+  }
+
+  /** The last ones where they cannot be read now: the state of the models is worth showing all the same. */
+  #recentSpeeds(): Promise<readonly Speed[]> {
+    const { clock, speeds } = this.#options;
+    const nowMs = clock.monotonicMs();
+    if (nowMs - this.#speedsReadMs >= speedsKeptMs) {
+      this.#speedsReadMs = nowMs;
+      const before = this.#speeds;
+      this.#speeds = speeds.recent(clock.nowSeconds()).catch(() => before);
+    }
+    return this.#speeds;
+  }
+}

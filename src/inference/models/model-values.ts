@@ -1,0 +1,111 @@
+// What a request says about a model, checked beyond its shape and put into the form in which it is kept.
+
+import { GatewayError } from "../../base/errors.ts";
+import { type Environment, environments } from "../../domain/api-key.ts";
+import type { Capabilities } from "../../domain/models/model.ts";
+import {
+  deploymentFaults,
+  type EntryFault,
+  fallbackFaults,
+  type ModelSettings,
+} from "../../domain/models/model-entry.ts";
+import type { CreateModelRequest, UpdateModelRequest } from "../../wire/models.ts";
+
+/** What a model can be declared against. */
+export interface ModelSurroundings {
+  /** Names of all upstreams and nodes, and of the built-in engine. */
+  upstreams: readonly string[];
+  capabilitiesOf(id: string): Capabilities | undefined;
+}
+
+export const openSettings: ModelSettings = {
+  ...{ ownedBy: null, capabilities: null, context: null, environments: null, price: null },
+  ...{ deployments: [], fallbacks: [] },
+};
+
+/** What is left out stays; null takes it away. Throws `invalid_request`. */
+export function changedModelSettings(
+  id: string,
+  current: ModelSettings,
+  request: UpdateModelRequest,
+  surroundings: ModelSurroundings,
+): ModelSettings {
+  const { deployments } = request;
+  // An upstream may be gone since: what was said before stands, so that the rest can be changed all the same.
+  if (deployments) throwFirst(deploymentFaults(id, deployments, surroundings.upstreams));
+  const settings: ModelSettings = {
+    ownedBy: chosen(request.owned_by, current.ownedBy),
+    capabilities: chosen(request.capabilities, current.capabilities),
+    context: chosen(request.context_length, current.context),
+    environments: request.environments
+      ? inOrder(request.environments)
+      : chosen(request.environments, current.environments),
+    price: chosen(request.price, current.price),
+    deployments:
+      deployments === undefined
+        ? current.deployments
+        : (deployments ?? []).map(({ upstream, model, weight }) => ({
+            ...{ upstream, model: model ?? id, weight: weight ?? 1 },
+          })),
+    fallbacks: request.fallbacks === undefined ? current.fallbacks : (request.fallbacks ?? []),
+  };
+  request.fallbacks?.forEach((fallback, index) => {
+    if (!isPrintable(fallback)) throw unprintable(`fallbacks[${index}]`);
+  });
+  if (request.fallbacks || request.capabilities) {
+    const { fallbacks, capabilities } = settings;
+    throwFirst(fallbackFaults({ id, fallbacks, capabilities: capabilities ?? undefined }, surroundings.capabilitiesOf));
+  }
+  return settings;
+}
+
+/** Throws `invalid_request`. */
+export function newModelId({ id }: Pick<CreateModelRequest, "id">): string {
+  if (!isPrintable(id)) throw unprintable("id");
+  // Clients resolve these before they send a path, so nobody could ask for the model by its own.
+  if (id.split("/").every((part) => part !== "." && part !== "..")) return id;
+  throw new GatewayError(
+    "invalid_request",
+    "id: must not be, or have between slashes, . or .., as no path can name them. Give an id such as llama-3.1-8b.",
+  );
+}
+
+/** In the words of the wire. */
+export function modelSettingsToWire(settings: ModelSettings) {
+  return {
+    owned_by: settings.ownedBy,
+    capabilities: settings.capabilities,
+    context_length: settings.context,
+    environments: settings.environments && [...settings.environments],
+    price: settings.price,
+    deployments: settings.deployments.map(({ upstream, model, weight }) => ({ upstream, model, weight })),
+    fallbacks: [...settings.fallbacks],
+  };
+}
+
+function chosen<Value>(given: Value | null | undefined, before: Value | null): Value | null {
+  return given === undefined ? before : given;
+}
+
+function throwFirst([fault]: readonly EntryFault[]): void {
+  if (!fault) return;
+  const { path, message, fix } = fault;
+  const place = path.map((step, index) => (typeof step === "number" ? `[${step}]` : `${index > 0 ? "." : ""}${step}`));
+  throw new GatewayError("invalid_request", `${place.join("")}: ${message}. ${fix}`);
+}
+
+function isPrintable(text: string): boolean {
+  return /^[!-~]+$/.test(text);
+}
+
+function unprintable(place: string): GatewayError {
+  return new GatewayError(
+    "invalid_request",
+    `${place}: must be 1 to 256 printable ASCII characters without spaces. Give an id such as llama-3.1-8b.`,
+  );
+}
+
+/** Each once. */
+function inOrder(given: readonly Environment[]): Environment[] {
+  return environments.filter((environment) => given.includes(environment));
+}

@@ -1,0 +1,88 @@
+// What models there are, whoever declares them, and what comes of that, as operators see it.
+import { defaultEnvironments } from "../../domain/api-key.ts";
+import type { Deployment, Model } from "../../domain/models/model.ts";
+import type { ModelSettings, ModelSource, StoredModel } from "../../domain/models/model-entry.ts";
+import type { ManagedModelWire } from "../../wire/models.ts";
+import type { Catalog } from "./catalog.ts";
+import type { ModelStatus } from "./model-status.ts";
+import { modelSettingsToWire } from "./model-values.ts";
+
+/** A model of the configuration file. */
+export interface FileModel extends ModelSettings {
+  readonly id: string;
+}
+
+export interface ModelSources {
+  /** Those of the database; what is on offer follows once the catalog is configured anew. */
+  storedModels: readonly StoredModel[];
+  fileModels(): readonly FileModel[];
+}
+
+export interface ModelViewDeps {
+  catalog: Pick<Catalog, "lists">;
+  modelStatus: Pick<ModelStatus, "stateOf">;
+}
+
+/** What is known of one id; one of the three is there. */
+export interface KnownModel {
+  id: string;
+  file: FileModel | undefined;
+  stored: StoredModel | undefined;
+  /** As it is on offer now. */
+  offered: Model | undefined;
+}
+
+type ShownDeployment = ManagedModelWire["deployments"][number];
+
+export function sourceOf({ file, stored }: KnownModel): ModelSource {
+  return file ? "file" : stored ? "database" : "upstream";
+}
+
+export function modelToWire(known: KnownModel, deps: ModelViewDeps): ManagedModelWire {
+  const { id, file, stored, offered } = known;
+  const settings: ModelSettings | undefined = file ?? stored;
+  const deployments = deploymentsOf(settings, offered, deps);
+  return {
+    object: "managed_model",
+    id,
+    source: sourceOf(known),
+    overrides_database: file !== undefined && stored !== undefined,
+    status: statusOf(deployments),
+    owned_by: offered?.ownedBy ?? settings?.ownedBy ?? null,
+    capabilities: offered?.capabilities ?? settings?.capabilities ?? null,
+    context_length: offered?.context ?? settings?.context ?? null,
+    environments: [...(offered?.environments ?? settings?.environments ?? defaultEnvironments)],
+    price: offered?.price ?? settings?.price ?? null,
+    deployments,
+    fallbacks: [...(settings?.fallbacks ?? [])],
+    settings: settings ? modelSettingsToWire(settings) : null,
+    created_at: stored?.createdAt ?? null,
+  };
+}
+
+/** Those that the declaration names, also where their upstream is gone; else wherever the model was found. */
+function deploymentsOf(
+  settings: ModelSettings | undefined,
+  offered: Model | undefined,
+  deps: ModelViewDeps,
+): ShownDeployment[] {
+  const found = offered?.deployments ?? [];
+  if (!settings || settings.deployments.length === 0) return found.map((deployment) => shown(deployment, deps));
+  return settings.deployments.map(({ upstream, model, weight }) => {
+    const here = found.find((one) => one.engine.name === upstream && one.model === model);
+    return here ? shown(here, deps) : { upstream, model, weight, state: "missing", listed: null };
+  });
+}
+
+function shown(deployment: Deployment, { catalog, modelStatus }: ModelViewDeps): ShownDeployment {
+  const { engine, model, weight } = deployment;
+  const state = modelStatus.stateOf(deployment);
+  return { upstream: engine.name, model, weight, state, listed: catalog.lists(engine, model) };
+}
+
+function statusOf(deployments: readonly ShownDeployment[]): ManagedModelWire["status"] {
+  if (deployments.every(({ state }) => state === "missing")) return "nowhere";
+  const working = deployments.filter(({ state }) => state === "ok").length;
+  if (working === 0) return "down";
+  return working === deployments.length ? "ok" : "partly";
+}

@@ -1,0 +1,73 @@
+// Asks a model server for its models, to see whether it works before, or while, it is used.
+import type { Clock } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { Engine } from "../../domain/models/engine.ts";
+import type { Principal } from "../../domain/principal.ts";
+import { requireOperator } from "../../policy/manage/operator.ts";
+import { Turns } from "../../policy/turns.ts";
+import { mostModelsShown, type UpstreamTestRequest, type UpstreamTestWire } from "../../wire/upstreams.ts";
+import { describeFault, pollTimeoutMs } from "./engine-fault.ts";
+import type { Upstreams } from "./manage-upstreams.ts";
+import { upstreamApiKey, upstreamUrl } from "./upstream-values.ts";
+
+export interface UpstreamTestsOptions {
+  upstreams: Pick<Upstreams, "known">;
+  /** An engine for one look, which nothing else uses. */
+  probe(url: string, apiKey: string | undefined): Engine;
+  clock: Clock;
+}
+
+const mostAtOnce = 4;
+const mostWaiting = 8;
+
+export class UpstreamTests {
+  readonly #options: UpstreamTestsOptions;
+  readonly #turns = new Turns(mostAtOnce, mostWaiting);
+
+  constructor(options: UpstreamTestsOptions) {
+    this.#options = options;
+  }
+
+  /** What goes wrong at the server is a result, not an error. */
+  async run(principal: Principal, request: UpstreamTestRequest): Promise<UpstreamTestWire> {
+    requireOperator(principal);
+    const engine = this.#engineOf(request);
+    const result = this.#turns.run(() => this.#ask(engine));
+    if (result) return await result;
+    throw new GatewayError("service_unavailable", "Too many upstreams are being tested at once. Retry in 5 s.", {
+      retryAfterSeconds: 5,
+    });
+  }
+
+  #engineOf({ name, url, api_key: apiKey }: UpstreamTestRequest): Engine {
+    if ((name === undefined) === (url === undefined)) {
+      throw new GatewayError("invalid_request", "name: give either name, of an upstream that there is, or url.");
+    }
+    if (url !== undefined) {
+      const { probe } = this.#options;
+      return probe(upstreamUrl(url), typeof apiKey === "string" ? upstreamApiKey(apiKey) : undefined);
+    }
+    if (typeof apiKey === "string") {
+      throw new GatewayError("invalid_request", "api_key: is only for a url; an upstream is tested with its own key.");
+    }
+    return this.#options.upstreams.known(name ?? "").engine;
+  }
+
+  async #ask(engine: Engine): Promise<UpstreamTestWire> {
+    const { clock } = this.#options;
+    const sinceMs = clock.monotonicMs();
+    const end = (models: string[], error: string | null): UpstreamTestWire => {
+      const durationMs = Math.round(clock.monotonicMs() - sinceMs);
+      return { object: "upstream_test", ok: error === null, duration_ms: durationMs, models, error };
+    };
+    try {
+      const models = await engine.models(AbortSignal.timeout(pollTimeoutMs));
+      return end(
+        models.slice(0, mostModelsShown).map(({ id }) => id),
+        null,
+      );
+    } catch (error) {
+      return end([], describeFault(engine, error));
+    }
+  }
+}

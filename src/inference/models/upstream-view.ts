@@ -1,0 +1,96 @@
+// What upstreams there are, wherever they come from, and how each is doing, as operators see it.
+import type { Engine } from "../../domain/models/engine.ts";
+import type { StoredUpstream, UpstreamSettings, UpstreamSource } from "../../domain/models/upstream.ts";
+import type { UpstreamWire } from "../../wire/upstreams.ts";
+import type { Capacity } from "../routing/capacity.ts";
+import type { Router } from "../routing/route.ts";
+import type { Catalog } from "./catalog.ts";
+
+/** One of the database, ready to be used. */
+export interface OpenedUpstream extends UpstreamSettings {
+  /** A secret. */
+  apiKey: string | undefined;
+}
+
+/** One that there is, wherever it comes from. Has no secret in it. */
+export interface KnownUpstream extends Pick<UpstreamSettings, "name" | "discover" | "environments" | "maxConcurrency"> {
+  /** null for the built-in engine and for nodes, as are their times. */
+  url: string | null;
+  timeoutSeconds: number | null;
+  idleSeconds: number | null;
+  source: UpstreamSource;
+  hasApiKey: boolean;
+  engine: Engine;
+}
+
+export interface UpstreamSources {
+  /** Those of the database; what there is follows once the catalog is configured anew. */
+  stored: readonly OpenedUpstream[];
+  known(): readonly KnownUpstream[];
+  /** Engines that had this name and may still be at work for what they were asked before. */
+  former(name: string): readonly Engine[];
+}
+
+export interface UpstreamViewDeps {
+  sources: Pick<UpstreamSources, "former">;
+  catalog: Pick<Catalog, "status">;
+  capacity: Pick<Capacity, "figures">;
+  router: Pick<Router, "engineState" | "loadOf">;
+}
+
+export interface UpstreamStanding {
+  /** What the database has under the name. */
+  stored: StoredUpstream | undefined;
+  /** Its key does not open. */
+  isUnreadable: boolean;
+  isDraining: boolean;
+}
+
+const unreadableText = "Its API key was sealed with another secret, or for another server: set api_key again.";
+
+export function upstreamToWire(
+  upstream: KnownUpstream,
+  { sources, catalog, capacity, router }: UpstreamViewDeps,
+  { stored, isUnreadable, isDraining }: UpstreamStanding,
+): UpstreamWire {
+  const { name, source, engine } = upstream;
+  const own = source === "database" ? stored : undefined;
+  const now = capacity.figures(engine);
+  const all = [...sources.former(name).flatMap((former) => capacity.figures(former)), ...now];
+  const { models, error } = catalog.status(engine);
+  const load = router.loadOf(engine);
+  const asked = error !== undefined ? "unreachable" : models === undefined ? "starting" : "ok";
+  return {
+    object: "upstream",
+    name,
+    url: upstream.url,
+    source,
+    overrides_database: stored !== undefined && own === undefined,
+    has_api_key: own ? own.sealedApiKey !== null : upstream.hasApiKey,
+    discover: upstream.discover,
+    environments: [...upstream.environments],
+    timeout_seconds: upstream.timeoutSeconds,
+    idle_seconds: upstream.idleSeconds,
+    max_concurrency: upstream.maxConcurrency,
+    state: isDraining ? "draining" : asked,
+    health: router.engineState(engine),
+    models: models ?? 0,
+    running: sum(all.map(({ inFlight }) => inFlight)),
+    waiting: sum(all.map(({ waiting }) => waiting)),
+    concurrency: now.length === 0 ? upstream.maxConcurrency : sum(now.map(({ limit }) => limit)),
+    load: load
+      ? {
+          running: load.running,
+          waiting: load.waiting,
+          cache_use: load.cacheUse,
+          cache_hits: load.cacheHits,
+        }
+      : null,
+    error: own && isUnreadable ? unreadableText : (error ?? null),
+    created_at: own?.createdAt ?? null,
+  };
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}

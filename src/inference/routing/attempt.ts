@@ -1,0 +1,192 @@
+// One deployment being asked, and, once it took the request, its part in the answer.
+
+import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { Cancellation } from "../../base/cancellation.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { Eventual } from "../../base/later.ts";
+import type { EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
+import type { Deployment, Model } from "../../domain/models/model.ts";
+import type { RequestTrace } from "../../domain/usage/trace.ts";
+import { isEngineFault, refusalOf } from "../answer/engine-refusal.ts";
+import type { DecodedRequest } from "../decoded-request.ts";
+import { rewriteRequest } from "../request-body.ts";
+import { faultSaid, resultOf, type Tried } from "../trail-writer.ts";
+import type { Assignment } from "./deployment-state.ts";
+import type { Place } from "./gate.ts";
+import type { FailureScope, Router, Workload } from "./route.ts";
+
+export interface Dispatched {
+  response: EngineResponse;
+  deployment: Deployment;
+  /** The model that serves it: the one that was asked for, or one that stands in for it. */
+  model: Model;
+  /** Told of what its engine answers. */
+  readonly trace?: RequestTrace | undefined;
+  /** Call when the body's first byte is here: how soon it comes tells how busy the engine is. May be left out. */
+  firstByte(): void;
+  /**
+   * Ends the request's part in the load and capacity figures; `failed` also puts the deployment to rest.
+   * `completionTokens`: of an answer that came whole, for how fast it is.
+   */
+  done(failed: boolean, completionTokens?: number): void;
+}
+
+/** A request as its dispatch sees it; told as things happen, as no result tells of one that ended before it had one. */
+export interface Sender {
+  readonly requestId: string;
+  /** Whose turn it is where requests wait. */
+  readonly accountId: string;
+  /** On whose account bytes are held for it. */
+  readonly holder: Holder;
+  /** Whether the gateway keeps the completion: then the engine is not asked to keep it as well. */
+  readonly recording: boolean;
+  readonly workload: Workload;
+  /** Where it is traced. */
+  readonly trace?: RequestTrace | undefined;
+  /** Stops it until the response is here. */
+  readonly cancellation: Cancellation;
+  /** Undefined where the model is no longer offered. */
+  modelNow(id: string): Model | undefined;
+  /** Models that may stand in for the one that was asked for, best first. */
+  standIns(): readonly Model[];
+  waited(ms: number): void;
+  /** `sinceMs`: monotonic milliseconds of when its place was taken. */
+  sending(sinceMs: number): void;
+  /** An engine gave the head of an answer; `error`: or failed, or refused. */
+  attempted(deployment: Deployment, error: unknown): void;
+  /** A step of the request's trail ended, and was not that an engine took it. */
+  tried(step: Tried): void;
+}
+
+export interface Refused {
+  failure: GatewayError;
+  /** It had too many others at the moment. */
+  again: boolean;
+}
+
+type Outcome = Pick<Tried, "result" | "status" | "said">;
+
+export class Attempt implements Dispatched {
+  readonly model: Model;
+  readonly #place: Place;
+  readonly #router: Router;
+  readonly #sender: Sender;
+  readonly #assignment: Assignment;
+  #response: EngineResponse | undefined;
+  /** Of a request that no other deployment would answer otherwise. */
+  #refusal: Outcome | undefined;
+
+  constructor(place: Place, model: Model, router: Router, sender: Sender) {
+    this.model = model;
+    this.#place = place;
+    this.#router = router;
+    this.#sender = sender;
+    this.#assignment = router.begin(place.deployment, model, sender.workload, place.sinceMs);
+  }
+
+  get deployment(): Deployment {
+    return this.#place.deployment;
+  }
+
+  get trace(): RequestTrace | undefined {
+    return this.#sender.trace;
+  }
+
+  get response(): EngineResponse {
+    if (!this.#response) throw new Error("The deployment was not asked yet.");
+    return this.#response;
+  }
+
+  send(request: DecodedRequest): Eventual<EngineResponse> {
+    const { engine, model } = this.deployment;
+    const { operation, stream, width } = request;
+    const { requestId, recording, holder } = this.#sender;
+    const body = rewriteRequest(request, model, recording);
+    this.#sender.sending(this.#place.sinceMs);
+    const sent: EngineRequest = { requestId, operation, model, body, stream, width, holder };
+    if (this.trace) sent.trace = this.trace.attempt(engine, model, this.model.id);
+    return engine.send(sent, this.#sender.cancellation);
+  }
+
+  taken(response: EngineResponse): Dispatched {
+    this.#response = response;
+    if (!this.#assignment.isWell) this.#router.succeeded(this.deployment);
+    this.#sender.attempted(this.deployment, undefined);
+    return this;
+  }
+
+  /** Throws where no other deployment would answer otherwise. */
+  async refused(response: EngineResponse, request: DecodedRequest): Promise<Refused> {
+    const { error, final, said } = await refusalOf(response, this.deployment, request);
+    const refusal = { result: "refused", status: response.status, said } as const;
+    if (final) {
+      // It read the request, and said what is wrong with it: it works.
+      this.#router.succeeded(this.deployment);
+      this.#refusal = refusal;
+      throw error;
+    }
+    const again = isBusy(error, this.#place) && response.headers.get("retry-after") === null;
+    // An engine is not broken that has too much to do.
+    if (again) this.#release();
+    else this.#fail("deployment");
+    this.#end();
+    this.#tried(refusal);
+    this.#sender.attempted(this.deployment, error);
+    return { failure: error, again };
+  }
+
+  /** Undefined where it is no fault of the engine. */
+  failed(error: unknown): Refused | undefined {
+    const isFault = !this.#sender.cancellation.cancelled && error instanceof GatewayError && isEngineFault(error);
+    if (isFault) {
+      if (error.code === "upstream_timeout") this.#place.refused();
+      // What cannot be reached serves none of its models; what is silent, or says that it cannot, may serve others.
+      this.#fail(error.code === "upstream_error" ? "engine" : "deployment");
+    } else {
+      this.#release();
+    }
+    this.#end();
+    const { cancelled } = this.#sender.cancellation;
+    this.#tried(this.#refusal ?? { result: resultOf(error, cancelled), said: faultSaid(error) });
+    this.#sender.attempted(this.deployment, error);
+    return isFault ? { failure: error, again: false } : undefined;
+  }
+
+  firstByte(): void {
+    this.trace?.firstByte();
+    this.#place.answered();
+    this.#assignment.answering();
+  }
+
+  done(failed: boolean, completionTokens?: number): void {
+    // An answer that nobody waited for says nothing of how long it takes.
+    const says = !failed && !this.#sender.cancellation.cancelled;
+    if (says) this.#place.answered();
+    if (failed) this.#fail("deployment");
+    this.#end(says ? completionTokens : undefined);
+  }
+
+  #tried(step: Outcome): void {
+    this.#sender.tried({ ...step, deployment: this.deployment, model: this.model.id, sinceMs: this.#place.sinceMs });
+  }
+
+  #fail(scope: FailureScope): void {
+    this.#router.failed(this.deployment, scope);
+  }
+
+  #release(): void {
+    if (this.#place.isTrial) this.#router.release(this.deployment);
+  }
+
+  #end(completionTokens?: number): void {
+    this.#assignment.end(completionTokens);
+    this.#place.release();
+  }
+}
+
+/** Tells the capacity figures of a refusal for want of capacity; whether the engine works on others meanwhile. */
+function isBusy(error: GatewayError, place: Place): boolean {
+  if (error.code !== "service_unavailable" && error.code !== "upstream_timeout") return false;
+  place.refused();
+  return error.code === "service_unavailable" && place.gate.inFlight > 0;
+}

@@ -1,0 +1,425 @@
+// Places at engines and the queue before them: fair, bounded, with a deadline, and nothing is ever lost.
+import { beforeEach, describe, expect, test } from "bun:test";
+import { manualClock } from "../../../tests/support/manual-clock.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import { systemClock } from "../../base/clock.ts";
+import type { GatewayError } from "../../base/errors.ts";
+import type { Engine } from "../../domain/models/engine.ts";
+import type { Deployment } from "../../domain/models/model.ts";
+import { Capacity, type CapacityBounds } from "./capacity.ts";
+import type { Place, PlaceRequest } from "./gate.ts";
+import { Router } from "./route.ts";
+
+let router: Router;
+let capacity: Capacity;
+let bounds: CapacityBounds;
+
+beforeEach(() => {
+  router = new Router(systemClock);
+  bounds = { maxWaiting: 512, longestWaitMs: 5_000 };
+  capacity = new Capacity({ clock: systemClock, router, bounds: () => bounds });
+});
+
+const never = new Cancellation();
+
+function engineWith(settings: Partial<Pick<Engine, "maxConcurrency" | "concurrency">>): Engine {
+  return {
+    name: "e",
+    redact: (text) => text,
+    send: () => Promise.reject(new Error("not used")),
+    models: async () => [],
+    ...settings,
+  };
+}
+
+const on = (...engines: Engine[]): Deployment[] => engines.map((engine) => ({ engine, model: "m", weight: 1 }));
+
+function requestOf(accountId: string, width = 1): PlaceRequest {
+  return { accountId, operation: "chat", stream: true, width, model: "public-name" };
+}
+
+/** A place at once, or after waiting for it. */
+async function enter(candidates: readonly Deployment[], request: PlaceRequest, cancellation = never): Promise<Place> {
+  const place =
+    capacity.take(candidates, request) ?? (await capacity.wait(candidates, request, capacity.arrive(), cancellation));
+  if (!place) throw new Error("the engines changed");
+  return place;
+}
+
+/** As `enter`, noting when it was let in. */
+function watch(candidates: readonly Deployment[], request: PlaceRequest, cancellation = never) {
+  const entry = { place: undefined as Place | undefined, error: undefined as GatewayError | undefined };
+  const settled = enter(candidates, request, cancellation).then(
+    (place) => {
+      entry.place = place;
+    },
+    (error: GatewayError) => {
+      entry.error = error;
+    },
+  );
+  return Object.assign(entry, { settled });
+}
+
+const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/** The engine's only figures. */
+function figures(engine: Engine) {
+  const { limit, inFlight, waiting } = capacity.figures(engine)[0] ?? { limit: 0, inFlight: 0, waiting: 0 };
+  return { limit, inFlight, waiting };
+}
+
+describe("places", () => {
+  test("as many as the operator set, then nobody until one is given back", async () => {
+    const engine = engineWith({ maxConcurrency: 2 });
+    const [first] = [capacity.take(on(engine), requestOf("a")), capacity.take(on(engine), requestOf("a"))];
+    expect(capacity.take(on(engine), requestOf("b"))).toBeUndefined();
+    const next = watch(on(engine), requestOf("b"));
+    expect(figures(engine)).toEqual({ limit: 2, inFlight: 2, waiting: 1 });
+    first?.release();
+    first?.release();
+    await settle();
+    expect(next.place).toBeDefined();
+    expect(figures(engine)).toEqual({ limit: 2, inFlight: 2, waiting: 0 });
+  });
+
+  test("an engine that says what it takes is counted by model and width, and embeddings apart", () => {
+    const engine = engineWith({
+      concurrency: (model, operation) => (operation === "embedding" ? 2 : model === "m" ? 4 : 1),
+    });
+    expect(capacity.take(on(engine), requestOf("a", 3))).toBeDefined();
+    expect(capacity.take(on(engine), requestOf("a", 2))).toBeUndefined();
+    expect(capacity.take(on(engine), requestOf("a", 1))).toBeDefined();
+    expect(capacity.take([{ engine, model: "other", weight: 1 }], requestOf("a"))).toBeDefined();
+    expect(capacity.take(on(engine), { ...requestOf("a"), operation: "embedding" })).toBeDefined();
+    expect(capacity.figures(engine)).toEqual([
+      { model: "m", limit: 4, inFlight: 4, waiting: 0 },
+      { model: "other", limit: 1, inFlight: 1, waiting: 0 },
+      { model: "m", limit: 2, inFlight: 1, waiting: 0 },
+    ]);
+  });
+
+  test("a request wider than everything gets all of it, waits until it fits, and is not overtaken", async () => {
+    const engine = engineWith({ concurrency: () => 3 });
+    const first = capacity.take(on(engine), requestOf("a"));
+    const wide = watch(on(engine), requestOf("b", 100));
+    const narrow = watch(on(engine), requestOf("c"));
+    await settle();
+    expect([wide.place, narrow.place]).toEqual([undefined, undefined]);
+    first?.release();
+    await settle();
+    expect(figures(engine).inFlight).toBe(3);
+    expect(narrow.place).toBeUndefined();
+    wide.place?.release();
+    await narrow.settled;
+    expect(figures(engine)).toEqual({ limit: 3, inFlight: 1, waiting: 0 });
+  });
+
+  test("where one who holds up the queue leaves, those behind go on", async () => {
+    const engine = engineWith({ concurrency: () => 3 });
+    capacity.take(on(engine), requestOf("a"));
+    const client = new Cancellation();
+    const wide = watch(on(engine), requestOf("b", 3), client);
+    const narrow = watch(on(engine), requestOf("c"));
+    client.cancel(new Error("left"));
+    await Promise.all([wide.settled, narrow.settled]);
+    expect(String(wide.error)).toContain("left");
+    expect(narrow.place).toBeDefined();
+  });
+
+  test("so they do where it waited until its deadline", async () => {
+    const engine = engineWith({ concurrency: () => 3 });
+    capacity.take(on(engine), requestOf("a"));
+    bounds.longestWaitMs = 20;
+    const wide = watch(on(engine), requestOf("b", 3));
+    bounds.longestWaitMs = 2_000;
+    const narrow = watch(on(engine), requestOf("c"));
+    await Promise.all([wide.settled, narrow.settled]);
+    expect([wide.error?.code, narrow.error, narrow.place !== undefined]).toEqual([
+      "service_unavailable",
+      undefined,
+      true,
+    ]);
+  });
+
+  test("and where it gets its place at another engine", async () => {
+    const [one, two] = [engineWith({ concurrency: () => 3 }), engineWith({ concurrency: () => 3 })];
+    const first = capacity.take(on(one), requestOf("a"));
+    capacity.take(on(two), requestOf("a"));
+    const wide = watch(on(one, two), requestOf("b", 3));
+    const narrow = watch(on(two), requestOf("c"));
+    await settle();
+    expect([wide.place, narrow.place]).toEqual([undefined, undefined]);
+    first?.release();
+    await settle();
+    expect(wide.place?.deployment.engine).toBe(one);
+    expect(narrow.place?.deployment.engine).toBe(two);
+  });
+
+  test("a burst at an engine that is silent does not wait for its answers where nothing speaks against it", async () => {
+    const engine = engineWith({});
+    const burst = Array.from({ length: 75 }, () => watch(on(engine), requestOf("a")));
+    await settle();
+    expect(figures(engine)).toEqual({ limit: 64, inFlight: 64, waiting: 11 });
+    await Promise.all(burst.map(({ settled }) => settled));
+    expect(figures(engine)).toEqual({ limit: 80, inFlight: 75, waiting: 0 });
+  });
+
+  test("an engine that has become able to take more does, when the next request comes", async () => {
+    let places = 1;
+    const engine = engineWith({ concurrency: () => places });
+    capacity.take(on(engine), requestOf("a"));
+    const before = watch(on(engine), requestOf("a"));
+    await settle();
+    places = 3;
+    const next = watch(on(engine), requestOf("a"));
+    await settle();
+    expect([before.place !== undefined, next.place !== undefined]).toEqual([true, true]);
+  });
+
+  test("an engine that has become able to take more does, at the next answer", async () => {
+    let places = 1;
+    const engine = engineWith({ concurrency: () => places });
+    const first = capacity.take(on(engine), requestOf("a"));
+    const others = [1, 2, 3].map(() => watch(on(engine), requestOf("a")));
+    places = 3;
+    first?.answered();
+    await settle();
+    expect(others.map(({ place }) => place !== undefined)).toEqual([true, true, false]);
+  });
+});
+
+describe("several candidates", () => {
+  test("whichever has a place first takes the request, and it waits nowhere else", async () => {
+    const [one, two] = [engineWith({ maxConcurrency: 1 }), engineWith({ maxConcurrency: 1 })];
+    capacity.take(on(one), requestOf("a"));
+    const second = capacity.take(on(one, two), requestOf("a"));
+    expect(second?.deployment.engine).toBe(two);
+    const waiting = watch(on(one, two), requestOf("b"));
+    expect([figures(one).waiting, figures(two).waiting]).toEqual([1, 1]);
+    second?.release();
+    await settle();
+    expect(waiting.place?.deployment.engine).toBe(two);
+    expect([figures(one).waiting, figures(two).waiting]).toEqual([0, 0]);
+  });
+
+  test("a deployment that failed gets nothing during its rest, then one request, and the rest once that was answered", async () => {
+    const clock = manualClock();
+    router = new Router(clock, () => 0.5);
+    capacity = new Capacity({ clock: systemClock, router, bounds: () => bounds });
+    const [busy, broken] = on(engineWith({ maxConcurrency: 1 }), engineWith({}));
+    if (!busy || !broken) throw new Error("no deployment");
+    capacity.take([busy], requestOf("a"));
+    router.failed(broken, "engine");
+    expect(capacity.take([busy, broken], requestOf("a"))).toBeUndefined();
+    clock.advance(2_000);
+    const trial = capacity.take([busy, broken], requestOf("a"));
+    expect([trial?.deployment, trial?.isTrial]).toEqual([broken, true]);
+    const waiting = [1, 2].map(() => watch([busy, broken], requestOf("a")));
+    await settle();
+    expect(waiting.map(({ place }) => place)).toEqual([undefined, undefined]);
+    router.succeeded(broken);
+    trial?.answered();
+    await settle();
+    expect(waiting.map(({ place }) => [place?.deployment, place?.isTrial])).toEqual([
+      [broken, false],
+      [broken, false],
+    ]);
+  });
+
+  test("whoever waits gets a place soon after an engine's rest is over, though nobody gives one back", async () => {
+    const atRest = new Set<Engine>();
+    capacity = new Capacity({
+      clock: systemClock,
+      router: { resting: ({ engine }) => atRest.has(engine), claim: () => false },
+      bounds: () => ({ maxWaiting: 512, longestWaitMs: 3_000 }),
+    });
+    const [broken, busy] = [engineWith({ maxConcurrency: 9 }), engineWith({ maxConcurrency: 1 })];
+    atRest.add(broken);
+    expect(capacity.take(on(busy, broken), requestOf("a"))?.deployment.engine).toBe(busy);
+    const waiting = [1, 2].map(() => watch(on(busy, broken), requestOf("a")));
+    // After it was found at rest once more.
+    setTimeout(() => atRest.delete(broken), 300);
+    await Promise.all(waiting.map(({ settled }) => settled));
+    expect(waiting.map(({ place }) => place?.deployment.engine)).toEqual([broken, broken]);
+  });
+
+  test("where all are at rest, each is used as usual", () => {
+    const candidates = on(engineWith({}), engineWith({}));
+    for (const deployment of candidates) router.failed(deployment, "engine");
+    for (let i = 0; i < 10; i++) expect(capacity.take(candidates, requestOf("a"))).toBeDefined();
+  });
+});
+
+describe("fairness", () => {
+  test("beside a flood of 200 requests, a single one waits about one turn, every time", async () => {
+    const serviceMs = 8;
+    const engine = engineWith({ maxConcurrency: 4 });
+    const order: string[] = [];
+    const work = async (accountId: string) => {
+      const place = await enter(on(engine), requestOf(accountId));
+      order.push(accountId);
+      await Bun.sleep(serviceMs);
+      place.answered();
+      place.release();
+    };
+    const flood = Array.from({ length: 200 }, () => work("flood"));
+    const overtaken: number[] = [];
+    for (let i = 0; i < 10; i++) {
+      await Bun.sleep(15);
+      const before = order.length;
+      await work("b");
+      overtaken.push(order.indexOf("b", before) - before);
+    }
+    await Promise.all(flood);
+    // It is the very next one to be served, whenever it comes.
+    expect(overtaken).toEqual(Array(10).fill(0));
+    expect(order).toHaveLength(210);
+    expect(figures(engine)).toEqual({ limit: 4, inFlight: 0, waiting: 0 });
+  });
+
+  test("a full queue has room for an account with fewer: the newest of the longest gives way", async () => {
+    bounds.maxWaiting = 10;
+    const engine = engineWith({ maxConcurrency: 1 });
+    const first = capacity.take(on(engine), requestOf("flood"));
+    const flood = Array.from({ length: 11 }, () => watch(on(engine), requestOf("flood")));
+    await settle();
+    expect(flood.map(({ error }) => error?.code)).toEqual([...Array(10).fill(undefined), "service_unavailable"]);
+    const other = Array.from({ length: 6 }, () => watch(on(engine), requestOf("b")));
+    await settle();
+    expect(flood.filter(({ error }) => error)).toHaveLength(6);
+    expect(other.map(({ error }) => error !== undefined)).toEqual([false, false, false, false, false, true]);
+    expect(figures(engine).waiting).toBe(10);
+    first?.release();
+    await settle();
+    expect(other[0]?.place).toBeDefined();
+  });
+});
+
+describe("refusals", () => {
+  test("one that waited until its deadline is told when to retry", async () => {
+    bounds.longestWaitMs = 30;
+    const engine = engineWith({ maxConcurrency: 1 });
+    capacity.take(on(engine), requestOf("a"));
+    const startedMs = performance.now();
+    const late = watch(on(engine), requestOf("b"));
+    await late.settled;
+    expect(performance.now() - startedMs).toBeGreaterThan(25);
+    expect(late.error).toMatchObject({ code: "service_unavailable", retryAfterSeconds: 5 });
+    expect(late.error?.message).toBe("The model `public-name` has no free capacity now. Retry in 5 s.");
+    expect(figures(engine)).toEqual({ limit: 1, inFlight: 1, waiting: 0 });
+  });
+
+  test("one whose wait would be too long is refused at once, with the wait as advice", async () => {
+    const now = { ms: 0 };
+    capacity = new Capacity({
+      clock: { nowSeconds: () => 0, monotonicMs: () => now.ms },
+      router,
+      bounds: () => ({ maxWaiting: 512, longestWaitMs: 30_000 }),
+    });
+    const engine = engineWith({ maxConcurrency: 2 });
+    // Ten seconds each, two at a time: one free place every five seconds.
+    for (let i = 0; i < 3; i++) {
+      const places = [capacity.take(on(engine), requestOf("a")), capacity.take(on(engine), requestOf("a"))];
+      now.ms += 10_000;
+      for (const place of places) place?.answered();
+      for (const place of places) place?.release();
+    }
+    capacity.take(on(engine), requestOf("a"));
+    capacity.take(on(engine), requestOf("a"));
+    const client = new Cancellation();
+    const waiting = Array.from({ length: 8 }, () => watch(on(engine), requestOf("a"), client));
+    await settle();
+    expect(waiting.map(({ error }) => error !== undefined)).toEqual([...Array(7).fill(false), true]);
+    expect(waiting[7]?.error?.message).toBe(
+      "The model `public-name` has no free capacity now (7 requests wait). Retry in 40 s.",
+    );
+    expect(waiting[7]?.error?.retryAfterSeconds).toBe(40);
+    // Another account would be served as the second, long before.
+    const other = watch(on(engine), requestOf("b"), client);
+    await settle();
+    expect(other.error).toBeUndefined();
+    client.cancel();
+    await Promise.all([...waiting, other].map(({ settled }) => settled));
+  });
+
+  test("a request that comes back after its deadline does not wait again", async () => {
+    const engine = engineWith({ maxConcurrency: 1 });
+    capacity.take(on(engine), requestOf("a"));
+    const turn = { order: 1, deadlineMs: systemClock.monotonicMs() - 1 };
+    await expect(capacity.wait(on(engine), requestOf("a"), turn, never)).rejects.toMatchObject({
+      code: "service_unavailable",
+    });
+  });
+
+  test("where no queue is wanted, nobody waits", async () => {
+    bounds.maxWaiting = 0;
+    const engine = engineWith({ maxConcurrency: 1 });
+    capacity.take(on(engine), requestOf("a"));
+    const refused = watch(on(engine), requestOf("b"));
+    await refused.settled;
+    expect(refused.error?.code).toBe("service_unavailable");
+  });
+});
+
+describe("nothing is lost", () => {
+  test("thousands that leave while they wait leave nothing behind, and the next one is served", async () => {
+    bounds.maxWaiting = 5_000;
+    const engine = engineWith({ maxConcurrency: 1 });
+    const first = capacity.take(on(engine), requestOf("a"));
+    const clients = Array.from({ length: 5_000 }, () => new Cancellation());
+    const gone = clients.map((client, index) => watch(on(engine), requestOf(`account ${index % 50}`), client));
+    await settle();
+    expect(figures(engine).waiting).toBe(5_000);
+    for (const client of clients) client.cancel(new Error("left"));
+    await Promise.all(gone.map(({ settled }) => settled));
+    expect(gone.every(({ error }) => String(error).includes("left"))).toBe(true);
+    expect(figures(engine)).toEqual({ limit: 1, inFlight: 1, waiting: 0 });
+    const next = watch(on(engine), requestOf("b"));
+    first?.release();
+    await next.settled;
+    next.place?.release();
+    expect(figures(engine)).toEqual({ limit: 1, inFlight: 0, waiting: 0 });
+  });
+
+  test("whoever is cancelled already does not even begin to wait", async () => {
+    const engine = engineWith({ maxConcurrency: 1 });
+    capacity.take(on(engine), requestOf("a"));
+    const cancelled = new Cancellation();
+    cancelled.cancel(new Error("gone"));
+    const gone = watch(on(engine), requestOf("a"), cancelled);
+    await gone.settled;
+    expect([String(gone.error), figures(engine).waiting]).toEqual(["Error: gone", 0]);
+  });
+
+  test("whatever happens, no more is in flight than the limit allows, and in the end nothing is", async () => {
+    bounds = { maxWaiting: 20, longestWaitMs: 15 };
+    const limits = [3, 5];
+    const engines = limits.map((limit) => engineWith({ concurrency: () => limit }));
+    let [served, refused] = [0, 0];
+    const request = async (index: number) => {
+      await Bun.sleep(Math.random() * 80);
+      const client = new Cancellation();
+      if (index % 7 === 0) setTimeout(() => client.cancel(), Math.random() * 20);
+      const candidates = index % 3 === 0 ? on(...engines) : on(engines[index % 2] ?? engineWith({}));
+      try {
+        const place = await enter(candidates, requestOf(`account ${index % 5}`, 1 + (index % 4)), client);
+        served++;
+        for (const [which, engine] of engines.entries()) {
+          expect(figures(engine).inFlight).toBeLessThanOrEqual(limits[which] ?? 0);
+          expect(figures(engine).waiting).toBeLessThanOrEqual(20);
+        }
+        await Bun.sleep(Math.random() * 3);
+        if (index % 5 === 0) place.refused();
+        else place.answered();
+        place.release();
+      } catch (error) {
+        if (!client.cancelled) expect(error).toMatchObject({ code: "service_unavailable" });
+        refused++;
+      }
+    };
+    await Promise.all(Array.from({ length: 600 }, (_, index) => request(index)));
+    // How many of each depends on the processor; that there are some of both does not.
+    expect([served > 0, refused > 0]).toEqual([true, true]);
+    expect(engines.map(figures)).toEqual(limits.map((limit) => ({ limit, inFlight: 0, waiting: 0 })));
+  });
+});

@@ -1,0 +1,287 @@
+// Gives requests their places at engines; when all are taken, lets them wait in a bounded, fair queue with a deadline.
+import { Bag, nowhere } from "../../base/bag.ts";
+import type { Cancellation } from "../../base/cancellation.ts";
+import type { Clock } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { Engine } from "../../domain/models/engine.ts";
+import type { Deployment } from "../../domain/models/model.ts";
+import { Gate, type Place, type PlaceRequest, type Waiting } from "./gate.ts";
+import type { Router } from "./route.ts";
+
+export interface CapacityBounds {
+  /** Requests that may wait for one engine; 0: none waits. */
+  maxWaiting: number;
+  longestWaitMs: number;
+}
+
+export interface CapacityOptions {
+  clock: Clock;
+  router: Pick<Router, "resting" | "claim">;
+  /** Asked for whenever a request has to wait: a reload may change them. */
+  bounds(): CapacityBounds;
+}
+
+/** For metrics and the state of models. */
+export interface CapacityFigures {
+  /** The engine's own id of the model; null where one limit holds for all of its models together. */
+  model: string | null;
+  limit: number;
+  inFlight: number;
+  waiting: number;
+}
+
+/** When a request came, and how long it may wait in all, however often it comes back. */
+export interface Turn {
+  order: number;
+  /** Monotonic milliseconds. */
+  deadlineMs: number;
+}
+
+interface EngineGates {
+  shared: Gate | undefined;
+  generation: Map<string, Gate>;
+  /** Apart: the built-in engine has places of their own for embeddings. */
+  embedding: Map<string, Gate>;
+}
+
+const longestRetrySeconds = 60;
+/** Where nothing is known yet of how long answers take. */
+const defaultRetrySeconds = 5;
+
+/** How soon it is noticed that an engine's rest is over, while requests wait for it. */
+const restCheckMs = 250;
+
+export class Capacity {
+  readonly #options: CapacityOptions;
+  readonly #engines = new WeakMap<Engine, EngineGates>();
+  readonly #waiting = new Bag<Waiting>();
+  #arrivals = 0;
+
+  constructor(options: CapacityOptions) {
+    this.#options = options;
+  }
+
+  /** The turn of a request that arrives now. */
+  arrive(): Turn {
+    return {
+      order: ++this.#arrivals,
+      deadlineMs: this.#options.clock.monotonicMs() + this.#options.bounds().longestWaitMs,
+    };
+  }
+
+  /** A place at the first candidate that has one free, unless others wait for it already. */
+  take(candidates: readonly Deployment[], request: PlaceRequest): Place | undefined {
+    const [only] = candidates;
+    if (candidates.length === 1 && only) {
+      const gate = this.#gate(only, request);
+      // Whether its engine is at rest does not matter, as there is no other.
+      return gate.queue.waiting === 0 && gate.fits(request.width) ? gate.take(only, request) : undefined;
+    }
+    const othersWork = this.#anyWorks(candidates);
+    for (const deployment of candidates) {
+      const gate = this.#gate(deployment, request);
+      if (gate.queue.waiting === 0 && this.#isFree(gate, deployment, request.width, othersWork)) {
+        return this.#place(gate, deployment, request);
+      }
+    }
+    return undefined;
+  }
+
+  /**
+   * Waits for a place at whichever candidate has one first. Rejects with `service_unavailable` at once when too many
+   * wait or the wait would pass the deadline, then when it does pass; with the reason of `cancellation` when that comes first.
+   * Resolves to undefined after `regroup`.
+   */
+  async wait(
+    candidates: readonly Deployment[],
+    request: PlaceRequest,
+    turn: Turn,
+    cancellation: Cancellation,
+  ): Promise<Place | undefined> {
+    cancellation.throwIfCancelled();
+    const options = new Map<Gate, Deployment>();
+    for (const deployment of candidates) {
+      const gate = this.#gate(deployment, request);
+      if (!options.has(gate)) options.set(gate, deployment);
+    }
+    const gates = [...options.keys()];
+    const remainingMs = turn.deadlineMs - this.#options.clock.monotonicMs();
+    // The turns of those ahead, not its own: a mean says little of when the next place becomes free.
+    const { ahead, turnMs } = outlook(gates, request.accountId);
+    if (remainingMs <= 0 || ahead * (turnMs ?? 0) > remainingMs) throw noCapacity(request, gates);
+    const { maxWaiting } = this.#options.bounds();
+    for (const gate of gates) if (!makeRoom(gate, request.accountId, maxWaiting)) options.delete(gate);
+    if (options.size === 0) throw noCapacity(request, gates);
+    return await this.#enlist(request, turn.order, options, remainingMs, cancellation);
+  }
+
+  /** One entry for each limit of this engine that was needed so far. */
+  figures(engine: Engine): CapacityFigures[] {
+    const gates = this.#engines.get(engine);
+    if (!gates) return [];
+    const figuresOf = (model: string | null, { limit, inFlight, queue }: Gate) => {
+      return { model, limit, inFlight, waiting: queue.waiting };
+    };
+    const byModel = [...gates.generation, ...gates.embedding].map(([model, gate]) => figuresOf(model, gate));
+    return gates.shared ? [figuresOf(null, gates.shared), ...byModel] : byModel;
+  }
+
+  /** Requests that wait, at whichever engines. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** The same by the public id of the model that each asked for. */
+  get waitingByModel(): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>();
+    for (const { request } of this.#waiting) counts.set(request.model, (counts.get(request.model) ?? 0) + 1);
+    return counts;
+  }
+
+  /** After a change of engines: whoever waits looks again for where it may go. */
+  regroup(): void {
+    // In the order in which they came: the first to look takes what is free.
+    for (const waiting of [...this.#waiting].sort((a, b) => a.order - b.order)) waiting.regroup();
+  }
+
+  #enlist(
+    request: PlaceRequest,
+    order: number,
+    options: Map<Gate, Deployment>,
+    remainingMs: number,
+    cancellation: Cancellation,
+  ): Promise<Place | undefined> {
+    return new Promise((resolve, reject) => {
+      const gates = [...options.keys()];
+      const leave = () => {
+        clearTimeout(timer);
+        this.#waiting.delete(waiting);
+        cancellation.off(onCancel);
+        for (const gate of gates) gate.queue.remove(waiting);
+      };
+      const fail = (reason: () => unknown) => {
+        leave();
+        reject(reason());
+        // Somebody narrower, or of another account, may have stood behind it.
+        for (const gate of gates) gate.wake();
+      };
+      const waiting: Waiting = {
+        inBag: nowhere,
+        accountId: request.accountId,
+        order,
+        request,
+        options,
+        grant(place) {
+          leave();
+          resolve(place);
+          for (const gate of gates) if (gate !== place.gate) gate.wake();
+        },
+        refuse: () => fail(refusal),
+        regroup() {
+          leave();
+          resolve(undefined);
+        },
+      };
+      this.#waiting.add(waiting);
+      const refusal = () => noCapacity(request, gates);
+      const onCancel = () => fail(() => cancellation.reason);
+      const timer = setTimeout(() => fail(refusal), remainingMs);
+      cancellation.onCancel(onCancel);
+      for (const gate of gates) gate.enlist(waiting);
+      // One may have become free in the meantime, as when an engine's rest is over.
+      for (const gate of gates) gate.wake();
+    });
+  }
+
+  /** Gives free places to those whose turn it is. A wide request that does not fit yet holds up the rest. */
+  #serve(gate: Gate): void {
+    for (let next = gate.queue.next(); next; next = gate.queue.next()) {
+      const deployment = next.options.get(gate);
+      if (!deployment) return;
+      const othersWork = this.#anyWorks(next.options.values());
+      if (!this.#isFree(gate, deployment, next.request.width, othersWork)) return;
+      next.grant(this.#place(gate, deployment, next.request));
+    }
+  }
+
+  #place(gate: Gate, deployment: Deployment, request: PlaceRequest): Place {
+    const place = gate.take(deployment, request);
+    if (this.#options.router.claim(deployment)) place.isTrial = true;
+    return place;
+  }
+
+  /** A deployment at rest after a failure gets nothing while others work, and one request when its rest is over. */
+  #isFree(gate: Gate, deployment: Deployment, width: number, othersWork: boolean): boolean {
+    if (othersWork && this.#options.router.resting(deployment)) {
+      gate.wakeLater(restCheckMs);
+      return false;
+    }
+    return gate.fits(width);
+  }
+
+  #anyWorks(candidates: Iterable<Deployment>): boolean {
+    for (const deployment of candidates) if (!this.#options.router.resting(deployment)) return true;
+    return false;
+  }
+
+  #gate(deployment: Deployment, request: PlaceRequest): Gate {
+    const { engine } = deployment;
+    let gates = this.#engines.get(engine);
+    if (!gates) {
+      gates = { shared: undefined, generation: new Map(), embedding: new Map() };
+      this.#engines.set(engine, gates);
+    }
+    if (engine.concurrency) return this.#gateOf(deployment, request, gates);
+    gates.shared ??= this.#newGate(undefined, engine.maxConcurrency);
+    return gates.shared;
+  }
+
+  /** Of one model, as its engine says how much each takes. */
+  #gateOf({ engine, model }: Deployment, { operation }: PlaceRequest, { embedding, generation }: EngineGates): Gate {
+    const byModel = operation === "embedding" ? embedding : generation;
+    let gate = byModel.get(model);
+    if (!gate) {
+      gate = this.#newGate(() => engine.concurrency?.(model, operation), engine.maxConcurrency);
+      byModel.set(model, gate);
+    }
+    return gate;
+  }
+
+  #newGate(declared: (() => number | undefined) | undefined, bound: number | undefined): Gate {
+    const { clock } = this.#options;
+    return new Gate({ clock, declared, bound, onFree: (gate) => this.#serve(gate) });
+  }
+}
+
+/** Where the queue is full, the account with the longest one gives way to those with fewer. */
+function makeRoom(gate: Gate, accountId: string, maxWaiting: number): boolean {
+  const { queue } = gate;
+  if (queue.waiting < maxWaiting) return true;
+  const yielding = queue.yielding(accountId);
+  if (!yielding) return false;
+  queue.remove(yielding);
+  yielding.options.delete(gate);
+  if (yielding.options.size === 0) yielding.refuse();
+  return true;
+}
+
+/** How many are served before one more of this account, and how often one is; `turnMs` undefined where unknown. */
+function outlook(gates: readonly Gate[], accountId: string): { ahead: number; turnMs: number | undefined } {
+  const ahead = Math.min(...gates.map(({ queue }) => queue.ahead(accountId)));
+  let turnsPerMs = 0;
+  for (const { turnMs } of gates) {
+    if (turnMs === undefined) return { ahead, turnMs };
+    turnsPerMs += 1 / Math.max(turnMs, 0.001);
+  }
+  return { ahead, turnMs: 1 / turnsPerMs };
+}
+
+function noCapacity({ accountId, model }: PlaceRequest, gates: readonly Gate[]): GatewayError {
+  const { ahead, turnMs } = outlook(gates, accountId);
+  const seconds = turnMs === undefined ? defaultRetrySeconds : Math.ceil(((ahead + 1) * turnMs) / 1000);
+  const retryAfterSeconds = Math.min(Math.max(seconds, 1), longestRetrySeconds);
+  const count = Math.max(...gates.map(({ queue }) => queue.waiting));
+  const wait = count === 0 ? "" : count === 1 ? " (1 request waits)" : ` (${count} requests wait)`;
+  const message = `The model \`${model}\` has no free capacity now${wait}. Retry in ${retryAfterSeconds} s.`;
+  return new GatewayError("service_unavailable", message, { retryAfterSeconds, refusal: "capacity" });
+}

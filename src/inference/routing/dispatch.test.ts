@@ -1,0 +1,528 @@
+// One request on its way to an engine: candidates, waiting, asking again, and places that always come back.
+import { beforeEach, describe, expect, test } from "bun:test";
+import { decodedRequest } from "../../../tests/support/decoded-request.ts";
+import { bodyOf } from "../../base/bytes/body-source.ts";
+import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import { systemClock } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { Later, whenSettled } from "../../base/later.ts";
+import type { Engine, EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
+import type { Model } from "../../domain/models/model.ts";
+import type { DecodedRequest } from "../decoded-request.ts";
+import type { Tried } from "../trail-writer.ts";
+import type { Dispatched, Sender } from "./attempt.ts";
+import { Capacity } from "./capacity.ts";
+import { dispatch } from "./dispatch.ts";
+import { Router } from "./route.ts";
+
+type Answer = (request: EngineRequest, cancellation: Cancellation) => EngineResponse | Promise<EngineResponse>;
+
+interface ScriptedEngine extends Engine {
+  requests: EngineRequest[];
+}
+
+let router: Router;
+let capacity: Capacity;
+
+beforeEach(() => {
+  router = new Router(systemClock);
+  capacity = new Capacity({
+    clock: systemClock,
+    router,
+    bounds: () => ({ maxWaiting: 512, longestWaitMs: 2_000 }),
+  });
+});
+
+function engineThat(answer: Answer, maxConcurrency?: number): ScriptedEngine {
+  const requests: EngineRequest[] = [];
+  return {
+    name: "e",
+    requests,
+    redact: (text) => text,
+    models: async () => [],
+    async send(request, cancellation) {
+      requests.push(request);
+      return await answer(request, cancellation);
+    },
+    ...(maxConcurrency === undefined ? {} : { maxConcurrency }),
+  };
+}
+
+const status = (code: number, headers: Record<string, string> = {}): EngineResponse => {
+  return { status: code, headers: new Headers(headers), body: bodyOf(new Uint8Array()) };
+};
+
+/** The first one is tried first: it is a million times heavier. */
+function modelOn(...engines: Engine[]): Model {
+  return {
+    id: "m",
+    created: 0,
+    ownedBy: "",
+    capabilities: undefined,
+    context: undefined,
+    environments: ["dev"],
+    price: undefined,
+    deployments: engines.map((engine, index) => ({ engine, model: "m", weight: 1_000_000 ** (1 - index) })),
+  };
+}
+
+function requestWith(more: Record<string, unknown> = {}): DecodedRequest {
+  return decodedRequest({ messages: [], ...more });
+}
+
+interface SendingOptions {
+  accountId?: string;
+  recording?: boolean;
+  cancellation?: Cancellation;
+  request?: DecodedRequest;
+  modelNow?: () => Model | undefined;
+  standIns?: readonly Model[];
+}
+
+function send(model: Model, options: SendingOptions = {}): Promise<Dispatched> {
+  const deps = { router, capacity, clock: systemClock };
+  return Promise.resolve(dispatch(options.request ?? requestWith(), model, deps, senderFor(model, options)));
+}
+
+function senderFor(model: Model, options: SendingOptions): Sender {
+  const { accountId = "a", recording = false, cancellation = new Cancellation() } = options;
+  return {
+    requestId: "req_1",
+    accountId,
+    holder: heldBytes.visitors,
+    recording,
+    cancellation,
+    workload: { promptTokens: 1, maxCompletionTokens: undefined, width: 1, prefix: () => undefined },
+    modelNow: options.modelNow ?? (() => model),
+    standIns: () => options.standIns ?? [],
+    waited: (ms) => void waits.push(ms),
+    sending() {
+      sent++;
+    },
+    attempted: ({ engine }, error) => void told.push([engine.name, codeOf(error)]),
+    tried: (step) => void steps.push(step),
+  };
+}
+
+/** How long the requests of a test waited, and how many were sent. */
+let waits: number[] = [];
+let sent = 0;
+/** What became of each that was asked. */
+let told: [engine: string, code: string | undefined][] = [];
+/** Its trail. */
+let steps: Tried[] = [];
+beforeEach(() => {
+  waits = [];
+  sent = 0;
+  told = [];
+  steps = [];
+});
+
+function codeOf(error: unknown): string | undefined {
+  if (error === undefined) return undefined;
+  return error instanceof GatewayError ? error.code : String(error);
+}
+
+const inFlight = (engine: Engine) => capacity.figures(engine)[0]?.inFlight;
+
+test("whoever waits is told in the very call in which the engine answers, and the next is asked in that in which it fails", () => {
+  const answers: Later<EngineResponse>[] = [];
+  const engine = (name: string): Engine => ({
+    ...engineThat(() => status(200)),
+    name,
+    send() {
+      const answer = new Later<EngineResponse>();
+      answers.push(answer);
+      return answer;
+    },
+  });
+  const model = modelOn(engine("one"), engine("two"));
+  const sender = senderFor(model, {});
+  let taken: Dispatched | undefined;
+  whenSettled(
+    dispatch(requestWith(), model, { router, capacity, clock: systemClock }, sender),
+    (dispatched) => {
+      taken = dispatched;
+    },
+    () => expect.unreachable(),
+  );
+  expect(answers.length).toBe(1);
+  answers[0]?.reject(new GatewayError("upstream_error", "gone"));
+  expect(answers.length).toBe(2);
+  const response = status(200);
+  answers[1]?.resolve(response);
+  expect([taken?.response, taken?.deployment.engine.name]).toEqual([response, "two"]);
+});
+
+describe("places come back", () => {
+  test("when the answer is done, once, failed or not", async () => {
+    const engine = engineThat(() => status(200));
+    for (const failed of [false, true]) {
+      const first = await send(modelOn(engine));
+      const second = await send(modelOn(engine));
+      expect(inFlight(engine)).toBe(2);
+      first.firstByte();
+      first.done(failed);
+      first.done(failed);
+      expect(inFlight(engine)).toBe(1);
+      second.done(failed);
+      expect(inFlight(engine)).toBe(0);
+    }
+  });
+
+  test.each([400, 401, 404, 413, 429, 500, 503, 504])("when the engine answers %d", async (code) => {
+    const engine = engineThat(() => status(code));
+    await expect(send(modelOn(engine))).rejects.toBeInstanceOf(GatewayError);
+    expect(inFlight(engine)).toBe(0);
+    expect(engine.requests).toHaveLength(1);
+  });
+
+  test("when the engine cannot be reached, does not answer, or breaks in a way that nobody foresaw", async () => {
+    for (const error of [
+      new GatewayError("upstream_error", "unreachable"),
+      new GatewayError("upstream_timeout", "late"),
+      new Error("a fault of ours"),
+    ]) {
+      const engine = engineThat(() => Promise.reject(error));
+      await expect(send(modelOn(engine))).rejects.toBe(error);
+      expect(inFlight(engine)).toBe(0);
+    }
+  });
+
+  test.each([200, 400, 500, "broken"] as const)(
+    "when what is told of it fails, and so does the request: %s",
+    async (how) => {
+      const fault = new Error("a fault of ours");
+      const answers = {
+        later: () => {
+          const answer = new Later<EngineResponse>();
+          queueMicrotask(() => {
+            if (how === "broken") answer.reject(new GatewayError("upstream_error", "gone"));
+            else answer.resolve(status(how));
+          });
+          return answer;
+        },
+        promise: async () => {
+          if (how === "broken") throw new GatewayError("upstream_error", "gone");
+          return status(how);
+        },
+      };
+      const failing = () => {
+        throw fault;
+      };
+      const ways: Partial<Sender>[] = [{ attempted: failing }];
+      if (how === 500 || how === "broken") ways.push({ modelNow: failing });
+      for (const answer of Object.values(answers)) {
+        for (const way of ways) {
+          const engine: Engine = { ...engineThat(() => status(200)), send: answer };
+          const model = modelOn(
+            engine,
+            engineThat(() => status(200)),
+          );
+          const sender = { ...senderFor(model, {}), ...way };
+          const dispatched = dispatch(requestWith(), model, { router, capacity, clock: systemClock }, sender);
+          const told = Promise.race([dispatched, Bun.sleep(500)]);
+          await expect(told).rejects.toBe(fault);
+          expect(inFlight(engine)).toBe(0);
+        }
+      }
+    },
+  );
+
+  test("when the client leaves, waiting or served", async () => {
+    const engine = engineThat((_request, cancellation) => {
+      const { promise, reject } = Promise.withResolvers<EngineResponse>();
+      cancellation.onCancel(() => reject(cancellation.reason));
+      return promise;
+    }, 1);
+    const clients = [new Cancellation(), new Cancellation()];
+    const both = clients.map((cancellation) =>
+      send(modelOn(engine), { cancellation }).catch((error: unknown) => error),
+    );
+    expect(capacity.figures(engine)).toEqual([{ model: null, limit: 1, inFlight: 1, waiting: 1 }]);
+    clients[1]?.cancel(new Error("the second left"));
+    expect(await both[1]).toEqual(new Error("the second left"));
+    clients[0]?.cancel(new Error("the first left"));
+    expect(await both[0]).toEqual(new Error("the first left"));
+    expect(capacity.figures(engine)).toEqual([{ model: null, limit: 1, inFlight: 0, waiting: 0 }]);
+    expect(router.engineState(engine) !== "ok").toBe(false);
+  });
+});
+
+describe("waiting", () => {
+  test("a request waits for a place and tells how long; one that leaves the queue tells it too, and was not sent", async () => {
+    const engine = engineThat(() => status(200), 1);
+    const first = await send(modelOn(engine));
+    expect([waits, sent]).toEqual([[], 1]);
+    const leaver = new Cancellation();
+    const second = send(modelOn(engine));
+    const third = send(modelOn(engine), { cancellation: leaver });
+    await Bun.sleep(20);
+    expect(engine.requests).toHaveLength(1);
+    leaver.cancel(new Error("left"));
+    await expect(third).rejects.toThrow("left");
+    expect(waits[0]).toBeGreaterThan(15);
+    first.done(false);
+    (await second).done(false);
+    expect(waits[1]).toBeGreaterThan(15);
+    expect([waits.length, sent]).toEqual([2, 2]);
+  });
+
+  test("a candidate that fails has given its place back before the next is tried", async () => {
+    const seen: (number | undefined)[] = [];
+    const bad = engineThat(() => status(500));
+    const good = engineThat(() => {
+      seen.push(inFlight(bad));
+      return status(200);
+    });
+    const dispatched = await send(modelOn(bad, good));
+    expect(dispatched.deployment.engine).toBe(good);
+    expect(seen).toEqual([0]);
+    dispatched.done(false);
+  });
+
+  test("after one candidate failed, it waits for another that is full", async () => {
+    const bad = engineThat(() => status(500));
+    const full = engineThat(() => status(200), 1);
+    const first = await send(modelOn(full));
+    const second = send(modelOn(bad, full));
+    await Bun.sleep(5);
+    first.done(false);
+    const dispatched = await second;
+    expect(dispatched.deployment.engine).toBe(full);
+    expect(bad.requests).toHaveLength(1);
+    dispatched.done(false);
+  });
+});
+
+test("what became of each attempt is told, whether the next one follows or not", async () => {
+  const named = (name: string, answer: Answer) => ({ ...engineThat(answer), name });
+  const lost = named("lost", () => Promise.reject(new GatewayError("upstream_error", "unreachable")));
+  const [bad, good] = [named("bad", () => status(500)), named("good", () => status(200))];
+  (await send(modelOn(lost, bad, good))).done(false);
+  expect(told.at(-1)).toEqual(["good", undefined]);
+  // Which ones come before it is up to the router.
+  expect(told.slice(0, -1).every(([, code]) => code === "upstream_error")).toBe(true);
+  told = [];
+  await expect(send(modelOn(named("strict", () => status(400))))).rejects.toBeInstanceOf(GatewayError);
+  await expect(send(modelOn(named("odd", () => Promise.reject(new Error("ours")))))).rejects.toThrow("ours");
+  expect(told).toEqual([
+    ["strict", "invalid_request"],
+    ["odd", "Error: ours"],
+  ]);
+});
+
+describe("the trail", () => {
+  const named = (name: string, answer: Answer, maxConcurrency?: number) => ({
+    ...engineThat(answer, maxConcurrency),
+    name,
+  });
+  const said = (code: number, text: string): EngineResponse => ({ ...status(code), body: bodyOf(Buffer.from(text)) });
+  const results = () => steps.map(({ deployment, result, status: code }) => [deployment?.engine.name, result, code]);
+
+  test("of a request that the first engine takes has nothing to tell", async () => {
+    (await send(modelOn(named("one", () => status(200))))).done(false);
+    expect(steps).toEqual([]);
+  });
+
+  test("has each engine that was asked in vain, once, with what it said", async () => {
+    const bad = named("bad", () => said(500, '{"error":{"message":"out of memory"}}'));
+    const plain = named("plain", () => said(502, "no healthy upstream"));
+    const page = named("page", () => said(503, "<html>busy</html>"));
+    const lost = named("lost", () =>
+      Promise.reject(new GatewayError("upstream_error", "x", { detail: "lost: refused" })),
+    );
+    const late = named("late", () => Promise.reject(new GatewayError("upstream_timeout", "not within 5 s")));
+    for (const engine of [bad, plain, page, lost, late]) await send(modelOn(engine)).catch(() => {});
+    expect(results()).toEqual([
+      ["bad", "refused", 500],
+      ["plain", "refused", 502],
+      ["page", "refused", 503],
+      ["lost", "unreachable", undefined],
+      ["late", "timed_out", undefined],
+    ]);
+    expect(steps.map((step) => step.said)).toEqual([
+      ...["out of memory", "no healthy upstream", undefined, "lost: refused", "not within 5 s"],
+    ]);
+  });
+
+  test("has the one that refused the request itself, and of one that left who was asked", async () => {
+    const strict = named("strict", () => said(400, '{"error":{"message":"no such field"}}'));
+    await expect(send(modelOn(strict))).rejects.toMatchObject({ code: "invalid_request" });
+    const cancellation = new Cancellation();
+    const slow = named(
+      "slow",
+      () => new Promise((_resolve, reject) => cancellation.onCancel(() => reject(new Error("left")))),
+    );
+    const sent = send(modelOn(slow), { cancellation }).catch(() => {});
+    cancellation.cancel(new Error("left"));
+    await sent;
+    expect(results()).toEqual([
+      ["strict", "refused", 400],
+      ["slow", "cancelled", undefined],
+    ]);
+  });
+
+  test("says which deployments were not asked and why: at rest, away, or no place", async () => {
+    const bad = named("bad", () => status(500));
+    const rests = named("rests", () => status(500));
+    await send(modelOn(rests)).catch(() => {});
+    steps = [];
+    const away = { ...named("away", () => status(200)), accepts: false };
+    const model = modelOn(bad, rests, away);
+    await send(model).catch(() => {});
+    expect(results().slice(0, 3)).toEqual([
+      ["bad", "refused", 500],
+      ["rests", "resting", undefined],
+      ["away", "away", undefined],
+    ]);
+    steps = [];
+    await expect(send(modelOn(away))).rejects.toMatchObject({ code: "service_unavailable" });
+    expect(results()).toEqual([["away", "away", undefined]]);
+
+    steps = [];
+    capacity = new Capacity({ clock: systemClock, router, bounds: () => ({ maxWaiting: 0, longestWaitMs: 2_000 }) });
+    const full = named("full", () => status(200), 1);
+    const first = await send(modelOn(full));
+    await expect(send(modelOn(full))).rejects.toMatchObject({ refusal: "capacity" });
+    first.done(false);
+    expect(results()).toEqual([[undefined, "queue_full", undefined]]);
+  });
+});
+
+test("an engine that was deleted while another one failed is asked no more", async () => {
+  const others = [(failing: Engine) => modelOn(failing), () => undefined];
+  for (const modelNow of others) {
+    const failing = engineThat(() => status(500));
+    const other = { ...engineThat(() => status(200)), name: "other" };
+    const model = modelOn(failing, other);
+    await expect(send(model, { modelNow: () => modelNow(failing) })).rejects.toMatchObject({ code: "upstream_error" });
+    expect([failing.requests.length, other.requests.length]).toEqual([1, 0]);
+    (await send(model)).done(false);
+    expect(other.requests).toHaveLength(1);
+  }
+});
+
+describe("an engine that has too much to do", () => {
+  test.each([8, 3])(
+    "of %d at once is asked again once it has less, not taken for broken: all are answered",
+    async (most) => {
+      let busy = 0;
+      const engine = engineThat(async () => {
+        if (busy >= most) return status(429);
+        busy++;
+        await Bun.sleep(2);
+        busy--;
+        return status(200);
+      });
+      const burst = Array.from({ length: 60 }, () =>
+        send(modelOn(engine)).then((dispatched) => dispatched.done(false)),
+      );
+      const outcomes = await Promise.allSettled(burst);
+      expect(outcomes.filter(({ status: outcome }) => outcome === "rejected")).toHaveLength(0);
+      expect(inFlight(engine)).toBe(0);
+      expect(router.engineState(engine) !== "ok").toBe(false);
+    },
+  );
+
+  test("is believed when it says when to come back", async () => {
+    const engine = engineThat(() => (engine.requests.length > 1 ? status(429, { "retry-after": "7" }) : status(200)));
+    const first = await send(modelOn(engine));
+    await expect(send(modelOn(engine))).rejects.toMatchObject({ code: "service_unavailable", retryAfterSeconds: 7 });
+    expect(engine.requests).toHaveLength(2);
+    first.done(false);
+  });
+
+  test("is asked six times at most", async () => {
+    const engine = engineThat(() => (engine.requests.length > 1 ? status(503) : status(200)));
+    const first = await send(modelOn(engine));
+    await expect(send(modelOn(engine))).rejects.toMatchObject({ code: "service_unavailable" });
+    expect(engine.requests).toHaveLength(7);
+    first.done(false);
+  });
+});
+
+describe("the body for an engine", () => {
+  test("is not asked to keep what the gateway keeps", async () => {
+    const engine = engineThat(() => status(200));
+    const request = requestWith({ store: true, metadata: { a: "b" } });
+    (await send(modelOn(engine), { request, recording: true })).done(false);
+    (await send(modelOn(engine), { request })).done(false);
+    expect(
+      engine.requests.map(({ body }) => JSON.parse(typeof body === "string" ? body : body.solid.text) as unknown),
+    ).toEqual([
+      { model: "m", messages: [] },
+      { model: "m", messages: [], store: true, metadata: { a: "b" } },
+    ]);
+  });
+});
+
+describe("models that stand in", () => {
+  const named = (id: string, fallbacks: readonly string[] | undefined, ...engines: Engine[]): Model => ({
+    ...{ ...modelOn(...engines), id },
+    ...(fallbacks ? { fallbacks } : {}),
+  });
+  const noting = (asked: string[], name: string, code: () => number) => {
+    const answer = () => {
+      asked.push(name);
+      return status(code());
+    };
+    return { ...engineThat(answer), name };
+  };
+  const taken = async (dispatched: Promise<Dispatched>) => {
+    const { model, done } = await dispatched;
+    return { id: model.id, done };
+  };
+
+  test("are asked in their order, once all deployments before failed; the error is of what was asked for", async () => {
+    const asked: string[] = [];
+    const failing = (name: string, code: number) => noting(asked, name, () => code);
+    const [a, b, c, d] = [failing("a", 500), failing("b", 502), failing("c", 503), failing("d", 504)];
+    const model = named("m", ["n", "o"], a, b);
+    const standIns = [named("n", undefined, c), named("o", undefined, d)];
+    await expect(send(model, { standIns })).rejects.toMatchObject({ code: "upstream_error" });
+    expect(asked).toEqual(["a", "b", "c", "d"]);
+  });
+
+  test("are asked first while all that serves the model rests, and last where they fail as well", async () => {
+    const asked: string[] = [];
+    let code = 200;
+    const broken = noting(asked, "broken", () => 500);
+    const other = noting(asked, "other", () => code);
+    const model = named("m", ["n"], broken);
+    const standIns = [named("n", undefined, other)];
+    const first = await taken(send(model, { standIns }));
+    const second = await taken(send(model, { standIns }));
+    expect([first.id, second.id, asked]).toEqual(["n", "n", ["broken", "other", "other"]]);
+    code = 500;
+    asked.length = 0;
+    await expect(send(model, { standIns })).rejects.toMatchObject({ code: "upstream_error" });
+    expect(asked).toEqual(["other", "broken"]);
+  });
+
+  test("are not asked where the request is at fault, nor once the client left", async () => {
+    const refusing = engineThat(() => status(400));
+    const other = engineThat(() => status(200));
+    const standIns = [named("n", undefined, other)];
+    await expect(send(named("m", ["n"], refusing), { standIns })).rejects.toMatchObject({ code: "invalid_request" });
+    const cancellation = new Cancellation();
+    const leaving = engineThat(() => {
+      cancellation.cancel(new Error("left"));
+      throw new GatewayError("upstream_error", "broke off");
+    });
+    await expect(send(named("m", ["n"], leaving), { standIns, cancellation })).rejects.toThrow("broke off");
+    expect(other.requests).toHaveLength(0);
+  });
+
+  test("a crash under many requests is retried within the budget, which what waits for room does not touch", async () => {
+    const bad = { ...engineThat(() => status(500)), name: "bad" };
+    const good = { ...engineThat(() => status(200)), name: "good" };
+    const model = modelOn(bad, good);
+    const outcomes = await Promise.allSettled(Array.from({ length: 60 }, () => send(model)));
+    const answered = outcomes.filter(({ status: outcome }) => outcome === "fulfilled").length;
+    expect(bad.requests.length).toBeGreaterThan(30);
+    // Those that went to the good one at once, ten, and a fifth of all.
+    expect(answered).toBe(60 - bad.requests.length + 10 + 12);
+  });
+});

@@ -1,0 +1,329 @@
+// Sends one request to the first deployment that takes it, of the model that was asked for or of one that stands in.
+import type { Clock } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { type Eventual, Later, whenSettled } from "../../base/later.ts";
+import type { EngineResponse, Operation } from "../../domain/models/engine.ts";
+import type { Deployment, Model } from "../../domain/models/model.ts";
+import { isEngineFault } from "../answer/engine-refusal.ts";
+import type { DecodedRequest } from "../decoded-request.ts";
+import { Attempt, type Dispatched, type Refused, type Sender } from "./attempt.ts";
+import type { Capacity, Turn } from "./capacity.ts";
+import type { Place, PlaceRequest } from "./gate.ts";
+import type { RetryBudget } from "./retry-budget.ts";
+import type { Router } from "./route.ts";
+
+export interface DispatchDeps {
+  router: Router;
+  capacity: Capacity;
+  clock: Clock;
+}
+
+/**
+ * Times that one deployment is asked: an engine that only has too many requests at the moment is asked again. As often
+ * as a limit that nobody knew yet is halved until it is right.
+ */
+const maxAttempts = 6;
+
+/**
+ * Tries the candidates in order, each once it has capacity. Nothing was delivered yet, so a failed one may be followed
+ * by the next, within the model's budget for that; the failure is the answer where none is left. A refusal of the
+ * request itself (400 and the like) is final at once. Where all of a model's deployments fail, have no room or are at
+ * rest, the models that stand in for it are tried in the same way.
+ */
+export function dispatch(
+  request: DecodedRequest,
+  model: Model,
+  deps: DispatchDeps,
+  sender: Sender,
+): Eventual<Dispatched> {
+  const dispatching = new Dispatching(request, model, deps, sender);
+  dispatching.begin();
+  return dispatching;
+}
+
+/** What only a request has that was not served by the first deployment at once. */
+class Detour {
+  /** The model that is tried now, as it was when its turn came, and as it is offered now. */
+  model: Model;
+  offered: Model;
+  /** To be tried after it. */
+  standIns: Model[] | undefined;
+  /** Of what was asked for, where that failed. */
+  failure: GatewayError | undefined;
+  turn: Turn | undefined;
+  /** Whether a deployment was asked and failed: then the next one is one more. */
+  asked = false;
+  /** Of the model that is tried now: how often each deployment was asked, and what the last one said. */
+  attempts: Map<Deployment, number> | undefined;
+  refused: Refused | undefined;
+
+  constructor(model: Model) {
+    this.model = model;
+    this.offered = model;
+  }
+
+  /** Nothing is known yet of what is tried now. */
+  begin(offered: Model): void {
+    this.offered = offered;
+    this.attempts = undefined;
+    this.refused = undefined;
+  }
+}
+
+/** One step leads to the next in the same call, unless there is something to wait for: mostly the answer alone. */
+class Dispatching extends Later<Dispatched> implements PlaceRequest {
+  readonly #request: DecodedRequest;
+  readonly #deps: DispatchDeps;
+  readonly #sender: Sender;
+  /** That was asked for. */
+  readonly #wanted: Model;
+  #attempt: Attempt | undefined;
+  #detour: Detour | undefined;
+
+  constructor(request: DecodedRequest, model: Model, deps: DispatchDeps, sender: Sender) {
+    super();
+    this.#request = request;
+    this.#deps = deps;
+    this.#sender = sender;
+    this.#wanted = model;
+  }
+
+  get accountId(): string {
+    return this.#sender.accountId;
+  }
+
+  get operation(): Operation {
+    return this.#request.operation;
+  }
+
+  get stream(): boolean {
+    return this.#request.stream;
+  }
+
+  get width(): number {
+    return this.#request.width;
+  }
+
+  get model(): string {
+    return this.#wanted.id;
+  }
+
+  begin(): void {
+    this.#budget?.requested();
+    if (this.#wanted.fallbacks) this.#lineUp();
+    this.#next();
+  }
+
+  /** Undefined where there is nobody else to ask. */
+  get #budget(): RetryBudget | undefined {
+    const { id, deployments, fallbacks } = this.#wanted;
+    return deployments.length < 2 && !fallbacks ? undefined : this.#deps.router.retryBudget(id);
+  }
+
+  get #way(): Detour {
+    this.#detour ??= new Detour(this.#wanted);
+    return this.#detour;
+  }
+
+  /** What is known to be broken comes last: then nobody has to wait for it to fail once more. */
+  #lineUp(): void {
+    const { router } = this.#deps;
+    const models = [this.#wanted, ...this.#sender.standIns()];
+    const working = models.filter((model) => router.works(model));
+    const [first = this.#wanted, ...others] = [...working, ...models.filter((model) => !working.includes(model))];
+    if (first !== this.#wanted) this.#tellIdle(this.#wanted);
+    this.#way.standIns = others;
+    this.#try(first);
+  }
+
+  #try(model: Model): void {
+    this.#way.model = model;
+    this.#way.begin(model);
+  }
+
+  /** Asks the deployment whose turn it is, once it has a place. */
+  #next(): void {
+    const { router, capacity } = this.#deps;
+    const { cancellation, workload } = this.#sender;
+    // Before an engine is asked, or counted as asked: who has left by then pays nothing.
+    if (cancellation.cancelled) {
+      this.reject(cancellation.reason);
+      return;
+    }
+    const detour = this.#detour;
+    const offered = detour?.offered ?? this.#wanted;
+    const ranked = router.order(offered, workload);
+    const candidates = detour?.attempts ? this.#untried(ranked, detour.attempts, offered.id) : ranked;
+    const refused = detour?.refused;
+    if (candidates.length === 0) {
+      if (!refused) this.#tellIdle(offered);
+      this.#moveOn(refused?.failure ?? notDeployed(offered));
+      return;
+    }
+    // One that only went back into the queue is no burden to anybody: it waits until there is room.
+    if (refused && !refused.again && !this.#budget?.take()) {
+      for (const deployment of candidates) this.#sender.tried({ deployment, model: offered.id, result: "not_retried" });
+      this.#moveOn(refused.failure);
+      return;
+    }
+    const place = capacity.take(candidates, this);
+    if (place) this.#ask(place);
+    else this.#wait(candidates);
+  }
+
+  #ask(place: Place): void {
+    const { router } = this.#deps;
+    const attempt = new Attempt(place, this.#detour?.offered ?? this.#wanted, router, this.#sender);
+    this.#attempt = attempt;
+    let response: Eventual<EngineResponse>;
+    try {
+      response = attempt.send(this.#request);
+    } catch (error) {
+      this.#failed(attempt, error);
+      return;
+    }
+    whenSettled(response, Dispatching.#onResponse, Dispatching.#onFailure, this);
+  }
+
+  static #onResponse(response: EngineResponse, dispatching: Dispatching): void {
+    if (dispatching.#attempt) dispatching.#answered(dispatching.#attempt, response);
+  }
+
+  static #onFailure(error: unknown, dispatching: Dispatching): void {
+    if (dispatching.#attempt) dispatching.#failed(dispatching.#attempt, error);
+  }
+
+  #answered(attempt: Attempt, response: EngineResponse): void {
+    if (response.status < 200 || response.status > 299) {
+      const refusal = attempt.refused(response, this.#request);
+      this.#goOn(
+        refusal,
+        (refused) => this.#refusedBy(attempt, refused),
+        (error) => this.#failed(attempt, error),
+      );
+      return;
+    }
+    try {
+      this.resolve(attempt.taken(response));
+    } catch (error) {
+      this.#failed(attempt, error);
+    }
+  }
+
+  #failed(attempt: Attempt, error: unknown): void {
+    try {
+      const refused = attempt.failed(error);
+      if (refused) this.#refusedBy(attempt, refused);
+      else this.reject(error);
+    } catch (fault) {
+      this.reject(fault);
+    }
+  }
+
+  #refusedBy({ deployment }: Attempt, refused: Refused): void {
+    const way = this.#way;
+    way.asked = true;
+    way.refused = refused;
+    if (!way.attempts) this.#tellIdle(way.offered, deployment);
+    way.attempts ??= new Map();
+    way.attempts.set(deployment, refused.again ? (way.attempts.get(deployment) ?? 0) + 1 : maxAttempts);
+    this.#next();
+  }
+
+  /** The model cannot serve it; one that stands in may, where the fault is neither of the request nor of ours. */
+  #moveOn(failure: GatewayError): void {
+    const way = this.#way;
+    if (!way.standIns || this.#sender.cancellation.cancelled || !isEngineFault(failure)) {
+      this.reject(failure);
+      return;
+    }
+    if (!way.failure || way.model === this.#wanted) way.failure = failure;
+    const next = way.standIns.shift();
+    if (!next || (way.asked && !this.#budget?.take())) {
+      if (next) this.#sender.tried({ model: next.id, result: "not_retried" });
+      this.reject(way.failure);
+      return;
+    }
+    this.#try(next);
+    this.#next();
+  }
+
+  #wait(candidates: readonly Deployment[]): void {
+    const { capacity, clock } = this.#deps;
+    const { cancellation, trace } = this.#sender;
+    this.#way.turn ??= capacity.arrive();
+    const sinceMs = clock.monotonicMs();
+    const goesOn = trace?.waits("queue");
+    const over = () => {
+      goesOn?.();
+      this.#sender.waited(clock.monotonicMs() - sinceMs);
+    };
+    this.#goOn(
+      capacity.wait(candidates, this, this.#way.turn, cancellation),
+      (place) => {
+        over();
+        if (place) this.#ask(place);
+        else this.#lookAgain();
+      },
+      (error) => {
+        over();
+        if (error instanceof GatewayError) this.#noPlace(error, sinceMs);
+        else this.reject(error);
+      },
+    );
+  }
+
+  #noPlace(error: GatewayError, sinceMs: number): void {
+    const { offered, turn } = this.#way;
+    const isLate = turn !== undefined && this.#deps.clock.monotonicMs() >= turn.deadlineMs;
+    this.#sender.tried({ model: offered.id, result: isLate ? "queue_timeout" : "queue_full", sinceMs });
+    this.#moveOn(error);
+  }
+
+  /** Which of the model's deployments nobody counts on now, but for the one that was just asked. */
+  #tellIdle({ id, deployments }: Model, asked?: Deployment): void {
+    const { router } = this.#deps;
+    for (const deployment of deployments) {
+      if (deployment === asked) continue;
+      if (!router.isOpen(deployment.engine)) this.#sender.tried({ deployment, model: id, result: "away" });
+      else if (router.resting(deployment)) this.#sender.tried({ deployment, model: id, result: "resting" });
+    }
+  }
+
+  /** What is thrown there as well is the request's end: nobody else would tell it. */
+  #goOn<Value>(promise: Promise<Value>, onValue: (value: Value) => void, onError: (error: unknown) => void): void {
+    promise.then(onValue, onError).catch((fault: unknown) => this.reject(fault));
+  }
+
+  /** What there is changed while it waited: it keeps its turn, and goes where the model runs now, never where it ran. */
+  #lookAgain(): void {
+    const { offered } = this.#way;
+    this.#way.begin(this.#sender.modelNow(offered.id) ?? { ...offered, deployments: [] });
+    this.#next();
+  }
+
+  /** A failure can take minutes: what was deleted meanwhile is asked no more. */
+  #untried(
+    ranked: readonly Deployment[],
+    attempts: ReadonlyMap<Deployment, number>,
+    modelId: string,
+  ): readonly Deployment[] {
+    const names = new Set(this.#sender.modelNow(modelId)?.deployments.map(({ engine }) => engine.name));
+    return ranked.filter((one) => (attempts.get(one) ?? 0) < maxAttempts && names.has(one.engine.name));
+  }
+}
+
+/** Where a machine lost its connection it is mostly back sooner. */
+const awayRetrySeconds = 2;
+
+function notDeployed({ id, deployments }: Model): GatewayError {
+  if (deployments.some(({ engine }) => engine.accepts === false)) {
+    const message = `The machine that serves \`${id}\` is not connected at the moment. Retry in ${awayRetrySeconds} s.`;
+    return new GatewayError("service_unavailable", message, { retryAfterSeconds: awayRetrySeconds });
+  }
+  const message =
+    deployments.length === 0
+      ? `The model \`${id}\` has no deployment that is configured now.`
+      : `The model \`${id}\` takes no new requests at the moment: where it runs is being taken out of service.`;
+  return new GatewayError("service_unavailable", message, { retryAfterSeconds: 30 });
+}

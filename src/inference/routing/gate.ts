@@ -1,0 +1,226 @@
+// Counts what is in flight at one engine, or at one model of an engine that says how much each takes.
+import type { Bagged } from "../../base/bag.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Operation } from "../../domain/models/engine.ts";
+import type { Deployment } from "../../domain/models/model.ts";
+import type { Answer, AnswerKind } from "./answer-times.ts";
+import { ConcurrencyLimit } from "./concurrency-limit.ts";
+import { FairQueue, type Waiter } from "./fair-queue.ts";
+
+/** A request as far as its place is concerned. */
+export interface PlaceRequest {
+  accountId: string;
+  operation: Operation;
+  stream: boolean;
+  /** Generations side by side. */
+  width: number;
+  /** The model's public id, for messages. */
+  model: string;
+}
+
+/** A request that waits, perhaps at several gates. */
+export interface Waiting extends Waiter, Bagged {
+  readonly request: PlaceRequest;
+  readonly options: Map<Gate, Deployment>;
+  grant(place: Place): void;
+  /** All of its gates gave its place in the queue to others. */
+  refuse(): void;
+  /** The engines changed. */
+  regroup(): void;
+}
+
+export interface GateOptions {
+  clock: Clock;
+  /** What the engine says it takes, asked each time; undefined: measured. */
+  declared: (() => number | undefined) | undefined;
+  /** The operator's bound where it is measured. */
+  bound: number | undefined;
+  /** Called when a place may be free while requests wait. */
+  onFree(gate: Gate): void;
+}
+
+/** Weight of the last time in the mean of how long places are held. */
+const holdWeight = 1 / 16;
+
+/** Of whole answers; that of streamed ones is behind it. */
+const kindIndex: Readonly<Record<Operation, number>> = { chat: 0, completion: 2, embedding: 4 };
+
+export class Gate {
+  readonly queue = new FairQueue<Waiting>();
+  readonly #measured: ConcurrencyLimit;
+  readonly #clock: Clock;
+  readonly #declared: GateOptions["declared"];
+  readonly #onFree: GateOptions["onFree"];
+  /** Kinds of answers by the engine's own id of the model, in the order of `kindIndex`. */
+  readonly #kinds = new Map<string, readonly AnswerKind[]>();
+  #inFlight = 0;
+  #holdMs: number | undefined;
+  #patience: ReturnType<typeof setTimeout> | undefined;
+  #later: ReturnType<typeof setTimeout> | undefined;
+
+  constructor({ clock, declared, bound, onFree }: GateOptions) {
+    this.#clock = clock;
+    this.#declared = declared;
+    this.#onFree = onFree;
+    this.#measured = new ConcurrencyLimit(bound);
+  }
+
+  get limit(): number {
+    return this.#declared?.() ?? this.#measured.value;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /** Mean time between two places that become free while all are taken; undefined before the first answer. */
+  get turnMs(): number | undefined {
+    return this.#holdMs === undefined ? undefined : this.#holdMs / this.limit;
+  }
+
+  fits(width: number): boolean {
+    return this.#inFlight + this.#weightOf(width) <= this.limit;
+  }
+
+  /** Takes places, whether they are free or not. */
+  take(deployment: Deployment, { accountId, operation, stream, width }: PlaceRequest): Place {
+    const weight = this.#weightOf(width);
+    this.#inFlight += weight;
+    this.queue.took(accountId, weight);
+    const kinds = this.#kinds.get(deployment.model) ?? this.#kindsOf(deployment.model);
+    const kind = kinds[kindIndex[operation] + (stream ? 1 : 0)] as AnswerKind;
+    return new Place(this, deployment, accountId, weight, kind, this.#measured.sent(), this.#inFlight);
+  }
+
+  /** `heldMs`: how long, where an answer came. */
+  giveBack(accountId: string, weight: number, heldMs: number | undefined): void {
+    this.#inFlight -= weight;
+    this.queue.gaveBack(accountId, weight);
+    if (heldMs !== undefined) this.#holdMs = (this.#holdMs ?? heldMs) * (1 - holdWeight) + heldMs * holdWeight;
+  }
+
+  answered(answer: Answer): void {
+    if (this.#declared?.() === undefined) this.#measured.answered(answer, !this.fits(1));
+    this.wake();
+  }
+
+  /** After its places were given back. */
+  refused(sent: number): void {
+    this.#measured.refused(sent, this.#inFlight);
+    this.wake();
+  }
+
+  nowMs(): number {
+    return this.#clock.monotonicMs();
+  }
+
+  enlist(waiting: Waiting): void {
+    this.queue.add(waiting);
+    if (this.#declared === undefined) this.#beImpatient();
+  }
+
+  /** Lets those go on who wait for what became free. */
+  wake(): void {
+    if (this.queue.waiting > 0) this.#onFree(this);
+  }
+
+  /** For what frees a place without anybody telling. */
+  wakeLater(ms: number): void {
+    if (this.#later !== undefined) return;
+    this.#later = setTimeout(() => {
+      this.#later = undefined;
+      this.wake();
+    }, ms);
+    this.#later.unref();
+  }
+
+  #kindsOf(model: string): readonly AnswerKind[] {
+    const kinds = Array.from({ length: 2 * Object.keys(kindIndex).length }, () => this.#measured.newKind());
+    this.#kinds.set(model, kinds);
+    return kinds;
+  }
+
+  #beImpatient(): void {
+    if (this.#patience !== undefined) return;
+    const timer = setTimeout(() => {
+      this.#patience = undefined;
+      if (this.queue.waiting === 0 || !this.#measured.waitedASecond()) return;
+      this.wake();
+      if (this.queue.waiting > 0) this.#beImpatient();
+    }, 1_000);
+    timer.unref();
+    this.#patience = timer;
+  }
+
+  /** Engines that do not say what they take count requests, whatever is in them. */
+  #weightOf(width: number): number {
+    return this.#declared?.() === undefined ? 1 : Math.min(width, this.limit);
+  }
+}
+
+/** A request's part in an engine's capacity, from before it is sent until its answer ended. */
+export class Place implements Answer {
+  readonly gate: Gate;
+  /** The candidate that it is at. */
+  readonly deployment: Deployment;
+  /** Whether its request is the one that tries the deployment after a rest; a verdict is owed then. */
+  isTrial = false;
+  readonly kind: AnswerKind;
+  readonly sent: number;
+  readonly inFlight: number;
+  /** Monotonic milliseconds. */
+  readonly sinceMs: number;
+  /** Until the answer began; 0 before. */
+  durationMs = 0;
+  readonly #accountId: string;
+  readonly #weight: number;
+  #answered = false;
+  #held = true;
+
+  /** `sent`: its number among the gate's requests; `inFlight`: with the engine now, itself included. */
+  constructor(
+    gate: Gate,
+    deployment: Deployment,
+    accountId: string,
+    weight: number,
+    kind: AnswerKind,
+    sent: number,
+    inFlight: number,
+  ) {
+    this.gate = gate;
+    this.deployment = deployment;
+    this.kind = kind;
+    this.sent = sent;
+    this.inFlight = inFlight;
+    this.sinceMs = gate.nowMs();
+    this.#accountId = accountId;
+    this.#weight = weight;
+  }
+
+  /** The first byte of the answer is here. Only the first call counts. */
+  answered(): void {
+    if (this.#answered || !this.#held) return;
+    this.#answered = true;
+    this.durationMs = this.gate.nowMs() - this.sinceMs;
+    this.gate.answered(this);
+  }
+
+  /** Gives the place back: the engine had no capacity for the request after all. */
+  refused(): void {
+    if (!this.#held) return;
+    this.#giveBack(undefined);
+    this.gate.refused(this.sent);
+  }
+
+  /** Gives the place back. Only the first call counts, so it is safe after `refused`. */
+  release(): void {
+    if (!this.#held) return;
+    this.#giveBack(this.#answered ? this.gate.nowMs() - this.sinceMs : undefined);
+    this.gate.wake();
+  }
+
+  #giveBack(heldMs: number | undefined): void {
+    this.#held = false;
+    this.gate.giveBack(this.#accountId, this.#weight, heldMs);
+  }
+}

@@ -1,0 +1,65 @@
+// Asks servers that requests go to how busy they are: others may send to them as well.
+import type { Clock } from "../../base/clock.ts";
+import type { Engine } from "../../domain/models/engine.ts";
+import type { Router } from "./route.ts";
+
+export interface LoadReaderOptions {
+  engines(): readonly Engine[];
+  router: Pick<Router, "said" | "lastUsedMs">;
+  clock: Clock;
+  /** How often. Default 2 s. */
+  everyMs?: number | undefined;
+}
+
+const everyMs = 2_000;
+/** Nobody asks one that had no request for this long. */
+const usedWithinMs = 10_000;
+const timeoutMs = 1_000;
+/** One that could not say is left alone for this long. */
+const pauseMs = 30_000;
+
+export class LoadReader {
+  readonly #options: LoadReaderOptions;
+  readonly #timer: ReturnType<typeof setInterval>;
+  /** Monotonic milliseconds until which an engine is left alone. */
+  readonly #quietUntilMs = new WeakMap<Engine, number>();
+  readonly #asked = new WeakSet<Engine>();
+
+  constructor(options: LoadReaderOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => void this.read(), options.everyMs ?? everyMs);
+    this.#timer.unref();
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** Never rejects. */
+  async read(): Promise<void> {
+    const { engines, router, clock } = this.#options;
+    const nowMs = clock.monotonicMs();
+    const wanted = engines().filter(
+      (engine) =>
+        engine.load !== undefined &&
+        nowMs - router.lastUsedMs(engine) <= usedWithinMs &&
+        nowMs >= (this.#quietUntilMs.get(engine) ?? Number.NEGATIVE_INFINITY) &&
+        !this.#asked.has(engine),
+    );
+    await Promise.all(wanted.map((engine) => this.#ask(engine)));
+  }
+
+  async #ask(engine: Engine): Promise<void> {
+    const { router, clock } = this.#options;
+    this.#asked.add(engine);
+    try {
+      const load = await engine.load?.(AbortSignal.timeout(timeoutMs));
+      if (load) router.said(engine, load);
+      else this.#quietUntilMs.set(engine, Number.POSITIVE_INFINITY);
+    } catch {
+      this.#quietUntilMs.set(engine, clock.monotonicMs() + pauseMs);
+    } finally {
+      this.#asked.delete(engine);
+    }
+  }
+}

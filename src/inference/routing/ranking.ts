@@ -1,0 +1,176 @@
+// Ranks the deployments of a model for one request: by what each has to do, and how much of the prompt is warm there.
+import type { Deployment } from "../../domain/models/model.ts";
+import { answerWork, type DeploymentState, type RequestSize } from "./deployment-state.ts";
+import type { PromptPrefix } from "./prompt-prefix.ts";
+
+/** A deployment as it stands for one request. */
+export interface Candidate {
+  deployment: Deployment;
+  state: DeploymentState;
+  /** At rest: it comes last, whatever else speaks for it. */
+  isAway: boolean;
+  /** Characters of the prompt that it was sent before. */
+  warm: number;
+}
+
+interface Rank {
+  readonly deployment: Deployment;
+  readonly state: DeploymentState;
+  readonly warm: number;
+  /** 0: well; 1: well, but loaded beyond the bound; 2: at rest. */
+  class: number;
+  /** Part of the work that it is to have, relative to the others. */
+  readonly share: number;
+  /** Work that it has. */
+  readonly work: number;
+  /** Tokens of the prompt that it would have to read. */
+  cold: number;
+  cost: number;
+  readonly lot: number;
+}
+
+/** What the choice is made for. */
+export interface Question {
+  size: RequestSize;
+  /** Undefined where nothing of the prompt is kept anywhere, or there is no choice. */
+  prefix: PromptPrefix | undefined;
+  /** Monotonic milliseconds. */
+  nowMs: number;
+  /** Processes that send to these deployments, this one included. */
+  gateways: number;
+}
+
+/** Load, as a multiple of the mean, beyond which it does not matter what is warm there. */
+const mostAboveMean = 1.25;
+/** Requests of usual size that it may have beyond that: few requests are never even. */
+const spare = 1;
+/**
+ * A prompt token that is not warm counts as so many, within that bound: what is computed twice is lost to all, while a
+ * load that is a little uneven costs hardly anything. By simulation (docs/routing.md).
+ */
+const coldTokenCost = 16;
+/** Costs that differ by less than this part of a usual request count as equal, so that a conversation has its place. */
+const sameCost = 0.1;
+/** Requests of usual size by which the place of a new conversation may be the worse one, where others have to find it. */
+const worthFinding = 8;
+/** Paces that differ by less count as equal: the rest is chance, and the mix of requests. */
+const leastPart = 0.75;
+/** After a rest it is to have this part of its work, then more and more. */
+const slowStart = 0.1;
+const slowStartMs = 30_000;
+
+/** Best first. `random`: from 0 up to, and without, 1. */
+export function ranked(candidates: readonly Candidate[], question: Question, random: () => number): Deployment[] {
+  const { size, prefix, nowMs, gateways } = question;
+  const isWeighted = candidates.some(({ deployment }) => deployment.weight !== candidates[0]?.deployment.weight);
+  const fastest = isWeighted ? 0 : fastestOf(candidates);
+  const { usual, answer, others } = loadOf(candidates, size, nowMs);
+  const isKeyed = prefix !== undefined && prefix.hashes.length > 0;
+  const ranks = candidates.map(({ deployment, state, isAway, warm }): Rank => {
+    const share = (isWeighted ? deployment.weight : paceShare(state, fastest)) * rampOf(state, nowMs);
+    return {
+      ...{ deployment, state, warm, share },
+      class: isAway ? 2 : 0,
+      work: state.engine.work + (others > 0 ? othersAt(state, nowMs) * usual : 0),
+      cold: isKeyed ? size.promptTokens * coldPart(prefix, warm) : 0,
+      cost: 0,
+      lot: lotOf(isKeyed ? mixed(prefix.origin, state.lot) : random(), share),
+    };
+  });
+  bound(ranks, size.promptTokens + answer, usual);
+  if (isKeyed && gateways > 1) settle(ranks, prefix, usual);
+  // By the operator's weights the work is spread as they say; by measured pace, so that it ends soonest.
+  const own = isWeighted ? -Math.min(...ranks.map(({ cold }) => cold)) * coldTokenCost : answer;
+  for (const rank of ranks) {
+    const cost = (rank.work + own + rank.cold * coldTokenCost) / rank.share;
+    rank.cost = isKeyed ? Math.floor(cost / (sameCost * usual)) : cost;
+  }
+  // Among equals the share decides by lot (Efraimidis and Spirakis), or, as rendezvous hashing, by the conversation.
+  ranks.sort((a, b) => a.class - b.class || a.cost - b.cost || a.lot - b.lot);
+  return ranks.map(({ deployment }) => deployment);
+}
+
+/** `usual`: work of the usual request; `answer`: of the answer to this one; `others`: requests that others have sent. */
+function loadOf(candidates: readonly Candidate[], size: RequestSize, nowMs: number) {
+  let [requests, work, others, answer] = [0, 0, 0, 0];
+  for (const { state } of candidates) {
+    requests += state.engine.requests;
+    work += state.engine.work;
+    others += othersAt(state, nowMs);
+    answer = Math.max(answer, answerWork(state, size));
+  }
+  return { usual: requests > 0 ? work / requests : size.promptTokens + answer, answer, others };
+}
+
+/** Consistent hashing with bounded loads has the idea: what would be loaded too far beyond the mean gets no more. */
+function bound(ranks: readonly Rank[], own: number, usual: number): void {
+  let [work, shares] = [own, 0];
+  for (const rank of ranks) {
+    if (rank.class !== 0) continue;
+    work += rank.work;
+    shares += rank.share;
+  }
+  for (const rank of ranks) {
+    const most = mostAboveMean * (work / shares) * rank.share + spare * usual;
+    if (rank.class === 0 && rank.work > most) rank.class = 1;
+  }
+}
+
+/**
+ * A conversation that began at another gateway is known to nobody here, nor will one that begins here be known to others:
+ * each chooses the same place for it, among those that hold the beginning that it shares with other conversations.
+ */
+function settle(ranks: readonly Rank[], prefix: PromptPrefix, usual: number): void {
+  const open = ranks.filter((rank) => rank.class === 0);
+  const warmest = Math.max(0, ...open.map(({ warm }) => warm));
+  if (warmest > prefix.originEnd) return;
+  const key = warmest > 0 ? prefix.origin : (prefix.hashes[0] ?? 0);
+  let place: Rank | undefined;
+  let least = Number.POSITIVE_INFINITY;
+  for (const rank of open) {
+    const lot = lotOf(mixed(key, rank.state.lot), rank.share);
+    if (rank.warm < warmest || lot >= least) continue;
+    place = rank;
+    least = lot;
+  }
+  if (place) place.cold = prefix.continues ? 0 : Math.max(0, place.cold - (worthFinding * usual) / coldTokenCost);
+}
+
+/** Part of the prompt's tokens that is not warm: tokens are not known, but they are spread about evenly. */
+export function coldPart({ length }: PromptPrefix, warm: number): number {
+  return length === 0 ? 1 : Math.max(0, 1 - warm / length);
+}
+
+function othersAt({ engine }: DeploymentState, nowMs: number): number {
+  return engine.saidUntilMs > nowMs ? engine.others : 0;
+}
+
+function fastestOf(candidates: readonly Candidate[]): number {
+  let fastest = 0;
+  for (const { state } of candidates) fastest = Math.max(fastest, state.pace);
+  return fastest;
+}
+
+/** One that is not known yet is taken for as fast as any. */
+function paceShare({ pace }: DeploymentState, fastest: number): number {
+  const part = pace === 0 ? 1 : pace / fastest;
+  return part > leastPart ? 1 : part;
+}
+
+function rampOf({ engine, health }: DeploymentState, nowMs: number): number {
+  const wellMs = nowMs - Math.max(engine.health.recoveredMs, health.recoveredMs);
+  return wellMs >= slowStartMs ? 1 : Math.max(slowStart, wellMs / slowStartMs);
+}
+
+/** The least of all wins, each as often as its share says. */
+function lotOf(part: number, share: number): number {
+  return -Math.log(1 - part) / share;
+}
+
+/** From 0 up to, and without, 1; without a pattern in either. */
+function mixed(one: number, other: number): number {
+  let bits = Math.imul(one ^ other, 0x9e3779b1);
+  bits = Math.imul(bits ^ (bits >>> 15), 0x85ebca6b);
+  bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35);
+  return ((bits ^ (bits >>> 16)) >>> 0) / 2 ** 32;
+}

@@ -1,0 +1,34 @@
+// A budget for retries: a part of the requests and a few more, of the last seconds alone.
+import { expect, test } from "bun:test";
+import { manualClock } from "../../../tests/support/manual-clock.ts";
+import { RetryBudget } from "./retry-budget.ts";
+
+const taken = (budget: RetryBudget) => {
+  let count = 0;
+  while (budget.take()) count++;
+  return count;
+};
+
+test("ten retries are always there, and one more for each five requests", () => {
+  const budget = new RetryBudget(manualClock());
+  expect(taken(budget)).toBe(10);
+  for (let i = 0; i < 100; i++) budget.requested();
+  expect(taken(budget)).toBe(20);
+});
+
+test("what was requested, and retried, counts for five to ten seconds", () => {
+  const clock = manualClock();
+  const budget = new RetryBudget(clock);
+  for (let i = 0; i < 100; i++) budget.requested();
+  clock.advance(5_000);
+  expect(taken(budget)).toBe(30);
+  clock.advance(4_999);
+  expect(taken(budget)).toBe(0);
+  clock.advance(1);
+  // The requests no longer count, the retries still do.
+  expect(taken(budget)).toBe(0);
+  clock.advance(5_000);
+  expect(taken(budget)).toBe(10);
+  clock.advance(60_000);
+  expect(taken(budget)).toBe(10);
+});

@@ -1,0 +1,46 @@
+// How many requests of a model may be sent once more after a failure, so that an outage is not multiplied.
+import type { Clock } from "../../base/clock.ts";
+
+/** Of the requests of the last ten seconds or so, and as many more as help where hardly any come. */
+const share = 0.2;
+const always = 10;
+const halfMs = 5_000;
+
+/** Counts over the last 5 to 10 s, in two halves. */
+export class RetryBudget {
+  readonly #clock: Clock;
+  #requests = 0;
+  #retries = 0;
+  #requestsBefore = 0;
+  #retriesBefore = 0;
+  #halfEndsMs = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  requested(): void {
+    this.#turn();
+    this.#requests++;
+  }
+
+  /** Whether one more is allowed; it counts if so. */
+  take(): boolean {
+    this.#turn();
+    const allowed = always + share * (this.#requests + this.#requestsBefore);
+    if (this.#retries + this.#retriesBefore + 1 > allowed) return false;
+    this.#retries++;
+    return true;
+  }
+
+  #turn(): void {
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs < this.#halfEndsMs) return;
+    const isNext = nowMs < this.#halfEndsMs + halfMs;
+    this.#requestsBefore = isNext ? this.#requests : 0;
+    this.#retriesBefore = isNext ? this.#retries : 0;
+    this.#requests = 0;
+    this.#retries = 0;
+    this.#halfEndsMs = nowMs + halfMs;
+  }
+}

@@ -1,0 +1,86 @@
+// Changes of upstreams by other processes: seen at the next look or at once when told, and never lost by a look that fails.
+import { afterEach, expect, test } from "bun:test";
+import { until } from "../../../tests/support/headrace.ts";
+import type { ChangeTopic } from "../../domain/change-feed.ts";
+import { RoutingWatcher } from "./routing-watcher.ts";
+
+let watcher: RoutingWatcher | undefined;
+afterEach(() => watcher?.close());
+
+function watch(pollMs: number) {
+  const world = {
+    revision: 1,
+    fails: false,
+    reloads: [] as number[],
+    told: [] as string[],
+    tell: (() => {}) as () => void,
+    onLook: async () => {},
+  };
+  const say = (event: string) => void world.told.push(event);
+  watcher = new RoutingWatcher({
+    store: {
+      async routingRevision() {
+        const { revision } = world;
+        await world.onLook();
+        return revision;
+      },
+    },
+    feed: {
+      onChange(topic: ChangeTopic, listener: () => void) {
+        expect(topic).toBe("routing");
+        world.tell = listener;
+      },
+    },
+    async reload() {
+      if (world.fails) throw new Error("the database is away");
+      world.reloads.push(world.revision);
+    },
+    log: { info: say, warn: say, error: say },
+    pollMs,
+  });
+  watcher.start();
+  return world;
+}
+
+test("all is read at the start, and again only after a change", async () => {
+  const world = watch(5);
+  await until(() => world.reloads.length === 1, "it is read");
+  let looks = 0;
+  world.onLook = async () => {
+    looks++;
+  };
+  await until(() => looks > 3, "it looks");
+  expect(world.reloads).toEqual([1]);
+  world.revision = 2;
+  await until(() => world.reloads.length === 2, "it is read again");
+});
+
+test("told of a change it looks at once, and once more where that came in the middle of a look", async () => {
+  const world = watch(3_600_000);
+  await watcher?.look();
+  expect(world.reloads).toEqual([1]);
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  world.onLook = () => held;
+  const looking = watcher?.look();
+  // That look has read the number already.
+  await Promise.resolve();
+  world.revision = 2;
+  world.tell();
+  release();
+  await looking;
+  expect(world.reloads).toEqual([1, 2]);
+});
+
+test("a change that cannot be taken over is tried again, and told once", async () => {
+  const world = watch(5);
+  await until(() => world.reloads.length === 1, "it is read");
+  world.fails = true;
+  world.revision = 2;
+  await until(() => world.told.length > 0, "it is told");
+  await Bun.sleep(30);
+  expect(world.told).toEqual(["routing_changes_unseen"]);
+  world.fails = false;
+  await until(() => world.reloads.length === 2, "it is taken over");
+  await until(() => world.told.length === 2, "and told");
+  expect(world.told).toEqual(["routing_changes_unseen", "routing_changes_seen_again"]);
+});

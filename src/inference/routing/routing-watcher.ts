@@ -1,0 +1,81 @@
+// Learns that upstreams or nodes were changed by another process, and has what this one knows of them read anew.
+
+import type { Log } from "../../base/log.ts";
+import type { ChangeFeed } from "../../domain/change-feed.ts";
+import type { UpstreamStore } from "../../domain/models/upstream.ts";
+import { withDeadline } from "../../policy/deadline.ts";
+
+export interface RoutingWatcherOptions {
+  store: Pick<UpstreamStore, "routingRevision">;
+  feed: Pick<ChangeFeed, "onChange">;
+  /** Takes over what is stored now. Where it rejects, it is called again at the next look. */
+  reload(): Promise<void>;
+  log: Log;
+  pollMs?: number;
+}
+
+const defaultPollMs = 1_000;
+const patienceMs = 10_000;
+
+export class RoutingWatcher {
+  readonly #options: RoutingWatcherOptions;
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #revision: number | undefined;
+  #looking: Promise<void> | undefined;
+  #again = false;
+  #isFailing = false;
+
+  constructor(options: RoutingWatcherOptions) {
+    this.#options = options;
+  }
+
+  /** The first look reads everything anew: something may have changed since this process read it. */
+  start(): void {
+    const { feed, pollMs = defaultPollMs } = this.#options;
+    this.#timer = setInterval(() => void this.look(), pollMs);
+    this.#timer.unref();
+    feed.onChange("routing", () => void this.look());
+    void this.look();
+  }
+
+  /** Resolves when it no longer uses the store. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    await this.#looking;
+  }
+
+  /** Resolves when what was changed before the call is known here, or cannot be found out now. Never rejects. */
+  look(): Promise<void> {
+    this.#again = true;
+    this.#looking ??= this.#lookUntilQuiet().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
+  }
+
+  /** What is told during a look may be newer than what that look sees. */
+  async #lookUntilQuiet(): Promise<void> {
+    const { log } = this.#options;
+    while (this.#again && this.#timer !== undefined) {
+      this.#again = false;
+      try {
+        await withDeadline(this.#look(), patienceMs);
+        if (this.#isFailing) log.info("routing_changes_seen_again");
+        this.#isFailing = false;
+      } catch (error) {
+        const { detail } = error as { detail?: unknown };
+        if (!this.#isFailing) log.warn("routing_changes_unseen", { detail: String(detail ?? error) });
+        this.#isFailing = true;
+      }
+    }
+  }
+
+  async #look(): Promise<void> {
+    const { store, reload } = this.#options;
+    const revision = await store.routingRevision();
+    if (revision === this.#revision) return;
+    await reload();
+    this.#revision = revision;
+  }
+}

@@ -1,0 +1,33 @@
+// Whether a model can serve a request, by what is known of it before anybody is asked.
+import { fieldError } from "../../base/errors.ts";
+import type { Model } from "../../domain/models/model.ts";
+import type { DecodedRequest } from "../decoded-request.ts";
+import { requireContext } from "../facts.ts";
+
+const capabilityOf = { chat: "chat", completion: "completion", embedding: "embeddings" } as const;
+const endpointOf = { chat: "chat completions", completion: "completions", embedding: "embeddings" } as const;
+
+/** Throws `invalid_request` where it cannot. */
+export function requireServable(model: Model, request: DecodedRequest): void {
+  requireCapability(model, request);
+  requireContext(model, request);
+}
+
+export function isServable(model: Model, request: DecodedRequest): boolean {
+  try {
+    requireServable(model, request);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Only a capability that somebody states as absent refuses; where nobody says, the engine decides. */
+function requireCapability(model: Model, { operation }: DecodedRequest): void {
+  if (model.capabilities?.[capabilityOf[operation]] === false) {
+    throw fieldError(
+      "model",
+      `\`${model.id}\` does not support ${endpointOf[operation]}. GET /v1/models shows the capabilities of each model.`,
+    );
+  }
+}

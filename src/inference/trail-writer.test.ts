@@ -1,0 +1,62 @@
+// What is written down of the steps of a request: bounded, cleaned, and in the times of the request.
+import { expect, test } from "bun:test";
+import { decodedRequest } from "../../tests/support/decoded-request.ts";
+import { redactSecrets } from "../domain/redaction.ts";
+import { longestReason, mostSteps } from "../domain/usage/trail.ts";
+import { TrailWriter, type Tried } from "./trail-writer.ts";
+
+const apiKey = "not-of-any-known-form-0123456789";
+const engine = {
+  name: "gpu-1",
+  redact: (text: string) => redactSecrets(text, [apiKey]),
+  models: async () => [],
+  send: () => Promise.reject(new Error("not asked")),
+};
+const deployment = { engine, model: "m:7b", weight: 1 };
+
+function reasonOf(said: string, content = "tell me a story about the sea"): string | null | undefined {
+  const writer = new TrailWriter(decodedRequest({ messages: [{ role: "user", content }] }), 0);
+  writer.add({ deployment, model: "m", result: "refused", said }, 1);
+  return writer.trail[0]?.reason;
+}
+
+test("a step has its times from the start of the request, and the names of what was asked", () => {
+  const writer = new TrailWriter(decodedRequest({ messages: [] }), 1_000);
+  writer.add({ deployment, model: "m", result: "refused", status: 500, sinceMs: 1_010 }, 1_052);
+  writer.add({ model: "m", result: "queue_full" }, 1_060);
+  expect(writer.trail).toEqual([
+    {
+      ...{ upstream: "gpu-1", upstreamModel: "m:7b", model: "m", result: "refused", status: 500, reason: null },
+      ...{ startedMs: 10, durationMs: 42 },
+    },
+    {
+      ...{ upstream: null, upstreamModel: null, model: "m", result: "queue_full", status: null, reason: null },
+      ...{ startedMs: 60, durationMs: 0 },
+    },
+  ]);
+});
+
+test("a reason is without credentials, whatever their form, without the prompt, and of bounded length", () => {
+  const known = `gpu-1: cannot reach http://user:pa55word@10.0.0.7:8000 with Bearer abcdefgh12345678 or ${apiKey}`;
+  expect(reasonOf(known)).toBe("cannot reach http://[redacted]@10.0.0.7:8000 with Bearer [redacted] or [redacted]");
+  expect(reasonOf("cannot tell me a story about the sea now")).toBe("cannot […] now");
+  expect(reasonOf("x y ".repeat(200))).toHaveLength(longestReason);
+  expect(reasonOf("a\u0000b\u001b[31m\n c")).toBe("a b [31m c");
+  expect(reasonOf(" \n ")).toBeNull();
+});
+
+test("of a request that is too large to be compared no word of the model server is kept", () => {
+  const reason = reasonOf("something that the prompt may have", "x".repeat(70_000));
+  expect(reason).toStartWith("Not shown: the request is too large");
+});
+
+test("a trail of very many steps keeps the first ones and the last, and says how many are left out", () => {
+  const writer = new TrailWriter(decodedRequest({ messages: [] }), 0);
+  const step = (status: number): Tried => ({ deployment, model: "m", result: "refused", status });
+  for (let i = 0; i < 100; i++) writer.add(step(400 + i), i);
+  expect(writer.trail.map(({ status }) => status)).toEqual([
+    ...Array.from({ length: mostSteps - 1 }, (_, i) => 400 + i),
+    499,
+  ]);
+  expect(writer.trail.map(({ leftOut }) => leftOut ?? 0)).toEqual([...Array(mostSteps - 1).fill(0), 100 - mostSteps]);
+});

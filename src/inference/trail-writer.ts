@@ -1,0 +1,93 @@
+// Writes down what is tried for a request once it takes more than one model server that answers.
+
+import { GatewayError } from "../base/errors.ts";
+import { mostCompared, withoutEcho } from "../base/text/echo.ts";
+import type { Engine } from "../domain/models/engine.ts";
+import type { Deployment } from "../domain/models/model.ts";
+import { redactCredentials } from "../domain/redaction.ts";
+import { longestReason, mostSteps, type StepResult, type Trail, type TrailStep } from "../domain/usage/trail.ts";
+import type { DecodedRequest } from "./decoded-request.ts";
+
+/** A step that has just ended. */
+export interface Tried {
+  /** Undefined where it is about none. */
+  deployment?: Deployment;
+  /** Public id of the model that is tried. */
+  model: string;
+  result: StepResult;
+  /** Monotonic milliseconds of when it began; left out: nothing took any time. */
+  sinceMs?: number;
+  status?: number;
+  /** What the engine said, or what is known of the fault. */
+  said?: string | undefined;
+}
+
+export class TrailWriter {
+  readonly #request: DecodedRequest;
+  readonly #startedMs: number;
+  readonly #steps: TrailStep[] = [];
+
+  /** `startedMs`: of the request, by the same clock as the steps. */
+  constructor(request: DecodedRequest, startedMs: number) {
+    this.#request = request;
+    this.#startedMs = startedMs;
+  }
+
+  get trail(): Trail {
+    return this.#steps;
+  }
+
+  add({ deployment, model, result, sinceMs, status, said }: Tried, nowMs: number): void {
+    const beganMs = sinceMs ?? nowMs;
+    // The last word on a request matters more than the one before it.
+    const given = this.#steps.length === mostSteps ? this.#steps.pop() : undefined;
+    const leftOut = given && { leftOut: (given.leftOut ?? 0) + 1 };
+    this.#steps.push({
+      upstream: deployment?.engine.name ?? null,
+      upstreamModel: deployment?.model ?? null,
+      model,
+      result,
+      status: status ?? null,
+      reason: said === undefined || deployment === undefined ? null : this.#reason(said, deployment.engine),
+      startedMs: Math.max(0, beganMs - this.#startedMs),
+      durationMs: Math.max(0, nowMs - beganMs),
+      ...leftOut,
+    });
+  }
+
+  /** Without credentials, and without what it repeats of the request. */
+  #reason(said: string, engine: Engine): string | null {
+    const prefix = `${engine.name}: `;
+    const own = said.startsWith(prefix) ? said.slice(prefix.length) : said;
+    const { bodyBytes, model } = this.#request;
+    const safe = redactCredentials(engine.redact(own));
+    const reason = bodyBytes > mostCompared ? tooLarge : withoutEcho(safe, this.#request.text, model).trim();
+    return reason === "" ? null : cut(reason);
+  }
+}
+
+const tooLarge = "Not shown: the request is too large to tell whether this repeats a part of it.";
+
+function cut(text: string): string {
+  return text.length <= longestReason ? text : `${text.slice(0, longestReason - 1)}…`.toWellFormed();
+}
+
+/** What came of an engine that gave no answer. */
+export function resultOf(error: unknown, isCancelled: boolean): StepResult {
+  if (isCancelled) return "cancelled";
+  if (!(error instanceof GatewayError)) return "broke_off";
+  switch (error.code) {
+    case "upstream_timeout":
+      return "timed_out";
+    case "upstream_error":
+    case "service_unavailable":
+      return "unreachable";
+    default:
+      return "refused";
+  }
+}
+
+/** For a trail: what only the log may say otherwise says more. */
+export function faultSaid(error: unknown): string | undefined {
+  return error instanceof GatewayError ? (error.detail ?? error.message) : undefined;
+}

@@ -1,0 +1,213 @@
+// Brings settled records from memory, and from the spool where memory was full, into the database.
+import type { Log } from "../base/log.ts";
+import type { UsageRecord, UsageTotals } from "../domain/usage/usage.ts";
+import type { Database } from "../storage/sql/database.ts";
+import type { LedgerJournal } from "./ledger-journal.ts";
+import { batchSize, type PendingBatch, PendingUsage } from "./pending-usage.ts";
+import type { Segment, Spool } from "./spool.ts";
+import { readSegment } from "./spool-reader.ts";
+import { completionTokens, nanoUsd, promptTokens, type UsageColumns } from "./usage/usage-columns.ts";
+import { readOwnerTotals, type UsageOwner } from "./usage/usage-rows.ts";
+import type { UsageWriter } from "./usage/usage-writer.ts";
+
+/** Records in one write to the spool, where they could not be written in time. */
+const respoolBatch = 64;
+/** Of what brings the roll-ups up to date, in one round: records must not have to wait for long. */
+const rollupSteps = 8;
+
+export interface LedgerDrainOptions {
+  db: Database;
+  writer: UsageWriter;
+  log: Log;
+  spool: Spool;
+  journal: Pick<LedgerJournal, "commit" | "rotate" | "repeat">;
+  /** Records that are held in memory; more wait on the spool alone. */
+  maxPending: number;
+}
+
+export class LedgerDrain {
+  readonly #options: LedgerDrainOptions;
+  readonly #pending = new PendingUsage();
+  /** Settled records that are on the spool alone. */
+  #unread = 0;
+  /** Reading the spool may have brought some of `#pending` into the database already. */
+  #mayRepeat = false;
+  /** What works on the database: one after the other. */
+  #queue: Promise<unknown> = Promise.resolve();
+
+  constructor(options: LedgerDrainOptions) {
+    this.#options = options;
+  }
+
+  /** Held in memory. */
+  get pending(): number {
+    return this.#pending.length;
+  }
+
+  get unspooled(): number {
+    return this.#pending.unspooled;
+  }
+
+  get waiting(): number {
+    return this.#pending.length + this.#unread;
+  }
+
+  /** `segment`: as in `PendingBatch`; `isSpooled`: whether the record stands there. */
+  add(usage: UsageColumns, row: number, segment: Segment, isSpooled: boolean): void {
+    if (isSpooled && this.#pending.length >= this.#options.maxPending) this.leaveOnSpool(segment);
+    else this.#pending.add(usage, row, segment, isSpooled);
+  }
+
+  /** A record that was written to this segment and is not held here. */
+  leaveOnSpool(segment: Segment): void {
+    segment.unread++;
+    this.#unread++;
+  }
+
+  /** Tries again to write what the spool could not take. */
+  respool(): void {
+    if (this.#pending.unspooled === 0) return;
+    for (const batch of this.#pending.batches) {
+      const rows = rowsOf(batch).filter((row) => batch.spooled[row] === 0);
+      for (let from = 0; from < rows.length; from += respoolBatch) {
+        if (!this.#respool(batch, rows.slice(from, from + respoolBatch))) return;
+      }
+    }
+  }
+
+  #respool(batch: PendingBatch, rows: readonly number[]): boolean {
+    let segment: Segment;
+    try {
+      segment = this.#options.journal.repeat(batch.usage, rows);
+    } catch {
+      // The journal has told it.
+      return false;
+    }
+    for (const row of rows) this.#pending.respooled(batch, row, segment);
+    return true;
+  }
+
+  /**
+   * Resolves when all that waits now is in the database, but for what the roll-ups may lack. Rejects when it cannot be
+   * written; all of it waits on.
+   */
+  drain(): Promise<void> {
+    return this.#inTurn(() => this.#drain());
+  }
+
+  /** Resolves when the roll-ups lack nothing either. */
+  drainAll(): Promise<void> {
+    return this.#inTurn(async () => {
+      await this.#drain();
+      await this.#rollUp(Number.POSITIVE_INFINITY);
+    });
+  }
+
+  /**
+   * Resolves when the roll-ups lack nothing of what is in the database now. That may take a second: records, and totals
+   * that requests wait for, have their turn meanwhile.
+   */
+  async catchUp(): Promise<void> {
+    const { rollups } = this.#options.writer;
+    const { gathered } = rollups;
+    while (rollups.moved < gathered) await this.#inTurn(() => this.#rollUp(rollupSteps));
+  }
+
+  readTotals(owner: UsageOwner, use: (totals: UsageTotals) => void): Promise<void> {
+    return this.#inTurn(async () => {
+      for (;;) {
+        while (this.#unread > 0 || this.#mayRepeat) await this.#drain();
+        const { totals, totalOf, owns } = await readOwnerTotals(this.#options.db, owner);
+        // What was settled in this turn of the event loop is among what waits, or finds no room there.
+        this.#options.journal.commit();
+        if (this.#unread > 0) continue;
+        const later = this.#options.writer.rollups.totalOf(totalOf);
+        totals.tokens += later.tokens;
+        totals.nanoUsd += later.nanoUsd;
+        for (const batch of this.#pending.batches) {
+          const { usage } = batch;
+          for (const row of rowsOf(batch)) {
+            if (!owns(usage, row)) continue;
+            totals.tokens += usage.number(row, promptTokens) + usage.number(row, completionTokens);
+            totals.nanoUsd += usage.numberOrNull(row, nanoUsd) ?? 0;
+          }
+        }
+        return use(totals);
+      }
+    });
+  }
+
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.#queue.then(work);
+    this.#queue = done.catch(() => {});
+    return done;
+  }
+
+  async #drain(): Promise<void> {
+    await this.#insertPending();
+    if (this.#options.writer.rollups.isDue) await this.#rollUp(rollupSteps);
+    if (!this.#mayRepeat && this.#unread === 0) return;
+    this.#mayRepeat = true;
+    for (const segment of this.#options.spool.segments.filter((one) => one.unread > 0)) {
+      await this.#readBack(segment);
+      // At once, so that what is settled meanwhile finds room in memory.
+      await this.#insertPending();
+    }
+    this.#mayRepeat = false;
+  }
+
+  async #insertPending(): Promise<void> {
+    this.#options.journal.commit();
+    for (let left = this.#pending.length; left > 0; ) {
+      const [batch] = this.#pending.batches;
+      if (batch === undefined) return;
+      batch.isTaken = true;
+      left -= batch.usage.length;
+      try {
+        await this.#insert(batch.usage);
+      } catch (error) {
+        batch.isTaken = false;
+        throw error;
+      }
+      this.#pending.removeFirst();
+    }
+  }
+
+  /** Requests have their turn between two steps. */
+  async #rollUp(steps: number): Promise<void> {
+    const { rollups } = this.#options.writer;
+    for (let left = steps; left > 0 && rollups.isBehind; left--) {
+      await new Promise((resolve) => setImmediate(resolve));
+      await rollups.goOn();
+    }
+  }
+
+  /** A segment that is still written is closed first, so that it is not read again and again while it grows. */
+  async #readBack(segment: Segment): Promise<void> {
+    const { log, spool, journal } = this.#options;
+    if (segment === spool.current) journal.rotate();
+    const count = segment.unread;
+    const records: UsageRecord[] = [];
+    let damaged = 0;
+    for (const chunk of readSegment(segment.path)) {
+      damaged += chunk.damaged;
+      for (const line of chunk.lines) if ("settle" in line) records.push(line.settle);
+      while (records.length >= batchSize) await this.#insert(records.splice(0, batchSize));
+    }
+    if (records.length > 0) await this.#insert(records);
+    if (damaged > 0) log.warn("ledger_lines_damaged", { segment: segment.number, lines: damaged });
+    segment.unread -= count;
+    segment.pins -= count;
+    this.#unread -= count;
+  }
+
+  /** Requests have their turn between two batches. */
+  async #insert(usage: UsageColumns | readonly UsageRecord[]): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve));
+    await this.#options.writer.insert(usage);
+  }
+}
+
+function rowsOf({ usage }: PendingBatch): number[] {
+  return Array.from({ length: usage.length }, (_, row) => row);
+}

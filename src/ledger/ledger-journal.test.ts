@@ -1,0 +1,216 @@
+// What is said by those who are told, while they are told: it belongs to the same write of the journal, or to one of its own.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { systemClock } from "../base/clock.ts";
+import { errorCodes } from "../base/errors.ts";
+import { whenSettled } from "../base/later.ts";
+import type { Log } from "../base/log.ts";
+import { longestReason, mostSteps, stepResults } from "../domain/usage/trail.ts";
+import {
+  type LedgerEntry,
+  type UsageBegin,
+  type UsageEnd,
+  type UsageRecord,
+  usageOutcomes,
+} from "../domain/usage/usage.ts";
+import { LedgerJournal } from "./ledger-journal.ts";
+import { prepareSpoolDirectory, type Segment, Spool } from "./spool.ts";
+import { readSegment } from "./spool-reader.ts";
+import { UsageColumns } from "./usage/usage-columns.ts";
+
+let directory: string;
+let spool: Spool;
+let journal: LedgerJournal;
+/** Where the journal says that each record stands. */
+let settled: Map<string, Segment>;
+
+const nobody = () => {};
+const log: Log = { info: nobody, warn: nobody, error: nobody };
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "headrace-journal-"));
+  prepareSpoolDirectory(directory);
+  spool = new Spool({ directory, clock: systemClock, segmentBytes: 1_000_000 });
+  settled = new Map();
+  journal = journalOn(spool);
+});
+
+function journalOn(spool: Spool): LedgerJournal {
+  return new LedgerJournal({
+    spool,
+    log,
+    clock: systemClock,
+    onSettled: (usage, row, segment) => void settled.set(usage.requestIds[row] ?? "", segment),
+    onTurn: nobody,
+  });
+}
+
+afterEach(async () => {
+  await spool.close();
+  rmSync(directory, { recursive: true });
+});
+
+function beginOf(requestId: string): UsageBegin {
+  return {
+    requestId,
+    at: 1_800_000_000,
+    accountId: "acct_1",
+    keyId: "key_1",
+    appId: null,
+    environment: "live",
+    operation: "chat",
+    model: "m",
+    stream: false,
+  };
+}
+
+const begin = (requestId: string): LedgerEntry => journal.begin(beginOf(requestId), 0);
+
+const end: UsageEnd = {
+  promptTokens: 7,
+  completionTokens: 2,
+  estimated: false,
+  outcome: "cancelled",
+  errorCode: null,
+  nanoUsd: null,
+  capped: false,
+  upstream: null,
+  durationMs: 1,
+  firstTokenMs: null,
+  queueMs: 0,
+};
+
+/** One that ends as soon as it may begin, as that of a client that left meanwhile. */
+function beginAndEnd(requestId: string): LedgerEntry {
+  const entry = begin(requestId);
+  whenSettled(entry.begun, () => void entry.settle(end), nobody);
+  return entry;
+}
+
+/** Of the requests whose end stands there. */
+const endedIn = (segment: Segment) => settledIn(segment).map(({ requestId }) => requestId);
+
+function settledIn({ path }: Segment): UsageRecord[] {
+  return [...readSegment(path)].flatMap(({ lines }) =>
+    lines.flatMap((line) => ("settle" in line ? [line.settle] : [])),
+  );
+}
+
+test("what a request says as it is told that it may begin is written before a new segment begins", () => {
+  begin("open");
+  beginAndEnd("brief");
+  const first = spool.current;
+  journal.rotate();
+  journal.commit();
+  expect(settled.get("brief")).toBe(first);
+  expect(endedIn(first)).toEqual(["brief"]);
+});
+
+test("once all was written, nothing is left to be written that those who were told of it said", () => {
+  begin("open");
+  beginAndEnd("brief");
+  journal.commit();
+  // As whoever adds up what was settled so far relies on.
+  expect([...settled.keys()]).toEqual(["brief"]);
+});
+
+test("what it says then fails alone where the disk is full for a record that is said again", () => {
+  begin("open");
+  beginAndEnd("brief");
+  const again = UsageColumns.of([{ ...beginOf("again"), ...end }]);
+  const append = spool.append.bind(spool);
+  spool.append = (frame) => {
+    if (Buffer.from(frame).includes("again")) throw new Error("ENOSPC");
+    append(frame);
+  };
+  expect(() => journal.repeat(again, [0])).toThrow("ENOSPC");
+  journal.commit();
+  expect(endedIn(spool.current)).toEqual(["brief"]);
+});
+
+const text = (maxLength: number) =>
+  fc.oneof(fc.string({ maxLength }), fc.string({ unit: "grapheme", maxLength: Math.floor(maxLength / 8) }));
+const count = fc.oneof(fc.nat(), fc.constant(Number.MAX_SAFE_INTEGER));
+const id = fc.string({ unit: fc.constantFrom(..."abc-_01"), minLength: 1, maxLength: 60 });
+const orNull = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { nil: null });
+const begins = fc.record({
+  ...{ at: count, accountId: id, keyId: id, appId: orNull(id), model: text(256), stream: fc.boolean() },
+  ...{ environment: fc.constant("live" as const), operation: fc.constant("completion" as const) },
+});
+const step = fc.record({
+  ...{ upstream: orNull(id), upstreamModel: orNull(text(256)), model: text(256), reason: orNull(text(longestReason)) },
+  ...{
+    result: fc.constantFrom(...stepResults),
+    status: orNull(fc.nat(599)),
+    startedMs: fc.nat(),
+    durationMs: fc.nat(),
+  },
+});
+const ends = fc.record({
+  ...{ promptTokens: count, completionTokens: count, estimated: fc.boolean(), capped: fc.boolean() },
+  ...{ outcome: fc.constantFrom(...usageOutcomes), errorCode: orNull(fc.constantFrom(...errorCodes)) },
+  ...{ nanoUsd: orNull(count), durationMs: count, firstTokenMs: orNull(count), queueMs: count },
+  upstream: orNull(fc.string({ unit: fc.constantFrom(..."ab.-"), maxLength: 63 })),
+  trail: fc.option(fc.array(step, { minLength: 1, maxLength: mostSteps }), { nil: undefined }),
+});
+
+/** A spool on a disk that gives, once it is full, what was asked of it ahead, and not a byte more. */
+class NarrowSpool extends Spool {
+  isFull = false;
+  #until = 0;
+
+  override reserve(bytes: number): void {
+    const needed = this.current.bytes + bytes;
+    if (this.isFull && needed > this.#until) throw new Error("ENOSPC");
+    super.reserve(bytes);
+    this.#until = Math.max(this.#until, needed);
+  }
+
+  override append(frame: Uint8Array): void {
+    if (this.isFull && this.current.bytes + frame.length > this.#until) throw new Error("ENOSPC: not promised");
+    super.append(frame);
+  }
+}
+
+test("whatever is said of requests that have begun, and however long their trails, a disk that is full by then has room for their ends", async () => {
+  const requests = fc.array(fc.tuple(begins, ends, fc.nat(2)), { minLength: 1, maxLength: 12 });
+  const narrowSpool = () => new NarrowSpool({ directory, clock: systemClock, segmentBytes: 1e9 });
+  await fc.assert(
+    fc.asyncProperty(requests, fc.boolean(), async (all, isOneTurn) => {
+      const narrow = narrowSpool();
+      const own = journalOn(narrow);
+      const entries = all.map(([begin], i) => own.begin({ ...begin, requestId: `req_${i}` }, 0));
+      if (!isOneTurn) own.commit();
+      narrow.isFull = true;
+      for (const [i, [, end, checkpoints]] of all.entries()) {
+        for (let n = 0; n < checkpoints; n++) entries[i]?.progress(end, end.nanoUsd);
+        entries[i]?.settle(end);
+        if (!isOneTurn) own.commit();
+      }
+      own.commit();
+      const kept = new Map(settledIn(narrow.current).map((record) => [record.requestId, record]));
+      for (const [i, [begin, end]] of all.entries()) {
+        const { trail, ...record } = kept.get(`req_${i}`) ?? {};
+        const { trail: given, ...usage } = end;
+        expect(record).toEqual({ ...begin, requestId: `req_${i}`, ...usage });
+        const leftOut = (trail ?? []).reduce((sum, { leftOut = 0 }) => sum + leftOut, 0);
+        if (trail) expect(trail.length + leftOut).toBe(given?.length ?? 0);
+      }
+      for (const segment of narrow.segments) segment.pins = 0;
+      await narrow.close();
+    }),
+  );
+});
+
+test("where the disk has room a trail is kept whole, however long", () => {
+  const [[begin], [end]] = [fc.sample(begins, 1), fc.sample(ends, 1)];
+  if (!begin || !end) throw new Error("nothing was made");
+  const long = { upstream: "u", upstreamModel: "m", model: "m", result: "refused", status: 500, startedMs: 0 } as const;
+  const trail = Array.from({ length: mostSteps }, (_, n) => ({ ...long, reason: "x".repeat(200), durationMs: n }));
+  journal.begin({ ...begin, requestId: "req_long" }, 0).settle({ ...end, trail });
+  journal.commit();
+  expect(settledIn(spool.current)[0]?.trail).toEqual(trail);
+});

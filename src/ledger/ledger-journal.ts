@@ -1,0 +1,411 @@
+// The ledger's journal: what is said of all requests in one turn of the event loop goes to the spool in one write.
+import type { Clock } from "../base/clock.ts";
+import { errorCodes, GatewayError } from "../base/errors.ts";
+import { type Eventual, Later } from "../base/later.ts";
+import type { Log } from "../base/log.ts";
+import { atTurnEnd } from "../base/turn-end.ts";
+import type { Trail } from "../domain/usage/trail.ts";
+import type { LedgerEntry, TokenUsage, UsageBegin, UsageEnd } from "../domain/usage/usage.ts";
+import { shortTrailText } from "../storage/tables/trail-text.ts";
+import { OpenEntries } from "./open-entries.ts";
+import { repin, type Segment, type Spool } from "./spool.ts";
+import { SpoolEncoder } from "./spool-encoder.ts";
+import { cleanProgress, frameHeaderLength, type UsageProgress } from "./spool-format.ts";
+import { UsageColumns } from "./usage/usage-columns.ts";
+import { type RequestKind, requestKindOf, usageKindOf } from "./usage/usage-kinds.ts";
+
+export interface LedgerJournalOptions {
+  spool: Spool;
+  log: Log;
+  clock: Clock;
+  /**
+   * Gets each record once its write was tried: a row of `usage`, which holds it during the call alone. It pins `segment`, in
+   * which it stands; where the spool could not take it, in which its begin does.
+   */
+  onSettled(usage: UsageColumns, row: number, segment: Segment, isSpooled: boolean): void;
+  /** Called after what was gathered in a turn was written, or could not be. */
+  onTurn(): void;
+}
+
+/** At most so many requests are carried over at a time: a few milliseconds of work. */
+const carryBatch = 256;
+const longestCode = Math.max(...errorCodes.map((code) => code.length));
+/** Of a model server (`upstreamNamePattern`). */
+const longestName = 63;
+/** What a last line says beside the first: how it ended, an error's code, two marks, who answered, and six numbers. */
+const mostEndBytes =
+  ',"interrupted"'.length +
+  (',""'.length + longestCode) +
+  2 * ",false".length +
+  (',""'.length + longestName) +
+  6 * `,${Number.MAX_SAFE_INTEGER}`.length;
+/** For a trail: of a longer one the rest is left out where the disk is full. */
+const keptTrailBytes = 128;
+/** Of a request that begins and ends, about. */
+const usualBytes = 1_024;
+const retryAfterSeconds = 5;
+const nothingToWaitFor = new Later<void>();
+nothingToWaitFor.resolve();
+
+export class LedgerJournal {
+  readonly #options: LedgerJournalOptions;
+  /** Begun and not settled; oldest first. */
+  readonly #open = new OpenEntries<JournalEntry>();
+  /** What was said in this turn: its lines, and whose they are. */
+  readonly #lines = new SpoolEncoder();
+  readonly #settled: JournalEntry[] = [];
+  readonly #carried: JournalEntry[] = [];
+  /** The records of `#settled`. */
+  readonly #usage = new UsageColumns(64);
+  #turn: Turn | undefined;
+  /** Of the disk, for the last lines of all that are open: what has begun can be settled even where the disk is full by then. */
+  #aheadBytes = 0;
+  #failing = false;
+  /** Whether the last look found room for what is still to be said. */
+  #hasRoom = true;
+  #failures = 0;
+
+  constructor(options: LedgerJournalOptions) {
+    this.#options = options;
+  }
+
+  /** Writes that the spool refused. */
+  get failures(): number {
+    return this.#failures;
+  }
+
+  /** Whether the last write was refused. */
+  get failing(): boolean {
+    return this.#failing;
+  }
+
+  get openCount(): number {
+    return this.#open.size;
+  }
+
+  begin(begin: UsageBegin, startedMs: number): LedgerEntry {
+    const isAlone = this.#isAlone;
+    const before = this.#lines.length;
+    const kind = requestKindOf(begin);
+    this.#lines.begin(begin, kind);
+    // It may be the only line of its frame.
+    const lastLineBytes = frameHeaderLength + this.#lines.length - before + mostEndBytes + keptTrailBytes;
+    const refusal = this.#reserve(lastLineBytes);
+    if (refusal) {
+      this.#lines.takeBack(before);
+      return this.#refuse(begin, startedMs, refusal.cause);
+    }
+    const turn = this.#gather(isAlone);
+    const entry = new JournalEntry(this, begin, kind, turn, startedMs, lastLineBytes);
+    turn.segment.pins++;
+    this.#opened(entry);
+    if (isAlone) this.commit();
+    return entry;
+  }
+
+  progress(entry: JournalEntry, usage: TokenUsage, nanoUsd: number | null): void {
+    if (!entry.isOpen) return;
+    const elapsedMs = this.#options.clock.monotonicMs() - entry.startedMs;
+    entry.lastProgress = cleanProgress({ ...usage, requestId: entry.begin.requestId, nanoUsd, elapsedMs });
+    // What is left of a full disk is for the last lines. This one is no longer, with its first line said again.
+    if (this.#reserve(entry.lastLineBytes)) return;
+    const turn = this.#gather();
+    if (turn.segment === entry.segment) this.#lines.progress(entry.lastProgress);
+    else this.#carry(entry, turn);
+  }
+
+  settle(entry: JournalEntry, end: UsageEnd): Eventual<void> {
+    if (!entry.isOpen) return entry.kept;
+    const isAlone = this.#turn === undefined && this.#open.size === 1;
+    // Its room is ahead until its line is gathered.
+    const turn = this.#gather(isAlone);
+    this.#closed(entry);
+    const row = this.#usage.add(entry.begin, usageKindOf(entry.kind, end), end);
+    if (end.trail === undefined) this.#lines.settle(this.#usage, row);
+    else this.#settleWithTrail(row, end.trail, entry.lastLineBytes);
+    this.#settled.push(entry);
+    entry.kept = turn.kept;
+    if (isAlone) this.commit();
+    return entry.kept;
+  }
+
+  /**
+   * Writes what this turn has gathered so far now; those who wait for it go on, and what they say at once is written as
+   * well: whoever calls it relies on it that nothing is left. Does nothing where there is nothing.
+   */
+  readonly commit = (): void => {
+    while (this.#turn !== undefined) this.#write(this.#turn);
+  };
+
+  #write(turn: Turn): void {
+    this.#turn = undefined;
+    let failure: { cause: unknown } | undefined;
+    // Then its frame says nothing new either: else a request that is silent would be carried on from segment to segment.
+    const onlyCarried = turn.carriedBytes === this.#lines.length;
+    const bytesBefore = turn.segment.bytes;
+    try {
+      this.#append(this.#lines.take());
+      turn.segment.carriedBytes += onlyCarried ? turn.segment.bytes - bytesBefore : turn.carriedBytes;
+    } catch (cause) {
+      failure = { cause };
+    }
+    if (failure) this.#refused(turn, failure.cause);
+    else this.#written(turn);
+    this.#options.onTurn();
+  }
+
+  /** Says again at once what could not be written in time, and gives the segment in which it stands then. Throws where it still cannot. */
+  repeat(usage: UsageColumns, rows: readonly number[]): Segment {
+    this.commit();
+    const segment = this.#options.spool.ready(this.#aheadBytes);
+    for (const row of rows) this.#lines.settle(usage, row);
+    this.#append(this.#lines.take());
+    return segment;
+  }
+
+  /** Looks for room again, as one that nobody sends requests to would not find out. */
+  retry(): void {
+    if (!this.#failing) return;
+    this.commit();
+    this.#options.spool.roomFound();
+    // In a new file, as the one before may be what is broken.
+    this.#options.spool.rotate(this.#aheadBytes);
+    if (!this.#reserve(usualBytes)) this.#recovered();
+  }
+
+  /** Begins a new segment; what was gathered belongs to the one before. */
+  rotate(): void {
+    this.commit();
+    this.#options.spool.rotate(this.#aheadBytes);
+  }
+
+  /** Says all that is known of requests that still run again in the current segment, so that an older one can go. */
+  carryOver(from: Segment): void {
+    this.commit();
+    let left = carryBatch;
+    for (const entry of this.#open) {
+      if (entry.segment !== from) continue;
+      if (left-- === 0 || this.#reserve(entry.lastLineBytes)) break;
+      this.#carry(entry, this.#gather());
+    }
+    this.commit();
+  }
+
+  /** Nobody else runs who could have something to say in this turn: who speaks then writes it at once. */
+  get #isAlone(): boolean {
+    return this.#turn === undefined && this.#open.size === 0;
+  }
+
+  /** `isCommitted`: by the caller, in this call. */
+  #gather(isCommitted = false): Turn {
+    if (this.#turn === undefined) {
+      this.#turn = new Turn(this.#options.spool.ready(this.#aheadBytes));
+      if (!isCommitted) atTurnEnd(this.commit);
+    }
+    return this.#turn;
+  }
+
+  #carry(entry: JournalEntry, turn: Turn): void {
+    const before = this.#lines.length;
+    this.#lines.begin(entry.begin, entry.kind);
+    if (entry.lastProgress) this.#lines.progress(entry.lastProgress);
+    turn.carriedBytes += this.#lines.length - before;
+    this.#carried.push(entry);
+  }
+
+  #written(turn: Turn): void {
+    for (const entry of this.#carried) repin(entry, turn.segment);
+    for (let row = 0; row < this.#settled.length; row++) {
+      const entry = this.#settled[row];
+      if (entry === undefined) break;
+      repin(entry, turn.segment);
+      this.#options.onSettled(this.#usage, row, turn.segment, true);
+    }
+    this.#forgetTurn();
+    turn.keep();
+  }
+
+  /** What began is void, as nobody was told that it could be sent. What was settled goes to the database from memory. */
+  #refused(turn: Turn, cause: unknown): void {
+    for (;;) {
+      const entry = this.#open.newest;
+      if (entry?.begun !== turn.written) break;
+      entry.segment.pins--;
+      this.#closed(entry);
+    }
+    for (const [row, entry] of this.#settled.entries()) {
+      if (entry.begun === turn.written) entry.segment.pins--;
+      else this.#options.onSettled(this.#usage, row, entry.segment, false);
+    }
+    this.#forgetTurn();
+    turn.refuse(unwritable(cause));
+  }
+
+  #opened(entry: JournalEntry): void {
+    this.#open.add(entry);
+    this.#aheadBytes += entry.lastLineBytes;
+  }
+
+  #closed(entry: JournalEntry): void {
+    this.#open.delete(entry);
+    this.#aheadBytes -= entry.lastLineBytes;
+  }
+
+  /** Of a trail that is longer than the room that was kept for it, as much as there is room for now. */
+  #settleWithTrail(row: number, trail: Trail, lastLineBytes: number): void {
+    const before = this.#lines.length;
+    this.#lines.settle(this.#usage, row);
+    const tooMany = frameHeaderLength + this.#lines.length - before - lastLineBytes;
+    if (tooMany <= 0 || this.#isRoomForLines()) return;
+    this.#lines.takeBack(before);
+    const mostBytes = Buffer.byteLength(this.#usage.trailAt(row) ?? "") - tooMany;
+    this.#usage.setTrail(row, shortTrailText(trail, mostBytes));
+    this.#lines.settle(this.#usage, row);
+  }
+
+  /** Beside the last lines of those that are open. */
+  #isRoomForLines(): boolean {
+    try {
+      this.#options.spool.reserve(frameHeaderLength + this.#lines.length + this.#aheadBytes);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** The disk has no room for it: nothing of it is written. */
+  #refuse(begin: UsageBegin, startedMs: number, cause: unknown): LedgerEntry {
+    const turn = new Turn(this.#options.spool.current);
+    turn.refuse(unwritable(cause));
+    return new JournalEntry(this, begin, requestKindOf(begin), turn, startedMs, 0);
+  }
+
+  /**
+   * Room for so many bytes beside what is gathered and the last lines of all that are open. Gives why there is none; else it
+   * costs a comparison.
+   */
+  #reserve(bytes: number): { cause: unknown } | undefined {
+    const { spool } = this.#options;
+    try {
+      if (this.#turn === undefined) spool.ready(this.#aheadBytes);
+      spool.reserve(frameHeaderLength + this.#lines.length + this.#aheadBytes + bytes);
+      this.#hasRoom = true;
+      return undefined;
+    } catch (cause) {
+      this.#failed(cause);
+      this.#hasRoom = false;
+      return { cause };
+    }
+  }
+
+  #forgetTurn(): void {
+    this.#settled.length = 0;
+    this.#carried.length = 0;
+    this.#usage.clear();
+  }
+
+  /** Throws where it is not written; the log is told of the first failure and of the end of it. */
+  #append(frame: Uint8Array): void {
+    try {
+      this.#options.spool.append(frame);
+      // Last lines still find the room that was kept for them.
+      if (this.#failing && this.#hasRoom) this.#recovered();
+    } catch (error) {
+      this.#failed(error);
+      throw error;
+    }
+  }
+
+  #recovered(): void {
+    this.#failing = false;
+    this.#options.log.info("ledger_spool_recovered");
+  }
+
+  #failed(cause: unknown): void {
+    this.#failures++;
+    if (!this.#failing) this.#options.log.error("ledger_spool_failed", { detail: String(cause) });
+    this.#failing = true;
+  }
+}
+
+/** A request as its journal knows it. */
+class JournalEntry implements LedgerEntry {
+  readonly begin: UsageBegin;
+  readonly kind: RequestKind;
+  readonly begun: Eventual<void>;
+  readonly startedMs: number;
+  /** Its last line is no longer, but for a trail that there is room for then. */
+  readonly lastLineBytes: number;
+  /** Where its begin and its last checkpoint stand. */
+  segment: Segment;
+  lastProgress: UsageProgress | undefined = undefined;
+  kept: Eventual<void> = nothingToWaitFor;
+  /** As `OpenEntries` has them. */
+  isOpen = false;
+  older: JournalEntry | undefined = undefined;
+  newer: JournalEntry | undefined = undefined;
+  readonly #journal: LedgerJournal;
+
+  constructor(
+    journal: LedgerJournal,
+    begin: UsageBegin,
+    kind: RequestKind,
+    turn: Turn,
+    startedMs: number,
+    lastLineBytes: number,
+  ) {
+    this.#journal = journal;
+    this.begin = begin;
+    this.kind = kind;
+    this.lastLineBytes = lastLineBytes;
+    this.begun = turn.written;
+    this.startedMs = startedMs;
+    this.segment = turn.segment;
+  }
+
+  progress(usage: TokenUsage, nanoUsd: number | null): void {
+    this.#journal.progress(this, usage, nanoUsd);
+  }
+
+  settle(end: UsageEnd): Eventual<void> {
+    return this.#journal.settle(this, end);
+  }
+}
+
+/** What was said in one turn of the event loop. All who wait for it share what it tells them. */
+class Turn {
+  /** Where all of it goes: whoever begins a new segment commits first. */
+  readonly segment: Segment;
+  carriedBytes = 0;
+  /** Rejects where it cannot be written. */
+  readonly written = new Later<void>();
+  /** Resolves in either case. */
+  readonly kept = new Later<void>();
+
+  constructor(segment: Segment) {
+    this.segment = segment;
+  }
+
+  keep(): void {
+    this.written.resolve();
+    this.kept.resolve();
+  }
+
+  refuse(error: GatewayError): void {
+    this.written.reject(error);
+    this.kept.resolve();
+  }
+}
+
+function unwritable(cause: unknown): GatewayError {
+  return unavailable(`The spool cannot be written: ${String(cause)}`, cause);
+}
+
+/** Requests must not be served where they might not be accounted for. */
+export function unavailable(detail: string, cause?: unknown): GatewayError {
+  return new GatewayError(
+    "service_unavailable",
+    "The server cannot keep account of requests at the moment, so it takes none. Try again later.",
+    { detail, retryAfterSeconds, cause },
+  );
+}

@@ -1,0 +1,377 @@
+// The ledger after the death of its process: nothing that was settled is lost, nothing is counted twice.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { onEachDatabase, type TestDatabase } from "../../tests/support/databases.ts";
+import { long } from "../../tests/support/long.ts";
+import { systemClock } from "../base/clock.ts";
+import type { Log, LogFields } from "../base/log.ts";
+import type { LedgerEntry, UsageBegin, UsageEnd } from "../domain/usage/usage.ts";
+import type { Database } from "../storage/sql/database.ts";
+import { SpoolLedger } from "./ledger.ts";
+import { recoverSpool } from "./ledger-recovery.ts";
+import { openUsageWriter, type UsageWriter } from "./usage/usage-writer.ts";
+
+/** Of each of two processes at once. */
+const deaths = long ? 10 : 5;
+
+let opened: TestDatabase;
+let root: string;
+let directory: string;
+let db: Database;
+let writer: UsageWriter;
+let logged: { event: string; fields: LogFields | undefined }[];
+
+onEachDatabase((databases) => {
+  beforeEach(async () => {
+    opened = await databases.open();
+    ({ db, directory: root } = opened);
+    directory = join(root, "spool");
+    writer = await openUsageWriter(db);
+    logged = [];
+  });
+
+  afterEach(async () => {
+    writer.close();
+    await opened.close();
+  });
+
+  const keep = (event: string, fields?: LogFields) => void logged.push({ event, fields });
+  const log: Log = { info: keep, warn: keep, error: keep };
+
+  function beginOf(requestId: string): UsageBegin {
+    return {
+      requestId,
+      at: 1_800_000_000,
+      accountId: "acct_1",
+      keyId: "key_1",
+      appId: null,
+      environment: "live",
+      operation: "chat",
+      model: "mödel",
+      stream: true,
+    };
+  }
+
+  function endOf(completionTokens: number, durationMs: number): UsageEnd {
+    return {
+      promptTokens: 10,
+      completionTokens,
+      estimated: false,
+      outcome: "completed",
+      errorCode: null,
+      nanoUsd: completionTokens * 5,
+      capped: false,
+      upstream: "up",
+      durationMs,
+      firstTokenMs: 1,
+      queueMs: 0,
+    };
+  }
+
+  interface Outcome {
+    outcome: string;
+    completionTokens: number;
+    nanoUsd: number | null;
+    durationMs: number;
+  }
+
+  /** What the database says of each request, after a look at whether records and roll-ups agree. */
+  async function found(): Promise<Map<string, Outcome>> {
+    const [sums] = await db`
+    SELECT count(*) AS requests, coalesce(sum(completion_tokens), 0) AS tokens, coalesce(sum(nano_usd), 0) AS nano_usd
+    FROM usage_records`;
+    for (const span of ["hour", "day"]) {
+      const [rollups] = await db`
+      SELECT coalesce(sum(requests), 0) AS requests, coalesce(sum(completion_tokens), 0) AS tokens,
+        coalesce(sum(nano_usd), 0) AS nano_usd
+      FROM usage_rollups WHERE span = ${span}`;
+      expect(rollups).toEqual(sums);
+    }
+    const rows = await db`
+    SELECT request_id, outcome, completion_tokens, nano_usd, duration_ms FROM usage_records ORDER BY request_id`;
+    return new Map(
+      rows.map((row: Record<string, string | number | null>) => [
+        String(row["request_id"]),
+        {
+          outcome: String(row["outcome"]),
+          completionTokens: Number(row["completion_tokens"]),
+          nanoUsd: row["nano_usd"] === null ? null : Number(row["nano_usd"]),
+          durationMs: Number(row["duration_ms"]),
+        },
+      ]),
+    );
+  }
+
+  /** A sequence that is the same at each run. */
+  function randomFrom(seed: number): (below: number) => number {
+    let state = seed;
+    return (below) => {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+      return Math.floor((state / 2 ** 32) * below);
+    };
+  }
+
+  /** Without the room that is allocated ahead. */
+  function contentOf(path: string): Buffer {
+    const bytes = readFileSync(path);
+    return bytes.subarray(0, bytes.findLastIndex((byte) => byte !== 0) + 1);
+  }
+
+  interface Step {
+    /** Bytes on the spool when it was written, together with all that its turn of the event loop said. */
+    bytes: number;
+    requestId: string;
+    outcome: Outcome;
+  }
+
+  /** Random requests, interleaved, one to five steps in a turn, over several segments; nothing of it is drained. */
+  async function record(seed: number): Promise<{ steps: Step[]; files: { name: string; bytes: Buffer }[] }> {
+    const random = randomFrom(seed);
+    let nowMs = 0;
+    const clock = { nowSeconds: () => 1_800_000_000, monotonicMs: () => nowMs };
+    const options = { db, directory, log, clock, drainMs: 1e9, segmentBytes: 1_500 };
+    const ledger = await SpoolLedger.open(options);
+    const running: { requestId: string; entry: LedgerEntry; startedMs: number; tokens: number }[] = [];
+    const steps: Step[] = [];
+    const said: Omit<Step, "bytes">[] = [];
+    let bytes = 0;
+    // One write has all that was said before it.
+    const look = () => {
+      const before = bytes;
+      const sizes = readdirSync(directory).map((name) => contentOf(join(directory, name)).length);
+      bytes = sizes.reduce((sum, size) => sum + size, 0);
+      if (bytes > before) steps.push(...said.splice(0).map((step) => ({ ...step, bytes })));
+    };
+    const written = async () => {
+      await new Promise((resolve) => setImmediate(resolve));
+      look();
+    };
+    for (let i = 0; i < 150; i++) {
+      look();
+      if (random(3) === 0 || said.length === 5) await written();
+      nowMs += random(1_000);
+      const at = random(running.length + 1);
+      const one = running[at];
+      if (!one) {
+        const requestId = `r${String(i).padStart(4, "0")}`;
+        running.push({ requestId, entry: ledger.begin(beginOf(requestId)), startedMs: nowMs, tokens: 0 });
+        said.push({ requestId, outcome: { outcome: "interrupted", completionTokens: 0, nanoUsd: 0, durationMs: 0 } });
+        continue;
+      }
+      const { requestId, entry } = one;
+      one.tokens += random(50);
+      const completionTokens = one.tokens;
+      const durationMs = nowMs - one.startedMs;
+      if (random(2) === 0) {
+        const nanoUsd = random(3) === 0 ? null : completionTokens * 5;
+        entry.progress({ promptTokens: 10, completionTokens, estimated: true }, nanoUsd);
+        said.push({ requestId, outcome: { outcome: "interrupted", completionTokens, nanoUsd, durationMs } });
+      } else {
+        entry.settle(endOf(completionTokens, durationMs));
+        running.splice(at, 1);
+        const nanoUsd = completionTokens * 5;
+        said.push({ requestId, outcome: { outcome: "completed", completionTokens, nanoUsd, durationMs } });
+      }
+    }
+    await written();
+    const files = readdirSync(directory).sort();
+    const contents = files.map((name) => ({ name, bytes: contentOf(join(directory, name)) }));
+    for (const { entry } of running) entry.settle(endOf(0, 0));
+    await ledger.close();
+    return { steps, files: contents };
+  }
+
+  test("a death at any byte of the spool leaves exactly what was written before it, once, however often it is read", async () => {
+    const { steps, files } = await record(7);
+    expect(files.length).toBeGreaterThan(5);
+    const total = files.reduce((sum, { bytes }) => sum + bytes.length, 0);
+    expect(steps.at(-1)?.bytes).toBe(total);
+    const random = randomFrom(11);
+    const boundaries = steps.flatMap(({ bytes }, i) => (i % 7 === 0 ? [bytes - 1, bytes, bytes + 1] : []));
+    const deaths = [0, 1, total, ...boundaries, ...Array.from({ length: 40 }, () => random(total))];
+    for (const death of deaths.filter((offset) => offset <= total)) {
+      await db`DELETE FROM usage_records`;
+      await db`DELETE FROM usage_rollups`;
+      const expected = new Map(
+        steps.flatMap(({ bytes, requestId, outcome }) => (bytes <= death ? [[requestId, outcome] as const] : [])),
+      );
+      for (const _again of [1, 2]) {
+        rmSync(directory, { recursive: true, force: true });
+        mkdirSync(directory);
+        let left = death;
+        for (const { name, bytes } of files) {
+          if (left > 0) writeFileSync(join(directory, name), bytes.subarray(0, left));
+          left -= bytes.length;
+        }
+        await recoverSpool({ db, writer, directory, log });
+        expect([death, await found()]).toEqual([death, expected]);
+        expect(readdirSync(directory)).toEqual([]);
+      }
+    }
+  });
+
+  test("a damaged frame is told and costs its neighbours nothing; a settled request needs no other frame", async () => {
+    const { files } = await record(7);
+    const whole = new Map<string, Outcome>(await replay(files));
+    const random = randomFrom(5);
+    for (let i = 0; i < 10; i++) {
+      const damaged = files.map(({ name, bytes }) => ({ name, bytes: Buffer.from(bytes) }));
+      const victim = damaged[random(damaged.length)]?.bytes ?? Buffer.alloc(0);
+      const start = victim.lastIndexOf("#", random(victim.length - 1));
+      const next = victim.indexOf("#", start + 1);
+      const end = next === -1 ? victim.length : next;
+      const ids = new Set(victim.toString("utf8", start, end).match(/r\d{4}/g));
+      victim.fill(0x58, start + 20 + random(end - start - 22), end - 1);
+      logged = [];
+      const after = await replay(damaged);
+      expect(logged.map(({ event }) => event)).toContain("ledger_lines_damaged");
+      // At most the requests whose frame it was are charged otherwise.
+      for (const [id, outcome] of whole) if (!ids.has(id)) expect(after.get(id)).toEqual(outcome);
+    }
+
+    async function replay(spool: typeof files): Promise<Map<string, Outcome>> {
+      await db`DELETE FROM usage_records`;
+      await db`DELETE FROM usage_rollups`;
+      for (const { name, bytes } of spool) writeFileSync(join(directory, name), bytes);
+      await recoverSpool({ db, writer, directory, log });
+      return found();
+    }
+  });
+
+  test("the spool of the first version, with a checksum in each line and no frames, is taken over", async () => {
+    const line = (said: object) => {
+      const json = JSON.stringify(said);
+      return `${Bun.hash.crc32(json).toString(16).padStart(8, "0")} ${json}\n`;
+    };
+    mkdirSync(directory);
+    const progress = {
+      requestId: "b",
+      promptTokens: 10,
+      completionTokens: 4,
+      estimated: true,
+      nanoUsd: 7,
+      elapsedMs: 9,
+    };
+    const first = [{ begin: beginOf("a") }, { begin: beginOf("b") }, { settle: { ...beginOf("a"), ...endOf(3, 6) } }];
+    writeFileSync(join(directory, "00000001.spool"), first.map(line).join(""));
+    writeFileSync(
+      join(directory, "00000002.spool"),
+      `${line({ progress })}${line({ begin: beginOf("c") }).slice(0, -9)}`,
+    );
+    const ledger = await SpoolLedger.open({ db, directory, log, clock: systemClock });
+    await ledger.close();
+    expect(await found()).toEqual(
+      new Map([
+        ["a", { outcome: "completed", completionTokens: 3, nanoUsd: 15, durationMs: 6 }],
+        ["b", { outcome: "interrupted", completionTokens: 4, nanoUsd: 7, durationMs: 9 }],
+      ]),
+    );
+    expect(logged).toEqual([
+      { event: "ledger_lines_damaged", fields: { segment: 2, lines: 1 } },
+      { event: "ledger_recovered", fields: { settled: 1, interrupted: 1 } },
+    ]);
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  test("a start that cannot write the database says so and leaves the spool; the next one takes it over", async () => {
+    const { files, steps } = await record(3);
+    for (const { name, bytes } of files) writeFileSync(join(directory, name), bytes);
+    await db`DELETE FROM usage_records`;
+    await db`DELETE FROM usage_rollups`;
+    await db.unsafe("ALTER TABLE usage_rollups RENAME TO gone");
+    await expect(recoverSpool({ db, writer, directory, log })).rejects.toThrow();
+    expect(readdirSync(directory).sort()).toEqual(files.map(({ name }) => name));
+    await db.unsafe("ALTER TABLE gone RENAME TO usage_rollups");
+    await recoverSpool({ db, writer, directory, log });
+    expect((await found()).size).toBe(new Set(steps.map(({ requestId }) => requestId)).size);
+  });
+
+  /** Serves pretended requests until it is killed, and prints what was promised to it. */
+  const child = () => `
+  import { writeSync } from "node:fs";
+  const [home, name] = process.argv.slice(-2);
+  const { SpoolLedger } = await import(${JSON.stringify(join(import.meta.dir, "ledger.ts"))});
+  const db = await ${opened.openingCode};
+  const log = { info() {}, warn() {}, error(event, fields) { console.error(event, fields); } };
+  const clock = { nowSeconds: () => Math.floor(Date.now() / 1000), monotonicMs: () => performance.now() };
+  const ledger = await SpoolLedger.open({
+    db, directory: home + "/spool", log, clock, drainMs: 3, segmentBytes: 8_000, carryAfterMs: 0, segmentAgeMs: 20,
+  });
+  const running = [];
+  for (let i = 0; ; i++) {
+    let told = "";
+    const waits = [];
+    for (let begins = 1 + Math.floor(Math.random() * 4); begins > 0; begins--) {
+      const id = name + "-" + i + "-" + begins;
+      const begin = ${JSON.stringify(beginOf(""))};
+      const entry = ledger.begin({ ...begin, requestId: id });
+      waits.push(entry.begun);
+      running.push({ id, tokens: 0, entry });
+      told += "b " + id + "\\n";
+    }
+    for (let j = 0; j < 3; j++) {
+      const one = running[Math.floor(Math.random() * running.length)];
+      one.tokens += 1 + Math.floor(Math.random() * 9);
+      one.entry.progress({ promptTokens: 10, completionTokens: one.tokens, estimated: true }, one.tokens * 5);
+      told += "p " + one.id + " " + one.tokens + "\\n";
+    }
+    while (running.length > 5) {
+      const [one] = running.splice(Math.floor(Math.random() * running.length), 1);
+      const end = { ...${JSON.stringify(endOf(0, 5))}, completionTokens: one.tokens, nanoUsd: one.tokens * 5 };
+      waits.push(one.entry.settle(end));
+      told += "s " + one.id + " " + one.tokens + "\\n";
+    }
+    await Promise.all(waits);
+    writeSync(1, told);
+    if (i % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  }`;
+
+  test(`${2 * deaths} times kill -9 at random moments: whatever was promised is in the database, once`, async () => {
+    // Independent of each other, so that two of them can run at once.
+    const results = await Promise.all([cycles("a"), cycles("b")]);
+    expect(Math.min(...results)).toBeGreaterThan(100);
+    const [sums] = await db`SELECT count(*) AS n, sum(completion_tokens) AS tokens FROM usage_records`;
+    const [rollups] = await db`
+    SELECT sum(requests) AS n, sum(completion_tokens) AS tokens FROM usage_rollups WHERE span = 'day'`;
+    expect(rollups).toEqual(sums);
+
+    async function cycles(name: string): Promise<number> {
+      const home = join(root, name);
+      mkdirSync(home);
+      const promised = new Map<string, { settled: boolean; tokens: number }>();
+      for (let cycle = 0; cycle < deaths; cycle++) {
+        const process_ = Bun.spawn([process.execPath, "-e", child(), home, `${name}${cycle}`], { stderr: "pipe" });
+        const enough = 1_000 + Math.random() * 20_000;
+        let told = "";
+        const decoder = new TextDecoder();
+        for await (const bytes of process_.stdout) {
+          told += decoder.decode(bytes, { stream: true });
+          if (told.length > enough) process_.kill("SIGKILL");
+        }
+        expect(await new Response(process_.stderr).text()).toBe("");
+        await process_.exited;
+        // What follows the last newline was not told whole.
+        for (const line of told.slice(0, told.lastIndexOf("\n")).split("\n")) {
+          const [kind, id = "", tokens] = line.split(" ");
+          promised.set(id, { settled: kind === "s", tokens: Number(tokens ?? 0) });
+        }
+      }
+      await recoverSpool({ db, writer, directory: join(home, "spool"), log });
+      const rows: { request_id: string; outcome: string; completion_tokens: number | string }[] =
+        await db`SELECT request_id, outcome, completion_tokens FROM usage_records WHERE request_id LIKE ${`${name}%`}`;
+      const byId = new Map(
+        rows.map((row) => [row.request_id, { ...row, completion_tokens: Number(row.completion_tokens) }]),
+      );
+      for (const [id, { settled, tokens }] of promised) {
+        const row = byId.get(id);
+        if (!row) throw new Error(`${id} is lost`);
+        if (settled) expect([id, row.outcome, row.completion_tokens]).toEqual([id, "completed", tokens]);
+        else expect(row.completion_tokens).toBeGreaterThanOrEqual(tokens);
+      }
+      // Beyond what was promised there is at most what each process was doing when it died.
+      expect(rows.length - promised.size).toBeLessThanOrEqual(20 * deaths);
+      return promised.size;
+    }
+  }, 60_000);
+});

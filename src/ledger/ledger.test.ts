@@ -1,0 +1,998 @@
+// The ledger while its process lives: each request once in records and roll-ups, whatever fails meanwhile.
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { spawnSync } from "node:child_process";
+import {
+  closeSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { onEachDatabase, refuseRecord, type TestDatabase } from "../../tests/support/databases.ts";
+import { withinMs } from "../../tests/support/long.ts";
+import { manualClock } from "../../tests/support/manual-clock.ts";
+import { systemClock } from "../base/clock.ts";
+import { GatewayError, StartError } from "../base/errors.ts";
+import { whenSettled } from "../base/later.ts";
+import type { Log, LogFields } from "../base/log.ts";
+import type { Trail } from "../domain/usage/trail.ts";
+import type { LedgerEntry, UsageBegin, UsageEnd, UsageTotals } from "../domain/usage/usage.ts";
+import { type Database, waitBriefly } from "../storage/sql/database.ts";
+import { SpoolLedger, type SpoolLedgerOptions } from "./ledger.ts";
+import { recoverSpool } from "./ledger-recovery.ts";
+import { SqlRequestLog } from "./request-log.ts";
+import { prepareSpoolDirectory, Spool } from "./spool.ts";
+import { SpoolEncoder } from "./spool-encoder.ts";
+import type { SpoolLine } from "./spool-format.ts";
+import { readSegment } from "./spool-reader.ts";
+import { UsageColumns } from "./usage/usage-columns.ts";
+import { requestKindOf } from "./usage/usage-kinds.ts";
+import { openUsageWriter } from "./usage/usage-writer.ts";
+
+let opened: TestDatabase;
+let root: string;
+let directory: string;
+let db: Database;
+let logged: { event: string; fields: LogFields | undefined }[];
+const ledgers: SpoolLedger[] = [];
+const later: (() => unknown)[] = [];
+
+onEachDatabase((databases) => {
+  beforeEach(async () => {
+    opened = await databases.open();
+    ({ db, directory: root } = opened);
+    directory = join(root, "spool");
+    await waitBriefly(db);
+    logged = [];
+  });
+
+  afterEach(async () => {
+    for (const ledger of ledgers.splice(0)) await ledger.close();
+    for (const undo of later.splice(0).reverse()) await undo();
+    await opened.close();
+  });
+
+  const keep = (event: string, fields?: LogFields) => void logged.push({ event, fields });
+  const log: Log = { info: keep, warn: keep, error: keep };
+  const events = () => logged.map(({ event }) => event);
+
+  async function open(more: Partial<SpoolLedgerOptions> = {}): Promise<SpoolLedger> {
+    const ledger = await SpoolLedger.open({ db, directory, log, clock: systemClock, drainMs: 5, ...more });
+    ledgers.push(ledger);
+    return ledger;
+  }
+
+  function beginOf(requestId: string, more: Partial<UsageBegin> = {}): UsageBegin {
+    return {
+      requestId,
+      at: 1_800_000_000,
+      accountId: "acct_1",
+      keyId: "key_1",
+      appId: null,
+      environment: "live",
+      operation: "chat",
+      model: "m",
+      stream: false,
+      ...more,
+    };
+  }
+
+  function endOf(more: Partial<UsageEnd> = {}): UsageEnd {
+    return {
+      promptTokens: 7,
+      completionTokens: 2,
+      estimated: false,
+      outcome: "completed",
+      errorCode: null,
+      nanoUsd: 1_000,
+      capped: false,
+      upstream: "up",
+      durationMs: 12.6,
+      firstTokenMs: 3.2,
+      queueMs: 0,
+      ...more,
+    };
+  }
+
+  async function rows(): Promise<Record<string, unknown>[]> {
+    const found: Record<string, unknown>[] = await db`SELECT * FROM usage_records ORDER BY request_id`;
+    // PostgreSQL gives large integers as texts.
+    return found.map((row) =>
+      Object.fromEntries(
+        Object.entries(row).map(([name, value]) => [name, /^\d+$/.test(String(value)) ? Number(value) : value]),
+      ),
+    );
+  }
+
+  async function count(): Promise<number> {
+    const [row] = await db`SELECT count(*) AS n FROM usage_records`;
+    return Number(row.n);
+  }
+
+  /** What differs between the roll-ups and the sums of the records: nothing. */
+  async function rollupErrors(): Promise<unknown[]> {
+    const errors: unknown[] = [];
+    for (const [span, seconds] of [
+      ["hour", 3_600],
+      ["day", 86_400],
+    ]) {
+      const sums = await db`
+      SELECT account_id, environment, ${span} AS span, at - at % ${seconds} AS start, key_id, coalesce(app_id, '') AS app_id,
+        model, count(*) AS requests, sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,
+        sum(coalesce(nano_usd, 0)) AS nano_usd, sum(CASE WHEN outcome = 'failed' THEN 1 ELSE 0 END) AS errors,
+        count(first_token_ms) AS timed, coalesce(sum(first_token_ms), 0) AS first_token_ms,
+        coalesce(sum(CASE WHEN duration_ms > first_token_ms THEN CASE WHEN completion_tokens > 1 THEN completion_tokens - 1 ELSE 0 END END), 0) AS generated_tokens,
+        coalesce(sum(CASE WHEN duration_ms > first_token_ms THEN duration_ms - first_token_ms ELSE 0 END), 0) AS generation_ms, min(at) AS first_at, max(at) AS last_at
+      FROM usage_records GROUP BY 1, 2, 4, 5, 6, 7 ORDER BY 1, 2, 4, 5, 6, 7`;
+      const rollups = await db`
+      SELECT * FROM usage_rollups WHERE span = ${span} ORDER BY account_id, environment, start, key_id, app_id, model`;
+      if (!Bun.deepEquals([...sums], [...rollups])) errors.push({ span, sums: [...sums], rollups: [...rollups] });
+    }
+    return errors;
+  }
+
+  async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
+    const endMs = performance.now() + 10_000;
+    while (!(await condition())) {
+      if (performance.now() > endMs) throw new Error(`Not in time: ${what}`);
+      await Bun.sleep(5);
+    }
+  }
+
+  /** Everything that sockets and promises have to say in this turn of the event loop was said. */
+  function nextTurn(): Promise<void> {
+    return new Promise((resolve) => setImmediate(resolve));
+  }
+
+  /** Begins and settles requests, some in each turn. */
+  async function serve(ledger: SpoolLedger, prefix: string, count: number, perTurn = 2): Promise<void> {
+    for (let i = 0; i < count; i++) {
+      ledger.begin(beginOf(`${prefix}${i}`)).settle(endOf());
+      if (i % perTurn === perTurn - 1) await nextTurn();
+    }
+  }
+
+  /** What the spool says at this moment. */
+  function spooled(): SpoolLine[] {
+    return readdirSync(directory)
+      .filter((name) => name.endsWith(".spool"))
+      .sort()
+      .flatMap((name) => [...readSegment(join(directory, name))].flatMap((chunk) => chunk.lines));
+  }
+
+  /** Looks once in each turn of the event loop. */
+  async function turnsUntil(condition: () => Promise<boolean>): Promise<void> {
+    for (let turn = 0; !(await condition()); turn++) {
+      if (turn > 1_000) throw new Error("It does not come.");
+      await nextTurn();
+    }
+  }
+
+  /** No usage is written until what it gives is called. */
+  async function lockDatabase(): Promise<() => Promise<void>> {
+    const unlock = await opened.refuseUsage();
+    later.push(unlock);
+    return unlock;
+  }
+
+  test("every field arrives, the durations in whole milliseconds", async () => {
+    const ledger = await open();
+    const begin = beginOf("a", { appId: "app_1", environment: "test", operation: "embedding", stream: true });
+    const entry = ledger.begin(begin);
+    entry.progress({ promptTokens: 1, completionTokens: 1, estimated: true }, 5);
+    entry.settle(
+      endOf({ outcome: "failed", errorCode: "upstream_error", capped: true, estimated: true, queueMs: 4.4 }),
+    );
+    await ledger.flush();
+    expect(await rows()).toEqual([
+      {
+        request_id: "a",
+        at: 1_800_000_000,
+        account_id: "acct_1",
+        key_id: "key_1",
+        app_id: "app_1",
+        environment: "test",
+        operation: "embedding",
+        model: "m",
+        stream: 1,
+        outcome: "failed",
+        error_code: "upstream_error",
+        prompt_tokens: 7,
+        completion_tokens: 2,
+        estimated: 1,
+        nano_usd: 1_000,
+        capped: 1,
+        upstream: "up",
+        duration_ms: 13,
+        first_token_ms: 3,
+        queue_ms: 4,
+        trail: null,
+      },
+    ]);
+    expect(await rollupErrors()).toEqual([]);
+  });
+
+  describe("a trail", () => {
+    const trail: Trail = [
+      {
+        ...{ upstream: "one", upstreamModel: "m:7b", model: "m", result: "refused", status: 500 },
+        ...{ reason: 'it said "no", \u00e9 and \ud83d\ude80', startedMs: 0, durationMs: 12 },
+      },
+      {
+        ...{ upstream: "two", upstreamModel: "m", model: "m", result: "answered", status: null },
+        ...{ reason: null, startedMs: 12, durationMs: 30 },
+      },
+    ];
+    const owner = { accountId: "acct_1", environment: "live" } as const;
+    const find = (requestId: string) => new SqlRequestLog(db, systemClock).find(owner, requestId);
+
+    test("gets into the database with its record alone, and is deleted with it", async () => {
+      const ledger = await open();
+      ledger.begin(beginOf("a")).settle(endOf({}));
+      ledger.begin(beginOf("b")).settle(endOf({ trail }));
+      ledger.begin(beginOf("c")).settle(endOf({}));
+      await ledger.flush();
+      expect((await find("b"))?.trail).toEqual(trail);
+      expect([(await find("a"))?.trail, (await find("c"))?.trail]).toEqual([undefined, undefined]);
+      expect(await rollupErrors()).toEqual([]);
+    });
+
+    test("survives the death of the process, as its record does", async () => {
+      prepareSpoolDirectory(directory);
+      const encoder = new SpoolEncoder();
+      encoder.settle(UsageColumns.of([{ ...beginOf("b"), ...endOf({ trail }) }]), 0);
+      const spool = new Spool({ directory, clock: systemClock, segmentBytes: 1e9 });
+      spool.current.pins++;
+      spool.append(encoder.take());
+      await spool.close();
+      await open();
+      expect((await find("b"))?.trail).toEqual(trail);
+    });
+  });
+
+  test("what cannot be known stays null", async () => {
+    const ledger = await open();
+    ledger.begin(beginOf("a")).settle(endOf({ nanoUsd: null, upstream: null, firstTokenMs: null }));
+    await ledger.flush();
+    expect((await rows())[0]).toMatchObject({ nano_usd: null, upstream: null, first_token_ms: null, app_id: null });
+  });
+
+  test("an entry settles once, and says nothing afterwards", async () => {
+    const ledger = await open();
+    const entry = ledger.begin(beginOf("a"));
+    entry.settle(endOf());
+    entry.settle(endOf({ promptTokens: 1_000 }));
+    entry.progress({ promptTokens: 1_000, completionTokens: 0, estimated: false }, null);
+    await ledger.flush();
+    entry.settle(endOf({ promptTokens: 1_000 }));
+    await ledger.flush();
+    expect((await rows()).map((row) => row["prompt_tokens"])).toEqual([7]);
+  });
+
+  test("a record is written by itself soon after, and a quiet ledger leaves one empty file", async () => {
+    const ledger = await open({ segmentAgeMs: 30 });
+    ledger.begin(beginOf("a")).settle(endOf());
+    expect(await count()).toBe(0);
+    await until(async () => (await count()) === 1, "the record is written");
+    await until(() => {
+      const [file, ...more] = readdirSync(directory);
+      return file !== undefined && more.length === 0 && statSync(join(directory, file)).size === 0;
+    }, "the spool is empty");
+  });
+
+  test("roll-ups are the sums of the records, by hour and day, whatever the mixture and the batches", async () => {
+    const ledger = await open();
+    for (let i = 0; i < 2_345; i++) {
+      ledger
+        .begin(
+          beginOf(`r${i}`, {
+            at: 1_800_000_000 + i * 97,
+            accountId: `acct_${i % 3}`,
+            keyId: `key_${i % 5}`,
+            appId: i % 4 === 0 ? `app_${i % 7}` : null,
+            environment: i % 2 === 0 ? "live" : "dev",
+            model: `model\n${i % 6}`,
+          }),
+        )
+        .settle(
+          endOf({
+            promptTokens: i,
+            outcome: i % 9 === 0 ? "failed" : i % 5 === 0 ? "cancelled" : "completed",
+            nanoUsd: i % 4 === 0 ? null : 3_000_000_000 + i,
+          }),
+        );
+      if (i % 300 === 0) await ledger.flush();
+    }
+    await ledger.flush();
+    expect(await count()).toBe(2_345);
+    expect(await rollupErrors()).toEqual([]);
+  });
+
+  test("a request id counts once, in records and roll-ups: within a batch, and across batches", async () => {
+    const ledger = await open();
+    for (const promptTokens of [1, 2]) ledger.begin(beginOf("a")).settle(endOf({ promptTokens }));
+    await ledger.flush();
+    for (const id of ["a", "b", "a"]) ledger.begin(beginOf(id)).settle(endOf({ promptTokens: 9 }));
+    await ledger.flush();
+    expect((await rows()).map((row) => [row["request_id"], row["prompt_tokens"]])).toEqual([
+      ["a", 1],
+      ["b", 9],
+    ]);
+    expect(await rollupErrors()).toEqual([]);
+  });
+
+  test("what others write at the same time is not drawn into a transaction that fails", async () => {
+    const ledger = await open({ drainMs: 10_000 });
+    await db.unsafe("ALTER TABLE usage_rollups RENAME TO gone");
+    ledger.begin(beginOf("a")).settle(endOf());
+    const flushed = ledger.flush();
+    const others: Promise<unknown>[] = [];
+    for (let i = 0; i < 50; i++) {
+      others.push(
+        db`INSERT INTO accounts (id, name, tier, created_at) VALUES (${`acct_${i}`}, 'x', 'free', 1)`.execute(),
+      );
+      await null;
+    }
+    await Promise.all(others);
+    await expect(flushed).rejects.toThrow();
+    const [row] = await db`SELECT count(*) AS n FROM accounts`;
+    expect(Number(row.n)).toBe(50);
+    expect(await count()).toBe(0);
+    await db.unsafe("ALTER TABLE gone RENAME TO usage_rollups");
+  });
+
+  describe("one turn of the event loop", () => {
+    test("is one write for all that is said in it, and nobody goes on before that", async () => {
+      const ledger = await open({ drainMs: 10_000 });
+      const before = ledger.begin(beginOf("before"));
+      await before.begun;
+      const file = join(directory, readdirSync(directory)[0] ?? "");
+      const size = statSync(file).size;
+      const sizes: number[] = [];
+      const note = () => void sizes.push(statSync(file).size);
+      const entries = Array.from({ length: 20 }, (_, i) => ledger.begin(beginOf(`r${i}`)));
+      const waits: Promise<unknown>[] = entries.map((entry) => entry.begun.then(note));
+      before.progress({ promptTokens: 1, completionTokens: 1, estimated: true }, null);
+      waits.push(before.settle(endOf()).then(note));
+      await null;
+      expect(statSync(file).size).toBe(size);
+      await Promise.all(waits);
+      expect(new Set(entries.map(({ begun }) => begun)).size).toBe(1);
+      expect(new Set(sizes).size).toBe(1);
+      const kinds = spooled().map((line) => Object.keys(line)[0]);
+      expect(kinds).toEqual(["begin", ...entries.map(() => "begin"), "progress", "settle"]);
+      for (const entry of entries) entry.settle(endOf());
+    });
+
+    test("waits for nobody where a request runs alone: it is on the spool in the call that says it", async () => {
+      const ledger = await open({ drainMs: 10_000 });
+      const ids = () => spooled().map((line) => Object.keys(line)[0]);
+      const told: string[] = [];
+      for (let i = 0; i < 2; i++) {
+        const entry = ledger.begin(beginOf(`r${i}`));
+        expect(ids().slice(2 * i)).toEqual(["begin"]);
+        whenSettled(
+          entry.begun,
+          () => void told.push("begun"),
+          () => expect.unreachable(),
+        );
+        whenSettled(
+          entry.settle(endOf()),
+          () => void told.push("kept"),
+          () => expect.unreachable(),
+        );
+        expect(ids().slice(2 * i)).toEqual(["begin", "settle"]);
+        expect(told.splice(0)).toEqual(["begun", "kept"]);
+      }
+    });
+
+    test("ends with all that was begun and settled on the spool, in this order", async () => {
+      const ledger = await open({ drainMs: 10_000 });
+      const ids = () =>
+        spooled().map((line) => Object.entries(line).map(([kind, said]) => `${kind} ${said.requestId}`)[0]);
+      const entry = ledger.begin(beginOf("a"));
+      await entry.begun;
+      expect(ids()).toEqual(["begin a"]);
+      const other = ledger.begin(beginOf("b"));
+      await entry.settle(endOf());
+      expect(ids()).toEqual(["begin a", "begin b", "settle a"]);
+      await other.settle(endOf());
+      expect(ids()).toEqual(["begin a", "begin b", "settle a", "settle b"]);
+    });
+
+    test("that has not ended yet counts in totals, in a flush and at the close", async () => {
+      const ledger = await open({ drainMs: 10_000 });
+      ledger.begin(beginOf("a")).settle(endOf());
+      let tokens = 0;
+      const owner = { type: "account", id: "acct_1", environment: "live", since: 0, until: 4_000_000_000 } as const;
+      await ledger.readTotals(owner, (totals) => {
+        tokens = totals.tokens;
+      });
+      expect(tokens).toBe(9);
+      ledger.begin(beginOf("c")).settle(endOf());
+      await ledger.flush();
+      expect(await count()).toBe(2);
+      ledger.begin(beginOf("b")).settle(endOf());
+      await ledger.close();
+      expect(await count()).toBe(3);
+    });
+
+    test("may begin and settle thousands", async () => {
+      const ledger = await open({ drainMs: 10_000, segmentBytes: 50_000 });
+      const entries = Array.from({ length: 5_000 }, (_, i) =>
+        ledger.begin(beginOf(`r${i}`, { model: "m".repeat(300) })),
+      );
+      await Promise.all(entries.map(({ begun }) => begun));
+      await Promise.all(entries.map((entry) => entry.settle(endOf())));
+      await ledger.flush();
+      expect(await count()).toBe(5_000);
+      expect(await rollupErrors()).toEqual([]);
+    });
+  });
+
+  test("100,000 requests of many kinds are in the database exactly once", async () => {
+    const ledger = await open({ drainMs: 20 });
+    let running: LedgerEntry[] = [];
+    for (let i = 0; i < 100_000; i++) {
+      running.push(
+        ledger.begin(beginOf(`r${i}`, { keyId: `key_${i % 7}`, model: `m${i % 3}`, at: 1_800_000_000 + (i >> 4) })),
+      );
+      if (i % 50 < 49) continue;
+      await nextTurn();
+      for (const [at, entry] of running.entries()) entry.settle(endOf({ upstream: `up${at % 2}`, promptTokens: at }));
+      running = [];
+    }
+    await ledger.flush();
+    expect(await count()).toBe(100_000);
+    const [sums] =
+      await db`SELECT sum(requests) AS requests, sum(prompt_tokens) AS tokens FROM usage_rollups WHERE span = 'day'`;
+    expect([Number(sums.requests), Number(sums.tokens)]).toEqual([100_000, 2_000 * ((49 * 50) / 2)]);
+    expect(await rollupErrors()).toEqual([]);
+  });
+
+  describe("segments", () => {
+    test("go when what they say is in the database, while a silent request runs on, and nothing of it is lost", async () => {
+      const ledger = await open({ segmentBytes: 1_000, carryAfterMs: 0, drainMs: 50 });
+      const silent = ledger.begin(beginOf("silent"));
+      silent.progress({ promptTokens: 5, completionTokens: 6, estimated: true }, 77);
+      await serve(ledger, "r", 300);
+      expect(readdirSync(directory).length).toBeGreaterThan(2);
+      await until(() => readdirSync(directory).length === 1, "the old segments are deleted");
+      silent.settle(endOf({ promptTokens: 50 }));
+      await ledger.close();
+      expect(readdirSync(directory)).toEqual([]);
+      expect(await count()).toBe(301);
+    });
+
+    test("hold the last checkpoint of a stream, however many have come and gone since it began", async () => {
+      const ledger = await open({ segmentBytes: 1_000, carryAfterMs: 1e9 });
+      const stream = ledger.begin(beginOf("stream"));
+      await serve(ledger, "a", 60);
+      stream.progress({ promptTokens: 5, completionTokens: 6, estimated: false }, 77);
+      await serve(ledger, "b", 60);
+      await until(() => readdirSync(directory).length <= 2, "the old segments are deleted");
+      const copy = join(root, "copy");
+      cpSync(directory, copy, { recursive: true });
+      const writer = await openUsageWriter(db);
+      await recoverSpool({ db, writer, directory: copy, log });
+      writer.close();
+      expect((await rows()).at(-1)).toMatchObject({
+        request_id: "stream",
+        outcome: "interrupted",
+        prompt_tokens: 5,
+        completion_tokens: 6,
+        nano_usd: 77,
+        estimated: 1,
+      });
+      stream.settle(endOf());
+    });
+
+    test("stay while the database has not got them", async () => {
+      const ledger = await open({ segmentBytes: 1_000, carryAfterMs: 0 });
+      const unlock = await lockDatabase();
+      await serve(ledger, "r", 100);
+      const files = readdirSync(directory);
+      await until(() => events().includes("usage_write_failed"), "a failure");
+      await expect(ledger.flush()).rejects.toThrow(/locked|does not exist/);
+      expect(readdirSync(directory)).toEqual(files);
+      await unlock();
+      await until(async () => (await count()) === 100, "all are written");
+    });
+  });
+
+  describe("a database that is away", () => {
+    test("is told once, hinders nobody, and gets everything when it is back", async () => {
+      const ledger = await open();
+      const unlock = await lockDatabase();
+      for (let i = 0; i < 700; i++) ledger.begin(beginOf(`a${i}`, { model: "CANARY" })).settle(endOf());
+      await until(() => events().includes("usage_write_failed"), "a failure");
+      await expect(ledger.flush()).rejects.toThrow(/locked|does not exist/);
+      const open_ = ledger.begin(beginOf("b"));
+      await unlock();
+      await until(() => events().includes("usage_write_recovered"), "recovery by itself");
+      open_.settle(endOf());
+      await ledger.flush();
+      expect(await count()).toBe(701);
+      expect(await rollupErrors()).toEqual([]);
+      expect(events()).toEqual(["usage_write_failed", "usage_write_recovered"]);
+      expect(JSON.stringify(logged)).not.toContain("CANARY");
+    });
+
+    databases.only(
+      "sqlite",
+      "as another program holds its lock is waited for beside all other work, and gets everything afterwards",
+      async () => {
+        const ledger = await open({ drainMs: 10_000 });
+        const unlock = await lockDatabase();
+        for (let i = 0; i < 1_500; i++) ledger.begin(beginOf(`a${i}`)).settle(endOf());
+        let beats = 0;
+        const beat = setInterval(() => beats++, 1);
+        await expect(ledger.flush()).rejects.toThrow(/locked|does not exist/);
+        clearInterval(beat);
+        // It tries for about 60 ms.
+        expect(beats).toBeGreaterThan(10);
+        const flushed = ledger.flush();
+        setTimeout(() => void unlock(), 20);
+        await flushed;
+        expect(await count()).toBe(1_500);
+        expect(await rollupErrors()).toEqual([]);
+      },
+    );
+
+    test("leaves on the spool what memory is not to hold; it is read back, once", async () => {
+      const ledger = await open({ maxPending: 30, segmentBytes: 10_000 });
+      const unlock = await lockDatabase();
+      for (let i = 0; i < 900; i++) {
+        ledger.begin(beginOf(`a${i}`)).settle(endOf({ promptTokens: i }));
+        if (i % 20 === 0) await nextTurn();
+      }
+      await until(() => events().includes("usage_write_failed"), "a failure");
+      await unlock();
+      let totals: UsageTotals | undefined;
+      await ledger.readTotals(
+        { type: "account", id: "acct_1", environment: "live", since: 0, until: 4_000_000_000 },
+        (all) => {
+          totals = all;
+        },
+      );
+      expect(totals).toEqual({ tokens: (899 * 900) / 2 + 900 * 2, nanoUsd: 900_000 });
+      await ledger.flush();
+      expect(await count()).toBe(900);
+      expect(await rollupErrors()).toEqual([]);
+      await ledger.close();
+      expect(readdirSync(directory)).toEqual([]);
+    });
+
+    test("that fails again while the spool is read back makes no total count a record twice", async () => {
+      const ledger = await open({ drainMs: 10_000, maxPending: 1_500 });
+      const settle = (id: string) =>
+        ledger.begin(beginOf(id)).settle(endOf({ promptTokens: 1, completionTokens: 0, nanoUsd: 0 }));
+      const readTokens = async () => {
+        let tokens = 0;
+        const owner = { type: "account", id: "acct_1", environment: "live", since: 0, until: 4_000_000_000 } as const;
+        await ledger.readTotals(owner, (totals) => {
+          tokens = totals.tokens;
+        });
+        return tokens;
+      };
+      const unlock = await lockDatabase();
+      for (let i = 0; i < 1_600; i++) settle(`a${i}`);
+      await unlock();
+      const lift = await refuseRecord(db, "x");
+      const flushed = ledger.flush();
+      flushed.catch(() => {});
+      // Into memory, and into the segment that is to be read back; then one that is in memory behind it and is refused.
+      await turnsUntil(async () => (await count()) >= 1_000);
+      settle("y");
+      await turnsUntil(async () => (await count()) >= 1_500);
+      settle("x");
+      await expect(flushed).rejects.toThrow("refused");
+      // Those before it are refused with it where they came into one batch.
+      const written = await count();
+      expect([written >= 1_500, written <= 1_601]).toEqual([true, true]);
+      await expect(readTokens()).rejects.toThrow("refused");
+      await lift();
+      expect(await readTokens()).toBe(1_602);
+      await ledger.flush();
+      expect(await rollupErrors()).toEqual([]);
+    });
+
+    test("at the end of the process leaves the spool for the next start", async () => {
+      const ledger = await open();
+      const unlock = await lockDatabase();
+      for (let i = 0; i < 20; i++) ledger.begin(beginOf(`a${i}`)).settle(endOf());
+      await ledger.close();
+      expect(logged.at(-1)).toMatchObject({ event: "ledger_left_on_spool", fields: { records: 20, lost: 0 } });
+      await unlock();
+      await open();
+      expect(await count()).toBe(20);
+      expect(logged.at(-1)).toEqual({ event: "ledger_recovered", fields: { settled: 20, interrupted: 0 } });
+    });
+  });
+
+  test("a start that cannot write its spool says where and what to do", async () => {
+    writeFileSync(directory, "a file in its place");
+    const error: unknown = await open().catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(StartError);
+    expect(String(error)).toContain(directory);
+  });
+
+  describe("the end", () => {
+    test("waits a moment for requests that were cut off just now, and brings them into the database as well", async () => {
+      const ledger = await open();
+      const cut = ledger.begin(beginOf("cut"));
+      const closed = ledger.close();
+      await Bun.sleep(30);
+      cut.settle(endOf({ outcome: "failed", promptTokens: 70 }));
+      await closed;
+      expect((await rows()).map((row) => [row["request_id"], row["outcome"], row["prompt_tokens"]])).toEqual([
+        ["cut", "failed", 70],
+      ]);
+      expect(readdirSync(directory)).toEqual([]);
+    });
+
+    test("takes nothing new, and a request that is settled after it is found by the next start", async () => {
+      const ledger = await open();
+      const [late, never] = [ledger.begin(beginOf("late")), ledger.begin(beginOf("never"))];
+      await ledger.close();
+      expect(() => ledger.begin(beginOf("new"))).toThrow(GatewayError);
+      await late.settle(endOf({ promptTokens: 70 }));
+      await open();
+      expect((await rows()).map((row) => [row["request_id"], row["outcome"], row["prompt_tokens"]])).toEqual([
+        ["late", "completed", 70],
+        ["never", "interrupted", 0],
+      ]);
+      never.settle(endOf());
+    });
+  });
+
+  describe("totals", () => {
+    const account = {
+      type: "account",
+      id: "acct_1",
+      environment: "live",
+      since: 1_799_971_200,
+      until: 4_000_000_000,
+    } as const;
+
+    test("are those of the owner, the environment and the time, in the database or on the way", async () => {
+      const ledger = await open({ drainMs: 10_000 });
+      const read = async (owner: Parameters<SpoolLedger["readTotals"]>[0]) => {
+        let found: UsageTotals | undefined;
+        await ledger.readTotals(owner, (totals) => {
+          found = totals;
+        });
+        return found;
+      };
+      const settle = (id: string, begin: Partial<UsageBegin>, promptTokens: number) =>
+        ledger.begin(beginOf(id, begin)).settle(endOf({ promptTokens, completionTokens: 0, nanoUsd: promptTokens }));
+      for (const round of ["a", "b"]) {
+        settle(`${round}1`, {}, 1);
+        settle(`${round}2`, { keyId: "key_2" }, 10);
+        settle(`${round}3`, { environment: "test" }, 100);
+        settle(`${round}4`, { accountId: "acct_2", keyId: "key_3" }, 1_000);
+        settle(`${round}5`, { at: account.since - 1 }, 10_000);
+        settle(`${round}6`, { at: account.since }, 100_000);
+        if (round === "a") await ledger.flush();
+      }
+      expect(await read(account)).toEqual({ tokens: 200_022, nanoUsd: 200_022 });
+      expect(await read({ ...account, environment: "test" })).toEqual({ tokens: 200, nanoUsd: 200 });
+      expect(await read({ ...account, type: "key", id: "key_2" })).toEqual({ tokens: 20, nanoUsd: 20 });
+      expect(await read({ ...account, type: "key", id: "key_9" })).toEqual({ tokens: 0, nanoUsd: 0 });
+      expect(await read({ ...account, since: 0, until: 4_000_000_000 })).toEqual({ tokens: 220_022, nanoUsd: 220_022 });
+    });
+
+    test("of a key hold what counts against it: its predecessor's after a rotation, and its children's", async () => {
+      await db`INSERT INTO accounts (id, name, tier, created_at) VALUES ('acct_1', 'x', 'free', 1)`;
+      const insertKey = (id: string, limitId: string, parentId: string | null) => db`
+      INSERT INTO api_keys
+        (id, account_id, name, environment, digest, prefix, last4, scopes, created_at, limit_id, parent_id)
+      VALUES (${id}, 'acct_1', 'x', 'live', ${id}, '', '', '', 1, ${limitId}, ${parentId})`;
+      await insertKey("key_old", "key_old", null);
+      await insertKey("key_new", "key_old", null);
+      await insertKey("key_child", "key_child", "key_new");
+      await insertKey("key_grandchild", "key_grandchild", "key_child");
+      await insertKey("key_other", "key_other", null);
+      const ledger = await open({ drainMs: 10_000 });
+      for (const [i, keyId] of ["key_old", "key_new", "key_child", "key_grandchild", "key_other"].entries()) {
+        for (const round of ["a", "b"]) {
+          const end = endOf({ promptTokens: 10 ** i, completionTokens: 0 });
+          ledger.begin(beginOf(`${round}${i}`, { keyId })).settle(end);
+          if (round === "a") await ledger.flush();
+        }
+      }
+      for (const [id, tokens] of [
+        ["key_new", 2_222],
+        ["key_old", 2_222],
+        ["key_child", 2_200],
+        ["key_grandchild", 2_000],
+        ["key_other", 20_000],
+      ] as const) {
+        let found: UsageTotals | undefined;
+        await ledger.readTotals({ ...account, type: "key", id }, (totals) => {
+          found = totals;
+        });
+        expect([id, found?.tokens]).toEqual([id, tokens]);
+      }
+    });
+
+    test("are exact at the moment they are given, while requests are settled and written all the time", async () => {
+      const ledger = await open({ drainMs: 1, maxPending: 200, segmentBytes: 50_000 });
+      let settled = 0;
+      let going = true;
+      const load = (async () => {
+        for (let round = 0; going; round++) {
+          // Now and then more than memory is to hold.
+          for (let i = round % 20 === 0 ? 300 : 20; i > 0; i--) {
+            ledger.begin(beginOf(`r${settled}`)).settle(endOf({ promptTokens: 1, completionTokens: 0 }));
+            settled++;
+            if (i % 10 === 0) await null;
+          }
+          // No faster than a slow machine writes it: who waits for what is on the spool alone would wait for ever.
+          do await Bun.sleep(2);
+          while (going && ledger.figures.pending > 100);
+        }
+      })();
+      const differences: number[] = [];
+      try {
+        for (let i = 0; i < 60; i++) {
+          await ledger.readTotals(account, ({ tokens }) => void differences.push(tokens - settled));
+          await Bun.sleep(1);
+        }
+      } finally {
+        going = false;
+        await load;
+      }
+      expect(settled).toBeGreaterThan(500);
+      expect(differences).toEqual(differences.map(() => 0));
+      await ledger.flush();
+      expect(await count()).toBe(settled);
+      expect(await rollupErrors()).toEqual([]);
+    });
+
+    test("that cannot be read are an error of that reader alone", async () => {
+      const ledger = await open();
+      await db.unsafe("ALTER TABLE usage_rollups RENAME TO gone");
+      await expect(ledger.readTotals(account, () => {})).rejects.toThrow();
+      await db.unsafe("ALTER TABLE gone RENAME TO usage_rollups");
+      const refuse = () => {
+        throw new Error("mine");
+      };
+      await expect(ledger.readTotals(account, refuse)).rejects.toThrow("mine");
+      ledger.begin(beginOf("a")).settle(endOf());
+      await ledger.flush();
+      expect(await count()).toBe(1);
+    });
+  });
+
+  /** A file system of 64 KB, where this user may make one. */
+  function mountSmallDisk(): string | undefined {
+    const point = mkdtempSync(join(tmpdir(), "headrace-disk-"));
+    if (spawnSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tmpfs", point]).status === 0) return point;
+    rmSync(point, { recursive: true });
+    return undefined;
+  }
+
+  /** Also where a descriptor of it is still open. */
+  function unmount(disk: string): void {
+    spawnSync("umount", ["-l", disk]);
+    rmSync(disk, { recursive: true, force: true });
+  }
+
+  const smallDisk = mountSmallDisk();
+  if (smallDisk !== undefined) unmount(smallDisk);
+
+  describe.skipIf(smallDisk === undefined)("a full disk", () => {
+    beforeEach(() => {
+      const disk = mountSmallDisk() ?? "";
+      directory = join(disk, "spool");
+      later.push(() => unmount(disk));
+    });
+
+    const ballast = () => join(directory, "ballast");
+
+    /** Beside the spool. */
+    function fillDisk(): void {
+      const file = openSync(ballast(), "w");
+      try {
+        for (;;) writeSync(file, new Uint8Array(1_024));
+      } catch (error) {
+        expect(error).toMatchObject({ code: "ENOSPC" });
+      } finally {
+        closeSync(file);
+      }
+    }
+
+    async function fill(ledger: SpoolLedger, prefix: string): Promise<{ entries: LedgerEntry[]; error: unknown }> {
+      const entries: LedgerEntry[] = [];
+      for (;;) {
+        const entry = ledger.begin(beginOf(`${prefix}${entries.length}`));
+        try {
+          await entry.begun;
+        } catch (error) {
+          return { entries, error };
+        }
+        entries.push(entry);
+      }
+    }
+
+    test("refuses what is new, and loses nothing of what began; with room again it goes on", async () => {
+      const ledger = await open({ segmentBytes: 16_000, carryAfterMs: 0, drainMs: 10_000 });
+      const { entries, error } = await fill(ledger, "a");
+      expect(error).toMatchObject({ code: "service_unavailable", retryAfterSeconds: 5 });
+      expect(String(error)).not.toContain("ENOSPC");
+      for (const entry of entries) {
+        entry.progress({ promptTokens: 1, completionTokens: 1, estimated: true }, null);
+        entry.settle(endOf());
+      }
+      expect(events()).toEqual(["ledger_spool_failed"]);
+      await ledger.flush();
+      expect(await count()).toBe(entries.length);
+      expect(await rollupErrors()).toEqual([]);
+      await ledger.close();
+      expect(readdirSync(directory)).toEqual([]);
+    });
+
+    test("a frame that was cut short neither counts nor spoils the next", async () => {
+      mkdirSync(directory);
+      const ballast = join(directory, "ballast");
+      writeFileSync(ballast, new Uint8Array(40_000));
+      const clock = manualClock();
+      const ledger = await open({ drainMs: 10_000, clock });
+      const { entries } = await fill(ledger, "a");
+      rmSync(ballast);
+      // The disk is asked again.
+      clock.advance(1_000);
+      const after = await fill(ledger, "b");
+      expect(after.entries.length).toBeGreaterThan(10);
+      expect(events()).toEqual(["ledger_spool_failed", "ledger_spool_recovered", "ledger_spool_failed"]);
+      await ledger.close();
+      await open();
+      expect(await count()).toBe(entries.length + after.entries.length);
+      for (const entry of [...entries, ...after.entries]) entry.settle(endOf());
+    });
+
+    function failureOf(work: () => void): unknown {
+      try {
+        work();
+      } catch (error) {
+        return error;
+      }
+      return undefined;
+    }
+
+    function frameOf(...requestIds: string[]): Uint8Array {
+      const encoder = new SpoolEncoder();
+      for (const begin of requestIds.map((id) => beginOf(id))) encoder.begin(begin, requestKindOf(begin));
+      return encoder.take();
+    }
+
+    /** A spool whose segment has room for all but the last byte of `frame`. */
+    function spoolWithoutRoomFor(frame: Uint8Array): { spool: Spool; makeRoom: () => void } {
+      prepareSpoolDirectory(directory);
+      const spool = new Spool({ directory, clock: systemClock, segmentBytes: 1e9 });
+      const ballast = join(directory, "ballast");
+      writeFileSync(ballast, new Uint8Array(15 * 4_096));
+      spool.append(Buffer.from(`${"x".repeat(4_096 - frame.length)}\n`));
+      return { spool, makeRoom: () => rmSync(ballast) };
+    }
+
+    test("a frame of which all but the last byte was written is taken back whole, its whole lines too", async () => {
+      const refused = frameOf("refused", "refused as well");
+      const { spool, makeRoom } = spoolWithoutRoomFor(refused);
+      const before = spool.current.bytes;
+      expect(() => spool.append(refused)).toThrow(/ENOSPC/);
+      expect(spool.current.bytes).toBe(before);
+      expect(
+        readFileSync(spool.current.path)
+          .subarray(before)
+          .every((byte) => byte === 0),
+      ).toBe(true);
+      makeRoom();
+      spool.append(frameOf("taken"));
+      expect(spooled()).toEqual([{ begin: beginOf("taken") }]);
+      await spool.close();
+    });
+
+    test("is not asked for room by each request that it refuses, but a second later; what it gave before is there meanwhile", async () => {
+      prepareSpoolDirectory(directory);
+      const clock = manualClock();
+      const spool = new Spool({ directory, clock, segmentBytes: 1e9 });
+      spool.reserve(1_000);
+      fillDisk();
+      const refusal = failureOf(() => spool.reserve(30_000));
+      expect(refusal).toMatchObject({ code: "ENOSPC" });
+      rmSync(ballast());
+      clock.advance(999);
+      expect(failureOf(() => spool.reserve(30_000))).toBe(refusal);
+      spool.reserve(1_000);
+      clock.advance(1);
+      spool.reserve(30_000);
+      await spool.close();
+    });
+
+    test("refuses what it would have no room to end, and only that; what has begun is ended on the spool of a full disk", async () => {
+      mkdirSync(directory);
+      const ledger = await open({ drainMs: 1e9 });
+      const ending = ledger.begin(beginOf("ending"));
+      await ending.begun;
+      fillDisk();
+      const many = Array.from({ length: 100 }, (_, i) => ledger.begin(beginOf(`many${i}`)));
+      const left = ledger.begin(beginOf("left at once"));
+      await Promise.all([left.settle(endOf()), ending.settle(endOf({ promptTokens: 50 }))]);
+      const errors = await Promise.all(
+        [...many, left].map(({ begun }) =>
+          begun.then(
+            () => undefined,
+            (error: unknown) => error,
+          ),
+        ),
+      );
+      const taken = many.filter((_, i) => errors[i] === undefined);
+      expect(taken.length).toBeWithin(1, 90);
+      const refusals = errors.filter((error) => error !== undefined);
+      expect(refusals.every((error) => error instanceof GatewayError && error.code === "service_unavailable")).toBe(
+        true,
+      );
+      for (const entry of many) {
+        for (let i = 0; i < 200; i++) entry.progress({ promptTokens: 1, completionTokens: i, estimated: true }, null);
+        await entry.settle(endOf());
+      }
+      // What a process that died now would leave, and the next one would find.
+      const settled = spooled().flatMap((line) => ("settle" in line ? [line.settle.requestId] : []));
+      expect(settled).toEqual(["ending", ...taken.map((_, i) => `many${i}`)]);
+      expect(ledger.figures).toMatchObject({ open: 0, pending: taken.length + 1 });
+      expect(events()).toEqual(["ledger_spool_failed"]);
+      rmSync(ballast());
+      const after = ledger.begin(beginOf("after"));
+      await after.begun;
+      await after.settle(endOf());
+      expect(events()).toEqual(["ledger_spool_failed", "ledger_spool_recovered"]);
+      const started = performance.now();
+      await ledger.close();
+      // It waited for nobody: what was refused does not run.
+      expect(performance.now() - started).toBeLessThan(withinMs(400));
+      expect(await count()).toBe(taken.length + 2);
+      expect(await rollupErrors()).toEqual([]);
+      expect(readdirSync(directory)).toEqual([]);
+    });
+
+    test("together with a database that is away: what was settled is on the spool for the next start", async () => {
+      mkdirSync(directory);
+      const ledger = await open();
+      const unlock = await lockDatabase();
+      const { entries } = await fill(ledger, "a");
+      const [settled, running] = [entries.slice(0, 40), entries.slice(40)];
+      for (const entry of settled) entry.settle(endOf());
+      await ledger.close();
+      expect(logged.at(-1)).toMatchObject({ event: "ledger_left_on_spool", fields: { records: 40, lost: 0 } });
+      await unlock();
+      await open();
+      const found = await db`SELECT outcome, count(*) AS n FROM usage_records GROUP BY outcome ORDER BY outcome`;
+      expect(found.map((row: { outcome: string; n: number }) => [row.outcome, Number(row.n)])).toEqual([
+        ["completed", 40],
+        ["interrupted", running.length],
+      ]);
+      for (const entry of running) entry.settle(endOf());
+    });
+  });
+
+  test("a request that runs on and says nothing is carried over once, and then the ledger rests", async () => {
+    const ledger = await open({ segmentAgeMs: 20, carryAfterMs: 0 });
+    const running = ledger.begin(beginOf("silent"));
+    await running.begun;
+    await until(() => !readdirSync(directory).includes("00000001.spool"), "it is carried over");
+    const files = readdirSync(directory);
+    await Bun.sleep(200);
+    expect(readdirSync(directory)).toEqual(files);
+    await running.settle(endOf());
+  });
+});

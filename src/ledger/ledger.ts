@@ -1,0 +1,284 @@
+// The ledger: every request is on the spool before it is sent, and its record from there in the database, once.
+import type { Clock } from "../base/clock.ts";
+import { StartError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { Ledger, LedgerEntry, UsageBegin, UsageTotals } from "../domain/usage/usage.ts";
+import type { Database } from "../storage/sql/database.ts";
+import { syncCommits } from "../storage/sql/durable-commits.ts";
+import { LedgerDrain } from "./ledger-drain.ts";
+import { LedgerJournal, unavailable } from "./ledger-journal.ts";
+import { type Recovered, recoverSpool } from "./ledger-recovery.ts";
+import { batchSize } from "./pending-usage.ts";
+import { prepareSpoolDirectory, Spool } from "./spool.ts";
+import { SpoolProbe } from "./spool-probe.ts";
+import type { UsageOwner } from "./usage/usage-rows.ts";
+import { openUsageWriter, type UsageWriter } from "./usage/usage-writer.ts";
+
+export interface SpoolLedgerOptions {
+  db: Database;
+  /** Of the spool alone; made where it is missing. */
+  directory: string;
+  log: Log;
+  clock: Clock;
+  /** How long a settled record waits at most for its batch. */
+  drainMs?: number;
+  segmentBytes?: number;
+  /** A segment in use is closed after this time, so that a quiet server keeps no old lines. */
+  segmentAgeMs?: number;
+  /** Requests that still run are carried out of a segment that was closed this long ago. */
+  carryAfterMs?: number;
+  /** Settled records that are held in memory; more wait on the spool alone. */
+  maxPending?: number;
+}
+
+export interface LedgerFigures {
+  open: number;
+  spoolBytes: number;
+  pending: number;
+  /** Times that the database, or the spool, could not be written. */
+  databaseFailures: number;
+  spoolFailures: number;
+}
+
+const maxBackOffMs = 5_000;
+const syncEveryMs = 1_000;
+/** How long `close` waits for requests that still run. */
+const settleMs = 500;
+const defaults = {
+  drainMs: 200,
+  segmentBytes: 4 * 1024 * 1024,
+  segmentAgeMs: 60_000,
+  carryAfterMs: 5_000,
+  maxPending: 50_000,
+};
+
+export class SpoolLedger implements Ledger {
+  /** What an earlier process had left, and is in the database since the start. */
+  readonly recovered: Recovered;
+  readonly #db: Database;
+  readonly #log: Log;
+  readonly #clock: Clock;
+  readonly #settings: typeof defaults;
+  readonly #spool: Spool;
+  readonly #journal: LedgerJournal;
+  readonly #drain: LedgerDrain;
+  readonly #probe: SpoolProbe;
+  readonly #writer: UsageWriter;
+  #databaseFailing = false;
+  #databaseFailures = 0;
+  #upkeepFailing = false;
+  /** Nothing new is taken; then: what was settled before is drained. */
+  #closing = false;
+  #closed = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  /** The timer fires in this turn of the event loop. */
+  #soon = false;
+  #delayMs: number;
+  #syncedMs: number;
+  #round: Promise<void> | undefined;
+
+  /** Resolves when what an earlier process left is in the database. Rejects with a StartError where it cannot be. */
+  static async open(options: SpoolLedgerOptions): Promise<SpoolLedger> {
+    let writer: UsageWriter | undefined;
+    try {
+      prepareSpoolDirectory(options.directory);
+      writer = await openUsageWriter(options.db);
+      const recovered = await recoverSpool({ ...options, writer });
+      return new SpoolLedger(options, writer, recovered);
+    } catch (cause) {
+      writer?.close();
+      throw new StartError(
+        `The usage that is kept in ${options.directory} cannot be taken over (${String(cause)}). ` +
+          "See that this directory and the database can be written and that the disk is not full. Nothing is lost.",
+        { cause },
+      );
+    }
+  }
+
+  private constructor(options: SpoolLedgerOptions, writer: UsageWriter, recovered: Recovered) {
+    const { db, directory, log, clock, ...settings } = options;
+    this.recovered = recovered;
+    this.#db = db;
+    this.#log = log;
+    this.#clock = clock;
+    this.#writer = writer;
+    this.#settings = { ...defaults, ...settings };
+    const { segmentBytes, maxPending, drainMs } = this.#settings;
+    this.#delayMs = drainMs;
+    this.#syncedMs = clock.monotonicMs();
+    const spool = new Spool({ directory, clock, segmentBytes });
+    this.#spool = spool;
+    this.#journal = new LedgerJournal({
+      spool,
+      log,
+      clock,
+      onSettled: (usage, row, segment, isSpooled) => {
+        // The next start finds it: what is closed drains no more.
+        if (!this.#closed) this.#drain.add(usage, row, segment, isSpooled);
+      },
+      onTurn: () => this.#afterTurn(),
+    });
+    this.#drain = new LedgerDrain({ db, writer, log, spool, journal: this.#journal, maxPending });
+    this.#probe = new SpoolProbe({ directory, journal: this.#journal, clock, log });
+  }
+
+  begin(request: UsageBegin, startedMs = this.#clock.monotonicMs()): LedgerEntry {
+    if (this.#closing) throw unavailable("The ledger is closed.");
+    return this.#journal.begin(request, startedMs);
+  }
+
+  /** Requests that were cut off a moment ago are about to settle; one that does not is on the spool. */
+  async #untilSettled(): Promise<void> {
+    const giveUpMs = this.#clock.monotonicMs() + settleMs;
+    for (let waits = 0; this.#journal.openCount > 0 && waits < settleMs / 10; waits++) {
+      if (this.#clock.monotonicMs() > giveUpMs) return;
+      await Bun.sleep(10);
+    }
+  }
+
+  flush(): Promise<void> {
+    return this.#drain.drainAll();
+  }
+
+  /** For who reads the roll-ups: resolves when they lack nothing that the records in the database have, or it cannot be helped. */
+  async catchUp(): Promise<void> {
+    // What cannot be written is told by the rounds.
+    await this.rollUp().catch(() => {});
+  }
+
+  /** For who deletes records, of which the roll-ups may be all that stays: as `catchUp`, but rejects where they lack some. */
+  rollUp(): Promise<void> {
+    return this.#drain.catchUp();
+  }
+
+  readTotals(owner: UsageOwner, use: (totals: UsageTotals) => void): Promise<void> {
+    return this.#drain.readTotals(owner, use);
+  }
+
+  /** Whether requests can be kept account of, as of the last write or look: where not, none is taken. */
+  get isWritable(): boolean {
+    return this.#probe.isWritable;
+  }
+
+  /** Looks at the disk, where that was not done a moment ago; then the same. Never rejects, and takes as long as the disk. */
+  reach(): Promise<boolean> {
+    return this.#probe.ask();
+  }
+
+  /** Requests that were begun and not settled; files of the spool, in bytes; settled records that the database has not yet. */
+  get figures(): LedgerFigures {
+    return {
+      open: this.#journal.openCount,
+      spoolBytes: this.#spool.segments.reduce((sum, { bytes }) => sum + bytes, 0),
+      pending: this.#drain.waiting,
+      databaseFailures: this.#databaseFailures,
+      spoolFailures: this.#journal.failures,
+    };
+  }
+
+  /**
+   * Brings everything into the database and deletes what is no longer needed of the spool. Where the database cannot be
+   * written it is logged, and the next start goes on. Requests that still run may be settled later: on the spool alone.
+   */
+  async close(): Promise<void> {
+    if (this.#closing) return;
+    this.#closing = true;
+    clearTimeout(this.#timer);
+    await this.#round;
+    await this.#untilSettled();
+    try {
+      await this.flush();
+      await syncCommits(this.#db);
+    } catch (error) {
+      this.#drain.respool();
+      const { waiting, unspooled } = this.#drain;
+      const fields = { records: waiting - unspooled, lost: unspooled };
+      this.#log.error("ledger_left_on_spool", { detail: String(error), ...fields });
+    }
+    this.#journal.commit();
+    this.#closed = true;
+    this.#writer.close();
+    if (this.#journal.openCount === 0) await this.#spool.close();
+  }
+
+  #afterTurn(): void {
+    if (this.#closed && this.#journal.openCount === 0) void this.#spool.close();
+    this.#wake();
+  }
+
+  /** Sees to it that what there is to do is done soon; nothing runs while there is nothing to do. */
+  #wake(): void {
+    if (this.#closing || this.#round) return;
+    const soon = !this.#databaseFailing && this.#drain.pending >= batchSize;
+    if (this.#timer !== undefined && (this.#soon || !soon)) return;
+    clearTimeout(this.#timer);
+    this.#soon = soon;
+    this.#timer = setTimeout(() => this.#start(), soon ? 0 : this.#delayMs);
+  }
+
+  #start(): void {
+    this.#timer = undefined;
+    this.#round = this.#work().finally(() => {
+      this.#round = undefined;
+      if (this.#busy) this.#wake();
+    });
+  }
+
+  get #busy(): boolean {
+    const { current, segments, unsynced } = this.#spool;
+    if (this.#drain.waiting > 0 || this.#writer.rollups.isBehind) return true;
+    return segments.length > 1 || unsynced || current.bytes > current.carriedBytes;
+  }
+
+  async #work(): Promise<void> {
+    try {
+      await this.#drain.drain();
+      if (this.#databaseFailing) this.#log.info("usage_write_recovered");
+      this.#databaseFailing = false;
+      this.#delayMs = this.#settings.drainMs;
+    } catch (error) {
+      this.#databaseFailures++;
+      if (!this.#databaseFailing) {
+        this.#log.error("usage_write_failed", { detail: String(error), waiting: this.#drain.waiting });
+      }
+      this.#delayMs = this.#databaseFailing ? Math.min(this.#delayMs * 2, maxBackOffMs) : this.#settings.drainMs;
+      this.#databaseFailing = true;
+      this.#drain.respool();
+    }
+    try {
+      await this.#upkeep();
+      this.#upkeepFailing = false;
+    } catch (error) {
+      if (!this.#upkeepFailing) this.#log.warn("ledger_upkeep_failed", { detail: String(error) });
+      this.#upkeepFailing = true;
+    }
+  }
+
+  /** Closes, syncs and deletes segments. */
+  async #upkeep(): Promise<void> {
+    const nowMs = this.#clock.monotonicMs();
+    const { current } = this.#spool;
+    const old = nowMs - current.openedMs >= this.#settings.segmentAgeMs;
+    if (old && current.bytes > current.carriedBytes) this.#journal.rotate();
+    this.#carryOver(nowMs);
+    await this.#removeFree();
+    // After it, as what was deleted need not get to the disk.
+    if (!this.#spool.unsynced || nowMs - this.#syncedMs < syncEveryMs) return;
+    this.#syncedMs = nowMs;
+    await this.#spool.sync();
+  }
+
+  async #removeFree(): Promise<void> {
+    const free = this.#spool.segments.filter((one) => one !== this.#spool.current && one.pins === 0);
+    if (free.length === 0) return;
+    await syncCommits(this.#db);
+    for (const segment of free) this.#spool.remove(segment);
+  }
+
+  /** Requests that run for long and say nothing must not keep old segments. */
+  #carryOver(nowMs: number): void {
+    const oldest = this.#spool.segments[0];
+    if (oldest?.sealedMs === undefined || nowMs - oldest.sealedMs < this.#settings.carryAfterMs) return;
+    this.#journal.carryOver(oldest);
+  }
+}

@@ -1,0 +1,79 @@
+// The settled records that are held in memory until the database has them, oldest first.
+import type { Segment } from "./spool.ts";
+import { UsageColumns } from "./usage/usage-columns.ts";
+
+/** Records in one transaction: about 2 ms of work. */
+export const batchSize = 1_000;
+/** Empty batches that are kept for the next records. */
+const mostSpare = 8;
+
+/** What is written at once. */
+export class PendingBatch {
+  readonly usage = new UsageColumns(batchSize);
+  /** Where each stands; where the spool could not take it, where its begin stands. Pinned until it is in the database. */
+  readonly segments: Segment[] = [];
+  /** 1: it stands on the spool. */
+  readonly spooled = new Uint8Array(batchSize);
+  /** Somebody is writing it, so nothing more is added. */
+  isTaken = false;
+}
+
+export class PendingUsage {
+  readonly #batches: PendingBatch[] = [];
+  readonly #spare: PendingBatch[] = [];
+  #length = 0;
+  #unspooled = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Those that are in memory alone. */
+  get unspooled(): number {
+    return this.#unspooled;
+  }
+
+  get batches(): readonly PendingBatch[] {
+    return this.#batches;
+  }
+
+  /** A row of `from`, of which nothing else is kept. */
+  add(from: UsageColumns, row: number, segment: Segment, isSpooled: boolean): void {
+    let batch = this.#batches.at(-1);
+    if (batch === undefined || batch.isTaken || batch.usage.length === batchSize) {
+      batch = this.#spare.pop() ?? new PendingBatch();
+      this.#batches.push(batch);
+    }
+    const added = batch.usage.copy(from, row);
+    batch.segments[added] = segment;
+    batch.spooled[added] = isSpooled ? 1 : 0;
+    this.#length++;
+    if (!isSpooled) this.#unspooled++;
+  }
+
+  /** It stands there now. */
+  respooled(batch: PendingBatch, row: number, segment: Segment): void {
+    const before = batch.segments[row];
+    if (before) before.pins--;
+    segment.pins++;
+    batch.segments[row] = segment;
+    batch.spooled[row] = 1;
+    this.#unspooled--;
+  }
+
+  /** What was written of the oldest batch: all of it. */
+  removeFirst(): void {
+    const batch = this.#batches.shift();
+    if (batch === undefined) return;
+    const { length } = batch.usage;
+    for (let row = 0; row < length; row++) {
+      const segment = batch.segments[row];
+      if (segment) segment.pins--;
+      if (batch.spooled[row] === 0) this.#unspooled--;
+    }
+    this.#length -= length;
+    batch.usage.clear();
+    batch.isTaken = false;
+    if (this.#spare.length < mostSpare) this.#spare.push(batch);
+  }
+}

@@ -1,0 +1,215 @@
+// Single requests, newest first: records are found by time alone, so the roll-ups say where to look for an account's.
+import type { Clock } from "../base/clock.ts";
+import type {
+  RequestFilter,
+  RequestLog,
+  RequestOwner,
+  RequestPage,
+  RequestPosition,
+} from "../domain/usage/request-log.ts";
+import type { UsageRecord } from "../domain/usage/usage.ts";
+import type { Database } from "../storage/sql/database.ts";
+import { available } from "../storage/sql/outage.ts";
+import { type RecordRow, recordOf } from "../storage/tables/record-row.ts";
+
+/** How many rows of a table one query looks at. SQLite works in the thread that serves all requests. */
+const rowsAtOnce = 4_000;
+/** Milliseconds that the queries of one page may take together; the one that is over it still counts. */
+const budgetMs = 40;
+const hourSeconds = 3_600;
+const daySeconds = 86_400;
+
+/** Unix seconds: from `from`, before `until`. */
+interface Span {
+  from: number;
+  until: number;
+}
+
+/** Reads one query after the other, with room for other work between them, and adds up the time of its own. */
+class Reader {
+  readonly #clock: Pick<Clock, "monotonicMs">;
+  #begun = false;
+  #usedMs = 0;
+
+  constructor(clock: Pick<Clock, "monotonicMs">) {
+    this.#clock = clock;
+  }
+
+  get exhausted(): boolean {
+    return this.#usedMs >= budgetMs;
+  }
+
+  async read<Found>(query: () => PromiseLike<Found>): Promise<Found> {
+    if (this.#begun) await new Promise(setImmediate);
+    this.#begun = true;
+    const startedMs = this.#clock.monotonicMs();
+    const found = await available(query());
+    this.#usedMs += this.#clock.monotonicMs() - startedMs;
+    return found;
+  }
+}
+
+export class SqlRequestLog implements RequestLog {
+  readonly #db: Database;
+  readonly #clock: Pick<Clock, "monotonicMs">;
+  readonly #catchUp: () => Promise<void>;
+
+  /** `catchUp`: as `SpoolLedger.catchUp`. */
+  constructor(db: Database, clock: Pick<Clock, "monotonicMs">, catchUp: () => Promise<void> = async () => {}) {
+    this.#db = db;
+    this.#clock = clock;
+    this.#catchUp = catchUp;
+  }
+
+  async find(owner: RequestOwner, requestId: string): Promise<UsageRecord | undefined> {
+    const db = this.#db;
+    const [row]: RecordRow[] = await available(db`
+      SELECT ${this.#columns()} FROM usage_records WHERE request_id = ${requestId} AND ${this.#ownedBy(owner)}`);
+    return row && recordOf(row);
+  }
+
+  /** One record more than the page tells whether there is another. */
+  async list(
+    filter: RequestFilter,
+    { after, limit }: { after: RequestPosition | undefined; limit: number },
+  ): Promise<RequestPage> {
+    await this.#catchUp();
+    const reader = new Reader(this.#clock);
+    const records: UsageRecord[] = [];
+    const end = after ? Math.min(filter.end, after.requestId === "" ? after.at : after.at + 1) : filter.end;
+    for await (const stretch of this.#stretches(filter, { from: filter.start, until: end }, reader)) {
+      let { until } = stretch;
+      while (until > stretch.from) {
+        const from = await this.#sliceStart({ from: stretch.from, until }, reader);
+        const wanted = limit + 1 - records.length;
+        const rows: RecordRow[] = await reader.read(() => this.#records(filter, { from, until }, after, wanted));
+        for (const row of rows) records.push(recordOf(row));
+        if (records.length > limit) {
+          const page = records.slice(0, limit);
+          return { records: page, next: positionOf(page.at(-1)) };
+        }
+        until = from;
+        if (reader.exhausted) return { records, next: before(until, filter) };
+      }
+      if (reader.exhausted) return { records, next: before(stretch.from, filter) };
+    }
+    return { records, next: null };
+  }
+
+  /**
+   * The times in which there may be such requests, newest first: days, and in each its hours. One without any length says
+   * how far was looked without finding anything.
+   */
+  async *#stretches(filter: RequestFilter, within: Span, reader: Reader): AsyncGenerator<Span> {
+    let { until } = within;
+    while (until > within.from) {
+      const from = await this.#rollupsStart(filter, { from: within.from, until }, reader);
+      const range = { from, until };
+      const days = await reader.read(() => this.#rollups("day", filter, range));
+      for (const ofDay of spansOf(days, daySeconds, range)) {
+        const hours = await reader.read(() => this.#rollups("hour", filter, ofDay));
+        yield* spansOf(hours, hourSeconds, ofDay);
+        yield { from: ofDay.from, until: ofDay.from };
+      }
+      yield { from, until: from };
+      until = from;
+    }
+  }
+
+  /** From where on to read roll-ups by day up to `until`: all of a day at least. */
+  async #rollupsStart(filter: RequestFilter, { from, until }: Span, reader: Reader): Promise<number> {
+    const db = this.#db;
+    const [row]: { start: number | string }[] = await reader.read(
+      () => db`
+        SELECT start FROM usage_rollups WHERE ${this.#whose(filter)} AND span = 'day' AND start < ${until}
+        ORDER BY start DESC LIMIT 1 OFFSET ${rowsAtOnce}`,
+    );
+    return Math.max(from, Number(row?.start ?? 0));
+  }
+
+  /** From where on to read records up to `until`: all of a second at least. */
+  async #sliceStart({ from, until }: Span, reader: Reader): Promise<number> {
+    if (until - from <= 1) return from;
+    const db = this.#db;
+    const [row]: { at: number | string }[] = await reader.read(
+      () => db`
+        SELECT at FROM usage_records WHERE at >= ${from} AND at < ${until} ORDER BY at DESC LIMIT 1 OFFSET ${rowsAtOnce}`,
+    );
+    return Math.max(from, Number(row?.at ?? 0));
+  }
+
+  #rollups(span: "hour" | "day", filter: RequestFilter, { from, until }: Span): PromiseLike<RollupSpan[]> {
+    const db = this.#db;
+    const { model, appId, outcome } = filter;
+    const seconds = span === "hour" ? hourSeconds : daySeconds;
+    return db`
+      SELECT start, min(first_at) AS first_at, max(last_at) AS last_at FROM usage_rollups
+      WHERE ${this.#whose(filter)} AND span = ${span} AND start >= ${from - (from % seconds)} AND start < ${until}
+        ${model === undefined ? db`` : db`AND model = ${model}`}
+        ${appId === undefined ? db`` : db`AND app_id || '' = ${appId}`}
+        ${outcome === "failed" ? db`AND errors > 0` : db``}
+      GROUP BY start ORDER BY start DESC`;
+  }
+
+  /** By the index of keys, where one is named, else by the primary key: the others are written so that no index serves them. */
+  #whose({ accountId, environment, keyId }: RequestFilter) {
+    const db = this.#db;
+    if (keyId === undefined) return db`account_id = ${accountId} AND environment = ${environment}`;
+    return db`key_id = ${keyId} AND account_id || '' = ${accountId} AND environment || '' = ${environment}`;
+  }
+
+  #records(
+    filter: RequestFilter,
+    { from, until }: Span,
+    after: RequestPosition | undefined,
+    limit: number,
+  ): PromiseLike<RecordRow[]> {
+    const db = this.#db;
+    const { keyId, model, outcome, stream } = filter;
+    return db`
+      SELECT ${this.#columns()} FROM usage_records
+      WHERE at >= ${from} AND at < ${until} AND ${this.#ownedBy(filter)}
+        ${after === undefined ? db`` : db`AND (at < ${after.at} OR request_id || '' < ${after.requestId})`}
+        ${keyId === undefined ? db`` : db`AND key_id = ${keyId}`}
+        ${model === undefined ? db`` : db`AND model = ${model}`}
+        ${outcome === undefined ? db`` : db`AND outcome = ${outcome}`}
+        ${stream === undefined ? db`` : db`AND stream = ${stream ? 1 : 0}`}
+      ORDER BY at DESC, request_id DESC LIMIT ${limit}`;
+  }
+
+  #ownedBy({ accountId, environment, appId }: RequestOwner) {
+    const ofApp = appId === undefined ? this.#db`` : this.#db`AND app_id = ${appId}`;
+    return this.#db`account_id = ${accountId} AND environment = ${environment} ${ofApp}`;
+  }
+
+  #columns() {
+    return this
+      .#db`request_id, at, account_id, key_id, app_id, environment, operation, model, stream, outcome, error_code,
+      prompt_tokens, completion_tokens, estimated, nano_usd, capped, upstream, duration_ms, first_token_ms, queue_ms, trail`;
+  }
+}
+
+interface RollupSpan {
+  start: number | string;
+  first_at: number | string;
+  last_at: number | string;
+}
+
+/** What of them lies within; those of which nothing does, though a part of their hour or day may, are left out. */
+function* spansOf(rollups: readonly RollupSpan[], seconds: number, within: Span): Generator<Span> {
+  for (const rollup of rollups) {
+    const start = Number(rollup.start);
+    const from = Math.max(start, Number(rollup.first_at), within.from);
+    const until = Math.min(start + seconds, Number(rollup.last_at) + 1, within.until);
+    if (from < until) yield { from, until };
+  }
+}
+
+/** Everything that began before; null where that is nothing that was asked for. */
+function before(at: number, { start }: RequestFilter): RequestPosition | null {
+  return at > start ? { at, requestId: "" } : null;
+}
+
+function positionOf(record: UsageRecord | undefined): RequestPosition | null {
+  return record ? { at: record.at, requestId: record.requestId } : null;
+}

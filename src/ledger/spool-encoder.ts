@@ -1,0 +1,179 @@
+// Makes the frames of the spool: the lines of one write, behind their length and checksum.
+import { mostByDigits, putDigits } from "../base/bytes/put-digits.ts";
+import type { UsageBegin } from "../domain/usage/usage.ts";
+import { frameHeader, frameHeaderLength, type UsageProgress, wholeOf } from "./spool-format.ts";
+import {
+  at,
+  completionTokens,
+  durationMs,
+  firstTokenMs,
+  nanoUsd,
+  promptTokens,
+  queueMs,
+  type UsageColumns,
+} from "./usage/usage-columns.ts";
+import type { RequestKind } from "./usage/usage-kinds.ts";
+
+const firstCapacity = 64 * 1024;
+/** A buffer that had to grow beyond it is not kept. */
+const keptCapacity = 1024 * 1024;
+/** More than a line takes beside its texts: seven numbers, commas, quotes and the rest. */
+const lineOverhead = 256;
+/** At most: a unit of UTF-16 as `\uXXXX`. */
+const bytesOfUnit = 6;
+const [newline, quote, comma, opening, backslash, closing] = [0x0a, 0x22, 0x2c, 0x5b, 0x5c, 0x5d];
+/** The first and the last of the characters that JSON leaves as they are, and that are one byte; but for two. */
+const [firstPlain, lastPlain] = [0x20, 0x7e];
+const [kindBegin, kindProgress, kindSettle] = [0x62, 0x70, 0x73];
+const nothing = Buffer.from("null");
+const [no, yes] = [Buffer.from("false"), Buffer.from("true")];
+
+/**
+ * Lines are put together byte by byte in one buffer that is used again and again: two are written for each request, and
+ * a string joined of that many parts costs more. JSON.stringify takes as long, and leaves a string to be collected.
+ */
+export class SpoolEncoder {
+  #bytes = Buffer.allocUnsafe(firstCapacity);
+  #length = frameHeaderLength;
+
+  /** Bytes of the lines since the last `take`. */
+  get length(): number {
+    return this.#length - frameHeaderLength;
+  }
+
+  begin(begin: UsageBegin, { text }: RequestKind): void {
+    const { requestId, accountId, keyId, appId } = begin;
+    const units = requestId.length + accountId.length + keyId.length + (appId?.length ?? 0);
+    this.#open(kindBegin, units * bytesOfUnit + text.length);
+    this.#text(requestId);
+    this.#next(wholeOf(begin.at));
+    this.#text(accountId);
+    this.#text(keyId);
+    this.#text(appId);
+    this.#values(text);
+    this.#close();
+  }
+
+  progress(progress: UsageProgress): void {
+    this.#open(kindProgress, progress.requestId.length * bytesOfUnit);
+    this.#text(progress.requestId);
+    this.#values(progress.estimated ? yes : no);
+    this.#next(progress.promptTokens);
+    this.#next(progress.completionTokens);
+    this.#next(progress.nanoUsd);
+    this.#next(progress.elapsedMs);
+    this.#close();
+  }
+
+  settle(usage: UsageColumns, row: number): void {
+    const { text } = usage.kindAt(row);
+    const requestId = usage.requestIds[row] ?? "";
+    const accountId = usage.accountIds[row] ?? "";
+    const keyId = usage.keyIds[row] ?? "";
+    const appId = usage.appIds[row] ?? null;
+    const units = requestId.length + accountId.length + keyId.length + (appId?.length ?? 0);
+    this.#open(kindSettle, units * bytesOfUnit + text.length);
+    this.#text(requestId);
+    this.#next(usage.number(row, at));
+    this.#text(accountId);
+    this.#text(keyId);
+    this.#text(appId);
+    this.#values(text);
+    this.#next(usage.number(row, promptTokens));
+    this.#next(usage.number(row, completionTokens));
+    this.#next(usage.numberOrNull(row, nanoUsd));
+    this.#next(usage.number(row, durationMs));
+    this.#next(usage.numberOrNull(row, firstTokenMs));
+    this.#next(usage.number(row, queueMs));
+    const trail = usage.trailAt(row);
+    if (trail !== undefined) this.#json(trail);
+    this.#close();
+  }
+
+  /** Takes back the lines from there on: `length` as it was before them. */
+  takeBack(length: number): void {
+    this.#length = frameHeaderLength + length;
+  }
+
+  /** All lines since the last call, as one frame; it holds until the next line. */
+  take(): Uint8Array {
+    const bytes = this.#bytes;
+    const frame = bytes.subarray(0, this.#length);
+    bytes.write(frameHeader(frame.subarray(frameHeaderLength)), 0, "latin1");
+    if (bytes.length > keptCapacity) this.#bytes = Buffer.allocUnsafe(firstCapacity);
+    this.#length = frameHeaderLength;
+    return frame;
+  }
+
+  /** `textLength`: bytes that the line's texts take at most. */
+  #open(kind: number, textLength: number): void {
+    this.#reserve(textLength + lineOverhead);
+    const bytes = this.#bytes;
+    bytes[this.#length++] = opening;
+    bytes[this.#length++] = quote;
+    bytes[this.#length++] = kind;
+    bytes[this.#length++] = quote;
+  }
+
+  #close(): void {
+    this.#bytes[this.#length++] = closing;
+    this.#bytes[this.#length++] = newline;
+  }
+
+  /** Values as JSON has them. */
+  #values(text: Uint8Array): void {
+    this.#bytes[this.#length++] = comma;
+    this.#bytes.set(text, this.#length);
+    this.#length += text.length;
+  }
+
+  /** A value as JSON has it, which may be long. */
+  #json(text: string): void {
+    this.#reserve(text.length * bytesOfUnit + lineOverhead);
+    this.#bytes[this.#length++] = comma;
+    this.#length += this.#bytes.write(text, this.#length);
+  }
+
+  #text(text: string | null): void {
+    if (text === null) {
+      this.#values(nothing);
+      return;
+    }
+    const bytes = this.#bytes;
+    let end = this.#length;
+    bytes[end++] = comma;
+    bytes[end++] = quote;
+    for (let i = 0; i < text.length; i++) {
+      const unit = text.charCodeAt(i);
+      if (unit < firstPlain || unit > lastPlain || unit === quote || unit === backslash) {
+        this.#length += 1 + bytes.write(JSON.stringify(text), this.#length + 1);
+        return;
+      }
+      bytes[end++] = unit;
+    }
+    bytes[end++] = quote;
+    this.#length = end;
+  }
+
+  /** A whole number that is not negative. */
+  #next(value: number | null): void {
+    if (value === null) {
+      this.#values(nothing);
+      return;
+    }
+    const bytes = this.#bytes;
+    bytes[this.#length++] = comma;
+    if (value > mostByDigits) {
+      this.#length += bytes.write(String(value), this.#length, "latin1");
+      return;
+    }
+    this.#length = putDigits(bytes, value, this.#length);
+  }
+
+  #reserve(length: number): void {
+    if (this.#length + length <= this.#bytes.length) return;
+    const larger = Buffer.allocUnsafe(Math.max(this.#bytes.length * 2, this.#length + length));
+    larger.set(this.#bytes.subarray(0, this.#length));
+    this.#bytes = larger;
+  }
+}

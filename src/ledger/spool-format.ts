@@ -1,0 +1,189 @@
+// What the spool says: lines of JSON in frames with a checksum, so that what is torn or damaged is known as such.
+import { z } from "zod";
+import { environments } from "../domain/api-key.ts";
+import { type Operation, operationPaths } from "../domain/models/engine.ts";
+import { type TokenUsage, type UsageBegin, type UsageRecord, usageOutcomes } from "../domain/usage/usage.ts";
+import { trailSchema } from "../storage/tables/trail-text.ts";
+
+/** What was delivered at some moment of a request. */
+export interface UsageProgress extends TokenUsage {
+  requestId: string;
+  /** As in `UsageEnd`. */
+  nanoUsd: number | null;
+  /** Milliseconds since its begin, by the monotonic clock. */
+  elapsedMs: number;
+}
+
+/** `settle` stands for itself: it needs no `begin` to be understood. */
+export type SpoolLine = { begin: UsageBegin } | { progress: UsageProgress } | { settle: UsageRecord };
+
+const whole = z.int().nonnegative();
+const beginShape = {
+  requestId: z.string().min(1),
+  at: whole,
+  accountId: z.string(),
+  keyId: z.string(),
+  appId: z.string().nullable(),
+  environment: z.enum(environments),
+  operation: z.literal(Object.keys(operationPaths) as Operation[]),
+  model: z.string(),
+  stream: z.boolean(),
+};
+const tokenShape = { promptTokens: whole, completionTokens: whole, estimated: z.boolean() };
+const lineSchema: z.ZodType<SpoolLine> = z.union([
+  z.object({ begin: z.object(beginShape) }),
+  z.object({
+    progress: z.object({
+      requestId: z.string(),
+      ...tokenShape,
+      nanoUsd: whole.nullable(),
+      elapsedMs: whole,
+    }),
+  }),
+  z.object({
+    settle: z.object({
+      ...beginShape,
+      ...tokenShape,
+      outcome: z.enum(usageOutcomes),
+      errorCode: z.string().nullable(),
+      nanoUsd: whole.nullable(),
+      capped: z.boolean(),
+      upstream: z.string().nullable(),
+      durationMs: whole,
+      firstTokenMs: whole.nullable(),
+      queueMs: whole,
+      // What cannot be read of it must not take the usage along.
+      trail: trailSchema.optional().catch(undefined),
+    }),
+  }),
+]);
+
+/**
+ * The order in which a line, a JSON array behind its kind, says them; `spool-encoder.ts` writes them. What is added later goes
+ * to the end, with a default where it is missing.
+ */
+const beginNames = [
+  "requestId",
+  "at",
+  "accountId",
+  "keyId",
+  "appId",
+  "environment",
+  "operation",
+  "model",
+  "stream",
+] as const satisfies (keyof UsageBegin)[];
+const progressNames = [
+  "requestId",
+  "estimated",
+  "promptTokens",
+  "completionTokens",
+  "nanoUsd",
+  "elapsedMs",
+] as const satisfies (keyof UsageProgress)[];
+const settleNames = [
+  ...beginNames,
+  "outcome",
+  "errorCode",
+  "estimated",
+  "capped",
+  "upstream",
+  "promptTokens",
+  "completionTokens",
+  "nanoUsd",
+  "durationMs",
+  "firstTokenMs",
+  "queueMs",
+  "trail",
+] as const satisfies (keyof UsageRecord)[];
+
+const checksumLength = 8;
+const lengthDigits = 8;
+/** `#`, checksum, space, length, newline. */
+export const frameHeaderLength = 1 + checksumLength + 1 + lengthDigits + 1;
+const headerPattern = new RegExp(`^#([0-9a-f]{${checksumLength}}) (\\d{${lengthDigits}})\n$`);
+
+/** What stands before the lines of one write. */
+export function frameHeader(lines: Uint8Array): string {
+  return `#${checksum(lines)} ${String(lines.length).padStart(lengthDigits, "0")}\n`;
+}
+
+/** The header at the start of `bytes`; undefined where there is none that is whole. */
+export function readFrameHeader(bytes: Buffer): { checksum: string; length: number } | undefined {
+  const match = headerPattern.exec(bytes.toString("latin1", 0, frameHeaderLength));
+  return match ? { checksum: match[1] ?? "", length: Number(match[2]) } : undefined;
+}
+
+/** Takes a line of a frame that is whole, without its newline. Undefined where nothing of ours could have written it. */
+export function decodeLine(bytes: Buffer): SpoolLine | undefined {
+  return parse(bytes);
+}
+
+/** A line as the first version wrote it, without frames: a checksum and a JSON object. */
+export function decodeOldLine(bytes: Buffer): SpoolLine | undefined {
+  const json = bytes.subarray(checksumLength + 1);
+  return bytes.toString("latin1", 0, checksumLength + 1) === `${checksum(json)} ` ? parse(json) : undefined;
+}
+
+function parse(json: Buffer): SpoolLine | undefined {
+  try {
+    const said: unknown = JSON.parse(json.toString("utf8"));
+    return lineSchema.safeParse(Array.isArray(said) ? named(said) : said).data;
+  } catch {
+    return undefined;
+  }
+}
+
+function named([kind, ...values]: readonly unknown[]): unknown {
+  if (kind === "b") return { begin: withNames(beginNames, values) };
+  if (kind === "p") return { progress: withNames(progressNames, values) };
+  return kind === "s" ? { settle: withNames(settleNames, values) } : undefined;
+}
+
+function withNames(names: readonly string[], values: readonly unknown[]): Record<string, unknown> {
+  const object: Record<string, unknown> = {};
+  for (let i = 0; i < names.length; i++) object[names[i] ?? ""] = values[i];
+  return object;
+}
+
+/** In whole numbers, as in `UsageColumns`. */
+export function cleanProgress(progress: UsageProgress): UsageProgress {
+  return {
+    requestId: progress.requestId,
+    promptTokens: wholeOf(progress.promptTokens),
+    completionTokens: wholeOf(progress.completionTokens),
+    estimated: progress.estimated,
+    nanoUsd: wholeOrNull(progress.nanoUsd),
+    elapsedMs: wholeOf(progress.elapsedMs),
+  };
+}
+
+/** The record of a request whose process died: charged with its last checkpoint. */
+export function interruptedRecord(begin: UsageBegin, progress: UsageProgress | undefined): UsageRecord {
+  return {
+    ...begin,
+    promptTokens: progress?.promptTokens ?? 0,
+    completionTokens: progress?.completionTokens ?? 0,
+    estimated: true,
+    outcome: "interrupted",
+    errorCode: null,
+    nanoUsd: progress === undefined ? 0 : progress.nanoUsd,
+    capped: false,
+    upstream: null,
+    durationMs: progress?.elapsedMs ?? 0,
+    firstTokenMs: null,
+    queueMs: 0,
+  };
+}
+
+export function checksum(bytes: Uint8Array): string {
+  return Bun.hash.crc32(bytes).toString(16).padStart(checksumLength, "0");
+}
+
+export function wholeOf(value: number): number {
+  return value > 0 ? Math.min(Math.round(value), Number.MAX_SAFE_INTEGER) : 0;
+}
+
+function wholeOrNull(value: number | null): number | null {
+  return value === null ? null : wholeOf(value);
+}

@@ -1,0 +1,127 @@
+// What is there of the spool: its segment files, and what they say.
+import { closeSync, fstatSync, openSync, readdirSync, readSync } from "node:fs";
+import { join } from "node:path";
+import {
+  checksum,
+  decodeLine,
+  decodeOldLine,
+  frameHeaderLength,
+  readFrameHeader,
+  type SpoolLine,
+} from "./spool-format.ts";
+
+const namePattern = /^(\d{1,15})\.spool$/;
+const chunkBytes = 256 * 1024;
+const newline = 0x0a;
+const frameMark = 0x23;
+
+export function segmentPath(directory: string, number: number): string {
+  return join(directory, `${String(number).padStart(8, "0")}.spool`);
+}
+
+/** In the order in which they were written. */
+export function listSegments(directory: string): { number: number; path: string }[] {
+  return readdirSync(directory)
+    .flatMap((name) => {
+      const match = namePattern.exec(name);
+      return match ? [{ number: Number(match[1]), path: join(directory, name) }] : [];
+    })
+    .sort((a, b) => a.number - b.number);
+}
+
+export interface SpoolChunk {
+  lines: SpoolLine[];
+  /** Lines that were torn or damaged. */
+  damaged: number;
+}
+
+/** What a segment says, in pieces of some thousand lines. */
+export function* readSegment(path: string): Generator<SpoolChunk> {
+  const fd = openSync(path, "r");
+  try {
+    const chunk = Buffer.allocUnsafe(chunkBytes);
+    let rest = Buffer.alloc(0);
+    let skipping = false;
+    for (let offset = 0; ; ) {
+      const length = readSync(fd, chunk, 0, chunkBytes, offset);
+      offset += length;
+      const text = Buffer.concat([rest, chunk.subarray(0, length)]);
+      const piece = readPiece(text, Math.max(0, fstatSync(fd).size - offset), skipping);
+      rest = text.subarray(piece.used);
+      if (piece.used > 0) skipping = false;
+      // No line of ours is this long: what is left of it is skipped up to the next newline.
+      if (rest.length > chunkBytes && !piece.needsMore) {
+        rest = Buffer.alloc(0);
+        skipping = true;
+      }
+      yield piece;
+      if (length === 0) break;
+    }
+    if (rest.length > 0 || skipping) yield { lines: [], damaged: 1 };
+  } finally {
+    closeSync(fd);
+  }
+}
+
+interface SpoolPiece extends SpoolChunk {
+  /** Bytes up to which it was read. */
+  used: number;
+  /** What follows is a frame whose end has not been read from the file yet. */
+  needsMore: boolean;
+}
+
+/** `unread`: bytes of the file behind `text`. Of a frame that is torn or damaged, each line counts as damaged. */
+function readPiece(text: Buffer, unread: number, skipFirst: boolean): SpoolPiece {
+  const piece: SpoolPiece = { lines: [], damaged: 0, used: 0, needsMore: false };
+  const take = (line: SpoolLine | undefined) => {
+    if (line) piece.lines.push(line);
+    else piece.damaged++;
+  };
+  while (piece.used < text.length) {
+    const start = piece.used;
+    // Room that was allocated ahead, or what a power cut left of lines that were never synced.
+    if (text[start] === 0) {
+      piece.used = endOfZeros(text, start);
+      continue;
+    }
+    if (text[start] === frameMark && !(skipFirst && start === 0)) {
+      const frame = frameAt(text, start, unread);
+      if (frame === "more") {
+        piece.needsMore = true;
+        break;
+      }
+      if (frame) {
+        for (let from = frame.from; from < frame.until; ) {
+          const end = text.indexOf(newline, from);
+          take(decodeLine(text.subarray(from, end)));
+          from = end + 1;
+        }
+        piece.used = frame.until;
+        continue;
+      }
+    }
+    const end = text.indexOf(newline, start);
+    if (end === -1) break;
+    take(skipFirst && start === 0 ? undefined : decodeOldLine(text.subarray(start, end)));
+    piece.used = end + 1;
+  }
+  return piece;
+}
+
+function endOfZeros(text: Buffer, start: number): number {
+  let end = start + 1;
+  while (text[end] === 0) end++;
+  return end;
+}
+
+/** Where the lines of the frame stand that begins there; undefined where it is not whole. */
+function frameAt(text: Buffer, start: number, unread: number): { from: number; until: number } | "more" | undefined {
+  const from = start + frameHeaderLength;
+  if (text.length < from) return unread > 0 ? "more" : undefined;
+  const header = readFrameHeader(text.subarray(start, from));
+  if (!header) return undefined;
+  const until = from + header.length;
+  if (text.length < until) return text.length + unread < until ? undefined : "more";
+  const lines = text.subarray(from, until);
+  return lines[lines.length - 1] === newline && checksum(lines) === header.checksum ? { from, until } : undefined;
+}

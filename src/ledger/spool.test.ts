@@ -1,0 +1,419 @@
+// The spool: a frame counts when it was written whole, and damage costs only the frame that it hit.
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type ManualClock, manualClock } from "../../tests/support/manual-clock.ts";
+import { type Clock, systemClock } from "../base/clock.ts";
+import type { Trail } from "../domain/usage/trail.ts";
+import type { UsageBegin, UsageRecord } from "../domain/usage/usage.ts";
+import { prepareSpoolDirectory, Spool } from "./spool.ts";
+import { SpoolEncoder } from "./spool-encoder.ts";
+import { cleanProgress, decodeLine, decodeOldLine, frameHeaderLength, type SpoolLine } from "./spool-format.ts";
+import { listSegments, readSegment } from "./spool-reader.ts";
+import { UsageColumns } from "./usage/usage-columns.ts";
+import { requestKindOf } from "./usage/usage-kinds.ts";
+
+let directory: string;
+const spools: Spool[] = [];
+
+beforeEach(() => {
+  directory = join(mkdtempSync(join(tmpdir(), "headrace-spool-")), "spool");
+  prepareSpoolDirectory(directory);
+});
+
+afterEach(async () => {
+  for (const spool of spools.splice(0)) await spool.close();
+  rmSync(join(directory, ".."), { recursive: true, force: true });
+});
+
+function newSpool(segmentBytes = 1 << 20, clock: Clock = systemClock): Spool {
+  const spool = new Spool({ directory, clock, segmentBytes });
+  spools.push(spool);
+  return spool;
+}
+
+function lineOf(i: number): SpoolLine {
+  const begin: UsageBegin = {
+    requestId: `req_${i}`,
+    at: 1_800_000_000 + i,
+    accountId: "acct_1",
+    keyId: "key_1",
+    appId: i % 2 === 0 ? null : "app_1",
+    environment: "live",
+    operation: "chat",
+    model: `mödel €😀 "${i}"\n`,
+    stream: true,
+  };
+  const tokens = { promptTokens: i, completionTokens: 2 * i, estimated: i % 2 === 0 };
+  if (i % 3 === 0) return { begin };
+  if (i % 3 === 1) return { progress: { requestId: begin.requestId, ...tokens, nanoUsd: i, elapsedMs: i } };
+  return {
+    settle: {
+      ...begin,
+      ...tokens,
+      outcome: "failed",
+      errorCode: "upstream_error",
+      nanoUsd: null,
+      capped: true,
+      upstream: "u",
+      durationMs: i,
+      firstTokenMs: null,
+      queueMs: 1,
+    },
+  };
+}
+
+const lines = Array.from({ length: 12 }, (_, i) => lineOf(i));
+
+const encoder = new SpoolEncoder();
+
+function frameOf(...said: readonly SpoolLine[]): Buffer {
+  for (const line of said) {
+    if ("begin" in line) encoder.begin(line.begin, requestKindOf(line.begin));
+    else if ("progress" in line) encoder.progress(line.progress);
+    else encoder.settle(UsageColumns.of([line.settle]), 0);
+  }
+  return Buffer.from(encoder.take());
+}
+
+/** As the first version wrote it: no frames, each line with its own checksum. */
+function oldLineOf(line: SpoolLine): Buffer {
+  const json = JSON.stringify(line);
+  return Buffer.from(`${Bun.hash.crc32(json).toString(16).padStart(8, "0")} ${json}\n`);
+}
+
+/** Each part with the lines that it holds: three frames, and for the first version one part a line. */
+const formats = {
+  frames: [lines.slice(0, 4), lines.slice(4, 5), lines.slice(5)].map((said) => ({ said, bytes: frameOf(...said) })),
+  "lines of the first version": lines.map((line) => ({ said: [line], bytes: oldLineOf(line) })),
+};
+
+function read(path: string): { lines: SpoolLine[]; damaged: number } {
+  const chunks = [...readSegment(path)];
+  return {
+    lines: chunks.flatMap((chunk) => chunk.lines),
+    damaged: chunks.reduce((sum, chunk) => sum + chunk.damaged, 0),
+  };
+}
+
+test("what is appended is in the file at once, and is read as it was written", () => {
+  const spool = newSpool();
+  for (const { bytes } of formats.frames) spool.append(bytes);
+  expect(read(spool.current.path)).toEqual({ lines, damaged: 0 });
+  expect(spool.current.bytes).toBe(statSync(spool.current.path).size);
+});
+
+test("directory and files are for their owner only, whatever the umask", () => {
+  const before = process.umask(0);
+  try {
+    prepareSpoolDirectory(directory);
+    expect(statSync(directory).mode & 0o777).toBe(0o700);
+    expect(statSync(newSpool().current.path).mode & 0o777).toBe(0o600);
+  } finally {
+    process.umask(before);
+  }
+});
+
+describe("the trail of a request", () => {
+  const settled = lineOf(2) as { settle: UsageRecord };
+  const trail: Trail = [
+    {
+      ...{ upstream: "ü", upstreamModel: "m:7b", model: "m", result: "refused", status: 500, reason: 'said "no"\n€' },
+      ...{ startedMs: 0, durationMs: 12 },
+    },
+    {
+      ...{ upstream: null, upstreamModel: null, model: "m", result: "queue_full", status: null, reason: null },
+      ...{ startedMs: 12, durationMs: 30 },
+    },
+  ];
+
+  test("is written to the spool and read as it was, and the lines around it are as they were", () => {
+    const traced: SpoolLine = { settle: { ...settled.settle, trail } };
+    const spool = newSpool();
+    spool.append(frameOf(settled, traced, settled));
+    expect(read(spool.current.path)).toEqual({ lines: [settled, traced, settled], damaged: 0 });
+  });
+
+  test("costs the line of a request without one no byte, so that such a line is what earlier versions wrote", () => {
+    const line = frameOf(settled).subarray(frameHeaderLength).toString();
+    expect(JSON.parse(line)).toEqual([
+      ...["s", "req_2", 1_800_000_002, "acct_1", "key_1", null, "live", "chat", settled.settle.model, true],
+      ...["failed", "upstream_error", true, true, "u", 2, 4, null, 2, null, 1],
+    ]);
+  });
+
+  test("that cannot be read, as of a later version, does not take the usage along", () => {
+    const line = frameOf({ settle: { ...settled.settle, trail } })
+      .subarray(frameHeaderLength)
+      .toString();
+    const later = line.replace('"queue_full"', '"beamed_up"');
+    expect(later).not.toBe(line);
+    expect(decodeLine(Buffer.from(later))).toEqual({ settle: { ...settled.settle, trail: undefined } });
+    const longer = line.replace(/\]\]\]\n$/, ',"more"]],"more"]\n');
+    expect(longer).not.toBe(line);
+    expect(decodeLine(Buffer.from(longer))).toEqual({ settle: { ...settled.settle, trail } });
+  });
+});
+
+describe.each(Object.entries(formats))("%s", (_name, parts) => {
+  const whole = Buffer.concat(parts.map(({ bytes }) => bytes));
+  const path = () => join(directory, "00000001.spool");
+
+  test("in a file cut at any offset count where they ended before, and the torn one is told", () => {
+    for (let length = 0; length <= whole.length; length++) {
+      writeFileSync(path(), whole.subarray(0, length));
+      const expected: SpoolLine[] = [];
+      let end = 0;
+      for (const part of parts) {
+        if (end + part.bytes.length > length) break;
+        end += part.bytes.length;
+        expected.push(...part.said);
+      }
+      const found = read(path());
+      expect([length, found.lines]).toEqual([length, expected]);
+      expect([length, found.damaged > 0]).toEqual([length, length !== end]);
+    }
+  });
+
+  test("are lost by a changed byte, and no others are; by a changed end the two that it parted", () => {
+    let start = 0;
+    for (const [i, part] of parts.entries()) {
+      const next = start + part.bytes.length;
+      for (let offset = start; offset < next; offset += offset + 5 < next ? 5 : 1) {
+        const changed = Buffer.from(whole);
+        changed[offset] = (whole[offset] ?? 0) ^ 0x01;
+        writeFileSync(path(), changed);
+        const lost = new Set([i]);
+        if (offset === next - 1) lost.add(i + 1);
+        const found = read(path());
+        expect([offset, found.damaged > 0]).toEqual([offset, true]);
+        const expected = parts.flatMap(({ said }, at) => (lost.has(at) ? [] : said));
+        expect([offset, found.lines]).toEqual([offset, expected]);
+      }
+      start = next;
+    }
+  });
+});
+
+test("after lines of the first version frames are read, and after garbage both", () => {
+  const path = join(directory, "00000001.spool");
+  const [first, second] = [lineOf(1), lineOf(2)];
+  const garbage = Buffer.from("#0123abcd 00000900\n[1,2\n!\n");
+  writeFileSync(path, Buffer.concat([oldLineOf(first), garbage, frameOf(second), garbage, oldLineOf(first)]));
+  expect(read(path)).toEqual({ lines: [first, second, first], damaged: 6 });
+});
+
+test("a frame may be larger than what is read at once", () => {
+  const path = join(directory, "00000001.spool");
+  const many = Array.from({ length: 20_000 }, (_, i) => lineOf(i));
+  const frame = frameOf(...many);
+  expect(frame.length).toBeGreaterThan(1 << 20);
+  writeFileSync(path, Buffer.concat([frameOf(lineOf(1)), frame, frameOf(lineOf(2))]));
+  expect(read(path)).toEqual({ lines: [lineOf(1), ...many, lineOf(2)], damaged: 0 });
+});
+
+test("a file without any newline is skipped in bounded memory, and what follows is read", () => {
+  const path = join(directory, "00000001.spool");
+  const junk = Buffer.from("x".repeat(3 << 20));
+  writeFileSync(path, Buffer.concat([junk, Buffer.from("\n"), frameOf(lineOf(1))]));
+  expect(read(path).lines).toEqual([lineOf(1)]);
+  writeFileSync(path, junk);
+  expect(read(path)).toEqual({ lines: [], damaged: 1 });
+});
+
+describe("decoding refuses", () => {
+  const old = (value: unknown) => oldLineOf(value as SpoolLine).subarray(0, -1);
+  const line = (value: unknown) => Buffer.from(JSON.stringify(value));
+  const begin = lineOf(0);
+  const progress = { requestId: "a", promptTokens: 1, completionTokens: 1, estimated: true, nanoUsd: 1, elapsedMs: 1 };
+
+  test("nothing that is right", () => {
+    for (const said of [begin, { progress }]) expect(decodeOldLine(old(said))).toEqual(said);
+    expect(decodeLine(line(["p", "a", true, 1, 1, 1, 1]))).toEqual({ progress });
+  });
+
+  test.each([
+    ["an empty line", Buffer.from("")],
+    ["no JSON", Buffer.from("[")],
+    ["another kind", line(["e", "a"])],
+    ["a missing field", line(["b", "a"])],
+    ["a fraction", line(["p", "a", true, 1.5, 1, 1, 1])],
+    ["a negative number", line(["p", "a", true, -1, 1, 1, 1])],
+  ])("%s", (_name, bytes) => {
+    expect(decodeLine(bytes)).toBeUndefined();
+  });
+
+  test.each([
+    ["an empty line", Buffer.from("")],
+    ["a missing checksum", line(begin)],
+    ["no JSON", Buffer.from(`${Bun.hash.crc32("{").toString(16).padStart(8, "0")} {`)],
+    ["another kind", old({ end: {} })],
+    ["a missing field", old({ begin: { requestId: "a" } })],
+    ["a fraction", old({ progress: { ...progress, promptTokens: 1.5 } })],
+    ["a negative number", old({ progress: { ...progress, promptTokens: -1 } })],
+  ])("of the first version %s", (_name, bytes) => {
+    expect(decodeOldLine(bytes)).toBeUndefined();
+  });
+});
+
+/** What is read of one frame. */
+function again(...said: readonly SpoolLine[]): SpoolLine[] {
+  const path = join(directory, "00000001.spool");
+  writeFileSync(path, frameOf(...said));
+  return read(path).lines;
+}
+
+test("whatever numbers come in, what is written can be read and stored", () => {
+  const wild = [Number.NaN, Number.POSITIVE_INFINITY, -1, 1.6, 1e300, 2 ** 31, 2 ** 31 - 1, 9_999, 10_000];
+  const sane = [0, Number.MAX_SAFE_INTEGER, 0, 2, Number.MAX_SAFE_INTEGER, 2 ** 31, 2 ** 31 - 1, 9_999, 10_000];
+  const line = lineOf(0);
+  if (!("begin" in line)) throw new Error("not a begin");
+  for (const [i, value] of wild.entries()) {
+    const begin = { ...line.begin, at: value };
+    const progress = cleanProgress({
+      requestId: "a",
+      promptTokens: value,
+      completionTokens: value,
+      estimated: true,
+      nanoUsd: value,
+      elapsedMs: value,
+    });
+    const usage = UsageColumns.of([
+      {
+        ...begin,
+        ...progress,
+        outcome: "completed",
+        errorCode: null,
+        capped: false,
+        upstream: null,
+        durationMs: value,
+        firstTokenMs: value,
+        queueMs: value,
+      },
+    ]);
+    const settle = usage.recordAt(0);
+    expect(settle.promptTokens).toBe(sane[i] ?? -1);
+    expect(again({ begin }, { progress }, { settle })).toEqual([
+      { begin: { ...begin, at: sane[i] ?? -1 } },
+      { progress },
+      { settle },
+    ]);
+  }
+});
+
+test("whatever texts come in are read as they were, however many differ", () => {
+  const texts = ["", '"', "\\", "\n", "\u0000", "é", "😀", "\ud800", "x".repeat(100_000), "€".repeat(50_000)];
+  const said: SpoolLine[] = [];
+  for (let i = 0; i < 600; i++) {
+    const text = (texts[i % texts.length] ?? "").slice(0, i < 100 ? undefined : 20);
+    const line = lineOf(3 * i + 2);
+    if (!("settle" in line)) throw new Error("not a settle");
+    const { settle } = line;
+    const begin = { ...settle, requestId: `r${text}`, model: `${text}${i % 50}`, keyId: `key_${i % 3}${text}` };
+    said.push({ settle: { ...begin, upstream: `${text}${i % 40}`, errorCode: i % 2 === 0 ? null : text } });
+  }
+  // What stands for a broken character is not that character, but it can be stored and read.
+  const sound = JSON.parse(JSON.stringify(said)) as SpoolLine[];
+  expect(again(...said)).toEqual(sound);
+});
+
+describe("segments", () => {
+  test("a full one is followed by the next number, and the order of reading is that of writing", () => {
+    const spool = newSpool(1_000);
+    for (let i = 0; i < 60; i++) {
+      spool.ready(0);
+      spool.append(frameOf(lineOf(i)));
+    }
+    const segments = listSegments(directory);
+    expect(segments.length).toBeGreaterThan(5);
+    expect(segments.flatMap(({ path }) => read(path).lines)).toEqual(Array.from({ length: 60 }, (_, i) => lineOf(i)));
+  });
+
+  test("a new spool never writes to a file that is there, and strangers' files are left alone", () => {
+    writeFileSync(join(directory, "00000009.spool"), "old");
+    writeFileSync(join(directory, "notes.txt"), "mine");
+    const spool = newSpool();
+    expect(spool.current.number).toBe(10);
+    expect(readFileSync(join(directory, "00000009.spool"), "utf8")).toBe("old");
+    expect(listSegments(directory).map(({ number }) => number)).toEqual([9, 10]);
+  });
+
+  test("zeros say nothing, whether room was allocated ahead or a power cut left holes of whole blocks", () => {
+    const spool = newSpool();
+    const path = spool.current.path;
+    spool.reserve(100_000);
+    for (let i = 0; i < 100; i++) spool.append(frameOf(lineOf(i)));
+    expect(statSync(path).size).toBeGreaterThan(100_000);
+    expect(read(path)).toEqual({ lines: Array.from({ length: 100 }, (_, i) => lineOf(i)), damaged: 0 });
+    const bytes = readFileSync(path);
+    const frame = frameOf(lineOf(0)).length;
+    writeFileSync(path, bytes.fill(0, frame, 4_096));
+    const { lines } = read(path);
+    expect(lines[0]).toEqual(lineOf(0));
+    expect(lines.at(-1)).toEqual(lineOf(99));
+  });
+
+  test("room ahead is there when the disk is full, and is cut off when the next segment begins", () => {
+    const spool = newSpool(100);
+    const { path } = spool.current;
+    spool.reserve(1_000);
+    expect(statSync(path).size).toBeGreaterThanOrEqual(1_000);
+    spool.append(frameOf(lineOf(0)));
+    spool.ready(2_000);
+    expect(statSync(path).size).toBe(frameOf(lineOf(0)).length);
+    expect(statSync(spool.current.path).size).toBeGreaterThanOrEqual(2_000);
+  });
+
+  test("where no new one can be made, the old one grows on", () => {
+    const clock = manualClock();
+    const spool = newSpool(100, clock);
+    const { path } = spool.current;
+    spool.append(frameOf(lineOf(0)));
+    writeFileSync(join(directory, "00000002.spool"), "in the way");
+    expect(spool.ready(0).path).toBe(path);
+    spool.append(frameOf(lineOf(1)));
+    expect(read(path).lines).toEqual([lineOf(0), lineOf(1)]);
+    rmSync(join(directory, "00000002.spool"));
+    clock.advance(1_000);
+    expect(spool.ready(0).number).toBe(2);
+  });
+
+  test.each([
+    ["a second later", (clock: ManualClock) => clock.advance(500)],
+    ["once somebody has found room", (_: ManualClock, spool: Spool) => spool.roomFound()],
+  ])("where no new one can be made, it is tried again %s, and not by each who writes meanwhile", (_when, later) => {
+    const clock = manualClock();
+    const spool = newSpool(100, clock);
+    spool.append(frameOf(lineOf(0)));
+    const next = join(directory, "00000002.spool");
+    writeFileSync(next, "in the way");
+    expect(spool.ready(0).number).toBe(1);
+    rmSync(next);
+    clock.advance(500);
+    expect([spool.ready(0).number, spool.rotate(0), existsSync(next)]).toEqual([1, false, false]);
+    spool.append(frameOf(lineOf(1)));
+    later(clock, spool);
+    expect(spool.ready(0).number).toBe(2);
+  });
+
+  test("closing deletes those that nothing pins, and only them; syncing and removing get along", async () => {
+    const spool = newSpool(100);
+    for (let i = 0; i < 4; i++) {
+      spool.ready(0);
+      spool.append(frameOf(lineOf(i)));
+    }
+    const [first, second, third] = spool.segments;
+    if (!first || !second || !third) throw new Error("no segments");
+    second.pins = 1;
+    expect(spool.unsynced).toBe(true);
+    const synced = spool.sync();
+    spool.remove(first);
+    await synced;
+    expect(spool.unsynced).toBe(false);
+    expect(readdirSync(directory)).not.toContain("00000001.spool");
+    await spool.close();
+    expect(readdirSync(directory)).toEqual(["00000002.spool"]);
+    expect(() => spool.append(frameOf(lineOf(0)))).toThrow(/closed/);
+  });
+});

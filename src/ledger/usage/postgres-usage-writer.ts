@@ -1,0 +1,181 @@
+// Writes usage into PostgreSQL: records and their roll-ups, in one transaction.
+import type { UsageRecord } from "../../domain/usage/usage.ts";
+import { adding, type Database } from "../../storage/sql/database.ts";
+import { requestsKeptFrom, usageAgeLock } from "../../storage/tables/retention-store.ts";
+import { UsageColumns } from "./usage-columns.ts";
+import { columnsOf, keptUsage, type LaterRollups, type UsageWriter } from "./usage-rows.ts";
+import { type RollupRow, rollupColumns, UsageSums } from "./usage-sums.ts";
+
+/**
+ * Many processes write at once, without turns: a record is added where its id is not there yet, and what is in a roll-up
+ * is added to. All of them take the roll-ups in the same order, so none waits for one that waits for it. Rows arrive as
+ * one piece of JSON, so that the statement is the same, and prepared, for any number of them.
+ */
+export class PostgresUsageWriter implements UsageWriter {
+  /** Whoever reads them may be another process: they are kept up at once. */
+  readonly rollups: LaterRollups = {
+    gathered: 0,
+    moved: 0,
+    isBehind: false,
+    isDue: false,
+    goOn: async () => {},
+    totalOf: () => ({ tokens: 0, nanoUsd: 0 }),
+  };
+  readonly #db: Database;
+  #tooOld = 0;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  get tooOld(): number {
+    return this.#tooOld;
+  }
+
+  async insert(usage: UsageColumns | readonly UsageRecord[]): Promise<number> {
+    const { added, tooOld } = await this.#insert(storable(columnsOf(usage)));
+    this.#tooOld += tooOld;
+    return added;
+  }
+
+  #insert(all: UsageColumns): Promise<{ added: number; tooOld: number }> {
+    return adding(this.#db, async (tx) => {
+      // Before anything is read: who deletes older ones waits until these are there, or has said so before.
+      await tx`SELECT pg_advisory_xact_lock_shared(${usageAgeLock})`;
+      const [row]: { value: string }[] = await tx`SELECT value FROM installation WHERE name = ${requestsKeptFrom}`;
+      const usage = keptUsage(all, row?.value);
+      const tooOld = all.length - usage.length;
+      const rows = JSON.stringify(usage.records().map((record, row) => toRow(record, usage.trailAt(row))));
+      const added: { request_id: string }[] = await tx`
+        INSERT INTO usage_records (${tx.unsafe(recordColumns)}) SELECT ${tx.unsafe(recordColumns)}
+        FROM json_to_recordset(CAST(CAST(${rows} AS TEXT) AS JSON)) AS rows (${tx.unsafe(recordTypes)})
+        ON CONFLICT (request_id) DO NOTHING RETURNING request_id`;
+      if (added.length === 0) return { added: 0, tooOld };
+      const rollups = JSON.stringify(inOrder(rollUp(newOf(usage, added))).map(toObject));
+      await tx`
+        INSERT INTO usage_rollups (${tx.unsafe(rollupNames)}) SELECT ${tx.unsafe(rollupNames)}
+        FROM json_to_recordset(CAST(CAST(${rollups} AS TEXT) AS JSON)) AS rows (${tx.unsafe(rollupTypes)})
+        ON CONFLICT (${tx.unsafe(rollupColumns.key.join(", "))}) DO UPDATE SET ${tx.unsafe(addedUp)},
+          first_at = least(usage_rollups.first_at, excluded.first_at),
+          last_at = greatest(usage_rollups.last_at, excluded.last_at)`;
+      return { added: added.length, tooOld };
+    });
+  }
+
+  /** The connections are the database's. */
+  close(): void {}
+}
+
+/** The first of each id, of those that were added. */
+function newOf(usage: UsageColumns, added: readonly { request_id: string }[]): UsageColumns {
+  if (added.length === usage.length) return usage;
+  const ids = new Set(added.map((row) => row.request_id));
+  return usage.filter((row) => ids.delete(usage.requestIds[row] ?? ""));
+}
+
+/** Each row of the roll-ups once: a statement can add to it no more often. */
+function rollUp(usage: UsageColumns): RollupRow[] {
+  return (["hour", "day"] as const).flatMap((span) => {
+    const sums = new UsageSums(span);
+    sums.add(usage);
+    return Array.from({ length: sums.size }, (_, sum) => sums.rowAt(sum, span));
+  });
+}
+
+/** What a model server calls its models nobody else chose: a name that cannot be kept as it is must not keep all from being. */
+function storable(usage: UsageColumns): UsageColumns {
+  const kinds = usage.kinds.slice(0, usage.length);
+  if (kinds.every(({ request, upstream }) => isStorable(request.model) && (upstream === null || isStorable(upstream))))
+    return usage;
+  return UsageColumns.of(
+    usage.records().map((record) => {
+      const { model, upstream } = record;
+      return { ...record, model: readable(model), upstream: upstream === null ? null : readable(upstream) };
+    }),
+  );
+}
+
+function isStorable(text: string): boolean {
+  return text.isWellFormed() && !text.includes("\0");
+}
+
+function readable(text: string): string {
+  return text.toWellFormed().replaceAll("\0", "\ufffd");
+}
+
+/** The same for all who write. */
+function inOrder(rows: RollupRow[]): RollupRow[] {
+  const place = (row: RollupRow) => row.slice(0, rollupColumns.key.length).join("\n");
+  return rows
+    .map((row) => ({ row, place: place(row) }))
+    .sort((a, b) => (a.place < b.place ? -1 : 1))
+    .map(({ row }) => row);
+}
+
+/** `trail`: of a record that has one; its column is null where the member is missing. */
+function toRow(record: UsageRecord, trail: string | undefined) {
+  return {
+    request_id: record.requestId,
+    at: record.at,
+    account_id: record.accountId,
+    key_id: record.keyId,
+    app_id: record.appId,
+    environment: record.environment,
+    operation: record.operation,
+    model: record.model,
+    stream: record.stream ? 1 : 0,
+    outcome: record.outcome,
+    error_code: record.errorCode,
+    prompt_tokens: record.promptTokens,
+    completion_tokens: record.completionTokens,
+    estimated: record.estimated ? 1 : 0,
+    nano_usd: record.nanoUsd,
+    capped: record.capped ? 1 : 0,
+    upstream: record.upstream,
+    duration_ms: record.durationMs,
+    first_token_ms: record.firstTokenMs,
+    queue_ms: record.queueMs,
+    trail,
+  };
+}
+
+const types: Record<keyof ReturnType<typeof toRow>, "TEXT" | "BIGINT" | "INTEGER"> = {
+  request_id: "TEXT",
+  at: "BIGINT",
+  account_id: "TEXT",
+  key_id: "TEXT",
+  app_id: "TEXT",
+  environment: "TEXT",
+  operation: "TEXT",
+  model: "TEXT",
+  stream: "INTEGER",
+  outcome: "TEXT",
+  error_code: "TEXT",
+  prompt_tokens: "BIGINT",
+  completion_tokens: "BIGINT",
+  estimated: "INTEGER",
+  nano_usd: "BIGINT",
+  capped: "INTEGER",
+  upstream: "TEXT",
+  duration_ms: "BIGINT",
+  first_token_ms: "BIGINT",
+  queue_ms: "BIGINT",
+  trail: "TEXT",
+};
+
+const recordColumns = Object.keys(types).join(", ");
+const recordTypes = Object.entries(types)
+  .map((pair) => pair.join(" "))
+  .join(", ");
+
+const { key, sums, times } = rollupColumns;
+const rollupList = [...key, ...sums, ...times];
+const rollupNames = rollupList.join(", ");
+const rollupTypes = rollupList
+  .map((name) => `${name} ${key.some((one) => one === name) && name !== "start" ? "TEXT" : "BIGINT"}`)
+  .join(", ");
+const addedUp = sums.map((name) => `${name} = usage_rollups.${name} + excluded.${name}`).join(", ");
+
+function toObject(row: RollupRow): Record<string, string | number | undefined> {
+  return Object.fromEntries(rollupList.map((name, i) => [name, row[i]]));
+}

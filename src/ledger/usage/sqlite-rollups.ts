@@ -1,0 +1,202 @@
+// Keeps up the roll-ups in SQLite: in the transaction that adds the records, or later while those touch very many rows of them.
+
+import type { UsageTotals } from "../../domain/usage/usage.ts";
+import type { PreparedSqlite } from "../../storage/sql/prepared-sqlite.ts";
+import { type RecordRow, recordOf } from "../../storage/tables/record-row.ts";
+import { UsageColumns } from "./usage-columns.ts";
+import type { LaterRollups } from "./usage-rows.ts";
+import { rollupColumns, type TotalOf, UsageSums } from "./usage-sums.ts";
+
+/** Sums of one batch from which on they are written later. */
+const many = 200;
+/** Sums with which it is time to write them, how long they wait at most, and beyond how many what is added is written at once. */
+const enough = 200_000;
+const waitMs = 60_000;
+const mostWaiting = 250_000;
+/** Sums that are written in one transaction: two or three milliseconds of work. */
+const stepSums = 150;
+/** Rows of `usage_unrolled` that are deleted in one transaction. */
+const stepUnrolled = 16;
+const lockWaitMs = 60;
+
+/** Sums that are being written. */
+interface Pass {
+  sums: UsageSums;
+  sorting: ReturnType<UsageSums["inOrder"]>;
+  /** In which many share a page; undefined while they are sorted. */
+  order: readonly number[] | undefined;
+  done: number;
+  /** The last batch that is among them. */
+  lastBatch: number;
+}
+
+/**
+ * A request of each of 100,000 keys would change 200,000 rows, each on a page of its own: ten times the cost of all else.
+ * So `usage_unrolled` only names the requests of such a batch, and their sums are gathered in memory until many requests
+ * share a row of the roll-ups, and many rows a page; while any are, every batch is gathered, also one of a few keys. At
+ * each moment the roll-ups and all of that table together are the sums of the records: what is moved to the roll-ups is
+ * taken away there in the same transaction, by sums with a minus. With the last of it comes a row that says that the
+ * batches up to one, and all that takes away from them, count no more; they are deleted after that. So a process may die
+ * at any point, and the next one adds up what it finds. No two may gather in the same database: another writes its sums at
+ * once, whatever their number.
+ */
+export class SqliteRollups implements LaterRollups {
+  readonly #db: PreparedSqlite;
+  readonly #mayGather: boolean;
+  #waiting = new UsageSums("hour");
+  #waitingSinceMs = 0;
+  #pass: Pass | undefined;
+  /** In `usage_unrolled` batches count up from 1, what takes away from them down from -1, and what ends a pass is 0. */
+  #lastBatch = 0;
+  #lastMoved = 0;
+  #lastTaken = 0;
+  /** Of the transaction that is not committed yet. */
+  #uncommitted: UsageColumns | undefined;
+
+  constructor(db: PreparedSqlite, mayGather: boolean) {
+    this.#db = db;
+    this.#mayGather = mayGather;
+  }
+
+  get gathered(): number {
+    return this.#lastBatch;
+  }
+
+  get moved(): number {
+    return this.#lastMoved;
+  }
+
+  get isBehind(): boolean {
+    return this.#pass !== undefined || this.#lastBatch > this.#lastMoved;
+  }
+
+  get isDue(): boolean {
+    if (this.#pass !== undefined) return true;
+    const { size } = this.#waiting;
+    return size >= enough || (size > 0 && performance.now() - this.#waitingSinceMs >= waitMs);
+  }
+
+  /** Finds what an earlier process left. `waitMs`: as in `goOn`. */
+  async recover(waitForLockMs: number): Promise<void> {
+    const moved = this.#db.statement("SELECT sums FROM usage_unrolled WHERE batch = 0").get() as {
+      sums: string;
+    } | null;
+    const forget = this.#db.statement("DELETE FROM usage_unrolled WHERE batch <= ?");
+    if (moved !== null) await this.#db.whenUnlocked(() => forget.run(Number(moved.sums)), waitForLockMs);
+    const rows = this.#db.statement("SELECT batch, sums FROM usage_unrolled").iterate() as Iterable<{
+      batch: number;
+      sums: string;
+    }>;
+    const records = this.#db.statement(recordsOfBatch);
+    for (const { batch, sums } of rows) {
+      if (batch < 0 || isSums(sums)) this.#waiting.addText(sums);
+      else this.#waiting.add(UsageColumns.of((records.all(sums) as RecordRow[]).map(recordOf)));
+      this.#lastBatch = Math.max(this.#lastBatch, batch);
+      this.#lastTaken = Math.min(this.#lastTaken, batch);
+    }
+    this.#waitingSinceMs = performance.now();
+  }
+
+  /** Within the transaction that adds the records; `committed` comes after it. */
+  add(usage: UsageColumns): void {
+    this.#uncommitted = undefined;
+    if (usage.length === 0) return;
+    const isGathering = this.#mayGather && this.#waiting.size > 0 && this.#waiting.size < mostWaiting;
+    if (!isGathering) {
+      const sums = new UsageSums("hour");
+      sums.add(usage);
+      if (!this.#mayGather || sums.size < many || this.#waiting.size >= mostWaiting) {
+        for (let sum = 0; sum < sums.size; sum++) this.#write(sums, sum);
+        return;
+      }
+    }
+    this.#note(this.#lastBatch + 1, JSON.stringify(usage.requestIds.slice(0, usage.length)));
+    this.#uncommitted = usage;
+  }
+
+  committed(): void {
+    if (this.#uncommitted === undefined) return;
+    if (this.#waiting.size === 0) this.#waitingSinceMs = performance.now();
+    this.#waiting.add(this.#uncommitted);
+    this.#lastBatch++;
+    this.#uncommitted = undefined;
+  }
+
+  async goOn(waitForLockMs = lockWaitMs): Promise<void> {
+    this.#pass ??= this.#begin();
+    const pass = this.#pass;
+    if (pass.order === undefined) {
+      const sorted = pass.sorting.next();
+      if (sorted.done) pass.order = sorted.value;
+    } else if (pass.lastBatch > this.#lastMoved) {
+      await this.#move(pass, pass.order, waitForLockMs);
+    } else {
+      const forget = () => this.#db.statement(deleteMoved).run(pass.lastBatch, stepUnrolled).changes;
+      const isLast = (await this.#db.whenUnlocked(forget, waitForLockMs)) < stepUnrolled;
+      if (isLast) this.#pass = undefined;
+    }
+  }
+
+  totalOf(owner: TotalOf): UsageTotals {
+    const waiting = this.#waiting.totalOf(owner);
+    const inPass = this.#pass?.sums.totalOf(owner);
+    return { tokens: waiting.tokens + (inPass?.tokens ?? 0), nanoUsd: waiting.nanoUsd + (inPass?.nanoUsd ?? 0) };
+  }
+
+  #begin(): Pass {
+    const sums = this.#waiting;
+    this.#waiting = new UsageSums("hour");
+    return { sums, sorting: sums.inOrder(), order: undefined, done: 0, lastBatch: this.#lastBatch };
+  }
+
+  async #move(pass: Pass, order: readonly number[], waitForLockMs: number): Promise<void> {
+    const { sums, lastBatch } = pass;
+    const step = order.slice(pass.done, pass.done + stepSums);
+    const isLast = pass.done + step.length === order.length;
+    const taken = this.#lastTaken - 1;
+    const work = () =>
+      this.#db.transact(() => {
+        for (const sum of step) if (!sums.isEmpty(sum)) this.#write(sums, sum);
+        if (isLast) this.#note(0, String(lastBatch));
+        else this.#note(taken, sums.textTakingAway(step));
+      });
+    await this.#db.whenUnlocked(work, waitForLockMs);
+    for (const sum of step) sums.empty(sum);
+    this.#lastTaken = taken;
+    pass.done += step.length;
+    if (isLast) this.#lastMoved = lastBatch;
+  }
+
+  #note(batch: number, sums: string): void {
+    this.#db.statement("INSERT INTO usage_unrolled (batch, sums) VALUES (?, ?)").run(batch, sums);
+  }
+
+  #write(sums: UsageSums, sum: number): void {
+    const add = this.#db.statement(addToRollup);
+    add.run(sums.rowAt(sum, "hour"));
+    add.run(sums.rowAt(sum, "day"));
+  }
+}
+
+/** Of a batch, too, that was gathered before batches named their requests. */
+function isSums(text: string): boolean {
+  return (JSON.parse(text) as unknown[]).some((value) => typeof value === "number");
+}
+
+const recordsOfBatch = "SELECT * FROM usage_records WHERE request_id IN (SELECT value FROM json_each(?))";
+
+/** The row that says that they count no more goes last. */
+const deleteMoved = `
+  DELETE FROM usage_unrolled WHERE batch IN (
+    SELECT batch FROM usage_unrolled WHERE batch <= ? ORDER BY batch = 0, batch LIMIT ?)`;
+
+const addToRollup = (() => {
+  const { key, sums, times } = rollupColumns;
+  const columns = [...key, ...sums, ...times];
+  const added = sums.map((column) => `${column} = ${column} + excluded.${column}`);
+  return `
+    INSERT INTO usage_rollups (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})
+    ON CONFLICT (${key.join(", ")}) DO UPDATE SET ${added.join(", ")},
+      first_at = CASE WHEN excluded.first_at < first_at THEN excluded.first_at ELSE first_at END,
+      last_at = CASE WHEN excluded.last_at > last_at THEN excluded.last_at ELSE last_at END`;
+})();

@@ -1,0 +1,166 @@
+// Settled records as columns: thousands of them wait for the database, and none is an object that the garbage collector visits.
+import type { UsageBegin, UsageEnd, UsageRecord } from "../../domain/usage/usage.ts";
+import { readTrail, trailText } from "../../storage/tables/trail-text.ts";
+import { wholeOf } from "../spool-format.ts";
+import { requestKindOf, type UsageKind, usageKindOf } from "./usage-kinds.ts";
+
+/** Places of a record's numbers among those of its row. */
+export const at = 0;
+export const promptTokens = 1;
+export const completionTokens = 2;
+export const nanoUsd = 3;
+export const durationMs = 4;
+export const firstTokenMs = 5;
+export const queueMs = 6;
+/** Numbers of a row: so many that it fills one line of the processor's cache. */
+const stride = 8;
+/** Stands for null, where all others are whole and not negative. */
+const none = -1;
+
+/** In whole numbers that a column of the database can hold: what is on the spool must never fail to be stored. */
+export class UsageColumns {
+  /** Rows of these arrays from `length` on mean nothing. */
+  length = 0;
+  readonly kinds: UsageKind[] = [];
+  readonly requestIds: string[] = [];
+  readonly accountIds: string[] = [];
+  readonly keyIds: string[] = [];
+  readonly appIds: (string | null)[] = [];
+  #numbers: Float64Array;
+  /** As `trail-text.ts` writes them, by row: hardly any request has one. */
+  readonly #trails = new Map<number, string>();
+
+  /** Of so many rows; there may come more. */
+  constructor(capacity: number) {
+    this.#numbers = new Float64Array(capacity * stride);
+  }
+
+  static of(records: readonly UsageRecord[]): UsageColumns {
+    const columns = new UsageColumns(records.length);
+    for (const record of records) columns.add(record, usageKindOf(requestKindOf(record), record), record);
+    return columns;
+  }
+
+  /** Returns its row. */
+  add(begin: UsageBegin, kind: UsageKind, end: UsageEnd): number {
+    const row = this.#grow();
+    this.kinds[row] = kind;
+    this.requestIds[row] = begin.requestId;
+    this.accountIds[row] = begin.accountId;
+    this.keyIds[row] = begin.keyId;
+    this.appIds[row] = begin.appId;
+    const numbers = this.#numbers;
+    const first = row * stride;
+    numbers[first + at] = wholeOf(begin.at);
+    numbers[first + promptTokens] = wholeOf(end.promptTokens);
+    numbers[first + completionTokens] = wholeOf(end.completionTokens);
+    numbers[first + nanoUsd] = end.nanoUsd === null ? none : wholeOf(end.nanoUsd);
+    numbers[first + durationMs] = wholeOf(end.durationMs);
+    numbers[first + firstTokenMs] = end.firstTokenMs === null ? none : wholeOf(end.firstTokenMs);
+    numbers[first + queueMs] = wholeOf(end.queueMs);
+    if (end.trail !== undefined) this.#trails.set(row, trailText(end.trail));
+    return row;
+  }
+
+  /** Returns its row here. */
+  copy(from: UsageColumns, row: number): number {
+    const copied = this.#grow();
+    this.kinds[copied] = from.kindAt(row);
+    this.requestIds[copied] = from.requestIds[row] ?? "";
+    this.accountIds[copied] = from.accountIds[row] ?? "";
+    this.keyIds[copied] = from.keyIds[row] ?? "";
+    this.appIds[copied] = from.appIds[row] ?? null;
+    for (let i = 0; i < stride; i++) this.#numbers[copied * stride + i] = from.#numbers[row * stride + i] ?? 0;
+    const trail = from.trailAt(row);
+    if (trail !== undefined) this.#trails.set(copied, trail);
+    return copied;
+  }
+
+  /** Rows that have a trail, with its text. */
+  get trails(): ReadonlyMap<number, string> {
+    return this.#trails;
+  }
+
+  /** In the place of the one that it has; undefined: none. */
+  setTrail(row: number, text: string | undefined): void {
+    if (text === undefined) this.#trails.delete(row);
+    else this.#trails.set(row, text);
+  }
+
+  trailAt(row: number): string | undefined {
+    return this.#trails.size === 0 ? undefined : this.#trails.get(row);
+  }
+
+  kindAt(row: number): UsageKind {
+    const kind = this.kinds[row];
+    if (kind === undefined) throw new RangeError(`There is no row ${row}.`);
+    return kind;
+  }
+
+  /** Of what is never null. */
+  number(row: number, column: number): number {
+    return this.#numbers[row * stride + column] ?? 0;
+  }
+
+  /** Of what may be null. */
+  numberOrNull(row: number, column: number): number | null {
+    const value = this.#numbers[row * stride + column] ?? none;
+    return value === none ? null : value;
+  }
+
+  recordAt(row: number): UsageRecord {
+    const { request, outcome, errorCode, estimated, capped, upstream } = this.kindAt(row);
+    const { environment, operation, model, stream } = request;
+    const text = this.trailAt(row);
+    const trail = text === undefined ? undefined : readTrail(text);
+    return {
+      requestId: this.requestIds[row] ?? "",
+      at: this.number(row, at),
+      accountId: this.accountIds[row] ?? "",
+      keyId: this.keyIds[row] ?? "",
+      appId: this.appIds[row] ?? null,
+      ...{ environment, operation, model, stream },
+      promptTokens: this.number(row, promptTokens),
+      completionTokens: this.number(row, completionTokens),
+      ...{ estimated, outcome, errorCode },
+      nanoUsd: this.numberOrNull(row, nanoUsd),
+      ...{ capped, upstream },
+      durationMs: this.number(row, durationMs),
+      firstTokenMs: this.numberOrNull(row, firstTokenMs),
+      queueMs: this.number(row, queueMs),
+      trail,
+    };
+  }
+
+  records(): UsageRecord[] {
+    return Array.from({ length: this.length }, (_, row) => this.recordAt(row));
+  }
+
+  /** These themselves, where all are. */
+  filter(isWanted: (row: number) => boolean): UsageColumns {
+    let wanted: UsageColumns | undefined;
+    for (let row = 0; row < this.length; row++) {
+      if (isWanted(row)) {
+        wanted?.copy(this, row);
+      } else if (wanted === undefined) {
+        wanted = new UsageColumns(this.length);
+        for (let before = 0; before < row; before++) wanted.copy(this, before);
+      }
+    }
+    return wanted ?? this;
+  }
+
+  clear(): void {
+    this.length = 0;
+    if (this.#trails.size > 0) this.#trails.clear();
+  }
+
+  #grow(): number {
+    if ((this.length + 1) * stride > this.#numbers.length) {
+      const more = new Float64Array(Math.max(16 * stride, this.#numbers.length * 2));
+      more.set(this.#numbers);
+      this.#numbers = more;
+    }
+    return this.length++;
+  }
+}

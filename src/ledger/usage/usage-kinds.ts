@@ -1,0 +1,70 @@
+// What many requests have in common, each combination of it once, with its text for the spool.
+import type { UsageBegin, UsageEnd } from "../../domain/usage/usage.ts";
+
+/** Of a request that begins. */
+export interface RequestKind extends Pick<UsageBegin, "environment" | "operation" | "model" | "stream"> {
+  /** As a line of the spool says them: values of a JSON array, in UTF-8. */
+  text: Uint8Array;
+  /** Those of its requests that ended, in the ways in which they ended. */
+  ended: UsageKind[];
+}
+
+/** Of one that has ended. */
+export interface UsageKind extends Pick<UsageEnd, "outcome" | "errorCode" | "estimated" | "capped" | "upstream"> {
+  request: RequestKind;
+  /** All of it, those of the request first. */
+  text: Uint8Array;
+}
+
+/** Beyond them all are forgotten and found anew: nothing depends on there being one of each. */
+const mostModels = 4_096;
+const mostOfOne = 64;
+
+const kinds = new Map<string, RequestKind[]>();
+
+export function requestKindOf(begin: UsageBegin): RequestKind {
+  let ofModel = kinds.get(begin.model);
+  if (ofModel === undefined) {
+    if (kinds.size >= mostModels) kinds.clear();
+    ofModel = [];
+    kinds.set(begin.model, ofModel);
+  }
+  for (const one of ofModel) {
+    if (
+      one.operation === begin.operation &&
+      one.stream === begin.stream &&
+      one.environment === begin.environment &&
+      one.model === begin.model
+    )
+      return one;
+  }
+  const { environment, operation, model, stream } = begin;
+  const text = valuesText([environment, operation, model, stream]);
+  const kind: RequestKind = { environment, operation, model, stream, text, ended: [] };
+  ofModel.push(kind);
+  return kind;
+}
+
+export function usageKindOf(request: RequestKind, end: UsageEnd): UsageKind {
+  for (const one of request.ended) {
+    if (
+      one.outcome === end.outcome &&
+      one.upstream === end.upstream &&
+      one.estimated === end.estimated &&
+      one.errorCode === end.errorCode &&
+      one.capped === end.capped
+    )
+      return one;
+  }
+  const { outcome, errorCode, estimated, capped, upstream } = end;
+  const { environment, operation, model, stream } = request;
+  const text = valuesText([environment, operation, model, stream, outcome, errorCode, estimated, capped, upstream]);
+  const kind: UsageKind = { request, outcome, errorCode, estimated, capped, upstream, text };
+  if (request.ended.length >= mostOfOne) request.ended.length = 0;
+  request.ended.push(kind);
+  return kind;
+}
+
+function valuesText(values: readonly unknown[]): Uint8Array {
+  return Buffer.from(JSON.stringify(values).slice(1, -1));
+}

@@ -1,0 +1,149 @@
+// Sums of usage by bucket and group, read from the roll-ups page by page.
+import type {
+  UsageBucket,
+  UsageGroup,
+  UsagePosition,
+  UsageQuery,
+  UsageReports,
+  UsageRow,
+} from "../../domain/usage/usage.ts";
+import { bucketEnd, bucketStart } from "../../domain/usage/usage-bucket.ts";
+import type { Database } from "../../storage/sql/database.ts";
+import { available } from "../../storage/sql/outage.ts";
+
+const spans: Record<UsageBucket, "hour" | "day"> = { hour: "hour", day: "day", month: "day" };
+
+/** The only column names that get into the text of a query. */
+const columns: Record<UsageGroup, string> = {
+  model: "model",
+  key: "key_id",
+  environment: "environment",
+  app: "app_id",
+};
+
+/**
+ * How far one query reads. SQLite works in the thread that serves all requests: a page is made of several short queries
+ * with room for other work between them, whatever the range and however little of it a page needs.
+ */
+const windowOf: Record<UsageBucket, UsageBucket> = { hour: "day", day: "month", month: "month" };
+
+interface Row {
+  earliest: number | string;
+  requests: number | string;
+  prompt_tokens: number | string;
+  completion_tokens: number | string;
+  nano_usd: number | string;
+  errors: number | string;
+  timed: number | string;
+  first_token_ms: number | string;
+  generated_tokens: number | string;
+  generation_ms: number | string;
+  model?: string;
+  key_id?: string;
+  environment?: string;
+  app_id?: string;
+}
+
+interface Window {
+  /** Unix seconds: from `from`, before `until`. */
+  from: number;
+  until: number;
+  /** Values of the groups after which to go on; only in a window of one bucket. */
+  after: readonly string[];
+  limit: number;
+}
+
+export class SqlUsageReports implements UsageReports {
+  readonly #db: Database;
+  readonly #catchUp: () => Promise<void>;
+
+  /** `catchUp`: as `SpoolLedger.catchUp`. */
+  constructor(db: Database, catchUp: () => Promise<void> = async () => {}) {
+    this.#db = db;
+    this.#catchUp = catchUp;
+  }
+
+  async report(query: UsageQuery, page: { after: UsagePosition | undefined; limit: number }): Promise<UsageRow[]> {
+    await this.#catchUp();
+    const rows: UsageRow[] = [];
+    for (const window of windows(query, page.after)) {
+      if (window.from > query.start) await new Promise(setImmediate);
+      const found: Row[] = await available(this.#read(query, { ...window, limit: page.limit - rows.length }));
+      for (const row of found) rows.push(toUsageRow(query, row));
+      if (rows.length >= page.limit) break;
+    }
+    return rows;
+  }
+
+  #read(query: UsageQuery, { from, until, after, limit }: Window) {
+    const db = this.#db;
+    const groups = query.groupBy.map((group) => columns[group]);
+    // A window of months is one month: all of it is one bucket, and the environment is the same in all of it.
+    const order = db.unsafe([query.bucket === "month" ? "environment" : "start", ...groups].join(", "));
+    return db`
+      SELECT min(start) AS earliest, ${db.unsafe(groups.map((column) => `${column}, `).join(""))}
+        sum(requests) AS requests, sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,
+        sum(nano_usd) AS nano_usd, sum(errors) AS errors, sum(timed) AS timed, sum(first_token_ms) AS first_token_ms,
+        sum(generated_tokens) AS generated_tokens, sum(generation_ms) AS generation_ms
+      FROM usage_rollups
+      WHERE ${this.#whose(query)} AND environment = ${query.environment} AND span = ${spans[query.bucket]}
+        AND start >= ${from} AND start < ${until} ${query.model === undefined ? db`` : db`AND model = ${query.model}`}
+        ${after.length === 0 ? db`` : db`AND (${db.unsafe(groups.join(", "))}) > (${this.#values(after)})`}
+      GROUP BY ${order} ORDER BY ${order} LIMIT ${limit}`;
+  }
+
+  /** What an index finds it by comes first; the rest is written as expressions that no index serves. */
+  #whose({ accountId, keyId, appId }: UsageQuery) {
+    const db = this.#db;
+    const ofAccount = accountId === null ? db`` : db`AND account_id || '' = ${accountId}`;
+    // However much the account has beside it, and however many accounts an app is used in.
+    if (keyId !== undefined)
+      return db`key_id = ${keyId} ${ofAccount} ${appId === undefined ? db`` : db`AND app_id || '' = ${appId}`}`;
+    if (appId !== undefined) return db`app_id = ${appId} AND app_id <> '' ${ofAccount}`;
+    if (accountId === null) throw new Error("Usage is reported of an account, a key or an app.");
+    return db`account_id = ${accountId}`;
+  }
+
+  #values(values: readonly string[]) {
+    const [first, ...rest] = values;
+    return rest.reduce((list, value) => this.#db`${list}, ${value}`, this.#db`${first}`);
+  }
+}
+
+/** After the last row of a page first comes what is left of its bucket. */
+function* windows(query: UsageQuery, last: UsagePosition | undefined): Generator<Omit<Window, "limit">> {
+  let from = query.start;
+  if (last && last.start >= query.start) {
+    from = bucketEnd(query.bucket, last.start);
+    const after = query.groupBy.map((group) => last.groups[group] ?? "");
+    if (after.length > 0 && last.start < query.end) yield { from: last.start, until: from, after };
+  }
+  while (from < query.end) {
+    const until = Math.min(bucketEnd(windowOf[query.bucket], from), query.end);
+    yield { from, until, after: [] };
+    from = until;
+  }
+}
+
+function toUsageRow({ bucket, groupBy }: UsageQuery, row: Row): UsageRow {
+  const start = bucketStart(bucket, Number(row.earliest));
+  const groups: UsageRow["groups"] = {};
+  if (groupBy.includes("model")) groups.model = row.model ?? "";
+  if (groupBy.includes("key")) groups.key = row.key_id ?? "";
+  if (groupBy.includes("environment")) groups.environment = row.environment ?? "";
+  if (groupBy.includes("app")) groups.app = row.app_id || null;
+  return {
+    start,
+    end: bucketEnd(bucket, start),
+    groups,
+    requests: Number(row.requests),
+    promptTokens: Number(row.prompt_tokens),
+    completionTokens: Number(row.completion_tokens),
+    nanoUsd: Number(row.nano_usd),
+    errors: Number(row.errors),
+    timed: Number(row.timed),
+    firstTokenMs: Number(row.first_token_ms),
+    generatedTokens: Number(row.generated_tokens),
+    generationMs: Number(row.generation_ms),
+  };
+}

@@ -1,0 +1,319 @@
+// Sums of usage by hour or by day: one for all that has the same account, key, app, environment and model.
+import { z } from "zod";
+import { inOrderOfTexts } from "../../base/text/text-order.ts";
+import { generationOf, type UsageTotals } from "../../domain/usage/usage.ts";
+import {
+  at,
+  completionTokens,
+  durationMs,
+  firstTokenMs,
+  nanoUsd,
+  promptTokens,
+  type UsageColumns,
+} from "./usage-columns.ts";
+import type { RequestKind } from "./usage-kinds.ts";
+
+export type UsageSpan = "hour" | "day";
+
+const spanSeconds = { hour: 3_600, day: 86_400 } as const satisfies Record<UsageSpan, number>;
+
+/** A row of the roll-ups, in the order of `rollupColumns`. */
+export type RollupRow = [string, string, UsageSpan, number, string, string, string, ...number[]];
+
+/** Those that tell a row from the others, those that add up, and the first and the last second in which something is. */
+export const rollupColumns = {
+  key: ["account_id", "environment", "span", "start", "key_id", "app_id", "model"],
+  sums: [
+    "requests",
+    "prompt_tokens",
+    "completion_tokens",
+    "nano_usd",
+    "errors",
+    "timed",
+    "first_token_ms",
+    "generated_tokens",
+    "generation_ms",
+  ],
+  times: ["first_at", "last_at"],
+} as const;
+
+const [promptSum, completionSum, nanoUsdSum] = [1, 2, 3];
+/** Where the times stand behind the sums of a row, and behind them the second with which its span starts. */
+const firstAt = rollupColumns.sums.length;
+const lastAt = firstAt + 1;
+const start = lastAt + 1;
+const stride = start + 1;
+/** In the place of a sum, where there is none. */
+const none = -1;
+
+/** What tells a sum from the others of its key, beside the start of its span. */
+interface Whose {
+  accountId: string;
+  /** '' for none, as in the primary key of the roll-ups, where nothing may be null. */
+  appId: string;
+  environment: string;
+  model: string;
+}
+
+/** Of whose sums there is a total: those of an account, or of some keys. */
+export interface TotalOf {
+  accountId?: string;
+  keyIds?: ReadonlySet<string>;
+  environment: string;
+  /** Unix seconds: from `since`, before `until`; both the start of a span. */
+  since: number;
+  until: number;
+}
+
+/** The texts of a sum, and all of its values, one sum after the other. */
+const textNames = 5;
+const textLength = textNames + stride;
+const textSchema = z.array(z.union([z.string(), z.number()]));
+
+export class UsageSums {
+  readonly #seconds: number;
+  /** The newest sum of each key; each names the one before it, or `none`. */
+  readonly #ofKey = new Map<string, number>();
+  readonly #before: number[] = [];
+  readonly #keyIds: string[] = [];
+  /** One object for all sums of which it is the same: with very many keys each further place in memory is one to wait for. */
+  readonly #whose: Whose[] = [];
+  readonly #known = new Map<string, Whose>();
+  #numbers = new Float64Array(16 * stride);
+  /** As it was looked up for each row of those that are being added. */
+  #newest = new Int32Array(0);
+
+  constructor(span: UsageSpan) {
+    this.#seconds = spanSeconds[span];
+  }
+
+  get size(): number {
+    return this.#keyIds.length;
+  }
+
+  add(usage: UsageColumns): void {
+    this.#lookUp(usage);
+    for (let row = 0; row < usage.length; row++) this.#addRow(usage, row);
+  }
+
+  /** As `textTakingAway` gives it. Throws where it is not that. */
+  addText(text: string): void {
+    const values = textSchema.parse(JSON.parse(text));
+    for (let i = 0; i < values.length; i += textLength) {
+      const [accountId = "", keyId = "", appId = "", environment = "", model] = values
+        .slice(i, i + textNames)
+        .map(String);
+      const numbers = values.slice(i + textNames, i + textLength).map(Number);
+      if (model === undefined) throw new Error("It ends in the middle of a sum.");
+      this.#addSum(keyId, { accountId, appId, environment, model }, numbers);
+    }
+  }
+
+  /** What takes them away again from what they were added to; but for the times, which stay. */
+  textTakingAway(sums: readonly number[]): string {
+    const values: (string | number)[] = [];
+    for (const sum of sums) {
+      const { accountId, appId, environment, model } = this.#whoseAt(sum);
+      values.push(accountId, this.#keyIds[sum] ?? "", appId, environment, model);
+      const first = sum * stride;
+      for (let i = first; i < first + firstAt; i++) values.push(-(this.#numbers[i] ?? 0));
+      for (let i = first + firstAt; i < first + stride; i++) values.push(this.#numbers[i] ?? 0);
+    }
+    return JSON.stringify(values);
+  }
+
+  /** What it adds to the row of the roll-ups that it belongs to; to that of the day also where it is of an hour. */
+  rowAt(sum: number, span: UsageSpan): RollupRow {
+    const { accountId, appId, environment, model } = this.#whoseAt(sum);
+    const keyId = this.#keyIds[sum] ?? "";
+    const first = sum * stride;
+    const from = this.#numbers[first + start] ?? 0;
+    const row: RollupRow = [accountId, environment, span, from - (from % spanSeconds[span]), keyId, appId, model];
+    for (let i = first; i < first + start; i++) row.push(this.#numbers[i] ?? 0);
+    return row;
+  }
+
+  /** Whether it adds nothing. */
+  isEmpty(sum: number): boolean {
+    return this.#numbers[sum * stride] === 0;
+  }
+
+  /** It adds nothing any more. */
+  empty(sum: number): void {
+    this.#numbers.fill(0, sum * stride, sum * stride + firstAt);
+  }
+
+  /**
+   * In about the order of the roll-ups' primary key, so that rows that share a page are written together. Yields after each
+   * piece of the work, a millisecond or two. Nothing is added meanwhile.
+   */
+  *inOrder(): Generator<undefined, number[]> {
+    const ofAccount = new Map<string, number[]>();
+    for (let sum = 0; sum < this.size; sum++) {
+      const { accountId } = this.#whoseAt(sum);
+      const sums = ofAccount.get(accountId);
+      if (sums === undefined) ofAccount.set(accountId, [sum]);
+      else sums.push(sum);
+      if (sum % pieceSums === 0) yield;
+    }
+    const accountIds = [...ofAccount.keys()];
+    const order: number[] = [];
+    for (const account of yield* inOrderOfTexts(accountIds)) {
+      const sums = ofAccount.get(accountIds[account] ?? "") ?? [];
+      for (const i of yield* inOrderOfTexts(sums.map((sum) => this.#keyIds[sum] ?? ""))) {
+        if (order.push(sums[i] ?? 0) % pieceSums === 0) yield;
+      }
+    }
+    return order;
+  }
+
+  totalOf({ accountId, keyIds, environment, since, until }: TotalOf): UsageTotals {
+    const totals: UsageTotals = { tokens: 0, nanoUsd: 0 };
+    const take = (sum: number) => {
+      const first = sum * stride;
+      const from = this.#numbers[first + start] ?? 0;
+      if (this.#whoseAt(sum).environment !== environment || from < since || from >= until) return;
+      totals.tokens += (this.#numbers[first + promptSum] ?? 0) + (this.#numbers[first + completionSum] ?? 0);
+      totals.nanoUsd += this.#numbers[first + nanoUsdSum] ?? 0;
+    };
+    for (const keyId of keyIds ?? []) {
+      for (let sum = this.#newestOf(keyId); sum !== none; sum = this.#before[sum] ?? none) take(sum);
+    }
+    if (accountId !== undefined) {
+      for (let sum = 0; sum < this.size; sum++) if (this.#whoseAt(sum).accountId === accountId) take(sum);
+    }
+    return totals;
+  }
+
+  /**
+   * The newest sum of each row's key, ahead of all else: with very many keys each is somewhere else in memory, which takes
+   * longer than to add it up, and in a loop as short as this the processor waits for several of them at a time.
+   */
+  #lookUp({ keyIds, length }: UsageColumns): void {
+    if (this.#newest.length < length) this.#newest = new Int32Array(length);
+    for (let row = 0; row < length; row++) this.#newest[row] = this.#newestOf(keyIds[row] ?? "");
+  }
+
+  #newestOf(keyId: string): number {
+    return this.#ofKey.get(keyId) ?? none;
+  }
+
+  #addRow(usage: UsageColumns, row: number): void {
+    const { request, outcome } = usage.kindAt(row);
+    const second = usage.number(row, at);
+    const first = stride * this.#findFor(usage, row, request, second);
+    const generated = usage.number(row, completionTokens);
+    this.#widen(first, second);
+    this.#plus(first, 1);
+    this.#plus(first + promptSum, usage.number(row, promptTokens));
+    this.#plus(first + completionSum, generated);
+    this.#plus(first + nanoUsdSum, usage.numberOrNull(row, nanoUsd) ?? 0);
+    if (outcome === "failed") this.#plus(first + 4, 1);
+    const firstToken = usage.numberOrNull(row, firstTokenMs);
+    if (firstToken === null) return;
+    const end = { completionTokens: generated, durationMs: usage.number(row, durationMs), firstTokenMs: firstToken };
+    const generation = generationOf(end);
+    this.#plus(first + 5, 1);
+    this.#plus(first + 6, firstToken);
+    this.#plus(first + 7, generation?.tokens ?? 0);
+    this.#plus(first + 8, generation?.ms ?? 0);
+  }
+
+  #findFor(usage: UsageColumns, row: number, { environment, model }: RequestKind, second: number): number {
+    const keyId = usage.keyIds[row] ?? "";
+    const accountId = usage.accountIds[row] ?? "";
+    const appId = usage.appIds[row] ?? "";
+    const from = second - (second % this.#seconds);
+    const newest = this.#newest[row] ?? none;
+    const known = this.#among(newest, accountId, appId, environment, model, from);
+    // A row before it may have begun one since.
+    return known !== none ? known : this.#find(keyId, accountId, appId, environment, model, from, second);
+  }
+
+  /** `numbers` as in a row of the roll-ups from its sums on, and the start of the span. */
+  #addSum(keyId: string, { accountId, appId, environment, model }: Whose, numbers: readonly number[]): void {
+    const second = numbers[firstAt] ?? 0;
+    const sum = this.#find(keyId, accountId, appId, environment, model, numbers[start] ?? 0, second);
+    const first = sum * stride;
+    for (let i = 0; i < firstAt; i++) this.#plus(first + i, numbers[i] ?? 0);
+    this.#widen(first, second);
+    this.#widen(first, numbers[lastAt] ?? second);
+  }
+
+  /** Begun at `second` where there is none. No object is made to ask by: it is asked for each record. */
+  #find(
+    keyId: string,
+    accountId: string,
+    appId: string,
+    environment: string,
+    model: string,
+    from: number,
+    second: number,
+  ): number {
+    const newest = this.#newestOf(keyId);
+    const known = this.#among(newest, accountId, appId, environment, model, from);
+    if (known !== none) return known;
+    const sum = this.size;
+    this.#ofKey.set(keyId, sum);
+    this.#before.push(newest);
+    this.#keyIds.push(keyId);
+    this.#whose.push(this.#shared({ accountId, appId, environment, model }));
+    this.#begin(sum * stride, from, second);
+    return sum;
+  }
+
+  /** The one that is of all this among those of a key, of which `newest` is one: the key is not looked at. */
+  #among(newest: number, accountId: string, appId: string, environment: string, model: string, from: number): number {
+    for (let sum = newest; sum !== none; sum = this.#before[sum] ?? none) {
+      const whose = this.#whoseAt(sum);
+      if (
+        this.#numbers[sum * stride + start] === from &&
+        whose.model === model &&
+        whose.environment === environment &&
+        whose.appId === appId &&
+        whose.accountId === accountId
+      )
+        return sum;
+    }
+    return none;
+  }
+
+  #shared(whose: Whose): Whose {
+    const { accountId, appId, environment, model } = whose;
+    const name = `${accountId} ${appId} ${environment} ${model}`;
+    const known = this.#known.get(name);
+    if (known !== undefined) return known;
+    this.#known.set(name, whose);
+    return whose;
+  }
+
+  #begin(first: number, from: number, second: number): void {
+    if (first + stride > this.#numbers.length) {
+      const more = new Float64Array(this.#numbers.length * 2);
+      more.set(this.#numbers);
+      this.#numbers = more;
+    }
+    this.#numbers[first + start] = from;
+    this.#numbers[first + firstAt] = second;
+    this.#numbers[first + lastAt] = second;
+  }
+
+  #plus(place: number, value: number): void {
+    this.#numbers[place] = (this.#numbers[place] ?? 0) + value;
+  }
+
+  #widen(first: number, second: number): void {
+    const numbers = this.#numbers;
+    if (second < (numbers[first + firstAt] ?? 0)) numbers[first + firstAt] = second;
+    if (second > (numbers[first + lastAt] ?? 0)) numbers[first + lastAt] = second;
+  }
+
+  #whoseAt(sum: number): Whose {
+    const whose = this.#whose[sum];
+    if (whose === undefined) throw new RangeError(`There is no sum ${sum}.`);
+    return whose;
+  }
+}
+
+/** Sums of one piece of what takes long. */
+const pieceSums = 5_000;

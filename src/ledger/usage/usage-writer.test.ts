@@ -1,0 +1,228 @@
+// What writes usage into the database: every field of every row, each record once, all of a batch or nothing.
+import { Database as Sqlite } from "bun:sqlite";
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { join } from "node:path";
+import { onEachDatabase, refuseRecord, type TestDatabase } from "../../../tests/support/databases.ts";
+import { type UsageRecord, usageOutcomes } from "../../domain/usage/usage.ts";
+import type { Database } from "../../storage/sql/database.ts";
+import { catchUp } from "./usage-rows.ts";
+import { openUsageWriter, type UsageWriter } from "./usage-writer.ts";
+
+let opened: TestDatabase;
+let db: Database;
+let writer: UsageWriter;
+
+onEachDatabase((databases) => {
+  beforeEach(async () => {
+    opened = await databases.open();
+    ({ db } = opened);
+    writer = await openUsageWriter(db);
+  });
+
+  afterEach(async () => {
+    writer.close();
+    await opened.close();
+  });
+
+  /** No two of them are the same; `kinds` of them differ in what many records have in common. */
+  function recordOf(i: number, kinds: number): UsageRecord {
+    const kind = i % kinds;
+    return {
+      requestId: `req_${i}`,
+      at: 1_800_000_000 + i * 60,
+      accountId: `acct_${kind % 2}`,
+      keyId: `key_${kind % 3}`,
+      appId: kind % 4 === 0 ? `app_${kind}` : null,
+      environment: kind % 5 === 0 ? "test" : "live",
+      operation: kind % 3 === 0 ? "embedding" : "chat",
+      model: `mödel ${kind % 6}`,
+      stream: kind % 2 === 0,
+      outcome: usageOutcomes[kind % usageOutcomes.length] ?? "completed",
+      errorCode: kind % 4 === 1 ? "upstream_error" : null,
+      promptTokens: i,
+      completionTokens: 10_000 + i,
+      estimated: kind % 7 === 0,
+      nanoUsd: i % 3 === 0 ? null : 5_000_000_000 + i,
+      capped: kind % 8 === 0,
+      upstream: kind % 3 === 0 ? null : `up ${kind % 4}`,
+      durationMs: 20_000 + i,
+      firstTokenMs: i % 2 === 0 ? null : i % 3 === 0 ? 20_000 + i : 3_000 + i,
+      queueMs: 40_000 + i,
+    };
+  }
+
+  async function stored(): Promise<UsageRecord[]> {
+    const rows: Record<string, string | number | null>[] = await db`SELECT * FROM usage_records ORDER BY prompt_tokens`;
+    return rows.map((row) => ({
+      requestId: row["request_id"],
+      at: Number(row["at"]),
+      accountId: row["account_id"],
+      keyId: row["key_id"],
+      appId: row["app_id"],
+      environment: row["environment"],
+      operation: row["operation"],
+      model: row["model"],
+      stream: row["stream"] === 1,
+      outcome: row["outcome"],
+      errorCode: row["error_code"],
+      promptTokens: Number(row["prompt_tokens"]),
+      completionTokens: Number(row["completion_tokens"]),
+      estimated: row["estimated"] === 1,
+      nanoUsd: row["nano_usd"] == null ? null : Number(row["nano_usd"]),
+      capped: row["capped"] === 1,
+      upstream: row["upstream"],
+      durationMs: Number(row["duration_ms"]),
+      firstTokenMs: row["first_token_ms"] == null ? null : Number(row["first_token_ms"]),
+      queueMs: Number(row["queue_ms"]),
+    })) as UsageRecord[];
+  }
+
+  /** Roll-ups as they are, and as the records say they should be. */
+  async function rollups(): Promise<{ found: unknown[]; expected: unknown[] }> {
+    await catchUp(writer);
+    const found = [...(await db`SELECT * FROM usage_rollups`)];
+    const expected = [
+      ...(await db`
+      SELECT account_id, environment, span, at - at % seconds AS start, key_id, coalesce(app_id, '') AS app_id, model,
+        count(*) AS requests, sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,
+        coalesce(sum(nano_usd), 0) AS nano_usd, sum(CASE WHEN outcome = 'failed' THEN 1 ELSE 0 END) AS errors,
+        count(first_token_ms) AS timed, coalesce(sum(first_token_ms), 0) AS first_token_ms,
+        coalesce(sum(CASE WHEN duration_ms > first_token_ms THEN CASE WHEN completion_tokens > 1 THEN completion_tokens - 1 ELSE 0 END END), 0) AS generated_tokens,
+        coalesce(sum(CASE WHEN duration_ms > first_token_ms THEN duration_ms - first_token_ms ELSE 0 END), 0) AS generation_ms, min(at) AS first_at, max(at) AS last_at
+      FROM usage_records, (SELECT 'hour' AS span, 3600 AS seconds UNION ALL SELECT 'day', 86400) AS spans
+      GROUP BY 1, 2, 3, 4, 5, 6, 7`),
+    ];
+    const inOrder = (rows: unknown[]) => rows.map((row) => JSON.stringify(row)).sort();
+    return { found: inOrder(found), expected: inOrder(expected) };
+  }
+
+  test.each([1, 2, 7, 8, 9, 63, 64, 65, 72, 137, 1_000])("every field of each of %d records arrives", async (count) => {
+    for (const kinds of [1, 5, 60]) {
+      await db`DELETE FROM usage_records`;
+      await db`DELETE FROM usage_rollups`;
+      const records = Array.from({ length: count }, (_, i) => recordOf(i, kinds));
+      expect(await writer.insert(records)).toBe(count);
+      expect(await stored()).toEqual(records);
+      const { found, expected } = await rollups();
+      expect(found).toEqual(expected);
+    }
+  });
+
+  test("a record that is there already, or twice in a batch, counts once, as it came first", async () => {
+    const records = Array.from({ length: 300 }, (_, i) => recordOf(i, 7));
+    expect(await writer.insert(records.slice(100, 200))).toBe(100);
+    const again = records.slice(0, 10).map((record) => ({ ...record, promptTokens: 1e6 }));
+    expect(await writer.insert([...records, ...again])).toBe(200);
+    expect(await writer.insert(records)).toBe(0);
+    expect(await stored()).toEqual(records);
+    const { found, expected } = await rollups();
+    expect(found).toEqual(expected);
+  });
+
+  test("a batch that fails in its last row leaves nothing, and the next one is not hindered", async () => {
+    const lift = await refuseRecord(db, "req_99");
+    const records = Array.from({ length: 100 }, (_, i) => recordOf(i, 1));
+    await expect(writer.insert(records)).rejects.toThrow("refused");
+    expect(await stored()).toEqual([]);
+    expect((await rollups()).found).toEqual([]);
+    await lift();
+    expect(await writer.insert(records)).toBe(100);
+  });
+
+  databases.only(
+    "postgres",
+    "of several processes that add to the same roll-ups at once, each in its own order, all arrive",
+    async () => {
+      const others = await Promise.all([opened.openAgain(), opened.openAgain(), opened.openAgain()]);
+      const writers = [writer, ...(await Promise.all(others.map((other) => openUsageWriter(other))))];
+      const records = Array.from({ length: 1_600 }, (_, i) => recordOf(i, 60));
+      const added = await Promise.all(
+        writers.map(async (one, w) => {
+          const own = records.filter((_, i) => i % writers.length === w);
+          const ordered = w % 2 === 0 ? own : own.toReversed();
+          let count = 0;
+          for (let from = 0; from < ordered.length; from += 40) {
+            count += await one.insert(ordered.slice(from, from + 40), 10_000);
+          }
+          return count;
+        }),
+      );
+      expect(added).toEqual([400, 400, 400, 400]);
+      const { found, expected } = await rollups();
+      expect(found).toEqual(expected);
+      for (const one of writers.slice(1)) one.close();
+    },
+  );
+
+  databases.only(
+    "postgres",
+    "a name of a model that PostgreSQL cannot keep as it is does not hold up the others",
+    async () => {
+      const odd = ["a\0b", "half \ud83d", "whole \ud83d\ude00"];
+      const records = odd.map((model, i) => ({ ...recordOf(i, 3), model, upstream: null }));
+      expect(await writer.insert(records)).toBe(3);
+      expect((await stored()).map(({ model }) => model)).toEqual(["a\ufffdb", "half \ufffd", "whole \ud83d\ude00"]);
+      expect(await writer.insert(records)).toBe(0);
+    },
+  );
+
+  databases.only("sqlite", "never waits for a lock within SQLite, in the thread that serves requests", async () => {
+    const other = new Sqlite(join(opened.directory, "headrace.db"));
+    other.run("BEGIN IMMEDIATE");
+    const triesMs: number[] = [];
+    for (let i = 0; i < 10; i++) {
+      const started = performance.now();
+      // Up to its first `await`: one try.
+      const tried = writer.insert([recordOf(1, 1)], 0);
+      triesMs.push(performance.now() - started);
+      await expect(tried).rejects.toThrow(/locked/);
+    }
+    other.close();
+    expect(Math.min(...triesMs)).toBeLessThan(5);
+  });
+
+  databases.only(
+    "sqlite",
+    "waits for a transaction of this process or another, at most as long as it is told",
+    async () => {
+      const other = new Sqlite(join(opened.directory, "headrace.db"));
+      other.run("BEGIN IMMEDIATE");
+      await expect(writer.insert([recordOf(1, 1)], 5)).rejects.toThrow(/locked/);
+      const waiting = writer.insert([recordOf(1, 1)], 10_000);
+      await Bun.sleep(30);
+      other.run("COMMIT");
+      other.close();
+      expect(await waiting).toBe(1);
+      const entered = Promise.withResolvers<void>();
+      const end = Promise.withResolvers<void>();
+      const transaction = db.begin("IMMEDIATE", async (tx) => {
+        await tx`INSERT INTO accounts (id, name, tier, created_at) VALUES ('a', 'a', 'free', 1)`;
+        entered.resolve();
+        await end.promise;
+      });
+      await entered.promise;
+      const behind = writer.insert([recordOf(2, 1)], 10_000);
+      end.resolve();
+      await transaction;
+      expect(await behind).toBe(1);
+    },
+  );
+
+  databases.only("sqlite", "keeps what others began with IMMEDIATE whole", async () => {
+    const [inside, done] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const change = db.begin("IMMEDIATE", async (tx) => {
+      await tx`SELECT count(*) FROM usage_records`;
+      inside.resolve();
+      await done.promise;
+      await tx`INSERT INTO accounts (id, name, tier, created_at) VALUES ('a', 'a', 'free', 1)`;
+    });
+    await inside.promise;
+    const written = writer.insert([recordOf(1, 1)], 10_000);
+    await Bun.sleep(10);
+    done.resolve();
+    await change;
+    await written;
+    const [accounts] = await db`SELECT count(*) AS n FROM accounts`;
+    expect([Number(accounts.n), (await stored()).length]).toEqual([1, 1]);
+  });
+});

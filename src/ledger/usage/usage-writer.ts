@@ -1,0 +1,230 @@
+// Writes usage into the database: records and their roll-ups, in one transaction.
+
+import { SQLiteError, type SQLQueryBindings } from "bun:sqlite";
+import type { UsageRecord } from "../../domain/usage/usage.ts";
+import { type Database, dialectOf } from "../../storage/sql/database.ts";
+import { databaseFile } from "../../storage/sql/durable-commits.ts";
+import { PreparedSqlite } from "../../storage/sql/prepared-sqlite.ts";
+import { requestsKeptFrom } from "../../storage/tables/retention-store.ts";
+import { PostgresUsageWriter } from "./postgres-usage-writer.ts";
+import { SqliteRollups } from "./sqlite-rollups.ts";
+import {
+  at,
+  completionTokens,
+  durationMs,
+  firstTokenMs,
+  nanoUsd,
+  promptTokens,
+  queueMs,
+  type UsageColumns,
+} from "./usage-columns.ts";
+import type { UsageKind } from "./usage-kinds.ts";
+import { catchUp, columnsOf, keptUsage, type UsageWriter } from "./usage-rows.ts";
+
+export type { UsageWriter };
+
+/**
+ * `isAlone`: no other process adds usage to this database of SQLite while this is open, which the lock of its data directory
+ * says. Beside a server roll-ups are kept up at once, and what that has gathered for later is left to it.
+ */
+export async function openUsageWriter(db: Database, { isAlone = true } = {}): Promise<UsageWriter> {
+  if (dialectOf(db) === "postgres") return new PostgresUsageWriter(db);
+  const file = await databaseFile(db);
+  if (file === undefined) throw new Error("The database is in memory, where usage would not outlive the process.");
+  const writer = new SqliteUsageWriter(file, isAlone);
+  if (!isAlone) return writer;
+  try {
+    await writer.rollups.recover(openingLockWaitMs);
+    await catchUp(writer, openingLockWaitMs);
+    return writer;
+  } catch (error) {
+    writer.close();
+    throw error;
+  }
+}
+
+/** Of a record: those that are its own, and those that make its kind, which are bound once for many. */
+const ownColumns = [
+  "request_id",
+  "at",
+  "account_id",
+  "key_id",
+  "app_id",
+  "prompt_tokens",
+  "completion_tokens",
+  "nano_usd",
+  "duration_ms",
+  "first_token_ms",
+  "queue_ms",
+];
+const kindColumns = [
+  "environment",
+  "operation",
+  "model",
+  "stream",
+  "outcome",
+  "error_code",
+  "estimated",
+  "capped",
+  "upstream",
+];
+/** Rows of one statement, largest first: the more, the fewer calls and bindings. */
+const rowCounts = [64, 8, 1];
+const lockWaitMs = 60;
+/** How long a start waits for another program's lock on the database. */
+const openingLockWaitMs = 5_000;
+
+class SqliteUsageWriter implements UsageWriter {
+  readonly rollups: SqliteRollups;
+  readonly #db: PreparedSqlite;
+  #tooOld = 0;
+  /** One for each number of rows; filled anew for each statement. */
+  readonly #bindings = rowCounts.map(
+    (rows) => new Array<SQLQueryBindings>(kindColumns.length + rows * ownColumns.length),
+  );
+
+  constructor(file: string, isAlone: boolean) {
+    this.#db = new PreparedSqlite(file);
+    this.rollups = new SqliteRollups(this.#db, isAlone);
+  }
+
+  get tooOld(): number {
+    return this.#tooOld;
+  }
+
+  async insert(given: UsageColumns | readonly UsageRecord[], waitMs = lockWaitMs): Promise<number> {
+    const usage = columnsOf(given);
+    return this.#db.whenUnlocked(() => this.#insert(usage), waitMs);
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+
+  #insert(given: UsageColumns): number {
+    let kept = given;
+    // Within the transaction: from then on, what deletes older ones comes after.
+    const add = (choose: (usage: UsageColumns) => UsageColumns) =>
+      this.#db.transact(() => {
+        kept = this.#kept(given);
+        return this.#add(choose(kept));
+      });
+    let added: number;
+    try {
+      added = add((all) => all);
+    } catch (error) {
+      if (!isRepetition(error)) throw error;
+      added = add((all) => this.#unknown(all));
+    }
+    this.rollups.committed();
+    this.#tooOld += given.length - kept.length;
+    return added;
+  }
+
+  #kept(usage: UsageColumns): UsageColumns {
+    const row = this.#db.statement("SELECT value FROM installation WHERE name = ?").get(requestsKeptFrom) as {
+      value: string;
+    } | null;
+    return keptUsage(usage, row?.value);
+  }
+
+  #add(usage: UsageColumns): number {
+    this.rollups.add(usage);
+    for (const [kind, rows] of rowsByKind(usage)) this.#addRecords(usage, kind, rows);
+    // Apart: few have one, and the others need not bind it.
+    for (const [row, trail] of usage.trails) {
+      this.#db
+        .statement("UPDATE usage_records SET trail = ? WHERE request_id = ?")
+        .run([trail, usage.requestIds[row] ?? ""]);
+    }
+    return usage.length;
+  }
+
+  #addRecords(usage: UsageColumns, kind: UsageKind, rows: readonly number[]): void {
+    let from = 0;
+    for (const [i, count] of rowCounts.entries()) {
+      const bindings = this.#bindings[i] ?? [];
+      if (rows.length - from >= count) bindKind(bindings, kind);
+      for (; rows.length - from >= count; from += count) {
+        bindRows(bindings, usage, rows, from, count);
+        this.#db.statement(addRecords[i] ?? "").run(bindings);
+      }
+    }
+  }
+
+  /** Those that are not in the database, each once. */
+  #unknown(usage: UsageColumns): UsageColumns {
+    const find = this.#db.statement("SELECT 1 FROM usage_records WHERE request_id = ?");
+    const seen = new Set<string>();
+    return usage.filter((row) => {
+      const requestId = usage.requestIds[row] ?? "";
+      if (seen.has(requestId) || find.get(requestId) !== null) return false;
+      seen.add(requestId);
+      return true;
+    });
+  }
+}
+
+const addRecords = rowCounts.map((rows) => {
+  const common = kindColumns.map((_, column) => `?${column + 1}`);
+  const values = Array.from({ length: rows }, (_, row) => {
+    const first = kindColumns.length + row * ownColumns.length + 1;
+    return `(${[...common, ...ownColumns.map((_column, i) => `?${first + i}`)].join(", ")})`;
+  });
+  return `INSERT INTO usage_records (${[...kindColumns, ...ownColumns].join(", ")}) VALUES ${values.join(", ")}`;
+});
+
+/** In the order in which they came. */
+function rowsByKind(usage: UsageColumns): Map<UsageKind, number[]> {
+  const byKind = new Map<UsageKind, number[]>();
+  for (let row = 0; row < usage.length; row++) {
+    const kind = usage.kindAt(row);
+    const rows = byKind.get(kind);
+    if (rows === undefined) byKind.set(kind, [row]);
+    else rows.push(row);
+  }
+  return byKind;
+}
+
+/** In the order of `kindColumns`. */
+function bindKind(bindings: SQLQueryBindings[], kind: UsageKind): void {
+  const { request } = kind;
+  bindings[0] = request.environment;
+  bindings[1] = request.operation;
+  bindings[2] = request.model;
+  bindings[3] = request.stream ? 1 : 0;
+  bindings[4] = kind.outcome;
+  bindings[5] = kind.errorCode;
+  bindings[6] = kind.estimated ? 1 : 0;
+  bindings[7] = kind.capped ? 1 : 0;
+  bindings[8] = kind.upstream;
+}
+
+/** Behind the kind, each row in the order of `ownColumns`. */
+function bindRows(
+  bindings: SQLQueryBindings[],
+  usage: UsageColumns,
+  rows: readonly number[],
+  from: number,
+  count: number,
+): void {
+  let i = kindColumns.length;
+  for (let nth = from; nth < from + count; nth++) {
+    const row = rows[nth] ?? 0;
+    bindings[i++] = usage.requestIds[row] ?? "";
+    bindings[i++] = usage.number(row, at);
+    bindings[i++] = usage.accountIds[row] ?? "";
+    bindings[i++] = usage.keyIds[row] ?? "";
+    bindings[i++] = usage.appIds[row] ?? null;
+    bindings[i++] = usage.number(row, promptTokens);
+    bindings[i++] = usage.number(row, completionTokens);
+    bindings[i++] = usage.numberOrNull(row, nanoUsd);
+    bindings[i++] = usage.number(row, durationMs);
+    bindings[i++] = usage.numberOrNull(row, firstTokenMs);
+    bindings[i++] = usage.number(row, queueMs);
+  }
+}
+
+function isRepetition(error: unknown): boolean {
+  return error instanceof SQLiteError && /^SQLITE_CONSTRAINT_(PRIMARYKEY|UNIQUE)$/.test(error.code ?? "");
+}

@@ -1,0 +1,224 @@
+// What a replica admits by itself while nobody can be asked: its share of each limit, from where the limit was last seen.
+import type { Clock } from "../base/clock.ts";
+import type { LimitKind } from "../domain/limits/limit-refusal.ts";
+import type { Admission, LimitSet, LimitStatus, Quota, RateLimit, Reservation } from "../domain/limits/limits.ts";
+import type { Ledger, UsageTotals } from "../domain/usage/usage.ts";
+import { isLimited } from "./limit-decision.ts";
+import { MemoryLimits } from "./memory/memory-limits.ts";
+
+export interface LimitShareOptions {
+  clock: Clock;
+  ledger: Pick<Ledger, "readTotals">;
+  /** How many replicas share the limits, at least 1. */
+  replicas: number;
+  /** How many of a limit's things were taken when it was last seen, refilled since; 0 where that is not known. */
+  lastTaken(kind: LimitKind, rule: RateLimit): number;
+  /** What a quota stood at when it was last seen, reservations included. */
+  lastUsed(quota: Quota): UsageTotals | undefined;
+}
+
+/** Taken by a share, beyond what it began with. */
+export interface ShareCharge {
+  kind: LimitKind;
+  rule: RateLimit;
+  count: number;
+}
+
+interface Touched {
+  kind: LimitKind;
+  rule: RateLimit;
+  share: RateLimit;
+  /** What it began with, and when. */
+  begunWith: number;
+  begunMs: number;
+}
+
+/** How often the usage of a quota is read anew: what other replicas settle is seen in the ledger alone. */
+const rereadMs = 10_000;
+/** Ahead of a refusal by a quota it is read once more, where that was not done so lately. */
+const refusableMs = 1_000;
+/** How long the first admission under a quota waits for the ledger, before what was last seen has to do. */
+const patienceMs = 1_000;
+/** How many more limits make it forget those that are whole. */
+const sweepEvery = 8_192;
+
+/** What this replica knows of a quota, and takes of it. */
+interface QuotaShare {
+  /** When it was last read, or that was last tried. */
+  readMs: number;
+  reading: Promise<void> | undefined;
+  /** With the amounts up to which this replica admits; undefined: nothing is known of its usage. */
+  share: Quota | undefined;
+}
+
+export class LimitShare {
+  readonly #options: LimitShareOptions;
+  readonly #memory: MemoryLimits;
+  /** By what the quotas were read to last. */
+  #shares = new WeakMap<LimitSet, LimitSet>();
+  readonly #touched: Readonly<Record<LimitKind, Map<string, Touched>>> = { requests: new Map(), tokens: new Map() };
+  readonly #quotas = new Map<string, QuotaShare>();
+
+  constructor(options: LimitShareOptions) {
+    this.#options = options;
+    this.#memory = new MemoryLimits(options);
+  }
+
+  /** A promise only where the usage of a quota has to be read first. */
+  admit(limits: LimitSet, reservation: Reservation): Admission | Promise<Admission> {
+    const reading = this.#readQuotas(limits);
+    return reading ? reading.then(() => this.#admit(limits, reservation)) : this.#admit(limits, reservation);
+  }
+
+  #admit(limits: LimitSet, reservation: Reservation): Admission | Promise<Admission> {
+    const admission = this.#decide(limits, reservation);
+    if (admission instanceof Promise || !("refusal" in admission)) return admission;
+    if (admission.refusal.code !== "insufficient_quota") return admission;
+    // Others may have used little of their parts.
+    const reading = this.#readQuotas(limits, refusableMs);
+    return reading ? reading.then(() => this.#decide(limits, reservation)) : admission;
+  }
+
+  #decide(limits: LimitSet, reservation: Reservation): Admission | Promise<Admission> {
+    const share = this.#shareOf(limits);
+    this.#touch("requests", limits.requests, share.requests);
+    this.#touch("tokens", limits.tokens, share.tokens);
+    const least = Math.min(...share.tokens.map(({ limit }) => limit));
+    const fits = limits.tokens.every(({ limit }) => reservation.minTokens <= limit);
+    if (reservation.minTokens <= least || !fits) return this.#memory.admit(share, reservation);
+    // More than a whole share, less than the limit: it waits until the share is whole, and owes the rest.
+    const admission = this.#memory.admit(share, { ...reservation, tokens: least, minTokens: least });
+    return admission instanceof Promise
+      ? admission.then((later) => withDebt(later, reservation))
+      : withDebt(admission, reservation);
+  }
+
+  peek(limits: LimitSet): LimitStatus {
+    return this.#memory.peek(this.#shareOf(limits));
+  }
+
+  used(quota: Quota): Promise<UsageTotals> {
+    return this.#memory.used(quota);
+  }
+
+  /** For who decides from here on. `all`: what it began with is known nowhere else any more. */
+  charges(all: boolean): ShareCharge[] {
+    const nowMs = this.#options.clock.monotonicMs();
+    const charges: ShareCharge[] = [];
+    for (const touched of [...this.#touched.requests.values(), ...this.#touched.tokens.values()]) {
+      const { kind, rule, share, begunWith, begunMs } = touched;
+      const begun = all ? 0 : Math.max(0, begunWith - (nowMs - begunMs) * perMsOf(share));
+      // Both have been refilled by the same fraction.
+      const count = Math.round(this.#taken(touched) - begun);
+      if (count > 0) charges.push({ kind, rule, count });
+    }
+    return charges;
+  }
+
+  #shareOf(limits: LimitSet): LimitSet {
+    let share = this.#shares.get(limits);
+    if (!share) {
+      const shareOf = (rule: RateLimit) => ({
+        ...rule,
+        limit: Math.max(1, Math.floor(rule.limit / this.#options.replicas)),
+      });
+      const { requests, tokens, quotas } = limits;
+      share = {
+        ...{ requests: requests.map(shareOf), tokens: tokens.map(shareOf) },
+        quotas: quotas.map((quota) => this.#quotas.get(quota.id)?.share ?? quota),
+      };
+      this.#shares.set(limits, share);
+    }
+    return share;
+  }
+
+  #touch(kind: LimitKind, rules: readonly RateLimit[], shares: readonly RateLimit[]): void {
+    const touched = this.#touched[kind];
+    for (let i = 0; i < rules.length; i++) {
+      const rule = rules[i];
+      const share = shares[i];
+      if (!rule || !share) continue;
+      const known = touched.get(rule.id);
+      if (known) {
+        known.rule = rule;
+        known.share = share;
+        continue;
+      }
+      // As much of the share is gone as of the limit.
+      const begunWith = Math.ceil((this.#options.lastTaken(kind, rule) * share.limit) / rule.limit);
+      if (begunWith > 0) {
+        const past = { requests: [], tokens: [], secondsAgo: 0, count: begunWith, usedTokens: begunWith };
+        this.#memory.replay([{ ...past, [kind]: [share] }]);
+      }
+      touched.set(rule.id, { kind, rule, share, begunWith, begunMs: this.#options.clock.monotonicMs() });
+      if (touched.size % sweepEvery === 0) {
+        for (const [id, one] of touched) if (this.#taken(one) === 0) touched.delete(id);
+      }
+    }
+  }
+
+  #taken({ kind, share }: Touched): number {
+    const state = this.#memory.peek({ requests: [], tokens: [], quotas: [], [kind]: [share] })[kind];
+    return (state?.resetMs ?? 0) * perMsOf(share);
+  }
+
+  /**
+   * Reads the usage of those quotas of which none is known yet: a promise to wait for; and, apart from any request, that of
+   * those which were read long ago. `olderMs`: waits for all that were read as long ago.
+   */
+  #readQuotas(limits: LimitSet, olderMs = Number.POSITIVE_INFINITY): Promise<unknown> | undefined {
+    const nowMs = this.#options.clock.monotonicMs();
+    const awaited: Promise<void>[] = [];
+    for (const quota of limits.quotas) {
+      if (!isLimited(quota)) continue;
+      const known = this.#quotas.get(quota.id);
+      const ageMs = known ? nowMs - known.readMs : Number.POSITIVE_INFINITY;
+      const isAwaited = known?.share === undefined || ageMs >= olderMs;
+      if (known?.reading === undefined && ageMs < (isAwaited ? refusableMs : rereadMs)) continue;
+      const reading = known?.reading ?? this.#read(quota, nowMs);
+      if (isAwaited) awaited.push(reading);
+    }
+    return awaited.length > 0 ? Promise.all(awaited) : undefined;
+  }
+
+  #read(quota: Quota, nowMs: number): Promise<void> {
+    const known = this.#quotas.get(quota.id) ?? { readMs: nowMs, reading: undefined, share: undefined };
+    this.#quotas.set(quota.id, known);
+    known.readMs = nowMs;
+    known.reading = this.#readUsage(quota, known).finally(() => {
+      known.reading = undefined;
+    });
+    return known.reading;
+  }
+
+  /** Where the ledger cannot be read, what is known goes on; where nothing is known, the request that needs it is told. */
+  async #readUsage(quota: Quota, known: QuotaShare): Promise<void> {
+    const read = this.#memory.reread(quota).catch(() => {});
+    await (known.share ? read : Promise.race([read, Bun.sleep(patienceMs)]));
+    // It has what requests had set aside everywhere when Redis went, which no ledger knows.
+    const seen = known.share ? undefined : this.#options.lastUsed(quota);
+    if (seen) this.#memory.believe(quota, seen);
+    const used = this.#memory.known(quota);
+    if (!used) return;
+    const { tokens, nanoUsd } = quota;
+    const { replicas } = this.#options;
+    const part = (limit: number, taken: number) => taken + Math.ceil(Math.max(0, limit - taken) / replicas);
+    known.share = {
+      ...quota,
+      tokens: tokens === null ? null : part(tokens, used.tokens),
+      nanoUsd: nanoUsd === null ? null : part(nanoUsd, used.nanoUsd),
+    };
+    this.#shares = new WeakMap();
+  }
+}
+
+function withDebt(admission: Admission, { minTokens, nanoUsd }: Reservation): Admission {
+  if ("refusal" in admission) return admission;
+  const { lease, status } = admission;
+  lease.extend(minTokens, nanoUsd);
+  return { lease, reservedTokens: minTokens, status };
+}
+
+function perMsOf({ limit, windowSeconds }: RateLimit): number {
+  return limit / (windowSeconds * 1000);
+}

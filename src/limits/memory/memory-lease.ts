@@ -1,0 +1,118 @@
+// What one admitted request holds of the token limits and quotas in memory, and gives back at its end.
+import type { Clock } from "../../base/clock.ts";
+import type { Granted, Lease, LimitStatus, Quota } from "../../domain/limits/limits.ts";
+import type { Hold } from "../../domain/limits/rate-limit.ts";
+import type { CountedParty } from "../counted-party.ts";
+import type { TrackedBucket } from "./memory-buckets.ts";
+import type { QuotaCounter, QuotaCounters } from "./memory-quotas.ts";
+
+/** Where leases count: no bucket and no counter is given up for as long as one is open there. */
+export interface LeasePlaces {
+  readonly clock: Clock;
+  /** Of the month in which they begin: usage belongs there even where they end in the next. */
+  readonly counters: QuotaCounters;
+}
+
+const unlimited: LimitStatus = { requests: undefined, tokens: undefined };
+
+/** The admission and its lease are one object, as there is one for each request. */
+export class MemoryLease implements Lease, Granted {
+  readonly reservedTokens: number;
+  status: LimitStatus = unlimited;
+  readonly #places: LeasePlaces;
+  /** The last of those that it counts against. */
+  readonly #parties: CountedParty | undefined;
+  /** In the order of the parties that limit tokens, from the last on. Mostly there is one, the account. */
+  #hold: Hold | undefined;
+  #otherHolds: Hold[] | undefined;
+  #tokens: number;
+  #nanoUsd: number;
+  #settled = false;
+
+  constructor(places: LeasePlaces, parties: CountedParty | undefined, tokens: number, nanoUsd: number) {
+    this.reservedTokens = tokens;
+    this.#places = places;
+    this.#parties = parties;
+    this.#tokens = tokens;
+    this.#nanoUsd = nanoUsd;
+  }
+
+  get lease(): Lease {
+    return this;
+  }
+
+  /** Sets aside what it is for, once; the parties have the buckets and the counters of this moment. */
+  begin(nowMs: number): void {
+    for (let party = this.#parties; party; party = party.before) {
+      if (party.tokens) {
+        const hold = bucketOf(party).hold(this.#tokens, nowMs);
+        if (!this.#hold) {
+          this.#hold = hold;
+        } else {
+          this.#otherHolds ??= [];
+          this.#otherHolds.push(hold);
+        }
+      }
+      if (party.quota) {
+        const counter = this.#counterOf(party, party.quota);
+        counter.leases++;
+        counter.heldTokens += this.#tokens;
+        counter.heldNanoUsd += this.#nanoUsd;
+      }
+    }
+  }
+
+  extend(tokens: number, nanoUsd: number): void {
+    if (!this.#settled) this.#extend(tokens, nanoUsd, this.#places.clock.monotonicMs());
+  }
+
+  settle(tokens: number, nanoUsd: number): void {
+    if (this.#settled) return;
+    const nowMs = this.#places.clock.monotonicMs();
+    this.#extend(tokens, nanoUsd, nowMs);
+    this.#settled = true;
+    let nth = 0;
+    for (let party = this.#parties; party; party = party.before) {
+      if (party.tokens) {
+        const hold = nth === 0 ? this.#hold : this.#otherHolds?.[nth - 1];
+        if (hold) bucketOf(party).release(hold, this.#tokens - tokens, nowMs);
+        nth++;
+      }
+      if (party.quota) {
+        const counter = this.#counterOf(party, party.quota);
+        counter.leases--;
+        counter.heldTokens -= this.#tokens;
+        counter.heldNanoUsd -= this.#nanoUsd;
+        // Where it is not read yet, the ledger's figures will stand in its place, this request included.
+        counter.usedTokens += tokens;
+        counter.usedNanoUsd += nanoUsd;
+      }
+    }
+  }
+
+  #extend(tokens: number, nanoUsd: number, nowMs: number): void {
+    const moreTokens = Math.max(0, tokens - this.#tokens);
+    const moreNanoUsd = Math.max(0, nanoUsd - this.#nanoUsd);
+    if (moreTokens === 0 && moreNanoUsd === 0) return;
+    for (let party = this.#parties; party; party = party.before) {
+      if (party.tokens && moreTokens > 0) bucketOf(party).take(moreTokens, nowMs);
+      if (party.quota) {
+        const counter = this.#counterOf(party, party.quota);
+        counter.heldTokens += moreTokens;
+        counter.heldNanoUsd += moreNanoUsd;
+      }
+    }
+    this.#tokens += moreTokens;
+    this.#nanoUsd += moreNanoUsd;
+  }
+
+  /** The party goes on with that of the next month. */
+  #counterOf({ counter }: CountedParty, { id }: Quota): QuotaCounter {
+    const { counters } = this.#places;
+    return counter?.among === counters ? counter : (counters.get(id) as QuotaCounter);
+  }
+}
+
+function bucketOf({ tokenBucket }: CountedParty): TrackedBucket {
+  return tokenBucket as TrackedBucket;
+}

@@ -1,0 +1,300 @@
+// Limits and quotas in memory: the contract of all stores, and beyond it no waiting, bounded memory, a restart that forgets nothing.
+import { describe, expect, test } from "bun:test";
+import {
+  account,
+  type Granted,
+  key,
+  ledgerWith,
+  limitsContract,
+  none,
+  quotaOf,
+  reserve,
+} from "../../../tests/support/limits-contract.ts";
+import { manualClock } from "../../../tests/support/manual-clock.ts";
+import type { GatewayError } from "../../base/errors.ts";
+import type { Admission } from "../../domain/limits/limits.ts";
+import { CountedParty } from "../counted-party.ts";
+import { MemoryLimits } from "./memory-limits.ts";
+
+limitsContract({ open: (options) => new MemoryLimits(options), schedules: 25 });
+
+function setUp() {
+  const clock = manualClock(Date.UTC(2026, 10, 20) / 1000);
+  const ledger = ledgerWith();
+  return { clock, ledger, limits: new MemoryLimits({ clock, ledger }) };
+}
+
+function now(answer: Admission | Promise<Admission>): Admission {
+  if (answer instanceof Promise) throw new Error("The decision had to wait.");
+  return answer;
+}
+
+function granted(answer: Admission | Promise<Admission>): Granted {
+  const admission = now(answer);
+  if ("refusal" in admission) throw admission.refusal;
+  return admission;
+}
+
+function refusal(answer: Admission | Promise<Admission>): GatewayError {
+  const admission = now(answer);
+  if (!("refusal" in admission)) throw new Error("It was admitted.");
+  return admission.refusal;
+}
+
+describe("a decision", () => {
+  test("waits for nothing, once the usage of its quotas was read", async () => {
+    const { limits } = setUp();
+    const set = { requests: [account], tokens: [{ ...account, limit: 1_000 }], quotas: [quotaOf(1_000)] };
+    await limits.admit(set, reserve(1));
+    expect(limits.admit(set, reserve(1))).not.toBeInstanceOf(Promise);
+    expect(limits.peek(set)).not.toBeInstanceOf(Promise);
+  });
+});
+
+describe("what a set of limits found before", () => {
+  const others = (limits: MemoryLimits, count = 5_000) => {
+    for (let i = 0; i < count; i++) {
+      const rules = [{ ...key, id: `other${i}` }];
+      granted(limits.admit({ ...none, requests: rules, tokens: rules }, reserve(0))).lease.settle(0, 0);
+    }
+  };
+  const copied = <One extends object>(all: readonly One[]): One[] => all.map((one) => ({ ...one }));
+
+  test("is forgotten with its buckets: all who ask have the next ones", () => {
+    const { limits, clock } = setUp();
+    const set = { ...none, requests: [{ ...key, limit: 10 }], tokens: [{ ...key, limit: 100 }] };
+    granted(limits.admit(set, reserve(10))).lease.settle(10, 0);
+    others(limits);
+    clock.advance(600_000);
+    others(limits);
+    granted(limits.admit(set, reserve(10))).lease.settle(10, 0);
+    const copy = { ...set, requests: copied(set.requests), tokens: copied(set.tokens) };
+    expect(limits.peek(copy)).toMatchObject({ requests: { remaining: 9 }, tokens: { remaining: 90 } });
+  });
+
+  test("is forgotten with its counter: the usage is read anew", async () => {
+    const { limits, clock, ledger } = setUp();
+    const set = { ...none, quotas: [quotaOf(100)] };
+    const admission = await limits.admit(set, reserve(40));
+    if ("lease" in admission) admission.lease.settle(40, 0);
+    const quotas = (count: number) => {
+      for (let i = 0; i < count; i++)
+        limits.admit({ ...none, quotas: [{ ...quotaOf(null), id: `q${i}` }] }, reserve(0));
+    };
+    quotas(3_000);
+    clock.advance(3_700_000);
+    quotas(9_000);
+    ledger.totals.tokens = 90;
+    expect(await limits.admit(set, reserve(40))).toHaveProperty("refusal");
+    expect(ledger.reads).toHaveLength(2);
+  });
+
+  test("holds for no copy with other figures, and for one of two rules of an id at a time", async () => {
+    const { limits } = setUp();
+    const quota = { ...quotaOf(100), id: "shared" };
+    await limits.admit({ ...none, quotas: [quota] }, reserve(1));
+    const lower = { ...none, quotas: [{ ...quota, tokens: 50 }] };
+    expect(limits.admit(lower, reserve(90))).toHaveProperty("refusal");
+    const [before, after] = [60, 20].map((limit) => ({ ...none, requests: [{ ...key, limit }] }));
+    for (const set of [before, after, before, after]) {
+      if (set) expect(granted(limits.admit(set, reserve(0))).status.requests?.limit).toBe(set.requests[0]?.limit ?? 0);
+    }
+  });
+
+  test("is one for each limit, also where several have the same id", () => {
+    const { limits } = setUp();
+    const twice = [{ ...key, limit: 6 }];
+    const set = { ...none, requests: [...twice, ...copied(twice)] };
+    for (let i = 0; i < 3; i++) granted(limits.admit(set, reserve(0)));
+    expect(limits.peek(set).requests?.remaining).toBe(0);
+  });
+
+  test("is the same for all keys of an account, as far as it is the account's", () => {
+    const quota = quotaOf(100);
+    const [one, other] = ["a", "b"].map((id) => ({
+      ...none,
+      requests: [account],
+      quotas: [quota, { ...quotaOf(null), id }],
+    }));
+    if (!one || !other) throw new Error("There are two.");
+    const store = {};
+    const shared = CountedParty.lastOf(one, store)?.before;
+    expect(shared?.quota).toBe(quota);
+    expect(CountedParty.lastOf(other, store)?.before).toBe(shared as CountedParty);
+  });
+
+  test("has each hold released where it is held", () => {
+    const { limits } = setUp();
+    const tokens = [1_000, 2_000, 3_000].map((limit) => ({ ...key, id: `key:${limit}`, limit }));
+    const all = granted(limits.admit({ ...none, tokens }, reserve(100)));
+    const first = granted(limits.admit({ ...none, tokens: tokens.slice(0, 1) }, reserve(300)));
+    all.lease.settle(10, 0);
+    first.lease.settle(20, 0);
+    const left = tokens.map((rule) => limits.peek({ ...none, tokens: [rule] }).tokens?.remaining);
+    expect(left).toEqual([970, 1_990, 2_990]);
+  });
+});
+
+test("of two limits of the same size with the same room, the first is told", () => {
+  const { limits } = setUp();
+  const set = {
+    ...none,
+    requests: [1, 3_600].map((windowSeconds, i) => ({ ...key, id: `k${i}`, limit: 10, windowSeconds })),
+  };
+  expect(granted(limits.admit(set, reserve(0))).status.requests?.resetMs).toBe(100);
+  expect(limits.peek(set).requests?.resetMs).toBe(100);
+});
+
+describe("a set of limits that two stores are asked about in turns", () => {
+  test("is counted by each of them alone, to the end of what runs, and over a month's end", async () => {
+    const { limits: one, clock } = setUp();
+    const { limits: other } = setUp();
+    const set = { requests: [account], tokens: [{ ...account, limit: 1_000 }], quotas: [quotaOf(10_000)] };
+    for (const limits of [one, other]) await limits.used(quotaOf(10_000));
+    const long = granted(one.admit(set, reserve(400)));
+    const short = granted(other.admit(set, reserve(100)));
+    clock.jump(15 * 86_400);
+    granted(await one.admit(set, reserve(50))).lease.settle(50, 0);
+    short.lease.settle(10, 0);
+    expect(other.peek(set)).toMatchObject({ requests: { remaining: 9 }, tokens: { remaining: 990 } });
+    expect(await other.used(quotaOf(10_000))).toEqual({ tokens: 10, nanoUsd: 0 });
+    long.lease.extend(600, 0);
+    long.lease.settle(500, 0);
+    // What began in the month before belongs there.
+    expect(await one.used(quotaOf(10_000))).toEqual({ tokens: 50, nanoUsd: 0 });
+    clock.jump(-15 * 86_400);
+    expect(await one.used(quotaOf(10_000))).toEqual({ tokens: 500, nanoUsd: 0 });
+  });
+});
+
+describe("memory", () => {
+  test("100,000 keys that have gone leave nothing behind; those in use stay", async () => {
+    const { limits, clock } = setUp();
+    const used = { ...none, tokens: [{ ...account, limit: 1_000 }], quotas: [quotaOf(1_000)] };
+    const long = granted(await limits.admit(used, reserve(900)));
+    for (let i = 0; i < 100_000; i++) {
+      const own = { ...key, id: `key:${i}` };
+      const set = { ...none, requests: [own], tokens: [own], quotas: [{ ...quotaOf(null), id: own.id }] };
+      granted(limits.admit(set, reserve(1))).lease.settle(1, 0);
+    }
+    expect(limits.tracked).toBeGreaterThanOrEqual(300_000);
+    clock.advance(3_600_001);
+    for (let i = 0; i < 40_000; i++) limits.admit({ ...none, requests: [account] }, reserve(1));
+    expect(limits.tracked).toBeLessThan(5_000);
+    expect(refusal(limits.admit(used, reserve(101))).code).toBe("insufficient_quota");
+    long.lease.extend(1_500, 0);
+    expect(limits.peek(used).tokens?.remaining).toBe(400);
+  });
+
+  test("keys that come and go never make it grow without end: each is forgotten a minute or two after its last use", () => {
+    const { limits, clock } = setUp();
+    for (let i = 0; i < 100_000; i++) {
+      clock.advance(100);
+      const own = { ...key, id: `key:${i}` };
+      limits.admit({ ...none, requests: [own] }, reserve(0));
+    }
+    expect(limits.tracked).toBeLessThan(5_000);
+  });
+
+  test("more keys at once than a quarter of a million do not wait for that minute", () => {
+    const { limits, clock } = setUp();
+    for (let i = 0; i < 300_000; i++) {
+      clock.advance(0.1);
+      const own = { ...key, id: `key:${i}` };
+      limits.admit({ ...none, requests: [own] }, reserve(0));
+    }
+    expect(limits.tracked).toBeWithin(200_000, 260_000);
+  });
+
+  test("a key that comes back is counted on where it was, whether it was forgotten meanwhile or not", () => {
+    const { limits, clock } = setUp();
+    const set = { ...none, requests: [{ ...key, limit: 60, windowSeconds: 3_600 }] };
+    const others = (count: number) => {
+      for (let i = 0; i < count; i++) limits.admit({ ...none, requests: [{ ...key, id: `key:${i}` }] }, reserve(0));
+    };
+    for (let i = 0; i < 20; i++) granted(limits.admit(set, reserve(0)));
+    others(5_000);
+    clock.advance(600_000);
+    others(5_000);
+    expect(limits.peek(set).requests?.remaining).toBe(50);
+    granted(limits.admit(set, reserve(0)));
+    clock.advance(3_600_000);
+    others(10_000);
+    expect(limits.peek(set).requests?.remaining).toBe(60);
+    // Through the set that knew the bucket before, and through one like it.
+    for (let i = 0; i < 30; i++) granted(limits.admit(set, reserve(0)));
+    for (let i = 0; i < 30; i++) granted(limits.admit({ ...set }, reserve(0)));
+    expect(refusal(limits.admit(set, reserve(0))).code).toBe("rate_limit_exceeded");
+    expect(refusal(limits.admit({ ...set }, reserve(0))).code).toBe("rate_limit_exceeded");
+  });
+});
+
+describe("after a restart", () => {
+  test("limits stand where they stood: no second burst, and no lockout", () => {
+    const { limits, clock } = setUp();
+    const requests = [{ ...account, limit: 60 }];
+    const tokens = [{ ...account, limit: 6_000 }];
+    limits.replay([
+      { requests, tokens, secondsAgo: 1, count: 40, usedTokens: 3_000 },
+      { requests, tokens, secondsAgo: 31, count: 50, usedTokens: 5_000 },
+      { requests, tokens, secondsAgo: 4_000, count: 60, usedTokens: 9_000 },
+    ]);
+    // 50, of which 30 came back; 40 more: the whole of it. 1,000 + 3,000 tokens left, less 3,000.
+    const set = { ...none, requests, tokens };
+    expect(limits.peek(set)).toMatchObject({ requests: { remaining: 0 }, tokens: { remaining: 1_000 } });
+    clock.advance(60_000);
+    expect(limits.peek(set)).toMatchObject({ requests: { remaining: 60 }, tokens: { remaining: 6_000 } });
+  });
+
+  test("requests never owe for the rounding of their age", () => {
+    const { limits } = setUp();
+    const set = { ...none, requests: [{ ...account, limit: 60 }] };
+    limits.replay([{ ...set, secondsAgo: 0, count: 70, usedTokens: 0 }]);
+    expect(refusal(limits.admit(set, reserve(0))).retryAfterSeconds).toBe(1);
+  });
+
+  test("whatever was admitted before and after stays within limit + rate x time", () => {
+    for (let seed = 1; seed <= 30; seed++) {
+      let state = seed * 7_919;
+      const random = () => {
+        state = (state * 48_271) % 2_147_483_647;
+        return state / 2_147_483_647;
+      };
+      const clock = manualClock();
+      const requests = [
+        { ...account, limit: 1 + Math.floor(random() * 50), windowSeconds: 1 + Math.floor(random() * 90) },
+      ];
+      const ratePerMs = (requests[0]?.limit ?? 0) / ((requests[0]?.windowSeconds ?? 1) * 1_000);
+      const set = { ...none, requests };
+      const times: { ms: number; second: number }[] = [];
+      let limits = new MemoryLimits({ clock, ledger: ledgerWith() });
+      const run = (steps: number) => {
+        for (let i = 0; i < steps; i++) {
+          clock.advance(Math.floor(random() * 1_500));
+          if ("lease" in now(limits.admit(set, reserve(0)))) {
+            times.push({ ms: clock.monotonicMs(), second: clock.nowSeconds() });
+          }
+        }
+      };
+      run(100);
+      limits = new MemoryLimits({ clock, ledger: ledgerWith() });
+      limits.replay(
+        times.map(({ second }) => ({
+          requests,
+          tokens: [],
+          secondsAgo: clock.nowSeconds() - second,
+          count: 1,
+          usedTokens: 0,
+        })),
+      );
+      run(100);
+      for (const [from, start] of times.entries()) {
+        for (let to = from; to < times.length; to++) {
+          const allowed = (requests[0]?.limit ?? 0) + ratePerMs * ((times[to]?.ms ?? 0) - start.ms);
+          if (to - from + 1 > allowed + 1e-9)
+            expect({ seed, admitted: to - from + 1 }).toEqual({ seed, admitted: allowed });
+        }
+      }
+    }
+  });
+});

@@ -1,0 +1,202 @@
+// Rate limits and quotas in the memory of this process: one synchronous, hence atomic, decision over all of them.
+import type { Clock } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type {
+  Admission,
+  LimitSet,
+  LimitStatus,
+  LimitStore,
+  Quota,
+  RateLimit,
+  Reservation,
+} from "../../domain/limits/limits.ts";
+import { Bucket } from "../../domain/limits/rate-limit.ts";
+import type { Ledger, UsageTotals } from "../../domain/usage/usage.ts";
+import { CountedParty } from "../counted-party.ts";
+import { isLimited, quotaShortage, rateShortage, statusOf, tighter } from "../limit-decision.ts";
+import { MemoryBuckets } from "./memory-buckets.ts";
+import { type LeasePlaces, MemoryLease } from "./memory-lease.ts";
+import { MemoryQuotas, type QuotaCounter } from "./memory-quotas.ts";
+
+export interface MemoryLimitsOptions {
+  clock: Clock;
+  ledger: Pick<Ledger, "readTotals">;
+}
+
+/** What was admitted before this process began. */
+export interface PastUsage extends Pick<LimitSet, "requests" | "tokens"> {
+  /** Age by the wall clock, in whole seconds. */
+  secondsAgo: number;
+  /** How many requests, and the tokens that they used. */
+  count: number;
+  usedTokens: number;
+}
+
+export class MemoryLimits implements LimitStore {
+  readonly #clock: Clock;
+  readonly #quotas: MemoryQuotas;
+  /** One id may limit both. */
+  readonly #requests: MemoryBuckets;
+  readonly #tokens: MemoryBuckets;
+  /** Of leases that begin in this month. */
+  #places: LeasePlaces;
+
+  constructor({ clock, ledger }: MemoryLimitsOptions) {
+    this.#clock = clock;
+    this.#quotas = new MemoryQuotas(clock, ledger);
+    this.#requests = new MemoryBuckets(clock);
+    this.#tokens = new MemoryBuckets(clock);
+    this.#places = { clock, counters: this.#quotas.now() };
+  }
+
+  /** How many limits and quotas it keeps figures of. */
+  get tracked(): number {
+    return this.#requests.size + this.#tokens.size + this.#quotas.tracked;
+  }
+
+  admit(limits: LimitSet, reservation: Reservation): Admission | Promise<Admission> {
+    const nowMs = this.#clock.monotonicMs();
+    const counters = this.#quotas.now();
+    this.#requests.used(nowMs);
+    this.#tokens.used(nowMs);
+    counters.used(nowMs);
+    const { minTokens, minNanoUsd } = reservation;
+    const last = CountedParty.lastOf(limits, this);
+    // What is asked for, or as much of it as every limit has left.
+    let { tokens, nanoUsd } = reservation;
+    let isShort = false;
+    let isUnread = false;
+    // What is there already is not written again: the next collection would visit each party that was.
+    for (let party = last; party; party = party.before) {
+      const { quotaTokens, quotaNanoUsd } = party;
+      if (party.quota) {
+        const counter = this.#quotas.use(party.quota, counters, nowMs, party.counter);
+        if (party.counter !== counter) party.counter = counter;
+        if (party.isLimited) {
+          const tokensLeft = quotaTokens - counter.usedTokens - counter.heldTokens;
+          const nanoUsdLeft = quotaNanoUsd - counter.usedNanoUsd - counter.heldNanoUsd;
+          if (!counter.isRead) isUnread = true;
+          else if (minTokens > tokensLeft || minNanoUsd > nanoUsdLeft) isShort = true;
+          if (quotaTokens !== Number.POSITIVE_INFINITY) tokens = Math.min(tokens, tokensLeft);
+          if (quotaNanoUsd !== Number.POSITIVE_INFINITY) nanoUsd = Math.min(nanoUsd, nanoUsdLeft);
+        }
+      }
+      if (party.requests) {
+        const bucket = this.#requests.use(party.requests, nowMs, party.requestBucket);
+        if (party.requestBucket !== bucket) party.requestBucket = bucket;
+        if (!bucket.has(1, nowMs)) isShort = true;
+      }
+      if (party.tokens) {
+        const bucket = this.#tokens.use(party.tokens, nowMs, party.tokenBucket);
+        if (party.tokenBucket !== bucket) party.tokenBucket = bucket;
+        if (!bucket.has(minTokens, nowMs)) isShort = true;
+        tokens = Math.min(tokens, bucket.room(nowMs));
+      }
+    }
+    if (isShort) {
+      const refusal = this.#refusalOf(limits, reservation, nowMs);
+      if (refusal) return { refusal, status: this.#statusOf(last, nowMs) };
+    }
+    if (isUnread) return this.#admitOnceRead(limits, reservation);
+    for (let party = last; party; party = party.before) if (party.requests) party.requestBucket?.take(1, nowMs);
+    if (this.#places.counters !== counters) this.#places = { clock: this.#clock, counters };
+    const lease = new MemoryLease(this.#places, last, tokens, nanoUsd);
+    lease.begin(nowMs);
+    lease.status = this.#statusOf(last, nowMs);
+    return lease;
+  }
+
+  peek(limits: LimitSet): LimitStatus {
+    const nowMs = this.#clock.monotonicMs();
+    // One that is not tracked is whole, and is not tracked for being looked at.
+    const seen = (buckets: MemoryBuckets) => (rule: RateLimit) =>
+      buckets.find(rule) ? buckets.use(rule, nowMs) : new Bucket(rule);
+    return statusOf(
+      { requests: limits.requests.map(seen(this.#requests)), tokens: limits.tokens.map(seen(this.#tokens)) },
+      nowMs,
+    );
+  }
+
+  async used(quota: Quota): Promise<{ tokens: number; nanoUsd: number }> {
+    const counter = this.#counter(quota);
+    if (!counter.isRead) await this.#quotas.read(quota, counter);
+    return { tokens: counter.usedTokens, nanoUsd: counter.usedNanoUsd };
+  }
+
+  /**
+   * A quota's owner used this much at least, as somebody else knew: it holds until it is read from the ledger again.
+   */
+  believe(quota: Quota, { tokens, nanoUsd }: UsageTotals): void {
+    const counter = this.#counter(quota);
+    counter.usedTokens = counter.isRead ? Math.max(counter.usedTokens, tokens) : tokens;
+    counter.usedNanoUsd = counter.isRead ? Math.max(counter.usedNanoUsd, nanoUsd) : nanoUsd;
+    counter.isRead = true;
+  }
+
+  /** What a quota's owner used, without asking the ledger; undefined where that was never read. */
+  known(quota: Quota): UsageTotals | undefined {
+    const { isRead, usedTokens: tokens, usedNanoUsd: nanoUsd } = this.#counter(quota);
+    return isRead ? { tokens, nanoUsd } : undefined;
+  }
+
+  /** Reads a quota's usage from the ledger, known or not. Rejects with `service_unavailable`. */
+  reread(quota: Quota): Promise<void> {
+    return this.#quotas.read(quota, this.#counter(quota));
+  }
+
+  /**
+   * Takes up usage from before a restart, ahead of the first request. Each entry counts as young as its whole seconds
+   * allow and is refilled since, oldest first: what was admitted before and after stays within limit + rate x time, and
+   * at most two seconds of refill are lost. What a request took beyond its reservation counts from its beginning on.
+   */
+  replay(entries: readonly PastUsage[]): void {
+    const nowMs = this.#clock.monotonicMs();
+    for (const entry of entries.toSorted((a, b) => b.secondsAgo - a.secondsAgo)) {
+      const atMs = nowMs - Math.max(0, entry.secondsAgo - 1) * 1000;
+      // Requests never owe: what seems too much for the limit is the rounding of their age.
+      for (const rule of entry.requests) this.#requests.use(rule, atMs).takeUpTo(entry.count, atMs);
+      for (const rule of entry.tokens) this.#tokens.use(rule, atMs).take(entry.usedTokens, atMs);
+    }
+  }
+
+  async #admitOnceRead(limits: LimitSet, reservation: Reservation): Promise<Admission> {
+    try {
+      await Promise.all(
+        limits.quotas.map((quota) => {
+          const counter = this.#counter(quota);
+          return isLimited(quota) && !counter.isRead ? this.#quotas.read(quota, counter) : undefined;
+        }),
+      );
+    } catch (error) {
+      if (error instanceof GatewayError) return { refusal: error, status: this.peek(limits) };
+      throw error;
+    }
+    return this.admit(limits, reservation);
+  }
+
+  #counter(quota: Quota): QuotaCounter {
+    return this.#quotas.use(quota, this.#quotas.now(), this.#clock.monotonicMs());
+  }
+
+  /** A quota first: where it is used up, waiting for a rate limit would be in vain. */
+  #refusalOf(limits: LimitSet, reservation: Reservation, nowMs: number): GatewayError | undefined {
+    const counters = limits.quotas.map((quota) => this.#counter(quota));
+    const requests = limits.requests.map((rule) => this.#requests.use(rule, nowMs));
+    const tokens = limits.tokens.map((rule) => this.#tokens.use(rule, nowMs));
+    return (
+      quotaShortage(limits.quotas, counters, reservation) ??
+      rateShortage(limits, { requests, tokens }, reservation, nowMs)
+    );
+  }
+
+  /** Of parties that have their buckets. */
+  #statusOf(last: CountedParty | undefined, nowMs: number): LimitStatus {
+    let requests: Bucket | undefined;
+    let tokens: Bucket | undefined;
+    for (let party = last; party; party = party.before) {
+      if (party.requestBucket) requests = tighter(party.requestBucket, requests, nowMs);
+      if (party.tokenBucket) tokens = tighter(party.tokenBucket, tokens, nowMs);
+    }
+    return { requests: requests?.state(nowMs), tokens: tokens?.state(nowMs) };
+  }
+}

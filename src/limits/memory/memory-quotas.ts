@@ -1,0 +1,124 @@
+// What each quota's owner used this month and what running requests have set aside, in the memory of this process.
+import { type CalendarMonth, calendarMonthOf } from "../../base/calendar-month.ts";
+import type { Clock } from "../../base/clock.ts";
+import { SweptMap } from "../../base/swept-map.ts";
+import { unreadUsageRefusal } from "../../domain/limits/limit-refusal.ts";
+import type { Quota } from "../../domain/limits/limits.ts";
+import type { Ledger } from "../../domain/usage/usage.ts";
+import type { QuotaFigures } from "../limit-decision.ts";
+
+export class QuotaCounter implements QuotaFigures {
+  readonly month: CalendarMonth;
+  /** Those of its month; undefined once it was forgotten: the next one to ask for it gets another. */
+  among: QuotaCounters | undefined;
+  usedTokens = 0;
+  usedNanoUsd = 0;
+  heldTokens = 0;
+  heldNanoUsd = 0;
+  isRead = false;
+  leases = 0;
+  /** Monotonic. */
+  lastUsedMs: number;
+  reading: Promise<void> | undefined;
+
+  constructor(month: CalendarMonth, among: QuotaCounters, nowMs: number) {
+    this.month = month;
+    this.among = among;
+    this.lastUsedMs = nowMs;
+  }
+}
+
+/** Of one month, by quota id. */
+export type QuotaCounters = SweptMap<QuotaCounter>;
+
+/** Unused for so long, a counter is read anew when it is needed. Longer than a database may be down for warm keys. */
+const forgetAfterMs = 3_600_000;
+/** Counters of a month further away than this are of no use, whichever way the wall clock jumps. */
+const nearbySeconds = 40 * 86_400;
+
+export class MemoryQuotas {
+  readonly #clock: Clock;
+  readonly #ledger: Pick<Ledger, "readTotals">;
+  #month: CalendarMonth;
+  #counters: QuotaCounters;
+  /** By start of the month: a wall clock that jumps back finds what it left. */
+  readonly #months = new Map<number, QuotaCounters>();
+
+  constructor(clock: Clock, ledger: Pick<Ledger, "readTotals">) {
+    this.#clock = clock;
+    this.#ledger = ledger;
+    this.#month = calendarMonthOf(clock.nowSeconds());
+    this.#counters = this.#countersOf(this.#month);
+  }
+
+  /** Counters of the month that it is. */
+  now(): QuotaCounters {
+    this.#turnMonth();
+    return this.#counters;
+  }
+
+  /** `counters`: of `now`. `known`: the counter that it had, if any, which need not be one of these. */
+  use(quota: Quota, counters: QuotaCounters, nowMs: number, known?: QuotaCounter): QuotaCounter {
+    let counter = known?.among === counters ? known : counters.get(quota.id);
+    if (!counter) {
+      counter = new QuotaCounter(this.#month, counters, nowMs);
+      counters.set(quota.id, counter);
+    }
+    counter.lastUsedMs = nowMs;
+    return counter;
+  }
+
+  /** Fills a counter from the ledger; all who ask meanwhile share one reading. Rejects with `service_unavailable`. */
+  read(quota: Quota, counter: QuotaCounter): Promise<void> {
+    counter.reading ??= this.#read(quota, counter).finally(() => {
+      counter.reading = undefined;
+    });
+    return counter.reading;
+  }
+
+  get tracked(): number {
+    let sum = 0;
+    for (const counters of this.#months.values()) sum += counters.size;
+    return sum;
+  }
+
+  async #read({ owner, ownerId, environment }: Quota, counter: QuotaCounter): Promise<void> {
+    try {
+      const { start: since, end: until } = counter.month;
+      await this.#ledger.readTotals({ type: owner, id: ownerId, environment, since, until }, (totals) => {
+        counter.usedTokens = totals.tokens;
+        counter.usedNanoUsd = totals.nanoUsd;
+        counter.isRead = true;
+      });
+    } catch (error) {
+      throw unreadUsageRefusal(error);
+    }
+    if (!counter.isRead) throw unreadUsageRefusal(new Error("the ledger gave no totals"));
+  }
+
+  #turnMonth(): void {
+    const now = this.#clock.nowSeconds();
+    if (now >= this.#month.start && now < this.#month.end) return;
+    this.#month = calendarMonthOf(now);
+    for (const start of this.#months.keys()) {
+      if (Math.abs(start - this.#month.start) > nearbySeconds) this.#months.delete(start);
+    }
+    this.#counters = this.#countersOf(this.#month);
+  }
+
+  #countersOf({ start }: CalendarMonth): QuotaCounters {
+    let counters = this.#months.get(start);
+    if (!counters) {
+      counters = new SweptMap((counter) => this.#forget(counter));
+      this.#months.set(start, counters);
+    }
+    return counters;
+  }
+
+  #forget(counter: QuotaCounter): boolean {
+    const { leases, reading, lastUsedMs } = counter;
+    if (leases > 0 || reading || this.#clock.monotonicMs() - lastUsedMs <= forgetAfterMs) return false;
+    counter.among = undefined;
+    return true;
+  }
+}

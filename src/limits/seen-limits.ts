@@ -1,0 +1,52 @@
+// What limits and quotas stood at when they were last seen, for the time when nobody can be asked.
+import type { Clock } from "../base/clock.ts";
+import { SweptMap } from "../base/swept-map.ts";
+import type { RateLimit } from "../domain/limits/limits.ts";
+import type { UsageTotals } from "../domain/usage/usage.ts";
+
+/** What was seen longer ago says too little. */
+const seenMs = 60_000;
+
+interface Seen {
+  first: number;
+  second: number;
+  atMs: number;
+}
+
+export class SeenLimits {
+  readonly #clock: Clock;
+  readonly #seen: SweptMap<Seen>;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#seen = new SweptMap((seen) => clock.monotonicMs() - seen.atMs > seenMs);
+  }
+
+  /** The backlog of a bucket, or tokens and nano-USD of a quota, reservations included. */
+  see(key: string, first: number, second: number): void {
+    const atMs = this.#clock.monotonicMs();
+    const seen = this.#seen.get(key);
+    if (seen) {
+      seen.first = first;
+      seen.second = second;
+      seen.atMs = atMs;
+      return;
+    }
+    this.#seen.used(atMs);
+    this.#seen.set(key, { first, second, atMs });
+  }
+
+  /** How many things of a bucket were taken, refilled since; 0 where that is not known. */
+  taken(key: string, { limit, windowSeconds }: RateLimit): number {
+    const seen = this.#seen.get(key);
+    if (!seen) return 0;
+    const backlog = seen.first - (this.#clock.monotonicMs() - seen.atMs) * limit;
+    return Math.max(0, Math.ceil(backlog / (windowSeconds * 1000)));
+  }
+
+  used(key: string): UsageTotals | undefined {
+    const seen = this.#seen.get(key);
+    if (!seen || this.#clock.monotonicMs() - seen.atMs > seenMs) return undefined;
+    return { tokens: seen.first, nanoUsd: seen.second };
+  }
+}

@@ -1,0 +1,50 @@
+// A reservation that the shared store keeps, or this process alone while nobody could be asked.
+import { type Bagged, nowhere } from "../../base/bag.ts";
+import type { Lease } from "../../domain/limits/limits.ts";
+import type { LimitPlan } from "../limit-plan.ts";
+
+export interface SharedLeaseListener {
+  extended(lease: SharedLease): void;
+  settled(lease: SharedLease, tokens: number, nanoUsd: number): void;
+}
+
+export class SharedLease implements Lease, Bagged {
+  inBag = nowhere;
+  /** Of this process, never used again. */
+  readonly number: number;
+  readonly plan: LimitPlan;
+  /** Set aside by now. */
+  tokens: number;
+  nanoUsd: number;
+  /** That of this process, where nobody else knows of it. */
+  own: Lease | undefined;
+  readonly #listener: SharedLeaseListener;
+  #isSettled = false;
+
+  constructor(
+    { number, plan, tokens, nanoUsd, own }: Pick<SharedLease, "number" | "plan" | "tokens" | "nanoUsd" | "own">,
+    listener: SharedLeaseListener,
+  ) {
+    this.number = number;
+    this.plan = plan;
+    this.tokens = tokens;
+    this.nanoUsd = nanoUsd;
+    this.own = own;
+    this.#listener = listener;
+  }
+
+  extend(tokens: number, nanoUsd: number): void {
+    if (this.#isSettled || (tokens <= this.tokens && nanoUsd <= this.nanoUsd)) return;
+    this.tokens = Math.max(this.tokens, tokens);
+    this.nanoUsd = Math.max(this.nanoUsd, nanoUsd);
+    this.own?.extend(tokens, nanoUsd);
+    this.#listener.extended(this);
+  }
+
+  settle(tokens: number, nanoUsd: number): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    this.own?.settle(tokens, nanoUsd);
+    this.#listener.settled(this, tokens, nanoUsd);
+  }
+}

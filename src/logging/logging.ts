@@ -1,0 +1,167 @@
+// Writes the log to standard output: lines for people, or one JSON object a line for programs; without credentials.
+import { wallMs } from "../base/clock.ts";
+import type { Log, LogFields, LogLevel } from "../base/log.ts";
+import { mayHoldCredentials, redactCredentials } from "../domain/redaction.ts";
+import { FloodControl } from "./flood.ts";
+import { LineBuffer } from "./line-buffer.ts";
+
+/** Lines gather this long before they are written, as a write for each request would cost as much as the request. */
+const flushAfterMs = 20;
+/** Lines of one warning, or one error, a minute; the rest is counted. A request's own line is none of them. */
+const mostRepetitions = 60;
+const floodWindowMs = 60_000;
+const requestEvent = "request";
+const ranks: Readonly<Record<LogLevel, number>> = { info: 0, warn: 1, error: 2 };
+
+export interface LogSettings {
+  /** What is less is not written. Default `info`. */
+  level?: LogLevel;
+  /** Takes secrets out of a text. Default: what looks like one. */
+  redact?: (text: string) => string;
+}
+
+export class StreamLog implements Log {
+  readonly #json: boolean;
+  readonly #lines: LineBuffer;
+  readonly #flood: FloodControl;
+  #rank = ranks.info;
+  #redact: (text: string) => string = redactCredentials;
+  /** When the last line was written, and its time; the start of its second, and the time up to there. */
+  #lastMs = Number.NaN;
+  #last = "";
+  #secondMs = Number.NaN;
+  #second = "";
+  /** Of the last request's line, where there was no secret in them: mostly they come again. */
+  #cleanMethod: LogFields[string];
+  #cleanModel: LogFields[string];
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  /** `write` is done with the bytes, or has copied them, when it returns: as standard output has where it must wait. */
+  constructor(format: "text" | "json", write: (lines: Uint8Array) => void = writeOut) {
+    this.#json = format === "json";
+    this.#lines = new LineBuffer(write);
+    this.#flood = new FloodControl({
+      most: mostRepetitions,
+      windowMs: floodWindowMs,
+      nowMs: () => performance.now(),
+      tell: (of, times, seconds) => this.#line("warn", "repeated", { of, times, seconds }),
+    });
+  }
+
+  /** May be called again, as a reload does. */
+  configure({ level = "info", redact = redactCredentials }: LogSettings): void {
+    this.#rank = ranks[level];
+    this.#redact = redact;
+  }
+
+  info(event: string, fields: LogFields = {}): void {
+    if (this.#rank > ranks.info) return;
+    // The one that is written all the time: what of it may be any text is known.
+    const isSafe = event === requestEvent && !this.#hasFreeText(fields);
+    this.#line("info", event, isSafe ? fields : this.#safe(fields));
+  }
+
+  warn(event: string, fields: LogFields = {}): void {
+    if (this.#rank > ranks.warn || !this.#admits(event)) return;
+    this.#line("warn", event, this.#safe(fields));
+  }
+
+  error(event: string, fields: LogFields = {}): void {
+    if (this.#admits(event)) this.#line("error", event, this.#safe(fields));
+  }
+
+  /** Text for people as it is; nothing in JSON format, where every line is a log line. */
+  plain(text: string): void {
+    if (this.#json) return;
+    this.#lines.put(text);
+    this.#flushSoon();
+  }
+
+  /** Writes what is there, and tells of what was held back. */
+  close(): void {
+    this.#flood.flush();
+    this.flush();
+  }
+
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#lines.flush();
+  }
+
+  #admits(event: string): boolean {
+    return event === requestEvent || this.#flood.admits(event);
+  }
+
+  /** Whether a request's line has anything that is not of our own making, and may hold a secret. */
+  #hasFreeText({ detail, model, method }: LogFields): boolean {
+    if (detail !== undefined || looksSecret(method, this.#cleanMethod) || looksSecret(model, this.#cleanModel))
+      return true;
+    this.#cleanMethod = method;
+    this.#cleanModel = model;
+    return false;
+  }
+
+  #safe(fields: LogFields): LogFields {
+    const safe: Record<string, LogFields[string]> = {};
+    for (const name in fields) {
+      const value = fields[name];
+      safe[name] = typeof value === "string" ? this.#redact(value) : value;
+    }
+    return safe;
+  }
+
+  #line(level: LogLevel, event: string, fields: LogFields): void {
+    const time = this.#time();
+    if (this.#json) this.#lines.putJson(time, level, event, fields);
+    else this.#lines.put(`${time.slice(11, 23)} ${level === "info" ? "" : `${level} `}${event}${textFields(fields)}\n`);
+    if (level === "error") this.flush();
+    else this.#flushSoon();
+  }
+
+  /** As `Date.toISOString` writes it; all but the milliseconds is the same for a whole second of lines. */
+  #time(): string {
+    const nowMs = wallMs();
+    if (nowMs === this.#lastMs) return this.#last;
+    const ms = nowMs % 1000;
+    if (nowMs - ms !== this.#secondMs) {
+      this.#secondMs = nowMs - ms;
+      this.#second = new Date(nowMs).toISOString().slice(0, 20);
+    }
+    this.#lastMs = nowMs;
+    this.#last = `${this.#second}${ms < 10 ? "00" : ms < 100 ? "0" : ""}${ms}Z`;
+    return this.#last;
+  }
+
+  #flushSoon(): void {
+    this.#timer ??= setTimeout(() => this.flush(), flushAfterMs);
+  }
+}
+
+function writeOut(lines: Uint8Array): void {
+  process.stdout.write(lines);
+}
+
+function looksSecret(value: LogFields[string], clean: LogFields[string]): boolean {
+  return typeof value === "string" && value !== clean && mayHoldCredentials(value);
+}
+
+const plainInText = /^[\w./:@*-]+$/;
+
+/** `name=value` pairs; a value with spaces or control characters is quoted, so that it cannot forge a line. */
+function textFields(fields: LogFields): string {
+  let text = "";
+  for (const name in fields) {
+    const value = fields[name];
+    if (value === undefined || value === null) continue;
+    text += ` ${name}=${typeof value === "string" && !plainInText.test(value) ? quoted(value) : value}`;
+  }
+  return text;
+}
+
+/** JSON leaves some characters as they are that end a line, or command a terminal. */
+function quoted(value: string): string {
+  return JSON.stringify(value).replace(/[\u007f-\u009f\u2028\u2029]/g, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  });
+}

@@ -1,0 +1,57 @@
+// What a node sent and nobody takes: held within the ledger, given back, and broken off where there is no room for it.
+import { afterEach, expect, test } from "bun:test";
+import { AccountBytes, HeldBytes, type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
+import { RecordingSink } from "../testing/tunnel-fixture.ts";
+import { IncomingAnswer } from "./incoming-answer.ts";
+
+const { mostBytes } = heldBytes;
+afterEach(() => {
+  heldBytes.mostBytes = mostBytes;
+});
+
+function answerOf(holder: Holder = heldBytes.visitors) {
+  const told: string[] = [];
+  const owner = {
+    grant: (bytes: number) => void told.push(`grant ${bytes}`),
+    cancelled: () => void told.push("cancelled"),
+  };
+  return { answer: new IncomingAnswer(owner, 262_144, holder), told };
+}
+
+test("what is not taken yet is counted as held, and no more once it is given on, or nobody wants it", () => {
+  const before = heldBytes.byKind.tunnels;
+  for (const end of ["flow", "cancel"] as const) {
+    const { answer } = answerOf();
+    answer.push(Buffer.alloc(10_000));
+    expect(heldBytes.byKind.tunnels - before).toBeGreaterThanOrEqual(10_000);
+    if (end === "flow") answer.flow(new RecordingSink());
+    else answer.cancel();
+    expect(heldBytes.byKind.tunnels).toBe(before);
+  }
+});
+
+test("where there is no room for it the node is told to stop, and whoever takes the answer gets the reason", () => {
+  heldBytes.mostBytes = heldBytes.held + 20_000;
+  const { answer, told } = answerOf();
+  answer.push(Buffer.alloc(60_000));
+  expect(told).toEqual(["cancelled"]);
+  const errors: unknown[] = [];
+  answer.flow({ data() {}, end() {}, fail: (error) => void errors.push(error) });
+  expect(errors).toEqual([expect.objectContaining({ code: expect.stringMatching(/rate_limit|service_un/) })]);
+});
+
+test("what nobody takes is on the account of its key alone: however many answers that leaves, another key's go on", () => {
+  const ledger = new HeldBytes(16 * 1024 * 1024);
+  const [stalling, other] = [ledger.holder(new AccountBytes()), ledger.holder(new AccountBytes())];
+  const answersOf = (holder: Holder, count: number) => Array.from({ length: count }, () => answerOf(holder));
+  const fill = (all: readonly ReturnType<typeof answerOf>[]) => {
+    for (const { answer } of all) answer.push(Buffer.alloc(262_144));
+    return all.filter(({ told }) => told.includes("cancelled")).length;
+  };
+  const stalled = answersOf(stalling, 60);
+  expect(fill(stalled)).toBeGreaterThan(30);
+  const others = answersOf(other, 8);
+  expect(fill(others)).toBe(0);
+  for (const { answer } of [...stalled, ...others]) answer.cancel();
+  expect(ledger.held).toBe(0);
+});

@@ -1,0 +1,302 @@
+// Turns the credentials of a request into a principal, or refuses with one message that tells an attacker nothing.
+
+import type { Clock } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { invalidApiKey } from "../../base/invalid-api-key.ts";
+import { type IpRange, rangesContain } from "../../base/text/ip-range.ts";
+import { type Environment, environmentOf, parseApiKey } from "../../domain/api-key.ts";
+import { type Keys, keyRing } from "../../domain/key-ring.ts";
+import { keyStatus, type Principal, type SignedInPerson } from "../../domain/principal.ts";
+import type { RefusalLog } from "../records/refusal-log.ts";
+import type { AccessTokens, Verification, VerifiedToken } from "./access-tokens.ts";
+import type { CachedChain } from "./cached-chain.ts";
+import { CredentialCache, type CredentialCacheOptions, type Digests } from "./credential-cache.ts";
+import type { KeyActivity } from "./key-activity.ts";
+import { keyDigest, memoryIndex } from "./key-digest.ts";
+import type { UnknownCredentials } from "./unknown-credentials.ts";
+
+/** What a request presents, and from where. */
+export interface PresentedCredentials {
+  /** Value of `Authorization`. */
+  authorization: string | null;
+  /** Value of `X-API-Key`, or of `api-key`. */
+  apiKey: string | null;
+  clientAddress: string;
+  requestId: string;
+  /** Why what is for this machine alone does not count from here; undefined: it does. Only asked for development keys. */
+  whyNotLocal(): string | undefined;
+}
+
+export interface AuthenticatorOptions extends CredentialCacheOptions {
+  pepper: Keys;
+  /** Development keys work in development mode only, and only for local requests. */
+  mode: "development" | "production";
+  tokens: Pick<AccessTokens, "verify">;
+  activity: Pick<KeyActivity, "used">;
+  refusals: Pick<RefusalLog, "record">;
+  unknown: Pick<UnknownCredentials, "find">;
+  clock: Clock;
+}
+
+/** Longer than any key. */
+const longestKey = 64;
+/** How long a store that could not be written is left alone. */
+const endAgainMs = 1_000;
+
+export class Authenticator {
+  readonly #options: AuthenticatorOptions;
+  #ending: Promise<void> | undefined;
+  #endAgainMs = Number.NEGATIVE_INFINITY;
+  readonly #cache: CredentialCache;
+  /**
+   * What a token leaves of its key's principal. By the key's entry first: with it goes all that was made from it, where a
+   * token that is remembered for hours would keep alive the entries of each change of a credential in between.
+   */
+  readonly #narrowed = new WeakMap<CachedChain, WeakMap<VerifiedToken, Principal>>();
+
+  constructor(options: AuthenticatorOptions) {
+    this.#options = options;
+    this.#cache = new CredentialCache(options);
+  }
+
+  /** Watches the store in the background for changes that other processes make. */
+  start(): void {
+    this.#cache.start();
+  }
+
+  close(): void {
+    this.#cache.close();
+  }
+
+  /** Credentials in memory, and the milliseconds since the store last said that they hold. */
+  get figures(): { cached: number; unconfirmedMs: number } {
+    return this.#cache.figures;
+  }
+
+  /**
+   * Another process says that something changed, and perhaps which keys, accounts, people and apps: it holds here from when
+   * this resolves. Never rejects.
+   */
+  hint(ids?: readonly string[]): Promise<void> {
+    return this.#cache.hint(ids);
+  }
+
+  /** Whether the store answers now, which takes a second at most; `away`: credentials in memory are still believed. */
+  reach(): Promise<"ok" | "away" | "gone"> {
+    return this.#cache.reach();
+  }
+
+  /** The same as of the last look, a second ago or so, without asking. */
+  get standing(): "ok" | "away" | "gone" {
+    return this.#cache.standing;
+  }
+
+  /** After every change of a key, account, tier or limit by this process: it holds from here on. */
+  invalidate(): void {
+    this.#cache.invalidate();
+  }
+
+  /** After a change of what limits are made of, such as tiers, by whichever process. */
+  limitsChanged(): void {
+    this.#cache.limitsChanged();
+  }
+
+  /**
+   * Throws or rejects with `invalid_api_key`, its reason in `detail` for the log alone; `token_expired`;
+   * `service_unavailable` where the store would have to be asked and cannot; or `rate_limit_exceeded` where it would have
+   * to be asked for one who presented too many keys that are nobody's. A promise only where something has to be looked up.
+   */
+  authenticate(presented: PresentedCredentials): Principal | Promise<Principal> {
+    return this.#warm(presented) ?? this.#check(presented);
+  }
+
+  /** A key that is known well: only such that were found well-formed are remembered, so that is not asked again. */
+  #warm(presented: PresentedCredentials): Principal | Promise<Principal> | undefined {
+    const { authorization, apiKey } = presented;
+    let key = apiKey;
+    if (authorization !== null) key = !apiKey && authorization.startsWith("Bearer ") ? authorization.slice(7) : null;
+    if (key === null || key.length > longestKey || !key.startsWith("sk_")) return undefined;
+    const entry = this.#cache.warm(key);
+    if (!entry) return undefined;
+    const environment = environmentOf(key);
+    this.#requireRightMode(environment, presented);
+    const admitted = this.#admit(entry, environment, presented);
+    return admitted instanceof Promise ? admitted : admitted.principal;
+  }
+
+  /**
+   * A member who is signed in at a browser: the membership's credential, which was found with the session. Rejects as
+   * `authenticate` does. Operators have `admin:manage` as well.
+   */
+  async member(
+    credentialId: string,
+    environment: Environment,
+    person: Pick<SignedInPerson, "id" | "isOperator" | "sessionId">,
+    presented: PresentedCredentials,
+  ): Promise<Principal> {
+    this.#requireRightMode(environment, presented);
+    const entry = await this.#admit(await this.#cache.byId(credentialId), environment, presented);
+    const { principal } = entry;
+    if (principal.person?.id !== person.id) throw this.#refuse("no_member", presented, entry);
+    const scopes = new Set(principal.scopes);
+    if (person.isOperator) scopes.add("admin:manage");
+    return { ...principal, scopes, person: { ...principal.person, ...person } };
+  }
+
+  #check(presented: PresentedCredentials): Principal | Promise<Principal> {
+    const { authorization, apiKey: header } = presented;
+    const apiKey = header === "" ? null : header;
+    const bearer = authorization === null ? undefined : /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
+    if (authorization !== null && bearer === undefined) throw this.#refuse("authorization_not_bearer", presented);
+    if (apiKey !== null && bearer !== undefined && apiKey !== bearer) throw this.#refuse("two_credentials", presented);
+    const credential = bearer ?? apiKey;
+    if (credential === null) throw this.#refuse("missing", presented);
+    if (credential.startsWith("sk_")) return this.#byKey(credential, presented);
+    if (!credential.includes(".")) throw this.#refuse("malformed", presented);
+    if (apiKey !== null) throw this.#refuse("token_as_api_key", presented);
+    return this.#byToken(credential, presented);
+  }
+
+  #byKey(key: string, presented: PresentedCredentials): Principal | Promise<Principal> {
+    const environment = parseApiKey(key);
+    if (environment === undefined) throw this.#refuse("malformed", presented);
+    this.#requireRightMode(environment, presented);
+    // The store finds it by its HMAC under a secret pepper: how long the look-up takes tells nothing about any stored
+    // digest that an attacker, who cannot compute digests, could use. So no comparison here has to take constant time.
+    const entry = this.#cache.warm(key) ?? this.#lookUp(key, presented.clientAddress);
+    return andThen(entry, (found) =>
+      andThen(this.#admit(found, environment, presented), (admitted) => admitted.principal),
+    );
+  }
+
+  #lookUp(key: string, clientAddress: string): Promise<CachedChain | undefined> {
+    const index = memoryIndex(key);
+    const look = () => this.#cache.byKey(key, index, () => this.#digestsOf(key));
+    return this.#options.unknown.find(index, clientAddress, look);
+  }
+
+  #digestsOf(key: string): Digests {
+    const [current, ...older] = keyRing(this.#options.pepper);
+    return [keyDigest(key, current), ...older.map((pepper) => keyDigest(key, pepper))];
+  }
+
+  #byToken(text: string, presented: PresentedCredentials): Principal | Promise<Principal> {
+    return andThen(this.#options.tokens.verify(text), (verification: Verification) => {
+      if ("fault" in verification) {
+        if (verification.fault === "expired") throw new GatewayError("token_expired", "Token has expired");
+        throw this.#refuse(verification.fault, presented);
+      }
+      const { token } = verification;
+      this.#requireRightMode(token.environment, presented);
+      return andThen(this.#cache.byId(token.keyId), (found) =>
+        andThen(this.#admit(found, token.environment, presented), (entry) => {
+          const [{ accountId, appId, personId }] = entry.principal.keys;
+          if (accountId !== token.accountId) throw this.#refuse("token_account", presented, entry);
+          if (appId !== token.appId) throw this.#refuse("token_app", presented, entry);
+          if (token.appId !== null && personId !== token.personId) throw this.#refuse("token_person", presented, entry);
+          return this.#narrow(entry, token);
+        }),
+      );
+    });
+  }
+
+  #narrow(entry: CachedChain, token: VerifiedToken): Principal {
+    let ofEntry = this.#narrowed.get(entry);
+    const known = ofEntry?.get(token);
+    if (known) return known;
+    if (!ofEntry) {
+      ofEntry = new WeakMap();
+      this.#narrowed.set(entry, ofEntry);
+    }
+    const principal = {
+      ...entry.principal,
+      scopes: entry.principal.scopes.intersection(token.scopes),
+      tokenExpiresAt: token.expiresAt,
+    };
+    ofEntry.set(token, principal);
+    return principal;
+  }
+
+  #requireRightMode(environment: Environment, presented: PresentedCredentials): void {
+    if (environment !== "dev" || this.#options.mode === "development") return;
+    throw this.#refuse("dev_key_in_production", presented);
+  }
+
+  #admit(
+    entry: CachedChain | undefined,
+    environment: Environment,
+    presented: PresentedCredentials,
+  ): CachedChain | Promise<never> {
+    if (!entry) throw this.#refuse("unknown", presented);
+    const now = this.#options.clock.nowSeconds();
+    if (entry.revokedAt <= now) {
+      const error = this.#refuse(endOf(entry, now, "revoked"), presented, entry);
+      if (entry.revokedAt === Number.NEGATIVE_INFINITY) throw error;
+      return this.#end(now, error);
+    }
+    if (entry.expiresAt <= now) throw this.#refuse(endOf(entry, now, "expired"), presented, entry);
+    if (entry.fault !== undefined) throw this.#refuse(entry.fault, presented, entry);
+    if (entry.principal.environment !== environment) throw this.#refuse("environment", presented, entry);
+    if (entry.allowedIps && !allContain(entry.allowedIps, presented.clientAddress)) {
+      throw this.#refuse("address", presented, entry);
+    }
+    // Last of all, as the reason is told to nobody but the owner of a valid key.
+    const elsewhere = environment === "dev" ? presented.whyNotLocal() : undefined;
+    if (elsewhere !== undefined) throw this.#refuse("dev_key_not_local", presented, entry, elsewhere);
+    const { use } = entry;
+    if (use?.isWaiting) use.seconds = now;
+    else if (use?.seconds !== now) entry.use = this.#options.activity.used(entry.principal.keys[0].id, now);
+    return entry;
+  }
+
+  /** A revocation took effect by the clock: before that is told, it becomes one that a clock set back does not lift. */
+  async #end(nowSeconds: number, error: GatewayError): Promise<never> {
+    const { clock, keys } = this.#options;
+    if (clock.monotonicMs() >= this.#endAgainMs) {
+      this.#ending ??= keys
+        .endDue(nowSeconds)
+        .then(() => this.invalidate())
+        // While the store is away the refusal stands all the same; a later one will tell it.
+        .catch(() => {
+          this.#endAgainMs = clock.monotonicMs() + endAgainMs;
+        })
+        .finally(() => {
+          this.#ending = undefined;
+        });
+      await this.#ending;
+    }
+    throw error;
+  }
+
+  /** `told` is the reason for the client, where it may learn it. */
+  #refuse(
+    reason: string,
+    { clientAddress, requestId }: PresentedCredentials,
+    entry?: CachedChain,
+    told?: string,
+  ): GatewayError {
+    const keyId = entry?.principal.keys[0].id ?? null;
+    const accountId = entry?.principal.account.id ?? null;
+    this.#options.refusals.record({ reason, keyId, accountId, clientAddress, requestId });
+    return invalidApiKey(reason, told);
+  }
+}
+
+/** Whether it is the key itself or one that it depends on. */
+function endOf({ principal: { keys } }: CachedChain, nowSeconds: number, status: "revoked" | "expired"): string {
+  const own = keyStatus(keys[0], nowSeconds) !== "active";
+  return own ? status : `ancestor_${status}`;
+}
+
+/** Apart from where every request passes: what a closure refers to is kept on the heap, whether or not it is made. */
+function allContain(lists: readonly (readonly IpRange[])[], address: string): boolean {
+  return lists.every((ranges) => rangesContain(ranges, address));
+}
+
+/** Goes on at once where nothing has to be waited for. */
+function andThen<Value, Result>(
+  value: Value | Promise<Value>,
+  next: (value: Value) => Result | Promise<Result>,
+): Result | Promise<Result> {
+  return value instanceof Promise ? value.then(next) : next(value);
+}

@@ -1,0 +1,144 @@
+// What is worked out once of a key and those that bound it, with all that many keys have in common kept once.
+
+import { type IpRange, parseRange } from "../../base/text/ip-range.ts";
+import type { Account } from "../../domain/account.ts";
+import type { LimitSet, Quota, RateLimit } from "../../domain/limits/limits.ts";
+import { commandLineAppId } from "../../domain/people/app.ts";
+import type { ApiKeyRecord, KeyChain, Principal } from "../../domain/principal.ts";
+import type { Scope } from "../../domain/scope.ts";
+import { EqualParts } from "./equal-parts.ts";
+import type { KeyUse } from "./key-activity.ts";
+
+/** A key chain with all that can be worked out of it once. */
+export interface CachedChain {
+  /** Of the key itself; a token narrows its scopes. */
+  principal: Principal;
+  /** Unix seconds; the first of the chain to end, infinity for never. */
+  expiresAt: number;
+  revokedAt: number;
+  /** The address lists of the chain that are not empty, where there are any: all of them must have the client's address. */
+  allowedIps: readonly (readonly IpRange[])[] | undefined;
+  /** Why the chain may not be used, whatever the time and the request. */
+  fault: string | undefined;
+  /** The last use that was told to the key's activity. */
+  use: KeyUse | undefined;
+}
+
+/** Of 100,000 keys each object, list and text that is not shared is walked through by each full garbage collection. */
+export class CachedChains {
+  readonly #limitsOf: (chain: KeyChain) => LimitSet;
+  readonly #accounts = new EqualParts<Account>();
+  readonly #texts = new EqualParts<string>();
+  readonly #scopes = new EqualParts<readonly Scope[]>();
+  readonly #scopeSets = new EqualParts<ReadonlySet<Scope>>();
+  readonly #addresses = new EqualParts<readonly string[]>();
+  readonly #rates = new EqualParts<RateLimit>();
+  readonly #rateLists = new EqualParts<readonly RateLimit[]>();
+  readonly #quotas = new EqualParts<Quota>();
+
+  constructor(limitsOf: (chain: KeyChain) => LimitSet) {
+    this.#limitsOf = limitsOf;
+  }
+
+  /** Frees what only former chains had. */
+  clear(): void {
+    this.#texts.clear();
+    this.#accounts.clear();
+    this.#scopes.clear();
+    this.#scopeSets.clear();
+    this.#addresses.clear();
+    this.#rates.clear();
+    this.#rateLists.clear();
+    this.#quotas.clear();
+  }
+
+  of(chain: KeyChain): CachedChain {
+    const [first, ...makers] = chain.keys;
+    const keys: Principal["keys"] = [this.#frugal(first), ...makers.map((key) => this.#frugal(key))];
+    const scopes = keys.map(({ scopes }) => new Set(scopes)).reduce((common, more) => common.intersection(more));
+    const account = this.#accounts.shared(JSON.stringify(chain.account), chain.account);
+    const allowedIps = keys
+      .filter((key) => key.allowedIps.length > 0)
+      // What cannot be read allows nobody.
+      .map((key) => key.allowedIps.map(parseRange).filter((range) => range !== undefined));
+    return {
+      principal: {
+        account,
+        keys,
+        environment: keys[0].environment,
+        scopes: this.#scopeSets.shared([...scopes].join(" "), scopes),
+        limits: this.#sharing(this.#limitsOf({ keys, account })),
+        open: undefined,
+        ...actingParty(keys),
+      },
+      expiresAt: Math.min(...keys.map((key) => key.expiresAt ?? Number.POSITIVE_INFINITY)),
+      revokedAt: Math.min(...keys.map((key) => revocationOf(key))),
+      allowedIps: allowedIps.length > 0 ? allowedIps : undefined,
+      fault: faultOf(chain),
+      use: undefined,
+    };
+  }
+
+  #frugal(key: ApiKeyRecord): ApiKeyRecord {
+    return {
+      ...key,
+      kind: this.#text(key.kind),
+      personId: key.personId && this.#text(key.personId),
+      appId: key.appId && this.#text(key.appId),
+      role: key.role && this.#text(key.role),
+      accountId: this.#text(key.accountId),
+      name: this.#text(key.name),
+      environment: this.#text(key.environment),
+      prefix: this.#text(key.prefix),
+      scopes: this.#scopes.shared(key.scopes.join(" "), key.scopes),
+      createdBy: key.createdBy && this.#text(key.createdBy),
+      parentId: key.parentId && this.#text(key.parentId),
+      limitId: key.limitId === key.id ? key.id : key.limitId,
+      allowedIps: this.#addresses.shared(key.allowedIps.join(" "), key.allowedIps),
+    };
+  }
+
+  #text<Text extends string>(text: Text): Text {
+    return this.#texts.shared(text, text) as Text;
+  }
+
+  /** With the account's limits as the same objects for all of its keys. */
+  #sharing({ requests, tokens, quotas }: LimitSet): LimitSet {
+    const rate = (rule: RateLimit) => (rule.owner === "account" ? this.#rates.shared(nameOf(rule), rule) : rule);
+    const quota = (one: Quota) =>
+      one.owner === "account" ? this.#quotas.shared(`${one.id} ${one.tokens} ${one.nanoUsd}`, one) : one;
+    const all = tokens.map(rate);
+    const ofAccount = all.every(({ owner }) => owner === "account");
+    return {
+      requests: requests.map(rate),
+      tokens: ofAccount ? this.#rateLists.shared(all.map(nameOf).join(" "), all) : all,
+      quotas: quotas.map(quota),
+      counted: undefined,
+    };
+  }
+}
+
+function nameOf({ id, limit, windowSeconds }: RateLimit): string {
+  return `${id} ${limit} ${windowSeconds}`;
+}
+
+/** An app acts for itself; the command line tool, and a membership, for the person. */
+function actingParty(keys: KeyChain["keys"]): Pick<Principal, "appId" | "person"> {
+  const [{ kind, appId, personId }] = keys;
+  if (kind === "key") return { appId: null };
+  if (kind === "grant" && appId !== commandLineAppId) return { appId };
+  const role = keys.find((one) => one.kind === "membership")?.role ?? "member";
+  return { appId: null, person: { id: personId ?? "", role, isOperator: false, sessionId: null } };
+}
+
+/** When it is revoked, in Unix seconds; what is revoked for good is so at any time. */
+function revocationOf({ revoked, revokedAt }: ApiKeyRecord): number {
+  return revoked ? Number.NEGATIVE_INFINITY : (revokedAt ?? Number.POSITIVE_INFINITY);
+}
+
+function faultOf({ keys, account }: KeyChain): string | undefined {
+  if (account.status !== "active") return "account_suspended";
+  const [{ environment }] = keys;
+  const mixed = keys.some((key) => key.environment !== environment || key.accountId !== account.id);
+  return mixed ? "chain_inconsistent" : undefined;
+}

@@ -1,0 +1,141 @@
+// When a key was last used: known soon, written seldom, and never lost by a store that is away for a while.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { type Credentials, openCredentials, presented, until } from "../../../tests/support/credentials.ts";
+import { KeyActivity } from "./key-activity.ts";
+
+let all: Credentials;
+
+beforeEach(async () => {
+  all = await openCredentials();
+});
+
+afterEach(() => all.close());
+
+const lastUsed = async (id: string) => (await all.keys.findChainById(id))?.keys[0].lastUsedAt;
+const writes = () => all.keySwitch.calls["touchKeys"] ?? 0;
+
+test("each use of a key counts, a refusal does not, and a thousand uses are one write", async () => {
+  const [used, refused] = [await all.addKey(), await all.addKey("live", { revokedAt: 1 })];
+  for (let i = 0; i < 1_000; i++) {
+    all.now.seconds++;
+    await all.authenticator.authenticate(presented({ apiKey: used.secret }));
+  }
+  const attempt = async () => all.authenticator.authenticate(presented({ apiKey: refused.secret }));
+  await expect(attempt()).rejects.toThrow("Invalid API key provided");
+  expect(writes()).toBe(0);
+  await all.activity.flush();
+  expect([await lastUsed(used.id), await lastUsed(refused.id)]).toEqual([all.now.seconds, null]);
+  expect(writes()).toBe(1);
+});
+
+test("a key that is used again after its time was written is written again", async () => {
+  const { id, secret } = await all.addKey();
+  for (let i = 0; i < 3; i++) {
+    all.now.seconds += 5;
+    await all.authenticator.authenticate(presented({ apiKey: secret }));
+    await all.activity.flush();
+    expect(await lastUsed(id)).toBe(all.now.seconds);
+  }
+  expect(writes()).toBe(3);
+});
+
+test("times are written in the background", async () => {
+  const { id } = await all.addKey();
+  const activity = new KeyActivity({ keys: all.keys, log: all.log, flushMs: 5 });
+  activity.used(id, 1_800_000_007);
+  await until(async () => (await lastUsed(id)) === 1_800_000_007);
+});
+
+test("of many keys some are written at a time, those that wait the longest first, and all of them at the end", async () => {
+  const written: [string, number][][] = [];
+  const keys = { touchKeys: async (batch: ReadonlyMap<string, number>) => void written.push([...batch]) };
+  const activity = new KeyActivity({ keys, log: all.log, flushMs: 1, mostAtOnce: 2 });
+  for (const id of ["a", "b", "c", "d", "e", "f"]) activity.used(id, 1);
+  // A key in use all the time neither loses its turn nor takes that of another.
+  activity.used("a", 2);
+  await until(() => written.length === 2);
+  await activity.close();
+  expect(written).toEqual([
+    [
+      ["a", 2],
+      ["b", 1],
+    ],
+    [
+      ["c", 1],
+      ["d", 1],
+    ],
+    [
+      ["e", 1],
+      ["f", 1],
+    ],
+  ]);
+});
+
+test("a key that begins to wait meanwhile takes the turn of none that waits longer, whatever their ids", async () => {
+  const written: string[][] = [];
+  const keys = {
+    touchKeys: async (batch: ReadonlyMap<string, number>) => {
+      written.push([...batch.keys()]);
+      if (written.length === 1) activity.used("a", 1);
+    },
+  };
+  const activity = new KeyActivity({ keys, log: all.log, flushMs: 1, mostAtOnce: 2 });
+  for (const id of ["f", "d", "c", "b", "e"]) activity.used(id, 1);
+  await until(() => written.length === 3);
+  expect(written).toEqual([
+    ["b", "c"],
+    ["d", "e"],
+    ["f", "a"],
+  ]);
+});
+
+test("of more keys than may wait each has its turn; those that were written and are used no more take nobody's", async () => {
+  const written = new Set<string>();
+  const keys = {
+    touchKeys: async (batch: ReadonlyMap<string, number>) => {
+      for (const id of batch.keys()) written.add(id);
+    },
+  };
+  const activity = new KeyActivity({ keys, log: all.log, flushMs: 60_000 });
+  const ids = Array.from({ length: 250_000 }, (_, n) => `key_${n}`);
+  const uses = (from: number, to: number) => ids.slice(from, to).map((id) => activity.used(id, 1));
+  for (let times = 0; times < 2; times++) expect(uses(0, 60_000)).not.toContain(undefined);
+  await activity.flush();
+  expect(uses(60_000, 160_000)).not.toContain(undefined);
+  expect(uses(160_000, 160_001)).toEqual([undefined]);
+  // One that waits already finds its place.
+  expect(uses(60_000, 60_001)).not.toContain(undefined);
+  await activity.flush();
+  expect(uses(150_000, 250_000)).not.toContain(undefined);
+  await activity.flush();
+  expect(uses(0, 60_000)).not.toContain(undefined);
+  await activity.flush();
+  expect(written.size).toBe(ids.length);
+});
+
+test("what could not be written is written later, the newest time of each key, and at the end at the latest", async () => {
+  const [one, two] = [await all.addKey(), await all.addKey()];
+  all.activity.used(one.id, 10);
+  all.activity.used(two.id, 10);
+  all.keySwitch.failure = new Error("disk full");
+  const gate = Promise.withResolvers<void>();
+  all.keySwitch.held = gate.promise;
+  const flushing = all.activity.flush();
+  await until(() => writes() === 1);
+  all.activity.used(one.id, 20);
+  all.keySwitch.held = undefined;
+  gate.resolve();
+  await flushing;
+  expect(all.log.lines.map(({ event }) => event)).toEqual(["key_activity_write_failed"]);
+  all.keySwitch.failure = undefined;
+  await all.activity.close();
+  expect([await lastUsed(one.id), await lastUsed(two.id)]).toEqual([20, 10]);
+});
+
+test("using a key does not count as a change of it: what is cached stays", async () => {
+  const { secret } = await all.addKey();
+  await all.authenticator.authenticate(presented({ apiKey: secret }));
+  const before = await all.keys.credentialRevision();
+  await all.activity.flush();
+  expect(await all.keys.credentialRevision()).toBe(before);
+});

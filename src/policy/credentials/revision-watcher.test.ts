@@ -1,0 +1,91 @@
+// What is told by other processes is looked for at once; where nobody can say whether it is true, it counts as true.
+import { afterEach, expect, test } from "bun:test";
+import { systemClock } from "../../base/clock.ts";
+import { RevisionWatcher } from "./revision-watcher.ts";
+
+let watcher: RevisionWatcher | undefined;
+afterEach(() => watcher?.close());
+
+/** Looks only when it is told to. */
+async function watch(reread?: () => Promise<void>) {
+  const world = { revision: 1, isAway: false, looks: 0, changes: 0, beforeAnswer: async () => {} };
+  const made = new RevisionWatcher({
+    keys: {
+      async credentialRevision() {
+        world.looks++;
+        const { revision } = world;
+        await world.beforeAnswer();
+        if (world.isAway) throw new Error("away");
+        return revision;
+      },
+    },
+    clock: systemClock,
+    log: { info() {}, warn() {}, error() {} },
+    onChange: () => void world.changes++,
+    ...(reread ? { reread } : {}),
+    pollMs: 3_600_000,
+  });
+  watcher = made;
+  await made.ask();
+  world.changes = 0;
+  world.looks = 0;
+  return { world, made };
+}
+
+test("told of a change it looks at once; where there is none, nothing is forgotten", async () => {
+  const { world, made } = await watch();
+  await made.hint();
+  expect([world.looks, world.changes]).toEqual([1, 0]);
+  world.revision = 2;
+  await made.hint();
+  expect([world.looks, world.changes]).toEqual([2, 1]);
+});
+
+test("told in the middle of a look it looks once more, as that one may have been too early", async () => {
+  const { world, made } = await watch();
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  world.beforeAnswer = () => held;
+  const looking = made.ask();
+  await Bun.sleep(2);
+  world.revision = 2;
+  const told = made.hint();
+  release();
+  await Promise.all([looking, told]);
+  expect([world.looks, world.changes]).toEqual([2, 1]);
+});
+
+test("told while the store has just gone away, it takes the change for true", async () => {
+  const { world, made } = await watch();
+  world.isAway = true;
+  await made.hint();
+  expect(world.changes).toBe(1);
+});
+
+test("told while the store is known to be away, it does not even wait for an answer", async () => {
+  const { world, made } = await watch();
+  world.isAway = true;
+  await made.ask();
+  expect([made.isAway, world.changes]).toEqual([true, 0]);
+  const told = made.hint();
+  expect(world.changes).toBe(1);
+  await told;
+});
+
+test("what else has to be read anew is tried again until that works", async () => {
+  let fails = false;
+  let reads = 0;
+  const { world, made } = await watch(async () => {
+    if (fails) throw new Error("away");
+    reads++;
+  });
+  expect(reads).toBe(1);
+  fails = true;
+  world.revision = 2;
+  await made.ask();
+  expect([world.changes, made.isAway]).toEqual([1, true]);
+  fails = false;
+  await made.ask();
+  expect([reads, world.changes, made.isAway]).toEqual([2, 2, false]);
+  await made.ask();
+  expect([reads, world.changes]).toEqual([2, 2]);
+});

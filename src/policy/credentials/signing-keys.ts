@@ -1,0 +1,320 @@
+// The keys that sign access tokens: made, sealed, published, rotated without a gap.
+
+import type { Clock } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import type { AuditActor, AuditLog } from "../../domain/audit.ts";
+import type { Keys } from "../../domain/key-ring.ts";
+import type { SigningKey, SigningKeyStore } from "../../domain/people/signing-key.ts";
+import type { Principal } from "../../domain/principal.ts";
+import { auditEvent, type Origin } from "../records/audit.ts";
+import { seal, unseal } from "./sealing.ts";
+
+export interface SigningKeysOptions {
+  store: SigningKeyStore;
+  audit: Pick<AuditLog, "append">;
+  /** 32 bytes. */
+  sealingKey: Keys;
+  clock: Clock;
+  log: Log;
+}
+
+/** As an operator sees it. Times in Unix seconds. */
+export interface SigningKeyInfo {
+  id: string;
+  createdAt: number;
+  activeAt: number;
+  retiresAt: number | null;
+  /** Published and not yet used, in use, or only verifying what it signed. */
+  state: "upcoming" | "signing" | "verifying";
+}
+
+/** RFC 7517, public members alone. */
+export interface PublishedJwk {
+  kty: string;
+  crv: string;
+  x: string;
+  y: string;
+  kid: string;
+  use: "sig";
+  alg: "ES256";
+}
+
+interface LoadedKey {
+  record: SigningKey;
+  publicKey: CryptoKey;
+  /** Undefined where it was sealed under another secret: it verifies, but signs no more. */
+  privateKey: CryptoKey | undefined;
+}
+
+/** No token lives longer. */
+export const maxTokenSeconds = 86_400;
+/** Who caches the published set (`max-age` 300 s) and every process has seen a key before it signs. */
+const publishSeconds = 600;
+/** Beyond the last token that a key may have signed: a process that missed the change may sign with it a little longer. */
+const slackSeconds = 3_600;
+const rotateAfterSeconds = 90 * 86_400;
+const reloadMs = 60_000;
+/** A token with an unknown `kid` is a reason to look, though not more often than this. */
+const lookAgainMs = 1_000;
+const algorithm = { name: "ECDSA", namedCurve: "P-256" } as const;
+
+export class SigningKeys {
+  readonly #options: SigningKeysOptions;
+  #keys: readonly LoadedKey[] = [];
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #lookedMs = Number.NEGATIVE_INFINITY;
+  #looking: Promise<void> | undefined;
+  #failure: unknown;
+  /** Reads of the store are numbered as they begin: one that was overtaken must bring no ended key back. */
+  #readsBegun = 0;
+  #newestRead = 0;
+  /** A key ended: whoever remembers what it signed forgets that. */
+  onEnded: (() => void) | undefined;
+
+  constructor(options: SigningKeysOptions) {
+    this.#options = options;
+  }
+
+  /** Makes the first key where there is none. */
+  async start(): Promise<void> {
+    await this.#reload();
+    if (!this.#signer()) await this.#add(this.#newest(), 0, systemActor, this.#ownOrigin());
+    this.#timer = setInterval(() => void this.maintain(), reloadMs);
+    this.#timer.unref();
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** What the background does each minute: takes over what other processes did, and rotates when it is time. */
+  async maintain(): Promise<void> {
+    try {
+      await this.#reload();
+      const newest = this.#newest();
+      if (newest && newest.record.activeAt + rotateAfterSeconds > this.#now()) return;
+      await this.#add(newest, newest ? publishSeconds : 0, systemActor, this.#ownOrigin());
+    } catch (error) {
+      this.#options.log.warn("signing_keys_not_renewed", { detail: String(error) });
+    }
+  }
+
+  /**
+   * A new key, which signs ten minutes from now. While one is upcoming it is that one: another would bring nothing
+   * sooner.
+   */
+  async rotate(by: Principal | AuditActor, origin: Origin): Promise<SigningKeyInfo> {
+    await this.#reload();
+    let newest = this.#newest();
+    if (!newest || newest.record.activeAt <= this.#now()) {
+      await this.#add(newest, publishSeconds, by, origin);
+      newest = this.#newest();
+    }
+    const info = this.list().find(({ id }) => id === newest?.record.id);
+    if (!info) throw new GatewayError("service_unavailable", "The signing keys cannot be read; try again in a moment.");
+    return info;
+  }
+
+  /**
+   * For a key that somebody else may have: a new one signs at once, and what was signed by any before it is refused here
+   * from when this resolves, and at other processes as soon as they see that credentials changed.
+   */
+  async replace(by: Principal | AuditActor, origin: Origin): Promise<SigningKeyInfo> {
+    const { store } = this.#options;
+    const now = this.#now();
+    const key = await this.#newKey(now);
+    const ended = (id: string) =>
+      auditEvent("signing_key.retired", by, origin, {
+        ...{ accountId: null, targetId: id, detail: { retires_at: now, revoked: true } },
+      });
+    const created = auditEvent("signing_key.created", by, origin, {
+      ...{ accountId: null, targetId: key.id, detail: { active_at: now } },
+    });
+    await store
+      .replaceSigningKeys(key, now, (ids) => [created, ...ids.map(ended)])
+      .catch((error) => {
+        throw unavailable(`signing_keys: ${String(error)}`, error);
+      });
+    await this.#reload();
+    const info = this.list().find(({ id }) => id === key.id);
+    if (!info) throw unavailable("replaced_meanwhile");
+    return info;
+  }
+
+  /** Something changed: keys may have been ended. Rejects where that cannot be read. */
+  async refresh(): Promise<void> {
+    await this.#reload();
+  }
+
+  /** Whether what it signed counts, as far as this process knows. */
+  isPublished(id: string): boolean {
+    return this.#published().some(({ record }) => record.id === id);
+  }
+
+  async signer(): Promise<{ id: string; privateKey: CryptoKey }> {
+    let signer = this.#signer();
+    if (!signer) {
+      // Sealed under another secret, or missing from the store.
+      await this.#reload();
+      if (!this.#signer()) await this.#add(this.#newest(), 0, systemActor, this.#ownOrigin());
+      signer = this.#signer();
+    }
+    if (!signer?.privateKey) throw unavailable("no_signing_key");
+    return { id: signer.record.id, privateKey: signer.privateKey };
+  }
+
+  /** Undefined for a key that does not exist; throws `service_unavailable` where that cannot be found out. */
+  async verifier(id: string): Promise<CryptoKey | undefined> {
+    const known = this.#published().find(({ record }) => record.id === id);
+    if (known) return known.publicKey;
+    await this.#look();
+    const found = this.#published().find(({ record }) => record.id === id);
+    if (!found && this.#failure !== undefined) throw unavailable(`signing_keys: ${String(this.#failure)}`);
+    return found?.publicKey;
+  }
+
+  jwks(): { keys: PublishedJwk[] } {
+    const keys = this.#published().map(({ record: { id, publicJwk } }) => ({
+      kty: String(publicJwk["kty"]),
+      crv: String(publicJwk["crv"]),
+      x: String(publicJwk["x"]),
+      y: String(publicJwk["y"]),
+      kid: id,
+      use: "sig" as const,
+      alg: "ES256" as const,
+    }));
+    return { keys };
+  }
+
+  /** Oldest first. */
+  list(): SigningKeyInfo[] {
+    const signing = this.#signer()?.record.id;
+    return this.#published().map(({ record: { id, createdAt, activeAt, retiresAt } }) => {
+      const upcoming = activeAt > this.#now() ? "upcoming" : "verifying";
+      return { id, createdAt, activeAt, retiresAt, state: id === signing ? "signing" : upcoming };
+    });
+  }
+
+  #now(): number {
+    return this.#options.clock.nowSeconds();
+  }
+
+  #ownOrigin(): Origin {
+    return { nowSeconds: this.#now(), clientAddress: null, requestId: null };
+  }
+
+  #published(): LoadedKey[] {
+    const now = this.#now();
+    return this.#keys.filter(({ record }) => record.retiresAt === null || record.retiresAt > now);
+  }
+
+  #newest(): LoadedKey | undefined {
+    return this.#keys.find(({ record }) => record.retiresAt === null);
+  }
+
+  /**
+   * The key that became active last, of those that stay published for as long as any token that it signs now. With none
+   * active, as after a clock was set back, the one that will be next.
+   */
+  #signer(): LoadedKey | undefined {
+    const now = this.#now();
+    const able = this.#keys
+      .filter(({ privateKey, record: { retiresAt } }) => privateKey && (retiresAt ?? Infinity) - now > maxTokenSeconds)
+      .sort((a, b) => a.record.activeAt - b.record.activeAt);
+    return able.findLast(({ record }) => record.activeAt <= now) ?? able[0];
+  }
+
+  /** Looks into the store, unless that was done just now. Never rejects. */
+  #look(): Promise<void> {
+    const nowMs = this.#options.clock.monotonicMs();
+    if (this.#looking) return this.#looking;
+    if (nowMs - this.#lookedMs < lookAgainMs) return Promise.resolve();
+    this.#looking = this.#reload()
+      .catch(() => {})
+      .finally(() => {
+        this.#looking = undefined;
+      });
+    return this.#looking;
+  }
+
+  async #reload(): Promise<void> {
+    this.#lookedMs = this.#options.clock.monotonicMs();
+    const read = ++this.#readsBegun;
+    try {
+      const records = await this.#options.store.listSigningKeys(this.#now());
+      const keys = await Promise.all(records.map((record) => this.#load(record)));
+      if (read < this.#newestRead) return;
+      this.#newestRead = read;
+      const before = this.#published();
+      this.#keys = keys;
+      this.#failure = undefined;
+      if (before.some(({ record }) => !this.isPublished(record.id))) this.onEnded?.();
+    } catch (error) {
+      this.#failure = error;
+      throw unavailable(`signing_keys: ${String(error)}`, error);
+    }
+  }
+
+  async #load(record: SigningKey): Promise<LoadedKey> {
+    const known = this.#keys.find((key) => key.record.id === record.id);
+    if (known) return { ...known, record };
+    const publicKey = await crypto.subtle.importKey("jwk", record.publicJwk, algorithm, true, ["verify"]);
+    let privateKey: CryptoKey | undefined;
+    try {
+      const jwk = JSON.parse(unseal(record.sealedPrivateJwk, this.#options.sealingKey, record.id)) as JsonWebKey;
+      privateKey = await crypto.subtle.importKey("jwk", jwk, algorithm, false, ["sign"]);
+    } catch (error) {
+      this.#options.log.error("signing_key_unreadable", { key: record.id, detail: String(error) });
+    }
+    return { record, publicKey, privateKey };
+  }
+
+  async #newKey(activeAt: number): Promise<SigningKey> {
+    const pair = await crypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+    const { kty, crv, x, y } = await crypto.subtle.exportKey("jwk", pair.publicKey);
+    const privateJwk = await crypto.subtle.exportKey("jwk", pair.privateKey);
+    const id = `sig_${Bun.randomUUIDv7()}`;
+    const sealedPrivateJwk = seal(JSON.stringify(privateJwk), this.#options.sealingKey, id);
+    return { id, publicJwk: { kty, crv, x, y }, sealedPrivateJwk, createdAt: this.#now(), activeAt, retiresAt: null };
+  }
+
+  /** Where another process was faster, its key is taken. */
+  async #add(
+    predecessor: LoadedKey | undefined,
+    publishedForSeconds: number,
+    by: Principal | AuditActor,
+    origin: Origin,
+  ): Promise<void> {
+    const { store } = this.#options;
+    const activeAt = this.#now() + publishedForSeconds;
+    const key = await this.#newKey(activeAt);
+    const { id } = key;
+    const retiring = predecessor && { id: predecessor.record.id, retiresAt: activeAt + maxTokenSeconds + slackSeconds };
+    const added = await store.addSigningKey(key, retiring).catch((error) => {
+      throw unavailable(`signing_keys: ${String(error)}`, error);
+    });
+    await this.#reload();
+    if (!added) return;
+    const events = [
+      auditEvent("signing_key.created", by, origin, { accountId: null, targetId: id, detail: { active_at: activeAt } }),
+    ];
+    if (retiring) {
+      const detail = { retires_at: retiring.retiresAt };
+      events.push(auditEvent("signing_key.retired", by, origin, { accountId: null, targetId: retiring.id, detail }));
+    }
+    await this.#options.audit.append(events).catch((error) => {
+      this.#options.log.error("signing_key_not_audited", { key: id, detail: String(error) });
+    });
+  }
+}
+
+const systemActor: AuditActor = { type: "system" };
+
+function unavailable(detail: string, cause?: unknown): GatewayError {
+  return new GatewayError("service_unavailable", "The signing keys cannot be read; try again in a moment.", {
+    detail,
+    retryAfterSeconds: 1,
+    cause,
+  });
+}

@@ -1,0 +1,303 @@
+// Delegation: what a key may let other keys have, and on which keys it may act.
+import { describe, expect, test } from "bun:test";
+import { accountFor, keyRecordFor, principalFor } from "../../../tests/support/principal.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { ApiKeyRecord, KeyChain, Principal } from "../../domain/principal.ts";
+import type { Scope } from "../../domain/scope.ts";
+import {
+  addressesOf,
+  endOf,
+  maxChainDepth,
+  requireDepth,
+  requireGrantable,
+  requireKeyManager,
+  requireWithin,
+} from "./delegation.ts";
+
+const account = accountFor();
+const key = (id: string, more: Partial<ApiKeyRecord> = {}) => keyRecordFor({ id, name: id, ...more });
+
+type Keys = readonly [ApiKeyRecord, ...ApiKeyRecord[]];
+const chain = (...keys: Keys): KeyChain => ({ account, keys });
+
+function as(keys: Keys, more: Partial<Principal> = {}): Principal {
+  const scopes = new Set<Scope>(keys[0].scopes.filter((scope) => keys.every((one) => one.scopes.includes(scope))));
+  return principalFor({ keys, scopes, ...more });
+}
+
+/** `ok`, or code and message of the refusal. */
+function outcome(check: () => void): string {
+  try {
+    check();
+    return "ok";
+  } catch (error) {
+    return error instanceof GatewayError ? `${error.code}: ${error.message}` : `not ours: ${error}`;
+  }
+}
+
+const limited = { expiresAt: 500, allowedIps: ["10.0.0.0/8", "2001:db8::/32"], rateLimit: 100, rateLimitWindow: 60 };
+
+test("an app never manages keys", () => {
+  expect(outcome(() => requireKeyManager(as([key("a")])))).toBe("ok");
+  expect(outcome(() => requireKeyManager(as([key("a")], { appId: "app_1" })))).toStartWith("permission_denied: Apps");
+});
+
+test("a chain has at most eight keys", () => {
+  const keys = (n: number) => Array.from({ length: n }, (_, i) => key(`k${i}`)) as unknown as Keys;
+  expect(outcome(() => requireDepth(as(keys(maxChainDepth - 1))))).toBe("ok");
+  expect(outcome(() => requireDepth(as(keys(maxChainDepth))))).toStartWith("permission_denied: At most 8 keys");
+});
+
+describe("a credential ends", () => {
+  test("with the first of its keys, by expiry or by a revocation that is set, and with its token", () => {
+    expect(endOf(as([key("a")]))).toBeNull();
+    expect(endOf(as([key("a", { expiresAt: 300 }), key("b", { expiresAt: 200 })]))).toBe(200);
+    expect(endOf(as([key("a", { expiresAt: 300, revokedAt: 250 })]))).toBe(250);
+    expect(endOf(as([key("a", { expiresAt: 300 })], { tokenExpiresAt: 100 }))).toBe(100);
+  });
+});
+
+test("a credential works from the addresses that all of its keys have in common", () => {
+  expect(addressesOf(as([key("a")]))).toBeUndefined();
+  expect(addressesOf(as([key("a"), key("b", { allowedIps: ["10.0.0.0/8"] })]))).toEqual(["10.0.0.0/8"]);
+  const inner = key("a", { allowedIps: ["10.1.0.0/16", "192.0.2.1"] });
+  const outer = key("b", { allowedIps: ["10.0.0.0/8", "10.1.2.3", "::1"] });
+  expect(addressesOf(as([inner, outer]))).toEqual(["10.1.0.0/16", "10.1.2.3"]);
+  expect(addressesOf(as([key("a", { allowedIps: ["::1"] }), outer]))).toEqual(["::1"]);
+  expect(addressesOf(as([key("a", { allowedIps: ["::2"] }), outer]))).toEqual([]);
+});
+
+describe("what a key lets another have", () => {
+  const maker = as([
+    key("a", { ...limited, scopes: ["chat:read", "keys:manage"], monthlyTokens: 1_000, monthlySpend: 5 }),
+  ]);
+  const grant = (granted: Parameters<typeof requireGrantable>[2], principal = maker) =>
+    outcome(() => requireGrantable(principal, principal.keys, granted, "makes"));
+
+  test("its own bounds exactly, and less", () => {
+    const all = { ...limited, scopes: ["chat:read"] as const, monthlyTokens: 1_000, monthlySpend: 5 };
+    expect(grant(all)).toBe("ok");
+    expect(grant({ expiresAt: 499, allowedIps: ["10.9.9.9", "2001:db8:1::/48"], monthlyTokens: 0 })).toBe("ok");
+    expect(grant({})).toBe("ok");
+  });
+
+  test.each<[string, Parameters<typeof requireGrantable>[2], string]>([
+    [
+      "a scope",
+      { scopes: ["chat:read", "chat:write"] },
+      "insufficient_scope: API key lacks required scope: chat:write",
+    ],
+    [
+      "the operator's scope",
+      { scopes: ["admin:manage"] },
+      "insufficient_scope: API key lacks required scope: admin:manage",
+    ],
+    [
+      "a later expiry",
+      { expiresAt: 501 },
+      "permission_denied: expires_at: must be at most 500, the expiry of the key that makes it.",
+    ],
+    [
+      "no expiry",
+      { expiresAt: null },
+      "permission_denied: expires_at: must be at most 500, the expiry of the key that makes it.",
+    ],
+    [
+      "another address",
+      { allowedIps: ["10.0.0.1", "11.0.0.1"] },
+      "permission_denied: allowed_ips[1]: must be within 10.0.0.0/8, 2001:db8::/32, the addresses of the key that makes it.",
+    ],
+    [
+      "a wider range",
+      { allowedIps: ["8.0.0.0/5"] },
+      "permission_denied: allowed_ips[0]: must be within 10.0.0.0/8, 2001:db8::/32, the addresses of the key that makes it.",
+    ],
+    [
+      "any address",
+      { allowedIps: [] },
+      "permission_denied: allowed_ips: must be within 10.0.0.0/8, 2001:db8::/32, the addresses of the key that makes it.",
+    ],
+    [
+      "a larger limit",
+      { rateLimit: 101, rateLimitWindow: 6_000 },
+      "permission_denied: rate_limit: must be at most 100 and no more than 100 per 60 seconds, the limit of the key that makes it.",
+    ],
+    [
+      "the same limit sooner again",
+      { rateLimit: 100, rateLimitWindow: 59 },
+      "permission_denied: rate_limit: must be at most 100 and no more than 100 per 60 seconds, the limit of the key that makes it.",
+    ],
+    [
+      "more tokens",
+      { monthlyTokens: 1_001 },
+      "permission_denied: monthly_tokens: must be at most 1000, the quota of the key that makes it.",
+    ],
+    [
+      "more money",
+      { monthlySpend: 5.01 },
+      "permission_denied: monthly_spend: must be at most 5, the quota of the key that makes it.",
+    ],
+  ])("never %s", (_what, granted, refusal) => {
+    expect(grant(granted)).toBe(refusal);
+  });
+
+  test("no limit of its own where the maker's bounds it anyway", () => {
+    expect(grant({ rateLimit: null, rateLimitWindow: null, monthlyTokens: null, monthlySpend: null })).toBe("ok");
+  });
+
+  test("but none the less for a key that the maker does not bound, nor for the key itself", () => {
+    const widened = { rateLimit: null, rateLimitWindow: null };
+    expect(outcome(() => requireGrantable(maker, [], widened, "changes"))).toContain("rate_limit: must be at most 100");
+    expect(outcome(() => requireGrantable(maker, [], { monthlySpend: null }, "changes"))).toContain("monthly_spend:");
+  });
+
+  test("within every key of the chain and within the token, not only the nearest", () => {
+    const far = as([key("a"), key("b", { expiresAt: 300, monthlyTokens: 10 })]);
+    expect(grant({ expiresAt: 301 }, far)).toContain("at most 300");
+    expect(grant({ monthlyTokens: 11 }, far)).toContain("at most 10");
+    expect(grant({ expiresAt: 201 }, as([key("a")], { tokenExpiresAt: 200 }))).toContain("at most 200");
+    expect(grant({ scopes: ["chat:read"] }, as([key("a")], { scopes: new Set(["keys:manage"]) }))).toStartWith(
+      "insufficient_scope",
+    );
+  });
+
+  test("not beyond the end of an overlap: an old key makes nothing that outlives it", () => {
+    expect(grant({ expiresAt: null }, as([key("a", { revokedAt: 400 })]))).toContain("expires_at: must be at most 400");
+  });
+});
+
+describe("a key acts on another", () => {
+  const act = (principal: Principal, target: KeyChain, verb: "change" | "rotate" | "revoke" = "change") =>
+    outcome(() => requireWithin(principal, target, verb));
+
+  test("that is within its own bounds, whoever made it", () => {
+    const actor = as([key("a", limited)]);
+    const within = { expiresAt: 400, allowedIps: ["10.1.1.1"], rateLimit: 10, rateLimitWindow: 60 };
+    expect(act(actor, chain(key("b", within)))).toBe("ok");
+    expect(act(as([key("a")]), chain(key("b")))).toBe("ok");
+    expect(act(as([key("a")]), chain(key("b")), "revoke")).toBe("ok");
+  });
+
+  test("but rotates only itself and what it made: the secret of another one would outlive it", () => {
+    const actor = as([key("a")]);
+    expect(act(actor, chain(key("b")), "rotate")).toContain("permission_denied");
+    expect(act(actor, chain(key("a")), "rotate")).toBe("ok");
+    expect(act(actor, chain(key("b"), key("a")), "rotate")).toBe("ok");
+    // A key in its overlap does not get the secret of its successor's successor.
+    expect(act(actor, chain(key("c", { limitId: "a" })), "rotate")).toContain("permission_denied");
+    const operator = as([key("o", { scopes: ["admin:manage", ...key("b").scopes] })]);
+    expect(act(operator, chain(key("b")), "rotate")).toBe("ok");
+  });
+
+  test("and never on one that bounds it, also where that was rotated meanwhile", () => {
+    const child = as([key("c"), key("new", { limitId: "old" })]);
+    for (const verb of ["change", "revoke", "rotate"] as const) {
+      expect(act(child, chain(key("old", { limitId: "old" })), verb)).toContain("permission_denied");
+    }
+  });
+
+  test.each<[string, Partial<ApiKeyRecord>, string]>([
+    [
+      "has a scope that it lacks",
+      { scopes: ["admin:manage"] },
+      "insufficient_scope: API key lacks required scope: admin:manage",
+    ],
+    [
+      "ends later",
+      { expiresAt: 501 },
+      "its expires_at would have to be at most 500, the expiry of the key in the request",
+    ],
+    ["never ends", { expiresAt: null }, "expires_at would have to be at most 500"],
+    ["works from anywhere", { allowedIps: [] }, "allowed_ips would have to be within 10.0.0.0/8"],
+    ["has a larger limit", { rateLimit: 101 }, "rate_limit would have to be at most 100"],
+    ["has no limit", { rateLimit: null, rateLimitWindow: null }, "rate_limit would have to be at most 100"],
+  ])("not one that %s", (_what, more, refusal) => {
+    const actor = as([key("a", limited)]);
+    for (const verb of ["change", "rotate", "revoke"] as const) {
+      expect(act(actor, chain(key("b", { ...limited, ...more })), verb)).toContain(refusal);
+    }
+  });
+
+  test("that it made itself, whatever that one says: its own bounds hold for it anyway", () => {
+    const maker = key("a", { ...limited, scopes: ["chat:read", "keys:manage"] });
+    expect(act(as([maker]), chain(key("b"), maker))).toBe("ok");
+    expect(act(as([maker]), chain(key("c"), key("b"), maker), "revoke")).toBe("ok");
+  });
+
+  test("and on itself; not on a key that bounds it, however alike they are", () => {
+    const maker = key("a");
+    const made = key("b", limited);
+    expect(act(as([made, maker]), chain(made, maker))).toBe("ok");
+    for (const verb of ["change", "rotate", "revoke"] as const) {
+      expect(act(as([key("b"), maker]), chain(maker), verb)).toBe(
+        `permission_denied: A key cannot ${verb} a key that bounds it.`,
+      );
+    }
+  });
+
+  test("a token does not act for more scopes than it has, and rotates nothing that outlives it", () => {
+    const own = key("a", { expiresAt: 300 });
+    const narrow = as([own], { scopes: new Set<Scope>(["keys:manage"]), tokenExpiresAt: 200 });
+    expect(act(narrow, chain(own))).toBe("insufficient_scope: API key lacks required scope: chat:read");
+    const short = as([own], { tokenExpiresAt: 200 });
+    expect(act(short, chain(own), "rotate")).toStartWith("permission_denied: An access token cannot rotate");
+    expect(act(short, chain(key("b"), own), "rotate")).toStartWith("permission_denied: An access token cannot rotate");
+    expect(act(short, chain(own), "revoke")).toBe("ok");
+    expect(act(short, chain(key("c", { expiresAt: 250 })), "revoke")).toContain("at most 200");
+  });
+});
+
+describe("a person acts by role", () => {
+  const membership = key("mbr_1_live", { kind: "membership", personId: "usr_1", role: "member" });
+  const grant = key("grt_1", { kind: "grant", personId: "usr_1", appId: "headrace-cli", parentId: membership.id });
+  const person = { id: "usr_1", role: "admin", isOperator: false, sessionId: "ses_1" } as const;
+  const session = (more: Partial<Principal> = {}) => as([membership], { person, ...more });
+  const act = (principal: Principal, target: KeyChain, verb: "change" | "rotate" | "revoke") =>
+    outcome(() => requireWithin(principal, target, verb));
+
+  test("on keys that neither came from the session nor are bounded by it", () => {
+    for (const verb of ["change", "rotate", "revoke"] as const) {
+      expect(act(session(), chain(key("b"), key("a")), verb)).toBe("ok");
+    }
+  });
+
+  test("but an operator's key is touched only while signed in as an operator", () => {
+    const operators = chain(key("b", { scopes: ["admin:manage"] }));
+    const operator = session({ scopes: new Set<Scope>([...membership.scopes, "admin:manage"]) });
+    for (const verb of ["change", "rotate", "revoke"] as const) {
+      expect(act(session(), operators, verb)).toBe(
+        `permission_denied: Only an operator may ${verb} an operator's key.`,
+      );
+      expect(act(operator, operators, verb)).toBe("ok");
+    }
+  });
+
+  test("and a login that was allowed less gets no secret that may do more", () => {
+    const login = as([grant, membership], { person, scopes: new Set<Scope>(["keys:manage"]), tokenExpiresAt: 100 });
+    expect(act(login, chain(key("b")), "rotate")).toBe("insufficient_scope: API key lacks required scope: chat:read");
+    expect(act(login, chain(key("b", { scopes: ["keys:manage"] })), "rotate")).toBe("ok");
+    expect(act(login, chain(key("b")), "revoke")).toBe("ok");
+    expect(outcome(() => requireGrantable(login, [], { scopes: ["chat:read"] }, "changes"))).toStartWith(
+      "insufficient_scope",
+    );
+  });
+
+  test("gives no scope that what bounds the key does not have", () => {
+    const operator = session({ scopes: new Set<Scope>([...membership.scopes, "admin:manage"]) });
+    expect(outcome(() => requireGrantable(operator, [membership], { scopes: ["admin:manage"] }, "makes"))).toBe(
+      "permission_denied: scopes: admin:manage is not among the scopes of a member's membership.",
+    );
+    const maker = key("a", { scopes: ["chat:read"] });
+    expect(outcome(() => requireGrantable(session(), [maker], { scopes: ["chat:write"] }, "changes"))).toBe(
+      "permission_denied: scopes: chat:write is not among the scopes of what this key was made with.",
+    );
+    expect(outcome(() => requireGrantable(session(), [maker], { scopes: ["chat:read"] }, "changes"))).toBe("ok");
+  });
+
+  test("and what is made outlives the session or login in which it is made", () => {
+    expect(endOf(as([grant, membership], { person, tokenExpiresAt: 100 }))).toBeNull();
+    expect(outcome(() => requireGrantable(session(), [], { expiresAt: null, monthlyTokens: null }, "makes"))).toBe(
+      "ok",
+    );
+  });
+});

@@ -1,0 +1,238 @@
+// Delegation: a key makes, changes, rotates and revokes only keys within its own authority, and none widens itself.
+import { GatewayError } from "../../base/errors.ts";
+import { formatRange, type IpRange, parseRange, rangeCovers } from "../../base/text/ip-range.ts";
+import { type ApiKeyRecord, type KeyChain, keyOf, type Principal } from "../../domain/principal.ts";
+import type { Scope } from "../../domain/scope.ts";
+import { requireScope } from "../authorize.ts";
+
+/** Keys one behind the other, from one that nobody bounds to the last. */
+export const maxChainDepth = 8;
+
+/** What one key may let another have. */
+export type Authority = Pick<
+  ApiKeyRecord,
+  "expiresAt" | "allowedIps" | "rateLimit" | "rateLimitWindow" | "monthlyTokens" | "monthlySpend"
+>;
+
+/** A field that goes further than a key allows. */
+interface Excess {
+  field: string;
+  /** `at most 5, the monthly_tokens`, to be followed by whose. */
+  must: string;
+}
+
+/** Apps act for an account, they never manage its keys and apps. */
+export function requireKeyManager(principal: Principal): void {
+  if (principal.appId === null) return;
+  throw new GatewayError(
+    "permission_denied",
+    "Apps cannot manage keys or apps; use an API key of the account, or sign in.",
+  );
+}
+
+/**
+ * Unix seconds at which the credential ends by expiry or by a revocation already set; null for never. What a person makes is
+ * bounded by the role, and not by the session or login in which it is made.
+ */
+export function endOf(principal: Principal): number | null {
+  if (principal.person) return null;
+  return earliest([...principal.keys.map(keyEnd), principal.tokenExpiresAt ?? null]);
+}
+
+/** Normalised ranges common to all keys of the principal; undefined: from anywhere. */
+export function addressesOf(principal: Principal): string[] | undefined {
+  const lists = principal.keys.map((key) => key.allowedIps).filter((list) => list.length > 0);
+  if (lists.length === 0) return undefined;
+  return lists.map(parseRanges).reduce(common).map(formatRange);
+}
+
+/** The new key is one more in the chain. */
+export function requireDepth(principal: Principal): void {
+  if (principal.keys.length < maxChainDepth) return;
+  throw new GatewayError(
+    "permission_denied",
+    `At most ${maxChainDepth} keys may stand one behind the other; make this key with one that was made earlier.`,
+  );
+}
+
+/**
+ * Whether the principal may act on an existing key: what bounds the principal either bounds that key too, as one of its
+ * makers, or that key's own attributes are within it. A key never acts on its own makers.
+ */
+export function requireWithin(principal: Principal, target: KeyChain, verb: "change" | "rotate" | "revoke"): void {
+  const [key, ...makers] = target.keys;
+  if (principal.person) {
+    requireRole(principal, key, verb);
+    return;
+  }
+  // By what they count under: a maker that was rotated is one still, although its children went to its successor.
+  if (principal.keys.slice(1).some((maker) => maker.limitId === key.limitId)) {
+    throw new GatewayError("permission_denied", `A key cannot ${verb} a key that bounds it.`);
+  }
+  const inChain = target.keys.some((one) => one.id === keyOf(principal).id);
+  requireScopes(principal, inChain ? commonScopes(target) : key.scopes);
+  const bounds = principal.keys.filter((one) => one.id !== key.id && !makers.some((maker) => maker.id === one.id));
+  const excess = firstExcess({ ...key, expiresAt: keyEnd(key) }, principal, bounds);
+  if (excess) {
+    throw new GatewayError(
+      "permission_denied",
+      `The key in the request may not ${verb} this one, which reaches further: its ${excess.field} would have to be ${excess.must} of the key in the request.`,
+    );
+  }
+  // The successor's secret goes to whoever rotates: of a key that does not end with the rotator, it would outlive it.
+  if (verb === "rotate" && !inChain && !principal.scopes.has("admin:manage")) {
+    throw new GatewayError(
+      "permission_denied",
+      "A key may rotate itself and the keys that were made with it; revoke another one, and create a key in its place.",
+    );
+  }
+  // A token that ends before its key must not turn into something that lasts.
+  const { tokenExpiresAt } = principal;
+  if (verb === "rotate" && tokenExpiresAt !== undefined && (key.expiresAt === null || key.expiresAt > tokenExpiresAt)) {
+    throw new GatewayError(
+      "permission_denied",
+      "An access token cannot rotate a key that outlives it; use an API key instead of the token.",
+    );
+  }
+}
+
+/**
+ * Whether the principal may let a key have these values. `makers` are the keys that will bound it whatever it says: limits
+ * and quotas that it does not have itself are theirs. Only the named fields are looked at.
+ */
+export function requireGrantable(
+  principal: Principal,
+  makers: readonly ApiKeyRecord[],
+  granted: Partial<Authority> & { scopes?: readonly Scope[] },
+  verb: "makes" | "changes",
+): void {
+  if (granted.scopes) requireScopes(principal, granted.scopes);
+  if (principal.person) {
+    requireWithinMakers(granted.scopes ?? [], makers, verb);
+    return;
+  }
+  const excess = firstExcess(granted, principal, principal.keys, makers);
+  if (!excess) return;
+  throw new GatewayError("permission_denied", `${excess.field}: must be ${excess.must} of the key that ${verb} it.`);
+}
+
+/** A person acts by role: whose keys are found at all is settled before (`requireKey`). */
+function requireRole(principal: Principal, key: ApiKeyRecord, verb: "change" | "rotate" | "revoke"): void {
+  if (key.scopes.includes("admin:manage") && !principal.scopes.has("admin:manage")) {
+    throw new GatewayError("permission_denied", `Only an operator may ${verb} an operator's key.`);
+  }
+  // The successor's secret is shown: to a login that was allowed less than the person, it would give the rest.
+  if (verb === "rotate") requireScopes(principal, key.scopes);
+}
+
+/** What its makers do not have, the key would never be able to do, whatever its record says. */
+function requireWithinMakers(
+  wanted: readonly Scope[],
+  makers: readonly ApiKeyRecord[],
+  verb: "makes" | "changes",
+): void {
+  const lacking = wanted.find((scope) => makers.some((maker) => !maker.scopes.includes(scope)));
+  if (lacking === undefined) return;
+  const whose = verb === "makes" ? "a member's membership" : "what this key was made with";
+  throw new GatewayError("permission_denied", `scopes: ${lacking} is not among the scopes of ${whose}.`);
+}
+
+function requireScopes(principal: Principal, wanted: readonly Scope[]): void {
+  for (const scope of wanted) requireScope(principal, scope);
+}
+
+function commonScopes({ keys: [key, ...makers] }: KeyChain): Scope[] {
+  return key.scopes.filter((scope) => makers.every((maker) => maker.scopes.includes(scope)));
+}
+
+/** A field that is undefined is not looked at; a limit or quota that is null is fine where a maker bounds it. */
+function firstExcess(
+  wanted: Partial<Authority>,
+  principal: Principal,
+  bounds: readonly ApiKeyRecord[],
+  makers: readonly ApiKeyRecord[] = [],
+): Excess | undefined {
+  if (wanted.expiresAt !== undefined) {
+    const ends = bounds.map(keyEnd);
+    // Where the own key is among the bounds, the token that stands for it is as well.
+    if (bounds.includes(keyOf(principal))) ends.push(principal.tokenExpiresAt ?? null);
+    const most = earliest(ends);
+    if (most !== null && (wanted.expiresAt ?? Number.POSITIVE_INFINITY) > most) {
+      return { field: "expires_at", must: `at most ${most}, the expiry` };
+    }
+  }
+  for (const bound of bounds) {
+    const bounded = makers.some((maker) => maker.id === bound.id);
+    const excess =
+      addressExcess(wanted.allowedIps, bound) ??
+      rateExcess(wanted, bound, bounded) ??
+      quotaExcess(wanted, bound, bounded);
+    if (excess) return excess;
+  }
+  return undefined;
+}
+
+function addressExcess(wanted: readonly string[] | undefined, bound: ApiKeyRecord): Excess | undefined {
+  if (wanted === undefined || bound.allowedIps.length === 0) return undefined;
+  const outer = parseRanges(bound.allowedIps);
+  const within = (text: string) => {
+    const inner = parseRange(text);
+    return inner !== undefined && outer.some((range) => rangeCovers(range, inner));
+  };
+  const outside = wanted.findIndex((text) => !within(text));
+  if (outside < 0 && wanted.length > 0) return undefined;
+  const shown = bound.allowedIps.slice(0, 5).join(", ") + (bound.allowedIps.length > 5 ? ", …" : "");
+  return {
+    field: outside < 0 ? "allowed_ips" : `allowed_ips[${outside}]`,
+    must: `within ${shown}, the addresses`,
+  };
+}
+
+/** Neither a larger burst nor a faster refill. */
+function rateExcess(wanted: Partial<Authority>, bound: ApiKeyRecord, bounded: boolean): Excess | undefined {
+  const { rateLimit, rateLimitWindow } = wanted;
+  if (rateLimit === undefined || bound.rateLimit === null || bound.rateLimitWindow === null) return undefined;
+  if (rateLimit === null && bounded) return undefined;
+  const limit = rateLimit ?? Number.POSITIVE_INFINITY;
+  const windowSeconds = rateLimitWindow ?? 1;
+  if (limit <= bound.rateLimit && limit * bound.rateLimitWindow <= bound.rateLimit * windowSeconds) return undefined;
+  return {
+    field: "rate_limit",
+    must: `at most ${bound.rateLimit} and no more than ${bound.rateLimit} per ${bound.rateLimitWindow} seconds, the limit`,
+  };
+}
+
+function quotaExcess(wanted: Partial<Authority>, bound: ApiKeyRecord, bounded: boolean): Excess | undefined {
+  const quotas = [
+    ["monthly_tokens", wanted.monthlyTokens, bound.monthlyTokens],
+    ["monthly_spend", wanted.monthlySpend, bound.monthlySpend],
+  ] as const;
+  for (const [field, amount, most] of quotas) {
+    if (amount === undefined || most === null || (amount === null && bounded)) continue;
+    if (amount === null || amount > most) return { field, must: `at most ${most}, the quota` };
+  }
+  return undefined;
+}
+
+function keyEnd(key: ApiKeyRecord): number | null {
+  return earliest([key.expiresAt, key.revokedAt]);
+}
+
+function earliest(times: readonly (number | null)[]): number | null {
+  const ends = times.filter((time) => time !== null);
+  return ends.length === 0 ? null : Math.min(...ends);
+}
+
+/** CIDR ranges are apart or one within the other, so that what two have in common is the inner one. */
+function common(some: readonly IpRange[], others: readonly IpRange[]): IpRange[] {
+  return some.flatMap((a) =>
+    others.flatMap((b) => {
+      if (rangeCovers(a, b)) return [b];
+      return rangeCovers(b, a) ? [a] : [];
+    }),
+  );
+}
+
+function parseRanges(texts: readonly string[]): IpRange[] {
+  return texts.map(parseRange).filter((range) => range !== undefined);
+}

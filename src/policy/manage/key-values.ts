@@ -1,0 +1,60 @@
+// What a request says about a key, checked beyond its shape and put into the form in which it is kept.
+
+import { GatewayError } from "../../base/errors.ts";
+import { formatRange, parseRange } from "../../base/text/ip-range.ts";
+import { maskKeys } from "../../domain/api-key.ts";
+import { defaultWindowSeconds } from "../../wire/keys.ts";
+
+/** Control, format and surrogate characters and line ends: they could hide or rearrange what a table shows. */
+const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
+
+export function keyName(text: string): string {
+  const name = text.trim();
+  if (maskKeys(name) !== name) {
+    throw new GatewayError(
+      "invalid_request",
+      "name: holds a whole API key. Names are shown to others; choose another.",
+    );
+  }
+  if (name !== "" && !unprintable.test(name)) return name;
+  throw new GatewayError("invalid_request", "name: must be 1 to 100 printable characters, not only spaces.");
+}
+
+/** Normalised, each once. */
+export function keyAddresses(texts: readonly string[] | null): string[] {
+  const addresses = (texts ?? []).map((text, i) => {
+    const range = parseRange(text.trim());
+    if (range) return formatRange(range);
+    throw new GatewayError(
+      "invalid_request",
+      `allowed_ips[${i}]: must be an IPv4 or IPv6 address, or a range such as 192.0.2.0/24 or 2001:db8::/32.`,
+    );
+  });
+  return [...new Set(addresses)];
+}
+
+/** Unix seconds. */
+export function keyExpiry(expiresAt: number | null, nowSeconds: number): number | null {
+  if (expiresAt === null || expiresAt > nowSeconds) return expiresAt;
+  throw new GatewayError(
+    "invalid_request",
+    `expires_at: must be in the future, in Unix seconds after ${nowSeconds} (got ${expiresAt}).`,
+  );
+}
+
+/** A limit always has a window, and only a limit has one. `current` is what stays where the request says nothing. */
+export function keyRate(
+  request: { rate_limit?: number | null | undefined; rate_limit_window?: number | null | undefined },
+  current: { rateLimit: number | null; rateLimitWindow: number | null } = { rateLimit: null, rateLimitWindow: null },
+): { rateLimit: number | null; rateLimitWindow: number | null } {
+  const { rate_limit: limit = current.rateLimit, rate_limit_window: given } = request;
+  if (limit !== null) {
+    const windowSeconds = given === undefined ? current.rateLimitWindow : given;
+    return { rateLimit: limit, rateLimitWindow: windowSeconds ?? defaultWindowSeconds };
+  }
+  if (given === undefined || given === null) return { rateLimit: null, rateLimitWindow: null };
+  throw new GatewayError(
+    "invalid_request",
+    "rate_limit_window: is the window of rate_limit; send rate_limit as well, or leave both out.",
+  );
+}

@@ -1,0 +1,118 @@
+// Creates and changes accounts: makes the records and events, which a store then writes in one step.
+
+import { GatewayError } from "../../base/errors.ts";
+import type { Account, AccountChanges, QuotaAmounts, Tier } from "../../domain/account.ts";
+import type { AuditEvent } from "../../domain/audit.ts";
+import type { Principal } from "../../domain/principal.ts";
+import {
+  type AccountWire,
+  type CreateAccountRequest,
+  defaultTierName,
+  type UpdateAccountRequest,
+} from "../../wire/accounts.ts";
+import { auditEvent, changedMembers, type Origin } from "../records/audit.ts";
+import { keyName } from "./key-values.ts";
+import { requireOperator, requireOtherAccount } from "./operator.ts";
+
+export interface TierNames {
+  get(name: string): Tier | undefined;
+  list(): readonly Pick<Tier, "name">[];
+}
+
+export function createAccount(
+  principal: Principal,
+  request: CreateAccountRequest,
+  tiers: TierNames,
+  origin: Origin,
+): { account: Account; event: AuditEvent } {
+  requireOperator(principal);
+  const account: Account = {
+    id: `acct_${Bun.randomUUIDv7()}`,
+    name: keyName(request.name),
+    tier: existingTier(request.tier ?? defaultTierName, tiers),
+    status: "active",
+    overrides: {},
+    storeChats: false,
+    createdAt: origin.nowSeconds,
+  };
+  const detail = attributesToWire(account);
+  return { account, event: auditEvent("account.created", principal, origin, about(account, detail)) };
+}
+
+/** Undefined where the request changes nothing. */
+export function updateAccount(
+  principal: Principal,
+  current: Account,
+  request: UpdateAccountRequest,
+  tiers: TierNames,
+  origin: Origin,
+): { changes: AccountChanges; event: AuditEvent } | undefined {
+  requireOperator(principal);
+  if (request.status === "suspended") requireOtherAccount(principal, current);
+  const changes: AccountChanges = {};
+  const { name, tier, status, store_chats: storeChats } = request;
+  if (name !== undefined) changes.name = keyName(name);
+  if (tier !== undefined) changes.tier = existingTier(tier, tiers);
+  if (status !== undefined) changes.status = status;
+  if (storeChats !== undefined) changes.storeChats = storeChats;
+  const overrides: NonNullable<AccountChanges["overrides"]> = {};
+  if (request.monthly_tokens !== undefined) overrides.monthlyTokens = overrideOf(request.monthly_tokens);
+  if (request.monthly_spend !== undefined) overrides.monthlySpend = overrideOf(request.monthly_spend);
+  if (Object.keys(overrides).length > 0) changes.overrides = overrides;
+  const before = attributesToWire(current);
+  const wanted = { ...current, ...changes, overrides: { ...current.overrides, ...overrides } };
+  const detail = changedMembers(before, attributesToWire(wanted));
+  if (Object.keys(detail).length === 0) return undefined;
+  return { changes, event: auditEvent("account.updated", principal, origin, about(current, detail)) };
+}
+
+/** The account, or `not_found`. */
+export function requireAccount(account: Account | undefined, id: string): Account {
+  if (account) return account;
+  const shown = id.length > 100 ? `${id.slice(0, 100)}…` : id;
+  throw new GatewayError("not_found", `There is no account ${shown}. GET /v1/admin/accounts lists the accounts.`);
+}
+
+export function accountToWire(account: Account): AccountWire {
+  return { object: "account", id: account.id, ...attributesToWire(account), created_at: account.createdAt };
+}
+
+function existingTier(name: string, tiers: TierNames): string {
+  if (tiers.get(name)) return name;
+  const known = tiers
+    .list()
+    .map((tier) => tier.name)
+    .join(", ");
+  throw new GatewayError("invalid_request", `tier: there is no tier of this name; known are ${known}.`);
+}
+
+type Override = number | "unlimited" | null;
+
+/** Undefined, which is as the tier says, where the wire has null: the domain's null is no limit. */
+function overrideOf(value: Override): number | null | undefined {
+  if (value === null) return undefined;
+  return value === "unlimited" ? null : value;
+}
+
+function overrideToWire(value: QuotaAmounts[keyof QuotaAmounts] | undefined): Override {
+  if (value === undefined) return null;
+  return value ?? "unlimited";
+}
+
+/** What a request may set. */
+function attributesToWire(
+  account: Pick<Account, "name" | "tier" | "status" | "storeChats"> & { overrides: AccountChanges["overrides"] },
+) {
+  return {
+    name: account.name,
+    tier: account.tier,
+    status: account.status,
+    monthly_tokens: overrideToWire(account.overrides?.monthlyTokens),
+    monthly_spend: overrideToWire(account.overrides?.monthlySpend),
+    store_chats: account.storeChats,
+  };
+}
+
+function about({ id }: Account, detail: Record<string, unknown>) {
+  return { accountId: id, targetId: id, detail };
+}

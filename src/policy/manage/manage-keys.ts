@@ -1,0 +1,339 @@
+// Creates, changes, rotates and revokes API keys: makes the records and events, which a store then writes in one step.
+
+import { GatewayError } from "../../base/errors.ts";
+import { displayParts, type Environment, generateApiKey } from "../../domain/api-key.ts";
+import type { AuditActor, AuditEvent } from "../../domain/audit.ts";
+import {
+  type ApiKeyRecord,
+  actorOf,
+  type KeyChain,
+  type KeyChanges,
+  type KeyStatus,
+  keyStatus,
+  ownOnly,
+  type Principal,
+} from "../../domain/principal.ts";
+import { defaultScopes, type Scope } from "../../domain/scope.ts";
+import type { CreateKeyRequest, KeyWire, UpdateKeyRequest } from "../../wire/keys.ts";
+import { requireScope } from "../authorize.ts";
+import { keyDigest } from "../credentials/key-digest.ts";
+import { auditEvent, changedMembers, type Origin } from "../records/audit.ts";
+import { addressesOf, endOf, requireDepth, requireGrantable, requireKeyManager, requireWithin } from "./delegation.ts";
+import { keyAddresses, keyExpiry, keyName, keyRate } from "./key-values.ts";
+
+export interface NewKey {
+  record: ApiKeyRecord;
+  /** The secret: shown once, never stored. */
+  key: string;
+  event: AuditEvent;
+}
+
+export interface KeyUpdate {
+  changes: KeyChanges;
+  event: AuditEvent;
+}
+
+/** A key of the principal's own account and environment, bounded by its maker. Expiry and addresses are inherited. */
+export function createKey(
+  principal: Principal,
+  request: CreateKeyRequest,
+  context: { pepper: Uint8Array; origin: Origin },
+): NewKey {
+  requireKeyManager(principal);
+  const makers = makersOf(principal);
+  const values = valuesOf(request, context.origin.nowSeconds, principal.scopes);
+  const record: Attributes = {
+    ...values,
+    // Written into the record, so that it says itself what holds for it.
+    expiresAt: values.expiresAt ?? endOf(principal),
+    allowedIps: values.allowedIps.length > 0 ? values.allowedIps : (addressesOf(principal) ?? []),
+  };
+  requireGrantable(principal, makers, record, "makes");
+  const place = { accountId: principal.account.id, environment: principal.environment };
+  const whose = { personId: ownOnly(principal), parentId: makers[0]?.id ?? null, createdBy: actorOf(principal).id };
+  return newKey(principal, { ...place, ...whose, ...record }, context);
+}
+
+/**
+ * A key that nobody bounds, of any account and environment. Needs `admin:manage`. Another operator's key is made as any key
+ * makes one: within its own environment, expiry and addresses, and not with a token.
+ */
+export function createKeyAsOperator(
+  principal: Principal,
+  request: CreateKeyRequest,
+  place: { accountId: string; environment: Environment },
+  context: { pepper: Uint8Array; origin: Origin },
+): NewKey {
+  requireScope(principal, "admin:manage");
+  const values = valuesOf(request, context.origin.nowSeconds, new Set(defaultScopes));
+  if (values.scopes.includes("admin:manage")) {
+    if (principal.tokenExpiresAt !== undefined || place.environment !== principal.environment) {
+      throw new GatewayError(
+        "permission_denied",
+        "scopes: admin:manage is given only by an API key, not by a token, and only in the key's own environment; `headrace operator-key` makes others.",
+      );
+    }
+    requireGrantable(principal, [], values, "makes");
+  }
+  return newKey(
+    principal,
+    { ...place, personId: null, parentId: null, createdBy: actorOf(principal).id, ...values },
+    context,
+  );
+}
+
+/** The same by whoever has the data directory. */
+export function createKeyAtConsole(
+  request: CreateKeyRequest,
+  place: { accountId: string; environment: Environment },
+  context: { pepper: Uint8Array; origin: Origin },
+): NewKey {
+  const values = valuesOf(request, context.origin.nowSeconds, new Set(defaultScopes));
+  return newKey(
+    { type: "operator" },
+    { ...place, personId: null, parentId: null, createdBy: null, ...values },
+    context,
+  );
+}
+
+/** Behind whom a new key stands. What owners and admins make is the account's, and does not end with their membership. */
+function makersOf(principal: Principal): readonly ApiKeyRecord[] {
+  const { person, keys } = principal;
+  if (!person) {
+    requireDepth(principal);
+    return keys;
+  }
+  if (person.role !== "member") return [];
+  // Not the login: what a person makes with it outlives it.
+  const membership = keys.find(({ kind }) => kind === "membership");
+  if (membership) return [membership];
+  throw new GatewayError("permission_denied", "Only a member of the account may make keys.");
+}
+
+/** Undefined where the request changes nothing. */
+export function updateKey(
+  principal: Principal,
+  target: KeyChain,
+  request: UpdateKeyRequest,
+  origin: Origin,
+): KeyUpdate | undefined {
+  requireKeyManager(principal);
+  requireWithin(principal, target, "change");
+  const [current, ...makers] = target.keys;
+  requireActive(target, origin.nowSeconds, "changed");
+  const wanted: Attributes = {
+    name: request.name === undefined ? current.name : keyName(request.name),
+    scopes: request.scopes === undefined ? current.scopes : [...new Set(request.scopes)],
+    expiresAt: request.expires_at === undefined ? current.expiresAt : keyExpiry(request.expires_at, origin.nowSeconds),
+    allowedIps: request.allowed_ips === undefined ? current.allowedIps : keyAddresses(request.allowed_ips),
+    ...keyRate(request, current),
+    monthlyTokens: request.monthly_tokens === undefined ? current.monthlyTokens : request.monthly_tokens,
+    monthlySpend: request.monthly_spend === undefined ? current.monthlySpend : request.monthly_spend,
+  };
+  const changes = differences(current, wanted);
+  if (Object.keys(changes).length === 0) return undefined;
+  requireGrantable(principal, makers, changes, "changes");
+  const detail = changedMembers(attributesToWire(current), attributesToWire({ ...current, ...changes }));
+  return { changes, event: auditEvent("key.updated", principal, origin, about(current, detail)) };
+}
+
+/** Undefined where it has ended already. */
+export function revokeKey(principal: Principal, target: KeyChain, origin: Origin): KeyUpdate | undefined {
+  requireKeyManager(principal);
+  requireWithin(principal, target, "revoke");
+  return revocation(principal, target.keys[0], origin);
+}
+
+/** Any key of any account. Needs `admin:manage`. */
+export function revokeKeyAsOperator(principal: Principal, key: ApiKeyRecord, origin: Origin): KeyUpdate | undefined {
+  requireScope(principal, "admin:manage");
+  return revocation(principal, key, origin);
+}
+
+/** The successor takes the old key's place: same attributes, makers, children and budget. The old one ends at `revokeAt`. */
+export function rotateKey(
+  principal: Principal,
+  target: KeyChain,
+  overlapSeconds: number,
+  context: { pepper: Uint8Array; origin: Origin },
+): { successor: ApiKeyRecord; key: string; revokeAt: number; event: AuditEvent } {
+  const { nowSeconds } = context.origin;
+  requireKeyManager(principal);
+  requireActive(target, nowSeconds, "rotated");
+  requireWithin(principal, target, "rotate");
+  const [old] = target.keys;
+  if (old.revokedAt !== null) throw rotatedBefore(old.revokedAt);
+  const { key, identity } = newIdentity(old.environment, context.pepper);
+  const successor: ApiKeyRecord = {
+    ...old,
+    ...identity,
+    createdBy: actorOf(principal).id,
+    createdAt: nowSeconds,
+    lastUsedAt: null,
+  };
+  const revokeAt = nowSeconds + overlapSeconds;
+  const detail = { successor_id: successor.id, overlap_seconds: overlapSeconds, revoked_at: revokeAt };
+  const event = auditEvent("key.rotated", principal, context.origin, about(old, detail));
+  return { successor, key, revokeAt, event };
+}
+
+/** For a rotation that another one, or a revocation, was faster than. */
+export function rotatedBefore(revokedAt: number | null): GatewayError {
+  const when = revokedAt === null ? "" : ` at ${revokedAt}`;
+  return new GatewayError(
+    "invalid_request",
+    `This key was rotated or revoked before and ends${when}: rotate its successor, or create a new key.`,
+  );
+}
+
+/** The key, or `not_found`: one of another account or environment does not exist. */
+export function requireKey(principal: Principal, chain: KeyChain | undefined, id: string): KeyChain {
+  const key = chain?.keys[0];
+  if (chain && key?.kind === "key" && isHere(principal, key)) return chain;
+  const shown = id.length > 100 ? `${id.slice(0, 100)}…` : id;
+  throw new GatewayError("not_found", `There is no API key ${shown}. GET /v1/keys lists the keys of this environment.`);
+}
+
+/** Whether the principal sees this credential: of its account and environment; members see their own alone. */
+export function isHere(
+  principal: Principal,
+  { accountId, environment, personId }: Pick<ApiKeyRecord, "accountId" | "environment" | "personId">,
+): boolean {
+  const own = ownOnly(principal);
+  const isOwn = own === null || own === personId;
+  return isOwn && accountId === principal.account.id && environment === principal.environment;
+}
+
+/** A key ends with the first of those that made it, `makers`. */
+export function toWire(record: ApiKeyRecord, makers: readonly ApiKeyRecord[], nowSeconds: number): KeyWire {
+  const { name, scopes, ...attributes } = attributesToWire(record);
+  return {
+    object: "api_key",
+    id: record.id,
+    name,
+    prefix: record.prefix,
+    last4: record.last4,
+    environment: record.environment,
+    scopes,
+    status: chainStatus([record, ...makers], nowSeconds),
+    created_by: record.createdBy,
+    created_at: record.createdAt,
+    last_used_at: record.lastUsedAt,
+    revoked_at: record.revokedAt,
+    ...attributes,
+  };
+}
+
+/** What a request may set. */
+type Attributes = Pick<
+  ApiKeyRecord,
+  "name" | "scopes" | "expiresAt" | "allowedIps" | "rateLimit" | "rateLimitWindow" | "monthlyTokens" | "monthlySpend"
+>;
+
+/** `mayGive` bounds the default scopes alone; those that are asked for are checked by who grants them. */
+function valuesOf(request: CreateKeyRequest, nowSeconds: number, mayGive: ReadonlySet<Scope>): Attributes {
+  const { expires_at: expiresAt = null, expires_in: expiresIn = null } = request;
+  if (expiresAt !== null && expiresIn !== null) {
+    throw new GatewayError("invalid_request", "expires_in: send either expires_at or expires_in, not both.");
+  }
+  const scopes = request.scopes ? [...new Set(request.scopes)] : defaultScopes.filter((scope) => mayGive.has(scope));
+  if (scopes.length === 0) {
+    throw new GatewayError(
+      "invalid_request",
+      `scopes: name at least one; the key that makes it has none of the default ones, ${defaultScopes.join(", ")}.`,
+    );
+  }
+  return {
+    name: keyName(request.name),
+    scopes,
+    expiresAt: expiresIn === null ? keyExpiry(expiresAt, nowSeconds) : nowSeconds + expiresIn,
+    allowedIps: keyAddresses(request.allowed_ips ?? null),
+    ...keyRate({ rate_limit: request.rate_limit ?? null, rate_limit_window: request.rate_limit_window }),
+    monthlyTokens: request.monthly_tokens ?? null,
+    monthlySpend: request.monthly_spend ?? null,
+  };
+}
+
+function newKey(
+  by: Principal | AuditActor,
+  values: Attributes & Pick<ApiKeyRecord, "accountId" | "environment" | "personId" | "createdBy" | "parentId">,
+  { pepper, origin }: { pepper: Uint8Array; origin: Origin },
+): NewKey {
+  const { key, identity } = newIdentity(values.environment, pepper);
+  const record: ApiKeyRecord = {
+    ...values,
+    ...identity,
+    kind: "key",
+    appId: null,
+    role: null,
+    limitId: identity.id,
+    createdAt: origin.nowSeconds,
+    revokedAt: null,
+    revoked: false,
+    lastUsedAt: null,
+  };
+  const detail = { environment: record.environment, parent_id: record.parentId, ...attributesToWire(record) };
+  return { record, key, event: auditEvent("key.created", by, origin, about(record, detail)) };
+}
+
+function newIdentity(environment: Environment, pepper: Uint8Array) {
+  const key = generateApiKey(environment);
+  return { key, identity: { id: `key_${Bun.randomUUIDv7()}`, digest: keyDigest(key, pepper), ...displayParts(key) } };
+}
+
+function revocation(principal: Principal, key: ApiKeyRecord, origin: Origin): KeyUpdate | undefined {
+  // One that is due by the clock is not final yet, and is made so here.
+  if (key.revoked || keyStatus(key, origin.nowSeconds) === "expired") return undefined;
+  const detail = { revoked_at: { before: key.revokedAt, after: origin.nowSeconds } };
+  const event = auditEvent("key.revoked", principal, origin, about(key, detail));
+  return { changes: { revokedAt: origin.nowSeconds }, event };
+}
+
+function requireActive({ keys }: KeyChain, nowSeconds: number, participle: string): void {
+  const status = chainStatus(keys, nowSeconds);
+  if (status === "active") return;
+  throw new GatewayError(
+    "invalid_request",
+    `This key is ${status}, which is final: it cannot be ${participle}. Create a new key instead.`,
+  );
+}
+
+function chainStatus(keys: readonly ApiKeyRecord[], nowSeconds: number): KeyStatus {
+  const states = keys.map((key) => keyStatus(key, nowSeconds));
+  if (states.includes("revoked")) return "revoked";
+  return states.includes("expired") ? "expired" : "active";
+}
+
+function differences(current: ApiKeyRecord, wanted: Attributes): KeyChanges {
+  const changes: KeyChanges = {};
+  const sameScopes = new Set(wanted.scopes).symmetricDifference(new Set(current.scopes)).size === 0;
+  if (wanted.name !== current.name) changes.name = wanted.name;
+  if (!sameScopes) changes.scopes = wanted.scopes;
+  if (wanted.expiresAt !== current.expiresAt) changes.expiresAt = wanted.expiresAt;
+  if (!Bun.deepEquals(wanted.allowedIps, current.allowedIps)) changes.allowedIps = wanted.allowedIps;
+  if (wanted.rateLimit !== current.rateLimit || wanted.rateLimitWindow !== current.rateLimitWindow) {
+    // Always both: one without the other means nothing, whoever else changes the key at the same time.
+    changes.rateLimit = wanted.rateLimit;
+    changes.rateLimitWindow = wanted.rateLimitWindow;
+  }
+  if (wanted.monthlyTokens !== current.monthlyTokens) changes.monthlyTokens = wanted.monthlyTokens;
+  if (wanted.monthlySpend !== current.monthlySpend) changes.monthlySpend = wanted.monthlySpend;
+  return changes;
+}
+
+function attributesToWire(attributes: Attributes) {
+  return {
+    name: attributes.name,
+    scopes: [...attributes.scopes],
+    expires_at: attributes.expiresAt,
+    allowed_ips: [...attributes.allowedIps],
+    rate_limit: attributes.rateLimit,
+    rate_limit_window: attributes.rateLimitWindow,
+    monthly_tokens: attributes.monthlyTokens,
+    monthly_spend: attributes.monthlySpend,
+  };
+}
+
+function about(key: ApiKeyRecord, detail: Record<string, unknown>) {
+  return { accountId: key.accountId, targetId: key.id, detail };
+}

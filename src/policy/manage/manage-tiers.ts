@@ -1,0 +1,101 @@
+// Puts and deletes the tiers of the database: makes the records and events, which a store then writes in one step.
+
+import { GatewayError } from "../../base/errors.ts";
+import { defaultTierEnvironments, type Tier } from "../../domain/account.ts";
+import { environments } from "../../domain/api-key.ts";
+import type { AuditEvent } from "../../domain/audit.ts";
+import type { Principal } from "../../domain/principal.ts";
+import { type TierRequest, type TierWire, tierNamePattern } from "../../wire/accounts.ts";
+import { auditEvent, changedMembers, type Origin } from "../records/audit.ts";
+import { requireOperator } from "./operator.ts";
+import type { KnownTier, Tiers } from "./tiers.ts";
+
+/** Undefined where it is in the database with these figures already. */
+export function putTier(
+  principal: Principal,
+  name: string,
+  request: TierRequest,
+  tiers: Pick<Tiers, "get">,
+  origin: Origin,
+): { tier: Tier; event: AuditEvent } | undefined {
+  requireOperator(principal);
+  requireTierName(name);
+  const current = tiers.get(name);
+  if (current?.source === "file") throw givenByFile(name);
+  const wanted = new Set(request.environments ?? defaultTierEnvironments);
+  const tier: Tier = {
+    name,
+    requestsPerMinute: request.requests_per_minute,
+    tokensPerMinute: request.tokens_per_minute,
+    monthlyTokens: request.monthly_tokens ?? null,
+    monthlySpend: request.monthly_spend ?? null,
+    environments: environments.filter((environment) => wanted.has(environment)),
+  };
+  const detail = changedMembers(current ? figuresToWire(current) : {}, figuresToWire(tier));
+  if (current?.source === "database" && Object.keys(detail).length === 0) return undefined;
+  return { tier, event: auditEvent("tier.changed", principal, origin, about(name, detail)) };
+}
+
+/** `accounts` is how many have the tier, `stored` what the database holds under its name. */
+export function deleteTier(
+  principal: Principal,
+  name: string,
+  { stored, accounts }: { stored: Tier | undefined; accounts: number },
+  tiers: Pick<Tiers, "get" | "isGivenElsewhere">,
+  origin: Origin,
+): AuditEvent {
+  requireOperator(principal);
+  if (!stored) {
+    const current = tiers.get(name);
+    if (!current) throw unknownTier(name);
+    if (current.source === "file") throw givenByFile(name);
+    throw new GatewayError("permission_denied", `The tier ${name} is built in and cannot be deleted; PUT changes it.`);
+  }
+  if (accounts > 0 && !tiers.isGivenElsewhere(name)) {
+    const have = accounts === 1 ? "1 account has" : `${accounts} accounts have`;
+    throw new GatewayError(
+      "invalid_request",
+      `${have} the tier ${name}: give them another with PATCH /v1/admin/accounts/{id} first.`,
+    );
+  }
+  return auditEvent("tier.deleted", principal, origin, about(name, figuresToWire(stored)));
+}
+
+/** For a deletion that another one was faster than. */
+export function unknownTier(name: string): GatewayError {
+  const shown = name.length > 100 ? `${name.slice(0, 100)}…` : name;
+  return new GatewayError("not_found", `There is no tier ${shown}. GET /v1/admin/tiers lists the tiers.`);
+}
+
+export function tierToWire(tier: KnownTier, accounts: number): TierWire {
+  return { object: "tier", name: tier.name, ...figuresToWire(tier), source: tier.source, accounts };
+}
+
+function requireTierName(name: string): void {
+  if (tierNamePattern.test(name)) return;
+  throw new GatewayError(
+    "invalid_request",
+    "name: must be 1 to 63 lower-case letters, digits, dots, underscores or hyphens, beginning with a letter or digit.",
+  );
+}
+
+function givenByFile(name: string): GatewayError {
+  return new GatewayError(
+    "permission_denied",
+    `The tier ${name} is defined in headrace.yaml and read-only here: change it under \`tiers\` in that file.`,
+  );
+}
+
+function figuresToWire(tier: Tier) {
+  return {
+    requests_per_minute: tier.requestsPerMinute,
+    tokens_per_minute: tier.tokensPerMinute,
+    monthly_tokens: tier.monthlyTokens,
+    monthly_spend: tier.monthlySpend,
+    environments: [...tier.environments],
+  };
+}
+
+function about(name: string, detail: Record<string, unknown>) {
+  return { accountId: null, targetId: name, detail };
+}

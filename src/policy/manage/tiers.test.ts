@@ -1,0 +1,113 @@
+// Tiers from their three sources, and the limits that come of a tier, an account and its keys.
+import { describe, expect, test } from "bun:test";
+import { accountFor, keyRecordFor } from "../../../tests/support/principal.ts";
+import type { Tier } from "../../domain/account.ts";
+import { limitsOf } from "../limits-of.ts";
+import { Tiers } from "./tiers.ts";
+
+const small: Tier = {
+  name: "small",
+  requestsPerMinute: 5,
+  tokensPerMinute: 500,
+  monthlyTokens: 10_000,
+  monthlySpend: 1.5,
+  environments: ["live"],
+};
+
+describe("tiers", () => {
+  test("start with the figures of the specification, without quotas, in live and test", () => {
+    const rows = new Tiers().list().map((tier) => [tier.name, tier.requestsPerMinute, tier.tokensPerMinute]);
+    expect(rows).toEqual([
+      ["free", 10, 10_000],
+      ["pro", 100, 100_000],
+      ["enterprise", 1_000, null],
+    ]);
+    for (const tier of new Tiers().list()) {
+      expect(tier).toMatchObject({
+        monthlyTokens: null,
+        monthlySpend: null,
+        environments: ["live", "test"],
+        source: "built-in",
+      });
+    }
+  });
+
+  test("of the configuration file win over those of the database, and these over the built-in ones", () => {
+    const tiers = new Tiers();
+    tiers.load([small, { ...small, name: "pro", requestsPerMinute: 6 }]);
+    expect(tiers.find("pro")).toMatchObject({ requestsPerMinute: 6, source: "database" });
+    tiers.configure([{ ...small, name: "pro", requestsPerMinute: 7 }]);
+    expect(tiers.find("pro")).toMatchObject({ requestsPerMinute: 7, source: "file" });
+    expect(tiers.find("small")).toMatchObject({ requestsPerMinute: 5, source: "database" });
+    tiers.configure([]);
+    tiers.load([]);
+    expect(tiers.find("pro")).toMatchObject({ requestsPerMinute: 100, source: "built-in" });
+    expect(tiers.list().map(({ name }) => name)).toEqual(["free", "pro", "enterprise"]);
+  });
+
+  test("a name that no longer exists has the limits of free", () => {
+    const tiers = new Tiers();
+    expect(tiers.get("gone")).toBeUndefined();
+    expect(tiers.find("gone")).toMatchObject({ requestsPerMinute: 10, tokensPerMinute: 10_000 });
+  });
+});
+
+describe("limits of a principal", () => {
+  const account = accountFor({ id: "acct_1" });
+  const key = keyRecordFor({ id: "key_1" });
+
+  test("are the tier's, per account and environment, and counted usage without a quota", () => {
+    expect(limitsOf({ keys: [key], account, environment: "live", tier: new Tiers().find("pro") })).toEqual({
+      requests: [{ id: "account:acct_1:live", owner: "account", limit: 100, windowSeconds: 60 }],
+      tokens: [{ id: "account:acct_1:live", owner: "account", limit: 100_000, windowSeconds: 60 }],
+      quotas: [
+        {
+          id: "account:acct_1:live",
+          owner: "account",
+          ownerId: "acct_1",
+          environment: "live",
+          tokens: null,
+          nanoUsd: null,
+        },
+        { id: "key:key_1", owner: "key", ownerId: "key_1", environment: "live", tokens: null, nanoUsd: null },
+      ],
+    });
+  });
+
+  test("an unlimited figure is no limit, and neither is any where the tier does not hold", () => {
+    const enterprise = new Tiers().find("enterprise");
+    expect(limitsOf({ keys: [key], account, environment: "live", tier: enterprise }).tokens).toEqual([]);
+    const overridden = accountFor({ overrides: { monthlyTokens: 1 } });
+    const test = limitsOf({ keys: [key], account: overridden, environment: "test", tier: small });
+    expect(test).toMatchObject({ requests: [], tokens: [] });
+    expect(test.quotas.map(({ tokens, nanoUsd }) => [tokens, nanoUsd])).toEqual([
+      [null, null],
+      [null, null],
+    ]);
+  });
+
+  test("quotas are the tier's unless the account has its own; null lifts one; USD become whole nano-USD", () => {
+    const quota = (overrides: { monthlyTokens?: number | null; monthlySpend?: number | null }) =>
+      limitsOf({ keys: [key], account: accountFor({ overrides }), environment: "live", tier: small }).quotas[0];
+    expect(quota({})).toMatchObject({ tokens: 10_000, nanoUsd: 1_500_000_000 });
+    expect(quota({ monthlyTokens: 7 })).toMatchObject({ tokens: 7, nanoUsd: 1_500_000_000 });
+    expect(quota({ monthlyTokens: null, monthlySpend: 0.1 + 0.2 })).toMatchObject({
+      tokens: null,
+      nanoUsd: 300_000_000,
+    });
+  });
+
+  test("every key of the chain adds its own limit and quota, under the id that outlives a rotation", () => {
+    const child = keyRecordFor({ id: "key_2", limitId: "key_0", rateLimit: 3, rateLimitWindow: 10 });
+    const parent = keyRecordFor({ id: "key_1", rateLimit: 50, monthlySpend: 2 });
+    const { requests, quotas } = limitsOf({ keys: [child, parent], account, environment: "live", tier: small });
+    expect(requests.slice(1)).toEqual([
+      { id: "key:key_0", owner: "key", limit: 3, windowSeconds: 10 },
+      { id: "key:key_1", owner: "key", limit: 50, windowSeconds: 60 },
+    ]);
+    expect(quotas.slice(1)).toEqual([
+      { id: "key:key_0", owner: "key", ownerId: "key_0", environment: "live", tokens: null, nanoUsd: null },
+      { id: "key:key_1", owner: "key", ownerId: "key_1", environment: "live", tokens: null, nanoUsd: 2_000_000_000 },
+    ]);
+  });
+});

@@ -1,0 +1,66 @@
+// Makes the events of the audit log.
+import type { Acting, AuditAction, AuditActor, AuditEvent, Standing } from "../../domain/audit.ts";
+import type { SignedIn } from "../../domain/people/session.ts";
+import { actorOf, keyOf, type Principal } from "../../domain/principal.ts";
+
+/** Somebody at a page. */
+type Visitor = { person: Pick<SignedIn["person"], "id">; session: Pick<SignedIn["session"], "id"> };
+
+/** The request that asks for a change; addresses and ids are null for what no client asked for. */
+export interface Origin {
+  /** Unix seconds. */
+  nowSeconds: number;
+  clientAddress: string | null;
+  requestId: string | null;
+}
+
+/** `detail` must have no secret in it: names and plain values only. */
+export function auditEvent(
+  action: AuditAction,
+  by: Principal | Visitor | AuditActor,
+  origin: Origin,
+  about: Pick<AuditEvent, "accountId" | "targetId" | "detail">,
+): AuditEvent {
+  return {
+    ...actingOf(by, origin.nowSeconds, about.accountId),
+    id: `audit_${Bun.randomUUIDv7()}`,
+    action,
+    targetId: about.targetId,
+    clientAddress: origin.clientAddress,
+    requestId: origin.requestId,
+    detail: about.detail,
+  };
+}
+
+/** Of somebody who changes what the audit log does not tell by itself. */
+export function actingOf(by: Principal | Visitor | AuditActor, at: number, accountId: string | null): Acting {
+  const standing = standingOf(by, accountId);
+  return { at, actor: actorIn(by), accountId, ...(standing ? { standing } : {}) };
+}
+
+function actorIn(by: Principal | Visitor | AuditActor): AuditActor {
+  if ("keys" in by) return actorOf(by);
+  return "session" in by ? { type: "person", id: by.person.id } : by;
+}
+
+function standingOf(by: Principal | Visitor | AuditActor, accountId: string | null): Standing | undefined {
+  if ("session" in by) return { sessionId: by.session.id, credentialId: null, role: null, isOperator: false };
+  if (!("keys" in by && by.person)) return undefined;
+  const { sessionId, role, isOperator } = by.person;
+  const isHere = by.account.id === accountId;
+  const credentialId = sessionId === null ? keyOf(by).id : null;
+  return { sessionId, credentialId, role: isHere ? role : null, isOperator };
+}
+
+/** The members that differ, each with what it was and what it became. */
+export function changedMembers(
+  before: Readonly<Record<string, unknown>>,
+  after: Readonly<Record<string, unknown>>,
+): Record<string, { before: unknown; after: unknown }> {
+  const changed: Record<string, { before: unknown; after: unknown }> = {};
+  for (const name of Object.keys(after)) {
+    if (Bun.deepEquals(before[name], after[name])) continue;
+    changed[name] = { before: before[name], after: after[name] };
+  }
+  return changed;
+}

@@ -1,0 +1,122 @@
+// Puts what anybody can cause into the audit log, in the background and bounded: a flood of it ends as one row that counts.
+
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { AuditEvent, AuditLog } from "../../domain/audit.ts";
+
+export interface BoundedAuditOptions {
+  audit: Pick<AuditLog, "append">;
+  clock: Pick<Clock, "monotonicMs">;
+  log: Log;
+  /** Name in the log of the fault that rows cannot be written. */
+  faultName: string;
+  /** The row that counts what was left out in a minute. */
+  summary(detail: { reason: "suppressed"; suppressed: number; reasons: Record<string, number> }): AuditEvent;
+  flushMs?: number;
+}
+
+const defaultFlushMs = 1_000;
+const windowMs = 60_000;
+/** Rows of each kind in a window; what is beyond is counted by reason. */
+const maxRows = 100;
+/** Rows that wait for an audit log that cannot be written; more are given up. */
+const maxPending = 1_000;
+
+export class BoundedAudit {
+  readonly #options: BoundedAuditOptions;
+  #pending: AuditEvent[] = [];
+  #suppressed = new Map<string, number>();
+  #windowStartMs = Number.NEGATIVE_INFINITY;
+  /** Of what exists, and of anything: a flood of what is made up must not hide what happens to the former. */
+  #rows = { known: 0, unknown: 0 };
+  #failing = false;
+  #inWriting = 0;
+  #lost = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(options: BoundedAuditOptions) {
+    this.#options = options;
+  }
+
+  /** Rows that wait to be written. */
+  get pending(): number {
+    return this.#pending.length + this.#inWriting;
+  }
+
+  /** Rows that were given up. */
+  get lost(): number {
+    return this.#lost;
+  }
+
+  /** `reason` is one of a few words. */
+  record(kind: "known" | "unknown", reason: string, row: () => AuditEvent): void {
+    this.#turnWindow();
+    if (this.#rows[kind] < maxRows) {
+      this.#rows[kind]++;
+      this.#pending.push(row());
+    } else {
+      this.#suppressed.set(reason, (this.#suppressed.get(reason) ?? 0) + 1);
+    }
+    this.#schedule();
+  }
+
+  /** Writes what is pending, the count of the suppressed ones where their window is over. Never rejects. */
+  flush(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#turnWindow();
+    return this.#write();
+  }
+
+  /** The count as well. */
+  close(): Promise<void> {
+    this.#windowStartMs = Number.NEGATIVE_INFINITY;
+    return this.flush();
+  }
+
+  #turnWindow(): void {
+    const nowMs = this.#options.clock.monotonicMs();
+    if (nowMs - this.#windowStartMs < windowMs) return;
+    if (this.#suppressed.size > 0) this.#pending.push(this.#summary());
+    this.#suppressed = new Map();
+    this.#windowStartMs = nowMs;
+    this.#rows = { known: 0, unknown: 0 };
+  }
+
+  #summary(): AuditEvent {
+    const reasons = Object.fromEntries(this.#suppressed);
+    const suppressed = [...this.#suppressed.values()].reduce((sum, count) => sum + count, 0);
+    return this.#options.summary({ reason: "suppressed", suppressed, reasons });
+  }
+
+  #schedule(): void {
+    if (this.#timer || (this.#pending.length === 0 && this.#suppressed.size === 0)) return;
+    const flushMs = this.#options.flushMs ?? defaultFlushMs;
+    this.#timer = setTimeout(() => void this.flush().then(() => this.#schedule()), flushMs);
+    this.#timer.unref();
+  }
+
+  #write(): Promise<void> {
+    const batch = this.#pending;
+    this.#pending = [];
+    this.#inWriting += batch.length;
+    if (batch.length > 0) this.#writing = this.#writing.then(() => this.#append(batch));
+    return this.#writing;
+  }
+
+  async #append(batch: readonly AuditEvent[]): Promise<void> {
+    const { audit, log, faultName } = this.#options;
+    try {
+      await audit.append(batch);
+      this.#failing = false;
+    } catch (error) {
+      if (!this.#failing) log.warn(faultName, { detail: String(error), rows: batch.length });
+      this.#failing = true;
+      const waiting = [...batch, ...this.#pending];
+      this.#pending = waiting.slice(0, maxPending);
+      this.#lost += waiting.length - this.#pending.length;
+    }
+    this.#inWriting -= batch.length;
+  }
+}

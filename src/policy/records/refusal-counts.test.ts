@@ -1,0 +1,174 @@
+// Counts of refused requests: right, bounded in memory under a flood, and not lost while the database fails.
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { type ManualClock, manualClock } from "../../../tests/support/manual-clock.ts";
+import { accountFor, keyRecordFor, principalFor } from "../../../tests/support/principal.ts";
+import { GatewayError, type RefusalReason } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import type { RefusalCount } from "../../domain/limits/refusal.ts";
+import { RefusalCounts } from "./refusal-counts.ts";
+
+const noon = Date.UTC(2026, 8, 1, 12) / 1000;
+
+/** What the store was given, added up as the database does. */
+let stored: Map<string, RefusalCount>;
+let clock: ManualClock;
+let counts: RefusalCounts;
+let logged: unknown[];
+const note = (event: string, fields?: object) => void logged.push({ event, ...fields });
+const log: Log = { info: note, warn: note, error: note };
+/** Batches from this one on fail. */
+let failFrom: number;
+let batches: number;
+
+beforeEach(() => {
+  stored = new Map();
+  clock = manualClock(noon);
+  logged = [];
+  failFrom = Number.POSITIVE_INFINITY;
+  batches = 0;
+  counts = make();
+});
+
+afterEach(() => counts.close());
+
+function make(options: { maxPending?: number; flushMs?: number } = {}): RefusalCounts {
+  const add = async (rows: readonly RefusalCount[]) => {
+    await new Promise(setImmediate);
+    if (++batches >= failFrom) throw new Error("disk full");
+    for (const { requests, lastAt, ...group } of rows) {
+      const name = JSON.stringify(group);
+      const before = stored.get(name)?.requests ?? 0;
+      stored.set(name, { ...group, requests: before + requests, lastAt });
+    }
+  };
+  return new RefusalCounts({ store: { add }, clock, log, flushMs: 60_000, ...options });
+}
+
+const by = (id: string) => principalFor({ keys: [keyRecordFor({ id })] });
+const refusal = (reason: RefusalReason) => new GatewayError("rate_limit_exceeded", "No.", { refusal: reason });
+
+function refuse(times: number, key = "key_1", reason: RefusalReason = "key_requests", model = "m"): void {
+  const principal = by(key);
+  for (let i = 0; i < times; i++) counts.count(principal, model, refusal(reason));
+}
+
+const total = () => [...stored.values()].reduce((sum, { requests }) => sum + requests, 0);
+
+test("refusals are counted by credential, model, reason and hour, and later ones are added", async () => {
+  refuse(3);
+  refuse(1, "key_2");
+  refuse(1, "key_1", "account_tokens");
+  refuse(1, "key_1", "key_requests", "other");
+  await counts.flush();
+  clock.advance(120_000);
+  refuse(2);
+  clock.advance(3_600_000);
+  refuse(1);
+  await counts.flush();
+  const rows = [...stored.values()].map(({ start, keyId, model, reason, requests, lastAt }) =>
+    [start - noon, keyId, model, reason, requests, lastAt - noon].join(" "),
+  );
+  expect(rows).toEqual([
+    "0 key_1 m key_requests 5 120",
+    "0 key_2 m key_requests 1 0",
+    "0 key_1 m account_tokens 1 0",
+    "0 key_1 other key_requests 1 0",
+    "3600 key_1 m key_requests 1 3720",
+  ]);
+});
+
+test("what is no refusal of a limit is not counted", async () => {
+  counts.count(by("key_1"), "m", new GatewayError("service_unavailable", "The disk is full."));
+  counts.count(by("key_1"), "m", new Error("broken"));
+  expect(counts.pending).toBe(0);
+});
+
+test("they are written in the background, and at the end at the latest", async () => {
+  counts = make({ flushMs: 1 });
+  refuse(2);
+  while (total() < 2) await Bun.sleep(1);
+  counts = make();
+  refuse(1);
+  await counts.close();
+  expect(total()).toBe(3);
+});
+
+describe("a flood", () => {
+  test("of many credentials takes bounded memory, and what is beyond is one sum for each account and reason", async () => {
+    counts = make({ maxPending: 10 });
+    for (let round = 0; round < 2; round++) for (let i = 0; i < 1_000; i++) refuse(1, `key_${i}`);
+    expect(counts.pending).toBe(11);
+    await counts.flush();
+    const rows = [...stored.values()];
+    expect(rows).toHaveLength(11);
+    expect(rows.at(-1)).toMatchObject({ keyId: null, appId: null, model: null, requests: 2 * 990 });
+    expect(total()).toBe(2_000);
+  });
+
+  test("of many accounts is bounded as well: what is given up then is told once", async () => {
+    counts = make({ maxPending: 10 });
+    for (let i = 0; i < 1_000; i++) {
+      const principal = { ...by(`key_${i}`), account: accountFor({ id: `acct_${i}` }) };
+      counts.count(principal, "m", refusal("account_requests"));
+    }
+    expect(counts.pending).toBe(20);
+    await counts.flush();
+    expect(logged).toEqual([{ event: "refusals_not_counted", requests: 980 }]);
+  });
+});
+
+describe("a database that fails", () => {
+  test("loses and doubles nothing: the counts wait, the next ones are added, and one line tells", async () => {
+    failFrom = 1;
+    refuse(3);
+    await counts.flush();
+    refuse(2);
+    await counts.flush();
+    expect([counts.pending, total()]).toEqual([1, 0]);
+    expect(logged).toMatchObject([{ event: "refusals_not_written", rows: 1 }]);
+    failFrom = Number.POSITIVE_INFINITY;
+    await counts.flush();
+    expect(total()).toBe(5);
+    await counts.flush();
+    expect(total()).toBe(5);
+  });
+
+  test("in the middle of many counts keeps those that were written, and what came meanwhile", async () => {
+    for (let i = 0; i < 500; i++) refuse(1, `key_${i}`);
+    failFrom = 2;
+    const flushing = counts.flush();
+    refuse(1, "key_499");
+    await flushing;
+    expect(total()).toBe(200);
+    failFrom = Number.POSITIVE_INFINITY;
+    await counts.flush();
+    expect(total()).toBe(501);
+  });
+
+  test("for long is bounded: what does not fit any more joins the sums", async () => {
+    counts = make({ maxPending: 10 });
+    failFrom = 1;
+    for (let round = 0; round < 5; round++) {
+      for (let i = 0; i < 30; i++) refuse(1, `key_${round}_${i}`);
+      await counts.flush();
+      expect(counts.pending).toBeLessThanOrEqual(20);
+    }
+    failFrom = Number.POSITIVE_INFINITY;
+    await counts.flush();
+    expect(total()).toBe(150);
+  });
+});
+
+test("of many flushes at once one writes what the others would", async () => {
+  failFrom = 1;
+  refuse(5);
+  await Promise.all(Array.from({ length: 100 }, () => counts.flush()));
+  expect(batches).toBe(1);
+  failFrom = Number.POSITIVE_INFINITY;
+  const first = counts.flush();
+  await new Promise(setImmediate);
+  refuse(2);
+  await Promise.all([first, counts.flush(), counts.flush()]);
+  expect([total(), counts.pending]).toEqual([7, 0]);
+  expect(batches).toBe(3);
+});

@@ -1,0 +1,106 @@
+// Refused requests are noted up to a bound, written in the background, and never in the way of anybody.
+import { afterEach, expect, test } from "bun:test";
+import { manualClock } from "../../../tests/support/manual-clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { RefusedRequest } from "../../domain/usage/refused-request.ts";
+import { RefusedRequests, type RefusedRequestsOptions } from "./refused-requests.ts";
+
+const clock = manualClock();
+const logged: string[] = [];
+const log: Log = { info() {}, warn: (event) => void logged.push(event), error() {} };
+
+let written: string[][] = [];
+let isBroken = false;
+const store = {
+  async add(refused: readonly RefusedRequest[]): Promise<void> {
+    if (isBroken) throw new Error("locked");
+    written.push(refused.map(({ requestId }) => requestId));
+  },
+};
+
+const opened: RefusedRequests[] = [];
+afterEach(async () => {
+  isBroken = false;
+  for (const one of opened.splice(0)) await one.close();
+  written = [];
+  logged.length = 0;
+});
+
+function open(more: Partial<RefusedRequestsOptions> = {}): RefusedRequests {
+  const refused = new RefusedRequests({ store, clock, log, flushMs: 1e6, ...more });
+  opened.push(refused);
+  return refused;
+}
+
+function refusal(requestId: string): RefusedRequest {
+  return {
+    ...{ requestId, at: 1, accountId: "acct_1", keyId: "key_1", appId: null, environment: "live" },
+    ...{ operation: "chat", model: "m", stream: false, errorCode: "rate_limit_exceeded", message: "no" },
+    durationMs: 1,
+  };
+}
+
+/** How many of so many are admitted. */
+function tries(refused: RefusedRequests, keyId: string, count: number, accountId = "acct_1"): number {
+  let admitted = 0;
+  for (let i = 0; i < count; i++) if (refused.admits(keyId, accountId)) admitted++;
+  return admitted;
+}
+
+test("a key that floods is noted up to its bound and then slowly, the others go on, and what is left out is counted", () => {
+  const bounds = {
+    ofKey: { atOnce: 10, everyMs: 60_000 },
+    ofAccount: { atOnce: 1_000, everyMs: 1 },
+    ofAll: { atOnce: 1_000, everyMs: 1 },
+  };
+  const refused = open({ bounds });
+  expect(tries(refused, "key_1", 100_000)).toBe(10);
+  expect(tries(refused, "key_2", 5)).toBe(5);
+  expect(refused.figures.leftOut).toBe(99_990);
+  clock.advance(180_000);
+  expect(tries(refused, "key_1", 100)).toBe(3);
+});
+
+test("all keys together have a bound as well, which keys that are beyond their own do not use up", () => {
+  const bounds = {
+    ofKey: { atOnce: 10, everyMs: 60_000 },
+    ofAccount: { atOnce: 25, everyMs: 60_000 },
+    ofAll: { atOnce: 25, everyMs: 60_000 },
+  };
+  const refused = open({ bounds });
+  expect(tries(refused, "key_1", 1_000)).toBe(10);
+  expect(["key_2", "key_3", "key_4"].map((key) => tries(refused, key, 10))).toEqual([10, 5, 0]);
+});
+
+test("what is noted is written together, in order, when somebody looks or the server ends", async () => {
+  const refused = open();
+  for (const id of ["a", "b"]) refused.note(refusal(id));
+  expect([written, refused.figures.pending]).toEqual([[], 2]);
+  await refused.flush();
+  expect([written, refused.figures.pending]).toEqual([[["a", "b"]], 0]);
+  refused.note(refusal("c"));
+  await refused.close();
+  expect(written).toEqual([["a", "b"], ["c"]]);
+});
+
+test("while the database takes none they wait, bounded, are told of once, and are written when it is back", async () => {
+  const refused = open();
+  isBroken = true;
+  for (let i = 0; i < 2_100; i++) refused.note(refusal(`req_${i}`));
+  await refused.flush();
+  await refused.flush();
+  expect(logged).toEqual(["refused_requests_not_written"]);
+  expect(refused.figures).toEqual({ pending: 2_000, leftOut: 0, lost: 100 });
+  isBroken = false;
+  await refused.flush();
+  expect(refused.figures.pending).toBe(0);
+  expect(written.flat()).toHaveLength(2_000);
+  expect(written.flat()[0]).toBe("req_0");
+  expect(Math.max(...written.map(({ length }) => length))).toBeLessThanOrEqual(100);
+});
+
+test("an account whose keys are refused all the time leaves room for the refusals of others", () => {
+  const refused = open();
+  for (let key = 0; key < 50; key++) tries(refused, `key_of_one_${key}`, 100, "acct_one");
+  expect(tries(refused, "key_other", 100, "acct_other")).toBe(100);
+});

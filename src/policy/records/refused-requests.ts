@@ -1,0 +1,153 @@
+// Takes note of refused requests in the background, bounded for each key and for all, so that a flood of them costs next to nothing.
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import { SweptMap } from "../../base/swept-map.ts";
+import type { RefusedRequest, RefusedRequestStore } from "../../domain/usage/refused-request.ts";
+
+export interface RefusedRequestsOptions {
+  store: Pick<RefusedRequestStore, "add">;
+  clock: Clock;
+  log: Log;
+  flushMs?: number;
+  bounds?: NotedBounds;
+}
+
+/** So many at once, and then one each so many milliseconds. */
+export interface NotedBound {
+  atOnce: number;
+  everyMs: number;
+}
+
+export interface NotedBounds {
+  ofKey: NotedBound;
+  /** Well below that of all, so that no account keeps those of others out. */
+  ofAccount: NotedBound;
+  ofAll: NotedBound;
+}
+
+const defaultFlushMs = 2_000;
+/** Of one process: with rows of 300 bytes that are kept for a month, 400 MB where keys flood it all the time. */
+const defaultBounds: NotedBounds = {
+  ofKey: { atOnce: 100, everyMs: 60_000 },
+  ofAccount: { atOnce: 200, everyMs: 20_000 },
+  ofAll: { atOnce: 1_000, everyMs: 2_000 },
+};
+/** That wait for a database which takes none; more are given up. */
+const mostPending = 2_000;
+/** Of one transaction: SQLite works in the thread that serves requests. */
+const batchSize = 100;
+
+/** What is noted of one key, of one account, or of all (GCRA). */
+class Notes {
+  /** When all of the bound is there again: monotonic milliseconds. */
+  wholeMs = 0;
+
+  hasRoom({ atOnce, everyMs }: NotedBound, nowMs: number): boolean {
+    return Math.max(nowMs, this.wholeMs) + everyMs <= nowMs + atOnce * everyMs;
+  }
+
+  take({ everyMs }: NotedBound, nowMs: number): void {
+    this.wholeMs = Math.max(nowMs, this.wholeMs) + everyMs;
+  }
+}
+
+export class RefusedRequests {
+  readonly #options: RefusedRequestsOptions;
+  readonly #bounds: NotedBounds;
+  readonly #ofKeys: SweptMap<Notes>;
+  readonly #ofAccounts: SweptMap<Notes>;
+  readonly #ofAll = new Notes();
+  #pending: RefusedRequest[] = [];
+  #inWriting = 0;
+  #leftOut = 0;
+  #lost = 0;
+  #failing = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(options: RefusedRequestsOptions) {
+    this.#options = options;
+    this.#bounds = options.bounds ?? defaultBounds;
+    const isWhole = (notes: Notes) => notes.wholeMs <= options.clock.monotonicMs();
+    this.#ofKeys = new SweptMap(isWhole);
+    this.#ofAccounts = new SweptMap(isWhole);
+  }
+
+  /** Those that wait to be written, those that were beyond a bound, and those that the database took none of. */
+  get figures(): { pending: number; leftOut: number; lost: number } {
+    return { pending: this.#pending.length + this.#inWriting, leftOut: this.#leftOut, lost: this.#lost };
+  }
+
+  /** Whether there is room for one more of the key; where there is none it is counted. What is said of it need not be made then. */
+  admits(keyId: string, accountId: string): boolean {
+    const { ofKey, ofAccount, ofAll } = this.#bounds;
+    const nowMs = this.#options.clock.monotonicMs();
+    this.#ofKeys.used(nowMs);
+    this.#ofAccounts.used(nowMs);
+    const key = this.#ofKeys.get(keyId) ?? new Notes();
+    const account = this.#ofAccounts.get(accountId) ?? new Notes();
+    const hasRoom = key.hasRoom(ofKey, nowMs) && account.hasRoom(ofAccount, nowMs) && this.#ofAll.hasRoom(ofAll, nowMs);
+    if (!hasRoom) {
+      this.#leftOut++;
+      return false;
+    }
+    key.take(ofKey, nowMs);
+    account.take(ofAccount, nowMs);
+    this.#ofAll.take(ofAll, nowMs);
+    this.#ofKeys.set(keyId, key);
+    this.#ofAccounts.set(accountId, account);
+    return true;
+  }
+
+  /** Of one that `admits` had room for. */
+  note(refused: RefusedRequest): void {
+    if (this.#pending.length >= mostPending) {
+      this.#lost++;
+      return;
+    }
+    this.#pending.push(refused);
+    this.#schedule();
+  }
+
+  /** Writes what is pending; what could not be written waits for the next time. Never rejects. */
+  flush(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#writing = this.#writing.then(() => this.#write());
+    return this.#writing;
+  }
+
+  async close(): Promise<void> {
+    await this.flush();
+    clearTimeout(this.#timer);
+  }
+
+  #schedule(): void {
+    if (this.#timer || this.#pending.length === 0) return;
+    this.#timer = setTimeout(() => void this.flush(), this.#options.flushMs ?? defaultFlushMs);
+    this.#timer.unref();
+  }
+
+  async #write(): Promise<void> {
+    const { store, log } = this.#options;
+    const taken = this.#pending;
+    this.#pending = [];
+    this.#inWriting = taken.length;
+    for (let from = 0; from < taken.length; from += batchSize) {
+      if (from > 0) await new Promise(setImmediate);
+      try {
+        await store.add(taken.slice(from, from + batchSize));
+        this.#failing = false;
+      } catch (error) {
+        if (!this.#failing) log.warn("refused_requests_not_written", { detail: String(error) });
+        this.#failing = true;
+        const waiting = [...taken.slice(from), ...this.#pending];
+        this.#pending = waiting.slice(0, mostPending);
+        this.#lost += waiting.length - this.#pending.length;
+        break;
+      }
+    }
+    this.#inWriting = 0;
+    this.#schedule();
+  }
+}

@@ -1,0 +1,94 @@
+// A process among others on one database: how many share what is shared out, and when several count limits each for itself.
+import { afterEach, expect, test } from "bun:test";
+import type { LogFields } from "../../base/log.ts";
+import type { Replica } from "../../domain/replica.ts";
+import { Replicas, type ReplicasOptions } from "./replicas.ts";
+
+let replicas: Replicas | undefined;
+afterEach(() => replicas?.close());
+
+function make(options: Partial<ReplicasOptions> = {}) {
+  const world = {
+    others: [] as Replica[],
+    own: { startedAt: 100, seenAt: 100 },
+    isAway: false,
+    removed: [] as string[],
+    told: [] as [string, LogFields | undefined][],
+  };
+  const say = (event: string, fields?: LogFields) => void world.told.push([event, fields]);
+  const made = new Replicas({
+    store: {
+      async beat({ id, advertiseUrl, version }) {
+        if (world.isAway) throw new Error("away");
+        return [...world.others, { id, advertiseUrl, version, ...world.own }];
+      },
+      async remove(id) {
+        if (world.isAway) throw new Error("away");
+        world.removed.push(id);
+      },
+    },
+    ...{ advertiseUrl: null, version: "1", isShared: true, sharesLimits: false, beatMs: 3_600_000 },
+    log: { info: say, warn: say, error: say },
+    ...options,
+  });
+  replicas = made;
+  return { ...{ world, made }, events: () => world.told.map(([event]) => event) };
+}
+
+const other = (seenAt: number): Replica => ({
+  ...{ id: "rep_other", advertiseUrl: null, version: "1", startedAt: 50, seenAt },
+});
+
+test("without an answer of the database they count as before: most of them are probably still there", async () => {
+  const { made, world, events } = make();
+  expect(made.count).toBe(1);
+  world.others = [other(100), { ...other(100), id: "rep_third" }];
+  await made.start();
+  expect(made.count).toBe(3);
+  world.isAway = true;
+  await made.refresh();
+  await made.refresh();
+  expect(made.count).toBe(3);
+  expect(events()).toEqual(["replica_beat_failed"]);
+  world.isAway = false;
+  world.others = [];
+  await made.refresh();
+  expect(made.count).toBe(1);
+  expect(events()).toEqual(["replica_beat_failed", "replica_beats_again"]);
+});
+
+test("several without shared limits are told once, but not one that was only killed and started again", async () => {
+  const { made, world, events } = make();
+  // Of the process before: it was last seen when this one started.
+  world.others = [other(100)];
+  await made.start();
+  expect([made.isUncoordinated, events()]).toEqual([false, []]);
+  world.others = [other(105)];
+  await made.refresh();
+  await made.refresh();
+  expect([made.isUncoordinated, events()]).toEqual([true, ["limits_are_not_shared"]]);
+  expect(String(world.told[0]?.[1]?.["detail"])).toContain("HEADRACE_REDIS_URL");
+  world.others = [];
+  await made.refresh();
+  expect(made.isUncoordinated).toBe(false);
+});
+
+test("with shared limits any number is well", async () => {
+  const { made, world, events } = make({ sharesLimits: true });
+  world.others = [other(105)];
+  await made.start();
+  expect([made.isUncoordinated, events()]).toEqual([false, []]);
+});
+
+test("at its end it is gone at once, and a database that is away does not keep it from ending", async () => {
+  const first = make();
+  await first.made.start();
+  await first.made.close();
+  expect(first.world.removed).toEqual([first.made.id]);
+  const second = make();
+  await second.made.start();
+  second.world.isAway = true;
+  await second.made.close();
+  expect(second.events()).toEqual(["replica_not_removed"]);
+  second.world.isAway = false;
+});

@@ -1,0 +1,202 @@
+// Deletes what is past its time, in the background, in pieces that no request notices.
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import {
+  type KeptFrom,
+  type PurgeCursor,
+  type RetainedKind,
+  type RetentionSetting,
+  type RetentionSettings,
+  type RetentionStore,
+  retainedKinds,
+} from "../../domain/usage/retention.ts";
+import { auditEvent } from "./audit.ts";
+import type { DeletionClock } from "./deletion-clock.ts";
+
+export interface RetentionOptions {
+  store: RetentionStore;
+  /** Resolves when the sums of usage have all requests that there are as it is called; rejects where that cannot be. */
+  rollUp(): Promise<void>;
+  /** Read at each sweep: a reload may change them. */
+  settings(): RetentionSettings;
+  clock: Clock;
+  /** By which it deletes. */
+  deletionClock: Pick<DeletionClock, "nowSeconds">;
+  log: Log;
+  /** Default ten minutes. */
+  everyMs?: number;
+  /** How long one piece should take, default 4: in it, SQLite answers nothing else. */
+  pieceMs?: number;
+  /** Of the first sweep, after the start. Default half a minute. */
+  firstMs?: number;
+}
+
+const daySeconds = 86_400;
+/** From the first start of a version with a default that deletes. */
+const noticeSeconds = 14 * daySeconds;
+const usualPieceMs = 4;
+const fewest = 20;
+const most = 1_000;
+/** Of the time, purging takes a fifth at most. */
+const restFactor = 4;
+const leastRestMs = 10;
+
+export class Retention {
+  readonly #options: RetentionOptions;
+  readonly #timers: ReturnType<typeof setTimeout>[];
+  #keptFrom: KeptFrom = {};
+  #rows = 100;
+  /** Up to when this process has seen to it that nothing older is there. */
+  readonly #cleared = new Map<RetainedKind, number>();
+  #wasTold = false;
+  #isNoticeOver = false;
+  #sweeping: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(options: RetentionOptions) {
+    this.#options = options;
+    this.#timers = [
+      setInterval(() => void this.sweep(), options.everyMs ?? 600_000),
+      setTimeout(() => void this.sweep(), options.firstMs ?? 30_000),
+    ];
+    for (const timer of this.#timers) timer.unref();
+  }
+
+  /** Reads what was deleted before; `keptSince` knows nothing earlier than that. */
+  async load(): Promise<void> {
+    this.#keptFrom = await this.#options.store.keptFrom();
+  }
+
+  /** Unix seconds before which nothing is kept any more; null: nothing was deleted. */
+  keptSince(kind: RetainedKind): number | null {
+    return this.#keptFrom[kind] ?? null;
+  }
+
+  /** Never rejects: a failure is logged, and the next sweep goes on from there. */
+  sweep(): Promise<void> {
+    this.#sweeping ??= this.#sweep().finally(() => {
+      this.#sweeping = undefined;
+    });
+    return this.#sweeping;
+  }
+
+  /** Resolves when it no longer uses the store. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+    await this.#sweeping;
+  }
+
+  async #sweep(): Promise<void> {
+    const { log, settings } = this.#options;
+    const wanted = settings();
+    for (const kind of retainedKinds) {
+      if (this.#closed) return;
+      try {
+        // Read anew for each: sums by hour are kept for as long as the requests that are found by them.
+        await this.load();
+        const before = await this.#due(kind, wanted);
+        if (before !== undefined) await this.#keepFrom(kind, before, wanted[kind]);
+        await this.#clear(kind);
+      } catch (error) {
+        const { detail } = error as { detail?: unknown };
+        log.error("retention_failed", { kind, detail: String(detail ?? error) });
+      }
+    }
+  }
+
+  /** Whole days (UTC), so that a day is there or it is not. Undefined: nothing is to be deleted. */
+  async #due(kind: RetainedKind, settings: RetentionSettings): Promise<number | undefined> {
+    const { days, isDefault } = settings[kind];
+    if (days === null) return undefined;
+    const now = await this.#options.deletionClock.nowSeconds();
+    const before = now - (now % daySeconds) - days * daySeconds;
+    if (isDefault && !(await this.#defaultsHold(settings, now))) return undefined;
+    if (kind !== "hourly_usage") return before;
+    const requests = this.#keptFrom.requests;
+    return requests === undefined ? undefined : Math.min(before, requests);
+  }
+
+  /** Where there is something that a default would delete, that is told for two weeks first. */
+  async #defaultsHold(settings: RetentionSettings, now: number): Promise<boolean> {
+    if (this.#isNoticeOver) return true;
+    const { store } = this.#options;
+    let from = await store.defaultsFrom();
+    if (from === undefined || from > now) {
+      const concerned = await this.#isConcerned(settings, now);
+      from ??= await store.beginDefaults(concerned ? now + noticeSeconds : now);
+      if (concerned && from > now) this.#tell(settings, from);
+    }
+    this.#isNoticeOver = from <= now;
+    return this.#isNoticeOver;
+  }
+
+  async #isConcerned(settings: RetentionSettings, now: number): Promise<boolean> {
+    for (const kind of ["requests", "refusals"] as const) {
+      const { days, isDefault } = settings[kind];
+      if (!isDefault || days === null) continue;
+      if (await this.#options.store.hasOlder(kind, now - days * daySeconds)) return true;
+    }
+    return false;
+  }
+
+  #tell(settings: RetentionSettings, from: number): void {
+    if (this.#wasTold) return;
+    this.#wasTold = true;
+    this.#options.log.warn("retention_begins", {
+      at: new Date(from * 1000).toISOString(),
+      requests_days: settings.requests.days,
+      refusals_days: settings.refusals.days,
+      detail:
+        "From then on, older requests and counts of refusals are deleted; sums of usage by hour and day stay. To keep them, set retention.requests_days and retention.refusals_days in headrace.yaml: a number of days, or null for good.",
+    });
+  }
+
+  async #keepFrom(kind: RetainedKind, before: number, { days }: RetentionSetting): Promise<void> {
+    if ((this.#keptFrom[kind] ?? Number.NEGATIVE_INFINITY) >= before) return;
+    const { store, clock } = this.#options;
+    const origin = { nowSeconds: clock.nowSeconds(), clientAddress: null, requestId: null };
+    const event =
+      kind === "audit"
+        ? auditEvent("audit.purged", { type: "system" }, origin, {
+            accountId: null,
+            targetId: null,
+            detail: { before, retention_days: days },
+          })
+        : undefined;
+    await store.keepFrom(kind, before, event);
+    await this.load();
+  }
+
+  /** Also what another process, or one that died, has left. */
+  async #clear(kind: RetainedKind): Promise<void> {
+    const before = this.#keptFrom[kind];
+    if (before === undefined || this.#cleared.get(kind) === before) return;
+    const { store, clock, log, rollUp } = this.#options;
+    // From now on none is added that is so old: those that there are must not go before they are in the sums.
+    if (kind === "requests") await rollUp();
+    let count = 0;
+    for (let cursor: PurgeCursor | undefined | null; cursor !== null && !this.#closed; ) {
+      const startedMs = clock.monotonicMs();
+      const { deleted, next } = await store.purge(kind, before, { cursor, limit: this.#rows });
+      const tookMs = clock.monotonicMs() - startedMs;
+      if (deleted === this.#rows) this.#adapt(tookMs);
+      count += deleted;
+      cursor = next;
+      // What found nothing took next to no time: the next account may have its turn at once.
+      if (cursor !== null) await (deleted > 0 ? Bun.sleep(Math.max(leastRestMs, tookMs * restFactor)) : immediate());
+    }
+    if (!this.#closed) this.#cleared.set(kind, before);
+    if (count > 0) log.info("records_purged", { kind, count, before: new Date(before * 1000).toISOString() });
+  }
+
+  #adapt(tookMs: number): void {
+    const { pieceMs = usualPieceMs } = this.#options;
+    if (tookMs > pieceMs) this.#rows = Math.max(fewest, Math.floor(this.#rows / 2));
+    else if (tookMs < pieceMs / 2) this.#rows = Math.min(most, this.#rows + 20);
+  }
+}
+
+function immediate(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,128 @@
+// The models of the built-in engine: the demo model, files named in the configuration, and pulled ones.
+import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
+import { basename, join } from "node:path";
+import { GatewayError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { type Config, ConfigError, type Problem } from "../config/config.ts";
+import { environments } from "../domain/api-key.ts";
+import type { PulledModelStore } from "../domain/models/pulled-model.ts";
+import { installedEngine } from "../engines/llama/engine-backends.ts";
+import { LlamaEngine, type LlamaModel } from "../engines/llama/llama-engine.ts";
+import { demoId, listModels, modelIdFrom } from "../engines/llama/model-store.ts";
+import { listPulledModels, removePulledModel } from "../engines/llama/pulled-models.ts";
+import { SetupError } from "../engines/llama/setup-error.ts";
+
+export const demoModelFile = join(import.meta.dir, "..", "..", "models", "tiny-demo", "tiny-demo.gguf");
+
+const demoModel: LlamaModel = {
+  id: demoId,
+  path: demoModelFile,
+  ownedBy: "headrace",
+  environments,
+  capabilities: { chat: true, completion: true, embeddings: true },
+  context: 1024,
+  eager: true,
+};
+
+/** `onReady` is called whenever a model was loaded and more is known of it. */
+export async function createBuiltInEngine(config: Config, log: Log, onReady: () => void): Promise<LlamaEngine> {
+  const installed = await installedEngine(config.dataDir);
+  const { context, parallel, threads } = config.engine;
+  // The list is read again and again; what is wrong with it is told once.
+  const told = new Map<string, string>();
+  const onSkipped = (file: string, reason: string) => {
+    if (told.get(file) === reason) return;
+    told.set(file, reason);
+    log.warn("model_skipped", { file, detail: reason });
+  };
+  return new LlamaEngine({
+    models: () => builtInModels(config, onSkipped),
+    context,
+    parallel,
+    threads,
+    // macOS has Metal in the default install; elsewhere a GPU back-end is installed on purpose.
+    gpu: process.platform === "darwin" || (installed && installed.gpu !== false) ? "auto" : false,
+    libraryPath: installed?.libraryPath,
+    log,
+    onReady,
+  });
+}
+
+export function pulledModelStore(dataDir: string): PulledModelStore {
+  return {
+    list: () => listPulledModels(dataDir),
+    remove: (id) =>
+      removePulledModel(dataDir, id).catch((error: unknown) => {
+        if (!(error instanceof SetupError)) throw error;
+        const message = `The model ${id} is being pulled on this server. Delete it once that has ended.`;
+        throw new GatewayError("service_unavailable", message, { retryAfterSeconds: 30, detail: error.message });
+      }),
+  };
+}
+
+/**
+ * Every file that flags or configuration name must be there, be a GGUF, and give an id of its own: throws a ConfigError
+ * that says which one and what to do, before anything is started.
+ */
+export function checkModelFiles(config: Config): void {
+  const problems: Problem[] = [];
+  const report = (path: string, message: string, fix: string) => {
+    problems.push({ file: undefined, line: undefined, column: undefined, path: `--model ${path}`, message, fix });
+  };
+  const seen = new Map(config.engine.demo ? [[demoId, "the demo model"]] : []);
+  for (const path of config.engine.models) {
+    const id = idOfFile(path);
+    const other = seen.get(id);
+    if (other) {
+      report(
+        path,
+        `gives the model id \`${id}\`, as ${other} does`,
+        "Rename the file, or use --no-demo where the demo model is meant.",
+      );
+    }
+    seen.set(id, path);
+    if (!existsSync(path))
+      report(path, "there is no such file", "Check the path; a relative one starts from the working directory.");
+    else if (!isGguf(path))
+      report(path, "is not a GGUF file", "Give a model in GGUF format, whose name usually ends in .gguf.");
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+}
+
+function isGguf(path: string): boolean {
+  if (!statSync(path).isFile()) return false;
+  const file = openSync(path, "r");
+  try {
+    const magic = Buffer.alloc(4);
+    return readSync(file, magic, 0, 4, 0) === 4 && magic.toString("latin1") === "GGUF";
+  } finally {
+    closeSync(file);
+  }
+}
+
+function idOfFile(path: string): string {
+  return modelIdFrom(basename(path).replace(/\.gguf$/i, ""));
+}
+
+async function builtInModels(config: Config, onSkipped: (file: string, reason: string) => void): Promise<LlamaModel[]> {
+  const models = new Map<string, LlamaModel>();
+  if (config.engine.demo) models.set(demoModel.id, demoModel);
+  for (const path of config.engine.models) {
+    const id = idOfFile(path);
+    models.set(id, { id, path, ownedBy: "local", eager: true });
+  }
+  for (const manifest of await listModels(config.dataDir, onSkipped)) {
+    const { id, file, capabilities, context } = manifest;
+    // What was named for this start is meant.
+    if (models.has(id)) continue;
+    models.set(id, {
+      id,
+      path: file,
+      ownedBy: "local",
+      capabilities,
+      ...(context === undefined ? {} : { context }),
+      eager: false,
+    });
+  }
+  return [...models.values()];
+}

@@ -1,0 +1,189 @@
+// Which engines the catalog draws on: the built-in one, those of the configuration and the database, and servers found here.
+import type { ReloadableConfig } from "../config/config.ts";
+import { defaultEnvironments } from "../domain/api-key.ts";
+import type { Engine } from "../domain/models/engine.ts";
+import type { StoredModel } from "../domain/models/model-entry.ts";
+import type { NodeRecord } from "../domain/models/node.ts";
+import { type UpstreamSettings, type UpstreamSource, upstreamDefaults } from "../domain/models/upstream.ts";
+import type { HttpClientKind } from "../engines/http-engine.ts";
+import type { LlamaEngine } from "../engines/llama/llama-engine.ts";
+import type { FoundServer } from "../engines/local-servers.ts";
+import { UpstreamEngine } from "../engines/upstream-engine.ts";
+import type { CatalogSource, DeclaredModel } from "../inference/models/catalog.ts";
+import type { FileModel, ModelSources } from "../inference/models/model-view.ts";
+import type { KnownUpstream, OpenedUpstream, UpstreamSources } from "../inference/models/upstream-view.ts";
+
+/** For servers that the configuration file does not name; as it has them where it does not say. */
+const unnamed = { ...upstreamDefaults, discover: true, environments: defaultEnvironments, maxConcurrency: null };
+
+/** For those that are asked over no connection of ours. */
+const nowhere = { url: null, timeoutSeconds: null, idleSeconds: null, hasApiKey: false };
+
+/** Engines that were replaced and may still answer what they were asked before; older ones are not counted any more. */
+const maxFormer = 50;
+
+/** Keeps the engine object of an upstream while its settings stay, so that what is known of it survives a reload. */
+export class EngineSources implements UpstreamSources, ModelSources {
+  /** A reload replaces it; `list` and `declaredModels` follow. */
+  config: ReloadableConfig;
+  /** Those of the database; likewise. */
+  stored: readonly OpenedUpstream[] = [];
+  /** Models of the database; likewise. */
+  storedModels: readonly StoredModel[] = [];
+  /** Gives the nodes as they are now. */
+  nodes: () => readonly { record: NodeRecord; engine: Engine }[] = () => [];
+  readonly #builtIn: KnownUpstream;
+  #known: readonly KnownUpstream[] = [];
+  #engines = new Map<string, UpstreamEngine>();
+  #former: readonly Engine[] = [];
+  #local: readonly FoundServer[] = [];
+
+  constructor(engine: LlamaEngine, config: ReloadableConfig) {
+    this.config = config;
+    this.#builtIn = { ...unnamed, ...nowhere, name: engine.name, source: "built-in", engine };
+  }
+
+  /** Whether something is new. A server that is gone for now stays: it may only be restarting. */
+  addLocal(found: readonly FoundServer[]): boolean {
+    const added = found.filter(
+      (server) => server.models !== undefined && !this.#local.some((known) => known.url === server.url),
+    );
+    this.#local = [...this.#local, ...added];
+    return added.length > 0;
+  }
+
+  /** Works out anew what there is. */
+  list(): CatalogSource[] {
+    const kept = new Map<string, UpstreamEngine>();
+    const replaced = new Map<Engine, Engine>();
+    const upstreams = this.#wanted().map((wanted): KnownUpstream => {
+      const identity = identityOf(wanted);
+      const known = this.#engines.get(identity);
+      const engine = known ?? createUpstream(wanted);
+      kept.set(identity, engine);
+      const before = this.#known.find(({ name, url }) => name === wanted.name && url === wanted.url);
+      if (!known && before) replaced.set(engine, before.engine);
+      const { apiKey, httpClient: _, ...shown } = wanted;
+      return { ...shown, engine, hasApiKey: apiKey !== undefined };
+    });
+    this.#engines = kept;
+    this.#replace([this.#builtIn, ...upstreams, ...this.#ofNodes(upstreams)]);
+    return this.#known.map(({ engine, source, discover, environments }) => {
+      const configured = source === "file" || source === "database" || source === "node";
+      return { engine, discover, environments, configured, isNode: source === "node", replaces: replaced.get(engine) };
+    });
+  }
+
+  #replace(known: readonly KnownUpstream[]): void {
+    const kept = new Set(known.map(({ engine }) => engine));
+    const former = this.#known.map(({ engine }) => engine).filter((engine) => !kept.has(engine));
+    if (former.length > 0) this.#former = [...this.#former, ...former].slice(-maxFormer);
+    this.#known = known;
+  }
+
+  /** Those whose name no upstream has: one of the file may have been added after the node joined. */
+  #ofNodes(upstreams: readonly KnownUpstream[]): KnownUpstream[] {
+    const taken = new Set(upstreams.map(({ name }) => name));
+    return this.nodes()
+      .filter(({ record }) => !taken.has(record.name))
+      .map(({ record, engine }) => {
+        const { name, environments, maxConcurrency } = record;
+        return { ...unnamed, ...nowhere, name, environments, maxConcurrency, source: "node", engine };
+      });
+  }
+
+  known(): readonly KnownUpstream[] {
+    return this.#known;
+  }
+
+  former(name: string): readonly Engine[] {
+    return this.#former.filter((engine) => engine.name === name);
+  }
+
+  probe(url: string, apiKey: string | undefined): Engine {
+    return createUpstream({ ...unnamed, name: url, url, apiKey, httpClient: "own" });
+  }
+
+  fileModels(): FileModel[] {
+    return this.config.models.map((model) => ({
+      ...model,
+      ownedBy: model.ownedBy ?? null,
+      capabilities: model.capabilities ?? null,
+      context: model.context ?? null,
+      price: model.price ?? null,
+    }));
+  }
+
+  /** The file before the database. */
+  declaredModels(): DeclaredModel[] {
+    const ofFile = this.fileModels();
+    const named = new Set(ofFile.map(({ id }) => id));
+    return [...ofFile, ...this.storedModels.filter(({ id }) => !named.has(id))].map((model) => ({
+      id: model.id,
+      ownedBy: model.ownedBy ?? undefined,
+      capabilities: model.capabilities ?? undefined,
+      context: model.context ?? undefined,
+      environments: model.environments ?? undefined,
+      price: model.price ?? undefined,
+      deployments: model.deployments.map(({ upstream, ...deployment }) => ({ engine: upstream, ...deployment })),
+      fallbacks: model.fallbacks,
+    }));
+  }
+
+  /** The file before the database; what was found is left out where either has its name or its place. */
+  #wanted(): Wanted[] {
+    const ofFile = this.config.upstreams.map(
+      ({ maxConcurrency = null, ...upstream }): Wanted => ({
+        ...{ ...upstream, maxConcurrency, environments: defaultEnvironments, source: "file" },
+      }),
+    );
+    const stored = this.stored
+      .filter(({ name }) => !ofFile.some((upstream) => upstream.name === name))
+      .map((upstream): Wanted => ({ ...upstream, httpClient: "own", source: "database" }));
+    const named = [...ofFile, ...stored];
+    const nodes = new Set(this.nodes().map(({ record }) => record.name));
+    const found = this.#local
+      .filter(({ name, url }) => !nodes.has(name) && !named.some((one) => one.name === name || samePlace(one.url, url)))
+      .map(
+        ({ name, url }): Wanted => ({
+          ...unnamed,
+          ...{ name, url, apiKey: undefined, httpClient: "own", source: "found" },
+        }),
+      );
+    return [...named, ...found];
+  }
+}
+
+interface Wanted extends Connection {
+  source: Exclude<UpstreamSource, "built-in" | "node">;
+  discover: boolean;
+  environments: UpstreamSettings["environments"];
+}
+
+/** What an engine is made of: with other values it is another engine. */
+interface Connection
+  extends Pick<UpstreamSettings, "name" | "url" | "timeoutSeconds" | "idleSeconds" | "maxConcurrency"> {
+  apiKey: string | undefined;
+  httpClient: HttpClientKind;
+}
+
+function identityOf({ name, url, apiKey, timeoutSeconds, idleSeconds, maxConcurrency, httpClient }: Connection) {
+  return JSON.stringify([name, url, apiKey ?? null, timeoutSeconds, idleSeconds, maxConcurrency, httpClient]);
+}
+
+function createUpstream({ name, url, apiKey, httpClient, ...connection }: Connection): UpstreamEngine {
+  return new UpstreamEngine({
+    ...{ name, url, apiKey, httpClient },
+    firstByteTimeoutMs: connection.timeoutSeconds * 1000,
+    idleTimeoutMs: connection.idleSeconds * 1000,
+    maxConcurrency: connection.maxConcurrency ?? undefined,
+  });
+}
+
+function samePlace(a: string, b: string): boolean {
+  const place = (url: string) => {
+    const { hostname, port } = new URL(url);
+    return `${hostname === "localhost" ? "127.0.0.1" : hostname}:${port}`;
+  };
+  return place(a) === place(b);
+}

@@ -1,0 +1,60 @@
+// What only holds where the parts that govern requests are put together.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { silentLog } from "../../tests/support/data-directory.ts";
+import { sqliteDatabases, type TestDatabase } from "../../tests/support/databases.ts";
+import { until } from "../../tests/support/headrace.ts";
+import { manualClock } from "../../tests/support/manual-clock.ts";
+import { usageBegin } from "../../tests/support/usage-begin.ts";
+import { loadConfig } from "../config/config.ts";
+import { openGovernance } from "./governance.ts";
+
+const databases = sqliteDatabases();
+let opened: TestDatabase;
+const closing: (() => unknown)[] = [];
+
+beforeEach(async () => {
+  opened = await databases.open();
+});
+
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+  await opened.close();
+});
+
+async function govern(yaml: string, clock = manualClock()) {
+  const { directory, db } = opened;
+  const file = join(directory, "headrace.yaml");
+  writeFileSync(file, yaml);
+  const config = await loadConfig({ flags: { dataDir: directory, config: file }, env: {}, cwd: directory });
+  const baseUrl = () => "http://127.0.0.1:7545/v1";
+  return openGovernance({ db, config, log: silentLog, clock, baseUrl, opened: (close) => closing.push(close) });
+}
+
+test("requests of very many keys are in the sums of usage before they are deleted for their age", async () => {
+  const clock = manualClock();
+  const { ledger, retention } = await govern("retention:\n  requests_days: 7\n", clock);
+  const tokens = { promptTokens: 10, completionTokens: 5, estimated: false, nanoUsd: 25, capped: false };
+  const times = { upstream: "up", durationMs: 9, firstTokenMs: 1, queueMs: 0 };
+  for (let i = 0; i < 300; i++) {
+    const at = clock.nowSeconds() - 8 * 86_400;
+    const entry = ledger.begin({ ...usageBegin, requestId: `req_${i}`, keyId: `key_${i}`, at });
+    entry.settle({ outcome: "completed", errorCode: null, ...tokens, ...times });
+  }
+  await until(() => ledger.figures.pending === 0, "all are in the database");
+  const { db } = opened;
+  const kept = async () => {
+    const [records] = await db`SELECT count(*) AS requests FROM usage_records`;
+    const [sums] = await db`SELECT coalesce(sum(requests), 0) AS requests FROM usage_rollups WHERE span = 'day'`;
+    return { records: records.requests, sums: sums.requests };
+  };
+  // Their sums are gathered in memory alone.
+  expect(await kept()).toEqual({ records: 300, sums: 0 });
+  await db`
+    CREATE TRIGGER too_early BEFORE DELETE ON usage_records
+    WHEN (SELECT count(*) FROM usage_rollups WHERE span = 'day') < 300
+    BEGIN SELECT RAISE(ABORT, 'not in the sums yet'); END`;
+  await retention.sweep();
+  expect(await kept()).toEqual({ records: 0, sums: 300 });
+});

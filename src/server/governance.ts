@@ -1,0 +1,280 @@
+// Composes what governs requests: keys and tokens, tiers and limits, the ledger, stored chats, and their background work.
+
+import { join } from "node:path";
+import type { Clock } from "../base/clock.ts";
+import { StartError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { Config, ReloadableConfig } from "../config/config.ts";
+import { type ChangeFeed, noChangeFeed } from "../domain/change-feed.ts";
+import type { KeyChain } from "../domain/principal.ts";
+import { SpoolLedger } from "../ledger/ledger.ts";
+import { recentUsage } from "../ledger/recent-usage.ts";
+import { SqlRequestLog } from "../ledger/request-log.ts";
+import { SqlUsageReports } from "../ledger/usage/usage-reports.ts";
+import { MemoryLimits } from "../limits/memory/memory-limits.ts";
+import type { SharedLimits, SharedLimitsOptions } from "../limits/shared/shared-limits.ts";
+import { type AddressLimit, AddressThrottle } from "../policy/address-throttle.ts";
+import { Admitter } from "../policy/admit.ts";
+import { AccessTokens } from "../policy/credentials/access-tokens.ts";
+import { Authenticator } from "../policy/credentials/authenticate.ts";
+import { KeyActivity } from "../policy/credentials/key-activity.ts";
+import { SigningKeys } from "../policy/credentials/signing-keys.ts";
+import { UnknownCredentials } from "../policy/credentials/unknown-credentials.ts";
+import { LearnedLengths } from "../policy/learned-lengths.ts";
+import { limitsOf, quotasOf } from "../policy/limits-of.ts";
+import { Tiers } from "../policy/manage/tiers.ts";
+import { DeletionClock } from "../policy/records/deletion-clock.ts";
+import { RefusalCounts } from "../policy/records/refusal-counts.ts";
+import { RefusalLog } from "../policy/records/refusal-log.ts";
+import { RefusedRequests } from "../policy/records/refused-requests.ts";
+import { RequestHistory } from "../policy/records/request-history.ts";
+import { Retention } from "../policy/records/retention.ts";
+import { UsageDoubts } from "../policy/records/usage-doubts.ts";
+import { Throttle } from "../policy/throttle.ts";
+import { beginServing, requireWholeCopy } from "../storage/backup/copy-marks.ts";
+import { deriveKeys, loadSecrets } from "../storage/files/secret-file.ts";
+import type { Database } from "../storage/sql/database.ts";
+import { SqlAccountStore } from "../storage/tables/account-store.ts";
+import { SqlAuditLog } from "../storage/tables/audit-log.ts";
+import { ChatQueue } from "../storage/tables/chats/chat-queue.ts";
+import { ChatRetention } from "../storage/tables/chats/chat-retention.ts";
+import { SqlChatStore } from "../storage/tables/chats/chat-store.ts";
+import { SqlKeyStore } from "../storage/tables/key-store.ts";
+import { SqlRefusalStore } from "../storage/tables/refusal-store.ts";
+import { SqlRefusedRequests } from "../storage/tables/refused-request-store.ts";
+import { SqlRetentionStore } from "../storage/tables/retention-store.ts";
+import { SqlSigningKeyStore } from "../storage/tables/signing-key-store.ts";
+import { SqlSpeeds } from "../storage/tables/speeds.ts";
+import { claimSecret, idOfSecret, secretInUse } from "../upkeep/installation-secret.ts";
+import { SecretRotation } from "../upkeep/secret-rotation.ts";
+import { InstallationWatch } from "./installation-watch.ts";
+
+export interface GovernanceOptions {
+  db: Database;
+  config: Config;
+  log: Log;
+  clock: Clock;
+  /** What clients use, with `/v1`; asked late, as a port of 0 is known only once the server listens. */
+  baseUrl(): string;
+  /** How other processes that share the database are told of changes, and tell theirs. */
+  feed?: ChangeFeed;
+  /** How many replicas there are, as far as the database says; at least 1. */
+  countReplicas?: () => number;
+  /** Of who needs no credential, in place of the usual ones. */
+  addressLimits?: Partial<Record<AddressLimit, number>> | undefined;
+  /** Takes what has to be closed, in the order in which it was opened. */
+  opened(close: () => unknown): void;
+}
+
+export type Governance = Awaited<ReturnType<typeof openGovernance>>;
+
+/** Resolves when what an earlier process left in the ledger's spool is in the database. */
+export async function openGovernance(options: GovernanceOptions) {
+  const { db, config, log, clock, baseUrl, feed = noChangeFeed, countReplicas = () => 1, opened } = options;
+  const secrets = loadSecrets(config.dataDir, config.secretsHex);
+  await requireWholeCopy(db);
+  if (!(await secretInUse(db, secrets, clock.nowSeconds()))) throw otherSecret(config);
+  const secretRotation = new SecretRotation({ db, secrets, clock, log });
+  opened(() => secretRotation.close());
+  // Before its secret is the one in use: from then on the ones before it may be dropped.
+  await secretRotation.reseal();
+  if (!(await claimSecret(db, secrets, clock.nowSeconds()))) throw otherSecret(config);
+  const copiedTo = await beginServing(db);
+  if (copiedTo !== undefined) {
+    log.warn("records_moved", {
+      detail: `The records in ${config.dataDir} were copied to PostgreSQL at ${copiedTo}, and this server goes on with the old ones. Set HEADRACE_DATABASE_URL, unless that is meant.`,
+    });
+  }
+  const peppers = deriveKeys(secrets, "api-key-pepper-v1");
+  const [pepper] = peppers;
+  const secretId = idOfSecret(secrets[0]);
+  const keys = new SqlKeyStore(db, { secretId });
+  const accounts = new SqlAccountStore(db);
+  const audit = new SqlAuditLog(db);
+  const chats = new SqlChatStore(db);
+  let reloadable: ReloadableConfig = config;
+
+  await keys.endDue(clock.nowSeconds());
+  const ledger = await SpoolLedger.open({ db, directory: join(config.dataDir, "spool"), log, clock });
+  opened(() => ledger.close());
+  const chatWriter = new ChatQueue({ chats, log, retentionDays: () => reloadable.chatRetentionDays });
+  opened(() => chatWriter.close());
+  const retentionStore = new SqlRetentionStore(db);
+  const deletionClock = new DeletionClock({ store: retentionStore, clock, log });
+  const retention = new ChatRetention({ chats, deletionClock, log });
+  opened(() => retention.close());
+
+  const recordRetention = new Retention({
+    store: retentionStore,
+    rollUp: () => ledger.rollUp(),
+    settings: () => reloadable.retention,
+    clock,
+    deletionClock,
+    log,
+    // Elsewhere only who writes waits meanwhile, and each commit takes its time.
+    ...(config.databaseUrl === undefined ? {} : { pieceMs: 15 }),
+  });
+  opened(() => recordRetention.close());
+  await recordRetention.load();
+
+  const tiers = new Tiers();
+  tiers.configure(config.tiers);
+  tiers.load(await accounts.listTiers());
+  const limitsOfChain = ({ keys: chain, account }: KeyChain) =>
+    limitsOf({ keys: chain, account, environment: chain[0].environment, tier: tiers.find(account.tier) });
+  const ofReplicas =
+    config.redisUrl === undefined
+      ? undefined
+      : await openShared({ url: config.redisUrl, clock, ledger, log, countReplicas });
+  if (ofReplicas) {
+    opened(() => ofReplicas.close());
+    ofReplicas.forgetQuotas(await quotasOf(ledger.recovered.keyIds, keys, limitsOfChain));
+  }
+  const limits = ofReplicas ?? new MemoryLimits({ clock, ledger });
+  if (limits instanceof MemoryLimits) limits.replay(await pastUsage(db, keys, clock, limitsOfChain));
+
+  const signingKeys = new SigningKeys({
+    store: new SqlSigningKeyStore(db),
+    audit,
+    sealingKey: deriveKeys(secrets, "signing-key-seal-v1"),
+    clock,
+    log,
+  });
+  await signingKeys.start();
+  opened(() => signingKeys.close());
+  const issuer = () => baseUrl().replace(/\/v1$/, "");
+  const tokens = new AccessTokens({ signingKeys, audit, issuer, audience: baseUrl, clock });
+  const activity = new KeyActivity({ keys, log });
+  opened(() => activity.close());
+  const refusals = new RefusalLog({ audit, clock, log });
+  opened(() => refusals.close());
+  const refusalStore = new SqlRefusalStore(db);
+  const refusalCounts = new RefusalCounts({ store: refusalStore, clock, log });
+  opened(() => refusalCounts.close());
+  const usageDoubts = new UsageDoubts({ clock, log });
+  const refusedStore = new SqlRefusedRequests(db);
+  const refusedRequests = new RefusedRequests({ store: refusedStore, clock, log });
+  opened(() => refusedRequests.close());
+  const addressThrottle = new AddressThrottle({ clock, limits: options.addressLimits });
+  const unknownCredentials = new UnknownCredentials(addressThrottle);
+  const authenticator = new Authenticator({
+    keys,
+    pepper: peppers,
+    renewals: secretRotation.renewals,
+    mode: config.mode,
+    tokens,
+    activity,
+    refusals,
+    unknown: unknownCredentials,
+    limitsOf: limitsOfChain,
+    reread,
+    clock,
+    log,
+  });
+  signingKeys.onEnded = () => tokens.forget();
+  /** What is always at hand, after a change by whichever process. */
+  async function reread(): Promise<void> {
+    await Promise.all([loadTiers(), signingKeys.refresh()]);
+  }
+  async function loadTiers(): Promise<void> {
+    if (tiers.load(await accounts.listTiers())) authenticator.invalidate();
+  }
+  authenticator.start();
+  opened(() => authenticator.close());
+  feed.onChange("credentials", (ids) => void authenticator.hint(ids));
+  const changed = (ids?: readonly string[]) => {
+    authenticator.invalidate();
+    feed.announce("credentials", ids);
+  };
+
+  return {
+    pepper,
+    /** Of the secret in use and those that it replaces. */
+    peppers,
+    secretId,
+    secretRotation,
+    installation: new InstallationWatch({ db, secrets, clock, log }),
+    /** Keys for one purpose, 32 bytes each, derived from the installation's secret and those that it replaces. */
+    keyFor: (purpose: Exclude<Parameters<typeof deriveKeys>[1], "api-key-pepper-v1">) => deriveKeys(secrets, purpose),
+    keys,
+    accounts,
+    audit,
+    chats,
+    chatWriter,
+    ledger,
+    /** How far back records go. */
+    retention: recordRetention,
+    reports: new SqlUsageReports(db, () => ledger.catchUp()),
+    requestHistory: new RequestHistory(new SqlRequestLog(db, clock, () => ledger.catchUp()), refusedStore),
+    tiers,
+    limits,
+    /** Whether limits are counted together with other replicas now; undefined where this process counts for itself. */
+    redisCheck: ofReplicas && (() => (ofReplicas.state().status === "ok" ? ("ok" as const) : ("failed" as const))),
+    throttle: new Throttle(limits),
+    addressThrottle,
+    unknownCredentials,
+    deletionClock,
+    admitter: new Admitter({ limits, lengths: new LearnedLengths() }),
+    signingKeys,
+    tokens,
+    refusals,
+    refusalStore,
+    refusalCounts,
+    usageDoubts,
+    refusedRequests,
+    speeds: new SqlSpeeds(db),
+    authenticator,
+    /**
+     * After every change of a key or account that this process has committed: it holds here from then on, soon elsewhere.
+     * `ids`: of keys, accounts, people and apps, such that it is about no credential that does not depend on one of them.
+     */
+    changed,
+    /** And of a tier. */
+    async tiersChanged(): Promise<void> {
+      await loadTiers();
+      // Limits alone: who cannot read them now need not forget whom it knows.
+      changed([]);
+    },
+    reconfigure(changed: ReloadableConfig): void {
+      reloadable = changed;
+      tiers.configure(changed.tiers);
+      authenticator.limitsChanged();
+    },
+  };
+}
+
+/** Nothing of it is loaded where limits are counted in memory. */
+async function openShared(options: SharedLimitsOptions): Promise<SharedLimits> {
+  const { SharedLimits } = await import("../limits/shared/shared-limits.ts");
+  return await SharedLimits.open(options);
+}
+
+/** What the ledger knows of the windows that have not passed yet: a restart must not grant every limit anew. */
+async function pastUsage(
+  db: Database,
+  keys: SqlKeyStore,
+  clock: Clock,
+  limitsOfChain: (chain: KeyChain) => ReturnType<typeof limitsOf>,
+) {
+  const nowSeconds = clock.nowSeconds();
+  const recent = await recentUsage(db, nowSeconds);
+  const chains = new Map<string, KeyChain | undefined>();
+  for (const { keyId } of recent) if (!chains.has(keyId)) chains.set(keyId, await keys.findChainById(keyId));
+  return recent.flatMap(({ keyId, at, requests, tokens }) => {
+    const chain = chains.get(keyId);
+    if (!chain) return [];
+    const { requests: requestLimits, tokens: tokenLimits } = limitsOfChain(chain);
+    const secondsAgo = Math.max(0, nowSeconds - at);
+    return [{ requests: requestLimits, tokens: tokenLimits, secondsAgo, count: requests, usedTokens: tokens }];
+  });
+}
+
+function otherSecret({ databaseUrl, dataDir }: Config): StartError {
+  const start =
+    "The secret is not the one with which this database was set up, so every API key, sign-in and sealed setting would be refused. ";
+  return new StartError(
+    databaseUrl === undefined
+      ? `${start}Set HEADRACE_SECRET to what it was, that one after a new one where it is replaced, or unset it where the file \`secret\` in ${dataDir} was used before.`
+      : `${start}Set HEADRACE_SECRET to what the other replicas have: it is the same for all that share a database. To replace it, all of them accept the new one first: docs/operating.md, "Replacing the secret".`,
+  );
+}

@@ -1,0 +1,35 @@
+// Memory that is full for a while is told from a burst, and there is room again as soon as there is.
+import { expect, test } from "bun:test";
+import { manualClock } from "../../tests/support/manual-clock.ts";
+import { AccountBytes, HeldBytes } from "../base/bytes/held-bytes.ts";
+import { MemoryWatch } from "./memory-watch.ts";
+
+test("only what was full at each look for three seconds is full for long, and no more once there is room", () => {
+  const ledger = new HeldBytes(1_000_000);
+  const clock = manualClock();
+  const watch = new MemoryWatch(ledger, clock);
+  const after = (ms: number) => {
+    clock.advance(ms);
+    watch.look();
+    return watch.isFullForLong;
+  };
+  expect(after(10_000)).toBe(false);
+  ledger.add("chats", 1_000_000);
+  expect([after(100), after(2_900), after(99)]).toEqual([false, false, false]);
+  ledger.add("chats", -1_000_000);
+  expect(after(1)).toBe(false);
+  ledger.add("chats", 1_000_000);
+  expect([after(100), after(2_999), after(1)]).toEqual([false, false, true]);
+  ledger.add("chats", -1_000_000);
+  expect(watch.isFullForLong).toBe(false);
+});
+
+test("it is full where a usual request of a key that holds nothing is refused, and not before", () => {
+  const ledger = new HeldBytes(1_000_000);
+  const usual = Math.floor(ledger.mostBytes / 2048);
+  ledger.add("chats", ledger.mostBytes - usual);
+  expect(ledger.isFull).toBe(false);
+  const key = ledger.holder(new AccountBytes());
+  expect(key.take("requests", usual)).toBeUndefined();
+  expect([ledger.isFull, key.take("requests", 1)?.code]).toEqual([true, "service_unavailable"]);
+});

@@ -1,0 +1,104 @@
+// Composes where requests for a model go: engines, upstreams and nodes, their catalog, health, load and places.
+
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Config } from "../config/config.ts";
+import type { ChangeFeed } from "../domain/change-feed.ts";
+import { Catalog } from "../inference/models/catalog.ts";
+import { ManagedModels } from "../inference/models/manage-models.ts";
+import { Upstreams } from "../inference/models/manage-upstreams.ts";
+import { ModelStatus } from "../inference/models/model-status.ts";
+import { Capacity } from "../inference/routing/capacity.ts";
+import { LoadReader } from "../inference/routing/load-reader.ts";
+import { RestProbes } from "../inference/routing/rest-probes.ts";
+import { Router } from "../inference/routing/route.ts";
+import { RoutingWatcher } from "../inference/routing/routing-watcher.ts";
+import type { Replicas } from "../policy/records/replicas.ts";
+import type { Database } from "../storage/sql/database.ts";
+import { SqlModelStore } from "../storage/tables/model-store.ts";
+import { SqlUpstreamStore } from "../storage/tables/upstream-store.ts";
+import { createBuiltInEngine } from "./built-in-models.ts";
+import { EngineSources } from "./engine-sources.ts";
+import type { Governance } from "./governance.ts";
+import { openNodeNetwork } from "./node-network.ts";
+
+export interface ModelRoutingOptions {
+  db: Database;
+  config: Config;
+  governance: Governance;
+  feed: ChangeFeed;
+  replicas: Replicas;
+  clock: Clock;
+  log: Log;
+  version: string;
+  /** How often servers that requests go to are asked how busy they are; undefined: as usual. */
+  loadReadMs: number | undefined;
+  /** What clients use, with `/v1`; asked late, as a port of 0 is known only once the server listens. */
+  baseUrl(): string;
+  /** Takes what has to be closed, in the order in which it was opened. */
+  opened(close: () => unknown): void;
+}
+
+export type ModelRouting = Awaited<ReturnType<typeof openModelRouting>>;
+
+/** Resolves when the built-in engine's models are known; nothing is loaded, and no node let in, before `start` of either. */
+export async function openModelRouting(options: ModelRoutingOptions) {
+  const { db, config, governance, feed, replicas, clock, log, version, baseUrl, opened } = options;
+  const catalog = new Catalog({ log, clock });
+  const engine = await createBuiltInEngine(config, log, () => void catalog.refresh());
+  opened(() => engine.close());
+  const sources = new EngineSources(engine, config);
+  const configure = () => catalog.configure(sources.list(), sources.declaredModels());
+  const router = new Router(clock);
+  router.gateways = () => replicas.count;
+  catalog.watcher = router;
+  const probes = new RestProbes({ router, catalog });
+  opened(() => probes.close());
+  const loads = new LoadReader({
+    engines: () => sources.known().map((known) => known.engine),
+    ...{ router, clock },
+    everyMs: options.loadReadMs,
+  });
+  opened(() => loads.close());
+  const capacity = new Capacity({
+    ...{ clock, router },
+    bounds: () => {
+      const { queue, queueSeconds } = sources.config.limits;
+      return { maxWaiting: queue, longestWaitMs: queueSeconds * 1000 };
+    },
+  });
+  const store = new SqlUpstreamStore(db);
+  const upstreams = new Upstreams({
+    ...{ store, sources, catalog, router, capacity, configure, log },
+    sealingKey: governance.keyFor("upstream-seal-v1"),
+    announce: () => feed.announce("routing"),
+  });
+  const modelStatus = new ModelStatus({ catalog, router, capacity, speeds: governance.speeds, clock });
+  const managedModels = new ManagedModels({
+    ...{ store: new SqlModelStore(db), sources, catalog, modelStatus, capacity, configure },
+    announce: () => feed.announce("routing"),
+  });
+  const network = await openNodeNetwork({
+    ...{ db, config, governance, feed, sources, catalog, router, capacity, clock, log, version },
+    ...{ baseUrl, configure, opened },
+    replicaId: replicas.id,
+    drainedChanged: () => upstreams.reload(),
+  });
+  await Promise.all([upstreams.load(), managedModels.load()]);
+  configure();
+  // Known before the first request can come; loading waits until it is clear that the port is free.
+  await catalog.refreshSource(engine);
+
+  // Nobody else writes to a file of SQLite what is routed by.
+  if (config.databaseUrl !== undefined) {
+    const reload = async () => {
+      await managedModels.load();
+      await upstreams.reload();
+      await network.directory.refresh();
+    };
+    const watcher = new RoutingWatcher({ store, feed, reload, log });
+    watcher.start();
+    opened(() => watcher.close());
+  }
+  return { engine, sources, catalog, router, capacity, upstreams, managedModels, modelStatus, network, configure };
+}

@@ -1,0 +1,160 @@
+// Composes the network of nodes: those that serve this gateway, and this machine as a node of another.
+
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Config } from "../config/config.ts";
+import type { ChangeFeed } from "../domain/change-feed.ts";
+import { demoId } from "../engines/llama/model-store.ts";
+import { decodeRequest, type RequestLimits } from "../http/decode/decode-request.ts";
+import { errorAnswer } from "../http/exchange/errors.ts";
+import type { Catalog } from "../inference/models/catalog.ts";
+import type { Capacity } from "../inference/routing/capacity.ts";
+import type { Router } from "../inference/routing/route.ts";
+import { NodeAcceptor } from "../nodes/accept.ts";
+import { Enrolment } from "../nodes/enrol.ts";
+import { ForwardVerifier } from "../nodes/forward-signature.ts";
+import { LocalServing } from "../nodes/local-serving.ts";
+import { Nodes } from "../nodes/manage-nodes.ts";
+import { NodeDirectory } from "../nodes/node-directory.ts";
+import type { NodeEngine } from "../nodes/node-engine.ts";
+import { ReplicaForwarder } from "../nodes/replica-forwarder.ts";
+import { Uplink } from "../nodes/uplink.ts";
+import { deleteNodeReport, nodeIdentityMark, readNodeIdentity, writeNodeReport } from "../storage/files/node-files.ts";
+import type { Database } from "../storage/sql/database.ts";
+import { SqlNodeStore } from "../storage/tables/node-store.ts";
+import type { EngineSources } from "./engine-sources.ts";
+import type { Governance } from "./governance.ts";
+
+export interface NodeNetworkOptions {
+  db: Database;
+  config: Config;
+  governance: Governance;
+  feed: ChangeFeed;
+  replicaId: string;
+  sources: EngineSources;
+  catalog: Catalog;
+  router: Router;
+  capacity: Capacity;
+  clock: Clock;
+  log: Log;
+  version: string;
+  /** What clients use, with `/v1`; asked late. */
+  baseUrl(): string;
+  /** Gives the catalog the sources as they are now. */
+  configure(): void;
+  /** Reads anew which upstreams and nodes are drained. */
+  drainedChanged(): Promise<void>;
+  /** Takes what has to be closed, in the order in which it was opened. */
+  opened(close: () => unknown): void;
+}
+
+export type NodeNetwork = Awaited<ReturnType<typeof openNodeNetwork>>;
+
+/** As upstreams have it that say nothing else. */
+const [firstByteTimeoutMs, idleTimeoutMs] = [600_000, 900_000];
+
+/** Levels of a body that comes from the gateway, however few this machine takes itself. */
+const deepest = 256;
+
+/** To be called before the catalog is configured for the first time. Rejects where the database cannot be asked. */
+export async function openNodeNetwork(options: NodeNetworkOptions) {
+  const { db, governance, feed, replicaId, sources, catalog, router, capacity, clock, log, opened } = options;
+  const gatewayUrl = () => options.baseUrl().replace(/\/v1$/, "");
+  const store = new SqlNodeStore(db, feed);
+  const forwardKey = governance.keyFor("replica-forward-v1");
+  const forwarder = new ReplicaForwarder({ key: forwardKey, clock, firstByteTimeoutMs, idleTimeoutMs });
+  opened(() => forwarder.close());
+  let reachable: ReadonlySet<NodeEngine> = new Set();
+  const follow = () => {
+    options.configure();
+    const engines = directory.engines().map(({ engine }) => engine);
+    const before = reachable;
+    reachable = new Set(engines.filter((engine) => engine.accepts));
+    // What failed with the connection is no fault of the node's any more.
+    for (const engine of reachable) if (!before.has(engine)) router.reached(engine);
+    warnOfHidden();
+    // Who waits looks again for where it may go.
+    void catalog.refreshSource(...engines).then(() => capacity.regroup());
+  };
+  const directory: NodeDirectory = new NodeDirectory({
+    ...{ store, feed, replicaId, forwarder, audit: governance.audit, clock, log },
+    onChange: follow,
+  });
+  sources.nodes = () => directory.engines();
+  let hidden: ReadonlySet<string> = new Set();
+  /** A configuration file may name an upstream as a node is named, which then stands back. */
+  const warnOfHidden = () => {
+    const shown = new Set(sources.known().map(({ engine }) => engine));
+    const now = directory.engines().filter(({ engine }) => !shown.has(engine));
+    for (const { record } of now) {
+      if (hidden.has(record.id)) continue;
+      const detail = "headrace.yaml has an upstream of this name: rename either, or the node serves nothing";
+      log.warn("node_name_taken", { node: record.name, detail });
+    }
+    hidden = new Set(now.map(({ record }) => record.id));
+  };
+  await directory.load();
+  const tokenKey = governance.keyFor("node-token-v1");
+  const isUpstream = (name: string) => sources.known().some((known) => known.name === name && known.source !== "node");
+  const nodeAcceptor = new NodeAcceptor({
+    ...{ gatewayUrl, firstByteTimeoutMs, idleTimeoutMs, log },
+    findKey: (nodeId) => directory.findKey(nodeId),
+    connected: (end) => directory.connected(end),
+  });
+  const serving = new LocalServing({
+    ...{ catalog, router, capacity, clock, log, version: options.version, demoModel: demoId },
+    decode: (operation, body) => decodeRequest(operation, body, requestLimits()),
+    renderError: (error) => {
+      const { status, headers, body } = errorAnswer(error);
+      return { status, headers, body: String(body) };
+    },
+  });
+  // The gateway has checked by its own limits what it passes on.
+  const requestLimits = (): RequestLimits => ({
+    bodyBytes: Number.MAX_SAFE_INTEGER,
+    depth: Math.max(sources.config.limits.depth, deepest),
+    messages: Number.MAX_SAFE_INTEGER,
+  });
+  const uplink = new Uplink({ serving, files: uplinkFiles(options.config.dataDir), clock, log });
+  return {
+    directory,
+    uplink,
+    routes: {
+      nodes: new Nodes({
+        ...{ store, directory, capacity, router, isUpstream, gatewayUrl, tokenKey },
+        drainedChanged: options.drainedChanged,
+      }),
+      enrolment: new Enrolment({ store, directory, limits: governance.limits, isUpstream, gatewayUrl, tokenKey, log }),
+      nodeAcceptor,
+      nodeDirectory: directory,
+      forwardVerifier: new ForwardVerifier(forwardKey, clock),
+      replicaId,
+    },
+    /** After a change of the configuration file. */
+    reconfigured: warnOfHidden,
+    /** Once the server listens. */
+    start(): void {
+      directory.start();
+      uplink.start();
+      opened(async () => {
+        uplink.close();
+        nodeAcceptor.close();
+        await directory.close();
+      });
+    },
+    /** Takes nothing new, either way; resolves when what came from this machine's own gateway has ended. */
+    async drain(): Promise<void> {
+      directory.drain();
+      await uplink.drain();
+    },
+  };
+}
+
+function uplinkFiles(dataDir: string) {
+  return {
+    mark: () => nodeIdentityMark(dataDir),
+    identity: () => readNodeIdentity(dataDir),
+    tell: (report: Parameters<typeof writeNodeReport>[1] | undefined) =>
+      report ? writeNodeReport(dataDir, report) : deleteNodeReport(dataDir),
+  };
+}

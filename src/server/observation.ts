@@ -1,0 +1,114 @@
+// Opens what tells how the server does: whether it is ready, metrics, figures for operators, traces.
+
+import { heldBytes } from "../base/bytes/held-bytes.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Config, TracingConfig } from "../config/config.ts";
+import type { Observer } from "../domain/usage/observer.ts";
+import type { Tracer } from "../domain/usage/trace.ts";
+import type { MetricsRouteDeps } from "../http/api/metrics-routes.ts";
+import type { ServiceRouteDeps } from "../http/api/service-routes.ts";
+import type { Replicas } from "../policy/records/replicas.ts";
+import { type Database, dialectOf } from "../storage/sql/database.ts";
+import type { ExportBounds } from "../tracing/export.ts";
+import type { Tracing, TracingOptions } from "../tracing/open-tracing.ts";
+import type { Governance } from "./governance.ts";
+import { MemoryWatch } from "./memory-watch.ts";
+import type { ModelRouting } from "./model-routing.ts";
+import type { People } from "./people.ts";
+import { readinessNow, readinessOf } from "./readiness.ts";
+import { ServerMetrics, type ServerMetricsOptions } from "./server-metrics.ts";
+import { SystemHealth } from "./system-health.ts";
+
+export interface ObservationOptions {
+  config: Config;
+  log: Log;
+  clock: Clock;
+  version: string;
+  /** Unix seconds. */
+  startedAt: number;
+  db: Database;
+  replicas: Replicas;
+  governance: Governance;
+  people: Pick<People, "failures">;
+  routing: Pick<ModelRouting, "catalog" | "router" | "capacity" | "sources" | "network">;
+  /** Of what listens; asked once it does. */
+  http: ServerMetricsOptions["http"];
+  isDraining(): boolean;
+  /** How spans are sent; undefined: as usual. */
+  spanBounds: Partial<ExportBounds> | undefined;
+  /** Takes what has to be closed, in the order in which it was opened. */
+  opened(close: () => unknown): void;
+}
+
+export interface Observation {
+  /** Told of each exchange and each inference request. */
+  observer: Observer;
+  /** Undefined where nobody wants traces. */
+  tracer: Tracer | undefined;
+  readiness: ServiceRouteDeps["readiness"];
+  health: SystemHealth;
+  /** HTTP requests that ended so far. */
+  answered(): number;
+  metrics: MetricsRouteDeps["metrics"];
+}
+
+export async function openObservation(options: ObservationOptions): Promise<Observation> {
+  const { config, log, clock, version, startedAt, db, replicas, governance, people, opened } = options;
+  const { catalog, router, capacity, sources, network } = options.routing;
+  const memory = new MemoryWatch(heldBytes, clock);
+  const checked = {
+    authenticator: governance.authenticator,
+    ledger: governance.ledger,
+    installation: governance.installation,
+    connections: () => options.http().connections,
+    memory,
+    catalog,
+    replicas: config.databaseUrl === undefined ? undefined : replicas,
+    redis: governance.redisCheck,
+    isDraining: options.isDraining,
+  };
+  const metrics = new ServerMetrics({
+    ...{ version, startedAt, clock, governance, catalog, router, capacity, sources, replicas },
+    mode: config.mode,
+    database: dialectOf(db),
+    failedSignIns: people.failures,
+    nodes: network.directory,
+    readiness: () => readinessNow(checked),
+    http: options.http,
+  });
+  const readiness = () => readinessOf(checked);
+  const health = new SystemHealth({
+    ...{ version, config, startedAt, db, replicas, governance, capacity, readiness },
+    onDelay(delayMs) {
+      metrics.loopDelayed(delayMs);
+      memory.look();
+    },
+  });
+  opened(() => health.close());
+  const tracing =
+    config.tracing &&
+    (await loadTracing(config.tracing, { log, version, instanceId: replicas.id, bounds: options.spanBounds }));
+  if (tracing) opened(() => tracing.close());
+  return {
+    observer: metrics.observer,
+    tracer: tracing?.tracer,
+    readiness,
+    health,
+    answered: () => metrics.httpRequests,
+    metrics: {
+      token: config.metricsToken,
+      isOpenLocally: config.mode === "development",
+      read: (accept) => metrics.read(accept),
+    },
+  };
+}
+
+/** Nothing of it is loaded where nobody wants traces. */
+async function loadTracing(
+  config: TracingConfig,
+  more: Pick<TracingOptions, "log" | "version" | "instanceId" | "bounds">,
+): Promise<Tracing> {
+  const { openTracing } = await import("../tracing/open-tracing.ts");
+  return openTracing({ ...config, ...more });
+}

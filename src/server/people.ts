@@ -1,0 +1,156 @@
+// Composes what people and apps sign in with: accounts, sessions, passkeys, single sign-on, the authorization server.
+
+import { BrowserSessions, idleSeconds } from "../accounts/browser-sessions.ts";
+import { FailedSignIns } from "../accounts/failed-sign-ins.ts";
+import { OneTimeLinks } from "../accounts/links.ts";
+import { matchingSecret } from "../accounts/manage-apps.ts";
+import { OwnAccount } from "../accounts/own-account.ts";
+import { Passkeys } from "../accounts/passkeys.ts";
+import { SignIn } from "../accounts/sign-in.ts";
+import { SingleSignOn } from "../accounts/single-sign-on.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Config } from "../config/config.ts";
+import type { Environment } from "../domain/api-key.ts";
+import type { App } from "../domain/people/app.ts";
+import { isOwnOrigin, pageOrigin } from "../http/exchange/browser.ts";
+import type { Locality } from "../http/exchange/locality.ts";
+import { SessionPrincipals } from "../http/exchange/session-principal.ts";
+import type { IncomingRequest } from "../http1/message.ts";
+import { SmtpMailer } from "../mail/smtp-mailer.ts";
+import { ClientThrottle } from "../oauth/client/client-throttle.ts";
+import { Housekeeper } from "../oauth/housekeeper.ts";
+import { keyDigest } from "../policy/credentials/key-digest.ts";
+import type { Database } from "../storage/sql/database.ts";
+import { SqlAppStore } from "../storage/tables/people/app-store.ts";
+import { SqlOAuthStore } from "../storage/tables/people/oauth-store.ts";
+import { SqlPendingStore } from "../storage/tables/people/pending-store.ts";
+import { SqlPersonStore } from "../storage/tables/people/person-store.ts";
+import { SqlSessionStore } from "../storage/tables/people/session-store.ts";
+import { SqlSigningKeyStore } from "../storage/tables/signing-key-store.ts";
+import type { Governance } from "./governance.ts";
+
+export interface PeopleOptions {
+  db: Database;
+  config: Config;
+  clock: Clock;
+  log: Log;
+  governance: Governance;
+  locality: Locality;
+  /** What clients use, with `/v1`; asked late, as a port of 0 is known only once the server listens. */
+  baseUrl(): string;
+  /** Takes what has to be closed, in the order in which it was opened. */
+  opened(close: () => unknown): void;
+}
+
+export type People = ReturnType<typeof openPeople>;
+
+/** No token of theirs counts any more; for whoever looks why. */
+const retiredKeysKeptSeconds = 30 * 86_400;
+
+/** What the routes for people and apps need beside `Governance`. */
+export function openPeople({ db, config, clock, log, governance, locality, baseUrl, opened }: PeopleOptions) {
+  const { accounts, audit, authenticator, keyFor, limits, pepper, peppers, secretId, secretRotation } = governance;
+  const { publicUrl, mail, sso } = config;
+  const environment: Environment = config.mode === "development" ? "dev" : "live";
+  const issuer = () => baseUrl().replace(/\/v1$/, "");
+  const isOwn = (origin: string, req: IncomingRequest) => isOwnOrigin(origin, req, publicUrl, locality);
+  const firstAccountId = () => accounts.ensureFirstAccount(clock.nowSeconds());
+
+  const people = new SqlPersonStore(db);
+  const sessionStore = new SqlSessionStore(db);
+  const oauth = new SqlOAuthStore(db);
+  const pendingStore = new SqlPendingStore(db);
+  const signingKeyStore = new SqlSigningKeyStore(db);
+  const pending = { store: pendingStore, sealingKey: keyFor("pending-seal-v1"), clock };
+  const isSecure = publicUrl?.startsWith("https:") ?? false;
+  const formKey = keyFor("csrf-v1");
+  const sessions = new BrowserSessions({
+    sessions: sessionStore,
+    csrfKey: formKey,
+    isSecure: () => isSecure,
+    unknown: governance.unknownCredentials,
+    clock,
+    log,
+  });
+  const failures = new FailedSignIns({ audit, clock, log });
+  opened(() => failures.close());
+  const links = new OneTimeLinks({
+    people,
+    sessions,
+    clock,
+    publicOrigin: issuer,
+    firstAccountId,
+    mail: mail && new SmtpMailer(mail),
+    limits,
+    log,
+  });
+  opened(() => links.close());
+  const singleSignOn =
+    sso &&
+    new SingleSignOn({
+      ...{ settings: sso, people, clock, pending },
+      joinAccountId: async () => sso.accountId ?? firstAccountId(),
+    });
+  const housekeeper = new Housekeeper({
+    tasks: {
+      sessions: (nowSeconds) => sessionStore.prune(nowSeconds, idleSeconds),
+      oauth: (nowSeconds) => oauth.prune(nowSeconds),
+      links: (nowSeconds) => people.pruneLinks(nowSeconds),
+      // There may be many of them, and in minutes each is worth nothing.
+      pending: () => pendingStore.prune(clock.nowSeconds()),
+      signing_keys: (nowSeconds) => signingKeyStore.pruneSigningKeys(nowSeconds - retiredKeysKeptSeconds),
+    },
+    deletionClock: governance.deletionClock,
+    log,
+  });
+  opened(() => housekeeper.close());
+
+  let hasPeople = false;
+  return {
+    people,
+    sessions,
+    sessionStore,
+    oauth,
+    links,
+    apps: new SqlAppStore(db, { secretId }),
+    signIn: new SignIn({ people, sessions, limits, failures, clock, log, pending }),
+    ownAccount: new OwnAccount({ people, limits, clock }),
+    failures,
+    passkeys: new Passkeys({ people, failures, clock, pending }),
+    singleSignOn,
+    singleSignOnName: () => singleSignOn?.name,
+    clientThrottle: new ClientThrottle(limits),
+    matchesSecret(app: App, secret: string): boolean {
+      const match = matchingSecret(app, secret, peppers, clock.nowSeconds());
+      const digest = match && keyDigest(secret, pepper);
+      if (match && digest !== undefined && match.digest !== digest)
+        secretRotation.renewals.appSecretFound(match, digest);
+      return match !== undefined;
+    },
+    sessionPrincipals: new SessionPrincipals({ sessions, authenticator, isOwnOrigin: isOwn, environment }),
+    isOwnOrigin: isOwn,
+    pageOrigin: (req: IncomingRequest) => pageOrigin(req, publicUrl, locality),
+    // Browsers say where a form comes from by headers of their own, but by plain http only to this machine.
+    formReferrerPolicy: () => (publicUrl?.startsWith("http:") ? ("same-origin" as const) : undefined),
+    environment,
+    formKey,
+    sealingKey: keyFor("oauth-seal-v1"),
+    issuer,
+    audience: baseUrl,
+    /** Whether nobody can sign in yet. */
+    async isNew(): Promise<boolean> {
+      hasPeople ||= (await people.listPeople({ after: undefined, limit: 1 })).length > 0;
+      return !hasPeople;
+    },
+    /**
+     * The link of the first person, as long as there is none. Where nobody else has shown it, one that was made before
+     * works no more.
+     */
+    async setupLink(): Promise<string | undefined> {
+      if ((await people.listPeople({ after: undefined, limit: 1 })).length > 0) return undefined;
+      if (config.databaseUrl !== undefined) return (await links.sharedSetupLink(keyFor("setup-link-v1")))?.url;
+      return (await links.createSetupLink({ type: "system" })).url;
+    },
+  };
+}

@@ -1,0 +1,65 @@
+// Whether this process takes requests, and what it does without: asked by monitors and load balancers, so never slow.
+import type { CheckState, Readiness } from "../http/api/service-routes.ts";
+import type { Catalog } from "../inference/models/catalog.ts";
+import type { SpoolLedger } from "../ledger/ledger.ts";
+import type { Authenticator } from "../policy/credentials/authenticate.ts";
+import { withDeadline } from "../policy/deadline.ts";
+import type { Replicas } from "../policy/records/replicas.ts";
+import type { InstallationWatch } from "./installation-watch.ts";
+import type { MemoryWatch } from "./memory-watch.ts";
+
+export interface ReadinessOptions {
+  authenticator: Pick<Authenticator, "reach" | "standing">;
+  catalog: Pick<Catalog, "complete">;
+  ledger: Pick<SpoolLedger, "reach" | "isWritable">;
+  installation: Pick<InstallationWatch, "reach" | "secret" | "clock">;
+  memory: Pick<MemoryWatch, "isFullForLong">;
+  /** Of clients, once it listens. */
+  connections(): { open: number; limit: number };
+  /** Undefined where the database is not shared. */
+  replicas: Pick<Replicas, "isUncoordinated"> | undefined;
+  /** Whether limits are counted in Redis now; undefined where there is none. */
+  redis: (() => "ok" | "failed") | undefined;
+  isDraining(): boolean;
+}
+
+/** A disk or a database that takes longer is judged by what was seen of it last. */
+const patienceMs = 1_000;
+
+export async function readinessOf(options: ReadinessOptions): Promise<Readiness> {
+  const { authenticator, ledger, installation } = options;
+  const looks = Promise.all([ledger.reach(), installation.reach()]);
+  await Promise.all([authenticator.reach(), withDeadline(looks, patienceMs).catch(() => {})]);
+  return readinessNow(options);
+}
+
+/** As far as it is known without asking anybody: it is looked at all the time. */
+export function readinessNow(options: ReadinessOptions): Readiness {
+  const { authenticator, catalog, ledger, installation, memory, replicas, redis } = options;
+  const database = authenticator.standing;
+  const { open, limit } = options.connections();
+  // What refuses every request, or nearly every one, while another replica may well answer them.
+  const needed: Record<string, CheckState> = {
+    spool: ledger.isWritable ? "ok" : "failed",
+    secret: installation.secret,
+    connections: open < limit ? "ok" : "failed",
+    memory: memory.isFullForLong ? "failed" : "ok",
+    models: catalog.complete ? "ok" : "starting",
+    server: options.isDraining() ? "draining" : "ok",
+  };
+  const counters = redis?.();
+  const checks: Record<string, CheckState> = {
+    database: database === "ok" ? "ok" : "failed",
+    ...(counters === undefined ? {} : { redis: counters }),
+    ...(replicas === undefined ? {} : { replicas: replicas.isUncoordinated ? "degraded" : "ok" }),
+    clock: installation.clock,
+    ...needed,
+  };
+  // Without its database it serves whom it knows, for some minutes: others that are better off may not be there.
+  const isReady = database !== "gone" && isWhole(needed);
+  return { status: isReady ? (isWhole(checks) ? "ready" : "degraded") : "not_ready", checks };
+}
+
+function isWhole(checks: Readonly<Record<string, CheckState>>): boolean {
+  return Object.values(checks).every((state) => state === "ok");
+}

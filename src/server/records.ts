@@ -1,0 +1,91 @@
+// Opens what is shared by all replicas, or by nobody: the data directory, the records, and word of changes.
+import { chmodSync, closeSync, existsSync, openSync } from "node:fs";
+import { join } from "node:path";
+import { systemClock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Config } from "../config/config.ts";
+import { type ChangeFeed, noChangeFeed } from "../domain/change-feed.ts";
+import { Replicas } from "../policy/records/replicas.ts";
+import { finishRestore } from "../storage/backup/restore-steps.ts";
+import { lockDataDirectory } from "../storage/files/data-directory-lock.ts";
+import { makeDirectory } from "../storage/files/durable-file.ts";
+import { startCheckpoints } from "../storage/sql/checkpointer.ts";
+import { type Database, openPostgres } from "../storage/sql/database.ts";
+import type { PoolBounds } from "../storage/sql/postgres-pool.ts";
+import { SqlReplicaStore } from "../storage/tables/replica-store.ts";
+import { openUpToDate } from "../upkeep/upgrade.ts";
+
+export interface RecordsOptions {
+  config: Config;
+  log: Log;
+  version: string;
+  /** Of PostgreSQL; undefined: the usual. */
+  databaseBounds: PoolBounds | undefined;
+  /** Takes what has to be closed, in the order in which it was opened. */
+  opened(close: () => unknown): void;
+}
+
+export interface Records {
+  db: Database;
+  feed: ChangeFeed;
+  replicas: Replicas;
+}
+
+const databaseName = "headrace.db";
+
+/** Rejects with a StartError where another server has the directory, or the database cannot be used. */
+export async function openRecords({ config, log, version, databaseBounds, opened }: RecordsOptions): Promise<Records> {
+  const { dataDir, databaseUrl, redisUrl } = config;
+  prepareDirectory(dataDir);
+  opened(lockDataDirectory(dataDir));
+  const replaced = databaseUrl === undefined ? await finishRestore(dataDir) : undefined;
+  if (replaced !== undefined) log.warn("restore_finished", { replaced });
+  if (databaseUrl === undefined) prepareDatabase(dataDir);
+  const db = await (databaseUrl === undefined
+    ? openUpToDate({ config, log, version, nowSeconds: systemClock.nowSeconds() })
+    : openPostgres(databaseUrl, { bounds: databaseBounds }));
+  opened(() => db.close());
+  const checkpoints = await startCheckpoints(db);
+  opened(() => checkpoints?.close());
+  let feed = noChangeFeed;
+  if (redisUrl !== undefined) {
+    // As all that is Redis's, loaded only where there is one.
+    const { RedisChangeFeed } = await import("../storage/redis/redis-change-feed.ts");
+    const redisFeed = await RedisChangeFeed.open({ url: redisUrl, log });
+    opened(() => redisFeed.close());
+    feed = redisFeed;
+  }
+  const replicas = new Replicas({
+    ...{ store: new SqlReplicaStore(db), log, version },
+    advertiseUrl: config.advertiseUrl ?? null,
+    isShared: databaseUrl !== undefined,
+    sharesLimits: redisUrl !== undefined,
+  });
+  await replicas.start();
+  opened(() => replicas.close());
+  return { db, feed, replicas };
+}
+
+/** For its owner only: keys' digests, usage and stored chats are in it. */
+function prepareDirectory(dataDir: string): void {
+  makeDirectory(dataDir);
+  makePrivate(join(dataDir, "server.lock"));
+}
+
+/**
+ * A directory that was there, such as a mounted volume, may be open to others, so its files are not; SQLite gives its
+ * journals the mode of the database.
+ */
+function prepareDatabase(dataDir: string): void {
+  makePrivate(join(dataDir, databaseName));
+  // Left by a process that was killed: they are used on as they are.
+  for (const name of [`${databaseName}-wal`, `${databaseName}-shm`]) {
+    const file = join(dataDir, name);
+    if (existsSync(file)) chmodSync(file, 0o600);
+  }
+}
+
+function makePrivate(file: string): void {
+  closeSync(openSync(file, "a", 0o600));
+  chmodSync(file, 0o600);
+}

@@ -1,0 +1,320 @@
+// The composition root: the only file that knows all adapters. A test starts it on port 0 with a temporary directory.
+import packageJson from "../../package.json" with { type: "json" };
+import { heldBytes } from "../base/bytes/held-bytes.ts";
+import { type Clock, systemClock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Config, ReloadableConfig } from "../config/config.ts";
+import type { LlamaEngine } from "../engines/llama/llama-engine.ts";
+import { type FoundServer, findLocalServers, knownLocalServers, type LocalServer } from "../engines/local-servers.ts";
+import { trustedProxies } from "../http/exchange/client-address.ts";
+import { Locality } from "../http/exchange/locality.ts";
+import { startHttpServer } from "../http/exchange/server.ts";
+import { createRoutes } from "../http/routes.ts";
+import type { Http1Server } from "../http1/server/server.ts";
+import type { Http1Limits } from "../http1/server/server-limits.ts";
+import type { Catalog } from "../inference/models/catalog.ts";
+import { PulledModels } from "../inference/models/manage-pulled-models.ts";
+import { UpstreamTests } from "../inference/models/upstream-test.ts";
+import type { Capacity } from "../inference/routing/capacity.ts";
+import { Stopping } from "../inference/stopping.ts";
+import type { AddressLimit } from "../policy/address-throttle.ts";
+import { ensureFirstKey, type FirstKey } from "../policy/credentials/first-key.ts";
+import { OpenRequests } from "../policy/open-requests.ts";
+import type { Replicas } from "../policy/records/replicas.ts";
+import {
+  readCredentials,
+  removeCredentials,
+  useCredentialsOf,
+  writeCredentials,
+} from "../storage/files/credentials-file.ts";
+import { observed, waitBriefly } from "../storage/sql/database.ts";
+import type { PoolBounds } from "../storage/sql/postgres-pool.ts";
+import type { ExportBounds } from "../tracing/export.ts";
+import { checkModelFiles, pulledModelStore } from "./built-in-models.ts";
+import { type Governance, openGovernance } from "./governance.ts";
+import { openModelRouting } from "./model-routing.ts";
+import type { NodeNetwork } from "./node-network.ts";
+import { openObservation } from "./observation.ts";
+import { openPeople, type People } from "./people.ts";
+import { openRecords } from "./records.ts";
+import { startFailure } from "./start-failure.ts";
+
+export type { FirstKey };
+
+export interface ServeOptions {
+  log: Log;
+  clock?: Clock;
+  /** Where to look for model servers on this machine. */
+  localServers?: readonly LocalServer[];
+  /** Silence of an engine after which a stream gets a comment line. */
+  heartbeatMs?: number;
+  /** Of slow and silent clients; those left out as usual. */
+  httpLimits?: Partial<Http1Limits>;
+  /** How often engines are asked for their models. */
+  pollMs?: number;
+  /** Of PostgreSQL; the usual unless a test has less patience. */
+  databaseBounds?: PoolBounds;
+  /** How spans are sent; the usual unless a test has less patience. */
+  spanBounds?: Partial<ExportBounds>;
+  /** How often servers that requests go to are asked how busy they are. */
+  loadReadMs?: number;
+  /** Of who needs no credential; a test reaches them sooner. */
+  addressLimits?: Partial<Record<AddressLimit, number>>;
+  /** Told of every statement; a test shows with it what reads nothing. */
+  onDatabaseUse?: () => void;
+}
+
+export interface RunningServer {
+  /** The address it listens on, e.g. `http://127.0.0.1:7545`. */
+  url: string;
+  port: number;
+  /** What clients use; ends in `/v1`. */
+  baseUrl: string;
+  firstKey: FirstKey;
+  catalog: Catalog;
+  engine: LlamaEngine;
+  capacity: Capacity;
+  governance: Governance;
+  people: People;
+  replicas: Replicas;
+  network: NodeNetwork;
+  /** Works once, for the first person; undefined where there is somebody already. A secret. */
+  setupLink: string | undefined;
+  /** Model servers found on this machine at start; resolves once the look is done. */
+  localServers: Promise<readonly FoundServer[]>;
+  /** HTTP requests: those that ended so far, and those without a whole answer. */
+  requests(): { ended: number; open: number };
+  /** Without the credentials that any engine, also one that operators added, is sent. */
+  redact(text: string): string;
+  /** Takes over a changed file's part that can change while running. */
+  reload(config: ReloadableConfig, needRestart?: readonly string[]): Promise<void>;
+  /** For those who operate it: a changed file was not taken over. */
+  reloadRefused(why: string): void;
+  /**
+   * Not ready from now on, it still answers for `lameDuckMs`; then it refuses new requests, lets open ones end for
+   * `drainMs`, and closes everything.
+   */
+  close(drainMs?: number, lameDuckMs?: number): Promise<void>;
+}
+
+const defaultPollMs = 30_000;
+const defaultHeartbeatMs = 10_000;
+const farewellMs = 500;
+/** A load balancer that asks nobody whether he is ready learns it from refusals, which it passes on to another replica. */
+const refusingMs = 1_000;
+
+export async function serve(config: Config, options: ServeOptions): Promise<RunningServer> {
+  const opened: (() => unknown)[] = [];
+  let closing: Promise<void> | undefined;
+  const closeAll = () => {
+    closing ??= closeEach(opened.toReversed(), options.log);
+    return closing;
+  };
+  try {
+    return await compose(config, options, opened, closeAll);
+  } catch (error) {
+    await closeAll();
+    throw startFailure(error, config.dataDir);
+  }
+}
+
+/** One part that fails to close must not keep the others, the ledger and the lock among them, from being closed. */
+async function closeEach(closers: readonly (() => unknown)[], log: Log): Promise<void> {
+  for (const close of closers) {
+    try {
+      await close();
+    } catch (error) {
+      log.error("close_failed", { detail: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+    }
+  }
+}
+
+/** Adds to `opened` how to close each part, in the order in which they were opened. */
+async function compose(
+  config: Config,
+  options: ServeOptions,
+  opened: (() => unknown)[],
+  closeAll: () => Promise<void>,
+): Promise<RunningServer> {
+  const { log, clock = systemClock, heartbeatMs = defaultHeartbeatMs, pollMs = defaultPollMs } = options;
+  checkModelFiles(config);
+  const startedAt = clock.nowSeconds();
+  const { version } = packageJson;
+  const { db, feed, replicas } = await openRecords({
+    ...{ config, log, version },
+    databaseBounds: options.databaseBounds,
+    opened: (close) => opened.push(close),
+  });
+  let baseUrl = "";
+  const used = options.onDatabaseUse ? observed(db, options.onDatabaseUse) : db;
+  const governance = await openGovernance({
+    ...{ db: used, config, log, clock, feed },
+    baseUrl: () => baseUrl,
+    countReplicas: () => replicas.count,
+    addressLimits: options.addressLimits,
+    opened: (close) => opened.push(close),
+  });
+  const { keys, accounts, pepper } = governance;
+  const locality = new Locality(config.allowedHosts);
+  const people = openPeople({
+    ...{ db: used, config, clock, log, governance, locality },
+    baseUrl: () => baseUrl,
+    opened: (close) => opened.push(close),
+  });
+
+  const routing = await openModelRouting({
+    ...{ db, config, governance, feed, replicas, clock, log, version },
+    loadReadMs: options.loadReadMs,
+    baseUrl: () => baseUrl,
+    opened: (close) => opened.push(close),
+  });
+  const { engine, sources, catalog, router, capacity, upstreams, managedModels, modelStatus, network, configure } =
+    routing;
+
+  heldBytes.mostBytes = config.limits.heldBytes;
+  let draining = false;
+  let refusing = false;
+  const stopping = new Stopping();
+  const { observer, tracer, readiness, health, answered, metrics } = await openObservation({
+    ...{ config, log, clock, version, startedAt, db, replicas, governance, people, routing },
+    http: (): Http1Server => server,
+    isDraining: () => draining,
+    spanBounds: options.spanBounds,
+    opened: (close) => opened.push(close),
+  });
+  const openRequests = new OpenRequests(() => sources.config.limits.openRequestsPerKey, clock, heldBytes);
+  const routes = createRoutes({
+    ...governance,
+    ...people,
+    ...network.routes,
+    catalog,
+    router,
+    capacity,
+    upstreams,
+    managedModels,
+    pulledModels: new PulledModels({
+      ...{ store: pulledModelStore(config.dataDir), audit: governance.audit, catalog, engine, log },
+    }),
+    upstreamTests: new UpstreamTests({ upstreams, probe: (url, apiKey) => sources.probe(url, apiKey), clock }),
+    clock,
+    heartbeatMs,
+    stopping,
+    openRequests,
+    requestLimits: () => sources.config.limits,
+    modelStatus,
+    version,
+    readiness,
+    systemHealth: () => health.figures(),
+    ...{ observer, metrics },
+  });
+  const server: Http1Server = startHttpServer({
+    hostname: config.host,
+    port: config.port,
+    routes,
+    authenticator: governance.authenticator,
+    sessions: people.sessionPrincipals,
+    baseUrl: () => baseUrl,
+    openRequests,
+    limits: options.httpLimits ?? {},
+    trustedProxies: trustedProxies(config.trustedProxies),
+    locality,
+    addressThrottle: governance.addressThrottle,
+    publicUrl: config.publicUrl,
+    isRefusing: () => refusing,
+    corsOrigins: () => sources.config.cors.origins,
+    ...{ log, clock, observer, tracer },
+    requestLog: () => sources.config.logs,
+  });
+  opened.push(() => server.close());
+  const { port } = server;
+  const url = `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${port}`;
+  baseUrl = `${config.publicUrl ?? url}/v1`;
+
+  engine.start();
+  network.start();
+  // Only now, when nothing can keep the server from telling it: the key is shown once.
+  const accountId = await accounts.ensureFirstAccount(clock.nowSeconds());
+  const environment = config.mode === "development" ? "dev" : "live";
+  useCredentialsOf(config.dataDir, environment);
+  const firstKey = await ensureFirstKey(keys, {
+    accountId,
+    environment,
+    pepper,
+    clock,
+    keep(key) {
+      const before = readCredentials(config.dataDir);
+      writeCredentials(config.dataDir, { base_url: baseUrl, api_key: key });
+      return () => (before ? writeCredentials(config.dataDir, before) : removeCredentials(config.dataDir));
+    },
+  });
+  keepAddress(config.dataDir, baseUrl);
+  const setupLink = await people.setupLink();
+  await waitBriefly(db);
+  void governance.secretRotation.tell();
+
+  const look = async () => {
+    if (!config.discoverLocal) return [];
+    const found = await findLocalServers(options.localServers ?? knownLocalServers, port);
+    if (config.mode === "development" && sources.addLocal(found)) configure();
+    return found;
+  };
+  const localServers = look();
+  void localServers.then(() => catalog.refresh());
+  // Production only tells once what it found: it does not serve it.
+  const again = config.mode === "development" ? look : async () => {};
+  const poller = setInterval(() => void again().then(() => catalog.refresh()), pollMs);
+  opened.push(() => clearInterval(poller));
+
+  return {
+    url,
+    port,
+    baseUrl,
+    firstKey,
+    catalog,
+    engine,
+    capacity,
+    governance,
+    people,
+    replicas,
+    network,
+    setupLink,
+    localServers,
+    requests: () => ({ ended: answered(), open: server.pendingRequests }),
+    redact: (text) => sources.known().reduce((safe, { engine: one }) => one.redact(safe), text),
+    async reload(changed, needRestart = []) {
+      sources.config = changed;
+      heldBytes.mostBytes = changed.limits.heldBytes;
+      governance.reconfigure(changed);
+      configure();
+      network.reconfigured();
+      await catalog.refresh();
+      capacity.regroup();
+      health.lastReload = { at: clock.nowSeconds(), result: "ok", error: null, needs_restart: [...needRestart] };
+    },
+    reloadRefused(why) {
+      health.lastReload = { at: clock.nowSeconds(), result: "refused", error: why, needs_restart: [] };
+    },
+    async close(drainMs = 0, lameDuckMs = 0) {
+      draining = true;
+      server.leave();
+      if (lameDuckMs > 0) {
+        await Bun.sleep(lameDuckMs);
+        refusing = true;
+        // Before the port is closed: what is on its way to it then would be cut off without an answer.
+        await Bun.sleep(refusingMs);
+      }
+      const drained = Promise.all([server.stop(), network.drain()]);
+      await Promise.race([drained, Bun.sleep(drainMs)]);
+      // Who is still served then is told so, and given a moment to receive it.
+      stopping.begin();
+      await Promise.race([drained, Bun.sleep(Math.min(drainMs, farewellMs))]);
+      await closeAll();
+    },
+  };
+}
+
+/** A later start may have another address; the key in the file is known to nobody else. */
+function keepAddress(dataDir: string, baseUrl: string): void {
+  const existing = readCredentials(dataDir);
+  if (existing && existing.base_url !== baseUrl) writeCredentials(dataDir, { ...existing, base_url: baseUrl });
+}

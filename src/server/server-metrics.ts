@@ -1,0 +1,255 @@
+// What Prometheus is told: what was asked and answered, and how the parts do at the moment. It never asks a store.
+
+import { heldBounds, heldBytes, heldKinds } from "../base/bytes/held-bytes.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Observer } from "../domain/usage/observer.ts";
+import type { Readiness } from "../http/api/service-routes.ts";
+import type { Http1Server } from "../http1/server/server.ts";
+import type { Catalog } from "../inference/models/catalog.ts";
+import type { KnownUpstream } from "../inference/models/upstream-view.ts";
+import type { Capacity } from "../inference/routing/capacity.ts";
+import type { Router } from "../inference/routing/route.ts";
+import { contentTypes, Exposition, type ExpositionFormat, formatFor, labelText } from "../metrics/exposition.ts";
+import { Buckets, Histogram } from "../metrics/histogram.ts";
+import { readProcess, writeProcess } from "../metrics/process-figures.ts";
+import { Traffic } from "../metrics/traffic.ts";
+import type { NodeDirectory } from "../nodes/node-directory.ts";
+import type { Replicas } from "../policy/records/replicas.ts";
+import type { EngineSources } from "./engine-sources.ts";
+import type { Governance } from "./governance.ts";
+import type { People } from "./people.ts";
+
+export interface ServerMetricsOptions {
+  version: string;
+  mode: string;
+  database: "sqlite" | "postgres";
+  /** Unix seconds. */
+  startedAt: number;
+  clock: Clock;
+  governance: Pick<
+    Governance,
+    "ledger" | "authenticator" | "chatWriter" | "refusals" | "refusalCounts" | "refusedRequests"
+  >;
+  failedSignIns: People["failures"];
+  catalog: Catalog;
+  router: Router;
+  capacity: Capacity;
+  sources: Pick<EngineSources, "known" | "former">;
+  nodes: NodeDirectory;
+  replicas: Pick<Replicas, "live">;
+  /** As far as it is known without asking anybody. */
+  readiness(): Readiness;
+  http(): Pick<Http1Server, "pendingRequests" | "connections">;
+}
+
+const loopDelays = new Buckets([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]);
+/** Upstreams, nodes, and models of one upstream, with gauges of their own. */
+const mostShown = 200;
+/** An upstream that took a request so long ago is there, even if it was too busy to list its models. */
+const tookLatelyMs = 60_000;
+
+export class ServerMetrics {
+  readonly #options: ServerMetricsOptions;
+  readonly #traffic: Traffic;
+  readonly #loopDelay = new Histogram(loopDelays);
+
+  constructor(options: ServerMetricsOptions) {
+    this.#options = options;
+    const { catalog, sources, clock } = options;
+    this.#traffic = new Traffic({
+      hasModel: (id) => catalog.find(id) !== undefined,
+      hasUpstream: (name) => sources.known().some((known) => known.name === name),
+      nowMs: () => clock.monotonicMs(),
+    });
+  }
+
+  get observer(): Observer {
+    return this.#traffic;
+  }
+
+  /** HTTP requests that ended so far. */
+  get httpRequests(): number {
+    return this.#traffic.httpRequests;
+  }
+
+  loopDelayed(ms: number): void {
+    this.#loopDelay.observe(ms);
+  }
+
+  /** `accept` as a client sends it. */
+  async read(accept: string): Promise<{ contentType: string; text: string }> {
+    const format = formatFor(accept);
+    return { contentType: contentTypes[format], text: await this.#text(format) };
+  }
+
+  async #text(format: ExpositionFormat): Promise<string> {
+    const process = await readProcess();
+    const out = new Exposition(format);
+    const { version, mode, database, capacity, startedAt } = this.#options;
+    out.family("headrace_build_info", "gauge", "Always 1: what runs.");
+    out.sample(labelText({ version, mode, database }), 1);
+    this.#traffic.write(out, capacity.waitingByModel);
+    this.#writeServer(out);
+    this.#writeUpstreams(out);
+    this.#writeStores(out);
+    const delay = "headrace_event_loop_delay_seconds";
+    out.family(delay, "histogram", "How late a timer was, ten times a second: for so long, nothing could be answered.");
+    out.lines(this.#loopDelay.lines(delay, ""));
+    writeProcess(out, startedAt, process);
+    return out.end();
+  }
+
+  #writeServer(out: Exposition): void {
+    const { readiness, http, catalog, replicas } = this.#options;
+    const { status, checks } = readiness();
+    out.gauge("headrace_ready", "Whether it takes requests, as `GET /readyz` says.", Number(status !== "not_ready"));
+    out.gauge("headrace_degraded", "Whether it takes requests, but not as it should.", Number(status === "degraded"));
+    out.family("headrace_check", "gauge", "Whether a check of `GET /readyz` is ok.");
+    for (const [check, state] of Object.entries(checks)) out.sample(labelText({ check }), Number(state === "ok"));
+    const { pendingRequests, connections } = http();
+    out.gauge("headrace_http_requests_in_flight", "Requests without a whole answer.", pendingRequests);
+    out.gauge("headrace_connections_open", "Connections of clients.", connections.open);
+    out.gauge("headrace_connections_limit", "Those beyond it are refused.", connections.limit);
+    this.#writeHeld(out);
+    out.gauge("headrace_catalog_models", "Models on offer.", catalog.list().length);
+    out.gauge("headrace_replicas", "Processes that share the database, this one included.", replicas.live().length);
+  }
+
+  /** The ledger of bytes in memory. */
+  #writeHeld(out: Exposition): void {
+    out.family("headrace_held_bytes", "gauge", "Bytes of requests and answers in memory, by what holds them.");
+    for (const kind of heldKinds) out.sample(labelText({ kind }), heldBytes.byKind[kind]);
+    out.gauge("headrace_held_bytes_limit", "Of all kinds together; more is refused.", heldBytes.mostBytes);
+    const refused = "headrace_held_bytes_refused_total";
+    out.family(refused, "counter", "Times that more bytes were refused, by whose share was used up.");
+    for (const bound of heldBounds) out.sample(labelText({ bound }), heldBytes.refused[bound]);
+  }
+
+  #writeUpstreams(out: Exposition): void {
+    const { sources, router, nodes } = this.#options;
+    const known = sources.known().slice(0, mostShown);
+    const each = (name: string, help: string, value: (upstream: KnownUpstream) => number | undefined) => {
+      out.family(name, "gauge", help);
+      for (const upstream of known) {
+        const { name, source } = upstream;
+        const now = value(upstream);
+        if (now !== undefined) out.sample(labelText({ upstream: name, source }), now);
+      }
+    };
+    each("headrace_upstream_up", "Whether it is there and not at rest after a failure.", (one) =>
+      Number(this.#isUp(one)),
+    );
+    each("headrace_upstream_resting", "Whether it failed a moment ago, and is not asked before others.", ({ engine }) =>
+      Number(router.engineState(engine) !== "ok"),
+    );
+    each("headrace_upstream_draining", "Whether it finishes what it has, and gets nothing new.", ({ name }) =>
+      Number(router.drained.has(name)),
+    );
+    this.#writeLoads(out, known);
+    this.#writePlaces(out, known);
+    out.family("headrace_node_connected", "gauge", "Whether a node is connected, to whichever replica.");
+    for (const { id, name } of nodes.records().slice(0, mostShown)) {
+      out.sample(labelText({ node: name }), Number(nodes.place(id) !== undefined));
+    }
+  }
+
+  /** What servers say of themselves, whoever sent them what they work on. */
+  #writeLoads(out: Exposition, known: readonly KnownUpstream[]): void {
+    const { router } = this.#options;
+    const said = known.flatMap(({ name, engine }) => {
+      const load = router.loadOf(engine);
+      return load ? [{ labels: labelText({ upstream: name }), load }] : [];
+    });
+    const loads = [
+      ["headrace_upstream_reported_running", "Requests that it says it works on, whoever sent them.", "running"],
+      ["headrace_upstream_reported_waiting", "Requests that it says wait inside of it.", "waiting"],
+      ["headrace_upstream_cache_use_ratio", "Part of its memory for prompts that it says is taken.", "cacheUse"],
+    ] as const;
+    for (const [name, help, member] of loads) {
+      out.family(name, "gauge", help);
+      for (const { labels, load } of said) {
+        const value = load[member];
+        if (value !== null) out.sample(labels, value);
+      }
+    }
+  }
+
+  #writePlaces(out: Exposition, known: readonly KnownUpstream[]): void {
+    const { capacity } = this.#options;
+    const gates = known.flatMap(({ name: upstream, engine }) =>
+      capacity
+        .figures(engine)
+        .slice(0, mostShown)
+        .map(({ model, ...figures }) => ({ upstream, model: model ?? "", ...figures })),
+    );
+    const places = [
+      ["headrace_upstream_places", "Requests that it takes at once; `model` where that is said of each.", "limit"],
+      ["headrace_upstream_places_in_use", "Requests that it works on, a wide one counted as many.", "inFlight"],
+      ["headrace_upstream_waiting", "Requests that wait for a place, here or at another.", "waiting"],
+    ] as const;
+    for (const [name, help, member] of places) {
+      out.family(name, "gauge", help);
+      // Embeddings may have places of their own beside the same model's.
+      const sums = new Map<string, number>();
+      for (const gate of gates) {
+        const labels = labelText({ upstream: gate.upstream, model: gate.model });
+        sums.set(labels, (sums.get(labels) ?? 0) + gate[member]);
+      }
+      for (const [labels, sum] of sums) out.sample(labels, sum);
+    }
+  }
+
+  #isUp({ name, engine }: KnownUpstream): boolean {
+    const { router, catalog, clock } = this.#options;
+    if (router.engineState(engine) !== "ok") return false;
+    const { models, error } = catalog.status(engine);
+    if (error === undefined) return models !== undefined;
+    const tookMs = this.#traffic.tookMs(name);
+    // One that never lists its models may serve them all the same.
+    return tookMs > (models === undefined ? Number.NEGATIVE_INFINITY : clock.monotonicMs() - tookLatelyMs);
+  }
+
+  #writeStores(out: Exposition): void {
+    const { governance, failedSignIns, nodes } = this.#options;
+    const { ledger, authenticator, chatWriter, refusals, refusalCounts, refusedRequests } = governance;
+    const { open, spoolBytes, pending, databaseFailures, spoolFailures } = ledger.figures;
+    out.gauge("headrace_ledger_open_requests", "Requests that are on the ledger and have not ended.", open);
+    out.gauge("headrace_ledger_pending_records", "Ended requests that are not in the database yet.", pending);
+    out.gauge("headrace_ledger_spool_bytes", "Files of the ledger's spool.", spoolBytes);
+    const drain = "headrace_ledger_write_failures_total";
+    out.family(drain, "counter", "Times that the ledger could not write: `database`, tried again later, or `spool`.");
+    out.sample(labelText({ store: "database" }), databaseFailures);
+    out.sample(labelText({ store: "spool" }), spoolFailures);
+    const credentials = authenticator.figures;
+    out.gauge("headrace_credentials_cached", "Keys and tokens in memory.", credentials.cached);
+    const unconfirmed = "headrace_credentials_unconfirmed_seconds";
+    out.gauge(unconfirmed, "Since the database last said that they hold.", credentials.unconfirmedMs / 1000);
+    const chats = chatWriter.figures;
+    out.gauge("headrace_chats_pending", "Chats that wait to be stored.", chats.pending);
+    out.gauge("headrace_chats_pending_bytes", "Their size, about.", chats.bytes);
+    out.counter("headrace_chats_dropped_total", "Chats that could not be stored.", chats.dropped);
+    const audits = [refusals.figures, failedSignIns.figures, nodes.auditFigures];
+    const sum = (member: "pending" | "lost") => audits.reduce((total, figures) => total + figures[member], 0);
+    out.gauge(
+      "headrace_audit_pending",
+      "Rows of refusals and connections that wait for the audit log.",
+      sum("pending"),
+    );
+    out.counter("headrace_audit_lost_total", "Such rows that were given up, as the database took none.", sum("lost"));
+    out.gauge(
+      "headrace_refusal_counts_pending",
+      "Counts of refusals that wait for the database.",
+      refusalCounts.pending,
+    );
+    const refused = refusedRequests.figures;
+    out.gauge("headrace_refused_requests_pending", "Refused requests that wait for the database.", refused.pending);
+    const leftOut = "headrace_refused_requests_not_listed_total";
+    out.family(
+      leftOut,
+      "counter",
+      "Refused requests that no list has: beyond the bound of one key or of all, or lost.",
+    );
+    out.sample(labelText({ reason: "bound" }), refused.leftOut);
+    out.sample(labelText({ reason: "lost" }), refused.lost);
+  }
+}

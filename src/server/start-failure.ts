@@ -1,0 +1,53 @@
+// Says why a server cannot start in words that lead to the remedy, whatever part of it failed.
+import { statfsSync } from "node:fs";
+import { dirname } from "node:path";
+import { GatewayError, StartError } from "../base/errors.ts";
+
+/** Of a file system (errno(3)), and of SQLite where its file, its log or its shared memory cannot grow. */
+const noRoom = /\b(ENOSPC|EDQUOT|SQLITE_FULL)\b|no space left on device|disk quota exceeded|database or disk is full/i;
+/** What SQLite calls a full disk where it maps a file into memory. */
+const maybeNoRoom = /\bSQLITE_(IOERR|CANTOPEN)/;
+/** Of PostgreSQL: `disk_full`, of class 53 of its error codes. */
+const postgresIsFull = /\b53100\b/;
+const smallestRoomBytes = 1_000_000;
+
+/** `error` itself where it says already what to do. */
+export function startFailure(error: unknown, dataDir: string): unknown {
+  const said = wholeText(error);
+  if (postgresIsFull.test(said)) {
+    return new StartError(
+      "The disk of the PostgreSQL server is full: make room there, and start again. What is there already is kept.",
+      { cause: error },
+    );
+  }
+  if (noRoom.test(said) || (maybeNoRoom.test(said) && freeBytes(dataDir) < smallestRoomBytes)) {
+    return new StartError(
+      `The disk of ${dataDir} is full, and the server must be able to write there. Make room (df -h and df -i show what is used), or choose another place with --data-dir; then start again. What is there already is kept.`,
+      { cause: error },
+    );
+  }
+  if (!(error instanceof GatewayError)) return error;
+  // What a request would be told to try again later is, at a start, the end of it.
+  const detail = error.detail === undefined ? "" : ` (${error.detail})`;
+  return new StartError(
+    `The server cannot start: ${error.message}${detail} Look at the database, and at HEADRACE_REDIS_URL where that is set; then start again.`,
+    { cause: error },
+  );
+}
+
+/** Codes and messages of the error and of all that caused it. */
+function wholeText(error: unknown, depth = 0): string {
+  if (!(error instanceof Error) || depth > 8) return String(error);
+  const { code, detail } = error as { code?: unknown; detail?: unknown };
+  return [code, error.message, detail, error.cause && wholeText(error.cause, depth + 1)].join(" ");
+}
+
+/** Of the file system that has the directory, or the nearest one above it that exists; infinite where nobody can tell. */
+function freeBytes(path: string): number {
+  try {
+    const { bavail, bsize } = statfsSync(path);
+    return bavail * bsize;
+  } catch {
+    return dirname(path) === path ? Number.POSITIVE_INFINITY : freeBytes(dirname(path));
+  }
+}

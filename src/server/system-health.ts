@@ -1,0 +1,100 @@
+// Gathers how the server does, for its operators: cheap figures of this moment.
+import type { Config } from "../config/config.ts";
+import type { SystemFigures } from "../http/api/admin/system-routes.ts";
+import type { ServiceRouteDeps } from "../http/api/service-routes.ts";
+import type { Capacity } from "../inference/routing/capacity.ts";
+import { withDeadline } from "../policy/deadline.ts";
+import type { Replicas } from "../policy/records/replicas.ts";
+import { type Database, dialectOf } from "../storage/sql/database.ts";
+import { databaseSize } from "../storage/sql/database-size.ts";
+import { EventLoopDelay } from "./event-loop-delay.ts";
+import type { Governance } from "./governance.ts";
+
+/** Figures are there to see what is wrong: they do not wait for what hangs. */
+const sizeMs = 800;
+
+export interface SystemHealthOptions {
+  version: string;
+  config: Pick<Config, "mode" | "file">;
+  /** Unix seconds. */
+  startedAt: number;
+  db: Database;
+  replicas: Pick<Replicas, "id" | "live">;
+  governance: Pick<Governance, "ledger" | "authenticator" | "secretRotation">;
+  capacity: Pick<Capacity, "waiting">;
+  readiness: ServiceRouteDeps["readiness"];
+  /** Told how late the event loop is, ten times a second. */
+  onDelay: (delayMs: number) => void;
+}
+
+export class SystemHealth {
+  /** Of the configuration file. */
+  lastReload: SystemFigures["configuration"]["last_reload"] = null;
+  readonly #options: SystemHealthOptions;
+  readonly #delay: EventLoopDelay;
+
+  constructor(options: SystemHealthOptions) {
+    this.#options = options;
+    this.#delay = new EventLoopDelay(undefined, options.onDelay);
+  }
+
+  async figures(): Promise<SystemFigures> {
+    const { version, config, startedAt, db, replicas, governance, capacity, readiness } = this.#options;
+    // Before the checks, which look for changes and forget what may have.
+    const { cached, unconfirmedMs } = governance.authenticator.figures;
+    const [{ checks }, size, secret] = await Promise.all([
+      readiness(),
+      withDeadline(databaseSize(db), sizeMs).catch(() => ({ bytes: null, walBytes: null })),
+      withDeadline(governance.secretRotation.figures(), sizeMs).catch(() => undefined),
+    ]);
+    const delay = this.#delay.figures();
+    const { open, spoolBytes, pending } = governance.ledger.figures;
+    return {
+      object: "system",
+      version,
+      mode: config.mode,
+      started_at: startedAt,
+      configuration: { file: config.file.found ? config.file.path : null, last_reload: this.lastReload },
+      memory: { rss_bytes: process.memoryUsage.rss() },
+      event_loop: { mean_delay_ms: rounded(delay.meanMs), max_delay_ms: rounded(delay.maxMs) },
+      database: {
+        kind: dialectOf(db),
+        size_bytes: size.bytes,
+        wal_bytes: size.walBytes,
+        state: checks["database"] ?? "failed",
+      },
+      redis: checks["redis"] === undefined ? null : { state: checks["redis"] },
+      replicas: replicas.live().map((replica) => ({
+        id: replica.id,
+        advertise_url: replica.advertiseUrl,
+        version: replica.version,
+        started_at: replica.startedAt,
+        seen_at: replica.seenAt,
+        current: replica.id === replicas.id,
+      })),
+      spool: { bytes: spoolBytes, pending },
+      requests: { open, waiting: capacity.waiting },
+      credentials: { cached, unconfirmed_ms: Math.round(unconfirmedMs) },
+      secret: secret
+        ? {
+            accepted: secret.accepted,
+            keys_under_old: secret.keysUnderOlder,
+            keys_under_dropped: secret.keysUnderDropped,
+            app_secrets_under_old: secret.appSecretsUnderOlder,
+            app_secrets_under_dropped: secret.appSecretsUnderDropped,
+            sealed_under_old: secret.sealedUnderOlder,
+            join_tokens_under_old: secret.joinTokens,
+          }
+        : null,
+      checks,
+    };
+  }
+
+  close(): void {
+    this.#delay.close();
+  }
+}
+
+function rounded(ms: number): number {
+  return Math.round(ms * 10) / 10;
+}

@@ -1,0 +1,53 @@
+// `credentials.json` in the data directory: where the command line tool finds the local server and the first key.
+import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { type Environment, parseApiKey } from "../../domain/api-key.ts";
+import { replaceFile, syncDirectory } from "./durable-file.ts";
+
+export interface Credentials {
+  /** Includes `/v1`. */
+  base_url: string;
+  api_key: string;
+}
+
+export function credentialsPath(dataDir: string): string {
+  return join(dataDir, "credentials.json");
+}
+
+/** Undefined where there is none, or where what is there is not credentials. */
+export function readCredentials(dataDir: string): Credentials | undefined {
+  const file = credentialsPath(dataDir);
+  if (!existsSync(file)) return undefined;
+  try {
+    const value: unknown = JSON.parse(readFileSync(file, "utf8"));
+    if (typeof value !== "object" || value === null) return undefined;
+    const { base_url, api_key } = value as Partial<Credentials>;
+    return typeof base_url === "string" && typeof api_key === "string" ? { base_url, api_key } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Replaces the file in one step, on the disk when this returns: no other copy of the key is kept anywhere. */
+export function writeCredentials(dataDir: string, credentials: Credentials): void {
+  replaceFile(credentialsPath(dataDir), `${JSON.stringify(credentials, null, 2)}\n`);
+}
+
+export function removeCredentials(dataDir: string): void {
+  rmSync(credentialsPath(dataDir), { force: true });
+}
+
+/**
+ * Development and production keys may take turns in one data directory: those of another environment are put aside as
+ * `credentials-<environment>.json`, and those of this one brought back.
+ */
+export function useCredentialsOf(dataDir: string, environment: Environment): void {
+  const current = credentialsPath(dataDir);
+  const aside = (name: Environment) => join(dataDir, `credentials-${name}.json`);
+  const key = readCredentials(dataDir)?.api_key;
+  const found = key === undefined ? undefined : parseApiKey(key);
+  if (found === environment) return;
+  if (found !== undefined) renameSync(current, aside(found));
+  if (existsSync(aside(environment))) renameSync(aside(environment), current);
+  syncDirectory(dataDir);
+}

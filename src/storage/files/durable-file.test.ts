@@ -1,0 +1,59 @@
+// That a promised file is one content or the other, for its owner alone; that it is synced is for tests/faults/power-cut.test.ts.
+import { expect, test } from "bun:test";
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createFile, makeDirectory, replaceFile } from "./durable-file.ts";
+
+function inDirectory(work: (directory: string) => void): void {
+  const directory = mkdtempSync(join(tmpdir(), "headrace-durable-"));
+  try {
+    work(directory);
+  } finally {
+    chmodSync(directory, 0o700);
+    rmSync(directory, { recursive: true });
+  }
+}
+
+const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
+
+test("a replaced file belongs to its owner alone, whatever modes the old file and a draft left behind have", () => {
+  inDirectory((directory) => {
+    const path = join(directory, "secret");
+    writeFileSync(path, "old", { mode: 0o644 });
+    writeFileSync(`${path}.${process.pid}`, "of a process that died", { mode: 0o666 });
+    replaceFile(path, "new");
+    expect(readFileSync(path, "utf8")).toBe("new");
+    expect(modeOf(path)).toBe("600");
+    expect(readdirSync(directory)).toEqual(["secret"]);
+  });
+});
+
+test("a file that cannot be replaced stays as it was, and no draft is left", () => {
+  inDirectory((directory) => {
+    const path = join(directory, "secret");
+    makeDirectory(join(path, "in the way"));
+    expect(() => replaceFile(path, "new")).toThrow();
+    expect(readdirSync(directory)).toEqual(["secret"]);
+  });
+});
+
+test("creating a file leaves one that is there alone, and says so", () => {
+  inDirectory((directory) => {
+    const path = join(directory, "secret");
+    expect(createFile(path, "first")).toBe(true);
+    expect(createFile(path, "second")).toBe(false);
+    expect(readFileSync(path, "utf8")).toBe("first");
+    expect(modeOf(path)).toBe("600");
+    expect(readdirSync(directory)).toEqual(["secret"]);
+  });
+});
+
+test("missing directories are made for their owner alone, and one that is there keeps its mode", () => {
+  inDirectory((directory) => {
+    chmodSync(directory, 0o755);
+    makeDirectory(join(directory, "a", "b"));
+    makeDirectory(directory);
+    expect([directory, join(directory, "a"), join(directory, "a", "b")].map(modeOf)).toEqual(["755", "700", "700"]);
+  });
+});

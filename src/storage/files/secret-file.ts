@@ -1,0 +1,83 @@
+// The installation's root secret: read from configuration or kept in the data directory, and the keys derived from it.
+import { hkdfSync, randomBytes } from "node:crypto";
+import { chmodSync, existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { StartError } from "../../base/errors.ts";
+import { type KeyRing, mapKeys } from "../../domain/key-ring.ts";
+import { createFile, replaceFile } from "./durable-file.ts";
+
+/** More than one only while a secret is replaced by the next. */
+export const mostSecrets = 4;
+
+/**
+ * Secrets of 32 bytes, the one in use first, then those that are accepted still: from `HEADRACE_SECRET`, else from the file
+ * `secret` (mode 0600, a line for each), which is made at the first start. Throws a StartError.
+ */
+export function loadSecrets(dataDir: string, configured: readonly string[] | undefined): KeyRing {
+  const [first, ...older] = configured ?? [];
+  if (first !== undefined) return [bytesOf(first), ...older.map(bytesOf)];
+  const file = secretFile(dataDir);
+  // Of two first starts at once, both end up with the same secret.
+  if (!existsSync(file)) createFile(file, `${newSecret()}\n`);
+  chmodSync(file, 0o600);
+  return readSecretFile(file);
+}
+
+/** The one in use alone. */
+export function loadSecret(dataDir: string, configured: Uint8Array | undefined): Uint8Array {
+  return configured ?? loadSecrets(dataDir, undefined)[0];
+}
+
+export function secretFile(dataDir: string): string {
+  return join(dataDir, "secret");
+}
+
+/** Throws a StartError for a file that holds anything else. */
+export function readSecretFile(file: string): KeyRing {
+  const lines = readFileSync(file, "utf8")
+    .trim()
+    .split(/(?<!\s)\s*\n\s*/);
+  const isSound = lines.length <= mostSecrets && lines.every((line) => /^[0-9a-f]{64}$/i.test(line));
+  const [first, ...older] = lines;
+  if (!isSound || first === undefined) {
+    throw new StartError(
+      `${file} does not hold 32 bytes in hex, or up to ${mostSecrets} such lines. Restore it from a backup: with another secret every API key is refused.`,
+    );
+  }
+  return [bytesOf(first), ...older.map(bytesOf)];
+}
+
+/** In the place of what it held; on the disk when this returns, as what is made under a secret must not outlive it. */
+export function writeSecretFile(file: string, secrets: KeyRing): void {
+  replaceFile(file, secrets.map((secret) => `${Buffer.from(secret).toString("hex")}\n`).join(""));
+}
+
+/** 32 random bytes as hex digits. */
+export function newSecret(): string {
+  return randomBytes(32).toString("hex");
+}
+
+type Purpose =
+  | "api-key-pepper-v1"
+  | "signing-key-seal-v1"
+  | "upstream-seal-v1"
+  | "csrf-v1"
+  | "oauth-seal-v1"
+  | "pending-seal-v1"
+  | "secret-check-v1"
+  | "setup-link-v1"
+  | "node-token-v1"
+  | "replica-forward-v1";
+
+/** HKDF-SHA-256 (RFC 5869): one independent key for each purpose, 32 bytes. The purpose carries a version. */
+export function deriveKey(secret: Uint8Array, purpose: Purpose): Uint8Array {
+  return new Uint8Array(hkdfSync("sha256", secret, new Uint8Array(0), `headrace ${purpose}`, 32));
+}
+
+export function deriveKeys(secrets: KeyRing, purpose: Purpose): KeyRing {
+  return mapKeys(secrets, (secret) => deriveKey(secret, purpose));
+}
+
+function bytesOf(hex: string): Uint8Array {
+  return Buffer.from(hex, "hex");
+}

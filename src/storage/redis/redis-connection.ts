@@ -1,0 +1,221 @@
+// A connection to Valkey or Redis that is either up or known to be away: a deadline for each answer, new tries by itself.
+import { RedisClient } from "bun";
+import { Bag, type Bagged, nowhere } from "../../base/bag.ts";
+import type { Log } from "../../base/log.ts";
+
+export interface RedisConnectionOptions {
+  /** Has a password: it never leaves this class. */
+  url: string;
+  log: Log;
+  /** For the log: what the connection is for. */
+  purpose: string;
+  /**
+   * There is a connection, which `send` uses already. It is up once this resolves; where it rejects, it is given up.
+   */
+  onConnect(): Promise<void>;
+  /** There is none any more. Called before what waits for an answer is rejected. */
+  onAway(): void;
+  /** How long an answer may take, in milliseconds. */
+  deadlineMs?: number | undefined;
+  /** Between two tries. */
+  retryMs?: number | undefined;
+  /** How often it asks whether anybody is there, where nothing else is asked: a cable that was cut says nothing. */
+  pingMs?: number;
+}
+
+/** Nothing is known of what became of the command: it may have been carried out. */
+export class RedisAwayError extends Error {
+  override readonly name: string = "RedisAwayError";
+}
+
+interface Waiting extends Bagged {
+  sentMs: number;
+  reject(error: unknown): void;
+}
+
+const defaultDeadlineMs = 250;
+const defaultRetryMs = 1_000;
+const connectMs = 1_000;
+const secondLookMs = 10;
+/** A look that comes so much later than it should was held up by this process, which then has not read what has come either. */
+const busyMs = 30;
+const longestBusyMs = 1_000;
+/** A connection that lasted so long is tried again at once. */
+const steadyMs = 2_000;
+
+export class RedisConnection {
+  readonly #options: RedisConnectionOptions;
+  readonly #deadlineMs: number;
+  readonly #retryMs: number;
+  #client: RedisClient | undefined;
+  #isUp = false;
+  #isClosed = false;
+  #upSinceMs = 0;
+  #told: "up" | "away" | undefined;
+  #retry: ReturnType<typeof setTimeout> | undefined;
+  #watch: ReturnType<typeof setTimeout> | undefined;
+  #pings: ReturnType<typeof setInterval> | undefined;
+  readonly #waiting = new Bag<Waiting>();
+  #reason = "not tried yet";
+
+  constructor(options: RedisConnectionOptions) {
+    this.#options = options;
+    this.#deadlineMs = options.deadlineMs ?? defaultDeadlineMs;
+    this.#retryMs = options.retryMs ?? defaultRetryMs;
+  }
+
+  get isUp(): boolean {
+    return this.#isUp;
+  }
+
+  /** Why it is not up, in words without secrets. */
+  get reason(): string {
+    return this.#reason;
+  }
+
+  /** Resolves after the first try, however it ended; the next ones follow by themselves. */
+  start(): Promise<void> {
+    return this.#connect();
+  }
+
+  /** Rejects where it is away, where no answer comes in time, and with what the server says against it. */
+  send(command: string, args: string[]): Promise<unknown> {
+    const client = this.#client;
+    if (!client) return Promise.reject(new RedisAwayError(this.#reason));
+    return this.#inOrder(client.send(command, args));
+  }
+
+  /** On a connection that does nothing else; it lasts as long as the connection. */
+  async subscribe(channel: string, listener: (message: string) => void): Promise<void> {
+    const client = this.#client;
+    if (!client) throw new RedisAwayError(this.#reason);
+    await this.#inOrder(client.subscribe(channel, listener));
+  }
+
+  /** Something is wrong with it that only its user can see. Tried again as after any loss. */
+  giveUp(reason: string): void {
+    this.#lose(this.#client, reason);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#retry);
+    this.#lose(this.#client, "closed");
+  }
+
+  async #connect(): Promise<void> {
+    const { url, onConnect } = this.#options;
+    // Reconnecting by itself it would lose subscriptions, and send again what was answered in another way meanwhile.
+    const client = new RedisClient(url, {
+      autoReconnect: false,
+      enableOfflineQueue: false,
+      connectionTimeout: connectMs,
+    });
+    try {
+      await this.#inTime(client.connect());
+      if (this.#isClosed) return client.close();
+      this.#client = client;
+      client.onclose = () => this.#lose(client, "the connection was closed");
+      await onConnect();
+    } catch (error) {
+      client.onclose = null;
+      client.close();
+      return this.#lose(this.#client === client ? client : undefined, reasonOf(error));
+    }
+    if (this.#client !== client) return;
+    this.#isUp = true;
+    this.#upSinceMs = performance.now();
+    const { pingMs } = this.#options;
+    if (pingMs) {
+      this.#pings = setInterval(() => this.#inOrder(client.ping()).catch(() => {}), pingMs);
+      this.#pings.unref();
+    }
+    if (this.#told !== "up") this.#options.log.info("redis_connected", { purpose: this.#options.purpose });
+    this.#told = "up";
+  }
+
+  #lose(client: RedisClient | undefined, reason: string): void {
+    // Of a connection that was given up before, this is no news.
+    if (client !== this.#client) return;
+    this.#reason = reason;
+    const { log, purpose, onAway } = this.#options;
+    const wasUp = this.#isUp;
+    this.#isUp = false;
+    this.#client = undefined;
+    clearTimeout(this.#watch);
+    this.#watch = undefined;
+    clearInterval(this.#pings);
+    if (client) onAway();
+    // In the order in which they were sent: the first to hear of it takes what this process may still give by itself.
+    for (const waiting of [...this.#waiting].sort((a, b) => a.sentMs - b.sentMs)) {
+      this.#waiting.delete(waiting);
+      waiting.reject(new RedisAwayError(reason));
+    }
+    if (client) {
+      client.onclose = null;
+      client.close();
+    }
+    if (this.#isClosed) return;
+    if (this.#told !== "away") log.warn("redis_away", { purpose, reason });
+    this.#told = "away";
+    const isSteady = wasUp && performance.now() - this.#upSinceMs > steadyMs;
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => void this.#connect(), isSteady ? 0 : this.#retryMs);
+    this.#retry.unref();
+  }
+
+  /** Whether the oldest question has waited for too long. */
+  #look(): void {
+    this.#watch = undefined;
+    let oldest: Waiting | undefined;
+    for (const waiting of this.#waiting) if (!oldest || waiting.sentMs < oldest.sentMs) oldest = waiting;
+    if (!oldest) return;
+    const leftMs = oldest.sentMs + this.#deadlineMs - performance.now();
+    if (leftMs > 0) this.#watch = setTimeout(() => this.#look(), Math.ceil(leftMs));
+    else this.#lookOnceMore(oldest);
+  }
+
+  /** This process may have been busy or asleep, and the answer have come meanwhile: what has come is read before the next look. */
+  #lookOnceMore(oldest: Waiting): void {
+    const dueMs = performance.now() + secondLookMs;
+    const lastMs = oldest.sentMs + this.#deadlineMs + longestBusyMs;
+    this.#watch = setTimeout(() => {
+      this.#watch = undefined;
+      if (oldest.inBag === nowhere) this.#look();
+      else if (performance.now() > dueMs + busyMs && performance.now() < lastMs) this.#lookOnceMore(oldest);
+      else this.#lose(this.#client, `no answer within ${this.#deadlineMs} ms`);
+    }, secondLookMs);
+  }
+
+  /** Of a command that was sent just now. */
+  #inOrder<Result>(answer: Promise<Result>): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const waiting: Waiting = { inBag: nowhere, sentMs: performance.now(), reject };
+      this.#waiting.add(waiting);
+      this.#watch ??= setTimeout(() => this.#look(), this.#deadlineMs);
+      const answered = () => this.#waiting.delete(waiting);
+      answer.then(
+        (result) => {
+          answered();
+          resolve(result);
+        },
+        (error: unknown) => {
+          answered();
+          reject(error);
+        },
+      );
+    });
+  }
+
+  #inTime<Result>(work: Promise<Result>): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(new RedisAwayError("no answer in time")), connectMs);
+      work.then(resolve, reject).finally(() => clearTimeout(timer));
+    });
+  }
+}
+
+/** What the server or the socket said; neither repeats the URL. */
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : "unknown";
+}

@@ -1,0 +1,90 @@
+// What a Valkey or Redis server says of itself: one short connection, nothing written.
+
+import { connect as connectTcp } from "node:net";
+import { connect as connectTls } from "node:tls";
+import { RedisClient } from "bun";
+import { quickest, type TimedAnswer } from "../sql/database-clock.ts";
+
+export interface RedisFacts extends TimedAnswer {
+  /** `Redis` or `Valkey`, and its version; undefined where INFO is not allowed. */
+  name: string | undefined;
+  major: number | undefined;
+  /** `noeviction` and the like. */
+  evictionPolicy: string | undefined;
+  /** Bytes; 0: none. */
+  maxMemory: number | undefined;
+  usedMemory: number | undefined;
+  role: string | undefined;
+}
+
+/** Rejects with what server or socket said, which is never the URL. */
+export async function redisFacts(url: string, timeoutMs: number): Promise<RedisFacts> {
+  const client = new RedisClient(url, {
+    autoReconnect: false,
+    enableOfflineQueue: false,
+    connectionTimeout: timeoutMs,
+  });
+  try {
+    await connected(client, url, timeoutMs);
+    const timed = await quickest(async () => {
+      const [seconds, microseconds] = (await client.send("TIME", [])) as [string, string];
+      return Number(seconds) * 1000 + Number(microseconds) / 1000;
+    });
+    const info = await client.send("INFO", []).then(String, () => "");
+    const infoOf = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1];
+    const numberOf = (name: string) => {
+      const text = infoOf(name);
+      return text === undefined ? undefined : Number(text);
+    };
+    const valkey = infoOf("valkey_version");
+    const version = valkey ?? infoOf("redis_version");
+    return {
+      ...timed,
+      name: version === undefined ? undefined : `${valkey === undefined ? "Redis" : "Valkey"} ${version}`,
+      major: version === undefined ? undefined : Number(version.split(".")[0]),
+      evictionPolicy: infoOf("maxmemory_policy"),
+      maxMemory: numberOf("maxmemory"),
+      usedMemory: numberOf("used_memory"),
+      role: infoOf("role"),
+    };
+  } finally {
+    client.close();
+  }
+}
+
+/** The client only says that the connection was closed, whatever the server said before. */
+async function connected(client: RedisClient, url: string, timeoutMs: number): Promise<void> {
+  try {
+    await client.connect();
+  } catch (error) {
+    const told = await refusalOf(new URL(url), timeoutMs).catch(() => undefined);
+    throw told === undefined ? error : new Error(told);
+  }
+}
+
+/** What the server says against user and password, such as `WRONGPASS invalid username-password pair`; undefined: nothing. */
+function refusalOf(url: URL, timeoutMs: number): Promise<string | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<string | undefined>();
+  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  const place = { host, port: Number(url.port || 6379) };
+  const socket = url.protocol === "rediss:" ? connectTls({ ...place, servername: host }) : connectTcp(place);
+  const [user, password] = [url.username, url.password].map(decodeURIComponent) as [string, string];
+  const credential = user === "" ? [password] : [user, password];
+  if (password !== "") socket.write(encoded(["AUTH", ...credential]));
+  socket.write(encoded(["PING"]));
+  let said = "";
+  socket.on("data", (bytes) => {
+    said += bytes.toString();
+    const refusal = /^-([^\r\n]*)\r\n/m.exec(said)?.[1];
+    if (refusal !== undefined || said.includes("+PONG")) resolve(refusal);
+  });
+  socket.once("error", reject);
+  socket.once("close", () => resolve(undefined));
+  socket.setTimeout(timeoutMs, () => resolve(undefined));
+  return promise.finally(() => socket.destroy());
+}
+
+/** A command in RESP, the protocol of Redis. */
+function encoded(words: readonly string[]): string {
+  return `*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join("")}`;
+}

@@ -1,0 +1,32 @@
+// However long nobody can be told, what waits to be told stays small, and nothing of it is lost.
+import { expect, test } from "bun:test";
+import { mostToldIds, UntoldChanges } from "./untold-changes.ts";
+
+test("what changes are about is kept together by topic, and forgotten once it is taken", () => {
+  const untold = new UntoldChanges();
+  untold.add("credentials", ["key_1", "acct_1"]);
+  untold.add("routing", undefined);
+  untold.add("credentials", ["key_2"]);
+  expect(untold.take()).toEqual([
+    ["credentials", ["key_1", "acct_1", "key_2"]],
+    ["routing", undefined],
+  ]);
+  expect(untold.take()).toEqual([]);
+});
+
+test("of more than one message names, nothing is kept but that something changed: others look at everything", () => {
+  const untold = new UntoldChanges();
+  for (let n = 0; n < mostToldIds; n++) untold.add("credentials", [`key_${n}`]);
+  expect(untold.take()[0]?.[1]).toHaveLength(mostToldIds);
+  for (let n = 0; n <= mostToldIds; n++) untold.add("credentials", [`key_${n}`]);
+  untold.add("credentials", ["key_later"]);
+  expect(untold.take()).toEqual([["credentials", undefined]]);
+});
+
+test("a change that may be about anything is told as that, whatever else is said with it", () => {
+  const untold = new UntoldChanges();
+  untold.add("credentials", ["key_1"]);
+  untold.add("credentials", undefined);
+  untold.add("credentials", ["key_2"]);
+  expect(untold.take()).toEqual([["credentials", undefined]]);
+});

@@ -1,0 +1,105 @@
+// Sees to it that SQLite's write-ahead log is moved into the database by a thread of its own, which waits for the disk.
+import { statSync } from "node:fs";
+import type { CheckpointAnswer, CheckpointRequest } from "./checkpoint-thread.ts";
+import { type Database, dialectOf } from "./database.ts";
+import { databaseFile } from "./durable-commits.ts";
+
+/** For each connection that writes, in the thread that serves requests. */
+export const checkpointsElsewhere = [
+  // Its own checkpoints begin only where those of the other thread have failed for 256 MB.
+  "PRAGMA wal_autocheckpoint = 65536",
+  // The log's size tells how much of it waits, as it is cut when it is begun anew.
+  "PRAGMA journal_size_limit = 0",
+] as const;
+
+const lookMs = 500;
+/** The log is begun anew after each checkpoint, for which a writer waits for the disk once: so that must be rare. */
+const logBytes = 32 * 1024 * 1024;
+const idleMs = 60_000;
+
+const checkpointers = new WeakMap<Database, Checkpointer>();
+
+/** From here on the database's checkpoints are done elsewhere. Undefined where it is no file of SQLite. */
+export async function startCheckpoints(db: Database): Promise<Checkpointer | undefined> {
+  const file = dialectOf(db) === "sqlite" ? await databaseFile(db) : undefined;
+  if (file === undefined) return undefined;
+  for (const pragma of checkpointsElsewhere) await db.unsafe(pragma);
+  const checkpointer = new Checkpointer(file);
+  checkpointers.set(db, checkpointer);
+  return checkpointer;
+}
+
+/** Moves what is in the log by now into the database, as far as no reader is in the way. Never rejects. */
+export async function checkpoint(db: Database): Promise<void> {
+  await checkpointers.get(db)?.run();
+}
+
+export class Checkpointer {
+  readonly #file: string;
+  readonly #timer: ReturnType<typeof setInterval>;
+  #thread: Worker | undefined;
+  #running: Promise<void> | undefined;
+  #usedMs = 0;
+  #closed = false;
+  /** Of the log, after the last checkpoint: one that a reader kept from its end is not repeated for nothing. */
+  #seenBytes = 0;
+
+  constructor(file: string) {
+    this.#file = file;
+    this.#timer = setInterval(() => this.#look(), lookMs);
+    this.#timer.unref();
+  }
+
+  run(): Promise<void> {
+    if (this.#closed) return Promise.resolve();
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined;
+      this.#usedMs = performance.now();
+    });
+    return this.#running;
+  }
+
+  /** Resolves when the thread has let go of the file. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#closed = true;
+    await this.#running;
+    this.#thread?.terminate();
+    this.#thread = undefined;
+  }
+
+  #look(): void {
+    const bytes = this.#logBytes();
+    if (bytes < this.#seenBytes) this.#seenBytes = 0;
+    if (bytes - this.#seenBytes >= logBytes) void this.run();
+    else if (this.#thread && this.#running === undefined && performance.now() - this.#usedMs > idleMs) {
+      this.#thread.terminate();
+      this.#thread = undefined;
+    }
+  }
+
+  #logBytes(): number {
+    return statSync(`${this.#file}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+  }
+
+  #run(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const bytes = this.#logBytes();
+    const thread = this.#thread ?? new Worker(new URL("./checkpoint-thread.ts", import.meta.url));
+    this.#thread = thread;
+    const end = () => {
+      this.#seenBytes = bytes;
+      resolve();
+    };
+    thread.onmessage = (_answer: MessageEvent<CheckpointAnswer>) => end();
+    // It is tried again once the log has grown by as much; until then SQLite's own bound holds.
+    thread.onerror = () => {
+      thread.terminate();
+      this.#thread = undefined;
+      end();
+    };
+    thread.addEventListener("close", end, { once: true });
+    thread.postMessage({ file: this.#file } satisfies CheckpointRequest);
+    return promise;
+  }
+}

@@ -1,0 +1,44 @@
+// How a database's clock and answers do, as seen from here.
+import type { Clock } from "../../base/clock.ts";
+import { type Database, databaseSeconds, dialectOf } from "./database.ts";
+
+export interface TimedAnswer {
+  /** Of the quickest of a few. */
+  roundTripMs: number;
+  /** Its clock less this machine's, milliseconds, as exact as half of the round trip; undefined: it has none of its own. */
+  aheadMs: number | undefined;
+}
+
+const tries = 3;
+
+/** This process's clock less the database's, in whole seconds; undefined where that has none of its own. */
+export async function secondsAheadOf(db: Database, clock: Pick<Clock, "nowSeconds">): Promise<number | undefined> {
+  if (dialectOf(db) === "sqlite") return undefined;
+  const [row]: { seconds: number | string }[] = await db`SELECT ${databaseSeconds(db)} AS seconds`;
+  return clock.nowSeconds() - Number(row?.seconds);
+}
+
+export async function timeDatabase(db: Database): Promise<TimedAnswer> {
+  const isSqlite = dialectOf(db) === "sqlite";
+  return quickest(async () => {
+    if (isSqlite) {
+      await db`SELECT 1`;
+      return undefined;
+    }
+    const [row]: { ms: number | string }[] = await db`SELECT extract(epoch FROM clock_timestamp()) * 1000 AS ms`;
+    return Number(row?.ms);
+  });
+}
+
+/** `ask` gives the other clock's Unix milliseconds, or nothing. */
+export async function quickest(ask: () => Promise<number | undefined>): Promise<TimedAnswer> {
+  let best: TimedAnswer | undefined;
+  for (let turn = 0; turn < tries; turn++) {
+    const startedMs = performance.now();
+    const theirs = await ask();
+    const roundTripMs = performance.now() - startedMs;
+    const aheadMs = theirs === undefined ? undefined : theirs - (Date.now() - roundTripMs / 2);
+    if (!best || roundTripMs < best.roundTripMs) best = { roundTripMs, aheadMs };
+  }
+  return best ?? { roundTripMs: 0, aheadMs: undefined };
+}

@@ -1,0 +1,25 @@
+// Opens a server's database for a command beside it: never makes one, never brings its schema up to date.
+import { existsSync } from "node:fs";
+import { SQL } from "bun";
+import { StartError } from "../../base/errors.ts";
+import type { Database } from "./database.ts";
+import { requireCurrent } from "./schema.ts";
+
+/** Throws a StartError where there is none, or one of another version: a server that runs would lose its own from under it. */
+export async function openExistingDatabase(file: string): Promise<Database> {
+  if (!existsSync(file)) {
+    throw new StartError(
+      `There is no database ${file} yet: start the server once with \`headrace serve\`, or name its data directory with --data-dir.`,
+    );
+  }
+  const db = new SQL({ adapter: "sqlite", filename: file, create: false });
+  try {
+    await db.unsafe("PRAGMA busy_timeout = 5000");
+    await requireCurrent(db, "sqlite");
+    return db;
+  } catch (error) {
+    await db.close();
+    if (!(error instanceof SQL.SQLiteError)) throw error;
+    throw new StartError(`The database ${file} cannot be read: ${error.message}`, { cause: error });
+  }
+}

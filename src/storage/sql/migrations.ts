@@ -1,0 +1,497 @@
+// The schema, as a list of steps that are applied once each and never edited after a release: a start notices it.
+
+export type Dialect = "sqlite" | "postgres";
+
+/**
+ * The same steps for both. On PostgreSQL, texts are in the order of their bytes, whatever the order of the database: ids
+ * that begin with the time, and pages that go on after a name, rest on it; SQLite has no other. What only SQLite has is left out.
+ *
+ * A step only adds: tables, indexes, columns that may be null or have a default. On PostgreSQL, processes of the version
+ * before go on with the schema of this one until they are replaced; what they read and write must still be there.
+ */
+export function migrationsFor(dialect: Dialect): readonly (readonly string[])[] {
+  if (dialect === "sqlite") return migrations;
+  return migrations.map((step) =>
+    step.map((statement) => statement.replace(/\) WITHOUT ROWID$/, ")").replace(/\bTEXT\b/g, 'TEXT COLLATE "C"')),
+  );
+}
+
+const migrations: readonly (readonly string[])[] = [
+  [
+    `CREATE TABLE accounts (
+      id TEXT PRIMARY KEY,
+      name TEXT NOT NULL,
+      tier TEXT NOT NULL,
+      created_at BIGINT NOT NULL
+    )`,
+    `CREATE TABLE api_keys (
+      id TEXT PRIMARY KEY,
+      account_id TEXT NOT NULL REFERENCES accounts (id),
+      name TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      digest TEXT NOT NULL UNIQUE,
+      prefix TEXT NOT NULL,
+      last4 TEXT NOT NULL,
+      scopes TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      expires_at BIGINT,
+      revoked_at BIGINT
+    )`,
+    `CREATE INDEX api_keys_by_environment ON api_keys (environment, created_at)`,
+    `CREATE TABLE usage_records (
+      request_id TEXT PRIMARY KEY,
+      at BIGINT NOT NULL,
+      account_id TEXT NOT NULL,
+      key_id TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      operation TEXT NOT NULL,
+      model TEXT NOT NULL,
+      outcome TEXT NOT NULL,
+      prompt_tokens BIGINT NOT NULL,
+      completion_tokens BIGINT NOT NULL,
+      estimated INTEGER NOT NULL,
+      cost DOUBLE PRECISION,
+      duration_ms BIGINT NOT NULL
+    )`,
+    `CREATE INDEX usage_records_by_account ON usage_records (account_id, at)`,
+  ],
+  [
+    `ALTER TABLE accounts ADD COLUMN status TEXT NOT NULL DEFAULT 'active'`,
+    // JSON of the overridden amounts alone: a missing one is the tier's, null is no limit.
+    `ALTER TABLE accounts ADD COLUMN overrides TEXT NOT NULL DEFAULT '{}'`,
+    `ALTER TABLE accounts ADD COLUMN store_chats INTEGER NOT NULL DEFAULT 0`,
+    `CREATE TABLE tiers (
+      name TEXT PRIMARY KEY,
+      requests_per_minute BIGINT,
+      tokens_per_minute BIGINT,
+      monthly_tokens BIGINT,
+      monthly_spend DOUBLE PRECISION,
+      environments TEXT NOT NULL
+    )`,
+
+    `ALTER TABLE api_keys ADD COLUMN created_by TEXT`,
+    `ALTER TABLE api_keys ADD COLUMN parent_id TEXT`,
+    `ALTER TABLE api_keys ADD COLUMN limit_id TEXT NOT NULL DEFAULT ''`,
+    `UPDATE api_keys SET limit_id = id`,
+    `ALTER TABLE api_keys ADD COLUMN last_used_at BIGINT`,
+    `ALTER TABLE api_keys ADD COLUMN revoked INTEGER NOT NULL DEFAULT 0`,
+    `UPDATE api_keys SET revoked = 1 WHERE revoked_at IS NOT NULL`,
+    `ALTER TABLE api_keys ADD COLUMN allowed_ips TEXT NOT NULL DEFAULT ''`,
+    `ALTER TABLE api_keys ADD COLUMN rate_limit BIGINT`,
+    `ALTER TABLE api_keys ADD COLUMN rate_limit_window BIGINT`,
+    `ALTER TABLE api_keys ADD COLUMN monthly_tokens BIGINT`,
+    `ALTER TABLE api_keys ADD COLUMN monthly_spend DOUBLE PRECISION`,
+    `CREATE INDEX api_keys_by_account ON api_keys (account_id, environment, id)`,
+    `CREATE INDEX api_keys_by_parent ON api_keys (parent_id)`,
+    `CREATE INDEX api_keys_by_limit ON api_keys (limit_id)`,
+    // One row: raised by every change of a key, account or tier, so that caches know when to look again.
+    `CREATE TABLE credential_revision (id INTEGER PRIMARY KEY, revision BIGINT NOT NULL)`,
+    `INSERT INTO credential_revision (id, revision) VALUES (1, 1)`,
+
+    `ALTER TABLE usage_records ADD COLUMN app_id TEXT`,
+    `ALTER TABLE usage_records ADD COLUMN stream INTEGER NOT NULL DEFAULT 0`,
+    `ALTER TABLE usage_records ADD COLUMN error_code TEXT`,
+    `ALTER TABLE usage_records ADD COLUMN nano_usd BIGINT`,
+    `UPDATE usage_records SET nano_usd = CAST(round(cost * 1000000000) AS BIGINT) WHERE cost IS NOT NULL`,
+    `ALTER TABLE usage_records DROP COLUMN cost`,
+    `ALTER TABLE usage_records ADD COLUMN capped INTEGER NOT NULL DEFAULT 0`,
+    `ALTER TABLE usage_records ADD COLUMN upstream TEXT`,
+    `ALTER TABLE usage_records ADD COLUMN first_token_ms BIGINT`,
+    `ALTER TABLE usage_records ADD COLUMN queue_ms BIGINT NOT NULL DEFAULT 0`,
+    // By hour and by day (`span`), kept up in the transaction that adds the records. '' is no app.
+    `CREATE TABLE usage_rollups (
+      account_id TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      span TEXT NOT NULL,
+      start BIGINT NOT NULL,
+      key_id TEXT NOT NULL,
+      app_id TEXT NOT NULL,
+      model TEXT NOT NULL,
+      requests BIGINT NOT NULL,
+      prompt_tokens BIGINT NOT NULL,
+      completion_tokens BIGINT NOT NULL,
+      nano_usd BIGINT NOT NULL,
+      errors BIGINT NOT NULL,
+      PRIMARY KEY (account_id, environment, span, start, key_id, app_id, model)
+    ) WITHOUT ROWID`,
+    `CREATE INDEX usage_rollups_by_key ON usage_rollups (key_id, span, start)`,
+    ...["hour", "day"].map(
+      (span) => `INSERT INTO usage_rollups
+        SELECT account_id, environment, '${span}', at - at % ${span === "hour" ? 3600 : 86400}, key_id, '', model, count(*),
+          sum(prompt_tokens), sum(completion_tokens), sum(coalesce(nano_usd, 0)),
+          sum(CASE WHEN outcome = 'failed' THEN 1 ELSE 0 END)
+        FROM usage_records GROUP BY 1, 2, 4, 5, 7`,
+    ),
+
+    // `list_size`: characters of what a list shows. `deleted_at`: the content is erased, the row marks its place in a list
+    // until `expires_at`. The large columns come last: to read the others, SQLite need not walk through them.
+    `CREATE TABLE stored_chats (
+      id TEXT PRIMARY KEY,
+      account_id TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      key_id TEXT NOT NULL,
+      app_id TEXT,
+      model TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      expires_at BIGINT NOT NULL,
+      deleted_at BIGINT,
+      list_size BIGINT NOT NULL,
+      metadata TEXT NOT NULL,
+      parameters TEXT NOT NULL,
+      completion TEXT NOT NULL,
+      messages TEXT NOT NULL
+    )`,
+    `CREATE INDEX stored_chats_by_owner ON stored_chats (account_id, environment, created_at, id)`,
+    `CREATE INDEX stored_chats_by_model ON stored_chats (account_id, environment, model, created_at, id)`,
+    `CREATE INDEX stored_chats_by_app ON stored_chats (account_id, environment, app_id, created_at, id)
+      WHERE app_id IS NOT NULL`,
+    `CREATE INDEX stored_chats_by_expiry ON stored_chats (expires_at)`,
+    // `tag`: digest of the name and the value of a piece of metadata.
+    `CREATE TABLE stored_chat_tags (
+      account_id TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      tag TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      chat_id TEXT NOT NULL,
+      PRIMARY KEY (account_id, environment, tag, created_at, chat_id)
+    ) WITHOUT ROWID`,
+    `CREATE INDEX stored_chat_tags_by_chat ON stored_chat_tags (chat_id)`,
+
+    `CREATE TABLE audit_log (
+      id TEXT PRIMARY KEY,
+      at BIGINT NOT NULL,
+      action TEXT NOT NULL,
+      actor_type TEXT NOT NULL,
+      actor_id TEXT,
+      account_id TEXT,
+      target_id TEXT,
+      client_address TEXT,
+      request_id TEXT,
+      detail TEXT NOT NULL
+    )`,
+    `CREATE INDEX audit_log_by_account ON audit_log (account_id, id)`,
+    `CREATE INDEX audit_log_by_action ON audit_log (action, id)`,
+    `CREATE INDEX audit_log_by_target ON audit_log (target_id, id)`,
+    `CREATE INDEX audit_log_by_time ON audit_log (at)`,
+
+    `CREATE TABLE signing_keys (
+      id TEXT PRIMARY KEY,
+      public_jwk TEXT NOT NULL,
+      sealed_private_jwk TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      active_at BIGINT NOT NULL,
+      retires_at BIGINT
+    )`,
+  ],
+  [
+    // By account, each record went to a page of its own among thousands: half of what it cost to add one. All that is read of
+    // the records is what is recent.
+    `DROP INDEX usage_records_by_account`,
+    `CREATE INDEX usage_records_by_time ON usage_records (at)`,
+  ],
+  [
+    // Memberships and grants are records of the same form as keys; a digest of theirs is no digest of anything.
+    `ALTER TABLE api_keys ADD COLUMN kind TEXT NOT NULL DEFAULT 'key'`,
+    `ALTER TABLE api_keys ADD COLUMN person_id TEXT`,
+    `ALTER TABLE api_keys ADD COLUMN app_id TEXT`,
+    `ALTER TABLE api_keys ADD COLUMN role TEXT`,
+    `CREATE INDEX api_keys_by_person ON api_keys (person_id) WHERE person_id IS NOT NULL`,
+    `CREATE INDEX api_keys_by_app ON api_keys (app_id) WHERE app_id IS NOT NULL`,
+    // Null: of the account, and not of one member.
+    `ALTER TABLE stored_chats ADD COLUMN person_id TEXT`,
+
+    `CREATE INDEX usage_rollups_by_app ON usage_rollups (app_id, span, start) WHERE app_id <> ''`,
+
+    `CREATE TABLE people (
+      id TEXT PRIMARY KEY,
+      email TEXT NOT NULL UNIQUE,
+      name TEXT NOT NULL,
+      password_hash TEXT,
+      email_proven INTEGER NOT NULL,
+      is_operator INTEGER NOT NULL,
+      created_at BIGINT NOT NULL
+    )`,
+    `CREATE TABLE memberships (
+      id TEXT PRIMARY KEY,
+      account_id TEXT NOT NULL REFERENCES accounts (id),
+      person_id TEXT NOT NULL REFERENCES people (id),
+      role TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      UNIQUE (account_id, person_id)
+    )`,
+    `CREATE INDEX memberships_by_person ON memberships (person_id)`,
+    `CREATE TABLE identities (
+      issuer TEXT NOT NULL,
+      subject TEXT NOT NULL,
+      person_id TEXT NOT NULL REFERENCES people (id),
+      created_at BIGINT NOT NULL,
+      PRIMARY KEY (issuer, subject)
+    )`,
+    `CREATE INDEX identities_by_person ON identities (person_id)`,
+    `CREATE TABLE passkeys (
+      id TEXT PRIMARY KEY,
+      person_id TEXT NOT NULL REFERENCES people (id),
+      name TEXT NOT NULL,
+      public_key TEXT NOT NULL,
+      counter BIGINT NOT NULL,
+      transports TEXT NOT NULL,
+      backed_up INTEGER NOT NULL,
+      created_at BIGINT NOT NULL,
+      last_used_at BIGINT
+    )`,
+    `CREATE INDEX passkeys_by_person ON passkeys (person_id)`,
+    `CREATE TABLE one_time_links (
+      id TEXT PRIMARY KEY,
+      purpose TEXT NOT NULL,
+      digest TEXT NOT NULL UNIQUE,
+      delivery TEXT NOT NULL,
+      email TEXT,
+      person_id TEXT,
+      account_id TEXT,
+      role TEXT,
+      created_by TEXT,
+      created_at BIGINT NOT NULL,
+      expires_at BIGINT NOT NULL,
+      used_at BIGINT
+    )`,
+    `CREATE INDEX one_time_links_by_account ON one_time_links (account_id, id)`,
+    // `previous_digest`: of the token before, which works a little longer, for requests that were on their way.
+    `CREATE TABLE sessions (
+      id TEXT PRIMARY KEY,
+      person_id TEXT NOT NULL REFERENCES people (id),
+      account_id TEXT,
+      digest TEXT NOT NULL UNIQUE,
+      previous_digest TEXT UNIQUE,
+      method TEXT NOT NULL,
+      user_agent TEXT NOT NULL,
+      client_address TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      last_seen_at BIGINT NOT NULL,
+      rotated_at BIGINT NOT NULL,
+      expires_at BIGINT NOT NULL
+    )`,
+    `CREATE INDEX sessions_by_person ON sessions (person_id, id)`,
+    `CREATE INDEX sessions_by_expiry ON sessions (expires_at)`,
+
+    `CREATE TABLE apps (
+      id TEXT PRIMARY KEY,
+      account_id TEXT NOT NULL REFERENCES accounts (id),
+      person_id TEXT,
+      name TEXT NOT NULL,
+      homepage_url TEXT,
+      type TEXT NOT NULL,
+      redirect_uris TEXT NOT NULL,
+      scopes TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      require_pkce INTEGER NOT NULL,
+      created_by TEXT,
+      created_at BIGINT NOT NULL
+    )`,
+    `CREATE INDEX apps_by_account ON apps (account_id, environment, id)`,
+    `CREATE TABLE app_secrets (
+      id TEXT PRIMARY KEY,
+      app_id TEXT NOT NULL REFERENCES apps (id),
+      digest TEXT NOT NULL,
+      last4 TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      expires_at BIGINT
+    )`,
+    `CREATE INDEX app_secrets_by_app ON app_secrets (app_id)`,
+    `CREATE TABLE authorization_codes (
+      digest TEXT PRIMARY KEY,
+      app_id TEXT NOT NULL,
+      person_id TEXT NOT NULL,
+      account_id TEXT NOT NULL,
+      membership_id TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      scopes TEXT NOT NULL,
+      redirect_uri TEXT,
+      code_challenge TEXT,
+      created_at BIGINT NOT NULL,
+      expires_at BIGINT NOT NULL,
+      grant_id TEXT
+    )`,
+    `CREATE INDEX authorization_codes_by_expiry ON authorization_codes (expires_at)`,
+    `CREATE TABLE refresh_tokens (
+      digest TEXT PRIMARY KEY,
+      grant_id TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      expires_at BIGINT NOT NULL,
+      used_at BIGINT,
+      sealed_answer TEXT
+    )`,
+    `CREATE INDEX refresh_tokens_by_expiry ON refresh_tokens (expires_at)`,
+    `CREATE INDEX refresh_tokens_by_grant ON refresh_tokens (grant_id)`,
+    `CREATE TABLE device_codes (
+      digest TEXT PRIMARY KEY,
+      user_code TEXT NOT NULL,
+      app_id TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      scopes TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      expires_at BIGINT NOT NULL,
+      interval_seconds BIGINT NOT NULL,
+      polled_at BIGINT,
+      state TEXT NOT NULL,
+      person_id TEXT,
+      account_id TEXT,
+      membership_id TEXT,
+      grant_id TEXT
+    )`,
+    `CREATE UNIQUE INDEX device_codes_by_user_code ON device_codes (user_code) WHERE state = 'pending'`,
+    `CREATE INDEX device_codes_by_expiry ON device_codes (expires_at)`,
+  ],
+  [
+    // Of the answers whose first token was timed: how many, and the sums that means are made of.
+    `ALTER TABLE usage_rollups ADD COLUMN timed BIGINT NOT NULL DEFAULT 0`,
+    `ALTER TABLE usage_rollups ADD COLUMN first_token_ms BIGINT NOT NULL DEFAULT 0`,
+    `ALTER TABLE usage_rollups ADD COLUMN generated_tokens BIGINT NOT NULL DEFAULT 0`,
+    `ALTER TABLE usage_rollups ADD COLUMN generation_ms BIGINT NOT NULL DEFAULT 0`,
+
+    // Requests that a limit, a quota or a full queue refused, by hour. '' is no app.
+    `CREATE TABLE refusals (
+      account_id TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      start BIGINT NOT NULL,
+      key_id TEXT NOT NULL,
+      app_id TEXT NOT NULL,
+      model TEXT NOT NULL,
+      reason TEXT NOT NULL,
+      requests BIGINT NOT NULL,
+      last_at BIGINT NOT NULL,
+      PRIMARY KEY (account_id, environment, start, key_id, app_id, model, reason)
+    )`,
+
+    // What operators added beside the configuration file. `settings` is JSON of the rest, none of it secret.
+    `CREATE TABLE upstreams (
+      name TEXT PRIMARY KEY,
+      url TEXT NOT NULL,
+      sealed_api_key TEXT,
+      settings TEXT NOT NULL,
+      created_at BIGINT NOT NULL
+    )`,
+    // Wherever they come from: they finish what they have and get nothing new.
+    `CREATE TABLE drained_upstreams (
+      name TEXT PRIMARY KEY,
+      since BIGINT NOT NULL
+    )`,
+  ],
+  [
+    // Unix seconds of the first and the last request of the row: a list of requests need not look at the rest of its
+    // hour. Of rows from before, where nobody knows, it is all of the hour; both stay so whatever is added.
+    `ALTER TABLE usage_rollups ADD COLUMN first_at BIGINT NOT NULL DEFAULT 0`,
+    `ALTER TABLE usage_rollups ADD COLUMN last_at BIGINT NOT NULL DEFAULT 253402300799`,
+  ],
+  [
+    // A member sees chats and keys of one's own alone, however many the others of the account have.
+    `CREATE INDEX api_keys_of_person ON api_keys (account_id, environment, person_id, id) WHERE person_id IS NOT NULL`,
+    `CREATE INDEX stored_chats_by_person ON stored_chats (account_id, environment, person_id, created_at, id)
+      WHERE person_id IS NOT NULL`,
+  ],
+  [
+    // Of the second row: raised by every change of upstreams and nodes, so that other processes look again.
+    `INSERT INTO credential_revision (id, revision) VALUES (2, 1)`,
+    // What all processes that share the database must have in common, such as a check value of the secret.
+    `CREATE TABLE installation (
+      name TEXT PRIMARY KEY,
+      value TEXT NOT NULL
+    )`,
+    // Processes that share the database; one that was not seen for a while is gone.
+    `CREATE TABLE replicas (
+      id TEXT PRIMARY KEY,
+      advertise_url TEXT,
+      version TEXT NOT NULL,
+      started_at BIGINT NOT NULL,
+      seen_at BIGINT NOT NULL
+    )`,
+    // What was begun at one process and may be ended at another: passkey ceremonies, single sign-on. Taken once.
+    `CREATE TABLE pending_entries (
+      kind TEXT NOT NULL,
+      digest TEXT NOT NULL,
+      value TEXT NOT NULL,
+      expires_at BIGINT NOT NULL,
+      PRIMARY KEY (kind, digest)
+    )`,
+    `CREATE INDEX pending_entries_by_expiry ON pending_entries (expires_at)`,
+
+    // `models` is JSON: what a node that joins with it may serve at once; null: nothing before an operator approved it.
+    `CREATE TABLE node_join_tokens (
+      id TEXT PRIMARY KEY,
+      digest TEXT NOT NULL UNIQUE,
+      last4 TEXT NOT NULL,
+      models TEXT,
+      environments TEXT NOT NULL,
+      created_by TEXT,
+      created_at BIGINT NOT NULL,
+      expires_at BIGINT NOT NULL,
+      used_at BIGINT,
+      node_id TEXT
+    )`,
+    // `models` and `environments` are JSON: what operators approved. `announced` is JSON of what it last said it serves.
+    `CREATE TABLE nodes (
+      id TEXT PRIMARY KEY,
+      name TEXT NOT NULL UNIQUE,
+      public_key TEXT NOT NULL UNIQUE,
+      models TEXT NOT NULL,
+      environments TEXT NOT NULL,
+      max_concurrency BIGINT,
+      announced TEXT NOT NULL,
+      version TEXT,
+      created_at BIGINT NOT NULL,
+      last_seen_at BIGINT
+    )`,
+    // Which process holds a node's connection; a row of a process that is gone counts for nothing.
+    `CREATE TABLE node_connections (
+      node_id TEXT PRIMARY KEY,
+      replica_id TEXT NOT NULL,
+      connection_id TEXT NOT NULL,
+      client_address TEXT NOT NULL,
+      connected_at BIGINT NOT NULL
+    )`,
+    `CREATE INDEX node_connections_by_replica ON node_connections (replica_id)`,
+  ],
+  [
+    // Id of the secret under which the digest was made, for what is looked up by one. Null: the one that was in use when
+    // rows began to say it (`first_secret` in `installation`), and what has no secret behind it.
+    `ALTER TABLE api_keys ADD COLUMN secret_id TEXT`,
+    `ALTER TABLE app_secrets ADD COLUMN secret_id TEXT`,
+  ],
+  [
+    // Of SQLite alone: what the roll-ups lack for now. `sums`: JSON of the ids of a batch's requests; below batch 0, of sums
+    // that were added since, with a minus; at batch 0, the last batch that counts no more.
+    `CREATE TABLE usage_unrolled (
+      batch BIGINT PRIMARY KEY,
+      sums TEXT NOT NULL
+    )`,
+  ],
+  [
+    // JSON of what was tried for a request, where that was more than one model server that answered (`trail-text.ts`).
+    `ALTER TABLE usage_records ADD COLUMN trail TEXT`,
+    // Requests for models that were answered with an error before they began: no usage, and no part of the sums.
+    // `model` and `stream` are null where the body was not read.
+    `CREATE TABLE refused_requests (
+      request_id TEXT PRIMARY KEY,
+      at BIGINT NOT NULL,
+      account_id TEXT NOT NULL,
+      key_id TEXT NOT NULL,
+      app_id TEXT,
+      environment TEXT NOT NULL,
+      operation TEXT NOT NULL,
+      model TEXT,
+      stream INTEGER,
+      error_code TEXT NOT NULL,
+      message TEXT NOT NULL,
+      duration_ms BIGINT NOT NULL
+    )`,
+    `CREATE INDEX refused_requests_by_account ON refused_requests (account_id, environment, at, request_id)`,
+    `CREATE INDEX refused_requests_by_time ON refused_requests (at)`,
+  ],
+  [
+    // What operators declared of models beside the configuration file. `settings` is JSON of the rest, none of it secret.
+    `CREATE TABLE models (
+      id TEXT PRIMARY KEY,
+      settings TEXT NOT NULL,
+      created_at BIGINT NOT NULL
+    )`,
+  ],
+];

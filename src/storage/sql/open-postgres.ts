@@ -1,0 +1,186 @@
+// Opens a database of PostgreSQL: says what is wrong with it, if anything, and brings its schema up to date.
+import { SQL } from "bun";
+import { StartError } from "../../base/errors.ts";
+import { isPostgresOutage, postgresCode } from "./postgres-errors.ts";
+import { databaseOf, openPool, type PoolBounds } from "./postgres-pool.ts";
+import { bringUpToDate, requireCurrent } from "./schema.ts";
+
+const oldestServer = 150_000;
+/** Of an advisory lock, within the database of Headrace. */
+const migrationsLock = 0x6865_6102;
+/** For another process that migrates. */
+const migrationWaitMs = 60_000;
+/** A change of a table waits for all who use it, and all who come after wait behind it: soon it gives way, and tries again. */
+const tableWaitMs = 2_000;
+const migrationTries = 5;
+const pauseMs = 500;
+/** A server that was started at the same time needs a moment. */
+const startWaitMs = 10_000;
+
+export interface PostgresOptions {
+  /** How long to wait for a server that is not there yet. */
+  waitMs?: number;
+  /** What nobody waits longer for; the usual unless told otherwise. */
+  bounds?: PoolBounds | undefined;
+}
+
+/**
+ * Opens a database of PostgreSQL 15 or later, and brings its schema up to date. Throws a StartError that says what to do;
+ * none has the URL, which may have a password.
+ */
+export function openPostgres(url: string, { waitMs = startWaitMs, bounds }: PostgresOptions = {}): Promise<SQL> {
+  return open(url, { waitMs, bounds }, async (db) => {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await migrate(db);
+      } catch (error) {
+        if (postgresCode(error) !== lockTimeout || tries === migrationTries) throw error;
+      }
+      await Bun.sleep(pauseMs);
+    }
+  });
+}
+
+/** For a command beside a server: throws a StartError where its schema is not that of this version. */
+export function openExistingPostgres(url: string): Promise<SQL> {
+  return open(url, { waitMs: 0 }, (db) => requireCurrent(db, "postgres"));
+}
+
+async function open(
+  url: string,
+  { waitMs, bounds }: PostgresOptions & { waitMs: number },
+  prepare: (db: SQL) => Promise<void>,
+): Promise<SQL> {
+  const place = placeOf(url);
+  const db = new SQL(url, { max: 1, connectionTimeout: 5, database: databaseOf(url) });
+  try {
+    requireSupported(await reach(db, waitMs), place);
+    await prepare(db);
+  } catch (error) {
+    throw startError(error, place);
+  } finally {
+    await db.close({ timeout: 0 });
+  }
+  return openPool(url, bounds);
+}
+
+const lockTimeout = "55P03";
+
+export interface ServerFacts {
+  /** Such as 150018. */
+  version: number | string;
+  encoding: string;
+  standby: boolean;
+}
+
+/** Asks again for a while where there is nothing yet, or it is still starting. */
+async function reach(db: SQL, waitMs: number): Promise<ServerFacts> {
+  const giveUpMs = performance.now() + waitMs;
+  for (;;) {
+    try {
+      const facts = await serverFacts(db);
+      if (facts) return facts;
+    } catch (error) {
+      if (!notThereYet.test(postgresCode(error) ?? "") || performance.now() > giveUpMs) throw error;
+    }
+    await Bun.sleep(pauseMs);
+  }
+}
+
+export async function serverFacts(db: SQL): Promise<ServerFacts | undefined> {
+  const [facts]: ServerFacts[] = await db`
+    SELECT current_setting('server_version_num') AS version, current_setting('server_encoding') AS encoding,
+      pg_is_in_recovery() AS standby`;
+  return facts;
+}
+
+const notThereYet = /^(57P03|53300|ERR_POSTGRES_CONNECTION_(REFUSED|CLOSED|TIMEOUT))$/;
+
+export function requireSupported(
+  { version, encoding, standby }: ServerFacts,
+  { server, database }: PostgresPlace,
+): void {
+  const number = Number(version);
+  if (number < oldestServer) {
+    throw new StartError(
+      `${variable}: the server at ${server} is PostgreSQL ${Math.floor(number / 10_000)}; Headrace needs ${oldestServer / 10_000} or later.`,
+    );
+  }
+  if (encoding !== "UTF8") {
+    throw new StartError(
+      `${variable}: the database ${database} has the encoding ${encoding}; Headrace needs UTF8. Make another one: CREATE DATABASE headrace ENCODING 'UTF8' TEMPLATE template0.`,
+    );
+  }
+  if (standby) {
+    throw new StartError(`${variable}: the server at ${server} is a standby, which takes no writes. Name the primary.`);
+  }
+}
+
+async function migrate(db: SQL): Promise<void> {
+  await db.begin(async (tx) => {
+    await tx.unsafe(`SET LOCAL statement_timeout = 0`);
+    await tx.unsafe(`SET LOCAL lock_timeout = ${migrationWaitMs}`);
+    try {
+      await tx`SELECT pg_advisory_xact_lock(${migrationsLock})`;
+    } catch (error) {
+      if (postgresCode(error) !== lockTimeout) throw error;
+      throw new StartError(
+        `Another Headrace has been bringing the database up to date for ${migrationWaitMs / 1000} s. Start again when it is done.`,
+      );
+    }
+    await tx.unsafe(`SET LOCAL lock_timeout = ${tableWaitMs}`);
+    await bringUpToDate(tx, "postgres");
+  });
+}
+
+const variable = "HEADRACE_DATABASE_URL";
+
+export interface PostgresPlace {
+  /** Host and port. */
+  server: string;
+  database: string;
+  user: string;
+}
+
+/** What of the URL may be shown. */
+export function placeOf(url: string): PostgresPlace {
+  const { hostname, port, username } = new URL(url);
+  return {
+    server: `${hostname}:${port || "5432"}`,
+    database: `“${databaseOf(url)}”`,
+    user: `“${decodeURIComponent(username)}”`,
+  };
+}
+
+/** The server's own words may have a part of a value: only its code goes on. */
+export function startError(error: unknown, place: PostgresPlace): unknown {
+  const code = postgresCode(error);
+  const what = code === undefined ? undefined : problem(code, place);
+  return what === undefined ? error : new StartError(`${variable}: ${what} (${code})`);
+}
+
+/** Undefined: a fault of ours. */
+function problem(code: string, { server, database, user }: PostgresPlace): string | undefined {
+  if (/^28/.test(code)) {
+    return `the server at ${server} does not let the user ${user} in: check user and password, and pg_hba.conf of the server.`;
+  }
+  if (code === "3D000") {
+    return `there is no database ${database} at ${server}. Make it, as an administrator of the server: createdb --owner USER DATABASE.`;
+  }
+  if (code === "53300") {
+    return `the server at ${server} has no connection left. Each Headrace takes up to 10: raise max_connections, or see in pg_stat_activity who holds them.`;
+  }
+  if (code === "42501") {
+    return `the user ${user} may not make tables in the database ${database}. Let it own the database: ALTER DATABASE … OWNER TO ….`;
+  }
+  if (code === lockTimeout) {
+    return `the schema of ${database} could not be brought up to date, as somebody uses a table for long. Look into pg_stat_activity, and start again.`;
+  }
+  if (/^ERR_POSTGRES_TLS/.test(code)) {
+    return `no TLS connection can be made to the server at ${server}: check sslmode, and the server's certificate: its name, its end, and who issued it. NODE_EXTRA_CA_CERTS names the file of an authority of your own.`;
+  }
+  if (/^ERR_POSTGRES_CONNECTION|^57P03/.test(code)) {
+    return `no PostgreSQL answers at ${server}. Is it running, and can it be reached from here?`;
+  }
+  return isPostgresOutage(code) ? `the server at ${server} cannot be used at the moment.` : undefined;
+}

@@ -1,0 +1,37 @@
+// Tells a database that cannot be used now from a fault of ours: the one is 503 and worth a retry, the other is not.
+import { SQL } from "bun";
+import { GatewayError } from "../../base/errors.ts";
+import { isPostgresOutage, postgresCode } from "./postgres-errors.ts";
+
+const retryAfterSeconds = 1;
+
+/**
+ * Throws `service_unavailable` where the work fails because the database is locked, full, damaged or not there, and
+ * `invalid_request` where it cannot take a text.
+ */
+export async function available<Value>(work: Promise<Value> | PromiseLike<Value>): Promise<Value> {
+  try {
+    return await work;
+  } catch (error) {
+    throw translated(error);
+  }
+}
+
+/** The database's own message may quote values: only its code goes on. */
+export function translated(error: unknown): unknown {
+  const code = error instanceof SQL.SQLiteError ? String(error.code) : postgresCode(error);
+  // PostgreSQL keeps no U+0000 in texts, and does not compare with any.
+  if (code === "22021") {
+    return new GatewayError(
+      "invalid_request",
+      "A text has the character U+0000, which cannot be stored. Leave it out.",
+    );
+  }
+  if (code === undefined || !(sqliteOutages.test(code) || isPostgresOutage(code))) return error;
+  return new GatewayError("service_unavailable", "The database cannot be used at the moment. Retry in 1 s.", {
+    detail: `database: ${code}`,
+    retryAfterSeconds,
+  });
+}
+
+const sqliteOutages = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB)/;

@@ -1,0 +1,149 @@
+// Accounts and tiers in a real database of each kind, each change with its audit event and a raised revision.
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
+import type { Account, Tier } from "../../domain/account.ts";
+import type { AuditEvent } from "../../domain/audit.ts";
+import type { Database } from "../sql/database.ts";
+import { SqlAccountStore } from "./account-store.ts";
+import { SqlAuditLog } from "./audit-log.ts";
+import { SqlKeyStore } from "./key-store.ts";
+
+let opened: TestDatabase;
+let db: Database;
+let accounts: SqlAccountStore;
+
+onEachDatabase((databases) => {
+  beforeEach(async () => {
+    opened = await databases.open();
+    ({ db } = opened);
+    accounts = new SqlAccountStore(db);
+  });
+
+  afterEach(async () => {
+    await opened.close();
+  });
+
+  let events = 0;
+  function event(): AuditEvent {
+    events += 1;
+    return {
+      id: `audit_${String(events).padStart(6, "0")}`,
+      at: 1_800_000_000,
+      action: "account.updated",
+      actor: { type: "operator" },
+      accountId: null,
+      targetId: null,
+      clientAddress: null,
+      requestId: null,
+      detail: {},
+    };
+  }
+
+  const account = (id: string, more: Partial<Account> = {}): Account => ({
+    id,
+    name: "Ünï & Söhne",
+    tier: "pro",
+    status: "active",
+    overrides: {},
+    storeChats: false,
+    createdAt: 1_800_000_000,
+    ...more,
+  });
+
+  const tier: Tier = {
+    name: "gold",
+    requestsPerMinute: 60,
+    tokensPerMinute: null,
+    monthlyTokens: 7_000_000_000,
+    monthlySpend: 99.5,
+    environments: ["live", "test"],
+  };
+
+  async function recorded(action: () => Promise<unknown>): Promise<{ events: number; revisions: number }> {
+    const keys = new SqlKeyStore(db);
+    const count = async () => (await new SqlAuditLog(db).list({}, { after: undefined, limit: 100 })).length;
+    const before = { events: await count(), revision: await keys.credentialRevision() };
+    await action();
+    return { events: (await count()) - before.events, revisions: (await keys.credentialRevision()) - before.revision };
+  }
+
+  describe("accounts", () => {
+    test("the first is made once, in the Enterprise tier, and the audit log says so", async () => {
+      const id = await accounts.ensureFirstAccount(1_800_000_000);
+      expect(await accounts.ensureFirstAccount(1_900_000_000)).toBe(id);
+      expect(await accounts.listAccounts({ after: undefined, limit: 9 })).toEqual([
+        account(id, { name: "First account", tier: "enterprise" }),
+      ]);
+      const [first, ...others] = await new SqlAuditLog(db).list({}, { after: undefined, limit: 9 });
+      expect(first).toMatchObject({
+        action: "account.created",
+        actor: { type: "system" },
+        targetId: id,
+        accountId: id,
+      });
+      expect(others).toEqual([]);
+    });
+
+    test("are found with every field as it was stored: an override of null is not the same as none", async () => {
+      const stored = account("acct_1", { status: "suspended", overrides: { monthlySpend: null }, storeChats: true });
+      await accounts.insertAccount(stored, event());
+      const found = await accounts.findAccount("acct_1");
+      expect(found).toEqual(stored);
+      expect(Object.keys(found?.overrides ?? {})).toEqual(["monthlySpend"]);
+      expect(await accounts.findAccount("acct_2")).toBeUndefined();
+    });
+
+    test("are listed by creation, page by page", async () => {
+      for (const id of ["acct_1", "acct_2", "acct_3"]) await accounts.insertAccount(account(id), event());
+      const ids = async (after: string | undefined) =>
+        (await accounts.listAccounts({ after, limit: 2 })).map((found) => found.id);
+      expect(await ids(undefined)).toEqual(["acct_1", "acct_2"]);
+      expect(await ids("acct_2")).toEqual(["acct_3"]);
+    });
+
+    test("are changed only where the change says so, with event and revision; an unknown one not at all", async () => {
+      await accounts.insertAccount(account("acct_1"), event());
+      const changes = { tier: "free", overrides: { monthlyTokens: 5, monthlySpend: null } } as const;
+      expect(await recorded(() => accounts.updateAccount("acct_1", changes, event()))).toEqual({
+        events: 1,
+        revisions: 1,
+      });
+      expect(await accounts.findAccount("acct_1")).toEqual(account("acct_1", changes));
+      const unknown = async () => expect(await accounts.updateAccount("acct_9", changes, event())).toBeUndefined();
+      expect(await recorded(unknown)).toEqual({ events: 0, revisions: 0 });
+    });
+
+    test("have each amount overridden on its own: two changes at once both hold, and undefined returns to the tier", async () => {
+      await accounts.insertAccount(account("acct_1", { overrides: { monthlySpend: 1 } }), event());
+      await Promise.all([
+        accounts.updateAccount("acct_1", { overrides: { monthlyTokens: 5 } }, event()),
+        accounts.updateAccount("acct_1", { overrides: { monthlySpend: null } }, event()),
+      ]);
+      expect((await accounts.findAccount("acct_1"))?.overrides).toStrictEqual({ monthlyTokens: 5, monthlySpend: null });
+      const updated = await accounts.updateAccount("acct_1", { overrides: { monthlyTokens: undefined } }, event());
+      expect(updated?.overrides).toStrictEqual({ monthlySpend: null });
+      expect(await accounts.findAccount("acct_1")).toEqual(account("acct_1", { overrides: { monthlySpend: null } }));
+    });
+  });
+
+  describe("tiers", () => {
+    test("are added, replaced and deleted by name, with event and revision", async () => {
+      expect(await recorded(() => accounts.putTier(tier, event()))).toEqual({ events: 1, revisions: 1 });
+      expect(await accounts.listTiers()).toEqual([tier]);
+      const changed = { ...tier, requestsPerMinute: null, environments: [] };
+      await accounts.putTier(changed, event());
+      expect(await accounts.listTiers()).toEqual([changed]);
+      const deletion = async () => expect(await accounts.deleteTier("gold", event())).toBe(true);
+      expect(await recorded(deletion)).toEqual({ events: 1, revisions: 1 });
+      const again = async () => expect(await accounts.deleteTier("gold", event())).toBe(false);
+      expect(await recorded(again)).toEqual({ events: 0, revisions: 0 });
+      expect(await accounts.listTiers()).toEqual([]);
+    });
+
+    test("know how many accounts are in them", async () => {
+      for (const id of ["acct_1", "acct_2"]) await accounts.insertAccount(account(id), event());
+      expect(await accounts.countAccountsOfTier("pro")).toBe(2);
+      expect(await accounts.countAccountsOfTier("gold")).toBe(0);
+    });
+  });
+});

@@ -1,0 +1,154 @@
+// Accounts, and the tiers that were added at run time, in the database.
+import type { Account, AccountChanges, AccountStore, Tier } from "../../domain/account.ts";
+import type { Environment } from "../../domain/api-key.ts";
+import type { AuditEvent } from "../../domain/audit.ts";
+import type { Database } from "../sql/database.ts";
+import { available } from "../sql/outage.ts";
+import { lookupsOf } from "../sql/postgres-pool.ts";
+import { changeCredentials } from "./credential-change.ts";
+import { type AccountRow, accountFromRow, accountToRow, integer, readAccount, words } from "./credential-rows.ts";
+
+interface TierRow {
+  name: string;
+  requests_per_minute: number | string | null;
+  tokens_per_minute: number | string | null;
+  monthly_tokens: number | string | null;
+  monthly_spend: number | null;
+  environments: string;
+}
+
+export class SqlAccountStore implements AccountStore {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  /** The id of the installation's first account, made when missing, by one process alone. */
+  async ensureFirstAccount(nowSeconds: number): Promise<string> {
+    const existing = await firstAccountId(this.#db);
+    if (existing !== undefined) return existing;
+    const account: Account = {
+      id: `acct_${Bun.randomUUIDv7()}`,
+      name: "First account",
+      tier: "enterprise",
+      status: "active",
+      overrides: {},
+      storeChats: false,
+      createdAt: nowSeconds,
+    };
+    const event: AuditEvent = {
+      id: `audit_${Bun.randomUUIDv7()}`,
+      at: nowSeconds,
+      action: "account.created",
+      actor: { type: "system" },
+      accountId: account.id,
+      targetId: account.id,
+      clientAddress: null,
+      requestId: null,
+      detail: { name: account.name, tier: account.tier },
+    };
+    return await changeCredentials(this.#db, event, async (tx) => {
+      const first = await firstAccountId(tx);
+      if (first !== undefined) return { result: first, changed: false };
+      await tx`INSERT INTO accounts ${tx(accountToRow(account))}`;
+      return { result: account.id, changed: true };
+    });
+  }
+
+  findAccount(id: string): Promise<Account | undefined> {
+    return available(readAccount(this.#db, id));
+  }
+
+  /** In the order of their ids, which begin with the time. */
+  async listAccounts({ after, limit }: { after: string | undefined; limit: number }): Promise<Account[]> {
+    const db = this.#db;
+    const rows: AccountRow[] = await available(db`
+      SELECT * FROM accounts ${after === undefined ? db`` : db`WHERE id > ${after}`} ORDER BY id LIMIT ${limit}`);
+    return rows.map(accountFromRow);
+  }
+
+  async insertAccount(account: Account, event: AuditEvent): Promise<void> {
+    await changeCredentials(this.#db, event, async (tx) => {
+      await tx`INSERT INTO accounts ${tx(accountToRow(account))}`;
+      return { result: undefined, changed: true };
+    });
+  }
+
+  updateAccount(id: string, changes: AccountChanges, event: AuditEvent): Promise<Account | undefined> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const current = await readAccount(tx, id);
+      if (!current) return { result: undefined, changed: false };
+      const overrides = withoutUndefined({ ...current.overrides, ...changes.overrides });
+      const updated: Account = { ...current, ...changes, overrides };
+      const row = accountToRow(updated);
+      await tx`
+        UPDATE accounts SET name = ${row.name}, tier = ${row.tier}, status = ${row.status},
+          overrides = ${row.overrides}, store_chats = ${row.store_chats}
+        WHERE id = ${row.id}`;
+      return { result: updated, changed: true };
+    });
+  }
+
+  async listTiers(): Promise<Tier[]> {
+    const rows: TierRow[] = await available(lookupsOf(this.#db)`SELECT * FROM tiers ORDER BY name`);
+    return rows.map((row) => ({
+      name: row.name,
+      requestsPerMinute: integer(row.requests_per_minute),
+      tokensPerMinute: integer(row.tokens_per_minute),
+      monthlyTokens: integer(row.monthly_tokens),
+      monthlySpend: row.monthly_spend,
+      environments: words(row.environments) as Environment[],
+    }));
+  }
+
+  /** Adds it, or replaces the one of this name. */
+  async putTier(tier: Tier, event: AuditEvent): Promise<void> {
+    const row: TierRow = {
+      name: tier.name,
+      requests_per_minute: tier.requestsPerMinute,
+      tokens_per_minute: tier.tokensPerMinute,
+      monthly_tokens: tier.monthlyTokens,
+      monthly_spend: tier.monthlySpend,
+      environments: tier.environments.join(" "),
+    };
+    await changeCredentials(this.#db, event, async (tx) => {
+      await tx`
+        INSERT INTO tiers ${tx(row)} ON CONFLICT (name) DO UPDATE SET
+          requests_per_minute = excluded.requests_per_minute, tokens_per_minute = excluded.tokens_per_minute,
+          monthly_tokens = excluded.monthly_tokens, monthly_spend = excluded.monthly_spend,
+          environments = excluded.environments`;
+      return { result: undefined, changed: true };
+    });
+  }
+
+  deleteTier(name: string, event: AuditEvent): Promise<boolean> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const deleted: unknown[] = await tx`DELETE FROM tiers WHERE name = ${name} RETURNING name`;
+      return { result: deleted.length > 0, changed: deleted.length > 0 };
+    });
+  }
+
+  async countAccountsOfTier(name: string): Promise<number> {
+    const [row]: { n: number | string }[] = await available(
+      this.#db`SELECT count(*) AS n FROM accounts WHERE tier = ${name}`,
+    );
+    return Number(row?.n);
+  }
+}
+
+async function firstAccountId(db: Database): Promise<string | undefined> {
+  const [first]: { id: string }[] = await available(db`SELECT id FROM accounts ORDER BY created_at, id LIMIT 1`);
+  return first?.id;
+}
+
+/** An amount that is undefined would stand in the tier's place. */
+function withoutUndefined({
+  monthlyTokens,
+  monthlySpend,
+}: NonNullable<AccountChanges["overrides"]>): Account["overrides"] {
+  return {
+    ...(monthlyTokens === undefined ? {} : { monthlyTokens }),
+    ...(monthlySpend === undefined ? {} : { monthlySpend }),
+  };
+}

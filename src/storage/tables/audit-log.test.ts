@@ -1,0 +1,142 @@
+// The audit log in a real database of each kind: what was appended comes back whole, newest first, filtered and paged.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
+import type { AuditEvent, AuditFilter } from "../../domain/audit.ts";
+import type { Database } from "../sql/database.ts";
+import { SqlAuditLog } from "./audit-log.ts";
+
+let opened: TestDatabase;
+let db: Database;
+let audit: SqlAuditLog;
+
+onEachDatabase((databases) => {
+  beforeEach(async () => {
+    opened = await databases.open();
+    ({ db } = opened);
+    audit = new SqlAuditLog(db);
+  });
+
+  afterEach(async () => {
+    await opened.close();
+  });
+
+  function event(n: number, more: Partial<AuditEvent> = {}): AuditEvent {
+    return {
+      id: `audit_${String(n).padStart(6, "0")}`,
+      at: 1_800_000_000 + n,
+      action: "key.updated",
+      actor: { type: "key", id: "key_1" },
+      accountId: "acct_1",
+      targetId: "key_2",
+      clientAddress: "2001:db8::1",
+      requestId: "req_1",
+      detail: { name: { before: "it's", after: 'a "name"' } },
+      ...more,
+    };
+  }
+
+  const all = async (filter: AuditFilter = {}, after?: string, limit = 100) =>
+    (await audit.list(filter, { after, limit })).map((found) => Number(found.id.slice(6)));
+
+  test("every field comes back as it was, of every kind of actor", async () => {
+    const events = [
+      event(3),
+      event(2, { actor: { type: "operator" }, clientAddress: null, requestId: null, detail: {} }),
+      event(1, { actor: { type: "system" }, accountId: null, targetId: null }),
+    ];
+    await audit.append(events);
+    expect(await audit.list({}, { after: undefined, limit: 10 })).toEqual(events);
+  });
+
+  test("filters are joined: account, action, target, and time from the start to before the end", async () => {
+    await audit.append([
+      event(1),
+      event(2, { accountId: "acct_2" }),
+      event(3, { action: "key.revoked" }),
+      event(4, { targetId: "key_9" }),
+      event(5),
+    ]);
+    expect(await all()).toEqual([5, 4, 3, 2, 1]);
+    expect(await all({ accountId: "acct_2" })).toEqual([2]);
+    expect(await all({ action: "key.revoked" })).toEqual([3]);
+    expect(await all({ targetId: "key_9" })).toEqual([4]);
+    expect(await all({ start: 1_800_000_002, end: 1_800_000_004 })).toEqual([3, 2]);
+    expect(await all({ accountId: "acct_1", action: "key.updated", targetId: "key_2", start: 1_800_000_002 })).toEqual([
+      5,
+    ]);
+    expect(await all({ accountId: "acct_1' OR '1'='1" })).toEqual([]);
+  });
+
+  test("pages follow one another without gap or repetition, also beside a filter", async () => {
+    await audit.append(Array.from({ length: 7 }, (_, i) => event(i + 1)));
+    expect(await all({}, undefined, 3)).toEqual([7, 6, 5]);
+    expect(await all({}, "audit_000005", 3)).toEqual([4, 3, 2]);
+    expect(await all({ targetId: "key_2" }, "audit_000002", 3)).toEqual([1]);
+  });
+
+  test("what is rare in a log that is many times longer than one query is found, and other work goes on meanwhile", async () => {
+    const isRare = (n: number) => n % 2_500 === 1;
+    await audit.append(
+      Array.from({ length: 9_000 }, (_, i) => event(i + 1, isRare(i + 1) ? { action: "key.revoked" } : {})),
+    );
+    let turns = 0;
+    let next = setImmediate(function turn() {
+      turns += 1;
+      next = setImmediate(turn);
+    });
+    expect(await all({ accountId: "acct_1", action: "key.revoked" })).toEqual([7_501, 5_001, 2_501, 1]);
+    clearImmediate(next);
+    expect(turns).toBeGreaterThanOrEqual(4);
+    expect(await all({ accountId: "acct_1", action: "key.revoked" }, "audit_005001", 1)).toEqual([2_501]);
+    expect(await all({ end: 1_800_000_003 })).toEqual([2, 1]);
+    expect(await all({ targetId: "key_2", action: "key.created" })).toEqual([]);
+  });
+
+  test("one request looks at 20,000 events at most for what may be in none of them, and tells the last one for the next", async () => {
+    await audit.append(
+      Array.from({ length: 20_003 }, (_, i) => event(i + 1, i === 0 || i === 20_000 ? { action: "key.revoked" } : {})),
+    );
+    const filter: AuditFilter = { accountId: "acct_1", action: "key.revoked", targetId: "key_2" };
+    const downTo = await audit.reach(filter, undefined);
+    expect(downTo).toBe("audit_000004");
+    expect(await audit.list(filter, { after: undefined, downTo, limit: 10 })).toHaveLength(1);
+    expect(await audit.list({}, { after: "audit_000006", downTo, limit: 10 })).toHaveLength(2);
+    expect(await audit.reach(filter, downTo)).toBeUndefined();
+    expect(await all(filter, downTo)).toEqual([1]);
+    expect(await audit.reach({ end: 1_800_000_001 }, undefined)).toBe("audit_000004");
+    // What an index finds alone is all shown.
+    for (const one of [{}, { accountId: "acct_1" }, { action: "key.created" as const }]) {
+      expect(await audit.reach(one, undefined)).toBeUndefined();
+    }
+  });
+
+  test("what happens while somebody pages through leaves the end of each page where it was", async () => {
+    await audit.append(Array.from({ length: 20_000 }, (_, i) => event(i + 1)));
+    const filter: AuditFilter = { accountId: "acct_1", action: "key.revoked" };
+    const downTo = await audit.reach(filter, undefined);
+    expect(downTo).toBe("audit_000001");
+    await audit.append([event(20_001), event(0, { action: "key.revoked" })]);
+    expect(await audit.list(filter, { after: undefined, downTo, limit: 10 })).toEqual([]);
+    expect(await all(filter, downTo)).toEqual([0]);
+  });
+
+  test("a batch that is appended again is there once, and a large one is taken whole", async () => {
+    const events = Array.from({ length: 1_201 }, (_, i) => event(i + 1));
+    await audit.append(events);
+    await audit.append([...events, event(1_202)]);
+    await audit.append([]);
+    expect(await all({}, undefined, 5_000)).toHaveLength(1_202);
+  });
+
+  databases.only(
+    "sqlite",
+    "while another program holds the database, adding is a 503 that says to try again",
+    async () => {
+      await db.unsafe("PRAGMA busy_timeout = 1");
+      const other = await opened.openAgain();
+      await other.begin("IMMEDIATE", async () => {
+        expect(await audit.append([event(1)]).catch((error) => error.code)).toBe("service_unavailable");
+      });
+    },
+  );
+});

@@ -1,0 +1,146 @@
+// The audit log in the database: added to and read, never changed.
+import type { AuditAction, AuditActor, AuditEvent, AuditFilter, AuditLog } from "../../domain/audit.ts";
+import { adding, type Database } from "../sql/database.ts";
+import { available } from "../sql/outage.ts";
+
+interface AuditRow {
+  id: string;
+  at: number | string;
+  action: string;
+  actor_type: string;
+  actor_id: string | null;
+  account_id: string | null;
+  target_id: string | null;
+  client_address: string | null;
+  request_id: string | null;
+  detail: string;
+}
+
+/** Rows of one statement, well below the number of parameters that either database takes. */
+const maxBatch = 500;
+/**
+ * Rows that one query looks at. SQLite works in the thread that serves all requests: a log in which little is what is asked
+ * for is read by several short queries with room for other work between them.
+ */
+const lookedAtOnce = 2_000;
+/** Rows that one request looks at, for what may be in none of them. */
+const mostLookedAt = 20_000;
+
+interface Page {
+  after: string | undefined;
+  downTo?: string | undefined;
+  limit: number;
+}
+
+export class SqlAuditLog implements AuditLog {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  /** All of them or none. What is already there is left as it is, so that a failed batch can be tried again. */
+  async append(events: readonly AuditEvent[]): Promise<void> {
+    if (events.length === 0) return;
+    const write = adding(this.#db, async (tx) => {
+      for (let start = 0; start < events.length; start += maxBatch) {
+        const rows = events.slice(start, start + maxBatch).map(toRow);
+        await tx`INSERT INTO audit_log ${tx(rows)} ON CONFLICT (id) DO NOTHING`;
+      }
+    });
+    await available(write);
+  }
+
+  async list(filter: AuditFilter, { after, downTo, limit }: Page): Promise<AuditEvent[]> {
+    const found: AuditRow[] = [];
+    for (let before = after; ; ) {
+      const next = isSought(filter) ? await this.#idBelow(filter, before, lookedAtOnce) : undefined;
+      const isLast = next === undefined || (downTo !== undefined && next <= downTo);
+      const floor = isLast ? downTo : next;
+      found.push(...(await this.#read(filter, { before, floor, limit: limit - found.length })));
+      if (isLast || found.length >= limit) return found.map(fromRow);
+      before = next;
+      await new Promise(setImmediate);
+    }
+  }
+
+  async reach(filter: AuditFilter, after: string | undefined): Promise<string | undefined> {
+    return isSought(filter) ? await this.#idBelow(filter, after, mostLookedAt) : undefined;
+  }
+
+  /** Of the last one of so many rows; undefined: there are fewer. */
+  async #idBelow(filter: AuditFilter, before: string | undefined, rows: number): Promise<string | undefined> {
+    const [row]: { id: string }[] = await available(this.#db`
+      SELECT id FROM audit_log WHERE ${this.#indexed(filter)} ${this.#older(before)}
+      ORDER BY id DESC LIMIT 1 OFFSET ${rows - 1}`);
+    return row?.id;
+  }
+
+  async #read(
+    filter: AuditFilter,
+    { before, floor, limit }: { before: string | undefined; floor: string | undefined; limit: number },
+  ): Promise<AuditRow[]> {
+    const db = this.#db;
+    const { start, end, accountId, action } = filter;
+    return available(db`
+      SELECT * FROM audit_log WHERE ${this.#indexed(filter)} ${this.#older(before)}
+      ${floor === undefined ? db`` : db`AND id >= ${floor}`}
+      ${accountId === undefined ? db`` : db`AND account_id || '' = ${accountId}`}
+      ${action === undefined ? db`` : db`AND action || '' = ${action}`}
+      ${start === undefined ? db`` : db`AND at + 0 >= ${start}`}
+      ${end === undefined ? db`` : db`AND at + 0 < ${end}`}
+      ORDER BY id DESC LIMIT ${limit}`);
+  }
+
+  #older(before: string | undefined) {
+    return before === undefined ? this.#db`` : this.#db`AND id < ${before}`;
+  }
+
+  /** What one index finds, in the order of ids; the other filters are written as expressions that no index serves. */
+  #indexed({ targetId, accountId, action }: AuditFilter) {
+    const db = this.#db;
+    if (targetId !== undefined) return db`target_id = ${targetId}`;
+    if (accountId !== undefined) return db`account_id = ${accountId}`;
+    return action === undefined ? db`id <> ''` : db`action = ${action}`;
+  }
+}
+
+/** Whether rows that an index finds may be none of those that are asked for. */
+function isSought({ targetId, accountId, action, start, end }: AuditFilter): boolean {
+  const filters = [targetId, accountId, action].filter((one) => one !== undefined).length;
+  return filters > 1 || start !== undefined || end !== undefined;
+}
+
+/** In the transaction of what it tells of. */
+export async function insertAuditEvent(tx: Database, event: AuditEvent): Promise<void> {
+  await tx`INSERT INTO audit_log ${tx(toRow(event))}`;
+}
+
+function toRow(event: AuditEvent): AuditRow {
+  return {
+    id: event.id,
+    at: event.at,
+    action: event.action,
+    actor_type: event.actor.type,
+    actor_id: "id" in event.actor ? event.actor.id : null,
+    account_id: event.accountId,
+    target_id: event.targetId,
+    client_address: event.clientAddress,
+    request_id: event.requestId,
+    detail: JSON.stringify(event.detail),
+  };
+}
+
+function fromRow(row: AuditRow): AuditEvent {
+  return {
+    id: row.id,
+    at: Number(row.at),
+    action: row.action as AuditAction,
+    actor: { type: row.actor_type, ...(row.actor_id === null ? {} : { id: row.actor_id }) } as AuditActor,
+    accountId: row.account_id,
+    targetId: row.target_id,
+    clientAddress: row.client_address,
+    requestId: row.request_id,
+    detail: JSON.parse(row.detail) as Record<string, unknown>,
+  };
+}

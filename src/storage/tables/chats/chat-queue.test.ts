@@ -1,0 +1,141 @@
+// The queue of recorded chats: batches, outages, its bound, its end. The store is a real database.
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
+import type { Log } from "../../../base/log.ts";
+import type { NewChat } from "../../../domain/models/stored-chat.ts";
+import type { Database } from "../../sql/database.ts";
+import { ChatQueue } from "./chat-queue.ts";
+import { SqlChatStore } from "./chat-store.ts";
+
+let opened: TestDatabase;
+let db: Database;
+let queue: ChatQueue;
+let logged: { event: string; fields: unknown }[];
+
+onEachDatabase((databases) => {
+  beforeEach(async () => {
+    opened = await databases.open();
+    ({ db } = opened);
+    logged = [];
+    const note = (event: string, fields?: unknown) => void logged.push({ event, fields });
+    const log: Log = { info: note, warn: note, error: note };
+    queue = new ChatQueue({ chats: new SqlChatStore(db), log, retentionDays: () => 30 });
+  });
+
+  afterEach(async () => {
+    await queue.close();
+    await opened.close();
+  });
+
+  function chat(id: string): NewChat {
+    return {
+      id,
+      accountId: "acct_1",
+      environment: "live",
+      keyId: "key_1",
+      appId: null,
+      personId: null,
+      model: "m",
+      createdAt: 1_800_000_000,
+      expiresAt: 1_900_000_000,
+      metadata: { k: "CANARY" },
+      parameters: {},
+      completion: { text: "CANARY" },
+      messages: ["CANARY"],
+    };
+  }
+
+  async function count(table = "stored_chats"): Promise<number> {
+    const [row] = await db.unsafe(`SELECT count(*) AS count FROM ${table}`);
+    return Number(row?.count);
+  }
+
+  async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
+    const endMs = performance.now() + 10_000;
+    while (!(await condition())) {
+      if (performance.now() > endMs) throw new Error(`Not in time: ${what}`);
+      await Bun.sleep(10);
+    }
+  }
+
+  test("a chat is stored by itself soon after", async () => {
+    queue.add(chat("a"), 100);
+    expect(await count()).toBe(0);
+    await until(async () => (await count()) === 1, "the chat is stored");
+  });
+
+  test("flushing stores all that was added before, whatever the size of a batch, also while another flush is on its way", async () => {
+    for (let i = 0; i < 350; i++) queue.add(chat(`a${i}`), 100);
+    const first = queue.flush();
+    for (let i = 0; i < 10; i++) queue.add(chat(`b${i}`), 3_000_000);
+    await queue.flush();
+    expect(await count()).toBe(360);
+    await first;
+    await queue.flush();
+    expect(logged).toEqual([]);
+  });
+
+  describe("while the database is away", () => {
+    beforeEach(async () => {
+      await db.unsafe("ALTER TABLE stored_chats RENAME TO gone");
+    });
+
+    test("chats are kept, which is logged once and without their content, and stored once it is back", async () => {
+      for (let i = 0; i < 150; i++) queue.add(chat(`a${i}`), 100);
+      await queue.flush();
+      await queue.flush();
+      expect(logged).toEqual([
+        { event: "chat_write_failed", fields: { pending: 150, detail: `database: ${databases.missingTable}` } },
+      ]);
+      await db.unsafe("ALTER TABLE gone RENAME TO stored_chats");
+      await queue.flush();
+      expect(await count()).toBe(150);
+      expect(logged.at(-1)?.event).toBe("chat_write_recovered");
+      expect(JSON.stringify(logged)).not.toContain("CANARY");
+    });
+
+    test("it is tried again by itself", async () => {
+      queue.add(chat("a"), 100);
+      await until(() => logged.length > 0, "the first try fails");
+      await db.unsafe("ALTER TABLE gone RENAME TO stored_chats");
+      await until(async () => (await count()) === 1, "the chat is stored at the next try");
+    });
+
+    test("beyond 1,000 chats the newest are not stored, and it is logged how many", async () => {
+      for (let i = 0; i < 1_003; i++) queue.add(chat(`a${i}`), 100);
+      await until(() => logged.length === 2, "both are logged");
+      expect(logged[1]).toEqual({ event: "chats_not_stored", fields: { count: 3, pending: 1_000 } });
+      await db.unsafe("ALTER TABLE gone RENAME TO stored_chats");
+      await queue.flush();
+      expect(await count()).toBe(1_000);
+    });
+
+    test("beyond 64 million characters as well, but a small one still fits; room is made again by storing", async () => {
+      for (let i = 0; i < 6; i++) queue.add(chat(`large${i}`), 12_000_000);
+      queue.add(chat("small"), 100);
+      await db.unsafe("ALTER TABLE gone RENAME TO stored_chats");
+      await queue.flush();
+      expect(await count()).toBe(6);
+      for (let i = 0; i < 5; i++) queue.add(chat(`later${i}`), 12_000_000);
+      await queue.flush();
+      expect(await count()).toBe(11);
+    });
+
+    test("closing loses what is left, and says so", async () => {
+      queue.add(chat("a"), 100);
+      await queue.close();
+      queue.add(chat("b"), 100);
+      expect(logged.slice(1)).toEqual([
+        { event: "chats_not_stored", fields: { count: 1, pending: 0 } },
+        { event: "chats_not_stored", fields: { count: 1, pending: 0 } },
+      ]);
+      await db.unsafe("ALTER TABLE gone RENAME TO stored_chats");
+    });
+  });
+
+  test("closing stores what waits", async () => {
+    for (let i = 0; i < 150; i++) queue.add(chat(`a${i}`), 100);
+    await queue.close();
+    expect(await count()).toBe(150);
+  });
+});

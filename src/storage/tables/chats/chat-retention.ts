@@ -1,0 +1,60 @@
+// Deletes stored chats that have expired, in the background and in small pieces.
+import type { Log } from "../../../base/log.ts";
+import type { ChatStore } from "../../../domain/models/stored-chat.ts";
+
+export interface ChatRetentionOptions {
+  chats: Pick<ChatStore, "deleteExpired">;
+  /** By which it deletes: what has expired by another one is not found any more, but still there. */
+  deletionClock: { nowSeconds(): Promise<number> };
+  log: Log;
+  /** Default one minute. */
+  everyMs?: number;
+}
+
+/** Few enough that no request notices; in between, others have their turn. */
+const batch = 20;
+const pauseMs = 10;
+
+export class ChatRetention {
+  readonly #options: ChatRetentionOptions;
+  readonly #timer: ReturnType<typeof setInterval>;
+  #sweeping: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(options: ChatRetentionOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => void this.sweep(), options.everyMs ?? 60_000);
+  }
+
+  /** Deletes all that has expired by now. Never rejects: a failure is logged, and the next sweep goes on from there. */
+  sweep(): Promise<void> {
+    this.#sweeping ??= this.#sweep();
+    return this.#sweeping;
+  }
+
+  /** Resolves when it no longer uses the store. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#timer);
+    await this.#sweeping;
+  }
+
+  async #sweep(): Promise<void> {
+    const { chats, deletionClock, log } = this.#options;
+    let count = 0;
+    try {
+      while (!this.#closed) {
+        const deleted = await chats.deleteExpired(await deletionClock.nowSeconds(), batch);
+        count += deleted;
+        if (deleted < batch) break;
+        await Bun.sleep(pauseMs);
+      }
+    } catch (error) {
+      const { detail } = error as { detail?: unknown };
+      log.error("chat_retention_failed", { detail: String(detail ?? "unknown") });
+    } finally {
+      this.#sweeping = undefined;
+    }
+    if (count > 0) log.info("chats_expired", { count });
+  }
+}

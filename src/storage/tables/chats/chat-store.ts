@@ -1,0 +1,307 @@
+// Stored chats in the database.
+import { SQL } from "bun";
+import { GatewayError } from "../../../base/errors.ts";
+import { ChatTextSearch } from "../../../domain/models/chat-text.ts";
+import type {
+  ChatFilter,
+  ChatOwner,
+  ChatPage,
+  ChatStore,
+  NewChat,
+  StoredChat,
+} from "../../../domain/models/stored-chat.ts";
+import { checkpoint } from "../../sql/checkpointer.ts";
+import { adding, type Database, dialectOf, writing } from "../../sql/database.ts";
+import { translated } from "../../sql/outage.ts";
+import { postgresCode } from "../../sql/postgres-errors.ts";
+import { type ChatRow, chatFromRow, tagOf, tagRows, toRow } from "./chat-rows.ts";
+import { type SearchedPage, type SearchedPlace, searchChats } from "./chat-search.ts";
+
+/** Characters of JSON that one page holds in memory; a single chat may be larger. */
+const maxPageSize = 16_000_000;
+/** How long a deleted chat marks its place. */
+const deletedMarkSeconds = 3_600;
+/** From a deletion until no file has the content any more, about. */
+const eraseAfterMs = 1_000;
+/** Pieces of metadata are told apart by how rare they are up to this many. */
+const rarityBound = 1_000;
+
+interface Place extends SearchedPlace {
+  created_at: number | string;
+}
+
+interface Page {
+  after: string | undefined;
+  limit: number;
+  order: "asc" | "desc";
+}
+
+interface PlacedPage extends Omit<Page, "after"> {
+  after: Place | undefined;
+}
+
+/**
+ * Every write is a transaction of its own, single statements included: on SQLite's one connection a statement outside
+ * would become part of whichever transaction is open, and be undone with it.
+ */
+export class SqlChatStore implements ChatStore {
+  readonly #db: Database;
+  #erasing: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  async insert(chats: readonly NewChat[]): Promise<void> {
+    if (chats.length === 0) return;
+    const rows = chats.map(toRow);
+    await available(
+      adding(this.#db, async (tx) => {
+        const inserted: { id: string }[] =
+          await tx`INSERT INTO stored_chats ${tx(rows)} ON CONFLICT (id) DO NOTHING RETURNING id`;
+        // A batch may come twice, and the metadata of a chat that was there already may have been changed since.
+        const ids = new Set(inserted.map(({ id }) => id));
+        const tags = chats.filter(({ id }) => ids.has(id)).flatMap((chat) => tagRows(chat, chat.metadata));
+        if (tags.length > 0) await tx`INSERT INTO stored_chat_tags ${tx(tags)}`;
+      }),
+    );
+  }
+
+  async find(owner: ChatOwner, id: string, nowSeconds: number): Promise<StoredChat | undefined> {
+    const [row]: ChatRow[] = await available(this.#db`
+      SELECT ${this.#shown()} FROM stored_chats AS c WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)}`);
+    return row && chatFromRow(row);
+  }
+
+  async has(owner: ChatOwner, id: string, nowSeconds: number): Promise<boolean> {
+    const [row] = await available(this.#db`
+      SELECT 1 FROM stored_chats AS c WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)}`);
+    return row !== undefined;
+  }
+
+  async findMessages(owner: ChatOwner, id: string, nowSeconds: number): Promise<readonly unknown[] | undefined> {
+    const [row]: { messages: string }[] = await available(this.#db`
+      SELECT messages FROM stored_chats AS c WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)}`);
+    return row && (JSON.parse(row.messages) as unknown[]);
+  }
+
+  async list(owner: ChatOwner, filter: ChatFilter, page: Page, nowSeconds: number): Promise<ChatPage | undefined> {
+    return available(this.#list(owner, filter, page, nowSeconds));
+  }
+
+  async setMetadata(
+    owner: ChatOwner,
+    id: string,
+    metadata: Readonly<Record<string, string>>,
+    nowSeconds: number,
+  ): Promise<boolean> {
+    return available(
+      writing(this.#db, async (tx) => {
+        const [row]: { created_at: number | string }[] = await tx`
+          UPDATE stored_chats AS c SET metadata = ${JSON.stringify(metadata)}
+          WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)} RETURNING created_at`;
+        if (!row) return false;
+        const tags = tagRows({ ...owner, id, createdAt: Number(row.created_at) }, metadata);
+        await tx`DELETE FROM stored_chat_tags WHERE chat_id = ${id}`;
+        if (tags.length > 0) await tx`INSERT INTO stored_chat_tags ${tx(tags)}`;
+        return true;
+      }),
+    );
+  }
+
+  async delete(owner: ChatOwner, id: string, nowSeconds: number): Promise<boolean> {
+    const markUntil = nowSeconds + deletedMarkSeconds;
+    return available(
+      writing(this.#db, async (tx) => {
+        const [row] = await tx`
+          UPDATE stored_chats AS c SET deleted_at = ${nowSeconds}, list_size = 0,
+            metadata = '', parameters = '', completion = '', messages = '',
+            expires_at = CASE WHEN expires_at < ${markUntil} THEN expires_at ELSE ${markUntil} END
+          WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)} RETURNING id`;
+        if (row) await tx`DELETE FROM stored_chat_tags WHERE chat_id = ${id}`;
+        this.#eraseSoon();
+        return row !== undefined;
+      }),
+    );
+  }
+
+  /**
+   * What was deleted stands in SQLite's write-ahead log until that is emptied; many deletions in a row are one. PostgreSQL's
+   * own housekeeping is its operator's.
+   */
+  #eraseSoon(): void {
+    if (dialectOf(this.#db) === "postgres") return;
+    this.#erasing ??= setTimeout(() => {
+      this.#erasing = undefined;
+      void this.#erase();
+    }, eraseAfterMs);
+    this.#erasing.unref();
+  }
+
+  /** A reader or a transaction that is in the way has it tried again. */
+  async #erase(): Promise<void> {
+    try {
+      // What is left to do here then needs no wait for the disk.
+      await checkpoint(this.#db);
+      const [result]: { busy: number }[] = await this.#db.unsafe("PRAGMA wal_checkpoint(TRUNCATE)");
+      if (result?.busy === 0) return;
+    } catch (error) {
+      // Nothing is left to erase where the database is closed.
+      if (!(error instanceof SQL.SQLiteError && /^SQLITE_(BUSY|LOCKED)/.test(String(error.code)))) return;
+    }
+    this.#eraseSoon();
+  }
+
+  async deleteExpired(nowSeconds: number, limit: number): Promise<number> {
+    return available(
+      writing(this.#db, async (tx) => {
+        const rows: { id: string }[] = await tx`
+          SELECT id FROM stored_chats WHERE expires_at <= ${nowSeconds} ORDER BY expires_at LIMIT ${limit}`;
+        if (rows.length === 0) return 0;
+        const ids = rows.map(({ id }) => id);
+        await tx`DELETE FROM stored_chat_tags WHERE chat_id IN ${tx(ids)}`;
+        await tx`DELETE FROM stored_chats WHERE id IN ${tx(ids)}`;
+        this.#eraseSoon();
+        return ids.length;
+      }),
+    );
+  }
+
+  async #list(owner: ChatOwner, filter: ChatFilter, page: Page, nowSeconds: number): Promise<ChatPage | undefined> {
+    const after = page.after === undefined ? undefined : await this.#placeOf(owner, page.after);
+    if (page.after !== undefined && !after) return undefined;
+    if (filter.search !== undefined) {
+      const { ids, lastId } = await this.#search(owner, filter, { ...page, after }, filter.search, nowSeconds);
+      const chats = await this.#chats(owner, ids, nowSeconds);
+      return lastId === undefined ? { chats, hasMore: false } : { chats, hasMore: true, lastId };
+    }
+    const found = await this.#places(owner, filter, { ...page, after }, nowSeconds);
+    const ids: string[] = [];
+    let size = 0;
+    for (const place of found.slice(0, page.limit)) {
+      size += Number(place.list_size);
+      if (ids.length > 0 && size > maxPageSize) break;
+      ids.push(place.id);
+    }
+    return { chats: await this.#chats(owner, ids, nowSeconds), hasMore: found.length > ids.length };
+  }
+
+  /** In the order of the ids. */
+  async #chats(owner: ChatOwner, ids: readonly string[], nowSeconds: number): Promise<StoredChat[]> {
+    if (ids.length === 0) return [];
+    const rows: ChatRow[] = await this.#db`
+      SELECT ${this.#shown()} FROM stored_chats AS c
+      WHERE id IN ${this.#db(ids)} AND ${this.#visible(owner, nowSeconds)}`;
+    const byId = new Map(rows.map((row) => [row.id, row]));
+    return ids.flatMap((id) => byId.get(id) ?? []).map(chatFromRow);
+  }
+
+  #search(owner: ChatOwner, filter: ChatFilter, page: PlacedPage, text: string, now: number): Promise<SearchedPage> {
+    const sought = new ChatTextSearch(text);
+    return searchChats(page.after, {
+      limit: page.limit,
+      maxSize: maxPageSize,
+      places: async (after, limit) =>
+        (await this.#places(owner, filter, { ...page, after, limit: limit - 1 }, now)).slice(0, limit),
+      texts: async (id) => {
+        const [row]: { messages: string; completion: string }[] = await this.#db`
+          SELECT messages, completion FROM stored_chats AS c WHERE id = ${id} AND ${this.#visible(owner, now)}`;
+        return row;
+      },
+      isSought: (messages, completion) => sought.isIn(messages, completion),
+    });
+  }
+
+  /** One more than the page holds, where there are. The order is that of an index: no page costs more than another. */
+  async #places(
+    owner: ChatOwner,
+    { model, metadata = {} }: ChatFilter,
+    page: PlacedPage,
+    nowSeconds: number,
+  ): Promise<Place[]> {
+    const db = this.#db;
+    const { accountId, environment, appId, personId } = owner;
+    const [rarest, ...others] = await this.#byRarity(owner, Object.entries(metadata).map(tagOf));
+    // However much others have beside it. Of a person first, who stands behind the large columns of a row.
+    let indexed = model === undefined ? db`` : db`AND c.model = ${model}`;
+    if (appId !== null) indexed = db`AND c.app_id = ${appId}`;
+    if (personId !== null) indexed = db`AND c.person_id = ${personId}`;
+    const source = rarest
+      ? db`stored_chat_tags AS p JOIN stored_chats AS c ON c.id = p.chat_id
+          WHERE p.account_id = ${accountId} AND p.environment = ${environment} AND p.tag = ${rarest}`
+      : db`stored_chats AS c WHERE c.account_id = ${accountId} AND c.environment = ${environment} ${indexed}`;
+    const [at, id] = rarest ? [db`p.created_at`, db`p.chat_id`] : [db`c.created_at`, db`c.id`];
+    const ascending = page.order === "asc";
+    const direction = ascending ? db`ASC` : db`DESC`;
+    const beyond = page.after
+      ? db`AND (${at}, ${id}) ${ascending ? db`>` : db`<`} (${Number(page.after.created_at)}, ${page.after.id})`
+      : db``;
+    const ofModel = model === undefined ? db`` : db`AND c.model || '' = ${model}`;
+    let tagged = db``;
+    for (const tag of others) {
+      tagged = db`${tagged} AND EXISTS (SELECT 1 FROM stored_chat_tags AS t WHERE t.account_id = ${accountId}
+        AND t.environment = ${environment} AND t.tag = ${tag} AND t.created_at = ${at} AND t.chat_id = ${id})`;
+    }
+    return db`
+      SELECT c.id, c.created_at, c.list_size FROM ${source} ${beyond} ${ofModel} ${tagged}
+        AND ${this.#visible(owner, nowSeconds)}
+      ORDER BY ${at} ${direction}, ${id} ${direction} LIMIT ${page.limit + 1}`;
+  }
+
+  async #placeOf(owner: ChatOwner, id: string): Promise<Place | undefined> {
+    const [place]: Place[] = await this.#db`
+      SELECT id, created_at, list_size FROM stored_chats AS c WHERE id = ${id} AND ${this.#ownedBy(owner)}`;
+    return place;
+  }
+
+  /** The chats of the rarest are looked through for the others. */
+  async #byRarity(owner: ChatOwner, tags: readonly string[]): Promise<readonly string[]> {
+    if (tags.length < 2) return tags;
+    const counted: { tag: string; count: number }[] = [];
+    for (const tag of tags) {
+      const [row] = await this.#db`
+        SELECT count(*) AS count FROM (
+          SELECT 1 FROM stored_chat_tags
+          WHERE account_id = ${owner.accountId} AND environment = ${owner.environment} AND tag = ${tag}
+          LIMIT ${rarityBound}
+        ) AS few`;
+      counted.push({ tag, count: Number(row?.count) });
+    }
+    return counted.sort((a, b) => a.count - b.count).map(({ tag }) => tag);
+  }
+
+  #shown() {
+    return this.#db`id, account_id, environment, key_id, app_id, person_id, model, created_at, expires_at,
+      metadata, parameters, completion`;
+  }
+
+  /** Written so that no index serves it: SQLite would look through all that the account has rather than take some by id. */
+  #ownedBy({ accountId, environment, appId, personId }: ChatOwner) {
+    const ofApp = appId === null ? this.#db`` : this.#db`AND c.app_id || '' = ${appId}`;
+    const ofPerson = personId === null ? this.#db`` : this.#db`AND c.person_id || '' = ${personId}`;
+    return this.#db`c.account_id || '' = ${accountId} AND c.environment || '' = ${environment} ${ofApp} ${ofPerson}`;
+  }
+
+  #visible(owner: ChatOwner, nowSeconds: number) {
+    return this.#db`${this.#ownedBy(owner)} AND c.expires_at > ${nowSeconds} AND c.deleted_at IS NULL`;
+  }
+}
+
+/** The database's own message may quote values: only its code goes on. */
+async function available<Value>(work: Promise<Value> | PromiseLike<Value>): Promise<Value> {
+  try {
+    return await work;
+  } catch (error) {
+    const known = translated(error);
+    if (known instanceof GatewayError && known.code === "invalid_request") throw known;
+    throw new GatewayError("service_unavailable", "Stored chats cannot be reached at the moment. Retry in 5 s.", {
+      detail: `database: ${databaseErrorCode(error)}`,
+      retryAfterSeconds: 5,
+    });
+  }
+}
+
+function databaseErrorCode(error: unknown): string {
+  const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown };
+  return String(postgresCode(error) ?? code ?? name ?? "unknown");
+}

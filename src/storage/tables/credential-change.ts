@@ -1,0 +1,99 @@
+// The one way in which keys, accounts and tiers change: the work, its audit event and the raised revision, or nothing.
+
+import { invalidApiKey } from "../../base/invalid-api-key.ts";
+import type { Acting, AuditEvent, Standing } from "../../domain/audit.ts";
+import { type Role, roles } from "../../domain/people/person.ts";
+import { keyStatus } from "../../domain/principal.ts";
+import { type Database, writing } from "../sql/database.ts";
+import { syncCommits } from "../sql/durable-commits.ts";
+import { available } from "../sql/outage.ts";
+import { insertAuditEvent } from "./audit-log.ts";
+import { readChain } from "./credential-rows.ts";
+
+/**
+ * What the work came to; with `changed: false` it wrote nothing, and nothing is recorded. `added`: there is something new,
+ * which nobody can have remembered, so no cache has to forget what it has.
+ */
+export interface Outcome<Result> {
+  result: Result;
+  changed: boolean | "added";
+  /** Told in the place of the event that was meant: something else came of it. */
+  event?: AuditEvent;
+}
+
+/**
+ * Throws `invalid_api_key` where the key, session or role that acts ended since it was authenticated: a request in flight
+ * must not make something that outlives the revocation. Throws `service_unavailable` while the database takes no writes.
+ */
+export async function changeCredentials<Result>(
+  db: Database,
+  event: AuditEvent,
+  work: (tx: Database) => Promise<Outcome<Result>>,
+): Promise<Result> {
+  const done = await whileActive(db, event, async (tx) => {
+    const outcome = await work(tx);
+    if (!outcome.changed) return outcome;
+    await insertAuditEvent(tx, outcome.event ?? event);
+    if (outcome.changed !== "added") await tx`UPDATE credential_revision SET revision = revision + 1 WHERE id = 1`;
+    return outcome;
+  });
+  // A power cut must not undo a revocation that was answered. Where the disk cannot be asked, the change stands all the same.
+  if (done.changed) await syncCommits(db).catch(() => {});
+  return done.result;
+}
+
+/** A write that no credential changes by, and that is not told. Throws as `changeCredentials` does. */
+export async function whileActive<Result>(
+  db: Database,
+  by: Acting,
+  work: (tx: Database) => Promise<Result>,
+): Promise<Result> {
+  // An empty transaction is committed, not rolled back: on SQLite's one connection, what others write meanwhile is in it.
+  const done = await available(
+    writing(db, async (tx): Promise<{ result: Result } | undefined> => {
+      return (await actorIsActive(tx, by)) ? { result: await work(tx) } : undefined;
+    }),
+  );
+  if (done) return done.result;
+  throw invalidApiKey("ended_meanwhile");
+}
+
+/** An event may be made this long before it is written: a revocation in between counts, though its time is later. */
+const eventAgeSeconds = 5;
+
+async function actorIsActive(tx: Database, { actor, at, accountId, standing }: Acting): Promise<boolean> {
+  if (actor.type === "person") return personMayAct(tx, { id: actor.id, at, accountId, standing });
+  return actor.type !== "key" || (await credentialIsActive(tx, actor.id, at));
+}
+
+async function credentialIsActive(tx: Database, id: string, at: number): Promise<boolean> {
+  const chain = await readChain(tx, { id });
+  if (chain?.account.status !== "active") return false;
+  return chain.keys.every((key) => keyStatus(key, at + eventAgeSeconds) === "active");
+}
+
+interface ActingPerson extends Pick<AuditEvent, "at" | "accountId"> {
+  id: string;
+  standing: Standing | undefined;
+}
+
+interface PersonRow {
+  is_operator: number | boolean;
+  role: Role | null;
+  sessions: number | string;
+}
+
+/** A member still, or an operator, and with all that the request was let in by. */
+async function personMayAct(tx: Database, { id, at, accountId, standing }: ActingPerson): Promise<boolean> {
+  const { sessionId = null, credentialId = null, role = null, isOperator = false } = standing ?? {};
+  const [person]: PersonRow[] = await tx`
+    SELECT is_operator,
+      (SELECT role FROM memberships WHERE person_id = people.id AND account_id = ${accountId}) AS role,
+      (SELECT count(*) FROM sessions WHERE person_id = people.id AND id = ${sessionId}) AS sessions
+    FROM people WHERE id = ${id}`;
+  if (!person || (sessionId !== null && Number(person.sessions) === 0)) return false;
+  if (isOperator && !person.is_operator) return false;
+  if (credentialId !== null && !(await credentialIsActive(tx, credentialId, at))) return false;
+  if (accountId === null || person.is_operator) return true;
+  return person.role !== null && (role === null || roles.indexOf(person.role) <= roles.indexOf(role));
+}

@@ -1,0 +1,180 @@
+// API keys in the database.
+import type { Environment } from "../../domain/api-key.ts";
+import type { AuditEvent } from "../../domain/audit.ts";
+import { type ApiKeyRecord, type KeyChain, type KeyChanges, type KeyStore, keyStatus } from "../../domain/principal.ts";
+import { type Database, dialectOf, writing } from "../sql/database.ts";
+import { available } from "../sql/outage.ts";
+import { lookupsOf } from "../sql/postgres-pool.ts";
+import { changeCredentials } from "./credential-change.ts";
+import { type KeyRow, keyFromRow, keyToRow, readChain } from "./credential-rows.ts";
+
+const touchAtOnce = 200;
+
+export class SqlKeyStore implements KeyStore {
+  readonly #db: Database;
+  readonly #lookups: Database;
+  readonly #secretId: string | null;
+
+  /** `secretId`: of the secret under which the digests of new keys are made. */
+  constructor(db: Database, { secretId = null }: { secretId?: string | null } = {}) {
+    this.#db = db;
+    this.#secretId = secretId;
+    this.#lookups = lookupsOf(db);
+  }
+
+  findChainByDigest(digest: string, ...older: string[]): Promise<KeyChain | undefined> {
+    return available(readChain(this.#lookups, { digests: [digest, ...older] }));
+  }
+
+  findChainById(id: string): Promise<KeyChain | undefined> {
+    return available(readChain(this.#lookups, { id }));
+  }
+
+  firstKey(environment: Environment): Promise<ApiKeyRecord | undefined> {
+    return readFirstKey(this.#db, environment);
+  }
+
+  /** In the order of their ids, which begin with the time. */
+  async listKeys(
+    { accountId, environment, personId }: { accountId: string; environment: Environment; personId?: string },
+    { after, limit }: { after: string | undefined; limit: number },
+  ): Promise<ApiKeyRecord[]> {
+    const db = this.#db;
+    const rows: KeyRow[] = await available(db`
+      SELECT * FROM api_keys WHERE account_id = ${accountId} AND environment = ${environment} AND kind = 'key'
+      ${personId === undefined ? db`` : db`AND person_id = ${personId}`}
+      ${after === undefined ? db`` : db`AND id < ${after}`}
+      ORDER BY id DESC LIMIT ${limit}`);
+    return rows.map(keyFromRow);
+  }
+
+  async insertKey(key: ApiKeyRecord, event: AuditEvent): Promise<void> {
+    await changeCredentials(this.#db, event, async (tx) => {
+      await tx`INSERT INTO api_keys ${tx(this.#newRow(key))}`;
+      return { result: undefined, changed: "added" };
+    });
+  }
+
+  insertFirstKey(key: ApiKeyRecord, event: AuditEvent): Promise<ApiKeyRecord> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const first = await readFirstKey(tx, key.environment);
+      if (first) return { result: first, changed: false };
+      await tx`INSERT INTO api_keys ${tx(this.#newRow(key))}`;
+      return { result: key, changed: "added" };
+    });
+  }
+
+  /** A key that ended by the time of the event is final: it is given as it is, and nothing is recorded. */
+  updateKey(id: string, changes: KeyChanges, event: AuditEvent): Promise<ApiKeyRecord | undefined> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const current = await readKey(tx, id);
+      // A revocation is taken as long as none is final; anything else only while the key is active.
+      const status = current && keyStatus(current, event.at);
+      const isOver = changes.revokedAt == null ? status !== "active" : current?.revoked || status === "expired";
+      if (!current || isOver) return { result: current, changed: false };
+      const { revokedAt: wanted, ...others } = changes;
+      const revokedAt = earlier(current.revokedAt, wanted ?? null);
+      const updated = { ...current, ...others, revokedAt, revoked: isDue(revokedAt, event.at) };
+      await writeKey(tx, updated);
+      return { result: updated, changed: true };
+    });
+  }
+
+  /** The successor is as the old key is now, whatever it was when the rotation was asked for. */
+  rotateKey(
+    id: string,
+    successor: ApiKeyRecord,
+    revokeAt: number,
+    event: AuditEvent,
+  ): Promise<ApiKeyRecord | undefined> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const current = await readKey(tx, id);
+      if (!current || current.revokedAt !== null || keyStatus(current, event.at) !== "active") {
+        return { result: undefined, changed: false };
+      }
+      const { digest, prefix, last4, createdAt, createdBy } = successor;
+      const added: ApiKeyRecord = {
+        ...current,
+        ...{ id: successor.id, digest, prefix, last4, createdAt, createdBy, lastUsedAt: null },
+      };
+      await tx`INSERT INTO api_keys ${tx(this.#newRow(added))}`;
+      await tx`UPDATE api_keys SET parent_id = ${added.id} WHERE parent_id = ${id}`;
+      await writeKey(tx, { ...current, revokedAt: revokeAt, revoked: isDue(revokeAt, event.at) });
+      return { result: added, changed: true };
+    });
+  }
+
+  async endDue(nowSeconds: number): Promise<void> {
+    await writing(this.#db, async (tx) => {
+      const ended = await tx`
+        UPDATE api_keys SET revoked = 1 WHERE revoked = 0 AND revoked_at <= ${nowSeconds} RETURNING id`;
+      if (ended.length > 0) await tx`UPDATE credential_revision SET revision = revision + 1 WHERE id = 1`;
+    });
+  }
+
+  async touchKeys(lastUsed: ReadonlyMap<string, number>): Promise<void> {
+    const used = [...lastUsed];
+    // However many keys there are, others have their turn between two statements.
+    for (let start = 0; start < used.length; start += touchAtOnce) {
+      const list = JSON.stringify(used.slice(start, start + touchAtOnce));
+      await writing(this.#db, async (tx) => {
+        // As one parameter: a statement with two for each key costs half as much again.
+        const rows =
+          dialectOf(tx) === "postgres"
+            ? tx`json_array_elements(CAST(CAST(${list} AS TEXT) AS JSON))`
+            : tx`json_each(${list})`;
+        await tx`
+          UPDATE api_keys SET last_used_at = used.used_at
+          FROM (SELECT value ->> 0 AS key_id, CAST(value ->> 1 AS BIGINT) AS used_at FROM ${rows}) AS used
+          WHERE id = used.key_id AND (last_used_at IS NULL OR last_used_at < used.used_at)`;
+      });
+    }
+  }
+
+  async credentialRevision(): Promise<number> {
+    const [row]: { revision: number | string }[] = await this
+      .#lookups`SELECT revision FROM credential_revision WHERE id = 1`;
+    return Number(row?.revision);
+  }
+
+  #newRow(key: ApiKeyRecord): KeyRow & { secret_id: string | null } {
+    return { ...keyToRow(key), secret_id: this.#secretId };
+  }
+}
+
+async function readFirstKey(db: Database, environment: Environment): Promise<ApiKeyRecord | undefined> {
+  const [row]: KeyRow[] = await db`
+    SELECT * FROM api_keys WHERE limit_id = (
+      SELECT limit_id FROM api_keys
+      WHERE environment = ${environment} AND kind = 'key' AND created_by IS NULL AND scopes NOT LIKE '%admin:manage%'
+      ORDER BY created_at, id LIMIT 1
+    ) ORDER BY created_at DESC, id DESC LIMIT 1`;
+  return row && keyFromRow(row);
+}
+
+async function readKey(tx: Database, id: string): Promise<ApiKeyRecord | undefined> {
+  const [row]: KeyRow[] = await tx`SELECT * FROM api_keys WHERE id = ${id}`;
+  return row && keyFromRow(row);
+}
+
+/** Only the columns that may ever change. */
+async function writeKey(tx: Database, key: ApiKeyRecord): Promise<void> {
+  const row = keyToRow(key);
+  await tx`
+    UPDATE api_keys SET name = ${row.name}, scopes = ${row.scopes}, expires_at = ${row.expires_at},
+      revoked_at = ${row.revoked_at}, revoked = ${row.revoked}, allowed_ips = ${row.allowed_ips}, rate_limit = ${row.rate_limit},
+      rate_limit_window = ${row.rate_limit_window}, monthly_tokens = ${row.monthly_tokens},
+      monthly_spend = ${row.monthly_spend}
+    WHERE id = ${row.id}`;
+}
+
+/** From then on it is final, and no longer a question of any clock. */
+function isDue(revokedAt: number | null, nowSeconds: number): boolean {
+  return revokedAt !== null && revokedAt <= nowSeconds;
+}
+
+/** A revocation that was set is never lifted or put off. */
+function earlier(first: number | null, second: number | null): number | null {
+  if (first === null || second === null) return first ?? second;
+  return Math.min(first, second);
+}

@@ -1,0 +1,273 @@
+// Apps in a real database of each kind: their secrets and how many work, and all that ends with a deleted app.
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { testEvent } from "../../../../tests/support/credentials.ts";
+import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
+import { keyRecordFor } from "../../../../tests/support/principal.ts";
+import type { App, AppSecret } from "../../../domain/people/app.ts";
+import type { ApiKeyRecord } from "../../../domain/principal.ts";
+import type { Database } from "../../sql/database.ts";
+import { SqlAccountStore } from "../account-store.ts";
+import { SqlAuditLog } from "../audit-log.ts";
+import { SqlKeyStore } from "../key-store.ts";
+import { SqlAppStore } from "./app-store.ts";
+
+const now = 1_800_000_000;
+
+let opened: TestDatabase;
+let db: Database;
+let apps: SqlAppStore;
+let keys: SqlKeyStore;
+let accounts: SqlAccountStore;
+let accountId: string;
+
+onEachDatabase((databases) => {
+  beforeEach(async () => {
+    opened = await databases.open();
+    ({ db } = opened);
+    apps = new SqlAppStore(db);
+    keys = new SqlKeyStore(db);
+    accounts = new SqlAccountStore(db);
+    accountId = await accounts.ensureFirstAccount(now);
+  });
+
+  afterEach(async () => {
+    await opened.close();
+  });
+
+  const secret = (id: string, createdAt = now, expiresAt: number | null = null): AppSecret => ({
+    id,
+    digest: `digest of ${id}`,
+    last4: "abcd",
+    createdAt,
+    expiresAt,
+  });
+
+  function app(more: Partial<App> = {}): App {
+    return {
+      id: "app_1",
+      accountId,
+      personId: null,
+      name: "an app with 'quotes' and ünïcode",
+      homepageUrl: "https://app.example/",
+      type: "confidential",
+      redirectUris: ["https://app.example/callback?a=1,2", "com.example.app:/callback"],
+      scopes: ["chat:write", "models:read"],
+      environment: "live",
+      requirePkce: false,
+      secrets: [secret("sec_1")],
+      createdBy: "usr_1",
+      createdAt: now,
+      ...more,
+    };
+  }
+
+  const event = (at = now) => testEvent(at);
+  const revision = () => keys.credentialRevision();
+  const grant = (id: string, more: Partial<ApiKeyRecord> = {}) =>
+    keyRecordFor({ id, kind: "grant", accountId, appId: "app_1", personId: "usr_1", ...more });
+  const secretIds = async (id = "app_1") => (await apps.findApp(id))?.secrets.map((one) => one.id);
+
+  describe("an app", () => {
+    test("is found as it was stored, with the name of the account that publishes it", async () => {
+      await apps.insertApp(app(), event());
+      const account = await accounts.findAccount(accountId);
+      expect(await apps.findApp("app_1")).toEqual({ ...app(), publisher: account?.name ?? "" });
+    });
+
+    test("without secrets, addresses and page is one as well", async () => {
+      const bare = app({ type: "public", secrets: [], redirectUris: [], homepageUrl: null, requirePkce: true });
+      await apps.insertApp(bare, event());
+      expect(await apps.findApp("app_1")).toMatchObject(bare);
+    });
+
+    test("that is unknown, or of a suspended account, is not found", async () => {
+      await apps.insertApp(app(), event());
+      expect(await apps.findApp("app_2")).toBeUndefined();
+      await accounts.updateAccount(accountId, { status: "suspended" }, event());
+      expect(await apps.findApp("app_1")).toBeUndefined();
+    });
+
+    test("is written with its audit event or not at all", async () => {
+      await apps.insertApp(app(), { ...event(), id: "audit_1" });
+      const audit = new SqlAuditLog(db);
+      const page = { after: undefined, limit: 100 };
+      const before = await audit.list({}, page);
+      expect(before.map(({ id }) => id)).toContain("audit_1");
+      await expect(apps.insertApp(app({ id: "app_2" }), { ...event(), id: "audit_1" })).rejects.toThrow();
+      await expect(apps.deleteApp("app_1", { ...event(), id: "audit_1" })).rejects.toThrow();
+      expect(await apps.findApp("app_2")).toBeUndefined();
+      expect(await secretIds()).toEqual(["sec_1"]);
+      await apps.updateApp("app_9", { name: "nothing" }, { ...event(), id: "audit_9" });
+      expect(await audit.list({}, page)).toEqual(before);
+    });
+
+    test("is not changed by somebody who is no member of its account", async () => {
+      await apps.insertApp(app(), event());
+      const foreign = { ...event(), accountId, actor: { type: "person", id: "usr_9" } as const };
+      await expect(apps.updateApp("app_1", { name: "taken" }, foreign)).rejects.toMatchObject({
+        code: "invalid_api_key",
+      });
+      expect((await apps.findApp("app_1"))?.name).toBe(app().name);
+    });
+  });
+
+  describe("the list", () => {
+    beforeEach(async () => {
+      await accounts.insertAccount(
+        {
+          id: "acct_2",
+          name: "Other",
+          tier: "free",
+          status: "active",
+          overrides: {},
+          storeChats: false,
+          createdAt: now,
+        },
+        event(),
+      );
+      await apps.insertApp(app(), event());
+      await apps.insertApp(app({ id: "app_2", personId: "usr_1", secrets: [secret("sec_2")] }), event());
+      await apps.insertApp(app({ id: "app_3", environment: "dev", secrets: [secret("sec_3")] }), event());
+      await apps.insertApp(app({ id: "app_4", accountId: "acct_2", secrets: [] }), event());
+      await apps.insertApp(app({ id: "app_5", secrets: [] }), event());
+    });
+
+    const list = async (filter: { personId?: string } = {}, after?: string, limit = 10) =>
+      (await apps.listApps({ accountId, environment: "live", ...filter }, { after, limit })).map(({ id, secrets }) => [
+        id,
+        ...secrets.map((one) => one.id),
+      ]);
+
+    test("has those of one account and environment, newest first, each with its own secrets", async () => {
+      expect(await list()).toEqual([["app_5"], ["app_2", "sec_2"], ["app_1", "sec_1"]]);
+    });
+
+    test("goes on after an app", async () => {
+      expect(await list({}, undefined, 1)).toEqual([["app_5"]]);
+      expect(await list({}, "app_5", 1)).toEqual([["app_2", "sec_2"]]);
+      expect(await list({}, "app_1")).toEqual([]);
+    });
+
+    test("of one member has only the member's own", async () => {
+      expect(await list({ personId: "usr_1" })).toEqual([["app_2", "sec_2"]]);
+    });
+  });
+
+  test("a change keeps what it does not name", async () => {
+    await apps.insertApp(app(), event());
+    const updated = await apps.updateApp("app_1", { redirectUris: ["https://b.example/"], homepageUrl: null }, event());
+    const expected = app({ redirectUris: ["https://b.example/"], homepageUrl: null });
+    expect(updated).toEqual(expected);
+    expect(await apps.findApp("app_1")).toMatchObject(expected);
+    expect(await apps.updateApp("app_2", { name: "x" }, event())).toBeUndefined();
+  });
+
+  describe("a rotation", () => {
+    beforeEach(() => apps.insertApp(app(), event()));
+
+    test("adds the secret and ends the one before at the given time", async () => {
+      const rotated = await apps.rotateSecret("app_1", secret("sec_2", now + 1), now + 100, event(now + 1));
+      expect(rotated?.secrets).toEqual([secret("sec_1", now, now + 100), secret("sec_2", now + 1)]);
+      expect((await apps.findApp("app_1"))?.secrets).toEqual(rotated?.secrets ?? []);
+    });
+
+    test("without an overlap leaves only the new one", async () => {
+      await apps.rotateSecret("app_1", secret("sec_2", now + 1), now + 1, event(now + 1));
+      expect(await secretIds()).toEqual(["sec_2"]);
+    });
+
+    test("ends at once what an earlier rotation had left", async () => {
+      await apps.rotateSecret("app_1", secret("sec_2", now + 1), now + 100, event(now + 1));
+      await apps.rotateSecret("app_1", secret("sec_3", now + 2), now + 100, event(now + 2));
+      expect(await secretIds()).toEqual(["sec_2", "sec_3"]);
+    });
+
+    test("after a clock was set back keeps the secret that is in use", async () => {
+      await apps.rotateSecret("app_1", secret("sec_2", now - 3_600), now + 100, event(now - 3_600));
+      await apps.rotateSecret("app_1", secret("sec_3", now - 3_500), now + 100, event(now - 3_500));
+      const left = (await apps.findApp("app_1"))?.secrets ?? [];
+      expect(left.map(({ id, expiresAt }) => [id, expiresAt])).toEqual([
+        ["sec_2", now + 100],
+        ["sec_3", null],
+      ]);
+    });
+
+    test("by many at once leaves two secrets, of which one ends", async () => {
+      const ids = Array.from({ length: 20 }, (_, i) => `sec_n${String(i).padStart(2, "0")}`);
+      await Promise.all(ids.map((id) => apps.rotateSecret("app_1", secret(id, now + 1), now + 100, event(now + 1))));
+      const left = (await apps.findApp("app_1"))?.secrets ?? [];
+      expect(left.map(({ expiresAt }) => expiresAt)).toEqual([now + 100, null]);
+    });
+
+    test("of an app that is not there changes nothing", async () => {
+      expect(await apps.rotateSecret("app_2", secret("sec_2"), now, event())).toBeUndefined();
+      expect(await secretIds()).toEqual(["sec_1"]);
+    });
+  });
+
+  describe("a deletion", () => {
+    const code = (digest: string, appId: string) => ({
+      ...{ digest, app_id: appId, person_id: "usr_1", account_id: accountId, membership_id: "mbr_1" },
+      ...{ environment: "live", scopes: "chat:write", redirect_uri: null, code_challenge: null },
+      ...{ created_at: now, expires_at: now + 60, grant_id: null },
+    });
+    const deviceCode = (digest: string, appId: string, state: string) => ({
+      ...{ digest, user_code: digest, app_id: appId, environment: "live", scopes: "", created_at: now },
+      ...{ expires_at: now + 600, interval_seconds: 5, polled_at: null, state },
+      ...{ person_id: null, account_id: null, membership_id: null, grant_id: null },
+    });
+
+    beforeEach(async () => {
+      await apps.insertApp(app(), event());
+      await apps.insertApp(app({ id: "app_2", secrets: [secret("sec_2")] }), event());
+      for (const one of [
+        grant("grt_1"),
+        grant("grt_due", { revokedAt: now + 500 }),
+        grant("grt_past", { revokedAt: now - 500 }),
+        grant("grt_2", { appId: "app_2" }),
+        keyRecordFor({ id: "key_1", accountId }),
+      ]) {
+        await keys.insertKey(one, event());
+      }
+      await db`INSERT INTO authorization_codes ${db([code("c1", "app_1"), code("c2", "app_2")])}`;
+      await db`INSERT INTO device_codes ${db([
+        deviceCode("d1", "app_1", "pending"),
+        deviceCode("d2", "app_1", "approved"),
+        deviceCode("d3", "app_2", "pending"),
+      ])}`;
+    });
+
+    test("ends every grant of the app for good, and no other, in the same step", async () => {
+      const before = await revision();
+      expect(await apps.deleteApp("app_1", event(now + 9))).toBe(true);
+      expect(await revision()).toBe(before + 1);
+      const state = async (id: string) => {
+        const key = (await keys.findChainById(id))?.keys[0];
+        return [key?.revoked, key?.revokedAt];
+      };
+      expect(await state("grt_1")).toEqual([true, now + 9]);
+      expect(await state("grt_due")).toEqual([true, now + 9]);
+      expect(await state("grt_past")).toEqual([true, now - 500]);
+      expect(await state("grt_2")).toEqual([false, null]);
+      expect(await state("key_1")).toEqual([false, null]);
+    });
+
+    test("takes codes and secrets along, and leaves those of other apps", async () => {
+      await apps.deleteApp("app_1", event());
+      const left = async (table: string, column: string) =>
+        (await db.unsafe(`SELECT ${column} AS name FROM ${table} ORDER BY 1`)).map(
+          ({ name }: { name: string }) => name,
+        );
+      expect(await left("authorization_codes", "digest")).toEqual(["c2"]);
+      expect(await left("device_codes", "digest")).toEqual(["d3"]);
+      expect(await left("app_secrets", "id")).toEqual(["sec_2"]);
+      expect(await left("apps", "id")).toEqual(["app_2"]);
+    });
+
+    test("of what is not there says so", async () => {
+      const before = await revision();
+      expect(await apps.deleteApp("app_9", event())).toBe(false);
+      expect(await revision()).toBe(before);
+    });
+  });
+});

@@ -1,0 +1,119 @@
+// Grants as credential records: added where their makers still stand, counted, and ended, each inside of a transaction.
+
+import type { AuditEvent } from "../../../domain/audit.ts";
+import { commandLineAppId } from "../../../domain/people/app.ts";
+import type { Authorization, RefreshToken } from "../../../domain/people/oauth.ts";
+import { membershipCredentialId } from "../../../domain/people/person.ts";
+import { type ApiKeyRecord, type KeyChain, keyStatus } from "../../../domain/principal.ts";
+import type { Database } from "../../sql/database.ts";
+import { insertAuditEvent } from "../audit-log.ts";
+import { keyToRow, readChain } from "../credential-rows.ts";
+import { refreshTokenToRow } from "./oauth-rows.ts";
+
+/** Of one person for one app and account: of more, the oldest ends. */
+const mostGrants = 50;
+const mostLogins = 20;
+
+export interface IssuedGrant {
+  grant: ApiKeyRecord;
+  refreshToken: RefreshToken;
+}
+
+type GrantBounds = Pick<ApiKeyRecord, "appId" | "personId" | "accountId" | "environment" | "parentId">;
+
+export function isActive({ keys, account }: KeyChain, nowSeconds: number): boolean {
+  return account.status === "active" && keys.every((key) => keyStatus(key, nowSeconds) === "active");
+}
+
+/** Whether the membership is still one of that person and account, and the app is still there. */
+export async function mayGrant(tx: Database, grant: GrantBounds, nowSeconds: number): Promise<boolean> {
+  const chain = await readChain(tx, { id: grant.parentId ?? "" });
+  if (!chain || !isActive(chain, nowSeconds)) return false;
+  const [{ kind, personId, accountId, environment }] = chain.keys;
+  if (kind !== "membership" || personId !== grant.personId) return false;
+  if (accountId !== grant.accountId || environment !== grant.environment) return false;
+  if (grant.appId === commandLineAppId) return true;
+  const found: unknown[] = await tx`
+    SELECT apps.id FROM apps JOIN accounts ON accounts.id = apps.account_id
+    WHERE apps.id = ${grant.appId} AND accounts.status = 'active'`;
+  return found.length > 0;
+}
+
+/** Whether what a person allows could be granted now. */
+export function mayAllow(tx: Database, authorization: Authorization, nowSeconds: number): Promise<boolean> {
+  const parentId = membershipCredentialId(authorization.membershipId, authorization.environment);
+  return mayGrant(tx, { ...authorization, parentId }, nowSeconds);
+}
+
+/** What is to be told of it to credential caches: `true` where an older grant had to end for it. */
+export async function addGrant(
+  tx: Database,
+  { grant, refreshToken }: IssuedGrant,
+  event: AuditEvent,
+): Promise<true | "added"> {
+  const most = grant.appId === commandLineAppId ? mostLogins : mostGrants;
+  const live: { id: string }[] = await tx`
+    SELECT id FROM api_keys
+    WHERE person_id = ${grant.personId} AND app_id = ${grant.appId} AND account_id = ${grant.accountId}
+      AND kind = 'grant' AND revoked = 0
+    ORDER BY created_at, id`;
+  const ending = live.slice(0, Math.max(0, live.length - most + 1));
+  for (const { id } of ending) {
+    await endGrant(tx, id, event.at);
+    await insertAuditEvent(tx, endEvent(event, id, "too_many"));
+  }
+  await tx`INSERT INTO api_keys ${tx(keyToRow(grant))}`;
+  await tx`INSERT INTO refresh_tokens ${tx(refreshTokenToRow(refreshToken))}`;
+  return ending.length > 0 ? true : "added";
+}
+
+/** False where it is not there or has ended. */
+export async function endGrant(tx: Database, id: string, nowSeconds: number): Promise<boolean> {
+  const ended: unknown[] = await tx`
+    UPDATE api_keys SET revoked = 1, revoked_at = ${nowSeconds}
+    WHERE id = ${id} AND kind = 'grant' AND revoked = 0 RETURNING id`;
+  return ended.length > 0;
+}
+
+/** All that a person allowed an app, or that for one account, but the grant `exceptId`; those that ended. */
+export async function endGrantsFor(
+  tx: Database,
+  of: { personId: string; appId: string; accountId?: string | undefined; exceptId?: string },
+  nowSeconds: number,
+): Promise<{ id: string; accountId: string }[]> {
+  const { personId, appId, accountId, exceptId = "" } = of;
+  const which = () => tx`person_id = ${personId} AND app_id = ${appId}
+    ${accountId === undefined ? tx`` : tx`AND account_id = ${accountId}`}`;
+  const ended: { id: string; account_id: string }[] = await tx`
+    UPDATE api_keys SET revoked = 1, revoked_at = ${nowSeconds}
+    WHERE ${which()} AND kind = 'grant' AND revoked = 0 AND id <> ${exceptId} RETURNING id, account_id`;
+  // What was allowed and not fetched yet must not bring the app back.
+  await tx`DELETE FROM authorization_codes WHERE ${which()} AND grant_id IS NULL`;
+  await tx`DELETE FROM device_codes WHERE ${which()} AND state = 'approved'`;
+  return ended.map((row) => ({ id: row.id, accountId: row.account_id }));
+}
+
+/** Where no refresh token is left of it, nobody can use it any more. */
+export async function endIdle(tx: Database, id: string, nowSeconds: number): Promise<void> {
+  const tokens: unknown[] = await tx`SELECT digest FROM refresh_tokens WHERE grant_id = ${id} LIMIT 1`;
+  const chain = tokens.length === 0 ? await readChain(tx, { id }) : undefined;
+  if (!chain || !(await endGrant(tx, id, nowSeconds))) return;
+  const event = { at: nowSeconds, actor: { type: "system" }, accountId: chain.account.id } as const;
+  await insertAuditEvent(tx, endEvent({ ...event, clientAddress: null, requestId: null }, id, "idle"));
+}
+
+export function endEvent(
+  because: Pick<AuditEvent, "at" | "actor" | "accountId" | "clientAddress" | "requestId">,
+  grantId: string,
+  reason: string,
+): AuditEvent {
+  const { at, actor, accountId, clientAddress, requestId } = because;
+  const origin = { at, actor, accountId, clientAddress, requestId };
+  return {
+    ...origin,
+    id: `audit_${Bun.randomUUIDv7()}`,
+    action: "grant.revoked",
+    targetId: grantId,
+    detail: { reason },
+  };
+}

@@ -1,0 +1,81 @@
+// Memberships as they change inside a transaction: with their credentials, and with the invitations of whoever loses rights.
+import { environments } from "../../../domain/api-key.ts";
+import { type Membership, membershipCredentialId, type Role, roles } from "../../../domain/people/person.ts";
+import { type ApiKeyRecord, newAndUnbounded } from "../../../domain/principal.ts";
+import { accountScopes } from "../../../domain/scope.ts";
+import type { Database } from "../../sql/database.ts";
+import { keyToRow } from "../credential-rows.ts";
+import { type MembershipRow, membershipFromRow, membershipToRow } from "./person-rows.ts";
+
+export async function readMembership(tx: Database, id: string): Promise<Membership | undefined> {
+  const [row]: MembershipRow[] = await tx`SELECT * FROM memberships WHERE id = ${id}`;
+  return row && membershipFromRow(row);
+}
+
+/** `email` is the person's: by it the credentials are known in lists of usage. */
+export async function addMembership(tx: Database, membership: Membership, email: string): Promise<void> {
+  await tx`INSERT INTO memberships ${tx(membershipToRow(membership))}`;
+  for (const environment of environments) {
+    const id = membershipCredentialId(membership.id, environment);
+    const credential: ApiKeyRecord = {
+      id,
+      kind: "membership",
+      personId: membership.personId,
+      appId: null,
+      role: membership.role,
+      accountId: membership.accountId,
+      name: email,
+      environment,
+      // No digest of anything: nothing that anybody could present leads to it.
+      digest: id,
+      prefix: "",
+      last4: "",
+      scopes: accountScopes,
+      createdBy: null,
+      parentId: null,
+      limitId: id,
+      createdAt: membership.createdAt,
+      ...newAndUnbounded,
+    };
+    await tx`INSERT INTO api_keys ${tx(keyToRow(credential))}`;
+  }
+}
+
+export async function changeRole(tx: Database, membership: Membership, role: Role): Promise<void> {
+  await tx`UPDATE memberships SET role = ${role} WHERE id = ${membership.id}`;
+  for (const environment of environments) {
+    const id = membershipCredentialId(membership.id, environment);
+    await tx`UPDATE api_keys SET role = ${role} WHERE id = ${id}`;
+  }
+  if (roles.indexOf(role) > roles.indexOf(membership.role)) await forgetInvitationsBy(tx, membership);
+}
+
+/** What stands behind the credentials, own keys and apps that were allowed, ends with them. The rows stay, for usage. */
+export async function endMembership(tx: Database, membership: Membership, nowSeconds: number): Promise<void> {
+  for (const environment of environments) {
+    const id = membershipCredentialId(membership.id, environment);
+    await tx`UPDATE api_keys SET revoked = 1, revoked_at = ${nowSeconds} WHERE id = ${id} AND revoked = 0`;
+  }
+  await forgetInvitationsBy(tx, membership);
+  await tx`DELETE FROM memberships WHERE id = ${membership.id}`;
+}
+
+/** Whether the account would be left without an owner. */
+export async function isLastOwner(tx: Database, { id, accountId, role }: Membership): Promise<boolean> {
+  if (role !== "owner") return false;
+  const [row]: { n: number | string }[] = await tx`
+    SELECT count(*) AS n FROM memberships WHERE account_id = ${accountId} AND role = 'owner' AND id <> ${id}`;
+  return Number(row?.n) === 0;
+}
+
+/** What somebody may no longer do must not happen later by a link that was made before. */
+async function forgetInvitationsBy(tx: Database, { accountId, personId }: Membership): Promise<void> {
+  await tx`
+    DELETE FROM one_time_links
+    WHERE purpose = 'invitation' AND account_id = ${accountId} AND created_by = ${personId} AND used_at IS NULL`;
+}
+
+/** The same for somebody who is no operator any more: links of theirs may be into any account, and for anybody. */
+export async function forgetLinksBy(tx: Database, personId: string): Promise<void> {
+  await tx`DELETE FROM one_time_links WHERE created_by = ${personId} AND used_at IS NULL`;
+}

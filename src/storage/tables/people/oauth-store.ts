@@ -1,0 +1,254 @@
+// What the authorization server keeps, in the database: codes, refresh tokens, device codes and grants.
+import type { Acting, AuditEvent } from "../../../domain/audit.ts";
+import type {
+  AllowedApp,
+  Authorization,
+  AuthorizationCode,
+  DeviceCode,
+  OAuthStore,
+  RefreshToken,
+} from "../../../domain/people/oauth.ts";
+import { membershipCredentialId } from "../../../domain/people/person.ts";
+import type { KeyChain } from "../../../domain/principal.ts";
+import type { Scope } from "../../../domain/scope.ts";
+import { type Database, writing } from "../../sql/database.ts";
+import { available } from "../../sql/outage.ts";
+import { changeCredentials, whileActive } from "../credential-change.ts";
+import { readChain } from "../credential-rows.ts";
+import { allowedApps, readLiveGrants, scopesOf } from "./allowed-apps.ts";
+import { addGrant, endGrant, endGrantsFor, endIdle, type IssuedGrant, isActive, mayAllow, mayGrant } from "./grants.ts";
+import {
+  type CodeRow,
+  codeFromRow,
+  codeToRow,
+  type DeviceCodeRow,
+  deviceCodeFromRow,
+  deviceCodeToRow,
+  type RefreshTokenRow,
+  refreshTokenFromRow,
+  refreshTokenToRow,
+} from "./oauth-rows.ts";
+
+/** In one transaction, for which others wait. */
+const pruneAtOnce = 500;
+/** And so many transactions in a row: more rows than can be made from one time to the next. */
+const mostPieces = 200;
+/** A code that was redeemed, and a token that was used, are known for this long after their end: a replay is still one. */
+const keptSeconds = 86_400;
+/** Anybody can have device codes made: they are kept for less. */
+const deviceCodesKeptSeconds = 3_600;
+/** Several times as long as any used token is answered again. */
+const sealedSeconds = 60;
+/** RFC 8628, 3.5. */
+const slowDownSeconds = 5;
+
+export class SqlOAuthStore implements OAuthStore {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  insertCode(code: AuthorizationCode, by: Acting): Promise<boolean> {
+    return whileActive(this.#db, by, async (tx) => {
+      if (!(await mayAllow(tx, code, by.at))) return false;
+      await tx`INSERT INTO authorization_codes ${tx(codeToRow(code))}`;
+      return true;
+    });
+  }
+
+  findCode(digest: string): Promise<AuthorizationCode | undefined> {
+    return available(readCode(this.#db, digest));
+  }
+
+  redeemCode(
+    digest: string,
+    issued: IssuedGrant,
+    events: { issued: AuditEvent; replayed: AuditEvent },
+  ): Promise<"issued" | "replayed" | "refused"> {
+    const { grant } = issued;
+    return changeCredentials(this.#db, events.issued, async (tx) => {
+      const code = await readCode(tx, digest);
+      if (!code) return { result: "refused", changed: false };
+      if (code.grantId === null) {
+        if (!(await mayGrant(tx, grant, events.issued.at))) return { result: "refused", changed: false };
+        // Whoever else redeems it at the same time finds it taken, also on a database that lets several write at once.
+        const taken: unknown[] = await tx`
+          UPDATE authorization_codes SET grant_id = ${grant.id}
+          WHERE digest = ${digest} AND grant_id IS NULL RETURNING digest`;
+        if (taken.length > 0) return { result: "issued", changed: await addGrant(tx, issued, events.issued) };
+      }
+      const winner = code.grantId ?? (await readCode(tx, digest))?.grantId ?? "";
+      const changed = await endGrant(tx, winner, events.replayed.at);
+      return { result: "replayed", changed, event: { ...events.replayed, targetId: winner } };
+    });
+  }
+
+  findRefreshToken(digest: string): Promise<{ token: RefreshToken; grant: KeyChain } | undefined> {
+    return available(readRefreshToken(this.#db, digest));
+  }
+
+  rotateRefreshToken(
+    digest: string,
+    successor: RefreshToken,
+    used: { at: number; sealedAnswer: string },
+    event: AuditEvent,
+  ): Promise<"rotated" | RefreshToken | undefined> {
+    return changeCredentials<"rotated" | RefreshToken | undefined>(this.#db, event, async (tx) => {
+      const found = await readRefreshToken(tx, digest);
+      if (!found || found.token.usedAt !== null || !isActive(found.grant, used.at)) {
+        return { result: found?.token, changed: false };
+      }
+      const taken: unknown[] = await tx`
+        UPDATE refresh_tokens SET used_at = ${used.at}, sealed_answer = ${used.sealedAnswer}
+        WHERE digest = ${digest} AND used_at IS NULL RETURNING digest`;
+      if (taken.length === 0) return { result: (await readRefreshToken(tx, digest))?.token, changed: false };
+      await tx`INSERT INTO refresh_tokens ${tx(refreshTokenToRow(successor))}`;
+      // An old token together with the database must not give a newer one.
+      await tx`
+        UPDATE refresh_tokens SET sealed_answer = NULL
+        WHERE grant_id = ${successor.grantId} AND sealed_answer IS NOT NULL AND used_at <= ${used.at - sealedSeconds}`;
+      return { result: "rotated", changed: "added" };
+    });
+  }
+
+  revokeGrant(grantId: string, event: AuditEvent): Promise<boolean> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const ended = await endGrant(tx, grantId, event.at);
+      return { result: ended, changed: ended };
+    });
+  }
+
+  async insertDeviceCode(code: DeviceCode): Promise<boolean> {
+    const added: unknown[] = await this.#write(
+      (tx) => tx`INSERT INTO device_codes ${tx(deviceCodeToRow(code))} ON CONFLICT DO NOTHING RETURNING digest`,
+    );
+    return added.length > 0;
+  }
+
+  async findByUserCode(userCode: string, nowSeconds: number): Promise<DeviceCode | undefined> {
+    const [row]: DeviceCodeRow[] = await available(this.#db`
+      SELECT * FROM device_codes
+      WHERE user_code = ${userCode} AND state = 'pending' AND expires_at > ${nowSeconds}`);
+    return row && deviceCodeFromRow(row);
+  }
+
+  pollDeviceCode(digest: string, nowSeconds: number): Promise<{ code: DeviceCode; tooEarly: boolean } | undefined> {
+    return this.#write(async (tx) => {
+      const code = await readDeviceCode(tx, digest);
+      if (!code) return undefined;
+      // After a clock was set back, nobody knows how long ago that was.
+      const sincePoll = code.polledAt === null ? -1 : nowSeconds - code.polledAt;
+      const tooEarly = sincePoll >= 0 && sincePoll < code.intervalSeconds;
+      const intervalSeconds = code.intervalSeconds + (tooEarly ? slowDownSeconds : 0);
+      await tx`
+        UPDATE device_codes SET polled_at = ${nowSeconds}, interval_seconds = ${intervalSeconds}
+        WHERE digest = ${digest} AND state = 'pending'`;
+      return { code: { ...code, intervalSeconds }, tooEarly };
+    });
+  }
+
+  decideDeviceCode(
+    userCode: string,
+    decision: { state: "denied" } | { state: "approved"; authorization: Authorization },
+    event: AuditEvent,
+  ): Promise<boolean> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const { authorization } = { authorization: undefined, ...decision };
+      if (authorization && !(await mayAllow(tx, authorization, event.at))) return { result: false, changed: false };
+      const decided: unknown[] = await tx`
+        UPDATE device_codes SET state = ${decision.state}
+          ${authorization ? approvedColumns(tx, authorization) : tx``}
+        WHERE user_code = ${userCode} AND state = 'pending' AND expires_at > ${event.at}
+          ${authorization ? tx`AND app_id = ${authorization.appId}` : tx``} RETURNING digest`;
+      return { result: decided.length > 0, changed: decided.length > 0 ? "added" : false };
+    });
+  }
+
+  redeemDeviceCode(digest: string, issued: IssuedGrant, event: AuditEvent): Promise<boolean> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      if (!(await mayGrant(tx, issued.grant, event.at))) return { result: false, changed: false };
+      const taken: unknown[] = await tx`
+        UPDATE device_codes SET state = 'redeemed', grant_id = ${issued.grant.id}
+        WHERE digest = ${digest} AND state = 'approved' RETURNING digest`;
+      if (taken.length === 0) return { result: false, changed: false };
+      return { result: true, changed: await addGrant(tx, issued, event) };
+    });
+  }
+
+  async listAllowedApps(personId: string, nowSeconds: number): Promise<AllowedApp[]> {
+    return allowedApps(await available(readLiveGrants(this.#db, personId, nowSeconds)));
+  }
+
+  async allowedScopes(authorization: Omit<Authorization, "scopes">, nowSeconds: number): Promise<Scope[]> {
+    const { personId, appId, membershipId, environment } = authorization;
+    const parentId = membershipCredentialId(membershipId, environment);
+    const grants = await available(readLiveGrants(this.#db, personId, nowSeconds));
+    return scopesOf(grants.filter((grant) => grant.app_id === appId && grant.parent_id === parentId));
+  }
+
+  revokeAllowedApp(personId: string, appId: string, accountId: string | undefined, event: AuditEvent): Promise<number> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const ended = await endGrantsFor(tx, { personId, appId, accountId }, event.at);
+      return { result: ended.length, changed: ended.length > 0 };
+    });
+  }
+
+  async prune(nowSeconds: number): Promise<void> {
+    const ended = nowSeconds - keptSeconds;
+    await this.#inPieces(
+      (tx) => tx`
+        DELETE FROM authorization_codes WHERE digest IN (
+          SELECT digest FROM authorization_codes WHERE expires_at <= ${ended} LIMIT ${pruneAtOnce}) RETURNING digest`,
+    );
+    await this.#inPieces(
+      (tx) => tx`
+        DELETE FROM device_codes WHERE digest IN (
+          SELECT digest FROM device_codes WHERE expires_at <= ${nowSeconds - deviceCodesKeptSeconds}
+          LIMIT ${pruneAtOnce}) RETURNING digest`,
+    );
+    await this.#inPieces(async (tx) => {
+      const tokens: { grant_id: string }[] = await tx`
+        DELETE FROM refresh_tokens WHERE digest IN (
+          SELECT digest FROM refresh_tokens WHERE expires_at <= ${ended} LIMIT ${pruneAtOnce}) RETURNING grant_id`;
+      for (const id of new Set(tokens.map((token) => token.grant_id))) await endIdle(tx, id, nowSeconds);
+      return tokens;
+    });
+  }
+
+  /** Until a piece is not a whole one. */
+  async #inPieces(forget: (tx: Database) => PromiseLike<unknown[]>): Promise<void> {
+    for (let n = 0; n < mostPieces; n++) {
+      const forgotten = await this.#write(forget);
+      if (forgotten.length < pruneAtOnce) return;
+    }
+  }
+
+  #write<Result>(work: (tx: Database) => Promise<Result> | PromiseLike<Result>): Promise<Result> {
+    return available(writing(this.#db, async (tx) => work(tx)));
+  }
+}
+
+async function readCode(db: Database, digest: string): Promise<AuthorizationCode | undefined> {
+  const [row]: CodeRow[] = await db`SELECT * FROM authorization_codes WHERE digest = ${digest}`;
+  return row && codeFromRow(row);
+}
+
+async function readDeviceCode(db: Database, digest: string): Promise<DeviceCode | undefined> {
+  const [row]: DeviceCodeRow[] = await db`SELECT * FROM device_codes WHERE digest = ${digest}`;
+  return row && deviceCodeFromRow(row);
+}
+
+async function readRefreshToken(
+  db: Database,
+  digest: string,
+): Promise<{ token: RefreshToken; grant: KeyChain } | undefined> {
+  const [row]: RefreshTokenRow[] = await db`SELECT * FROM refresh_tokens WHERE digest = ${digest}`;
+  const grant = row && (await readChain(db, { id: row.grant_id }));
+  return grant && { token: refreshTokenFromRow(row), grant };
+}
+
+function approvedColumns(tx: Database, { personId, accountId, membershipId, environment, scopes }: Authorization) {
+  return tx`, person_id = ${personId}, account_id = ${accountId}, membership_id = ${membershipId},
+    environment = ${environment}, scopes = ${scopes.join(" ")}`;
+}

@@ -1,0 +1,53 @@
+// What waits for its second half, in a database of each kind: taken once, bounded, and gone after its time.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
+import type { Database } from "../../sql/database.ts";
+import { SqlPendingStore } from "./pending-store.ts";
+
+onEachDatabase((databases) => {
+  let opened: TestDatabase;
+  let db: Database;
+  let store: SqlPendingStore;
+
+  beforeEach(async () => {
+    opened = await databases.open();
+    ({ db } = opened);
+    store = new SqlPendingStore(db);
+  });
+
+  afterEach(() => opened.close());
+
+  const put = (kind: string, digest: string, value: string, expiresAt: number) =>
+    store.put({ kind, digest, value, expiresAt });
+  const left = async (): Promise<string[]> => {
+    const rows: { digest: string }[] = await db`SELECT digest FROM pending_entries ORDER BY digest`;
+    return rows.map(({ digest }) => digest);
+  };
+
+  test("it is taken once, by one of many who ask at once; a later one takes its place", async () => {
+    await put("a", "d", "first", 100);
+    await put("a", "d", "second", 100);
+    await put("b", "d", "of another kind", 100);
+    expect(await store.has("a", "d", 99)).toBe(true);
+    const taken = await Promise.all(Array.from({ length: 12 }, () => store.take("a", "d", 99)));
+    expect(taken.filter((value) => value !== undefined)).toEqual(["second"]);
+    expect(await store.has("a", "d", 99)).toBe(false);
+    expect(await store.take("b", "d", 99)).toBe("of another kind");
+  });
+
+  test("after its time it is not given, and is forgotten in the background", async () => {
+    await put("a", "old", "x", 100);
+    await put("a", "new", "x", 101);
+    expect(await store.has("a", "old", 100)).toBe(false);
+    await store.prune(100);
+    expect(await left()).toEqual(["new"]);
+    expect(await store.take("a", "new", 101)).toBeUndefined();
+  });
+
+  test("of a kind that is too many those go that end first; other kinds stay", async () => {
+    for (let i = 0; i < 10; i++) await put("a", `a${i}`, "x", 100 + i);
+    await put("b", "b", "x", 1);
+    await store.trim("a", 3);
+    expect(await left()).toEqual(["a7", "a8", "a9", "b"]);
+  });
+});

@@ -1,0 +1,84 @@
+// What changes of people in one transaction: first whether anything is in its way, then all of it.
+import type { AuditEvent } from "../../../domain/audit.ts";
+import type { PeopleChange, PeopleConflict } from "../../../domain/people/person.ts";
+import type { Database } from "../../sql/database.ts";
+import { addMembership, forgetLinksBy } from "./membership-changes.ts";
+import { type PersonRow, personToRow } from "./person-rows.ts";
+import { type SignedOut, signOut } from "./sign-outs.ts";
+
+/** Asked before anything is written: what conflicts leaves nothing behind. */
+export async function conflictOf(tx: Database, change: PeopleChange): Promise<PeopleConflict | undefined> {
+  const { useLink, addPerson, addIdentity, addMembership: added, setPassword, setOperator } = change;
+  if (useLink) {
+    const usable: unknown[] = await tx`
+      SELECT id FROM one_time_links
+      WHERE id = ${useLink.id} AND used_at IS NULL AND expires_at > ${useLink.nowSeconds}`;
+    if (usable.length === 0) return "link_used";
+  }
+  if (addPerson) {
+    const others: unknown[] = await tx`SELECT id FROM people WHERE email = ${addPerson.email}`;
+    if (others.length > 0) return "email_taken";
+  }
+  if (addIdentity) {
+    const { issuer, subject, personId } = addIdentity;
+    const others: unknown[] = await tx`
+      SELECT subject FROM identities
+      WHERE issuer = ${issuer} AND (subject = ${subject} OR person_id = ${personId}) LIMIT 1`;
+    if (others.length > 0) return "identity_taken";
+  }
+  if (added) {
+    const same: unknown[] = await tx`
+      SELECT id FROM memberships WHERE account_id = ${added.accountId} AND person_id = ${added.personId}`;
+    if (same.length > 0) return "member_already";
+  }
+  if (setPassword?.insteadOf !== undefined) {
+    const [row]: PersonRow[] = await tx`SELECT * FROM people WHERE id = ${setPassword.personId}`;
+    if (row?.password_hash !== setPassword.insteadOf) return "password_changed";
+  }
+  if (setOperator) {
+    const people: unknown[] = await tx`SELECT id FROM people WHERE id = ${setOperator.personId}`;
+    if (people.length === 0) return "person_missing";
+  }
+  if (setOperator?.isOperator === false) {
+    const others: unknown[] = await tx`
+      SELECT id FROM people WHERE is_operator = 1 AND id <> ${setOperator.personId} LIMIT 1`;
+    if (others.length === 0) return "last_operator";
+  }
+  return undefined;
+}
+
+/** What it ended. */
+export async function writeChange(tx: Database, change: PeopleChange, event: AuditEvent): Promise<SignedOut> {
+  const { useLink, addPerson, addIdentity, setPassword, setEmailProven, removePasskeys, setName } = change;
+  const { setOperator, endSessions } = change;
+  if (useLink) await tx`UPDATE one_time_links SET used_at = ${useLink.nowSeconds} WHERE id = ${useLink.id}`;
+  if (addPerson) await tx`INSERT INTO people ${tx(personToRow(addPerson))}`;
+  if (addIdentity) {
+    const { issuer, subject, personId, createdAt } = addIdentity;
+    await tx`INSERT INTO identities ${tx({ issuer, subject, person_id: personId, created_at: createdAt })}`;
+  }
+  if (change.addMembership) {
+    const [person]: PersonRow[] = await tx`SELECT * FROM people WHERE id = ${change.addMembership.personId}`;
+    if (person) await addMembership(tx, change.addMembership, person.email);
+  }
+  if (setPassword) {
+    const { personId, passwordHash } = setPassword;
+    await tx`UPDATE people SET password_hash = ${passwordHash} WHERE id = ${personId}`;
+    // A link to set another password, asked for before, would undo this one.
+    await tx`
+      UPDATE one_time_links SET used_at = ${event.at}
+      WHERE purpose = 'password_reset' AND person_id = ${personId} AND used_at IS NULL`;
+  }
+  if (setEmailProven) {
+    const flag = setEmailProven.isEmailProven ? 1 : 0;
+    await tx`UPDATE people SET email_proven = ${flag} WHERE id = ${setEmailProven.personId}`;
+  }
+  if (removePasskeys) await tx`DELETE FROM passkeys WHERE person_id = ${removePasskeys.personId}`;
+  if (setName) await tx`UPDATE people SET name = ${setName.name} WHERE id = ${setName.personId}`;
+  if (setOperator) {
+    const flag = setOperator.isOperator ? 1 : 0;
+    await tx`UPDATE people SET is_operator = ${flag} WHERE id = ${setOperator.personId}`;
+    if (!setOperator.isOperator) await forgetLinksBy(tx, setOperator.personId);
+  }
+  return endSessions ? signOut(tx, endSessions, event) : { sessions: 0, logins: 0 };
+}

@@ -1,0 +1,273 @@
+// People, their memberships, one-time links and passkeys in the database.
+import type { AuditEvent } from "../../../domain/audit.ts";
+import type {
+  Member,
+  Membership,
+  OneTimeLink,
+  OwnMembership,
+  Passkey,
+  PeopleChange,
+  PeopleConflict,
+  Person,
+  PersonStore,
+  Role,
+} from "../../../domain/people/person.ts";
+import { type Database, writing } from "../../sql/database.ts";
+import { available } from "../../sql/outage.ts";
+import { changeCredentials, type Outcome } from "../credential-change.ts";
+import { changeRole, endMembership, isLastOwner, readMembership } from "./membership-changes.ts";
+import { conflictOf, writeChange } from "./people-change.ts";
+import {
+  type LinkRow,
+  linkFromRow,
+  linkToRow,
+  type MemberRow,
+  type MembershipRow,
+  memberFromRow,
+  membershipFromRow,
+  type PasskeyRow,
+  type PersonRow,
+  passkeyFromRow,
+  passkeyToRow,
+  personFromRow,
+} from "./person-rows.ts";
+import { readOwnMemberships } from "./session-store.ts";
+
+/** Caches of credentials hold memberships and logins, and nothing else of what is kept here. */
+const notCached = "added";
+
+/** For whoever asks what became of a link, or uses one late; the audit log tells for good. */
+const linksKeptSeconds = 30 * 86_400;
+/** In one transaction, for which others wait. */
+const pruneAtOnce = 500;
+
+export class SqlPersonStore implements PersonStore {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  async findPerson(id: string): Promise<Person | undefined> {
+    const [row]: PersonRow[] = await available(this.#db`SELECT * FROM people WHERE id = ${id}`);
+    return row && personFromRow(row);
+  }
+
+  async findByEmail(email: string): Promise<(Person & { passwordHash: string | null }) | undefined> {
+    const [row]: PersonRow[] = await available(this.#db`SELECT * FROM people WHERE email = ${email}`);
+    return row && { ...personFromRow(row), passwordHash: row.password_hash };
+  }
+
+  async findByIdentity(issuer: string, subject: string): Promise<Person | undefined> {
+    const [row]: PersonRow[] = await available(this.#db`
+      SELECT p.* FROM people p JOIN identities i ON i.person_id = p.id
+      WHERE i.issuer = ${issuer} AND i.subject = ${subject}`);
+    return row && personFromRow(row);
+  }
+
+  async listPeople({ after, limit }: { after: string | undefined; limit: number }): Promise<Person[]> {
+    const db = this.#db;
+    const rows: PersonRow[] = await available(db`
+      SELECT * FROM people ${after === undefined ? db`` : db`WHERE id > ${after}`} ORDER BY id LIMIT ${limit}`);
+    return rows.map(personFromRow);
+  }
+
+  apply(change: PeopleChange, event: AuditEvent): Promise<"done" | PeopleConflict> {
+    return changeCredentials(this.#db, event, async (tx): Promise<Outcome<"done" | PeopleConflict>> => {
+      const conflict = await conflictOf(tx, change);
+      if (conflict) return { result: conflict, changed: false };
+      const { logins } = await writeChange(tx, change, event);
+      return { result: "done", changed: logins > 0 || notCached };
+    });
+  }
+
+  deletePerson(id: string, event: AuditEvent): Promise<"done" | "missing" | "operator"> {
+    return changeCredentials(this.#db, event, async (tx): Promise<Outcome<"done" | "missing" | "operator">> => {
+      const [person]: PersonRow[] = await tx`SELECT * FROM people WHERE id = ${id}`;
+      if (!person) return { result: "missing", changed: false };
+      if (person.is_operator) return { result: "operator", changed: false };
+      const memberships: MembershipRow[] = await tx`SELECT * FROM memberships WHERE person_id = ${id}`;
+      for (const row of memberships) await endMembership(tx, membershipFromRow(row), event.at);
+      await tx`DELETE FROM identities WHERE person_id = ${id}`;
+      await tx`DELETE FROM passkeys WHERE person_id = ${id}`;
+      await tx`DELETE FROM sessions WHERE person_id = ${id}`;
+      await tx`DELETE FROM one_time_links WHERE person_id = ${id} OR (created_by = ${id} AND used_at IS NULL)`;
+      await tx`DELETE FROM people WHERE id = ${id}`;
+      return { result: "done", changed: true };
+    });
+  }
+
+  membershipsOf(personId: string): Promise<OwnMembership[]> {
+    return readOwnMemberships(this.#db, personId);
+  }
+
+  findMembership(id: string): Promise<Membership | undefined> {
+    return available(readMembership(this.#db, id));
+  }
+
+  async listMembers(
+    accountId: string,
+    { after, limit }: { after: string | undefined; limit: number },
+  ): Promise<Member[]> {
+    const db = this.#db;
+    const rows: MemberRow[] = await available(db`
+      SELECT m.*, p.email, p.name, (SELECT max(last_seen_at) FROM sessions WHERE person_id = p.id) AS last_seen_at
+      FROM memberships m JOIN people p ON p.id = m.person_id WHERE m.account_id = ${accountId}
+      ${after === undefined ? db`` : db`AND m.id > ${after}`} ORDER BY m.id LIMIT ${limit}`);
+    return rows.map(memberFromRow);
+  }
+
+  setRole(id: string, role: Role, event: AuditEvent): Promise<"done" | "missing" | "last_owner"> {
+    return this.#changeMembership(id, event, async (tx, membership) => {
+      if (membership.role === role) return "same";
+      if (role !== "owner" && (await isLastOwner(tx, membership))) return "last_owner";
+      await changeRole(tx, membership, role);
+      return "done";
+    });
+  }
+
+  removeMembership(id: string, event: AuditEvent): Promise<"done" | "missing" | "last_owner"> {
+    return this.#changeMembership(id, event, async (tx, membership) => {
+      if (await isLastOwner(tx, membership)) return "last_owner";
+      await endMembership(tx, membership, event.at);
+      return "done";
+    });
+  }
+
+  async insertLink(link: OneTimeLink, event: AuditEvent): Promise<void> {
+    await changeCredentials(this.#db, event, async (tx) => {
+      await writeLink(tx, link);
+      return { result: undefined, changed: notCached };
+    });
+  }
+
+  ensureLink(link: OneTimeLink, after: number, event: AuditEvent): Promise<OneTimeLink> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const [open]: LinkRow[] = await tx`
+        SELECT * FROM one_time_links
+        WHERE purpose = ${link.purpose} AND used_at IS NULL AND expires_at > ${after} ORDER BY id DESC LIMIT 1`;
+      if (open) return { result: linkFromRow(open), changed: false };
+      await writeLink(tx, link);
+      return { result: link, changed: notCached };
+    });
+  }
+
+  async findLink(digest: string): Promise<OneTimeLink | undefined> {
+    const [row]: LinkRow[] = await available(this.#db`SELECT * FROM one_time_links WHERE digest = ${digest}`);
+    return row && linkFromRow(row);
+  }
+
+  async listInvitations(accountId: string, nowSeconds: number): Promise<OneTimeLink[]> {
+    const rows: LinkRow[] = await available(this.#db`
+      SELECT * FROM one_time_links
+      WHERE account_id = ${accountId} AND purpose = 'invitation' AND used_at IS NULL AND expires_at > ${nowSeconds}
+      ORDER BY id DESC`);
+    return rows.map(linkFromRow);
+  }
+
+  async findInvitations(email: string, nowSeconds: number): Promise<OneTimeLink[]> {
+    const rows: LinkRow[] = await available(this.#db`
+      SELECT * FROM one_time_links
+      WHERE email = ${email} AND purpose = 'invitation' AND used_at IS NULL AND expires_at > ${nowSeconds}
+      ORDER BY id DESC`);
+    return rows.map(linkFromRow);
+  }
+
+  deleteInvitation(id: string, accountId: string, event: AuditEvent): Promise<boolean> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const deleted: unknown[] = await tx`
+        DELETE FROM one_time_links
+        WHERE id = ${id} AND account_id = ${accountId} AND purpose = 'invitation' AND used_at IS NULL RETURNING id`;
+      return found(deleted);
+    });
+  }
+
+  async pruneLinks(nowSeconds: number): Promise<void> {
+    const ended = nowSeconds - linksKeptSeconds;
+    await available(
+      writing(
+        this.#db,
+        (tx) => tx`
+          DELETE FROM one_time_links WHERE id IN (
+            SELECT id FROM one_time_links WHERE expires_at <= ${ended} OR used_at <= ${ended} LIMIT ${pruneAtOnce})`,
+      ),
+    );
+  }
+
+  async listPasskeys(personId: string): Promise<Passkey[]> {
+    const rows: PasskeyRow[] = await available(this.#db`
+      SELECT * FROM passkeys WHERE person_id = ${personId} ORDER BY created_at, id`);
+    return rows.map(passkeyFromRow);
+  }
+
+  async findPasskey(id: string): Promise<Passkey | undefined> {
+    const [row]: PasskeyRow[] = await available(this.#db`SELECT * FROM passkeys WHERE id = ${id}`);
+    return row && passkeyFromRow(row);
+  }
+
+  insertPasskey(passkey: Passkey, event: AuditEvent): Promise<boolean> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const added: unknown[] = await tx`
+        INSERT INTO passkeys ${tx(passkeyToRow(passkey))} ON CONFLICT (id) DO NOTHING RETURNING id`;
+      return found(added);
+    });
+  }
+
+  /** The counter only goes up, where the authenticator has one: of two uses with the same, one is a copy's. */
+  async passkeyUsed(id: string, counter: number, backedUp: boolean, nowSeconds: number): Promise<boolean> {
+    const used: unknown[] = await available(
+      writing(
+        this.#db,
+        (tx) => tx`
+          UPDATE passkeys SET counter = ${counter}, backed_up = ${backedUp ? 1 : 0}, last_used_at = ${nowSeconds}
+          WHERE id = ${id} AND (counter < ${counter} OR (counter = 0 AND ${counter} = 0)) RETURNING id`,
+      ),
+    );
+    return used.length > 0;
+  }
+
+  async renamePasskey(id: string, personId: string, name: string): Promise<boolean> {
+    const renamed: unknown[] = await available(
+      writing(
+        this.#db,
+        (tx) => tx`UPDATE passkeys SET name = ${name} WHERE id = ${id} AND person_id = ${personId} RETURNING id`,
+      ),
+    );
+    return renamed.length > 0;
+  }
+
+  deletePasskey(id: string, personId: string, event: AuditEvent): Promise<boolean> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const deleted: unknown[] = await tx`
+        DELETE FROM passkeys WHERE id = ${id} AND person_id = ${personId} RETURNING id`;
+      return found(deleted);
+    });
+  }
+
+  #changeMembership(
+    id: string,
+    event: AuditEvent,
+    work: (tx: Database, membership: Membership) => Promise<"done" | "same" | "last_owner">,
+  ): Promise<"done" | "missing" | "last_owner"> {
+    return changeCredentials(this.#db, event, async (tx): Promise<Outcome<"done" | "missing" | "last_owner">> => {
+      const membership = await readMembership(tx, id);
+      if (!membership) return { result: "missing", changed: false };
+      const result = await work(tx, membership);
+      return { result: result === "same" ? "done" : result, changed: result === "done" };
+    });
+  }
+}
+
+function found(rows: readonly unknown[]): Outcome<boolean> {
+  return { result: rows.length > 0, changed: rows.length > 0 && notCached };
+}
+
+/** In the place of the unused ones for the same. */
+async function writeLink(tx: Database, link: OneTimeLink): Promise<void> {
+  const { purpose, personId, email, accountId } = link;
+  await tx`
+    DELETE FROM one_time_links WHERE purpose = ${purpose} AND used_at IS NULL
+    ${purpose === "password_reset" ? tx`AND person_id = ${personId}` : tx``}
+    ${purpose === "invitation" ? tx`AND email = ${email} AND account_id = ${accountId}` : tx``}`;
+  await tx`INSERT INTO one_time_links ${tx(linkToRow(link))}`;
+}

@@ -1,0 +1,27 @@
+// Everywhere that a person is signed in, ended inside a transaction: browsers, and logins of the command line.
+
+import type { AuditEvent } from "../../../domain/audit.ts";
+import { commandLineAppId } from "../../../domain/people/app.ts";
+import type { Database } from "../../sql/database.ts";
+import { insertAuditEvent } from "../audit-log.ts";
+import { endEvent, endGrantsFor } from "./grants.ts";
+
+export interface SignedOut {
+  sessions: number;
+  /** Credentials: whoever remembers some has to forget them. */
+  logins: number;
+}
+
+/** `exceptId`: of the session or login that stays. The event is the one that it is done with. */
+export async function signOut(
+  tx: Database,
+  { personId, exceptId = "" }: { personId: string; exceptId?: string },
+  event: AuditEvent,
+): Promise<SignedOut> {
+  const sessions: unknown[] = await tx`
+    DELETE FROM sessions WHERE person_id = ${personId} AND id <> ${exceptId} RETURNING id`;
+  const logins = await endGrantsFor(tx, { personId, appId: commandLineAppId, exceptId }, event.at);
+  for (const { id, accountId } of logins)
+    await insertAuditEvent(tx, endEvent({ ...event, accountId }, id, "signed_out"));
+  return { sessions: sessions.length, logins: logins.length };
+}

@@ -1,0 +1,66 @@
+// A row of `usage_records` and the record that it says, whichever database it is of; what a row of a refused request has of it as well.
+import type { Environment } from "../../domain/api-key.ts";
+import type { Operation } from "../../domain/models/engine.ts";
+import type { UsageOutcome, UsageRecord } from "../../domain/usage/usage.ts";
+import { readTrail } from "./trail-text.ts";
+
+/** Who asked for what, when, and how long it took. PostgreSQL gives its large integers as text. */
+export interface RequestRow {
+  request_id: string;
+  at: number | string;
+  account_id: string;
+  key_id: string;
+  app_id: string | null;
+  environment: Environment;
+  operation: Operation;
+  duration_ms: number | string;
+}
+
+export interface RecordRow extends RequestRow {
+  model: string;
+  stream: number;
+  outcome: UsageOutcome;
+  error_code: string | null;
+  prompt_tokens: number | string;
+  completion_tokens: number | string;
+  estimated: number;
+  nano_usd: number | string | null;
+  capped: number;
+  upstream: string | null;
+  first_token_ms: number | string | null;
+  queue_ms: number | string;
+  trail: string | null;
+}
+
+export function requestOf(row: RequestRow) {
+  return {
+    requestId: row.request_id,
+    at: Number(row.at),
+    accountId: row.account_id,
+    keyId: row.key_id,
+    appId: row.app_id,
+    environment: row.environment,
+    operation: row.operation,
+    durationMs: Number(row.duration_ms),
+  };
+}
+
+export function recordOf(row: RecordRow): UsageRecord {
+  const trail = row.trail === null ? undefined : readTrail(row.trail);
+  return {
+    ...requestOf(row),
+    model: row.model,
+    stream: Number(row.stream) === 1,
+    outcome: row.outcome,
+    errorCode: row.error_code,
+    promptTokens: Number(row.prompt_tokens),
+    completionTokens: Number(row.completion_tokens),
+    estimated: Number(row.estimated) === 1,
+    nanoUsd: row.nano_usd === null ? null : Number(row.nano_usd),
+    capped: Number(row.capped) === 1,
+    upstream: row.upstream,
+    firstTokenMs: row.first_token_ms === null ? null : Number(row.first_token_ms),
+    queueMs: Number(row.queue_ms),
+    trail,
+  };
+}

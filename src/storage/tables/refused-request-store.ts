@@ -1,0 +1,121 @@
+// Refused requests in the database, newest first.
+
+import type { ErrorCode } from "../../base/errors.ts";
+import type { RefusedPage, RefusedRequest, RefusedRequestStore } from "../../domain/usage/refused-request.ts";
+import type { RequestFilter, RequestOwner, RequestPosition } from "../../domain/usage/request-log.ts";
+import { adding, type Database } from "../sql/database.ts";
+import { available } from "../sql/outage.ts";
+import { type RequestRow, requestOf } from "./record-row.ts";
+
+interface Row extends RequestRow {
+  model: string | null;
+  stream: number | null;
+  error_code: ErrorCode;
+  message: string;
+}
+
+/** How many rows one query looks at, and how many queries one page takes: SQLite works in the thread that serves requests. */
+const rowsAtOnce = 2_000;
+const queriesOfPage = 8;
+
+export class SqlRefusedRequests implements RefusedRequestStore {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  async add(refused: readonly RefusedRequest[]): Promise<void> {
+    const rows = refused.map(toRow);
+    await available(
+      adding(this.#db, async (tx) => {
+        await tx`INSERT INTO refused_requests ${tx(rows)} ON CONFLICT (request_id) DO NOTHING`;
+      }),
+    );
+  }
+
+  async find({ accountId, environment, appId }: RequestOwner, requestId: string): Promise<RefusedRequest | undefined> {
+    const db = this.#db;
+    const [row]: Row[] = await available(db`
+      SELECT * FROM refused_requests
+      WHERE request_id = ${requestId} AND account_id = ${accountId} AND environment = ${environment}
+        ${appId === undefined ? db`` : db`AND app_id = ${appId}`}`);
+    return row && fromRow(row);
+  }
+
+  async list(
+    filter: RequestFilter,
+    { after, limit }: { after: RequestPosition | undefined; limit: number },
+  ): Promise<RefusedPage> {
+    const refused: RefusedRequest[] = [];
+    let until = after ? Math.min(filter.end, after.requestId === "" ? after.at : after.at + 1) : filter.end;
+    for (let queries = 0; until > filter.start; queries++) {
+      if (queries === queriesOfPage) return { refused, next: { at: until, requestId: "" } };
+      if (queries > 0) await new Promise(setImmediate);
+      const from = await this.#sliceStart(filter, until);
+      const rows = await this.#read(filter, { from, until }, after, limit + 1 - refused.length);
+      refused.push(...rows.map(fromRow));
+      const last = refused[limit - 1];
+      if (refused.length > limit && last) {
+        return { refused: refused.slice(0, limit), next: { at: last.at, requestId: last.requestId } };
+      }
+      until = from;
+    }
+    return { refused, next: null };
+  }
+
+  /** From where on to read up to `until`: all of a second at least. */
+  async #sliceStart({ accountId, environment, start }: RequestFilter, until: number): Promise<number> {
+    const [row]: { at: number | string }[] = await available(this.#db`
+      SELECT at FROM refused_requests
+      WHERE account_id = ${accountId} AND environment = ${environment} AND at >= ${start} AND at < ${until}
+      ORDER BY at DESC LIMIT 1 OFFSET ${rowsAtOnce}`);
+    return row === undefined ? start : Math.min(Math.max(start, Number(row.at)), until - 1);
+  }
+
+  async #read(
+    { accountId, environment, appId, keyId, model, stream }: RequestFilter,
+    { from, until }: { from: number; until: number },
+    after: RequestPosition | undefined,
+    limit: number,
+  ): Promise<Row[]> {
+    const db = this.#db;
+    return await available(db`
+      SELECT * FROM refused_requests
+      WHERE account_id = ${accountId} AND environment = ${environment} AND at >= ${from} AND at < ${until}
+        ${after === undefined ? db`` : db`AND (at < ${after.at} OR request_id < ${after.requestId})`}
+        ${appId === undefined ? db`` : db`AND app_id = ${appId}`}
+        ${keyId === undefined ? db`` : db`AND key_id = ${keyId}`}
+        ${model === undefined ? db`` : db`AND model = ${model}`}
+        ${stream === undefined ? db`` : db`AND stream = ${stream ? 1 : 0}`}
+      ORDER BY at DESC, request_id DESC LIMIT ${limit}`);
+  }
+}
+
+function toRow(refused: RefusedRequest): Row {
+  const { stream } = refused;
+  return {
+    request_id: refused.requestId,
+    at: refused.at,
+    account_id: refused.accountId,
+    key_id: refused.keyId,
+    app_id: refused.appId,
+    environment: refused.environment,
+    operation: refused.operation,
+    model: refused.model,
+    stream: stream === null ? null : stream ? 1 : 0,
+    error_code: refused.errorCode,
+    message: refused.message,
+    duration_ms: refused.durationMs,
+  };
+}
+
+function fromRow(row: Row): RefusedRequest {
+  return {
+    ...requestOf(row),
+    model: row.model,
+    stream: row.stream === null ? null : Number(row.stream) === 1,
+    errorCode: row.error_code,
+    message: row.message,
+  };
+}

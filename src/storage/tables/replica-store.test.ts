@@ -1,0 +1,64 @@
+// Processes that share a database of each kind: who is there by its own clock, and who is gone.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
+import { replicaGoneSeconds } from "../../domain/replica.ts";
+import type { Database } from "../sql/database.ts";
+import { SqlReplicaStore } from "./replica-store.ts";
+
+onEachDatabase((databases) => {
+  let opened: TestDatabase;
+  let db: Database;
+  let store: SqlReplicaStore;
+
+  beforeEach(async () => {
+    opened = await databases.open();
+    ({ db } = opened);
+    store = new SqlReplicaStore(db);
+  });
+
+  afterEach(() => opened.close());
+
+  const replica = (id: string, advertiseUrl: string | null = null) => ({ id, advertiseUrl, version: "1.2.3" });
+  const ids = (live: readonly { id: string }[]) => live.map(({ id }) => id);
+  const age = (id: string, seconds: number) =>
+    db`UPDATE replicas SET seen_at = seen_at - ${seconds}, started_at = started_at - ${seconds} WHERE id = ${id}`;
+
+  test("each says that it is there, and is given all who are, oldest first", async () => {
+    expect(await store.beat(replica("rep_b", "http://10.0.0.5:7545"), false)).toMatchObject([
+      { id: "rep_b", advertiseUrl: "http://10.0.0.5:7545", version: "1.2.3" },
+    ]);
+    await age("rep_b", 5);
+    const live = await store.beat(replica("rep_a"), false);
+    expect(ids(live)).toEqual(["rep_b", "rep_a"]);
+    expect(live[1]?.advertiseUrl).toBeNull();
+    for (const { startedAt, seenAt } of live) {
+      expect(seenAt).toBe(startedAt);
+      expect(Math.abs(seenAt - Date.now() / 1000)).toBeLessThan(10);
+    }
+  });
+
+  test("a beat moves when it was seen, not when it started", async () => {
+    await store.beat(replica("rep_a"), false);
+    await age("rep_a", 10);
+    const [again] = await store.beat(replica("rep_a"), false);
+    expect((again?.seenAt ?? 0) - (again?.startedAt ?? 0)).toBeGreaterThanOrEqual(10);
+  });
+
+  test(`not seen for ${replicaGoneSeconds} s it is gone, until it is seen again; after minutes its row goes as well`, async () => {
+    await store.beat(replica("rep_a"), false);
+    await age("rep_a", replicaGoneSeconds + 1);
+    expect(ids(await store.beat(replica("rep_b"), false))).toEqual(["rep_b"]);
+    expect(ids(await store.beat(replica("rep_a"), false))).toEqual(["rep_a", "rep_b"]);
+    await age("rep_a", 700);
+    await store.beat(replica("rep_b"), false);
+    expect(ids(await db`SELECT id FROM replicas`)).toEqual(["rep_b"]);
+  });
+
+  test("one that stops is gone at once, and one that can be alone forgets those before it", async () => {
+    await store.beat(replica("rep_a"), false);
+    await store.beat(replica("rep_b"), false);
+    await store.remove("rep_a");
+    expect(ids(await store.beat(replica("rep_b"), false))).toEqual(["rep_b"]);
+    expect(ids(await store.beat(replica("rep_c"), true))).toEqual(["rep_c"]);
+  });
+});

@@ -1,0 +1,178 @@
+// Deletes records that are past their time, a few at once, and remembers up to when: what is older is never added again.
+import type { AuditEvent } from "../../domain/audit.ts";
+import type {
+  KeptFrom,
+  PurgeCursor,
+  RetainedKind,
+  RetentionStore,
+  SeenTimes,
+  SeenTimesStore,
+} from "../../domain/usage/retention.ts";
+import { adding, type Database, dialectOf, writing } from "../sql/database.ts";
+import { available } from "../sql/outage.ts";
+import { insertAuditEvent } from "./audit-log.ts";
+
+const names = {
+  requests: "requests_kept_from",
+  hourly_usage: "hourly_usage_kept_from",
+  refusals: "refusals_kept_from",
+  refused_requests: "refused_requests_kept_from",
+  audit: "audit_kept_from",
+} as const satisfies Record<RetainedKind, string>;
+
+const defaultsName = "retention_defaults_from";
+/** `believed`, or `believed from seen`. */
+const seenName = "retention_seen_times";
+
+/** In `installation`: usage of before that time was deleted, and counted before. */
+export const requestsKeptFrom = names.requests;
+
+/**
+ * Of an advisory lock of PostgreSQL, within the database of Headrace. Shared by who adds usage, so that none is added of a
+ * time from before which it is deleted.
+ */
+export const usageAgeLock = 0x6865_6105;
+
+interface OwnedTable {
+  name: "usage_rollups" | "refusals";
+  /** Primary key after account and environment. */
+  key: string;
+  only: string;
+}
+
+const owned: Partial<Record<RetainedKind, OwnedTable>> = {
+  hourly_usage: { name: "usage_rollups", key: "span, start, key_id, app_id, model", only: "span = 'hour' AND " },
+  refusals: { name: "refusals", key: "start, key_id, app_id, model, reason", only: "" },
+};
+
+/** Their table and its primary key. */
+const byTime: Partial<Record<RetainedKind, readonly [table: string, key: string]>> = {
+  audit: ["audit_log", "id"],
+  refused_requests: ["refused_requests", "request_id"],
+};
+
+export class SqlRetentionStore implements RetentionStore, SeenTimesStore {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  async keptFrom(): Promise<KeptFrom> {
+    const rows: { name: string; value: string }[] = await available(this.#db`
+      SELECT name, value FROM installation WHERE name IN ${this.#db(Object.values(names))}`);
+    const kept: Partial<Record<RetainedKind, number>> = {};
+    for (const [kind, name] of Object.entries(names)) {
+      const row = rows.find((one) => one.name === name);
+      if (row) kept[kind as RetainedKind] = Number(row.value);
+    }
+    return kept;
+  }
+
+  keepFrom(kind: RetainedKind, from: number, event: AuditEvent | undefined): Promise<boolean> {
+    return available(
+      writing(this.#db, async (tx) => {
+        if (kind === "requests" && dialectOf(tx) === "postgres")
+          await tx`SELECT pg_advisory_xact_lock(${usageAgeLock})`;
+        const moved: unknown[] = await tx`
+          INSERT INTO installation ${tx({ name: names[kind], value: String(from) })}
+          ON CONFLICT (name) DO UPDATE SET value = excluded.value
+          WHERE CAST(installation.value AS BIGINT) < CAST(excluded.value AS BIGINT)
+          RETURNING name`;
+        if (moved.length > 0 && event) await insertAuditEvent(tx, event);
+        return moved.length > 0;
+      }),
+    );
+  }
+
+  async hasOlder(kind: "requests" | "refusals", than: number): Promise<boolean> {
+    const db = this.#db;
+    const found: unknown[] = await available(
+      kind === "requests"
+        ? db`SELECT at FROM usage_records WHERE at < ${than} LIMIT 1`
+        : db`SELECT start FROM refusals WHERE start < ${than} LIMIT 1`,
+    );
+    return found.length > 0;
+  }
+
+  purge(
+    kind: RetainedKind,
+    before: number,
+    { cursor, limit }: { cursor: PurgeCursor | undefined; limit: number },
+  ): ReturnType<RetentionStore["purge"]> {
+    const table = owned[kind];
+    return table ? this.#purgeOwned(table, before, cursor, limit) : this.#purgeByTime(kind, before, limit);
+  }
+
+  async defaultsFrom(): Promise<number | undefined> {
+    const [row]: { value: string }[] = await available(this.#db`
+      SELECT value FROM installation WHERE name = ${defaultsName}`);
+    return row === undefined ? undefined : Number(row.value);
+  }
+
+  async beginDefaults(from: number): Promise<number> {
+    const row = { name: defaultsName, value: String(from) };
+    await available(adding(this.#db, (tx) => tx`INSERT INTO installation ${tx(row)} ON CONFLICT (name) DO NOTHING`));
+    return (await this.defaultsFrom()) ?? from;
+  }
+
+  async seenTimes(): Promise<SeenTimes | undefined> {
+    const [row]: { value: string }[] = await available(this.#db`
+      SELECT value FROM installation WHERE name = ${seenName}`);
+    const [believed, from, seen] = row?.value.split(" ").map(Number) ?? [];
+    if (believed === undefined) return undefined;
+    return { believed, doubted: from === undefined || seen === undefined ? undefined : { from, seen } };
+  }
+
+  async saveSeenTimes({ believed, doubted }: SeenTimes): Promise<void> {
+    const value = [believed, ...(doubted ? [doubted.from, doubted.seen] : [])].join(" ");
+    await available(
+      writing(this.#db, async (tx) => {
+        await tx`
+          INSERT INTO installation ${tx({ name: seenName, value })}
+          ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
+      }),
+    );
+  }
+
+  /** By the index of times. */
+  async #purgeByTime(kind: RetainedKind, before: number, limit: number) {
+    const [table, key] = byTime[kind] ?? ["usage_records", "request_id"];
+    const deleted = await this.#delete(
+      (tx) => tx`
+        DELETE FROM ${tx.unsafe(table)} WHERE ${tx.unsafe(key)} IN (
+          SELECT ${tx.unsafe(key)} FROM ${tx.unsafe(table)} WHERE at < ${before} ORDER BY at LIMIT ${limit})
+        RETURNING at`,
+    );
+    return { deleted, next: deleted < limit ? null : undefined };
+  }
+
+  /** One account and environment after the other: the primary key begins with them, and no index with the time. */
+  async #purgeOwned({ name, key, only }: OwnedTable, before: number, cursor: PurgeCursor | undefined, limit: number) {
+    const db = this.#db;
+    const owner = cursor ?? (await this.#ownerAfter(name, { accountId: "", environment: "" }));
+    if (!owner) return { deleted: 0, next: null };
+    const columns = db.unsafe(`account_id, environment, ${key}`);
+    const deleted = await this.#delete(
+      (tx) => tx`
+        DELETE FROM ${tx.unsafe(name)} WHERE (${columns}) IN (
+          SELECT ${columns} FROM ${tx.unsafe(name)}
+          WHERE account_id = ${owner.accountId} AND environment = ${owner.environment} AND ${tx.unsafe(only)} start < ${before}
+          LIMIT ${limit})
+        RETURNING start`,
+    );
+    return { deleted, next: deleted < limit ? ((await this.#ownerAfter(name, owner)) ?? null) : owner };
+  }
+
+  async #ownerAfter(table: string, { accountId, environment }: PurgeCursor): Promise<PurgeCursor | undefined> {
+    const db = this.#db;
+    const [row]: { account_id: string; environment: string }[] = await available(db`
+      SELECT account_id, environment FROM ${db.unsafe(table)}
+      WHERE (account_id, environment) > (${accountId}, ${environment}) ORDER BY account_id, environment LIMIT 1`);
+    return row && { accountId: row.account_id, environment: row.environment };
+  }
+
+  async #delete(statement: (tx: Database) => PromiseLike<unknown[]>): Promise<number> {
+    return (await available(writing(this.#db, async (tx) => await statement(tx)))).length;
+  }
+}

@@ -1,0 +1,193 @@
+// What hangs on the installation's secret in the database: which one is in use, and what there is under which.
+import { type Database, writing } from "../sql/database.ts";
+import { available } from "../sql/outage.ts";
+
+/** Names in `installation`. `first`: the secret of rows from before they said theirs; `since`: when the one in use became it. */
+const names = { check: "secret_check", first: "first_secret", since: "secret_since" } as const;
+
+export interface SecretState {
+  /** Check value of the secret in use; undefined: of a Headrace that kept none, or a new database. */
+  check: string | undefined;
+  /** Id of the secret under which rows are that do not say it. */
+  first: string | undefined;
+  /** Unix seconds; undefined: since the beginning. */
+  since: number | undefined;
+}
+
+interface DigestRenewal {
+  table: "api_keys" | "app_secrets";
+  id: string;
+  from: string;
+  to: string;
+}
+
+export interface SealedValue {
+  table: "signing_keys" | "upstreams";
+  /** Id or name. */
+  id: string;
+  sealed: string;
+  /** Of an upstream. */
+  url: string | null;
+}
+
+/** What can be used still, by the id of the secret that it was made under. */
+export interface SecretUse {
+  keys: Map<string, number>;
+  appSecrets: Map<string, number>;
+}
+
+export interface KeyUnderSecret {
+  id: string;
+  name: string;
+  account_id: string;
+  last_used_at: number | string | null;
+}
+
+/** Rows of one statement. SQLite works in the thread that serves all requests. */
+const rowsAtOnce = 2_000;
+const renewedAtOnce = 100;
+
+/** Tells nobody anything of the secret. */
+export function secretIdOf(check: string): string {
+  return check.slice(0, 16);
+}
+
+export class SqlSecretStore {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  async state(): Promise<SecretState> {
+    const rows: { name: string; value: string }[] = await available(this.#db`
+      SELECT name, value FROM installation WHERE name IN (${names.check}, ${names.first}, ${names.since})`);
+    const found = (name: string) => rows.find((row) => row.name === name)?.value;
+    const since = found(names.since);
+    return {
+      check: found(names.check),
+      first: found(names.first),
+      since: since === undefined ? undefined : Number(since),
+    };
+  }
+
+  /**
+   * Makes `own` the one in use where there is none yet, or one that is accepted. `before`: of a database that says none,
+   * the secret that it was written under. False where another one is in use: of two first starts one decides.
+   */
+  claim(given: { own: string; accepted: readonly string[]; before: string; nowSeconds: number }): Promise<boolean> {
+    const { own, accepted, before, nowSeconds } = given;
+    return available(
+      writing(this.#db, async (tx) => {
+        const [row]: { value: string }[] = await tx`SELECT value FROM installation WHERE name = ${names.check}`;
+        const inUse = row?.value ?? before;
+        if (!accepted.includes(inUse)) return false;
+        await tx`
+          INSERT INTO installation ${tx({ name: names.first, value: secretIdOf(inUse) })} ON CONFLICT (name) DO NOTHING`;
+        await tx`
+          INSERT INTO installation ${tx({ name: names.check, value: own })}
+          ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
+        if (inUse !== own) {
+          await tx`
+            INSERT INTO installation ${tx({ name: names.since, value: String(nowSeconds) })}
+            ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
+        }
+        return true;
+      }),
+    );
+  }
+
+  /**
+   * Takes the digest under the secret in use in the place of an older one, where the row still has that. Nothing is done by
+   * a process whose secret is no longer the one in use. No credential changes by it: no cache has to forget anything.
+   */
+  async renewDigests(renewals: readonly DigestRenewal[], own: string): Promise<void> {
+    for (let start = 0; start < renewals.length; start += renewedAtOnce) {
+      const batch = renewals.slice(start, start + renewedAtOnce);
+      await available(
+        writing(this.#db, async (tx) => {
+          const inUse: unknown[] = await tx`
+            SELECT value FROM installation WHERE name = ${names.check} AND value = ${own}`;
+          if (inUse.length === 0) return;
+          for (const { table, id, from, to } of batch) {
+            await tx`
+              UPDATE ${tx(table)} SET digest = ${to}, secret_id = ${secretIdOf(own)} WHERE id = ${id} AND digest = ${from}`;
+          }
+        }),
+      );
+    }
+  }
+
+  /** Of keys and secrets of apps that have not ended. `first`: as in `SecretState`. */
+  async use(first: string, nowSeconds: number): Promise<SecretUse> {
+    const db = this.#db;
+    const keys = new Map<string, number>();
+    for (let after: string | undefined = ""; after !== undefined; ) {
+      const from: string = after;
+      const [end]: { id: string }[] = await available(db`
+        SELECT id FROM api_keys WHERE id > ${from} ORDER BY id LIMIT 1 OFFSET ${rowsAtOnce - 1}`);
+      const upTo = end === undefined ? db`` : db`AND id <= ${end.id}`;
+      const rows: { secret: string; rows: number | string }[] = await available(db`
+        SELECT secret, count(*) AS rows FROM (
+          SELECT coalesce(secret_id, CAST(${first} AS TEXT)) AS secret FROM api_keys
+          WHERE id > ${from} ${upTo} AND ${this.#usable(nowSeconds)}
+        ) AS found GROUP BY secret`);
+      for (const row of rows) keys.set(row.secret, (keys.get(row.secret) ?? 0) + Number(row.rows));
+      after = end?.id;
+      await new Promise(setImmediate);
+    }
+    const rows: { secret: string; rows: number | string }[] = await available(db`
+      SELECT secret, count(*) AS rows FROM (
+        SELECT coalesce(secret_id, CAST(${first} AS TEXT)) AS secret FROM app_secrets
+        WHERE expires_at IS NULL OR expires_at > ${nowSeconds}
+      ) AS found GROUP BY secret`);
+    return { keys, appSecrets: new Map(rows.map((row) => [row.secret, Number(row.rows)])) };
+  }
+
+  /** Keys that have not ended and are not under the secret in use, those used last first. */
+  async keysUnderOthers(inUse: string, first: string, nowSeconds: number, limit: number): Promise<KeyUnderSecret[]> {
+    return await available(this.#db`
+      SELECT id, name, account_id, last_used_at FROM api_keys
+      WHERE ${this.#usable(nowSeconds)} AND coalesce(secret_id, CAST(${first} AS TEXT)) <> ${inUse}
+      ORDER BY coalesce(last_used_at, 0) DESC, id LIMIT ${limit}`);
+  }
+
+  /** Join tokens that let somebody in and were made before that time. */
+  async openJoinTokens(since: number, nowSeconds: number): Promise<number> {
+    const [row]: { tokens: number | string }[] = await available(this.#db`
+      SELECT count(*) AS tokens FROM node_join_tokens
+      WHERE used_at IS NULL AND expires_at > ${nowSeconds} AND created_at <= ${since}`);
+    return Number(row?.tokens ?? 0);
+  }
+
+  /** What is opened again and again; answers and entries that live for minutes are not among it. */
+  async sealedValues(nowSeconds: number): Promise<SealedValue[]> {
+    const keys: { id: string; sealed: string }[] = await available(this.#db`
+      SELECT id, sealed_private_jwk AS sealed FROM signing_keys WHERE retires_at IS NULL OR retires_at > ${nowSeconds}`);
+    const upstreams: { id: string; sealed: string; url: string }[] = await available(this.#db`
+      SELECT name AS id, sealed_api_key AS sealed, url FROM upstreams WHERE sealed_api_key IS NOT NULL`);
+    return [
+      ...keys.map((row) => ({ table: "signing_keys" as const, ...row, url: null })),
+      ...upstreams.map((row) => ({ table: "upstreams" as const, ...row })),
+    ];
+  }
+
+  /** Where it is still as it was found. */
+  async replaceSealed({ table, id, sealed }: SealedValue, by: string | null): Promise<void> {
+    await available(
+      writing(this.#db, async (tx) => {
+        if (table === "upstreams") {
+          await tx`UPDATE upstreams SET sealed_api_key = ${by} WHERE name = ${id} AND sealed_api_key = ${sealed}`;
+        } else if (by !== null) {
+          await tx`
+            UPDATE signing_keys SET sealed_private_jwk = ${by} WHERE id = ${id} AND sealed_private_jwk = ${sealed}`;
+        }
+      }),
+    );
+  }
+
+  #usable(nowSeconds: number) {
+    return this.#db`kind = 'key' AND revoked = 0 AND (revoked_at IS NULL OR revoked_at > ${nowSeconds})
+      AND (expires_at IS NULL OR expires_at > ${nowSeconds})`;
+  }
+}

@@ -1,0 +1,63 @@
+// Signing keys in a real database of each kind: each has one successor, whoever asks first.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { join } from "node:path";
+import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
+import type { SigningKey } from "../../domain/people/signing-key.ts";
+import { SqlSigningKeyStore } from "./signing-key-store.ts";
+
+let opened: TestDatabase;
+let stores: SqlSigningKeyStore[];
+
+onEachDatabase((databases) => {
+  beforeEach(async () => {
+    opened = await databases.open();
+    stores = [opened.db, await opened.openAgain()].map((db) => new SqlSigningKeyStore(db));
+  });
+
+  afterEach(() => opened.close());
+
+  const key = (id: string, at: number): SigningKey => ({
+    ...{ id, publicJwk: { kty: "EC", x: "ü'\"" }, sealedPrivateJwk: "v1.sealed" },
+    ...{ createdAt: at, activeAt: at + 5, retiresAt: null },
+  });
+
+  test("a key comes back as it was stored, retired ones left out, oldest first", async () => {
+    const [store, other] = stores as [SqlSigningKeyStore, SqlSigningKeyStore];
+    expect(await store.addSigningKey(key("b", 10), undefined)).toBe(true);
+    expect(await store.addSigningKey(key("a", 20), { id: "b", retiresAt: 100 })).toBe(true);
+    expect(await other.listSigningKeys(99)).toEqual([{ ...key("b", 10), retiresAt: 100 }, key("a", 20)]);
+    expect(await other.listSigningKeys(100)).toEqual([key("a", 20)]);
+  });
+
+  /** In a process of its own, at the same moment as others. Gives what `addSigningKey` gave. */
+  async function addElsewhere(key: SigningKey, predecessor: unknown, atMs: number): Promise<boolean> {
+    const script = `
+    import { SqlSigningKeyStore } from ${JSON.stringify(join(import.meta.dir, "signing-key-store.ts"))};
+    const [key, predecessor, atMs] = JSON.parse(process.argv.at(-1));
+    const store = new SqlSigningKeyStore(await ${opened.openingCode});
+    while (Date.now() < atMs) {}
+    console.log(await store.addSigningKey(key, predecessor ?? undefined));
+    process.exit();`;
+    const argument = JSON.stringify([key, predecessor ?? null, atMs]);
+    const child = Bun.spawn([process.execPath, "-e", script, argument], { stdout: "pipe", stderr: "inherit" });
+    const text = await new Response(child.stdout).text();
+    expect(["true\n", "false\n"]).toContain(text);
+    return text === "true\n";
+  }
+
+  test("of several processes that add the first key, or a successor, at the same moment one is first", async () => {
+    const [store] = stores as [SqlSigningKeyStore];
+    const race = (predecessor: { id: string; retiresAt: number } | undefined, name: string) =>
+      Promise.all([0, 1, 2].map((i) => addElsewhere(key(`${name}${i}`, 10), predecessor, Date.now() + 300)));
+    expect((await race(undefined, "first")).filter(Boolean)).toHaveLength(1);
+    const [first] = (await store.listSigningKeys(0)) as [SigningKey];
+    expect((await race({ id: first.id, retiresAt: 50 }, "second")).filter(Boolean)).toHaveLength(1);
+    expect(await store.listSigningKeys(0)).toHaveLength(2);
+  }, 20_000);
+
+  test("a key that is not there, or has a successor, gets none", async () => {
+    const [store] = stores as [SqlSigningKeyStore];
+    expect(await store.addSigningKey(key("b", 20), { id: "a", retiresAt: 100 })).toBe(false);
+    expect(await store.listSigningKeys(0)).toEqual([]);
+  });
+});

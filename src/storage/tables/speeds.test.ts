@@ -1,0 +1,89 @@
+// How fast models answered lately: means of streams that were served whole, by model and upstream.
+import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
+import type { Database } from "../sql/database.ts";
+import { SqlSpeeds } from "./speeds.ts";
+
+const now = 1_790_000_000;
+let opened: TestDatabase;
+let db: Database;
+let speeds: SqlSpeeds;
+let records = 0;
+
+onEachDatabase((databases) => {
+  beforeAll(async () => {
+    opened = await databases.open();
+    ({ db } = opened);
+    speeds = new SqlSpeeds(db);
+  });
+
+  afterEach(async () => {
+    await db`DELETE FROM usage_records`;
+  });
+
+  afterAll(async () => {
+    await opened.close();
+  });
+
+  const record = (more: object = {}) => ({
+    request_id: `req_${records++}`,
+    at: now,
+    account_id: "acct_1",
+    key_id: "key_1",
+    environment: "live",
+    operation: "chat",
+    model: "m",
+    outcome: "completed",
+    prompt_tokens: 1,
+    completion_tokens: 11,
+    estimated: 0,
+    duration_ms: 1_100,
+    upstream: "up",
+    first_token_ms: 100,
+    ...more,
+  });
+
+  async function have(...rows: ReturnType<typeof record>[]): Promise<void> {
+    await db`INSERT INTO usage_records ${db(rows)}`;
+  }
+
+  test("the tokens after the first come in the time after it; each model and upstream has means of its own", async () => {
+    await have(
+      record(),
+      record({ at: now - 14 * 60, first_token_ms: 300, duration_ms: 800, completion_tokens: 21 }),
+      record({ upstream: "other", first_token_ms: 5 }),
+      record({ model: "n", completion_tokens: 1 }),
+    );
+    const found = (await speeds.recent(now)).sort((a, b) => (a.model + a.upstream < b.model + b.upstream ? -1 : 1));
+    expect(found).toEqual([
+      { model: "m", upstream: "other", firstTokenMs: 5, tokensPerSecond: 10_000 / 1_095 },
+      { model: "m", upstream: "up", firstTokenMs: 200, tokensPerSecond: 30_000 / 1_500 },
+      { model: "n", upstream: "up", firstTokenMs: 100, tokensPerSecond: null },
+    ]);
+  });
+
+  test("what is older, was no stream, failed, or came all at once says nothing of the speed", async () => {
+    await have(
+      record({ at: now - 15 * 60 - 1 }),
+      record({ first_token_ms: null }),
+      record({ outcome: "failed" }),
+      record({ upstream: null }),
+    );
+    expect(await speeds.recent(now)).toEqual([]);
+    await have(record({ duration_ms: 100 }));
+    expect(await speeds.recent(now)).toEqual([
+      { model: "m", upstream: "up", firstTokenMs: 100, tokensPerSecond: null },
+    ]);
+  });
+
+  test("of a busy minute only the newest are read, and they leave room for those of other minutes", async () => {
+    const busy = Array.from({ length: 700 }, (_, i) =>
+      record({ at: now - (i < 200 ? 59 : 1), first_token_ms: i < 200 ? 900 : 10 }),
+    );
+    for (let from = 0; from < busy.length; from += 100) await have(...busy.slice(from, from + 100));
+    await have(record({ at: now - 300, model: "rare" }));
+    const found = await speeds.recent(now);
+    expect(found.find(({ model }) => model === "m")?.firstTokenMs).toBe(10);
+    expect(found.find(({ model }) => model === "rare")?.firstTokenMs).toBe(100);
+  });
+});

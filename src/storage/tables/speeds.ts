@@ -1,0 +1,76 @@
+// How fast models answered lately, from the newest of the ledger's records.
+import type { Speed, Speeds } from "../../domain/usage/speed.ts";
+import type { Database } from "../sql/database.ts";
+import { available } from "../sql/outage.ts";
+
+interface Row {
+  model: string;
+  upstream: string;
+  timed: number | string;
+  first_token_ms: number | string;
+  tokens: number | string;
+  generation_ms: number | string;
+}
+
+const minuteSeconds = 60;
+const minutes = 15;
+/** Of each minute: enough for a mean, and read in a millisecond, as SQLite works in the thread that serves requests. */
+const rowsPerMinute = 500;
+
+export class SqlSpeeds implements Speeds {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  async recent(nowSeconds: number): Promise<Speed[]> {
+    const sums = new Map<string, Sums>();
+    for (let minute = 0; minute < minutes; minute++) {
+      if (minute > 0) await new Promise(setImmediate);
+      const until = nowSeconds + 1 - minute * minuteSeconds;
+      for (const row of await this.#read(until - minuteSeconds, until)) add(sums, row);
+    }
+    return [...sums.values()].map(({ model, upstream, timed, firstTokenMs, tokens, generationMs }) => ({
+      model,
+      upstream,
+      firstTokenMs: firstTokenMs / timed,
+      tokensPerSecond: generationMs > 0 ? (tokens * 1000) / generationMs : null,
+    }));
+  }
+
+  /** What came after the first token took the time after it. */
+  async #read(from: number, until: number): Promise<Row[]> {
+    return await available(this.#db`
+      SELECT model, upstream, count(*) AS timed, sum(first_token_ms) AS first_token_ms,
+        sum(CASE WHEN completion_tokens > 1 AND duration_ms > first_token_ms THEN completion_tokens - 1 ELSE 0 END) AS tokens,
+        sum(CASE WHEN completion_tokens > 1 AND duration_ms > first_token_ms THEN duration_ms - first_token_ms ELSE 0 END)
+          AS generation_ms
+      FROM (
+        SELECT model, upstream, outcome, first_token_ms, completion_tokens, duration_ms FROM usage_records
+        WHERE at >= ${from} AND at < ${until} ORDER BY at DESC LIMIT ${rowsPerMinute}
+      ) AS newest
+      WHERE first_token_ms IS NOT NULL AND upstream IS NOT NULL AND outcome = 'completed'
+      GROUP BY model, upstream`);
+  }
+}
+
+interface Sums {
+  model: string;
+  upstream: string;
+  timed: number;
+  firstTokenMs: number;
+  tokens: number;
+  generationMs: number;
+}
+
+function add(sums: Map<string, Sums>, row: Row): void {
+  const name = JSON.stringify([row.model, row.upstream]);
+  const { model, upstream } = row;
+  const known = sums.get(name) ?? { model, upstream, timed: 0, firstTokenMs: 0, tokens: 0, generationMs: 0 };
+  known.timed += Number(row.timed);
+  known.firstTokenMs += Number(row.first_token_ms);
+  known.tokens += Number(row.tokens);
+  known.generationMs += Number(row.generation_ms);
+  sums.set(name, known);
+}

@@ -1,0 +1,88 @@
+// A trail as the spool and the database keep it: JSON, each step an array.
+import { z } from "zod";
+import { stepResults, type Trail, type TrailStep } from "../../domain/usage/trail.ts";
+
+const whole = z.int().nonnegative();
+const stepSchema = z.tuple(
+  [
+    z.string().nullable(),
+    z.string().nullable(),
+    z.string(),
+    z.enum(stepResults),
+    whole.nullable(),
+    z.string().nullable(),
+    whole,
+    whole,
+  ],
+  // How many are left out before it, where any are; what a later version adds stands behind that.
+  z.unknown(),
+);
+
+/** Of a trail as it stands in a line of the spool. */
+export const trailSchema: z.ZodType<Trail> = z.array(stepSchema).transform((steps) => steps.map(named));
+
+export function trailText(trail: Trail): string {
+  return JSON.stringify(trail.map(valuesOf));
+}
+
+/**
+ * As much of it as fits into so many bytes of UTF-8: the last step, then the first ones, each without its reason where
+ * that is too long. Undefined where not even the last one fits.
+ */
+export function shortTrailText(trail: Trail, mostBytes: number): string | undefined {
+  const whole = trailText(trail);
+  if (Buffer.byteLength(whole) <= mostBytes) return whole;
+  const before = trail.slice(0, -1);
+  const last = trail.at(-1);
+  let left = mostBytes - "[]".length;
+  const fitted = (step: TrailStep): TrailStep | undefined => {
+    const bytesOf = (one: TrailStep) => Buffer.byteLength(JSON.stringify(valuesOf(one))) + ",".length;
+    const fitting = [step, { ...step, reason: null }].find((one) => bytesOf(one) <= left);
+    if (fitting) left -= bytesOf(fitting);
+    return fitting;
+  };
+  const given = last?.leftOut ?? 0;
+  const end = last && fitted({ ...last, leftOut: given + before.length });
+  if (!end) return undefined;
+  const kept: TrailStep[] = [];
+  for (const step of before) {
+    const fitting = fitted(step);
+    if (!fitting) break;
+    kept.push(fitting);
+  }
+  return trailText([...kept, { ...end, leftOut: given + before.length - kept.length }]);
+}
+
+function valuesOf(step: TrailStep): unknown[] {
+  const { upstream, upstreamModel, model, result, status, reason, startedMs, durationMs, leftOut } = step;
+  const values = [
+    upstream,
+    upstreamModel,
+    model,
+    result,
+    status,
+    reason,
+    Math.round(startedMs),
+    Math.round(durationMs),
+  ];
+  return leftOut ? [...values, leftOut] : values;
+}
+
+/** Undefined where it cannot be read, as of a later version: the rest of its record must not be lost for that. */
+export function readTrail(text: string): Trail | undefined {
+  try {
+    return trailSchema.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}
+
+function named([upstream, upstreamModel, model, result, status, reason, startedMs, durationMs, left]: z.infer<
+  typeof stepSchema
+>): TrailStep {
+  const leftOut = whole.safeParse(left).data;
+  return {
+    ...{ upstream, upstreamModel, model, result, status, reason, startedMs, durationMs },
+    ...(leftOut ? { leftOut } : {}),
+  };
+}

@@ -1,0 +1,31 @@
+// Work of a command on a server's database, beside the server where one runs.
+import { join } from "node:path";
+import { GatewayError, StartError } from "../base/errors.ts";
+import type { Database } from "../storage/sql/database.ts";
+import { openExistingDatabase } from "../storage/sql/existing-database.ts";
+import { openExistingPostgres } from "../storage/sql/open-postgres.ts";
+
+export interface DatabasePlace {
+  dataDir: string;
+  /** Of PostgreSQL; undefined: SQLite in the data directory. */
+  databaseUrl: string | undefined;
+}
+
+/** Rejects with a StartError that says why there is no database to work on, or why it was not done. */
+export async function withDatabaseOf<Result>(
+  { dataDir, databaseUrl }: DatabasePlace,
+  work: (db: Database) => Promise<Result>,
+): Promise<Result> {
+  const db =
+    databaseUrl === undefined
+      ? await openExistingDatabase(join(dataDir, "headrace.db"))
+      : await openExistingPostgres(databaseUrl);
+  try {
+    return await work(db);
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    throw new StartError(error.detail === undefined ? error.message : `${error.message} (${error.detail})`);
+  } finally {
+    await db.close();
+  }
+}

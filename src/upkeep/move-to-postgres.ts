@@ -1,0 +1,96 @@
+// Composes what moves the records of a data directory from SQLite to PostgreSQL.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { StartError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { type Recovered, recoverSpool } from "../ledger/ledger-recovery.ts";
+import { openUsageWriter } from "../ledger/usage/usage-writer.ts";
+import { copyIdOf, markCopied } from "../storage/backup/copy-marks.ts";
+import { type ComparedTable, type CopyProgress, copyRecords } from "../storage/backup/copy-records.ts";
+import { lockDataDirectory } from "../storage/files/data-directory-lock.ts";
+import { loadSecrets } from "../storage/files/secret-file.ts";
+import { openDatabase } from "../storage/sql/database.ts";
+import { SqliteSource } from "../storage/sql/sqlite-source.ts";
+import { claimSecret, secretInUse } from "./installation-secret.ts";
+
+export interface MoveOptions {
+  dataDir: string;
+  databaseUrl: string;
+  /** Each as 64 hex digits; undefined: what is in the data directory. */
+  secretsHex: readonly string[] | undefined;
+  nowSeconds: number;
+  log: Log;
+  /** Told of the usage that the database did not have yet, before anything is copied. */
+  onDrained?(drained: Recovered): void;
+  onProgress(progress: CopyProgress): void;
+  /** Rows of one statement. */
+  batchRows?: number;
+}
+
+export interface Moved {
+  tables: ComparedTable[];
+  /** Whether both databases have the same. */
+  isSame: boolean;
+  /** The file with the secret that servers on the new database need; undefined where HEADRACE_SECRET was given. */
+  secretFile: string | undefined;
+}
+
+/** No server runs on the data directory meanwhile. Throws a StartError that says why nothing, or not all, was copied. */
+export async function moveToPostgres(options: MoveOptions): Promise<Moved> {
+  const { dataDir, databaseUrl, secretsHex, nowSeconds, log } = options;
+  const file = join(dataDir, "headrace.db");
+  if (!existsSync(file)) {
+    throw new StartError(`There is no database ${file}: name the data directory of the server with --data-dir.`);
+  }
+  const release = lockDataDirectory(dataDir);
+  try {
+    const db = await openDatabase(file);
+    try {
+      const secretFile = join(dataDir, "secret");
+      if (secretsHex === undefined && !existsSync(secretFile)) {
+        throw new StartError(`There is no file ${secretFile}: set HEADRACE_SECRET to what the server is started with.`);
+      }
+      const secrets = loadSecrets(dataDir, secretsHex);
+      const secret = await secretInUse(db, secrets, nowSeconds);
+      // The one that the database has stays in use: a server takes the next one over.
+      if (!secret || !(await claimSecret(db, [secret, ...secrets], nowSeconds))) throw otherSecret();
+      const writer = await openUsageWriter(db);
+      try {
+        options.onDrained?.(await recoverSpool({ db, writer, directory: join(dataDir, "spool"), log }));
+      } finally {
+        writer.close();
+      }
+      const sourceId = await copyIdOf(db);
+      const source = new SqliteSource(file);
+      let tables: ComparedTable[];
+      try {
+        const { onProgress, batchRows } = options;
+        tables = await copyRecords({
+          ...{ source, sourceId, databaseUrl, onProgress },
+          ...(batchRows === undefined ? {} : { batchRows }),
+        });
+      } finally {
+        source.close();
+      }
+      const isSame = tables.every(({ differences }) => differences.length === 0);
+      if (isSame) await markCopied(db, placeOf(databaseUrl));
+      return { tables, isSame, secretFile: secretsHex === undefined ? secretFile : undefined };
+    } finally {
+      await db.close();
+    }
+  } finally {
+    release();
+  }
+}
+
+/** Without user and password. */
+function placeOf(databaseUrl: string): string {
+  const { host, pathname } = new URL(databaseUrl);
+  return host + pathname;
+}
+
+function otherSecret(): StartError {
+  return new StartError(
+    "HEADRACE_SECRET is not the secret that the server has used: with another one every key is refused. Set it to what it was, or unset it where the file `secret` in the data directory was used.",
+  );
+}

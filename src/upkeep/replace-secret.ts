@@ -1,0 +1,114 @@
+// Composes what `headrace secret` does: replaces the secret in a data directory, and says what hangs on the one before.
+import { existsSync } from "node:fs";
+import { StartError } from "../base/errors.ts";
+import type { KeyRing } from "../domain/key-ring.ts";
+import { mostSecrets, newSecret, secretFile, writeSecretFile } from "../storage/files/secret-file.ts";
+import { syncCommits } from "../storage/sql/durable-commits.ts";
+import { type KeyUnderSecret, SqlSecretStore } from "../storage/tables/secret-store.ts";
+import { type DatabasePlace, withDatabaseOf } from "./data-directory.ts";
+import { idOfSecret, secretInUse } from "./installation-secret.ts";
+import { readSecrets } from "./operator-key.ts";
+import { countUnderSecrets, forgetSealed, type SecretFigures } from "./secret-rotation.ts";
+
+export interface SecretPlace extends DatabasePlace {
+  /** Each as 64 hex digits; undefined: what is in the data directory. */
+  secretsHex: readonly string[] | undefined;
+  nowSeconds: number;
+}
+
+export interface SecretStatus {
+  /** Where the secrets are from; undefined: HEADRACE_SECRET. */
+  file: string | undefined;
+  /** Whether a server has to start before the first of them is the one in use. */
+  isWaiting: boolean;
+  figures: SecretFigures;
+  /** Some of the keys that are not under the one in use, those used last first. */
+  keys: KeyUnderSecret[];
+}
+
+const mostKeysNamed = 20;
+
+/** Throws a StartError where none of the secrets is that of the database. */
+export async function secretStatus(place: SecretPlace): Promise<SecretStatus> {
+  const { dataDir, secretsHex, nowSeconds } = place;
+  const secrets = readSecrets(dataDir, secretsHex);
+  return withDatabaseOf(place, async (db) => {
+    const inUse = await secretInUse(db, secrets, nowSeconds);
+    if (!inUse) throw unknownSecret();
+    // As a server has it that has not taken over the newest yet.
+    const ring: KeyRing = [inUse, ...secrets.filter((secret) => secret !== inUse)];
+    const store = new SqlSecretStore(db);
+    const { first } = await store.state();
+    const id = idOfSecret(inUse);
+    return {
+      file: secretsHex === undefined ? secretFile(dataDir) : undefined,
+      isWaiting: inUse !== secrets[0],
+      figures: await countUnderSecrets(db, ring, nowSeconds),
+      keys: await store.keysUnderOthers(id, first ?? id, nowSeconds, mostKeysNamed),
+    };
+  });
+}
+
+/** Puts a new one before those in the file. A server takes it over at its next start. Gives the file. */
+export async function rotateSecretFile(place: SecretPlace): Promise<string> {
+  const { file, secrets } = ofFile(place);
+  if (secrets.length >= mostSecrets) {
+    throw new StartError(
+      `${file} holds ${secrets.length} secrets already, which is the most. Use up the older ones first: \`headrace secret forget-old\`.`,
+    );
+  }
+  await withDatabaseOf(place, async (db) => {
+    if (!(await secretInUse(db, secrets, place.nowSeconds))) throw unknownSecret();
+  });
+  writeSecretFile(file, [Buffer.from(newSecret(), "hex"), ...secrets]);
+  return file;
+}
+
+/**
+ * Leaves the one in use alone in the file. Throws a StartError where anything hangs on the others, unless it is `forced`:
+ * then those keys are refused, and what nobody can open any more is given up.
+ */
+export async function forgetOldSecrets(
+  place: SecretPlace,
+  { forced }: { forced: boolean },
+): Promise<{ file: string | undefined; forgotten: number; figures: SecretFigures }> {
+  const { file, isWaiting, figures } = await secretStatus(place);
+  const secrets = readSecrets(place.dataDir, place.secretsHex);
+  if (isWaiting) {
+    throw new StartError(
+      "No server has started with the newest secret yet: restart it first, so that it takes that over.",
+    );
+  }
+  const left = figures.keysUnderOlder + figures.appSecretsUnderOlder + figures.sealedUnderOlder;
+  if (left > 0 && !forced) {
+    throw new StartError(
+      `${figures.keysUnderOlder} keys, ${figures.appSecretsUnderOlder} secrets of apps and ${figures.sealedUnderOlder} sealed values are still under an older secret: they would be refused. \`headrace secret status\` names the keys; \`--force\` gives them up.`,
+    );
+  }
+  if (place.secretsHex !== undefined && !forced) {
+    throw new StartError(
+      "HEADRACE_SECRET is set, so the secret is in no file. Nothing hangs on the older ones: leave the first one alone in the variable, and restart the servers.",
+    );
+  }
+  if (forced) await withDatabaseOf(place, (db) => forgetSealed(db, [secrets[0]], place.nowSeconds));
+  // What came under the one in use must not go back below it by a power cut.
+  await withDatabaseOf(place, syncCommits);
+  if (file !== undefined && secrets.length > 1) writeSecretFile(file, [secrets[0]]);
+  return { file, forgotten: file === undefined ? 0 : secrets.length - 1, figures };
+}
+
+function ofFile({ dataDir, secretsHex }: SecretPlace): { file: string; secrets: KeyRing } {
+  const file = secretFile(dataDir);
+  if (secretsHex !== undefined || !existsSync(file)) {
+    throw new StartError(
+      "The secret is in HEADRACE_SECRET and not in a file. Make one with `openssl rand -hex 32`, and set HEADRACE_SECRET to the old and the new one, separated by a comma, at all servers; then to the new and the old one: docs/operating.md, “Replacing the secret”.",
+    );
+  }
+  return { file, secrets: readSecrets(dataDir, undefined) };
+}
+
+function unknownSecret(): StartError {
+  return new StartError(
+    "The secret is not the one that the database was written under. Set HEADRACE_SECRET as for the server, or unset it where the server uses the file `secret` in the data directory.",
+  );
+}

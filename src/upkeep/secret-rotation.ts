@@ -1,0 +1,199 @@
+// Brings what hangs on an older secret under the one in use, and says how much there still is.
+import type { Clock } from "../base/clock.ts";
+import { StartError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { KeyRing } from "../domain/key-ring.ts";
+import { upstreamKeyContext } from "../inference/models/manage-upstreams.ts";
+import { DigestRenewals } from "../policy/credentials/digest-renewals.ts";
+import { seal, unseal } from "../policy/credentials/sealing.ts";
+import { deriveKeys } from "../storage/files/secret-file.ts";
+import type { Database } from "../storage/sql/database.ts";
+import { type SealedValue, SqlSecretStore } from "../storage/tables/secret-store.ts";
+import { checkOf, idOfSecret } from "./installation-secret.ts";
+
+/** What there is that only another secret than the one in use opens or finds. */
+export interface SecretFigures {
+  /** Secrets that are accepted: more than one while one is replaced. */
+  accepted: number;
+  /** Keys and secrets of apps that have not ended: under older secrets that are accepted, and under such as are not. */
+  keysUnderOlder: number;
+  keysUnderDropped: number;
+  appSecretsUnderOlder: number;
+  appSecretsUnderDropped: number;
+  /** Join tokens that were made before the secret in use was: they end within a week. */
+  joinTokens: number;
+  /** Signing keys and keys of upstreams. */
+  sealedUnderOlder: number;
+  sealedUnderDropped: number;
+}
+
+export interface SecretRotationOptions {
+  db: Database;
+  secrets: KeyRing;
+  clock: Pick<Clock, "nowSeconds" | "monotonicMs">;
+  log: Log;
+}
+
+/** Counting reads all keys. */
+const countAgainMs = 60_000;
+
+const sealPurposes = { signing_keys: "signing-key-seal-v1", upstreams: "upstream-seal-v1" } as const;
+
+export class SecretRotation {
+  readonly renewals: DigestRenewals;
+  readonly #options: SecretRotationOptions;
+  readonly #store: SqlSecretStore;
+  #figures: SecretFigures | undefined;
+  #countedMs = Number.NEGATIVE_INFINITY;
+  #counting: Promise<void> | undefined;
+  #isClosed = false;
+
+  constructor(options: SecretRotationOptions) {
+    this.#options = options;
+    const { db, secrets, log } = options;
+    this.#store = new SqlSecretStore(db);
+    const own = checkOf(secrets[0]);
+    this.renewals = new DigestRenewals({ write: (renewals) => this.#store.renewDigests(renewals, own), log });
+  }
+
+  /**
+   * Seals anew, under the first secret, what is sealed under another that is accepted. Throws a StartError where a secret was
+   * dropped too early: something opens under none.
+   */
+  async reseal(): Promise<void> {
+    const { secrets, clock, log } = this.#options;
+    let resealed = 0;
+    const lost: SealedValue[] = [];
+    for (const value of await this.#store.sealedValues(clock.nowSeconds())) {
+      const { text, isCurrent } = opened(value, secrets);
+      if (text === undefined) lost.push(value);
+      if (text === undefined || isCurrent) continue;
+      await this.#store.replaceSealed(
+        value,
+        seal(text, deriveKeys(secrets, sealPurposes[value.table]), contextOf(value)),
+      );
+      resealed++;
+    }
+    if (resealed > 0) log.info("sealed_anew", { count: resealed });
+    if (lost.length === 0) return;
+    const { since } = await this.#store.state();
+    // Of a database whose secret was never replaced it is told where each is read; nobody dropped anything.
+    if (since === undefined || secrets.length > 1) return;
+    throw new StartError(
+      `${nounOf(lost)} sealed under a secret that HEADRACE_SECRET, or the file \`secret\`, no longer has. Name that one as well, after the one in use, and start once: what is sealed is then sealed anew. If it is lost, \`headrace secret forget-old --force\` gives up what it sealed.`,
+    );
+  }
+
+  /** Never rejects: undefined until it could be counted. At most a minute old. */
+  async figures(): Promise<SecretFigures | undefined> {
+    if (this.#options.clock.monotonicMs() - this.#countedMs >= countAgainMs) await this.#count();
+    return this.#figures;
+  }
+
+  /** Once, after a start: keys that are refused from now on are told. */
+  async tell(): Promise<void> {
+    const figures = await this.figures();
+    if (!figures || this.#isClosed) return;
+    const { log } = this.#options;
+    const { keysUnderOlder, appSecretsUnderOlder, keysUnderDropped, appSecretsUnderDropped, accepted } = figures;
+    if (keysUnderDropped + appSecretsUnderDropped > 0) {
+      log.warn("keys_under_dropped_secret", {
+        keys: keysUnderDropped,
+        app_secrets: appSecretsUnderDropped,
+        detail:
+          "They are refused: the secret that they were made under is no longer accepted. Name it again in HEADRACE_SECRET, after the one in use, or make new ones.",
+      });
+    }
+    if (accepted > 1)
+      log.info("secret_rotation", { keys_left: keysUnderOlder, app_secrets_left: appSecretsUnderOlder });
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.renewals.close();
+    await this.#counting;
+  }
+
+  #count(): Promise<void> {
+    this.#counting ??= this.#read()
+      .then((figures) => {
+        this.#figures = figures;
+        this.#countedMs = this.#options.clock.monotonicMs();
+      })
+      .catch((error) => this.#options.log.warn("secret_not_counted", { detail: String(error) }))
+      .finally(() => {
+        this.#counting = undefined;
+      });
+    return this.#counting;
+  }
+
+  #read(): Promise<SecretFigures> {
+    const { db, secrets, clock } = this.#options;
+    return countUnderSecrets(db, secrets, clock.nowSeconds());
+  }
+}
+
+/** `secrets`: the one in use first. */
+export async function countUnderSecrets(db: Database, secrets: KeyRing, nowSeconds: number): Promise<SecretFigures> {
+  const store = new SqlSecretStore(db);
+  const { first, since } = await store.state();
+  const figures: SecretFigures = {
+    accepted: secrets.length,
+    ...{ keysUnderOlder: 0, keysUnderDropped: 0, appSecretsUnderOlder: 0, appSecretsUnderDropped: 0 },
+    ...{ joinTokens: 0, sealedUnderOlder: 0, sealedUnderDropped: 0 },
+  };
+  for (const value of await store.sealedValues(nowSeconds)) {
+    const { text, isCurrent } = opened(value, secrets);
+    if (text === undefined) figures.sealedUnderDropped++;
+    else if (!isCurrent) figures.sealedUnderOlder++;
+  }
+  // Nothing was ever made under another one.
+  if (since === undefined && secrets.length === 1) return figures;
+  const [current, ...older] = secrets.map(idOfSecret);
+  const use = await store.use(first ?? current ?? "", nowSeconds);
+  for (const [id, count] of use.keys) {
+    if (id !== current) figures[older.includes(id) ? "keysUnderOlder" : "keysUnderDropped"] += count;
+  }
+  for (const [id, count] of use.appSecrets) {
+    if (id !== current) figures[older.includes(id) ? "appSecretsUnderOlder" : "appSecretsUnderDropped"] += count;
+  }
+  figures.joinTokens = since === undefined ? 0 : await store.openJoinTokens(since, nowSeconds);
+  return figures;
+}
+
+/** Without what nobody can open any more: an upstream then has no key, until an operator gives it one. Gives their number. */
+export async function forgetSealed(db: Database, secrets: KeyRing, nowSeconds: number): Promise<number> {
+  const store = new SqlSecretStore(db);
+  const lost = (await store.sealedValues(nowSeconds)).filter((value) => opened(value, secrets).text === undefined);
+  for (const value of lost) {
+    if (value.table === "upstreams") await store.replaceSealed(value, null);
+  }
+  return lost.length;
+}
+
+function opened(value: SealedValue, secrets: KeyRing): { text: string | undefined; isCurrent: boolean } {
+  const keys = deriveKeys(secrets, sealPurposes[value.table]);
+  for (const [i, key] of keys.entries()) {
+    try {
+      return { text: unseal(value.sealed, key, contextOf(value)), isCurrent: i === 0 };
+    } catch {
+      // Under the next one, perhaps.
+    }
+  }
+  return { text: undefined, isCurrent: false };
+}
+
+function contextOf({ id, url }: SealedValue): string {
+  return url === null ? id : upstreamKeyContext({ name: id, url });
+}
+
+function nounOf(lost: readonly SealedValue[]): string {
+  const upstreams = lost.filter(({ table }) => table === "upstreams").length;
+  const keys = lost.length - upstreams;
+  const parts = [
+    ...(keys > 0 ? [`${keys} signing ${keys === 1 ? "key" : "keys"}`] : []),
+    ...(upstreams > 0 ? [`the ${upstreams === 1 ? "key of 1 upstream" : `keys of ${upstreams} upstreams`}`] : []),
+  ];
+  const text = parts.join(" and ");
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)} ${lost.length === 1 ? "is" : "are"}`;
+}

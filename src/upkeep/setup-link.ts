@@ -1,0 +1,40 @@
+// Composes what makes a set-up link in a server's data directory, beside the server where one runs.
+import { type MadeLink, OneTimeLinks } from "../accounts/links.ts";
+import { StartError } from "../base/errors.ts";
+import { readCredentials } from "../storage/files/credentials-file.ts";
+import { SqlPersonStore } from "../storage/tables/people/person-store.ts";
+import { type DatabasePlace, withDatabaseOf } from "./data-directory.ts";
+
+export interface SetupLinkOptions extends DatabasePlace {
+  /** With `/v1`; undefined: where the server ran last, as it wrote into credentials.json. */
+  baseUrl: string | undefined;
+  nowSeconds: number;
+}
+
+/** Whoever opens the link becomes an operator; those made before end. Throws a StartError that says why there is none. */
+export async function makeSetupLink({ baseUrl, nowSeconds, ...place }: SetupLinkOptions): Promise<MadeLink> {
+  return withDatabaseOf(place, (db) => {
+    const address = baseUrl ?? readCredentials(place.dataDir)?.base_url;
+    if (address === undefined) {
+      throw new StartError(
+        "Where browsers reach the server is not known, as there is no credentials.json in the data directory. Name it: --base-url https://ai.example.com/v1",
+      );
+    }
+    const links = new OneTimeLinks({
+      people: new SqlPersonStore(db),
+      clock: { nowSeconds: () => nowSeconds, monotonicMs: () => 0 },
+      publicOrigin: () => address.replace(/\/v1$/, ""),
+      mail: undefined,
+      // Only a server has what it takes to use a link.
+      sessions: { start: notHere },
+      firstAccountId: notHere,
+      limits: { admit: notHere },
+      log: { info() {}, warn() {}, error() {} },
+    });
+    return links.createSetupLink({ type: "operator" });
+  });
+}
+
+function notHere(): Promise<never> {
+  return Promise.reject(new Error("Nothing but the link is made here."));
+}

@@ -1,0 +1,108 @@
+// Composes what brings the spool of a server that never returns into the database, so that none of its usage is lost.
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { systemClock } from "../base/clock.ts";
+import { StartError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { accountsOf, type Recovered, recoverSpool } from "../ledger/ledger-recovery.ts";
+import { openUsageWriter } from "../ledger/usage/usage-writer.ts";
+import { SharedLimits } from "../limits/shared/shared-limits.ts";
+import { limitsOf, quotasOf } from "../policy/limits-of.ts";
+import { Tiers } from "../policy/manage/tiers.ts";
+import { tryLockFile } from "../storage/files/file-lock.ts";
+import type { Database } from "../storage/sql/database.ts";
+import { SqlKeyStore } from "../storage/tables/key-store.ts";
+import { type DatabasePlace, withDatabaseOf } from "./data-directory.ts";
+
+export interface SpoolDrainOptions extends DatabasePlace {
+  /** A data directory, or the directory `spool` of one. */
+  directory: string;
+  /** Where limits are counted for all replicas; undefined: nowhere but in each. */
+  redisUrl: string | undefined;
+  log: Log;
+}
+
+export interface DrainedSpool extends Recovered {
+  /** The directory with the spool's files. */
+  spool: string;
+}
+
+/** Done again, it finds nothing more. Throws a StartError that says why nothing was taken over. */
+export async function drainSpool(options: SpoolDrainOptions): Promise<DrainedSpool> {
+  const { directory, redisUrl, log, ...place } = options;
+  const spool = spoolIn(directory);
+  const release = lockOf(dirname(spool));
+  try {
+    return await withDatabaseOf(place, async (db) => {
+      await requireKnown(db, accountsOf(spool));
+      const counters = await openCounters(redisUrl, log);
+      // Of the spool's directory there is a lock; the database may be that of a server that runs.
+      const writer = await openUsageWriter(db, { isAlone: false });
+      try {
+        const recovered = await recoverSpool({ db, writer, directory: spool, log });
+        // What is counted in Redis lacks this usage: it is read from the database again at its next use.
+        counters?.forgetQuotas(await quotasOfKeys(db, recovered.keyIds));
+        return { spool, ...recovered };
+      } finally {
+        writer.close();
+        await counters?.close();
+      }
+    });
+  } finally {
+    release();
+  }
+}
+
+/** Before anything is taken over: afterwards it would not be known any more whose counters are to be forgotten. */
+async function openCounters(url: string | undefined, log: Log): Promise<SharedLimits | undefined> {
+  if (url === undefined) return undefined;
+  const ledger = { readTotals: () => Promise.reject(new Error("nothing is counted here")) };
+  const limits = await SharedLimits.open({ url, clock: systemClock, ledger, log });
+  const state = limits.state();
+  if (state.status === "ok") return limits;
+  await limits.close();
+  throw new StartError(
+    `The server at HEADRACE_REDIS_URL cannot be used (${state.reason}), and it counts quotas that this usage is part of. Try again when it is back.`,
+  );
+}
+
+function quotasOfKeys(db: Database, keyIds: ReadonlySet<string>): Promise<Set<string>> {
+  const tiers = new Tiers();
+  return quotasOf(keyIds, new SqlKeyStore(db), ({ keys, account }) =>
+    limitsOf({ keys, account, environment: keys[0].environment, tier: tiers.find(account.tier) }),
+  );
+}
+
+function spoolIn(directory: string): string {
+  if (!existsSync(directory) || !statSync(directory).isDirectory()) {
+    throw new StartError(`There is no directory ${directory}. Name the data directory of the server that is gone.`);
+  }
+  const inside = join(directory, "spool");
+  if (existsSync(inside)) return inside;
+  if (directory.endsWith("/spool") || readdirSync(directory).some((name) => name.endsWith(".spool"))) return directory;
+  throw new StartError(
+    `There is no spool in ${directory}. Name the data directory of the server that is gone, or the directory \`spool\` of it.`,
+  );
+}
+
+/** A server drains its own. Where there is no lock, as in a copy of the spool alone, there is no server. */
+function lockOf(dataDir: string): () => void {
+  const file = join(dataDir, "server.lock");
+  if (!existsSync(file)) return () => {};
+  const release = tryLockFile(file);
+  if (release) return release;
+  throw new StartError(
+    `A Headrace that runs uses ${dataDir}, and brings its spool into the database by itself. Stop it first if it must be done now.`,
+  );
+}
+
+/** In the wrong database the usage would be lost to the right one, as its files are deleted. */
+async function requireKnown(db: Database, accountIds: ReadonlySet<string>): Promise<void> {
+  for (const id of accountIds) {
+    const found: unknown[] = await db`SELECT id FROM accounts WHERE id = ${id}`;
+    if (found.length > 0) continue;
+    throw new StartError(
+      `The spool has usage of the account ${id}, which is not in this database: it is of another installation. Set HEADRACE_DATABASE_URL to the database that the server used, or --data-dir to the directory with its headrace.db.`,
+    );
+  }
+}

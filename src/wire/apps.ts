@@ -1,0 +1,132 @@
+// The shapes of apps and of what people allowed them on the wire, and of the requests that register and change apps.
+import { z } from "zod";
+import { environments } from "../domain/api-key.ts";
+import { appScopes, appTypes, defaultAppScopes, defaultSecretOverlapSeconds } from "../domain/people/app.ts";
+import { scopes } from "../domain/scope.ts";
+import { unixSeconds } from "./parts.ts";
+
+const maxSecretOverlapSeconds = 2_592_000;
+const maxUriLength = 2048;
+const maxRedirectUris = 20;
+
+const appName = z
+  .string()
+  .min(1)
+  .max(100)
+  .describe(
+    "Shown to people who are asked to allow it; printable characters, and nothing that looks like the name of this server.",
+  );
+const homepageUrl = z
+  .string()
+  .min(1)
+  .max(maxUriLength)
+  .describe("An https address where people learn about the app, shown beside its name.");
+const redirectUris = z
+  .array(z.string().min(1).max(maxUriLength))
+  .max(maxRedirectUris)
+  .describe(
+    "Where people are sent back to, compared byte by byte: https, http on 127.0.0.1, [::1] or localhost (any port), or an app's own scheme with a dot in it. May be empty for an app that only uses the device flow.",
+  );
+const scopeList = z.array(z.enum(appScopes)).min(1).max(20);
+const requirePkce = z.boolean().describe("Whether it has to use PKCE (S256). A public app always has to.");
+
+export const createAppRequest = z
+  .object({
+    name: appName,
+    homepage_url: homepageUrl.nullish(),
+    type: z
+      .enum(appTypes)
+      .nullish()
+      .describe(
+        "`confidential`: runs on a server and keeps a secret. `public`: on people's devices, without one. Default `confidential`.",
+      ),
+    redirect_uris: redirectUris.nullish(),
+    scopes: scopeList.nullish().describe(`The most it may ask for. Default: \`${defaultAppScopes.join(" ")}\`.`),
+    require_pkce: requirePkce.nullish(),
+  })
+  .meta({ id: "CreateAppRequest" });
+export type CreateAppRequest = z.infer<typeof createAppRequest>;
+
+export const updateAppRequest = z
+  .object({
+    name: appName.optional(),
+    homepage_url: homepageUrl.nullish(),
+    redirect_uris: redirectUris.optional(),
+    scopes: scopeList.optional().describe("The most it may ask for."),
+    require_pkce: requirePkce.optional(),
+  })
+  .meta({ id: "UpdateAppRequest", description: "What is left out stays as it is; null clears." });
+export type UpdateAppRequest = z.infer<typeof updateAppRequest>;
+
+export const rotateSecretRequest = z
+  .object({
+    overlap_seconds: z
+      .int()
+      .min(0)
+      .max(maxSecretOverlapSeconds)
+      .nullish()
+      .describe(`How long the old secret goes on working; 0: not at all. Default ${defaultSecretOverlapSeconds}.`),
+  })
+  .meta({ id: "RotateAppSecretRequest" });
+
+const appMembers = {
+  object: z.literal("app"),
+  id: z.string(),
+  client_id: z.string().describe("The same as `id`, under the name that OAuth has for it."),
+  name: z.string(),
+  homepage_url: z.string().nullable(),
+  type: z.enum(appTypes),
+  redirect_uris: z.array(z.string()),
+  scopes: z.array(z.enum(scopes)).describe("The most it may ask for."),
+  environment: z.enum(environments).describe("In which its access tokens work."),
+  require_pkce: z.boolean(),
+  publisher: z.string().describe("The account's name, shown to people who are asked to allow the app."),
+  created_by: z.string().nullable().describe("Id of the person or key that registered it."),
+  created_at: unixSeconds,
+  secrets: z
+    .array(
+      z
+        .object({
+          id: z.string(),
+          last4: z.string().describe("The last four characters of the secret."),
+          created_at: unixSeconds,
+          expires_at: unixSeconds.nullable().describe("After a rotation: it works until then."),
+        })
+        .meta({ id: "AppSecret" }),
+    )
+    .describe("Those that work, oldest first, two at most; none of a public app."),
+} as const;
+const clientSecret = z.string().describe("The secret itself. It is shown this once and not kept.");
+
+export const appShape = z.object(appMembers).meta({ id: "App" });
+export const createdAppShape = z
+  .object({ ...appMembers, client_secret: clientSecret.optional() })
+  .meta({ id: "CreatedApp", description: "With `client_secret` where the app is confidential." });
+export const rotatedAppShape = z.object({ ...appMembers, client_secret: clientSecret }).meta({ id: "RotatedApp" });
+export const deletedAppShape = z
+  .object({ object: z.literal("app"), id: z.string(), deleted: z.literal(true) })
+  .meta({ id: "DeletedApp" });
+export type AppWire = z.infer<typeof appShape>;
+
+export const authorizationShape = z
+  .object({
+    object: z.literal("authorization"),
+    id: z.string().describe("The app's id and the account's, with a colon between."),
+    app: z.object({
+      id: z.string(),
+      name: z.string(),
+      publisher: z.string(),
+      homepage_url: z.string().nullable(),
+    }),
+    account: z.object({ id: z.string(), name: z.string() }).describe("The account that the app acts for."),
+    environment: z.enum(environments),
+    scopes: z.array(z.enum(scopes)).describe("What it may do, all that was allowed together."),
+    allowed_at: unixSeconds.describe("Of the first time that still counts."),
+    last_used_at: unixSeconds.nullable(),
+  })
+  .meta({ id: "Authorization" });
+export type AuthorizationWire = z.infer<typeof authorizationShape>;
+
+export const deletedAuthorizationShape = z
+  .object({ object: z.literal("authorization"), id: z.string(), deleted: z.literal(true) })
+  .meta({ id: "DeletedAuthorization" });

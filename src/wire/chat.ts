@@ -1,0 +1,150 @@
+// Chat completions on the wire: request, response and stream chunk.
+import { z } from "zod";
+import { finishReason, modelId, samplingParameters, unixSeconds, unknownName, usageShape } from "./parts.ts";
+
+const name = z.string().max(256).nullish();
+
+const textPart = z.looseObject({ type: z.literal("text"), text: z.string() });
+const imagePart = z.looseObject({ type: z.literal("image_url"), image_url: z.looseObject({ url: z.string() }) });
+const audioPart = z.looseObject({
+  type: z.literal("input_audio"),
+  input_audio: z.looseObject({ data: z.string(), format: z.string() }),
+});
+const filePart = z.looseObject({ type: z.literal("file"), file: z.looseObject({}) });
+const refusalPart = z.looseObject({ type: z.literal("refusal"), refusal: z.string() });
+const otherPart = z.looseObject({ type: unknownName(["text", "image_url", "input_audio", "file", "refusal"]) });
+const contentPart = z.union([textPart, imagePart, audioPart, filePart, refusalPart, otherPart]);
+
+const content = z.union([z.string(), z.array(contentPart).min(1)]);
+
+const toolCall = z.looseObject({
+  id: z.string().max(256),
+  type: z.string(),
+  function: z.looseObject({ name: z.string().min(1).max(256), arguments: z.string() }).optional(),
+});
+
+const message = z
+  .union([
+    z.looseObject({ role: z.literal("system"), content, name }),
+    z.looseObject({ role: z.literal("developer"), content, name }),
+    z.looseObject({ role: z.literal("user"), content, name }),
+    z.looseObject({
+      role: z.literal("assistant"),
+      content: content.nullish(),
+      name,
+      tool_calls: z.array(toolCall).max(512).nullish(),
+    }),
+    z.looseObject({ role: z.literal("tool"), content, tool_call_id: z.string().max(256) }),
+    z.looseObject({ role: z.literal("function"), content: content.nullable(), name: z.string().max(256) }),
+    z.looseObject({
+      role: unknownName(["system", "developer", "user", "assistant", "tool", "function"]),
+      content: content.nullish(),
+      name,
+    }),
+  ])
+  .meta({ id: "ChatMessage", description: "One message of the conversation." });
+
+const tool = z.looseObject({
+  type: z.string(),
+  function: z
+    .looseObject({
+      name: z.string().min(1).max(256),
+      description: z.string().nullish(),
+      parameters: z.record(z.string(), z.unknown()).nullish(),
+    })
+    .optional(),
+});
+
+const responseFormat = z.union([
+  z.looseObject({ type: z.literal("text") }),
+  z.looseObject({ type: z.literal("json_object") }),
+  z.looseObject({
+    type: z.literal("json_schema"),
+    json_schema: z.looseObject({
+      name: z.string().min(1).max(64),
+      schema: z.record(z.string(), z.unknown()).optional(),
+    }),
+  }),
+  z.looseObject({ type: unknownName(["text", "json_object", "json_schema"]) }),
+]);
+
+/** POST /chat/completions. Unknown members are kept: they go to the model server untouched. */
+export const chatRequest = z
+  .looseObject({
+    model: modelId,
+    messages: z.array(message).min(1).describe("The conversation so far."),
+    ...samplingParameters,
+    logprobs: z
+      .union([z.boolean(), z.int().min(0).max(20)])
+      .nullish()
+      .describe(
+        "Log-probabilities of the answer's tokens, where the model server has them; some take a number of them.",
+      ),
+    top_logprobs: z
+      .int()
+      .min(0)
+      .max(20)
+      .nullish()
+      .describe("How many likely tokens to show at each place; with `logprobs`."),
+    tools: z.array(tool).max(512).nullish().describe("Functions that the model may call."),
+    tool_choice: z
+      .union([z.string().min(1).max(64), z.looseObject({ type: z.string() })])
+      .nullish()
+      .describe(
+        "Whether the model may (`auto`), must (`required`) or must not (`none`) call a function, or which one it must call. Others as the model server has them.",
+      ),
+    parallel_tool_calls: z.boolean().nullish().describe("Whether one answer may hold several calls."),
+    response_format: responseFormat
+      .nullish()
+      .describe("`text`, `json_object` or `json_schema`; others as the model server has them."),
+    reasoning_effort: z
+      .string()
+      .max(32)
+      .nullish()
+      .describe("How much a reasoning model thinks, e.g. `low`; passed on."),
+    metadata: z
+      .record(z.string().max(64), z.string().max(512))
+      .nullish()
+      .describe("Your own labels: kept with a stored completion, else passed on."),
+    store: z
+      .boolean()
+      .nullish()
+      .describe(
+        "Whether the gateway keeps the completion, for `GET /v1/chat/completions`. Default: as the account says.",
+      ),
+  })
+  .meta({ id: "ChatCompletionRequest" });
+
+export const chatCompletion = z
+  .looseObject({
+    id: z.string(),
+    object: z.literal("chat.completion"),
+    created: unixSeconds,
+    model: z.string(),
+    choices: z.array(
+      z.looseObject({
+        index: z.int(),
+        message: z.looseObject({ role: z.literal("assistant"), content: z.string().nullable() }),
+        finish_reason: finishReason,
+      }),
+    ),
+    usage: usageShape,
+  })
+  .meta({ id: "ChatCompletion" });
+
+export const chatChunk = z
+  .looseObject({
+    id: z.string(),
+    object: z.literal("chat.completion.chunk"),
+    created: unixSeconds,
+    model: z.string(),
+    choices: z.array(
+      z.looseObject({
+        index: z.int(),
+        delta: z.looseObject({ role: z.literal("assistant").optional(), content: z.string().nullish() }),
+        finish_reason: finishReason.nullable(),
+      }),
+    ),
+    usage: usageShape.nullish(),
+  })
+  .meta({ id: "ChatCompletionChunk" });

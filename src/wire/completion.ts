@@ -1,0 +1,48 @@
+// Legacy text completions on the wire.
+import { z } from "zod";
+import { modelId, promptShape, samplingParameters, tokenLimit, unixSeconds, usageShape } from "./parts.ts";
+
+/** POST /completions. */
+export const completionRequest = z
+  .looseObject({
+    model: modelId,
+    prompt: promptShape.describe("Text, several texts, or token ids."),
+    ...samplingParameters,
+    max_tokens: tokenLimit(0)
+      .nullish()
+      .describe(
+        "Maximum tokens to generate; 0 with `echo` only returns the prompt. The default is the model server's, often 16.",
+      ),
+    suffix: z.string().nullish().describe("Text that follows the inserted completion, where the model supports it."),
+    echo: z.boolean().nullish().describe("Return the prompt before the completion."),
+    best_of: z
+      .int()
+      .min(1)
+      .max(128)
+      .nullish()
+      .describe("Generate this many and return the best `n`, where the model server can."),
+    logprobs: z
+      .int()
+      .min(0)
+      .max(20)
+      .nullish()
+      .describe("Log-probabilities of this many likely tokens, where the model server has them."),
+  })
+  .meta({ id: "CompletionRequest" });
+
+export const textCompletion = z
+  .looseObject({
+    id: z.string(),
+    object: z.literal("text_completion"),
+    created: unixSeconds,
+    model: z.string(),
+    choices: z.array(
+      z.looseObject({
+        index: z.int(),
+        text: z.string(),
+        finish_reason: z.enum(["stop", "length", "content_filter"]).nullable(),
+      }),
+    ),
+    usage: usageShape.nullish(),
+  })
+  .meta({ id: "TextCompletion" });

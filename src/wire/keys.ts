@@ -1,0 +1,116 @@
+// The shapes of API keys on the wire: records, and the requests that create, change and rotate keys.
+import { z } from "zod";
+import { environments } from "../domain/api-key.ts";
+import type { KeyStatus } from "../domain/principal.ts";
+import { defaultScopes, scopes } from "../domain/scope.ts";
+import { unixSeconds } from "./parts.ts";
+
+/** Later is a mistake, such as milliseconds: the end of the year 9999. */
+const latestTime = 253_402_300_799;
+const longestLifeSeconds = 3_153_600_000;
+const maxTokens = 1_000_000_000_000_000;
+/** In nano-USD still an exact number. */
+const maxSpend = 9_000_000;
+
+export const defaultOverlapSeconds = 86_400;
+export const defaultWindowSeconds = 60;
+const maxOverlapSeconds = 2_592_000;
+
+const keyName = z.string().min(1).max(100).describe("What it is for; printable characters.");
+const scopeList = z
+  .array(z.enum(scopes))
+  .min(1)
+  .max(20)
+  .describe(`What it may do. Default: \`${defaultScopes.join(" ")}\`, as far as the maker may.`);
+const expiresAt = z.int().min(1).max(latestTime).describe("When it expires, Unix time in seconds.");
+const addressList = z
+  .array(z.string().min(1).max(64))
+  .max(100)
+  .describe("IPv4 and IPv6 addresses and CIDR ranges from which it may be used; empty: from anywhere.");
+const rateLimit = z.int().min(1).max(1_000_000).describe("Requests per `rate_limit_window`.");
+const rateLimitWindow = z
+  .int()
+  .min(1)
+  .max(86_400)
+  .describe(`Seconds; default ${defaultWindowSeconds}. Only with \`rate_limit\`.`);
+export const monthlyTokens = z.int().min(0).max(maxTokens).describe("Tokens per calendar month (UTC).");
+export const monthlySpend = z.number().min(0).max(maxSpend).describe("USD per calendar month (UTC).");
+
+export const keyStatuses = ["active", "expired", "revoked"] as const satisfies readonly KeyStatus[];
+
+export const createKeyRequest = z
+  .object({
+    name: keyName,
+    scopes: scopeList.nullish(),
+    expires_at: expiresAt.nullish(),
+    expires_in: z
+      .int()
+      .min(1)
+      .max(longestLifeSeconds)
+      .nullish()
+      .describe("Seconds until it expires, in place of `expires_at`."),
+    allowed_ips: addressList.nullish(),
+    rate_limit: rateLimit.nullish(),
+    rate_limit_window: rateLimitWindow.nullish(),
+    monthly_tokens: monthlyTokens.nullish(),
+    monthly_spend: monthlySpend.nullish(),
+  })
+  .meta({ id: "CreateKeyRequest" });
+export type CreateKeyRequest = z.infer<typeof createKeyRequest>;
+
+export const updateKeyRequest = z
+  .object({
+    name: keyName.optional(),
+    scopes: scopeList.optional(),
+    expires_at: expiresAt.nullish(),
+    allowed_ips: addressList.nullish(),
+    rate_limit: rateLimit.nullish(),
+    rate_limit_window: rateLimitWindow.nullish(),
+    monthly_tokens: monthlyTokens.nullish(),
+    monthly_spend: monthlySpend.nullish(),
+  })
+  .meta({ id: "UpdateKeyRequest", description: "What is left out stays as it is; null clears." });
+export type UpdateKeyRequest = z.infer<typeof updateKeyRequest>;
+
+export const rotateKeyRequest = z
+  .object({
+    overlap_seconds: z
+      .int()
+      .min(0)
+      .max(maxOverlapSeconds)
+      .nullish()
+      .describe(`How long the old key goes on working; 0: not at all. Default ${defaultOverlapSeconds}.`),
+  })
+  .meta({ id: "RotateKeyRequest" });
+
+const keyMembers = {
+  object: z.literal("api_key"),
+  id: z.string(),
+  name: z.string(),
+  prefix: z.string(),
+  last4: z.string().describe("The last four characters of the key."),
+  environment: z.enum(environments),
+  scopes: z.array(z.enum(scopes)),
+  status: z.enum(keyStatuses).describe("Whether it works. A key ends at the latest with the key that made it."),
+  created_by: z
+    .string()
+    .nullable()
+    .describe("Id of the key or person that made it; null for those that neither did, such as the first."),
+  created_at: unixSeconds,
+  expires_at: unixSeconds.nullable(),
+  last_used_at: unixSeconds.nullable(),
+  revoked_at: unixSeconds.nullable().describe("In the future after a rotation: it works until then."),
+  allowed_ips: z.array(z.string()),
+  rate_limit: z.int().nullable(),
+  rate_limit_window: z.int().nullable(),
+  monthly_tokens: z.int().nullable(),
+  monthly_spend: z.number().nullable(),
+} as const;
+const secret = z.string().describe("The key itself. It is shown this once and not kept.");
+
+export const keyShape = z.object(keyMembers).meta({ id: "ApiKey" });
+export const createdKeyShape = z.object({ ...keyMembers, key: secret }).meta({ id: "CreatedApiKey" });
+export const rotatedKeyShape = z
+  .object({ ...keyMembers, key: secret, replaces: z.string().describe("Id of the old key.") })
+  .meta({ id: "RotatedApiKey" });
+export type KeyWire = z.infer<typeof keyShape>;

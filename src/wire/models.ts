@@ -1,0 +1,153 @@
+// The shapes of models on the wire, as operators read, declare and change them.
+import { z } from "zod";
+import { defaultEnvironments, environments } from "../domain/api-key.ts";
+import { builtInEngineName } from "../domain/models/engine.ts";
+import { longestModelId, modelSources, mostContext, mostFallbacks, mostWeight } from "../domain/models/model-entry.ts";
+import { unixSeconds } from "./parts.ts";
+
+/** How a deployment does, wherever it is shown. */
+export const deploymentStates = ["ok", "unreachable", "cooling_down", "draining"] as const;
+export type DeploymentState = (typeof deploymentStates)[number];
+
+const mostDeployments = 100;
+
+const id = z.string().min(1).max(longestModelId);
+const usd = z.number().min(0);
+
+const figures = {
+  input: usd.describe("USD per million prompt tokens."),
+  output: usd.describe("USD per million completion tokens."),
+};
+const abilities = {
+  chat: z.boolean().exactOptional().describe("Answers chat completions."),
+  completion: z.boolean().exactOptional().describe("Answers legacy completions."),
+  embeddings: z.boolean().exactOptional().describe("Makes embeddings."),
+};
+/** In answers, which may have more to say one day; a request is refused for what is not known. */
+export const priceShape = z.object(figures);
+const price = z.strictObject(figures);
+const capabilities = z.strictObject(abilities);
+const deployment = z.strictObject({
+  upstream: z
+    .string()
+    .min(1)
+    .max(63)
+    .describe(`Name of an upstream or node, or \`${builtInEngineName}\` for the built-in engine.`),
+  model: id.nullish().describe("The upstream's own id of the model. Default: the id of this one."),
+  weight: z
+    .int()
+    .min(1)
+    .max(mostWeight)
+    .nullish()
+    .describe("Share of the requests, relative to the other deployments. Default 1."),
+});
+
+const settings = {
+  owned_by: z
+    .string()
+    .min(1)
+    .max(256)
+    .nullish()
+    .describe("Owner label in the model list. null: as the upstream tells."),
+  capabilities: capabilities
+    .nullish()
+    .describe("What it can do; what is left out is unknown, and its server decides. null: as the upstream tells."),
+  context_length: z
+    .int()
+    .min(1)
+    .max(mostContext)
+    .nullish()
+    .describe("Tokens of prompt and answer together. null: as the upstream tells, else unbounded."),
+  environments: z
+    .array(z.enum(environments))
+    .min(1)
+    .max(environments.length)
+    .nullish()
+    .describe(
+      `Environments whose keys may use it; a model without deployments of its own is never offered to more than its upstreams allow. null: as those allow, and \`${defaultEnvironments.join("`, `")}\` for a model with deployments of its own.`,
+    ),
+  price: price
+    .nullish()
+    .describe("What usage costs, of requests that begin after the change. null: nothing is charged."),
+  deployments: z
+    .array(deployment)
+    .max(mostDeployments)
+    .nullish()
+    .describe(
+      "Where it runs; requests are spread by weight. null or none: wherever a model of this id is found, at upstreams, nodes and the built-in engine.",
+    ),
+  fallbacks: z
+    .array(id)
+    .max(mostFallbacks)
+    .nullish()
+    .describe(
+      "Models that answer in its place, the first that can, where none of its deployments answers or has room. The answer says which model it is, and is priced as that one.",
+    ),
+};
+
+export const createModelRequest = z
+  .object({
+    id: id.describe(
+      "The id clients send: printable ASCII characters without spaces. That of a found model, or a new one.",
+    ),
+    ...settings,
+  })
+  .meta({ id: "CreateManagedModelRequest" });
+export type CreateModelRequest = z.infer<typeof createModelRequest>;
+
+export const updateModelRequest = z.object(settings).meta({
+  id: "UpdateManagedModelRequest",
+  description: "What is left out stays as it is; null takes away what was set.",
+});
+export type UpdateModelRequest = z.infer<typeof updateModelRequest>;
+
+const shownDeployment = z.object({
+  upstream: z.string(),
+  model: z.string(),
+  weight: z.int(),
+  state: z
+    .enum([...deploymentStates, "missing"])
+    .describe("`missing`: there is no upstream of this name any more; the others as in `GET /v1/model-status`."),
+  listed: z
+    .boolean()
+    .nullable()
+    .describe(
+      "Whether the upstream listed the model when it was last reached; null: it never was. Some list less than they serve.",
+    ),
+});
+
+export const managedModelShape = z
+  .object({
+    object: z.literal("managed_model"),
+    id: z.string(),
+    source: z
+      .enum(modelSources)
+      .describe(
+        "Who declares it. `file`: headrace.yaml, where alone it is changed; `database`: this API; `upstream`: nobody, it is offered as an upstream lists it.",
+      ),
+    overrides_database: z
+      .boolean()
+      .describe("Whether it was declared here as well, which does not count while the file has the id."),
+    status: z
+      .enum(["ok", "partly", "down", "nowhere"])
+      .describe(
+        "How many of its deployments are `ok`: all, some or none of them; `nowhere`: it has none, as no upstream lists it, or those that it names are gone.",
+      ),
+    owned_by: z.string().nullable(),
+    capabilities: z.object(abilities).nullable().describe("null where nobody says."),
+    context_length: z.int().nullable().describe("Tokens of prompt and answer together; null where nobody says."),
+    environments: z.array(z.enum(environments)).describe("Environments whose keys may use it."),
+    price: priceShape.nullable().describe("null: it has none, costs nothing, and no quota of USD counts it."),
+    deployments: z.array(shownDeployment),
+    fallbacks: z.array(z.string()),
+    settings: z
+      .object(settings)
+      .required()
+      .nullable()
+      .describe(
+        "What the file or this API says of it; the members above are what comes of that and of what upstreams tell.",
+      ),
+    created_at: unixSeconds.nullable().describe("When it was declared here; null where it was not."),
+  })
+  .meta({ id: "ManagedModel" });
+export type ManagedModelWire = z.infer<typeof managedModelShape>;

@@ -1,0 +1,110 @@
+// Pieces that several request and response shapes of the OpenAI API share.
+import { z } from "zod";
+
+export const modelId = z.string().min(1).max(256).describe("Model ID to use; `GET /v1/models` lists them.");
+
+/** Unix time. */
+export const unixSeconds = z.int().describe("Unix time in seconds.");
+
+export const usageShape = z
+  .looseObject({
+    prompt_tokens: z.int(),
+    completion_tokens: z.int(),
+    total_tokens: z.int(),
+    estimated: z
+      .literal(true)
+      .optional()
+      .describe(
+        "Present when the model server did not report usage, or less than it delivered, and the figures are estimated from the text.",
+      ),
+  })
+  .meta({ id: "Usage" });
+
+export const finishReason = z.enum(["stop", "length", "tool_calls", "content_filter", "function_call"]);
+
+export const streamOptions = z
+  .looseObject({
+    include_usage: z
+      .boolean()
+      .nullish()
+      .describe("Adds one last chunk with `choices: []` and the usage of the whole request."),
+  })
+  .describe("Options for streaming; only with `stream: true`.");
+
+const tokenId = z.int().min(0);
+
+/** What a model server may know and we do not: it is passed on as it is. */
+export function unknownName(known: readonly string[]) {
+  return z
+    .string()
+    .min(1)
+    .max(64)
+    .meta({ not: { enum: [...known] } });
+}
+
+/** Text or token forms of `prompt` and `input`. */
+const tokenForms = [
+  z.array(tokenId).min(1).max(1_000_000),
+  z.array(z.array(tokenId).min(1).max(1_000_000)).min(1).max(2048),
+] as const;
+
+/** An empty prompt lets the model begin a text. */
+export const promptShape = z.union([z.string(), z.array(z.string()).min(1).max(2048), ...tokenForms]);
+
+/** An image, or whatever else a model server makes embeddings of. */
+const inputObject = z.looseObject({});
+export const inputShape = z.union([
+  z.string().min(1),
+  z
+    .array(z.union([z.string().min(1), inputObject]))
+    .min(1)
+    .max(2048),
+  ...tokenForms,
+  inputObject,
+]);
+
+/** As token limit what LM Studio and llama.cpp take for none; such a request is one without a limit. */
+export const noTokenLimit = -1;
+
+export function tokenLimit(least: number) {
+  return z.union([z.int().min(least), z.literal(noTokenLimit)]);
+}
+
+/** Sampling parameters that chat and legacy completions share. OpenAI API reference, "Create chat completion". */
+export const samplingParameters = {
+  temperature: z.number().min(0).max(2).nullish().describe("Sampling temperature. Default 1."),
+  top_p: z
+    .number()
+    .min(0)
+    .max(1)
+    .nullish()
+    .describe("Nucleus sampling: the smallest set of tokens with this probability mass; with 0 the likeliest token."),
+  frequency_penalty: z.number().min(-2).max(2).nullish().describe("Penalises tokens by how often they occurred."),
+  presence_penalty: z.number().min(-2).max(2).nullish().describe("Penalises tokens that occurred at all."),
+  max_tokens: tokenLimit(1)
+    .nullish()
+    .describe("Maximum tokens to generate. Default, and with -1: what is left of the model's context."),
+  max_completion_tokens: tokenLimit(1).nullish().describe("Like `max_tokens`, and wins over it when both are sent."),
+  stop: z
+    .union([z.string().max(1024), z.array(z.string().min(1).max(1024)).max(16)])
+    .nullish()
+    .describe("Up to 16 strings at which generation stops; the stop string is not returned. An empty string is none."),
+  seed: z
+    .number()
+    .meta({ type: "integer" })
+    .nullish()
+    .describe("The same seed and parameters give the same answer where the model server can."),
+  n: z.int().min(1).max(128).nullish().describe("How many choices to generate. Default 1."),
+  logit_bias: z
+    .record(z.string().regex(/^\d{1,9}$/), z.number().min(-100).max(100))
+    .nullish()
+    .describe("Token id to bias, -100 (never) to 100 (always)."),
+  user: z.string().max(1024).nullish().describe("Your own id of the end user; passed on."),
+  stream: z.boolean().nullish().describe("Answer as Server-Sent Events. Default false."),
+  stream_options: streamOptions.nullish(),
+} as const;
+
+/** How many separate texts, or other things, a `prompt` or `input` holds. */
+export function countTexts(value: unknown): number {
+  return Array.isArray(value) && typeof value[0] !== "number" ? value.length : 1;
+}

@@ -1,0 +1,84 @@
+// The shapes of passkeys on the wire, with what browsers send and get for them (WebAuthn Level 3, 5.1).
+import { z } from "zod";
+import { unixSeconds } from "./parts.ts";
+
+/** Far more than any authenticator has; an attestation without certificates is some hundreds of bytes. */
+const bytes = (most: number) => z.string().max(most).describe("base64url, as the browser gives it.");
+
+const credential = {
+  id: bytes(1_400),
+  rawId: bytes(1_400),
+  type: z.literal("public-key"),
+  clientExtensionResults: z.looseObject({}),
+  authenticatorAttachment: z.string().max(100).nullish(),
+};
+
+const registrationResponse = z
+  .looseObject({
+    ...credential,
+    response: z.looseObject({
+      clientDataJSON: bytes(8_192),
+      attestationObject: bytes(16_384),
+      transports: z.array(z.string().max(32)).max(16).nullish(),
+    }),
+  })
+  .describe("What `navigator.credentials.create()` gave, as JSON.");
+
+const authenticationResponse = z
+  .looseObject({
+    ...credential,
+    response: z.looseObject({
+      clientDataJSON: bytes(8_192),
+      authenticatorData: bytes(8_192),
+      signature: bytes(4_096),
+      userHandle: bytes(128).nullish(),
+    }),
+  })
+  .describe("What `navigator.credentials.get()` gave, as JSON.");
+
+const passkeyName = z.string().min(1).max(60).describe("What it is called, in one line.");
+
+export const addPasskeyRequest = z
+  .object({ name: passkeyName, response: registrationResponse })
+  .meta({ id: "AddPasskeyRequest" });
+
+export const updatePasskeyRequest = z.object({ name: passkeyName }).meta({ id: "UpdatePasskeyRequest" });
+
+export const passkeySignInRequest = z
+  .object({
+    challenge_id: z.string().min(1).max(100).describe("As it came with the options."),
+    response: authenticationResponse,
+    next: z.string().max(4_096).nullish().describe("A path of this server to go on to."),
+  })
+  .meta({ id: "PasskeySignInRequest" });
+
+export const passkeyShape = z
+  .object({
+    object: z.literal("passkey"),
+    id: z.string(),
+    name: z.string(),
+    backed_up: z.boolean().describe("Whether it is kept beyond one device."),
+    created_at: unixSeconds,
+    last_used_at: unixSeconds.nullable(),
+  })
+  .meta({ id: "Passkey" });
+
+export const deletedPasskey = z
+  .object({ object: z.literal("passkey.deleted"), id: z.string(), deleted: z.literal(true) })
+  .meta({ id: "DeletedPasskey" });
+
+/** Options for a browser are what its own interface takes. */
+export const creationOptions = z
+  .looseObject({ challenge: z.string() })
+  .meta({ id: "PasskeyCreationOptions", description: "`PublicKeyCredentialCreationOptionsJSON`." });
+
+export const passkeySignInOptions = z
+  .object({
+    challenge_id: z.string(),
+    options: z.looseObject({ challenge: z.string() }).describe("`PublicKeyCredentialRequestOptionsJSON`."),
+  })
+  .meta({ id: "PasskeySignInOptions" });
+
+export const passkeySignedIn = z
+  .object({ next: z.string().describe("The path to go on to.") })
+  .meta({ id: "PasskeySignedIn" });

@@ -1,0 +1,124 @@
+// The shapes of upstreams on the wire, as operators read, add, change and test them.
+import { z } from "zod";
+import { defaultEnvironments, environments } from "../domain/api-key.ts";
+import { upstreamDefaults, upstreamSources } from "../domain/models/upstream.ts";
+import { unixSeconds } from "./parts.ts";
+
+export const healthStates = ["ok", "resting", "ready", "trying"] as const;
+export type HealthState = (typeof healthStates)[number];
+
+const name = z.string().min(1).max(63);
+const url = z
+  .string()
+  .min(1)
+  .max(2048)
+  .describe("Base URL of its OpenAI-compatible API, nearly always ending in `/v1`.");
+const apiKey = z.string().min(1).max(4096);
+const discover = z.boolean().describe("Whether the models that it lists are served.");
+const environmentList = z.array(z.enum(environments)).min(1).max(environments.length);
+const seconds = z.int().min(1).max(86_400);
+const maxConcurrency = z.int().min(1).max(1_000_000);
+
+const firstByte = "Seconds to wait for the first byte of an answer.";
+const silence = "Seconds for which a begun answer may be silent.";
+const most = "Most requests at once; more wait in the queue. null: measured.";
+const whose = "Environments whose keys may use its discovered models.";
+
+export const createUpstreamRequest = z
+  .object({
+    name: name.describe("For logs and records: lower-case letters, digits, dots, underscores and hyphens."),
+    url,
+    api_key: apiKey.nullish().describe("Sent to it as a bearer token. It is kept sealed and not shown again."),
+    discover: discover.nullish().describe("Whether to serve the models that it lists. Default true."),
+    environments: environmentList.nullish().describe(`${whose} Default: \`${defaultEnvironments.join("`, `")}\`.`),
+    timeout_seconds: seconds.nullish().describe(`${firstByte} Default ${upstreamDefaults.timeoutSeconds}.`),
+    idle_seconds: seconds.nullish().describe(`${silence} Default ${upstreamDefaults.idleSeconds}.`),
+    max_concurrency: maxConcurrency.nullish().describe(most),
+  })
+  .meta({ id: "CreateUpstreamRequest" });
+export type CreateUpstreamRequest = z.infer<typeof createUpstreamRequest>;
+
+export const updateUpstreamRequest = z
+  .object({
+    url: url.optional().describe("At another host, port or scheme only with `api_key`, if it has one."),
+    api_key: apiKey.nullish().describe("null removes it."),
+    discover: discover.optional(),
+    environments: environmentList.optional().describe(whose),
+    timeout_seconds: seconds.optional().describe(firstByte),
+    idle_seconds: seconds.optional().describe(silence),
+    max_concurrency: maxConcurrency.nullish().describe(most),
+    draining: z
+      .boolean()
+      .optional()
+      .describe("While true, it finishes what it has and gets nothing new. For every source; kept over a restart."),
+  })
+  .meta({ id: "UpdateUpstreamRequest", description: "What is left out stays as it is." });
+export type UpdateUpstreamRequest = z.infer<typeof updateUpstreamRequest>;
+
+export const upstreamShape = z
+  .object({
+    object: z.literal("upstream"),
+    name: z.string(),
+    url: z.string().nullable().describe("null for the built-in engine and for nodes."),
+    source: z
+      .enum(upstreamSources)
+      .describe("Where it comes from. Those of `database` are changed here, those of `file` in headrace.yaml alone."),
+    overrides_database: z
+      .boolean()
+      .describe("Whether one of this name was added here as well, which does not count while the file has the name."),
+    has_api_key: z.boolean(),
+    discover,
+    environments: z.array(z.enum(environments)).describe(whose),
+    timeout_seconds: z.int().nullable().describe(`${firstByte} null for the built-in engine and for nodes.`),
+    idle_seconds: z.int().nullable().describe(`${silence} null for the built-in engine and for nodes.`),
+    max_concurrency: z.int().nullable().describe(most),
+    state: z
+      .enum(["ok", "unreachable", "draining", "starting"])
+      .describe(
+        "As of the last look, every 30 s; `starting`: it was not asked yet. `draining` comes before the others.",
+      ),
+    health: z
+      .enum(healthStates)
+      .describe(
+        "`resting`: it could not be reached a moment ago, and other deployments come first; `trying`: its rest is over, and one request or probe finds out; `ready`: the next one will.",
+      ),
+    models: z.int().describe("How many models it listed when it was last reached."),
+    running: z.int().describe("Requests that it works on."),
+    waiting: z.int().describe("Requests that wait for a place."),
+    concurrency: z.int().nullable().describe("How many it takes at once now; null where nothing was sent to it yet."),
+    load: z
+      .object({
+        running: z.int().describe("Requests that it works on, whoever sent them."),
+        waiting: z.int().describe("Requests that wait inside of it."),
+        cache_use: z.number().nullable().describe("Part of its memory for prompts that is taken, 0 to 1."),
+        cache_hits: z.number().nullable().describe("Part of the prompt tokens that it found there, 0 to 1."),
+      })
+      .nullable()
+      .describe("What it says itself in its metrics, as vLLM, SGLang and llama-server do; null where nothing lately."),
+    error: z.string().nullable().describe("Why it cannot be reached."),
+    created_at: unixSeconds.nullable().describe("null for those that were not added here."),
+  })
+  .meta({ id: "Upstream" });
+export type UpstreamWire = z.infer<typeof upstreamShape>;
+
+export const upstreamTestRequest = z
+  .object({
+    name: name.optional().describe("Of an upstream that there is; alone."),
+    url: url.optional().describe("Of a server to try; no stored key is sent to it."),
+    api_key: apiKey.nullish().describe("Only with `url`."),
+  })
+  .meta({ id: "UpstreamTestRequest", description: "Either `name` or `url`." });
+export type UpstreamTestRequest = z.infer<typeof upstreamTestRequest>;
+
+export const mostModelsShown = 1000;
+
+export const upstreamTestShape = z
+  .object({
+    object: z.literal("upstream_test"),
+    ok: z.boolean(),
+    duration_ms: z.int(),
+    models: z.array(z.string()).describe(`Ids of its models, at most ${mostModelsShown}.`),
+    error: z.string().nullable().describe("What went wrong; null where it is ok."),
+  })
+  .meta({ id: "UpstreamTest" });
+export type UpstreamTestWire = z.infer<typeof upstreamTestShape>;

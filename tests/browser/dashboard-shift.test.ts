@@ -1,0 +1,99 @@
+// In a real browser: what is there of a page stays where it is, in whichever order come the answers that it waits for.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Page, Route } from "playwright-core";
+import { desktop, leaveBrowser, openBrowser, openBrowserWithScrollBars, phone } from "../support/chromium.ts";
+import { type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
+import { watchPage } from "../support/page-speed.ts";
+
+let world: DashboardWorld;
+
+beforeAll(async () => {
+  world = await openDashboardWorld();
+  await world.fill();
+  // What pages say only sometimes, above or below what they always have.
+  const { browser, server } = world;
+  const bounded = { requests_per_minute: null, tokens_per_minute: null, monthly_spend: 5 };
+  await browser.ask("/v1/admin/tiers/bounded", { method: "PUT", body: bounded });
+  await browser.ask("/v1/admin/signing-keys/rotate", { method: "POST" });
+  const models = join(server.dataDir, "models");
+  mkdirSync(models, { recursive: true });
+  writeFileSync(join(models, "half-a-model.gguf.part"), "x".repeat(2_000_000));
+}, 60_000);
+
+afterAll(async () => {
+  leaveBrowser();
+  await world[Symbol.asyncDispose]();
+});
+
+const paths = [
+  ...["/", "/playground", "/catalog", "/usage", "/requests", "/chats", "/apps", "/settings/api-keys"],
+  ...["/settings/limits", "/settings/members", "/settings/security", "/settings/audit-log", "/admin/upstreams"],
+  ...["/admin/nodes", "/admin/accounts", "/admin/people", "/admin/tiers", "/admin/signing-keys", "/admin/audit-log"],
+  ...["/admin/system"],
+];
+/** Tall enough that all of most pages is in view. */
+const tall = { ...desktop, height: 2_000 };
+
+test.each(paths)(
+  "nothing of %s moves, in whichever order what it asks for is answered",
+  async (path) => {
+    expect(await movedAt(path, tall, (held) => held.pop())).toEqual([]);
+    expect(await movedAt(path, phone, (held) => held.shift())).toEqual([]);
+  },
+  60_000,
+);
+
+test("where a scroll bar takes room, nothing moves as it comes, nor as a dialog covers the page", async () => {
+  await using browser = await openBrowserWithScrollBars();
+  const context = await browser.newContext({ viewport: desktop, reducedMotion: "reduce" });
+  await world.signIn(context);
+  const page = await context.newPage();
+  const watched = await watchPage(page);
+  await page.goto(`${world.server.url}/catalog`, { waitUntil: "load" });
+  await page.locator(".model-row").nth(4).waitFor();
+  expect(await page.evaluate(() => innerWidth - document.documentElement.clientWidth)).toBeGreaterThan(0);
+  expect((await watched.speed()).moved).toEqual([]);
+  const edges = () =>
+    page.evaluate(() =>
+      [...document.querySelectorAll("#root header, h1, .model-list")].map((e) => e.getBoundingClientRect()),
+    );
+  const before = await edges();
+  await page.getByRole("button", { name: "Add model" }).click();
+  await page.getByRole("dialog").waitFor();
+  expect(await edges()).toEqual(before);
+});
+
+/** What moved of a page whose questions are answered one by one: which of those that wait, `choose` says. */
+async function movedAt(path: string, viewport: typeof phone, choose: (held: Route[]) => Route | undefined) {
+  const browser = await openBrowser();
+  const context = await browser.newContext({ viewport, reducedMotion: "reduce" });
+  try {
+    await world.signIn(context);
+    const page = await context.newPage();
+    const watched = await watchPage(page);
+    const held: Route[] = [];
+    await page.route("**/v1/**", (route) => void held.push(route));
+    await page.route("**/v1/session", (route) => route.continue());
+    await page.goto(world.server.url + path, { waitUntil: "load" });
+    await page.locator("h1").first().waitFor();
+    while (await asks(page, held)) {
+      await choose(held)?.continue();
+      await page.waitForTimeout(drawnMs);
+    }
+    return (await watched.speed()).moved;
+  } finally {
+    await context.close();
+  }
+}
+
+/** For an answer to be drawn: one that is not yet leaves the page as it was, and the next one finds it so. */
+const drawnMs = 100;
+/** Longer than a page takes for what an answer leads it to ask for, and less than it waits before it asks again. */
+const quietMs = 300;
+
+async function asks(page: Page, held: readonly Route[]): Promise<boolean> {
+  for (let waitedMs = 0; held.length === 0 && waitedMs < quietMs; waitedMs += 50) await page.waitForTimeout(50);
+  return held.length > 0;
+}

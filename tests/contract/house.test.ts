@@ -1,0 +1,111 @@
+// The checks of the structure find each kind of fault that they are there for, planted in a copy of nothing else.
+import { afterEach, describe, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { checkCycles } from "../../scripts/house/cycles.ts";
+import { checkFolders } from "../../scripts/house/folders.ts";
+import { readSources } from "../../scripts/house/imports.ts";
+import { checkLayers } from "../../scripts/house/layers.ts";
+import { layers, timeRooms } from "../../scripts/house/table.ts";
+import { checkTime } from "../../scripts/house/time.ts";
+
+let root: string | undefined;
+
+afterEach(() => {
+  if (root !== undefined) rmSync(root, { recursive: true });
+  root = undefined;
+});
+
+function planted(files: Readonly<Record<string, string>>) {
+  root = mkdtempSync(join(tmpdir(), "headrace-house-"));
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), text);
+  }
+  return readSources(root, ["src", "web"]);
+}
+
+describe("the layers", () => {
+  const room = (name: string) => `src/${name}/x.ts`;
+  const refused: [from: string, statement: string][] = [
+    ...["doctor", "mail", "metrics", "logging", "storage", "policy", "cli"].map((name): [string, string] => [
+      room("domain"),
+      `import { x } from "../${name}/x.ts";`,
+    ]),
+    [room("domain"), 'import type { X } from "../people.ts";'],
+    [room("domain"), 'export type { X } from "../governance.ts";'],
+    [room("domain"), 'import {\n  a,\n  type B,\n} from "../doctor/x.ts";'],
+    [room("domain"), 'const x = await import("../storage/x.ts");'],
+    [room("domain"), 'new Worker(new URL("../storage/x.ts", import.meta.url));'],
+    [room("domain"), 'import { readFileSync } from "node:fs";'],
+    [room("http"), 'import { Database } from "bun:sqlite";'],
+    [room("http"), 'import "../storage/x.ts";'],
+    [room("policy"), 'import { x } from "../http/x.ts";'],
+    [room("nodes/tunnel"), 'import { x } from "../../policy/x.ts";'],
+    [room("engines"), 'import { x } from "node-llama-cpp";'],
+    [room("doctor/clients"), 'import { x } from "../../http/x.ts";'],
+    ["web/pages/keys/x.tsx", 'import { x } from "../usage/x.tsx";'],
+    ["web/parts/x.tsx", 'import { x } from "../pages/keys/x.tsx";'],
+    ["web/api/x.ts", 'import { x } from "../../src/domain/x.ts";'],
+  ];
+
+  for (const [from, statement] of refused) {
+    test(`refuse ${statement.replace(/\s+/g, " ")} in ${from}, and say what may be imported there`, () => {
+      const [finding, ...more] = checkLayers(planted({ [from]: `\n${statement}\n` }), layers);
+      expect(finding).toMatch(new RegExp(`^${from}:\\d+: .* may not import .*: .+ It may import: .+\\.$`));
+      expect(more).toEqual([]);
+    });
+  }
+
+  test("refuse a folder that the table does not know", () => {
+    const [finding] = checkLayers(planted({ "src/helpers/x.ts": "" }), layers);
+    expect(finding).toStartWith("src/helpers/x.ts: is in no room.");
+  });
+
+  test("let pass what the table allows, tests what they need beside it, and comments anything", () => {
+    const files = planted({
+      "src/policy/x.ts":
+        'import { createHmac } from "node:crypto";\nimport type { X } from "../domain/x.ts";\n// import { x } from "../http/x.ts";\n',
+      "src/domain/x.test.ts": 'import { test } from "bun:test";\nimport { until } from "../../tests/support/x.ts";\n',
+      "web/pages/keys/x.tsx": 'import { y } from "./y.tsx";\nimport { x } from "../../parts/x.tsx";\n',
+    });
+    expect(checkLayers(files, layers)).toEqual([]);
+  });
+});
+
+test("a cycle of imports is found where types alone close it, and named whole", () => {
+  const files = planted({
+    "src/domain/a.ts": 'import { b } from "./b.ts";\n',
+    "src/domain/b.ts": 'import { c } from "./c.ts";\n',
+    "src/domain/c.ts": 'import type { A } from "./a.ts";\n',
+    "src/domain/d.ts": 'import { a } from "./a.ts";\n',
+  });
+  const [finding, ...more] = checkCycles(files, 0);
+  expect(finding).toContain(": src/domain/a.ts, src/domain/b.ts, src/domain/c.ts.");
+  expect(more).toEqual([]);
+});
+
+test("cycles that were undone cannot come back: their number is to be lowered", () => {
+  expect(checkCycles(planted({ "src/domain/a.ts": "" }), 1)).toHaveLength(1);
+});
+
+test("a 26th file in a folder is one too many, tests not counted, and a grant goes down with what it was for", () => {
+  const names = Array.from({ length: 26 }, (_, index) => `src/mail/f${index}`);
+  const files = planted(
+    Object.fromEntries(names.flatMap((name) => [`${name}.ts`, `${name}.test.ts`].map((path) => [path, ""]))),
+  );
+  expect(checkFolders(files, {})).toEqual([expect.stringContaining("src/mail: has 26 files, and may have 25.")]);
+  expect(checkFolders(files, { "src/mail": 26 })).toEqual([]);
+  expect(checkFolders(files, { "src/mail": 27 })).toEqual([expect.stringContaining("goes down to that")]);
+});
+
+test("a reading of the time outside of the clock is found, whatever reads it", () => {
+  const readings = ["performance.now()", "Date.now()", "new Date()"];
+  const text = readings.map((reading) => `const x = ${reading};\n`).join("");
+  const files = planted({ "src/policy/x.ts": text, "src/policy/x.test.ts": text, "src/cli/x.ts": text });
+  expect(checkTime(files, timeRooms, [])).toEqual(
+    readings.map((reading, index) => expect.stringContaining(`src/policy/x.ts:${index + 1}: ${reading} `)),
+  );
+  expect(checkTime(files, timeRooms, ["src/policy/x.ts"])).toEqual([]);
+});

@@ -1,0 +1,89 @@
+// `headrace models` and `headrace status` as operators use them, against a real server and in a narrow terminal.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type CommandOutcome, type CommandSurroundings, runCommand } from "../fixtures/command-line.ts";
+import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { makeOperatorKey } from "../support/operator-key.ts";
+import { defaultModel, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+
+const longId = "meta-llama/Llama-3.3-70B-Instruct-with-a-name-that-is-far-too-long-for-a-line-of-a-terminal";
+let upstream: ScriptedUpstream;
+let server: TestServer;
+let operator: string;
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+  upstream.serves([defaultModel, { ...defaultModel, id: longId }]);
+  server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+  operator = await makeOperatorKey(server.dataDir);
+});
+
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await upstream[Symbol.asyncDispose]();
+});
+
+function run(args: readonly string[], surroundings: CommandSurroundings = {}): Promise<CommandOutcome> {
+  const { env, ...others } = surroundings;
+  const own = { HEADRACE_BASE_URL: server.baseUrl, HEADRACE_API_KEY: operator, LANG: "C.UTF-8" };
+  return runCommand([...args], { env: { ...own, ...env }, ...others });
+}
+
+const json = (outcome: CommandOutcome) => JSON.parse(outcome.stdout);
+const upstreamName = "up";
+
+test("an operator declares a model, prices it, sees it and takes it back from the command line", async () => {
+  const added = await run([
+    ...["models", "add", "team/fast", "--deployment", `${upstreamName}*2=upstream-model`],
+    ...["--capabilities", "chat,no-embeddings", "--context", "4096", "--environments", "dev,live", "--json"],
+  ]);
+  expect(added.stderr).toBe("");
+  expect(json(added)).toMatchObject({
+    ...{ id: "team/fast", status: "ok", price: null, capabilities: { chat: true, embeddings: false } },
+    ...{ context_length: 4096, environments: ["live", "dev"] },
+    deployments: [{ upstream: upstreamName, model: "upstream-model", weight: 2 }],
+  });
+  const set = await run(["models", "set", "team/fast", "--price", "input=0.15,output=0.6", "--fallbacks", longId]);
+  expect(set.code).toBe(0);
+  expect(set.stdout).toMatch(/^team\/fast\n/);
+  expect(set.stdout).toContain("$0.15 in, $0.6 out per million tokens");
+  expect(set.stdout).toContain(`${upstreamName}: ok (as upstream-model)`);
+  const shown = await run(["models", "show", "team/fast", "--json"]);
+  expect(json(shown)).toMatchObject({ price: { input: 0.15, output: 0.6 }, fallbacks: [longId], context_length: 4096 });
+  expect((await run(["models", "--all"])).stdout).toMatch(/^team\/fast +ok +\$0.15 in, \$0.6 out +\w+ +declared$/m);
+  expect(json(await run(["models", "set", "team/fast", "--price", "none", "--json"]))).toMatchObject({ price: null });
+
+  const unasked = await run(["models", "remove", "team/fast"]);
+  expect([unasked.code, unasked.stderr]).toEqual([2, expect.stringContaining("add --yes")]);
+  expect((await run(["models", "remove", "team/fast", "--yes"])).stdout).toContain("team/fast is removed");
+  const gone = await run(["models", "show", "team/fast"]);
+  expect([gone.code, gone.stderr]).toEqual([1, expect.stringContaining("There is no model team/fast")]);
+});
+
+test("a wrong option of a model is refused with what it may be, before anything is sent", async () => {
+  const wrong: [args: string[], said: string][] = [
+    [["--price", "0.15"], "input=0.15,output=0.60"],
+    [["--price", "input=x,output=1"], "input=0.15,output=0.60"],
+    [["--deployment", "=m"], "Give a place such as vllm"],
+    [["--capabilities", "vision"], "It must be of chat, completion, embeddings"],
+    [["--context", "many"], "Give a whole number of tokens"],
+    [["--environments", "prod"], "It must be of live, test, dev"],
+    [[], "Nothing to change: give at least one option"],
+  ];
+  for (const [args, said] of wrong) {
+    const { code, stderr } = await run(["models", "set", "upstream-model", ...args]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(said)]);
+  }
+  const halfPrice = await run(["models", "set", "upstream-model", "--price", "input=1"]);
+  expect([halfPrice.code, halfPrice.stderr]).toEqual([1, expect.stringContaining("price.output: is required")]);
+});
+
+test("in a terminal of 80 columns no line of models or status is longer, and nothing of it is left out", async () => {
+  for (const args of [["models"], ["models", "--all"], ["models", "show", longId], ["status"]]) {
+    const wide = (await run(args)).stdout;
+    const narrow = (await run(args, { isTTY: true, columns: 80, env: { NO_COLOR: "1" } })).stdout;
+    expect(Math.max(...wide.split("\n").map((line) => Bun.stringWidth(line)))).toBeGreaterThan(80);
+    expect(Math.max(...narrow.split("\n").map((line) => Bun.stringWidth(line)))).toBeLessThanOrEqual(80);
+    const letters = (text: string) => [...text.replace(/\s/g, "")].sort().join("");
+    expect(letters(narrow)).toBe(letters(wide));
+  }
+});

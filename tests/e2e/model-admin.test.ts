@@ -1,0 +1,306 @@
+// Models that operators declare over the API: prices, ids of their own, places to run, models that stand in.
+import { afterEach, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startHeadrace, type TestServer, type TestServerOptions, until } from "../support/headrace.ts";
+import { type Answer, type Operated, operated } from "../support/operated.ts";
+import { defaultModel, json, type ScriptedUpstream, startUpstream } from "../support/scripted-upstream.ts";
+
+const stack: AsyncDisposable[] = [];
+afterEach(async () => {
+  for (const part of stack.splice(0).reverse()) await part[Symbol.asyncDispose]();
+});
+
+async function started<Part extends AsyncDisposable>(part: Promise<Part>): Promise<Part> {
+  const ready = await part;
+  stack.push(ready);
+  return ready;
+}
+
+const modelServer = (): Promise<ScriptedUpstream> => started(startUpstream());
+
+/** `operator`: of an earlier server with the same data. */
+const start = async (options: TestServerOptions = {}, operator?: string): Promise<Operated> =>
+  operated(await started(startHeadrace(options)), operator);
+
+/** With an upstream `up` that was added over the API, and lists `upstream-model`. */
+async function withUpstream(options: TestServerOptions = {}): Promise<Operated & { upstream: ScriptedUpstream }> {
+  const upstream = await modelServer();
+  const started = await start(options);
+  await started.admin("POST", "/upstreams", { name: "up", url: upstream.url });
+  return { ...started, upstream };
+}
+
+async function ask(server: TestServer, model = "upstream-model", key?: string): Promise<Answer> {
+  const response = await server.request("/v1/chat/completions", {
+    body: { model, messages: [{ role: "user", content: "Hi" }] },
+    ...(key === undefined ? {} : { headers: { authorization: `Bearer ${key}` } }),
+  });
+  return { status: response.status, body: await response.json() };
+}
+
+async function modelIds(server: TestServer): Promise<string[]> {
+  const { data } = (await (await server.request("/v1/models")).json()) as { data: { id: string }[] };
+  return data.map(({ id }) => id);
+}
+
+test("an upstream added over the API, with a price set over the API, makes spend, and a monthly quota in USD refuses at its bound", async () => {
+  const { server, admin, upstream } = await withUpstream();
+  // 4 tokens in, 10 out: at $100,000 and $10,000 per million, $0.50 a request.
+  upstream.script((_request, response) =>
+    json(response, 200, {
+      ...{ id: "x", object: "chat.completion", created: 1, model: "upstream-model" },
+      choices: [{ index: 0, message: { role: "assistant", content: "Hello" }, finish_reason: "stop" }],
+      usage: { prompt_tokens: 4, completion_tokens: 10, total_tokens: 14 },
+    }),
+  );
+  const unlimited = { requests_per_minute: null, tokens_per_minute: null, environments: ["live", "test", "dev"] };
+  await admin("PUT", "/tiers/any", unlimited);
+  const { id } = (await admin("POST", "/accounts", { name: "Shop", tier: "any" })).body;
+  await admin("PATCH", `/accounts/${id}`, { monthly_spend: 1 });
+  const { key } = (
+    await admin("POST", `/accounts/${id}/keys`, { name: "k", environment: "dev", scopes: ["chat:write"] })
+  ).body;
+  const spend = async () => {
+    const { environments } = (await admin("GET", `/accounts/${id}`)).body.quota;
+    return environments.find((one: { environment: string }) => one.environment === "dev").spend.used;
+  };
+
+  // Without a price, nothing is spent, however much is used.
+  expect((await ask(server, "upstream-model", key)).status).toBe(200);
+  expect(await spend()).toBe(0);
+  const priced = await admin("PATCH", "/models/upstream-model", { price: { input: 100_000, output: 10_000 } });
+  expect(priced.body).toMatchObject({ source: "database", price: { input: 100_000, output: 10_000 } });
+  expect((await ask(server, "upstream-model", key)).status).toBe(200);
+  await until(async () => (await spend()) === 0.5, "the first priced request is counted");
+  expect((await ask(server, "upstream-model", key)).status).toBe(200);
+  await until(async () => (await spend()) === 1, "the second one is");
+  const refused = await ask(server, "upstream-model", key);
+  expect(refused).toMatchObject({ status: 403, body: { error: { code: "insufficient_quota" } } });
+  expect(upstream.requests).toHaveLength(3);
+});
+
+test("a request is priced as its model was when it began", async () => {
+  const { server, admin, upstream } = await withUpstream();
+  await admin("PATCH", "/models/upstream-model", { price: { input: 250_000, output: 0 } });
+  const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  upstream.script(async (_request, response) => {
+    asked.resolve();
+    await answer.promise;
+    json(response, 200, {
+      ...{ id: "x", object: "chat.completion", created: 1, model: "upstream-model" },
+      choices: [{ index: 0, message: { role: "assistant", content: "Hello" }, finish_reason: "stop" }],
+      usage: { prompt_tokens: 4, completion_tokens: 1, total_tokens: 5 },
+    });
+  });
+  const waiting = ask(server);
+  await asked.promise;
+  await admin("PATCH", "/models/upstream-model", { price: { input: 2_250_000, output: 0 } });
+  answer.resolve();
+  expect((await waiting).status).toBe(200);
+  expect((await ask(server)).status).toBe(200);
+  await server.governance.ledger.flush();
+  const { data } = (await (await server.request("/v1/requests")).json()) as { data: { cost: number }[] };
+  expect(data.map(({ cost }) => cost)).toEqual([9, 1]);
+});
+
+test("a new id with deployments and a fallback is served at once, says where it runs, and is gone once it is deleted", async () => {
+  const { server, admin, upstream } = await withUpstream();
+  const spare = await modelServer();
+  spare.serves([{ ...defaultModel, id: "spare-model" }]);
+  await admin("POST", "/upstreams", { name: "spare", url: spare.url });
+  const id = "team/fast:v1";
+  const path = `/models/${encodeURIComponent(id)}`;
+  const declared = await admin("POST", "/models", {
+    ...{ id, owned_by: "team", capabilities: { chat: true }, context_length: 4096, price: { input: 1, output: 2 } },
+    ...{ environments: ["dev", "live", "dev"], fallbacks: ["spare-model"] },
+    deployments: [
+      { upstream: "up", model: "upstream-model", weight: 3 },
+      { upstream: "spare", model: "mistyped" },
+    ],
+  });
+  const settings = {
+    ...{ owned_by: "team", capabilities: { chat: true }, context_length: 4096, environments: ["live", "dev"] },
+    ...{ price: { input: 1, output: 2 }, fallbacks: ["spare-model"] },
+    deployments: [
+      { upstream: "up", model: "upstream-model", weight: 3 },
+      { upstream: "spare", model: "mistyped", weight: 1 },
+    ],
+  };
+  expect(declared).toEqual({
+    status: 200,
+    body: {
+      ...{ object: "managed_model", id, source: "database", overrides_database: false, status: "ok" },
+      ...settings,
+      deployments: [
+        { upstream: "up", model: "upstream-model", weight: 3, state: "ok", listed: true },
+        { upstream: "spare", model: "mistyped", weight: 1, state: "ok", listed: false },
+      ],
+      ...{ settings, created_at: expect.any(Number) },
+    },
+  });
+  expect(await modelIds(server)).toContain(id);
+  // As it is, and percent-encoded.
+  for (const one of [path, `/models/${id}`]) expect((await admin("GET", one)).body).toEqual(declared.body);
+  await admin("PATCH", `/models/${id}`, { deployments: [{ upstream: "up", model: "upstream-model" }] });
+  expect((await ask(server, id)).body).toMatchObject({ model: id });
+  expect(upstream.requests.at(-1)?.body).toMatchObject({ model: "upstream-model" });
+
+  // Its upstream goes: it says so, and the model that stands in answers.
+  await admin("DELETE", "/upstreams/up");
+  const missing = [{ upstream: "up", model: "upstream-model", weight: 1, state: "missing", listed: null }];
+  expect((await admin("GET", path)).body).toMatchObject({ status: "nowhere", deployments: missing });
+  expect((await ask(server, id)).body).toMatchObject({ model: "spare-model" });
+  await admin("PATCH", path, { fallbacks: null, price: null });
+  const refused = await ask(server, id);
+  expect([refused.status, refused.body.error.message]).toEqual([
+    503,
+    `The model \`${id}\` has no deployment that is configured now.`,
+  ]);
+
+  expect(await admin("DELETE", path)).toEqual({
+    status: 200,
+    body: { object: "managed_model", id, deleted: true },
+  });
+  expect(await modelIds(server)).not.toContain(id);
+  for (const method of ["GET", "DELETE"]) expect((await admin(method, path)).status).toBe(404);
+  const { data } = (await admin("GET", `/audit?target=${encodeURIComponent(id)}`)).body;
+  expect(data.map(({ action }: { action: string }) => action)).toEqual([
+    "model.deleted",
+    ...["model.updated", "model.updated", "model.created"],
+  ]);
+});
+
+test("a found model keeps what its upstream says where nothing was declared, and all of it once the declaration is gone", async () => {
+  const { server, admin, upstream } = await withUpstream();
+  upstream.serves([
+    { ...defaultModel, context_length: 512 },
+    { ...defaultModel, id: "other" },
+  ]);
+  await admin("PATCH", "/upstreams/up", { environments: ["dev", "test"], timeout_seconds: 99 });
+  const found = (await admin("GET", "/models/upstream-model")).body;
+  expect(found).toMatchObject({ source: "upstream", settings: null, price: null, status: "ok", created_at: null });
+  expect((await admin("DELETE", "/models/upstream-model")).status).toBe(403);
+
+  const priced = (await admin("POST", "/models", { id: "upstream-model", price: { input: 1, output: 1 } })).body;
+  const same = ["owned_by", "context_length", "capabilities", "environments", "deployments"];
+  for (const member of same) expect(priced[member]).toEqual(found[member]);
+  // Nobody is let in whom the upstream keeps out.
+  const wider = await admin("PATCH", "/models/upstream-model", { environments: ["live", "dev"] });
+  expect(wider.body.environments).toEqual(["dev"]);
+  expect((await ask(server)).status).toBe(200);
+  const listed = (await admin("GET", "/models")).body.data;
+  expect(listed.map(({ id, source }: { id: string; source: string }) => [id, source])).toEqual([
+    ["other", "upstream"],
+    ["upstream-model", "database"],
+  ]);
+  await admin("DELETE", "/models/upstream-model");
+  expect((await admin("GET", "/models/upstream-model")).body).toEqual(found);
+});
+
+test("what headrace.yaml declares is read-only over the API, says so with the file's name, and comes before what was declared there", async () => {
+  const upstream = await modelServer();
+  const yaml = `upstreams: [{ name: up, url: "${upstream.url}" }]\n`;
+  const model = "models: [{ id: upstream-model, price: { input: 5, output: 6 } }]\n";
+  const { admin, server } = await start({ yaml: yaml + model });
+  const ofFile = (await admin("GET", "/models/upstream-model")).body;
+  expect(ofFile).toMatchObject({
+    ...{ source: "file", price: { input: 5, output: 6 }, created_at: null },
+    settings: { price: { input: 5, output: 6 }, environments: ["live", "dev"], deployments: [] },
+  });
+  for (const [method, body] of [["PATCH", { price: null }], ["DELETE"]] as const) {
+    expect(await admin(method, "/models/upstream-model", body)).toMatchObject({
+      status: 403,
+      body: { error: { code: "permission_denied", message: expect.stringContaining("`models` in that file") } },
+    });
+  }
+  expect(await admin("POST", "/models", { id: "upstream-model" })).toMatchObject({
+    status: 400,
+    body: { error: { message: expect.stringMatching(/^id: headrace.yaml has a model upstream-model/) } },
+  });
+
+  await server.reconfigure(yaml);
+  await admin("POST", "/models", { id: "upstream-model", price: { input: 1, output: 2 } });
+  await server.reconfigure(yaml + model);
+  expect((await admin("GET", "/models/upstream-model")).body).toMatchObject({
+    ...{ source: "file", overrides_database: true, price: { input: 5, output: 6 } },
+  });
+  // The one that does not count can be taken away.
+  expect((await admin("DELETE", "/models/upstream-model")).status).toBe(200);
+  expect((await admin("GET", "/models/upstream-model")).body).toEqual(ofFile);
+});
+
+test("a restart keeps what was declared", async () => {
+  const upstream = await modelServer();
+  const directory = mkdtempSync(join(tmpdir(), "headrace-models-"));
+  stack.push({ [Symbol.asyncDispose]: async () => rmSync(directory, { recursive: true, force: true }) });
+  const dataDir = join(directory, "data");
+  const first = await start({ dataDir });
+  await first.admin("POST", "/upstreams", { name: "up", url: upstream.url });
+  await first.admin("POST", "/models", {
+    id: "ours",
+    price: { input: 1, output: 2 },
+    deployments: [{ upstream: "up" }],
+  });
+  await first.admin("POST", "/models", { id: "tiny-demo", capabilities: { embeddings: false } });
+  const before = (await first.admin("GET", "/models")).body.data;
+  expect(before).toHaveLength(3);
+  await first.server.close();
+  const { admin, server } = await start({ dataDir }, first.operator);
+  await until(async () => (await admin("GET", "/upstreams/up")).body.state === "ok", "the upstream was asked");
+  expect((await admin("GET", "/models")).body.data).toEqual(before);
+  const { api_key: key } = JSON.parse(readFileSync(join(dataDir, "credentials.json"), "utf8"));
+  expect((await ask(server, "ours", key)).status).toBe(200);
+});
+
+test("what is wrong with a declaration is refused with the field, what is allowed and the remedy, and changes nothing", async () => {
+  const { server, admin } = await withUpstream();
+  await admin("POST", "/models", { id: "taken", capabilities: { chat: false }, deployments: [{ upstream: "up" }] });
+  const refusals: [body: Record<string, unknown>, message: RegExp][] = [
+    [{}, /^id: is required and must be a string of 1 to 256 characters/],
+    [{ id: "two words" }, /^id: must be 1 to 256 printable ASCII characters without spaces. Give an id such as/],
+    [{ id: "a/../b" }, /^id: must not be, or have between slashes, \. or \.\./],
+    [{ id: "taken" }, /^id: the model taken is declared here already; PATCH \/v1\/admin\/models\/taken changes it/],
+    [{ id: "m", price: { input: 1 } }, /^price.output: is required and must be a number of at least 0/],
+    [{ id: "m", price: { input: -1, output: 1 } }, /^price.input: must be a number of at least 0 \(got -1\)/],
+    [{ id: "m", price: { input: 1, output: 1, outptu: 2 } }, /^price.outptu: is no member of price; known are input/],
+    [{ id: "m", capabilities: { chta: true } }, /^capabilities.chta: is no member of capabilities; known are chat/],
+    [{ id: "m", prices: {} }, /^prices: is no member of this request; known are id, owned_by/],
+    [{ id: "m", environments: ["prod"] }, /^environments\[0\]: must be one of "live", "test", "dev"/],
+    [
+      { id: "m", deployments: [{ upstream: "upp" }] },
+      /^deployments\[0\].upstream: names an upstream that is not in upstreams. Did you mean up\? Name one of built-in, up/,
+    ],
+    [
+      { id: "m", deployments: [{ upstream: "up" }, { upstream: "up", model: "m" }] },
+      /^deployments\[1\]: is the same upstream and model as an earlier deployment. Remove one/,
+    ],
+    [{ id: "m", fallbacks: ["m"] }, /^fallbacks\[0\]: is the model itself. Name another model/],
+    [{ id: "m", fallbacks: ["a", "a"] }, /^fallbacks\[1\]: is named twice/],
+    [{ id: "m", fallbacks: ["a b"] }, /^fallbacks\[0\]: must be 1 to 256 printable ASCII/],
+    [
+      { id: "m", capabilities: { chat: true }, fallbacks: ["taken"] },
+      /^fallbacks\[0\]: cannot do what m does: its chat is false/,
+    ],
+  ];
+  for (const [body, message] of refusals) {
+    const refused = await admin("POST", "/models", body);
+    expect(refused.body.error?.message).toMatch(message);
+    expect(refused).toMatchObject({ status: 400, body: { error: { code: "invalid_request" } } });
+  }
+  const unknown = await admin("PATCH", "/models/none/such", { price: null });
+  expect(unknown).toMatchObject({ status: 404, body: { error: { code: "not_found" } } });
+  expect(unknown.body.error.message).toMatch(/^There is no model none\/such. GET \/v1\/admin\/models lists/);
+  expect((await admin("GET", "/models")).body.data).toHaveLength(2);
+  // A key without admin:manage reads nothing and changes nothing.
+  for (const [method, path] of [
+    ["GET", "/v1/admin/models"],
+    ["POST", "/v1/admin/models"],
+    ["PATCH", "/v1/admin/models/taken"],
+    ["DELETE", "/v1/admin/models/taken"],
+  ] as const) {
+    const body = method === "POST" || method === "PATCH" ? { body: { price: null } } : {};
+    expect((await server.request(path, { method, ...body })).status).toBe(403);
+  }
+});

@@ -1,0 +1,48 @@
+// What reads bytes from outside holds for all that fuzzing found before; the long form goes on fuzzing for a minute.
+import { expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { long } from "../support/long.ts";
+import { seeded } from "../support/seeded.ts";
+import { examine } from "./examine.ts";
+import { plantedFault } from "./planted-fault.ts";
+import { inputsOf, runTarget } from "./run-target.ts";
+import { targets } from "./targets.ts";
+
+const root = join(import.meta.dir, "..", "..");
+/** Of all targets together. */
+const fuzzMs = 60_000;
+const seed = long ? Date.now() : 20_261_123;
+
+test.each(targets.map((target) => [target.name, target] as const))(
+  "of each input that fuzzing kept, %s makes the same however it is cut, and nothing that it must not",
+  async (_name, target) => {
+    const random = seeded(seed);
+    for (const input of inputsOf(target)) await examine(target, Buffer.from(input, "latin1"), random);
+  },
+);
+
+test("the files by whose coverage fuzzing is led are there", () => {
+  const files = targets.flatMap((target) => target.files);
+  expect(files.filter((file) => !existsSync(join(root, file)))).toEqual([]);
+});
+
+test("a fault behind three bytes, each of which is looked at once those before it are right, is found by coverage", async () => {
+  const { name, seeds } = plantedFault;
+  const { fault, found } = await runTarget({ target: name, inputs: seeds, seed: 1, forMs: 40_000 });
+  expect(fault?.input).toBe(JSON.stringify("hE\x90"));
+  expect(fault?.message).toContain("planted");
+  // Each byte that was right was seen in the coverage, and what came next was made of that input.
+  expect(found.some((input) => input.startsWith("h"))).toBe(true);
+  expect(found.some((input) => input.startsWith("hE"))).toBe(true);
+}, 60_000);
+
+test.skipIf(!long).each(targets.map((target) => [target.name, target] as const))(
+  "no input that is made anew is one that %s fails at",
+  async (name, target) => {
+    const result = await runTarget({ target: name, inputs: inputsOf(target), seed, forMs: fuzzMs / targets.length });
+    console.log(`${name}: ${result.runs} runs with the seed ${seed}, ${result.found.length} inputs kept`);
+    expect(result.fault).toBeUndefined();
+  },
+  60_000,
+);

@@ -1,0 +1,107 @@
+// What the browser itself tells of how quick a page is: tasks that hold it up, content that moves, requests, bytes.
+import type { Page } from "playwright-core";
+import { until } from "./headrace.ts";
+
+export interface PageSpeed {
+  /** Total blocking time: what each task took beyond 50 ms, together. */
+  blockingMs: number;
+  longestMs: number;
+  /** Cumulative layout shift. */
+  shift: number;
+  /** What moved, and how far. */
+  moved: string[];
+  requests: number;
+  /** On the wire, bodies alone. */
+  bytes: number;
+}
+
+interface Told {
+  tasks: number[];
+  shift: number;
+  moved: string[];
+  /** `performance.now()` of the last of either. */
+  lastMs: number;
+}
+
+/** As the browser reports it, which TypeScript does not know. */
+interface LayoutShift extends PerformanceEntry {
+  value: number;
+  hadRecentInput: boolean;
+  sources: { node: Node | null; previousRect: DOMRect; currentRect: DOMRect }[];
+}
+
+export interface WatchedPage {
+  /** Once nothing has been loading or working for a while. */
+  atRest(): Promise<PageSpeed>;
+  requests(): number;
+  speed(): Promise<PageSpeed>;
+}
+
+const restMs = 1_500;
+
+/** Before the page is opened. */
+export async function watchPage(page: Page): Promise<WatchedPage> {
+  let requests = 0;
+  let open = 0;
+  let bytes = 0;
+  let lastEndMs = performance.now();
+  page.on("request", () => {
+    requests += 1;
+    open += 1;
+  });
+  const ended = () => {
+    open -= 1;
+    lastEndMs = performance.now();
+  };
+  page.on("requestfinished", (request) => {
+    ended();
+    request.sizes().then(
+      (sizes) => {
+        bytes += sizes.responseBodySize;
+      },
+      () => undefined,
+    );
+  });
+  page.on("requestfailed", ended);
+  await page.addInitScript(() => {
+    const told: Told = { tasks: [], shift: 0, moved: [], lastMs: 0 };
+    Object.assign(globalThis, { toldOfSpeed: told });
+    new PerformanceObserver((list) => {
+      for (const { duration } of list.getEntries()) told.tasks.push(duration);
+      told.lastMs = performance.now();
+    }).observe({ type: "longtask", buffered: true });
+    new PerformanceObserver((list) => {
+      const place = ({ x, y, width, height }: DOMRect) => [x, y, width, height].map(Math.round).join(" ");
+      for (const { value, hadRecentInput, sources } of list.getEntries() as LayoutShift[]) {
+        if (hadRecentInput) continue;
+        told.shift += value;
+        for (const { node, previousRect, currentRect } of sources) {
+          const what = `${node?.nodeName} ${node?.textContent?.slice(0, 60)}`;
+          told.moved.push(`${what}: from ${place(previousRect)} to ${place(currentRect)}`);
+        }
+      }
+    }).observe({ type: "layout-shift", buffered: true });
+  });
+  const told = () =>
+    page.evaluate(() => {
+      const all = (globalThis as unknown as { toldOfSpeed: Told }).toldOfSpeed;
+      return { ...all, idleMs: performance.now() - all.lastMs };
+    });
+  const speed = async (): Promise<PageSpeed> => {
+    const { tasks, shift, moved } = await told();
+    const blockingMs = tasks.reduce((sum, ms) => sum + Math.max(0, ms - 50), 0);
+    return { blockingMs, longestMs: Math.max(0, ...tasks), shift, moved, requests, bytes };
+  };
+  return {
+    speed,
+    requests: () => requests,
+    async atRest() {
+      await until(
+        async () => open === 0 && performance.now() - lastEndMs > restMs && (await told()).idleMs > restMs,
+        "the page is at rest",
+        60_000,
+      );
+      return speed();
+    },
+  };
+}

@@ -1,0 +1,20 @@
+// Starts the dashboard in parts: each is compiled and run as a task of its own, between which the browser answers.
+import "./parts/came-back.ts";
+import "./components.css";
+import "@mantine/notifications/styles.css";
+import "uplot/dist/uPlot.min.css";
+import "./styles.css";
+import "./shell/shell.css";
+import "./parts/parts.css";
+import "./parts/answer/answer-text.css";
+import "./parts/chart/chart.css";
+import "./pages/models/models.css";
+import "./pages/playground/playground.css";
+
+const root = document.getElementById("root");
+if (root) {
+  const { rootIn } = await import("./start/root.ts");
+  const { Look } = await import("./start/look.tsx");
+  const { startIn } = await import("./start/dashboard.tsx");
+  startIn(rootIn(root), Look);
+}

@@ -1,0 +1,101 @@
+// Where a declared model runs: wherever it is found, or at places of its own.
+import { Button, Fieldset, Group, NativeSelect, NumberInput, Stack, Text, TextInput } from "@mantine/core";
+import { PlusIcon, TrashIcon } from "@primer/octicons-react";
+import { useList } from "../../api/queries.ts";
+import type { Upstream } from "../../api/types.ts";
+import type { FormDeployment } from "./model-form.ts";
+
+interface DeploymentFieldsProps {
+  deployments: readonly FormDeployment[];
+  /** It has no id yet under which it could be found. */
+  isNew: boolean;
+  error: string | undefined;
+  change(deployments: FormDeployment[]): void;
+}
+
+export function DeploymentFields({ deployments, isNew, error, change }: DeploymentFieldsProps) {
+  const upstreams = useList<Upstream>("/v1/admin/upstreams").items.map(({ name }) => name);
+  const key = Math.max(-1, ...deployments.map((one) => one.key)) + 1;
+  const add = () => change([...deployments, { key, upstream: upstreams[0] ?? "", model: "", weight: 1 }]);
+  const set = (changed: FormDeployment) => change(deployments.map((one) => (one.key === changed.key ? changed : one)));
+  return (
+    <Fieldset legend="Where it runs">
+      <Stack>
+        {deployments.length === 0 && (
+          <Text size="sm" c="dimmed">
+            {isNew
+              ? "Wherever a model of this id is found. For a new name, add the place and the id that the model has there."
+              : "Wherever a model of this id is found: at upstreams, nodes and the built-in engine."}
+          </Text>
+        )}
+        {deployments.map((deployment, index) => (
+          <Place
+            key={deployment.key}
+            deployment={deployment}
+            number={index + 1}
+            hasOthers={deployments.length > 1}
+            // One that is gone stays to be seen until another is chosen.
+            upstreams={[...new Set([...upstreams, deployment.upstream])]}
+            change={set}
+            remove={() => change(deployments.filter((one) => one !== deployment))}
+          />
+        ))}
+        {error && (
+          <Text size="sm" c="var(--mantine-color-error)" role="alert">
+            {error}
+          </Text>
+        )}
+        <Group>
+          <Button variant="default" size="xs" leftSection={<PlusIcon />} onClick={add}>
+            Add a place
+          </Button>
+        </Group>
+      </Stack>
+    </Fieldset>
+  );
+}
+
+interface PlaceProps {
+  deployment: FormDeployment;
+  number: number;
+  hasOthers: boolean;
+  upstreams: string[];
+  change(deployment: FormDeployment): void;
+  remove(): void;
+}
+
+function Place({ deployment, number, hasOthers, upstreams, change, remove }: PlaceProps) {
+  return (
+    <div className="model-place-fields">
+      <NativeSelect
+        label="Upstream"
+        data={upstreams}
+        value={deployment.upstream}
+        onChange={(event) => change({ ...deployment, upstream: event.currentTarget.value })}
+      />
+      <TextInput
+        label="Its id there"
+        placeholder="the same"
+        value={deployment.model}
+        onChange={(event) => change({ ...deployment, model: event.currentTarget.value })}
+        maxLength={256}
+        autoComplete="off"
+        spellCheck={false}
+      />
+      {hasOthers && (
+        <NumberInput
+          label="Weight"
+          value={deployment.weight}
+          onChange={(value) => change({ ...deployment, weight: value === "" ? "" : Number(value) })}
+          min={1}
+          max={1_000_000}
+          allowDecimal={false}
+          hideControls
+        />
+      )}
+      <Button variant="default" onClick={remove} aria-label={`Remove place ${number}`} px="xs">
+        <TrashIcon />
+      </Button>
+    </div>
+  );
+}

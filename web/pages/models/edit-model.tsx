@@ -1,0 +1,137 @@
+// Declares a model, or changes what was declared of it here.
+import { Button, Group, NumberInput, Stack, TextInput, Title } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { type FormEvent, useState } from "react";
+import { call } from "../../api/client.ts";
+import { useChange } from "../../api/queries.ts";
+import type { CreateManagedModelRequest, ManagedModel } from "../../api/types.ts";
+import { Failure } from "../../parts/failure.tsx";
+import { problemBeside, problemOf } from "../../parts/field-problem.ts";
+import { useFirstProblem } from "../../parts/use-first-problem.ts";
+import { DeploymentFields } from "./deployment-fields.tsx";
+import { managedPath, managedPathOf, staleWithModels } from "./managed-models.ts";
+import { priceText } from "./managed-words.ts";
+import { fieldNames, formOf, type ModelForm, toWire } from "./model-form.ts";
+import { MoreFields } from "./more-fields.tsx";
+
+interface EditModelProps {
+  /** Undefined: a new one. */
+  model: ManagedModel | undefined;
+  /** Ids that there are. */
+  ids: readonly string[];
+  /** With the model where it was saved. */
+  done(saved?: ManagedModel): void;
+}
+
+export function EditModel({ model, ids, done }: EditModelProps) {
+  const [id, setId] = useState("");
+  const [form, setForm] = useState(() => formOf(model));
+  const [tried, setTried] = useState(false);
+  const change = (changed: Partial<ModelForm>) => setForm({ ...form, ...changed });
+  const save = useChange(
+    (body: CreateManagedModelRequest) => {
+      const { id: _, ...settings } = body;
+      return model
+        ? call<ManagedModel>("PATCH", managedPathOf(model.id), { body: settings })
+        : call<ManagedModel>("POST", managedPath, { body });
+    },
+    {
+      stale: staleWithModels,
+      done(saved) {
+        notifications.show({ message: `${saved.id} is saved: ${priceText(saved.price).toLowerCase()}.` });
+        done(saved);
+      },
+    },
+  );
+  const halfPrice = tried && (form.input === "") !== (form.output === "") ? "Give both prices, or none." : undefined;
+  const priceProblem = halfPrice ?? problemOf(save.error, "price");
+  const ref = useFirstProblem(
+    problemOf(save.error, "id"),
+    priceProblem,
+    ...fieldNames.map((field) => problemOf(save.error, field)),
+  );
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    setTried(true);
+    if ((form.input === "") === (form.output === "")) save.mutate({ id: model?.id ?? id.trim(), ...toWire(form) });
+  };
+  const beside = problemBeside(save.error, ["id", ...fieldNames]);
+  return (
+    <form ref={ref} onSubmit={submit}>
+      <Stack>
+        {model ? (
+          <Title order={2} style={{ overflowWrap: "anywhere" }}>
+            {model.id}
+          </Title>
+        ) : (
+          <TextInput
+            label="Id"
+            description="What clients send: a new name for a model of an upstream, or the id under which one lists it."
+            placeholder="fast"
+            value={id}
+            onChange={(event) => setId(event.currentTarget.value)}
+            error={problemOf(save.error, "id")}
+            maxLength={256}
+            autoComplete="off"
+            spellCheck={false}
+            required
+            data-autofocus
+          />
+        )}
+        <Group grow align="start">
+          <Usd label="Price of input" value={form.input} error={priceProblem} change={(input) => change({ input })} />
+          <Usd
+            label="Price of output"
+            value={form.output}
+            error={priceProblem === undefined ? undefined : true}
+            change={(output) => change({ output })}
+          />
+        </Group>
+        <DeploymentFields
+          deployments={form.deployments}
+          isNew={model === undefined}
+          error={problemOf(save.error, "deployments")}
+          change={(deployments) => change({ deployments })}
+        />
+        <MoreFields
+          form={form}
+          ids={ids.filter((one) => one !== (model?.id ?? id))}
+          error={save.error}
+          change={change}
+        />
+        {beside && <Failure error={beside} />}
+        <Group justify="end">
+          <Button variant="default" onClick={() => done()}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={save.isPending}>
+            {model ? "Save" : "Add model"}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+interface UsdProps {
+  label: string;
+  value: number | "";
+  /** true: told beside another field. */
+  error: string | true | undefined;
+  change(value: number | ""): void;
+}
+
+function Usd({ label, value, error, change }: UsdProps) {
+  return (
+    <NumberInput
+      label={label}
+      description="USD per million tokens. Empty: no price."
+      value={value}
+      onChange={(next) => change(next === "" ? "" : Number(next))}
+      min={0}
+      allowNegative={false}
+      hideControls
+      {...(error === undefined ? {} : { error })}
+    />
+  );
+}

@@ -1,0 +1,40 @@
+// One model in a drawer, as operators see it: what it is, what may be done about it; or a new one to be declared.
+import { Drawer } from "@mantine/core";
+import { useState } from "react";
+import type { ManagedModel } from "../../api/types.ts";
+import { useLast } from "../../parts/use-last.ts";
+import { EditModel } from "./edit-model.tsx";
+import { ModelView } from "./model-view.tsx";
+
+interface ModelDrawerProps {
+  /** Undefined: closed. */
+  model: ManagedModel | "new" | undefined;
+  /** Ids that there are. */
+  ids: readonly string[];
+  close(): void;
+  show(id: string): void;
+}
+
+export function ModelDrawer({ model, ids, close, show }: ModelDrawerProps) {
+  const shown = useLast(model);
+  return (
+    <Drawer
+      opened={model !== undefined}
+      onClose={close}
+      position="right"
+      size="lg"
+      title={shown === "new" ? "Add model" : "Model"}
+    >
+      {shown === "new" && (
+        <EditModel model={undefined} ids={ids} done={(saved) => (saved ? show(saved.id) : close())} />
+      )}
+      {shown !== undefined && shown !== "new" && <OneModel key={shown.id} model={shown} ids={ids} close={close} />}
+    </Drawer>
+  );
+}
+
+function OneModel({ model, ids, close }: { model: ManagedModel; ids: readonly string[]; close(): void }) {
+  const [editing, setEditing] = useState(false);
+  if (editing) return <EditModel model={model} ids={ids} done={() => setEditing(false)} />;
+  return <ModelView model={model} ids={ids} close={close} edit={() => setEditing(true)} />;
+}

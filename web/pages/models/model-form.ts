@@ -1,0 +1,68 @@
+// What is asked for when a model is declared or changed, and how the API has it.
+import { abilities } from "../../api/models.ts";
+import type { ManagedModel } from "../../api/types.ts";
+
+export type Said = "" | "yes" | "no";
+
+export interface FormDeployment {
+  /** For React. */
+  key: number;
+  upstream: string;
+  /** Empty: the model's own id. */
+  model: string;
+  weight: number | "";
+}
+
+/** What is empty is as the upstream says. */
+export interface ModelForm {
+  input: number | "";
+  output: number | "";
+  deployments: FormDeployment[];
+  fallbacks: string[];
+  capabilities: Record<(typeof abilities)[number], Said>;
+  context: number | "";
+  environments: string[];
+  ownedBy: string;
+}
+
+export const fieldNames = [
+  ...["price", "deployments", "fallbacks", "capabilities", "context_length", "environments", "owned_by"],
+];
+
+export function formOf(model: ManagedModel | undefined): ModelForm {
+  const settings = model?.settings;
+  const said = (use: (typeof abilities)[number]): Said => {
+    const value = settings?.capabilities?.[use];
+    return value === undefined ? "" : value ? "yes" : "no";
+  };
+  return {
+    input: settings?.price?.input ?? "",
+    output: settings?.price?.output ?? "",
+    deployments: (settings?.deployments ?? []).map(({ upstream, model: id, weight }, key) => ({
+      ...{ key, upstream, model: id && id !== model?.id ? id : "", weight: weight ?? 1 },
+    })),
+    fallbacks: [...(settings?.fallbacks ?? [])],
+    capabilities: { chat: said("chat"), completion: said("completion"), embeddings: said("embeddings") },
+    context: settings?.context_length ?? "",
+    environments: [...(settings?.environments ?? [])],
+    ownedBy: settings?.owned_by ?? "",
+  };
+}
+
+export function toWire(form: ModelForm) {
+  const said = abilities.filter((use) => form.capabilities[use] !== "");
+  return {
+    price: form.input === "" || form.output === "" ? null : { input: form.input, output: form.output },
+    deployments: form.deployments.map(({ upstream, model, weight }) => ({
+      upstream,
+      ...(model.trim() === "" ? {} : { model: model.trim() }),
+      weight: weight === "" ? 1 : weight,
+    })),
+    fallbacks: form.fallbacks,
+    capabilities:
+      said.length === 0 ? null : Object.fromEntries(said.map((use) => [use, form.capabilities[use] === "yes"])),
+    context_length: form.context === "" ? null : form.context,
+    environments: form.environments.length === 0 ? null : (form.environments as ManagedModel["environments"]),
+    owned_by: form.ownedBy.trim() === "" ? null : form.ownedBy.trim(),
+  };
+}

@@ -1,0 +1,114 @@
+// What one model costs and can do, where it runs, who declares it, and what may be done about it.
+import { Alert, Anchor, Button, Group, Stack, Text, Title } from "@mantine/core";
+import { AlertIcon, InfoIcon, PencilIcon } from "@primer/octicons-react";
+import { Link } from "wouter";
+import type { ManagedModel } from "../../api/types.ts";
+import { Ago } from "../../parts/ago.tsx";
+import { environmentList } from "../../parts/environments.ts";
+import { Facts } from "../../parts/facts.tsx";
+import { count } from "../../parts/figures.ts";
+import { State } from "../../parts/state.tsx";
+import { abilityText, placeStates, priceText, sourceNames, statusNames } from "./managed-words.ts";
+import { RemoveModel } from "./remove-model.tsx";
+
+interface ModelViewProps {
+  model: ManagedModel;
+  /** Ids that there are. */
+  ids: readonly string[];
+  close(): void;
+  edit(): void;
+}
+
+export function ModelView({ model, ids, close, edit }: ModelViewProps) {
+  const { id, source, status, overrides_database: hidesOne, fallbacks } = model;
+  const [kind, word] = statusNames[status];
+  const strangers = fallbacks.filter((fallback) => !ids.includes(fallback));
+  return (
+    <Stack gap="lg">
+      <Group justify="space-between" wrap="nowrap" align="start">
+        <Title order={2} style={{ overflowWrap: "anywhere" }}>
+          {id}
+        </Title>
+        <State kind={kind}>{word}</State>
+      </Group>
+      {status === "nowhere" && (
+        <Alert icon={<AlertIcon />} color="red" title="It runs nowhere">
+          {model.deployments.length > 0
+            ? "The upstreams that it names are not there any more: requests for it get 503, unless a model stands in for it. Name others, or add the upstream again."
+            : "No upstream lists a model of this id at the moment, so that it is not on offer. Name places where it runs, or remove it."}
+        </Alert>
+      )}
+      {source === "file" && (
+        <Alert icon={<InfoIcon />} color="gray">
+          This model is declared in headrace.yaml and is read-only here: change it under models in that file.
+          {hidesOne && " One of this id was declared here, too; it does not count while the file has the id."}
+        </Alert>
+      )}
+      <Facts facts={factsOf(model)} />
+      <Places model={model} />
+      {strangers.length > 0 && (
+        <Text size="sm" c="dimmed">
+          {strangers.join(", ")} {strangers.length === 1 ? "is" : "are"} on offer nowhere at the moment, and cannot
+          stand in.
+        </Text>
+      )}
+      <Group gap="xs">
+        {source !== "file" && (
+          <Button variant="default" leftSection={<PencilIcon />} onClick={edit}>
+            {model.price === null ? "Set price and more" : "Edit"}
+          </Button>
+        )}
+        {(source === "database" || hidesOne) && <RemoveModel model={model} close={close} />}
+      </Group>
+    </Stack>
+  );
+}
+
+function Places({ model: { id, deployments } }: { model: ManagedModel }) {
+  const weights = deployments.reduce((total, { weight }) => total + weight, 0);
+  if (deployments.length === 0) return null;
+  return (
+    <div>
+      <Title order={3} size="sm" mb="xs">
+        Where it runs
+      </Title>
+      <Stack component="ul" gap="xs" className="model-places">
+        {deployments.map(({ upstream, model, weight, state, listed }) => (
+          <Group component="li" key={`${upstream} ${model}`} justify="space-between" align="start" gap="xs">
+            <div style={{ overflowWrap: "anywhere", minWidth: 0 }}>
+              {state === "missing" ? (
+                <Text size="sm">{upstream}</Text>
+              ) : (
+                <Anchor component={Link} href={`/admin/upstreams?upstream=${encodeURIComponent(upstream)}`} size="sm">
+                  {upstream}
+                </Anchor>
+              )}
+              <Text size="xs" c="dimmed">
+                {[
+                  model === id ? "under the same id" : `as ${model}`,
+                  ...(deployments.length > 1 ? [`${Math.round((100 * weight) / weights)} % of the requests`] : []),
+                  ...(listed === false ? ["not in its list of models"] : []),
+                ].join(", ")}
+              </Text>
+            </div>
+            <State kind={placeStates[state][0]}>{placeStates[state][1]}</State>
+          </Group>
+        ))}
+      </Stack>
+    </div>
+  );
+}
+
+function factsOf(model: ManagedModel) {
+  const { source, price, context_length: context, environments, owned_by: owner, fallbacks, created_at: at } = model;
+  return [
+    ["Price", priceText(price)],
+    ["Can do", abilityText(model)],
+    ["Context", context === null ? "unknown" : `${count(context)} tokens`],
+    ["Environments", environmentList(environments) || "none"],
+    ["Stand in for it", fallbacks.join(", ") || "none"],
+    ["Owner", owner ?? "unknown"],
+    ["Comes from", sourceNames[source]],
+    ...(at === null ? [] : [["Since", <Ago key="declared" seconds={at} />] as const]),
+  ] as const;
+}

@@ -1,0 +1,87 @@
+// What is seldom said of a model: what it can do, its context, who may use it, and what stands in for it.
+import { Group, MultiSelect, NativeSelect, NumberInput, TextInput } from "@mantine/core";
+import type { ApiFailure } from "../../api/client.ts";
+import { abilities, abilityNames } from "../../api/models.ts";
+import { EnvironmentBoxes } from "../../parts/environment-boxes.tsx";
+import { problemOf } from "../../parts/field-problem.ts";
+import { MoreSettings } from "../../parts/more-settings.tsx";
+import { fieldNames, type ModelForm, type Said } from "./model-form.ts";
+
+interface MoreFieldsProps {
+  form: ModelForm;
+  /** Of models that may stand in. */
+  ids: readonly string[];
+  error: ApiFailure | null;
+  change(changed: Partial<ModelForm>): void;
+}
+
+const sayings = [
+  { value: "", label: "As its upstream says" },
+  { value: "yes", label: "Yes" },
+  { value: "no", label: "No" },
+];
+
+export function MoreFields({ form, ids, error, change }: MoreFieldsProps) {
+  const hasMore =
+    form.fallbacks.length + form.environments.length > 0 ||
+    form.context !== "" ||
+    form.ownedBy !== "" ||
+    abilities.some((use) => form.capabilities[use] !== "");
+  const hasProblem = fieldNames.slice(2).some((field) => problemOf(error, field) !== undefined);
+  return (
+    <MoreSettings shown={hasMore} hasProblem={hasProblem}>
+      <MultiSelect
+        label="Stand in for it"
+        description="Models that answer in its place where it cannot, the first that can. Priced as themselves."
+        data={[...new Set([...ids, ...form.fallbacks])]}
+        value={form.fallbacks}
+        onChange={(fallbacks) => change({ fallbacks })}
+        maxValues={8}
+        searchable
+        error={problemOf(error, "fallbacks")}
+      />
+      <Group grow align="start" preventGrowOverflow={false}>
+        {abilities.map((use) => (
+          <NativeSelect
+            key={use}
+            label={abilityNames[use]}
+            data={sayings}
+            value={form.capabilities[use]}
+            error={use === "chat" ? problemOf(error, "capabilities") : undefined}
+            onChange={(event) =>
+              change({ capabilities: { ...form.capabilities, [use]: event.currentTarget.value as Said } })
+            }
+            miw={150}
+          />
+        ))}
+      </Group>
+      <NumberInput
+        label="Context in tokens"
+        description="Of prompt and answer together. Empty: as its upstream says."
+        value={form.context}
+        onChange={(value) => change({ context: value === "" ? "" : Number(value) })}
+        min={1}
+        max={1_000_000_000}
+        allowDecimal={false}
+        thousandSeparator=","
+        hideControls
+        error={problemOf(error, "context_length")}
+      />
+      <EnvironmentBoxes
+        description="Keys of these may use it. None chosen: as its upstreams allow."
+        value={form.environments}
+        change={(environments) => change({ environments })}
+        mayBeEmpty
+        error={problemOf(error, "environments")}
+      />
+      <TextInput
+        label="Owner"
+        description="A label in the list of models. Empty: as its upstream says."
+        value={form.ownedBy}
+        onChange={(event) => change({ ownedBy: event.currentTarget.value })}
+        maxLength={256}
+        error={problemOf(error, "owned_by")}
+      />
+    </MoreSettings>
+  );
+}

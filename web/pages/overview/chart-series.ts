@@ -1,0 +1,83 @@
+// The series of one chart of the overview: the groups with the most of what it shows, and what the others have.
+import { credentialName } from "../../api/names.ts";
+import type { Overview } from "../../api/types.ts";
+import type { Series } from "../../parts/time-chart.tsx";
+import { type Metric, type MetricName, metrics, mostSeries } from "../../parts/usage-metrics.ts";
+import type { GroupName } from "./overview-data.ts";
+
+export type ChartGroup = GroupName | "all";
+
+type Usage = Overview["usage"];
+type Columns = Usage["total"];
+
+/** By which figure of the answer the groups of a chart are ranked. */
+const rankings: Readonly<Record<MetricName, keyof Usage["ranking"]>> = {
+  ...{ requests: "requests", tokens: "total_tokens", cost: "cost", errors: "errors" },
+  ...{ wait: "first_token_ms", speed: "tokens_per_second" },
+};
+
+export function seriesOf(usage: Usage, names: Overview["names"], by: ChartGroup, name: MetricName): Series[] {
+  const metric: Metric = metrics[name];
+  const all = valuesOf(usage.total, metric);
+  if (by === "all") return [{ label: metric.title, values: all }];
+  const ranked = usage.ranking[rankings[name]].flatMap((place) => {
+    const group = usage.groups[place];
+    return group ? [{ place, group }] : [];
+  });
+  const first = usage.group_count <= mostSeries + 1 ? ranked : ranked.slice(0, mostSeries);
+  const colors = colorsOf(first.map(({ place }) => place));
+  const labels = labelsOf(first.map(({ group }) => nameOf(group.id, by, names)));
+  const series: Series[] = first.map(({ group }, at) => ({
+    label: labels[at] ?? "",
+    values: valuesOf(group, metric),
+    color: colors[at],
+  }));
+  const left = usage.group_count - first.length;
+  if (metric.kind === "line" || left <= 0) return series;
+  // What all have together is known whole, so that what the others have is so, too.
+  const rest = all.map((value, at) =>
+    Math.max(
+      0,
+      series.reduce((sum, { values }) => sum - (values[at] ?? 0), value ?? 0),
+    ),
+  );
+  const others = { label: `${left} others`, values: rest.map((value) => Number(value.toFixed(9))), color: -1 };
+  return others.values.some((value) => value > 0) ? [...series, others] : series;
+}
+
+function valuesOf(columns: Columns, metric: Metric): (number | null)[] {
+  return columns.requests.map((requests, at) =>
+    metric.of({
+      requests,
+      total_tokens: columns.total_tokens[at] ?? 0,
+      cost: columns.cost[at] ?? 0,
+      errors: columns.errors[at] ?? 0,
+      first_token_ms: columns.first_token_ms[at] ?? null,
+      tokens_per_second: columns.tokens_per_second[at] ?? null,
+    }),
+  );
+}
+
+/**
+ * The groups with the most requests have the same colour in all charts; one that is only first in something else has one
+ * that is free in its chart.
+ */
+function colorsOf(places: readonly number[]): number[] {
+  const free = Array.from({ length: mostSeries }, (_, color) => color).filter((color) => !places.includes(color));
+  return places.map((place) => (place < mostSeries ? place : (free.shift() ?? -1)));
+}
+
+/** Two of the same name are told apart. */
+function labelsOf(names: readonly string[]): string[] {
+  const seen = new Map<string, number>();
+  return names.map((name) => {
+    const before = seen.get(name) ?? 0;
+    seen.set(name, before + 1);
+    return before === 0 ? name : `${name} (${before + 1})`;
+  });
+}
+
+function nameOf(id: string | null, by: GroupName, names: Overview["names"]): string {
+  if (by === "model") return id ?? "";
+  return id === null || id === "" ? "No app" : credentialName(names, id);
+}

@@ -1,0 +1,51 @@
+// A conversation as the tab of the browser keeps it over a reload: what was said and with which settings, up to a size.
+import { ApiFailure } from "../../api/client.ts";
+import { keepInTab, keptInTab } from "../../api/tab-storage.ts";
+import type { AnswerPath } from "./answer-stream.ts";
+import type { ConversationState, Exchange } from "./conversation.ts";
+import { untouched } from "./settings.ts";
+
+type Kept = Pick<ConversationState, "exchanges" | "settings" | "draft" | "model">;
+
+/** Characters; of longer ones the latest exchanges are kept. */
+const mostLength = 500_000;
+
+/** `of`: whose it is, for which account and environment. */
+function nameOf(path: AnswerPath, of: string): string {
+  return `headrace-conversation ${path} ${of}`;
+}
+
+export function keep(path: AnswerPath, of: string, { exchanges, settings, draft, model }: Kept): void {
+  const latest = latestOf(exchanges);
+  const isEmpty = latest.length === 0 && draft === "" && settings === untouched;
+  keepInTab(nameOf(path, of), isEmpty ? undefined : JSON.stringify({ exchanges: latest, settings, draft, model }));
+}
+
+/** As many as there is room for. */
+function latestOf(exchanges: readonly Exchange[]): readonly Exchange[] {
+  let length = 0;
+  const lengths = exchanges.map((exchange) => JSON.stringify(exchange).length).reverse();
+  const count = lengths.findIndex((one) => {
+    length += one;
+    return length > mostLength;
+  });
+  return count < 0 ? exchanges : exchanges.slice(exchanges.length - count);
+}
+
+/** Undefined where there is none, or none that this version of the page understands. */
+export function keptOf(path: AnswerPath, of: string): Kept | undefined {
+  try {
+    const kept = JSON.parse(keptInTab(nameOf(path, of)) ?? "null") as Kept | null;
+    if (kept === null || !Array.isArray(kept.exchanges) || !Array.isArray(kept.settings.stop)) return undefined;
+    return { ...kept, exchanges: kept.exchanges.map(ended) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** What was still being answered was cut off by the reload. */
+function ended({ id, question, answer }: Exchange): Exchange {
+  const isOver = answer.state === "done" || answer.state === "failed" || answer.state === "stopped";
+  const failure = answer.failure && new ApiFailure({ ...answer.failure, message: answer.failure.message });
+  return { id, question, answer: { ...answer, state: isOver ? answer.state : "stopped", failure } };
+}

@@ -1,0 +1,49 @@
+// Opens a request by its id, which is pasted here.
+import { ActionIcon, TextInput } from "@mantine/core";
+import { SearchIcon } from "@primer/octicons-react";
+import { type FormEvent, useState } from "react";
+import { useLocation, useSearch } from "wouter";
+
+/** As it stands in a header, a line of a log, or alone. */
+const idPattern = /req_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
+
+export function RequestSearch() {
+  const [, navigate] = useLocation();
+  const search = useSearch();
+  const [text, setText] = useState("");
+  const [isWrong, setWrong] = useState(false);
+  /** Whether there was an id in it. */
+  const open = (given: string): boolean => {
+    const id = idPattern.exec(given)?.[0];
+    if (id !== undefined) navigate(`/requests/${id}${search === "" ? "" : `?${search}`}`);
+    return id !== undefined;
+  };
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    setWrong(text.trim() !== "" && !open(text));
+  };
+  return (
+    <form onSubmit={submit}>
+      <TextInput
+        size="xs"
+        w={{ base: "100%", xs: "19rem" }}
+        aria-label="Open a request by its id"
+        placeholder="Paste a request id: req_…"
+        value={text}
+        error={isWrong && "That is no id of a request: x-request-id has it, req_ and 36 characters."}
+        onChange={({ currentTarget }) => {
+          setText(currentTarget.value);
+          setWrong(false);
+        }}
+        onPaste={({ clipboardData }) => {
+          if (open(clipboardData.getData("text"))) setWrong(false);
+        }}
+        rightSection={
+          <ActionIcon type="submit" variant="subtle" color="gray" aria-label="Open it">
+            <SearchIcon />
+          </ActionIcon>
+        }
+      />
+    </form>
+  );
+}

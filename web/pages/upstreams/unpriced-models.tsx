@@ -1,0 +1,27 @@
+// Where models of an upstream have no price: that it is so, and the way to set one.
+import { Alert, Anchor } from "@mantine/core";
+import { InfoIcon } from "@primer/octicons-react";
+import { Link } from "wouter";
+import { useRead } from "../../api/queries.ts";
+import type { ManagedModelList } from "../../api/types.ts";
+import { count } from "../../parts/figures.ts";
+
+export function UnpricedModels({ upstream }: { upstream: string }) {
+  const read = useRead<ManagedModelList>("/v1/admin/models");
+  const here = (read.data?.data ?? []).filter(({ deployments }) =>
+    deployments.some((one) => one.upstream === upstream),
+  );
+  const free = here.filter(({ price }) => price === null).length;
+  if (free === 0) return null;
+  return (
+    <Alert icon={<InfoIcon />} color="gray" title="No price, no spend">
+      {free === here.length
+        ? `Its ${free === 1 ? "model has" : `${count(free)} models have`} no price`
+        : `${count(free)} of its ${count(here.length)} models ${free === 1 ? "has" : "have"} no price`}
+      : what {free === 1 ? "it uses" : "they use"} is not counted as spend, and no quota in USD bounds it.{" "}
+      <Anchor component={Link} href={`/catalog?search=${encodeURIComponent(upstream)}`} underline="always" inherit>
+        Set prices
+      </Anchor>
+    </Alert>
+  );
+}

@@ -1,0 +1,32 @@
+// The environments whose keys may use something.
+import { Checkbox, Group } from "@mantine/core";
+import type { Environment } from "../api/client.ts";
+import { allEnvironments, environmentChoices } from "./environments.ts";
+
+interface EnvironmentBoxesProps {
+  description?: string;
+  value: readonly string[];
+  /** Whether none may be chosen. */
+  mayBeEmpty?: boolean;
+  error: string | undefined;
+  change(environments: Environment[]): void;
+}
+
+export function EnvironmentBoxes(props: EnvironmentBoxesProps) {
+  const { description = "Keys of these may call its models.", value, mayBeEmpty = false, error, change } = props;
+  return (
+    <Checkbox.Group
+      label="Environments"
+      description={description}
+      value={[...value]}
+      onChange={(chosen) => change(allEnvironments.filter((one) => chosen.includes(one)))}
+      error={value.length === 0 && !mayBeEmpty ? "Choose at least one." : error}
+    >
+      <Group mt="xs">
+        {environmentChoices(allEnvironments).map(({ value: one, label }) => (
+          <Checkbox key={one} value={one} label={label} />
+        ))}
+      </Group>
+    </Checkbox.Group>
+  );
+}

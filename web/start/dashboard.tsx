@@ -1,0 +1,36 @@
+// The last part of the start: the session, then the pages.
+import { QueryClientProvider } from "@tanstack/react-query";
+import { type ComponentType, type ReactNode, StrictMode, startTransition } from "react";
+import type { Root } from "react-dom/client";
+import { queryClient } from "../api/queries.ts";
+import { SessionProvider } from "../api/session.tsx";
+import { Failure } from "../parts/failure.tsx";
+import { isAt, sections } from "../shell/navigation.ts";
+import { Shell } from "../shell/shell.tsx";
+
+/** As a transition: React draws it in slices of some milliseconds, and the browser answers between them. */
+export function startIn(root: Root, Look: ComponentType<{ children: ReactNode }>): void {
+  // Beside the session, without which it is not shown; where it fails, the page says so.
+  const place = sections.flatMap(({ places }) => places).find((one) => isAt(one, window.location.pathname));
+  place?.load().catch(() => undefined);
+  startTransition(() =>
+    root.render(
+      <StrictMode>
+        <Look>
+          <QueryClientProvider client={queryClient}>
+            <SessionProvider
+              waiting={<p className="boot">Loading…</p>}
+              failed={(failure, retry) => (
+                <main className="boot">
+                  <Failure error={failure} retry={retry} />
+                </main>
+              )}
+            >
+              <Shell />
+            </SessionProvider>
+          </QueryClientProvider>
+        </Look>
+      </StrictMode>,
+    ),
+  );
+}
