@@ -73,6 +73,8 @@ test("who is not signed in is asked to, and comes back to the page and its filte
 test("a session that ended elsewhere leads to the sign-in, and back", async () => {
   await using visitor = await arrive("/catalog");
   await visitor.page.getByRole("heading", { level: 1, name: "Models" }).waitFor();
+  // What the page still asks for would find out first, and lead back to it.
+  await visitor.page.waitForLoadState("networkidle");
   await visitor.context.clearCookies();
   await visitor.page.getByRole("link", { name: "Usage", exact: true }).click();
   await visitor.page.waitForURL("**/sign-in?next=**");
