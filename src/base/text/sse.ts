@@ -1,6 +1,7 @@
 // Server-Sent Events as they arrive, whatever the cuts between network reads.
 import { ByteSpan } from "../bytes/byte-span.ts";
 import { byteTextOf, decodeByteText, detachedByteText } from "../bytes/byte-text.ts";
+import { LongText } from "../bytes/long-text.ts";
 
 /** One longer event is an attack or a fault: no token, and no image that a model draws, comes near it. */
 const maxEventLength = 8 * 1024 * 1024;
@@ -27,8 +28,7 @@ export class SseReader {
   text = "";
   position = 0;
   /** The beginning of a line, in the pieces in which it came: joined once, when its end is there. */
-  #pieces: string[] | undefined;
-  #piecesLength = 0;
+  #pieces: LongText | undefined;
   /** The data of the event at hand, as far as it lies in `text`. */
   #data: string | undefined;
   /** What came of it before, in memory of its own: a line that was cut from a longer text keeps all of that in memory. */
@@ -52,13 +52,14 @@ export class SseReader {
 
   /** Of an event that is not complete. */
   get heldBytes(): number {
-    return this.#piecesLength + this.#earlierLength + (this.#data?.length ?? 0);
+    return (this.#pieces?.length ?? 0) + this.#earlierLength + (this.#data?.length ?? 0);
   }
 
   /** Everything fed before must have been read. Throws SseError on an event beyond 8 MiB. */
   feed(bytes: string): void {
     // Asked before more is read, so that events complete so far were given out.
     if (this.heldBytes > maxEventLength) {
+      this.#pieces?.drop();
       throw new SseError(`an event is longer than ${maxEventLength} bytes`);
     }
     this.#cr = this.#lf = -1;
@@ -68,13 +69,11 @@ export class SseReader {
       this.text = bytes;
       return;
     }
-    const afterCr = pieces[pieces.length - 1]?.endsWith("\r") === true;
-    pieces.push(bytes);
-    this.#piecesLength += bytes.length;
-    if (!afterCr && !bytes.includes("\n") && !bytes.includes("\r")) return;
-    this.text = pieces.join("");
+    const { endsInCr } = pieces;
+    pieces.add(bytes);
+    if (!endsInCr && !bytes.includes("\n") && !bytes.includes("\r")) return;
+    this.text = pieces.take();
     this.#pieces = undefined;
-    this.#piecesLength = 0;
   }
 
   /** The data of the next event that is complete. Throws SseError on an event of more than 65,536 lines. */
@@ -85,11 +84,10 @@ export class SseReader {
   /** What the end of the stream completes: a last event without its blank line counts, for servers that forget it. */
   end(): string | undefined {
     if (this.#pieces) {
-      this.text = this.#pieces.join("");
+      this.text = this.#pieces.take();
       this.#cr = this.#lf = -1;
     }
     this.#pieces = undefined;
-    this.#piecesLength = 0;
     return this.#take(true) ?? this.#event();
   }
 
@@ -124,8 +122,7 @@ export class SseReader {
   #keepRest(): void {
     const { text } = this;
     if (this.position < text.length) {
-      this.#piecesLength = text.length - this.position;
-      this.#pieces = [this.position === 0 ? text : detachedByteText(text.slice(this.position))];
+      this.#pieces = new LongText(this.position === 0 ? text : detachedByteText(text.slice(this.position)));
     }
     if (this.#data !== undefined) {
       this.#earlier ??= [];

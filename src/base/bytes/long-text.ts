@@ -1,0 +1,62 @@
+// Byte text that comes in pieces and is wanted as one, however long it becomes.
+import { freeBytes } from "./free-bytes.ts";
+
+/** What is longer is copied into memory that is given back at once: as text it would stay until the collector comes. */
+const mostAsText = 256 * 1024;
+
+export class LongText {
+  length: number;
+  #pieces: string[];
+  /** What came before the pieces, when that was too long to stay text. */
+  #room: Buffer | undefined;
+  #roomUsed = 0;
+  #piecesLength: number;
+
+  constructor(first: string) {
+    this.#pieces = [first];
+    this.length = this.#piecesLength = first.length;
+  }
+
+  get endsInCr(): boolean {
+    const last = this.#pieces.at(-1);
+    return last === undefined ? this.#room?.[this.#roomUsed - 1] === 0x0d : last.endsWith("\r");
+  }
+
+  /** `piece`: of at least one byte. */
+  add(piece: string): void {
+    this.#pieces.push(piece);
+    this.length += piece.length;
+    this.#piecesLength += piece.length;
+    if (this.#piecesLength > mostAsText) this.#copyPieces();
+  }
+
+  /** All of it; nothing is left here. */
+  take(): string {
+    let text = this.#pieces.length === 1 && !this.#room ? (this.#pieces[0] ?? "") : this.#pieces.join("");
+    if (this.#room) text = this.#room.latin1Slice(0, this.#roomUsed) + text;
+    this.drop();
+    return text;
+  }
+
+  drop(): void {
+    if (this.#room) freeBytes(this.#room);
+    this.#room = undefined;
+    this.#pieces = [];
+    this.length = this.#roomUsed = this.#piecesLength = 0;
+  }
+
+  #copyPieces(): void {
+    const used = this.#roomUsed;
+    if (!this.#room || this.length > this.#room.length) {
+      const room = Buffer.allocUnsafeSlow(2 * this.length);
+      if (this.#room) {
+        this.#room.copy(room, 0, 0, used);
+        freeBytes(this.#room);
+      }
+      this.#room = room;
+    }
+    for (const piece of this.#pieces) this.#roomUsed += this.#room.latin1Write(piece, this.#roomUsed);
+    this.#pieces = [];
+    this.#piecesLength = 0;
+  }
+}
