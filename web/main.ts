@@ -1,5 +1,5 @@
 // Starts the dashboard in parts: each is compiled and run as a task of its own, between which the browser answers.
-import "./parts/came-back.ts";
+import "./parts/page/came-back.ts";
 import "./components.css";
 import "@mantine/notifications/styles.css";
 import "uplot/dist/uPlot.min.css";

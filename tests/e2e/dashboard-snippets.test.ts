@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type SnippetRequest, shellWord, snippetsOf } from "../../web/parts/snippet-text.ts";
+import { type SnippetRequest, shellWord, snippetsOf } from "../../web/parts/secrets/snippet-text.ts";
 
 const root = join(import.meta.dir, "..", "..");
 const hostile = [

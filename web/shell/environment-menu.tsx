@@ -1,8 +1,8 @@
 // Chooses the environment that all pages speak of: its keys, usage, limits and chats never mix with another's.
 import type { Environment } from "../api/client.ts";
 import { useSession } from "../api/session.tsx";
-import { Choice } from "../parts/choice.tsx";
-import { environmentChoices } from "../parts/environments.ts";
+import { Choice } from "../parts/editing/choice.tsx";
+import { environmentChoices } from "../parts/words/environments.ts";
 
 export function EnvironmentMenu() {
   const { environment, environments, chooseEnvironment } = useSession();

@@ -1,7 +1,7 @@
 // A page whose file is loaded when it is first opened.
 import { Loader } from "@mantine/core";
 import type { ComponentType } from "react";
-import { type Load, useLater } from "../parts/later.ts";
+import { type Load, useLater } from "../parts/page/later.ts";
 
 export type LoadPage = Load<ComponentType>;
 

@@ -1,6 +1,6 @@
 // After another page was opened: it begins at its top, and the keyboard is in it where it would be nowhere.
 import { useEffect, useRef } from "react";
-import { cameBack } from "../parts/came-back.ts";
+import { cameBack } from "../parts/page/came-back.ts";
 
 /** Once what was removed has given the focus away. */
 const settledMs = 50;

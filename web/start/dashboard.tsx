@@ -4,7 +4,7 @@ import { type ComponentType, type ReactNode, StrictMode, startTransition } from 
 import type { Root } from "react-dom/client";
 import { queryClient } from "../api/queries.ts";
 import { SessionProvider } from "../api/session.tsx";
-import { Failure } from "../parts/failure.tsx";
+import { Failure } from "../parts/page/failure.tsx";
 import { isAt, sections } from "../shell/navigation.ts";
 import { Shell } from "../shell/shell.tsx";
 

@@ -4,12 +4,12 @@ import { useDisclosure } from "@mantine/hooks";
 import { PlusIcon } from "@primer/octicons-react";
 import { useList } from "../../api/queries.ts";
 import type { Account, Invitation, Member } from "../../api/types.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { Empty } from "../../parts/empty.tsx";
-import { type Column, LongTable } from "../../parts/long-table.tsx";
 import { Invitations } from "../../parts/membership/invitations.tsx";
 import { Invite } from "../../parts/membership/invite.tsx";
 import { roleNames } from "../../parts/membership/roles.ts";
+import { Empty } from "../../parts/page/empty.tsx";
+import { type Column, LongTable } from "../../parts/table/long-table.tsx";
+import { Ago } from "../../parts/words/ago.tsx";
 
 const members: Column<Member>[] = [
   {

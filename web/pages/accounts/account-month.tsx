@@ -2,9 +2,9 @@
 import { Group, Paper, Progress, Stack, Text, Title } from "@mantine/core";
 import { useSession } from "../../api/session.tsx";
 import type { AccountDetails } from "../../api/types.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { environmentNames } from "../../parts/environments.ts";
-import { at, count, money, percent } from "../../parts/figures.ts";
+import { Ago } from "../../parts/words/ago.tsx";
+import { environmentNames } from "../../parts/words/environments.ts";
+import { at, count, money, percent } from "../../parts/words/figures.ts";
 
 type Quota = AccountDetails["quota"]["environments"][number];
 

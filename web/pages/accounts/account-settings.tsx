@@ -6,9 +6,9 @@ import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Account, AccountDetails, UpdateAccountRequest } from "../../api/types.ts";
-import { AmountField, amountOfOverride, overrideOf } from "../../parts/amount-field.tsx";
-import { Failure } from "../../parts/failure.tsx";
-import { problemBeside, problemOf } from "../../parts/field-problem.ts";
+import { AmountField, amountOfOverride, overrideOf } from "../../parts/editing/amount-field.tsx";
+import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
+import { Failure } from "../../parts/page/failure.tsx";
 import { AccountMonth } from "./account-month.tsx";
 import { TierSelect } from "./tier-select.tsx";
 

@@ -1,6 +1,6 @@
 // Whether an account works, as a word with an icon.
 import type { Account } from "../../api/types.ts";
-import { State } from "../../parts/state.tsx";
+import { State } from "../../parts/words/state.tsx";
 
 export function AccountState({ account: { status } }: { account: Pick<Account, "status"> }) {
   return status === "active" ? <State kind="good">Active</State> : <State kind="warning">Suspended</State>;

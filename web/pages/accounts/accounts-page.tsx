@@ -1,6 +1,6 @@
 // The page Accounts: all of them, or the one that the address names.
 import { useRoute } from "wouter";
-import { OperatorsOnly } from "../../parts/operators-only.tsx";
+import { OperatorsOnly } from "../../parts/page/operators-only.tsx";
 import { AccountList } from "./account-list.tsx";
 import { AccountView } from "./account-view.tsx";
 

@@ -5,11 +5,11 @@ import { call, type Environment } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Account, CreateAccountKeyRequest, CreatedApiKey } from "../../api/types.ts";
-import { environmentChoices } from "../../parts/environments.ts";
-import { Failure } from "../../parts/failure.tsx";
-import { problemBeside, problemOf } from "../../parts/field-problem.ts";
-import { scopes as allScopes, type Scope, usualScopes } from "../../parts/scopes.ts";
-import { ShownOnce } from "../../parts/shown-once.tsx";
+import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
+import { Failure } from "../../parts/page/failure.tsx";
+import { ShownOnce } from "../../parts/secrets/shown-once.tsx";
+import { environmentChoices } from "../../parts/words/environments.ts";
+import { scopes as allScopes, type Scope, usualScopes } from "../../parts/words/scopes.ts";
 
 const day = 86_400;
 const lives = [

@@ -4,8 +4,8 @@ import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { Account, CreateAccountRequest } from "../../api/types.ts";
-import { Failure } from "../../parts/failure.tsx";
-import { problemBeside, problemOf } from "../../parts/field-problem.ts";
+import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
+import { Failure } from "../../parts/page/failure.tsx";
 import { TierSelect } from "./tier-select.tsx";
 
 interface CreateAccountProps {

@@ -1,6 +1,6 @@
 // The quotas that an account has in place of its tier's, in words.
 import type { Account } from "../../api/types.ts";
-import { money, short } from "../../parts/figures.ts";
+import { money, short } from "../../parts/words/figures.ts";
 
 export function overrideText({ monthly_tokens: tokens, monthly_spend: spend }: Account): string {
   const parts: string[] = [];

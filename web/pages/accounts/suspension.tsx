@@ -6,7 +6,7 @@ import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Account } from "../../api/types.ts";
-import { Confirm } from "../../parts/confirm.tsx";
+import { Confirm } from "../../parts/editing/confirm.tsx";
 
 export function Suspension({ account: { id, name, status } }: { account: Account }) {
   const own = useSession().session.account.id === id;

@@ -1,7 +1,7 @@
 // The figures of a tier in one line.
 import type { Tier } from "../../api/types.ts";
-import { environmentList } from "../../parts/environments.ts";
-import { money, short } from "../../parts/figures.ts";
+import { environmentList } from "../../parts/words/environments.ts";
+import { money, short } from "../../parts/words/figures.ts";
 
 export function tierSummary(tier: Tier): string {
   const { requests_per_minute: requests, tokens_per_minute: tokens } = tier;

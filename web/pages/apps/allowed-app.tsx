@@ -2,9 +2,9 @@
 
 import { Anchor, Button, Group, List, Paper, Stack, Text } from "@mantine/core";
 import { TerminalIcon } from "@primer/octicons-react";
-import { Ago } from "../../parts/ago.tsx";
-import { environmentNames } from "../../parts/environments.ts";
-import { day } from "../../parts/figures.ts";
+import { Ago } from "../../parts/words/ago.tsx";
+import { environmentNames } from "../../parts/words/environments.ts";
+import { day } from "../../parts/words/figures.ts";
 import { type Allowed, commandLineId } from "./allowed.ts";
 import { allowedWords } from "./app-scopes.ts";
 

@@ -5,10 +5,10 @@ import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange, useList } from "../../api/queries.ts";
 import type { Authorization } from "../../api/types.ts";
-import { Confirm } from "../../parts/confirm.tsx";
-import { Empty } from "../../parts/empty.tsx";
-import { Failure } from "../../parts/failure.tsx";
-import { useLast } from "../../parts/use-last.ts";
+import { Confirm } from "../../parts/editing/confirm.tsx";
+import { useLast } from "../../parts/editing/use-last.ts";
+import { Empty } from "../../parts/page/empty.tsx";
+import { Failure } from "../../parts/page/failure.tsx";
 import { type Allowed, commandLineId, joined } from "./allowed.ts";
 import { AllowedApp } from "./allowed-app.tsx";
 

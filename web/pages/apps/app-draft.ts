@@ -1,7 +1,7 @@
 // An app's settings while somebody writes them: as fields hold them, what is wrong with them, and what is sent.
 import type { ApiFailure } from "../../api/client.ts";
 import type { App, CreateAppRequest, UpdateAppRequest } from "../../api/types.ts";
-import { problemOf } from "../../parts/field-problem.ts";
+import { problemOf } from "../../parts/editing/field-problem.ts";
 import { type AppScope, appScopes, usualScopes } from "./app-scopes.ts";
 
 export interface AppDraft {

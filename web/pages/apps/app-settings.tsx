@@ -3,10 +3,10 @@
 import { Anchor, Code, Group, List, Paper, SimpleGrid, Stack, Text } from "@mantine/core";
 import type { ReactElement } from "react";
 import type { App } from "../../api/types.ts";
-import { CopyAction } from "../../parts/copy.tsx";
-import { environmentNames } from "../../parts/environments.ts";
-import { Facts } from "../../parts/facts.tsx";
-import { at, day } from "../../parts/figures.ts";
+import { CopyAction } from "../../parts/secrets/copy.tsx";
+import { environmentNames } from "../../parts/words/environments.ts";
+import { Facts } from "../../parts/words/facts.tsx";
+import { at, day } from "../../parts/words/figures.ts";
 import { appScopes } from "./app-scopes.ts";
 
 export const kinds: Record<App["type"], string> = {

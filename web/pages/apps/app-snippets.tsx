@@ -1,7 +1,7 @@
 // What an app does first, as code, each with a button that copies it.
 import { Tabs, Text } from "@mantine/core";
 import type { App } from "../../api/types.ts";
-import { CopyBlock } from "../../parts/copy.tsx";
+import { CopyBlock } from "../../parts/secrets/copy.tsx";
 import { authorizeUrlName, oauthSnippetsOf } from "./oauth-snippets.ts";
 
 /** `secret`: where it is shown just now. */

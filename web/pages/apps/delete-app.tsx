@@ -6,7 +6,7 @@ import { useLocation } from "wouter";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { App } from "../../api/types.ts";
-import { Confirm } from "../../parts/confirm.tsx";
+import { Confirm } from "../../parts/editing/confirm.tsx";
 
 interface DeleteAppProps {
   app: App;

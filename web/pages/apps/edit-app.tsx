@@ -6,9 +6,9 @@ import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { App, UpdateAppRequest } from "../../api/types.ts";
-import { Failure } from "../../parts/failure.tsx";
-import { FormDialog } from "../../parts/form-dialog.tsx";
-import { useDraft } from "../../parts/use-draft.ts";
+import { FormDialog } from "../../parts/editing/form-dialog.tsx";
+import { useDraft } from "../../parts/editing/use-draft.ts";
+import { Failure } from "../../parts/page/failure.tsx";
 import { appKind, changesOf, draftOf } from "./app-draft.ts";
 import { AppForm } from "./app-form.tsx";
 

@@ -4,9 +4,9 @@ import { PlusIcon } from "@primer/octicons-react";
 import { Link, useLocation } from "wouter";
 import { useList } from "../../api/queries.ts";
 import type { App } from "../../api/types.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { Empty } from "../../parts/empty.tsx";
-import { type Column, LongTable } from "../../parts/long-table.tsx";
+import { Empty } from "../../parts/page/empty.tsx";
+import { type Column, LongTable } from "../../parts/table/long-table.tsx";
+import { Ago } from "../../parts/words/ago.tsx";
 import { appScopes } from "./app-scopes.ts";
 import { kinds } from "./app-settings.tsx";
 

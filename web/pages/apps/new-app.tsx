@@ -2,9 +2,9 @@
 import { Button, Group, Stack, Text, Title } from "@mantine/core";
 import type { ReactNode } from "react";
 import type { CreatedApp } from "../../api/types.ts";
-import { CopyBlock } from "../../parts/copy.tsx";
-import { CopyNow } from "../../parts/copy-now.tsx";
-import { useFirstButton } from "../../parts/use-first-button.ts";
+import { useFirstButton } from "../../parts/editing/use-first-button.ts";
+import { CopyBlock } from "../../parts/secrets/copy.tsx";
+import { CopyNow } from "../../parts/secrets/copy-now.tsx";
 import { AppSnippets } from "./app-snippets.tsx";
 
 interface NewAppProps {

@@ -1,6 +1,6 @@
 // What an app does first, as code that can be copied: the authorize URL, a sign-in from a shell, a device's.
 import type { App } from "../../api/types.ts";
-import { shellWord } from "../../parts/snippet-text.ts";
+import { shellWord } from "../../parts/secrets/snippet-text.ts";
 
 interface OAuthSnippet {
   name: string;

@@ -4,12 +4,12 @@ import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { App, RotatedApp } from "../../api/types.ts";
-import { CopyBlock } from "../../parts/copy.tsx";
-import { CopyNow } from "../../parts/copy-now.tsx";
-import { Failure } from "../../parts/failure.tsx";
-import { at } from "../../parts/figures.ts";
-import { overlaps } from "../../parts/overlaps.ts";
-import { useFirstButton } from "../../parts/use-first-button.ts";
+import { useFirstButton } from "../../parts/editing/use-first-button.ts";
+import { Failure } from "../../parts/page/failure.tsx";
+import { CopyBlock } from "../../parts/secrets/copy.tsx";
+import { CopyNow } from "../../parts/secrets/copy-now.tsx";
+import { overlaps } from "../../parts/secrets/overlaps.ts";
+import { at } from "../../parts/words/figures.ts";
 
 interface RotateSecretProps {
   app: App;

@@ -2,8 +2,8 @@
 import { Button } from "@mantine/core";
 import { Link } from "wouter";
 import { useSession } from "../../api/session.tsx";
-import { Empty } from "../../parts/empty.tsx";
-import { Page } from "../../parts/page.tsx";
+import { Empty } from "../../parts/page/empty.tsx";
+import { Page } from "../../parts/page/page.tsx";
 import { AuditList } from "./audit-list.tsx";
 
 export function AccountAuditPage() {

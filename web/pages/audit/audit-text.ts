@@ -1,8 +1,8 @@
 // Events as sentences: who did what to what, and what changed.
 import { shortened } from "../../api/names.ts";
 import type { AuditEvent } from "../../api/types.ts";
-import { environmentNames } from "../../parts/environments.ts";
-import { at, count } from "../../parts/figures.ts";
+import { environmentNames } from "../../parts/words/environments.ts";
+import { at, count } from "../../parts/words/figures.ts";
 import { type AuditAction, actionName } from "./action-names.ts";
 import type { AuditNames } from "./audit-names.ts";
 

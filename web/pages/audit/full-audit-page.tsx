@@ -1,6 +1,6 @@
 // The page Server audit log: what concerns any account or the installation, for operators.
-import { OperatorsOnly } from "../../parts/operators-only.tsx";
-import { Page } from "../../parts/page.tsx";
+import { OperatorsOnly } from "../../parts/page/operators-only.tsx";
+import { Page } from "../../parts/page/page.tsx";
 import { AuditList } from "./audit-list.tsx";
 
 const title = "Server audit log";

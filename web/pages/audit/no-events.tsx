@@ -1,6 +1,6 @@
 // Where no event is listed: none is as the filters say, none is yet, or none was found in what was looked through so far.
 import { Button } from "@mantine/core";
-import { Empty } from "../../parts/empty.tsx";
+import { Empty } from "../../parts/page/empty.tsx";
 
 interface NoEventsProps {
   isPaused: boolean;

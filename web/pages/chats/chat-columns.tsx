@@ -2,11 +2,11 @@
 import { Anchor, Checkbox, Stack, Text } from "@mantine/core";
 import { Link } from "wouter";
 import type { StoredChatCompletion } from "../../api/types.ts";
-import { count } from "../../parts/figures.ts";
-import type { Column } from "../../parts/long-table.tsx";
-import { ModelName } from "../../parts/model-name.tsx";
-import { Moment, MomentLines } from "../../parts/moment.tsx";
-import type { Room } from "../../parts/room.ts";
+import type { Column } from "../../parts/table/long-table.tsx";
+import type { Room } from "../../parts/table/room.ts";
+import { count } from "../../parts/words/figures.ts";
+import { ModelName } from "../../parts/words/model-name.tsx";
+import { Moment, MomentLines } from "../../parts/words/moment.tsx";
 import { ChatLabels } from "./chat-labels.tsx";
 import { firstWords } from "./chat-text.ts";
 

@@ -4,7 +4,7 @@ import type { ReactNode } from "react";
 import { useList } from "../../api/queries.ts";
 import type { StoredChatCompletion, StoredChatMessage } from "../../api/types.ts";
 import { AnswerText } from "../../parts/answer/answer-text.tsx";
-import { Failure } from "../../parts/failure.tsx";
+import { Failure } from "../../parts/page/failure.tsx";
 import { callsOf, type MessagePart, partsOf, type ToolCall, textOf } from "./chat-text.ts";
 
 const roleNames: Record<string, string> = {

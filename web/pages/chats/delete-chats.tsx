@@ -4,9 +4,9 @@ import { notifications } from "@mantine/notifications";
 import { useQueryClient } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 import { ApiFailure, call } from "../../api/client.ts";
-import { Confirm } from "../../parts/confirm.tsx";
-import { count } from "../../parts/figures.ts";
-import { useLast } from "../../parts/use-last.ts";
+import { Confirm } from "../../parts/editing/confirm.tsx";
+import { useLast } from "../../parts/editing/use-last.ts";
+import { count } from "../../parts/words/figures.ts";
 
 interface DeleteChatsProps {
   ids: readonly string[];

@@ -5,7 +5,7 @@ import { PlusIcon, XIcon } from "@primer/octicons-react";
 import { useRef, useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
-import { Failure } from "../../parts/failure.tsx";
+import { Failure } from "../../parts/page/failure.tsx";
 
 /** As the API allows. */
 const mostLabels = 16;

@@ -4,8 +4,8 @@ import { chatModel } from "../../api/models.ts";
 import { useRead } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { AccountOverview, ModelList } from "../../api/types.ts";
-import { Empty } from "../../parts/empty.tsx";
-import { baseUrlHere, Snippets } from "../../parts/snippets.tsx";
+import { Empty } from "../../parts/page/empty.tsx";
+import { baseUrlHere, Snippets } from "../../parts/secrets/snippets.tsx";
 
 interface NoChatsProps {
   isPaused: boolean;

@@ -1,7 +1,7 @@
 // A key's settings while somebody writes them: as fields hold them, what is wrong with them, and what is sent.
 import { nowSeconds } from "../../api/server-time.ts";
 import type { ApiKey, CreateKeyRequest, UpdateKeyRequest } from "../../api/types.ts";
-import { type Scope, usualScopes } from "../../parts/scopes.ts";
+import { type Scope, usualScopes } from "../../parts/words/scopes.ts";
 import { isAddressOrRange } from "./addresses.ts";
 
 /** Days from now, a date, or never. */

@@ -16,8 +16,8 @@ import {
 } from "@mantine/core";
 import type { ReactNode } from "react";
 import { nowSeconds } from "../../api/server-time.ts";
-import { at, span } from "../../parts/figures.ts";
-import { type Scope, scopes } from "../../parts/scopes.ts";
+import { at, span } from "../../parts/words/figures.ts";
+import { type Scope, scopes } from "../../parts/words/scopes.ts";
 import { type Expiry, expiresAt, type Field, type KeyDraft } from "./key-draft.ts";
 
 interface KeyFormProps {

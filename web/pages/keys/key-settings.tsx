@@ -5,12 +5,12 @@ import { Link } from "wouter";
 import { useRead } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { ApiKey, MemberList } from "../../api/types.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { CopyAction } from "../../parts/copy.tsx";
-import { environmentNames } from "../../parts/environments.ts";
-import { ago, at, count, money, span } from "../../parts/figures.ts";
-import { KeyStatus, shownKey } from "../../parts/key-status.tsx";
-import { scopes as allScopes } from "../../parts/scopes.ts";
+import { CopyAction } from "../../parts/secrets/copy.tsx";
+import { Ago } from "../../parts/words/ago.tsx";
+import { environmentNames } from "../../parts/words/environments.ts";
+import { ago, at, count, money, span } from "../../parts/words/figures.ts";
+import { KeyStatus, shownKey } from "../../parts/words/key-status.tsx";
+import { scopes as allScopes } from "../../parts/words/scopes.ts";
 
 export function KeySettings({ record }: { record: ApiKey }) {
   const { id, scopes, rate_limit: limit, rate_limit_window: windowSeconds } = record;

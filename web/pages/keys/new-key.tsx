@@ -5,13 +5,13 @@ import type { ReactNode } from "react";
 import { type ApiFailure, call } from "../../api/client.ts";
 import { chatModel } from "../../api/models.ts";
 import type { CreatedApiKey, ModelList } from "../../api/types.ts";
-import { CopyBlock } from "../../parts/copy.tsx";
-import { CopyNow } from "../../parts/copy-now.tsx";
-import { environmentNames } from "../../parts/environments.ts";
-import { Failure } from "../../parts/failure.tsx";
-import type { Scope } from "../../parts/scopes.ts";
-import { baseUrlHere, Snippets } from "../../parts/snippets.tsx";
-import { useFirstButton } from "../../parts/use-first-button.ts";
+import { useFirstButton } from "../../parts/editing/use-first-button.ts";
+import { Failure } from "../../parts/page/failure.tsx";
+import { CopyBlock } from "../../parts/secrets/copy.tsx";
+import { CopyNow } from "../../parts/secrets/copy-now.tsx";
+import { baseUrlHere, Snippets } from "../../parts/secrets/snippets.tsx";
+import { environmentNames } from "../../parts/words/environments.ts";
+import type { Scope } from "../../parts/words/scopes.ts";
 
 interface NewKeyProps {
   created: CreatedApiKey;

@@ -4,10 +4,10 @@ import { notifications } from "@mantine/notifications";
 import { useQuery } from "@tanstack/react-query";
 import { type ApiFailure, call } from "../../api/client.ts";
 import type { ApiKey, ApiKeyList } from "../../api/types.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { Confirm } from "../../parts/confirm.tsx";
-import { count } from "../../parts/figures.ts";
-import { shownKey } from "../../parts/key-status.tsx";
+import { Confirm } from "../../parts/editing/confirm.tsx";
+import { Ago } from "../../parts/words/ago.tsx";
+import { count } from "../../parts/words/figures.ts";
+import { shownKey } from "../../parts/words/key-status.tsx";
 import { useKeyChange } from "./use-key-change.ts";
 
 interface RevokeKeyProps {

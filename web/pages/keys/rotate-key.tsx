@@ -7,10 +7,10 @@ import { useLocation } from "wouter";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { ApiKey, RotatedApiKey } from "../../api/types.ts";
-import { Failure } from "../../parts/failure.tsx";
-import { at } from "../../parts/figures.ts";
-import { shownKey } from "../../parts/key-status.tsx";
-import { overlaps } from "../../parts/overlaps.ts";
+import { Failure } from "../../parts/page/failure.tsx";
+import { overlaps } from "../../parts/secrets/overlaps.ts";
+import { at } from "../../parts/words/figures.ts";
+import { shownKey } from "../../parts/words/key-status.tsx";
 import { NewKey } from "./new-key.tsx";
 
 interface RotateKeyProps {

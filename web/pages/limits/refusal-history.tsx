@@ -16,11 +16,11 @@ import {
 import { nowSeconds } from "../../api/server-time.ts";
 import type { Refusal } from "../../api/types.ts";
 import { bucketStarts } from "../../api/usage.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { Failure } from "../../parts/failure.tsx";
-import { count, short } from "../../parts/figures.ts";
-import { State } from "../../parts/state.tsx";
-import { type Series, TimeChart } from "../../parts/time-chart.tsx";
+import { type Series, TimeChart } from "../../parts/chart/time-chart.tsx";
+import { Failure } from "../../parts/page/failure.tsx";
+import { Ago } from "../../parts/words/ago.tsx";
+import { count, short } from "../../parts/words/figures.ts";
+import { State } from "../../parts/words/state.tsx";
 
 interface RefusalHistoryProps {
   refusals: readonly Refusal[] | undefined;

@@ -1,9 +1,9 @@
 // The tiers of this server beside each other, the account's own marked.
 import { Badge, Group, Paper, Table, Text, Title } from "@mantine/core";
 import type { TierOverview } from "../../api/types.ts";
-import { environmentList } from "../../parts/environments.ts";
-import { count, money } from "../../parts/figures.ts";
-import { ScrollRegion } from "../../parts/scroll-region.tsx";
+import { ScrollRegion } from "../../parts/page/scroll-region.tsx";
+import { environmentList } from "../../parts/words/environments.ts";
+import { count, money } from "../../parts/words/figures.ts";
 
 export function TierTable({ tiers }: { tiers: readonly TierOverview[] }) {
   const amount = (value: number | null, format: (value: number) => string) =>

@@ -5,12 +5,12 @@ import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { Member } from "../../api/types.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { Facts } from "../../parts/facts.tsx";
-import { Failure } from "../../parts/failure.tsx";
-import { day } from "../../parts/figures.ts";
 import { RoleChoice } from "../../parts/membership/role-choice.tsx";
 import { type Role, roleNames } from "../../parts/membership/roles.ts";
+import { Failure } from "../../parts/page/failure.tsx";
+import { Ago } from "../../parts/words/ago.tsx";
+import { Facts } from "../../parts/words/facts.tsx";
+import { day } from "../../parts/words/figures.ts";
 
 interface ManageMemberProps {
   opened: boolean;

@@ -7,7 +7,7 @@ import { useSession } from "../../api/session.tsx";
 import type { Invitation } from "../../api/types.ts";
 import { Invitations } from "../../parts/membership/invitations.tsx";
 import { Invite } from "../../parts/membership/invite.tsx";
-import { Page } from "../../parts/page.tsx";
+import { Page } from "../../parts/page/page.tsx";
 import { MemberList } from "./member-list.tsx";
 import { OwnMembership } from "./own-membership.tsx";
 import { invitableRoles, mayActOn, type Standing, standingOf } from "./rights.ts";

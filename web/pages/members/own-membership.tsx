@@ -3,8 +3,8 @@ import { Button, Group, Text } from "@mantine/core";
 import { useState } from "react";
 import { useSession } from "../../api/session.tsx";
 import { roleMeanings, roleNames } from "../../parts/membership/roles.ts";
-import { Page } from "../../parts/page.tsx";
-import { Section } from "../../parts/section.tsx";
+import { Page } from "../../parts/page/page.tsx";
+import { Section } from "../../parts/page/section.tsx";
 import { RemoveMember } from "./remove-member.tsx";
 
 export function OwnMembership() {

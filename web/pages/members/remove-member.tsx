@@ -4,8 +4,8 @@ import { notifications } from "@mantine/notifications";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
-import { Confirm } from "../../parts/confirm.tsx";
-import { useLast } from "../../parts/use-last.ts";
+import { Confirm } from "../../parts/editing/confirm.tsx";
+import { useLast } from "../../parts/editing/use-last.ts";
 
 interface RemoveMemberProps {
   /** Undefined: closed. */

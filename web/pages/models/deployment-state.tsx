@@ -1,6 +1,6 @@
 // How a place where a model runs does, in a word, with what that means for requests.
 import type { DeploymentStatus } from "../../api/types.ts";
-import { State, type StateKind } from "../../parts/state.tsx";
+import { State, type StateKind } from "../../parts/words/state.tsx";
 
 interface Look {
   word: string;

@@ -1,8 +1,8 @@
 // Who declares a model, what it costs and how it does, in words.
 import { abilities, abilityNames } from "../../api/models.ts";
 import type { ManagedModel } from "../../api/types.ts";
-import { money } from "../../parts/figures.ts";
-import type { StateKind } from "../../parts/state.tsx";
+import { money } from "../../parts/words/figures.ts";
+import type { StateKind } from "../../parts/words/state.tsx";
 
 export const sourceNames: Record<ManagedModel["source"], string> = {
   file: "headrace.yaml",

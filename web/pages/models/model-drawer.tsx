@@ -2,7 +2,7 @@
 import { Drawer } from "@mantine/core";
 import { useState } from "react";
 import type { ManagedModel } from "../../api/types.ts";
-import { useLast } from "../../parts/use-last.ts";
+import { useLast } from "../../parts/editing/use-last.ts";
 import { EditModel } from "./edit-model.tsx";
 import { ModelView } from "./model-view.tsx";
 

@@ -3,7 +3,7 @@ import { Group, TextInput } from "@mantine/core";
 import { SearchIcon } from "@primer/octicons-react";
 import { useSearchParams } from "wouter";
 import { abilities, abilitiesOf, abilityNames } from "../../api/models.ts";
-import { Choice } from "../../parts/choice.tsx";
+import { Choice } from "../../parts/editing/choice.tsx";
 import type { ShownModel } from "./managed-models.ts";
 
 export function useModelFilters() {

@@ -4,10 +4,10 @@ import { memo } from "react";
 import { Link } from "wouter";
 import { abilitiesOf, abilityNames } from "../../api/models.ts";
 import type { DeploymentStatus, ManagedModel, ModelStatus } from "../../api/types.ts";
-import { CopyAction } from "../../parts/copy.tsx";
-import { environmentList } from "../../parts/environments.ts";
-import { count, duration, perSecond } from "../../parts/figures.ts";
-import { Tag } from "../../parts/tag.tsx";
+import { CopyAction } from "../../parts/secrets/copy.tsx";
+import { environmentList } from "../../parts/words/environments.ts";
+import { count, duration, perSecond } from "../../parts/words/figures.ts";
+import { Tag } from "../../parts/words/tag.tsx";
 import { DeploymentState } from "./deployment-state.tsx";
 import { priceText, sourceNames } from "./managed-words.ts";
 

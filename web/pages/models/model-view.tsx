@@ -3,11 +3,11 @@ import { Alert, Anchor, Button, Group, Stack, Text, Title } from "@mantine/core"
 import { AlertIcon, InfoIcon, PencilIcon } from "@primer/octicons-react";
 import { Link } from "wouter";
 import type { ManagedModel } from "../../api/types.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { environmentList } from "../../parts/environments.ts";
-import { Facts } from "../../parts/facts.tsx";
-import { count } from "../../parts/figures.ts";
-import { State } from "../../parts/state.tsx";
+import { Ago } from "../../parts/words/ago.tsx";
+import { environmentList } from "../../parts/words/environments.ts";
+import { Facts } from "../../parts/words/facts.tsx";
+import { count } from "../../parts/words/figures.ts";
+import { State } from "../../parts/words/state.tsx";
 import { abilityText, placeStates, priceText, sourceNames, statusNames } from "./managed-words.ts";
 import { RemoveModel } from "./remove-model.tsx";
 

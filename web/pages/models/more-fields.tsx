@@ -2,9 +2,9 @@
 import { Group, MultiSelect, NativeSelect, NumberInput, TextInput } from "@mantine/core";
 import type { ApiFailure } from "../../api/client.ts";
 import { abilities, abilityNames } from "../../api/models.ts";
-import { EnvironmentBoxes } from "../../parts/environment-boxes.tsx";
-import { problemOf } from "../../parts/field-problem.ts";
-import { MoreSettings } from "../../parts/more-settings.tsx";
+import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
+import { problemOf } from "../../parts/editing/field-problem.ts";
+import { MoreSettings } from "../../parts/editing/more-settings.tsx";
 import { fieldNames, type ModelForm, type Said } from "./model-form.ts";
 
 interface MoreFieldsProps {

@@ -6,10 +6,10 @@ import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange, useRead } from "../../api/queries.ts";
 import type { PulledModel, PulledModelList } from "../../api/types.ts";
-import { Confirm } from "../../parts/confirm.tsx";
-import { at, bytes, count } from "../../parts/figures.ts";
-import { Section } from "../../parts/section.tsx";
-import { useLast } from "../../parts/use-last.ts";
+import { Confirm } from "../../parts/editing/confirm.tsx";
+import { useLast } from "../../parts/editing/use-last.ts";
+import { Section } from "../../parts/page/section.tsx";
+import { at, bytes, count } from "../../parts/words/figures.ts";
 import { staleWithModels } from "./managed-models.ts";
 
 const path = "/v1/admin/pulled-models";

@@ -1,6 +1,6 @@
 // Takes back what was declared of a model here, after a question.
 import type { ManagedModel } from "../../api/types.ts";
-import { Removal } from "../../parts/removal.tsx";
+import { Removal } from "../../parts/editing/removal.tsx";
 import { managedPathOf, staleWithModels } from "./managed-models.ts";
 
 export function RemoveModel({ model, close }: { model: ManagedModel; close(): void }) {

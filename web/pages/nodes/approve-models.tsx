@@ -3,8 +3,8 @@ import { Button, Checkbox, Group, List, Stack, Switch, Text } from "@mantine/cor
 import { notifications } from "@mantine/notifications";
 import { useState } from "react";
 import type { Node, NodeModel } from "../../api/types.ts";
-import { Failure } from "../../parts/failure.tsx";
-import { count } from "../../parts/figures.ts";
+import { Failure } from "../../parts/page/failure.tsx";
+import { count } from "../../parts/words/figures.ts";
 import { everyModel, isEvery, isSame, modelIdsOf } from "./approvals.ts";
 import { modelCount } from "./node-state.tsx";
 import { useNodeChange } from "./use-node-change.ts";

@@ -4,9 +4,9 @@ import { useDisclosure } from "@mantine/hooks";
 import { notifications } from "@mantine/notifications";
 import { DownloadIcon, PlayIcon } from "@primer/octicons-react";
 import type { Node } from "../../api/types.ts";
-import { Confirm } from "../../parts/confirm.tsx";
-import { Failure } from "../../parts/failure.tsx";
-import { count } from "../../parts/figures.ts";
+import { Confirm } from "../../parts/editing/confirm.tsx";
+import { Failure } from "../../parts/page/failure.tsx";
+import { count } from "../../parts/words/figures.ts";
 import { useNodeChange } from "./use-node-change.ts";
 
 export function DrainNode({ node: { id, name, draining, running } }: { node: Node }) {

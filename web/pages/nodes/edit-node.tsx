@@ -3,10 +3,10 @@ import { Button, Group, NumberInput, Stack, TextInput, Title } from "@mantine/co
 import { notifications } from "@mantine/notifications";
 import { type FormEvent, useEffect, useState } from "react";
 import type { Node } from "../../api/types.ts";
-import { EnvironmentBoxes } from "../../parts/environment-boxes.tsx";
-import { Failure } from "../../parts/failure.tsx";
-import { problemBeside, problemOf } from "../../parts/field-problem.ts";
-import { useFirstProblem } from "../../parts/use-first-problem.ts";
+import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
+import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
+import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
+import { Failure } from "../../parts/page/failure.tsx";
 import { useNodeChange } from "./use-node-change.ts";
 
 const fieldNames = ["name", "environments", "max_concurrency"];

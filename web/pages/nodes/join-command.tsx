@@ -5,11 +5,11 @@ import type { ReactNode } from "react";
 import { useList } from "../../api/queries.ts";
 import { nowSeconds } from "../../api/server-time.ts";
 import type { CreatedNodeJoinToken, Node, NodeJoinToken } from "../../api/types.ts";
-import { CopyBlock } from "../../parts/copy.tsx";
-import { at } from "../../parts/figures.ts";
-import { shellWord } from "../../parts/snippet-text.ts";
-import { useFirstButton } from "../../parts/use-first-button.ts";
-import { useLast } from "../../parts/use-last.ts";
+import { useFirstButton } from "../../parts/editing/use-first-button.ts";
+import { useLast } from "../../parts/editing/use-last.ts";
+import { CopyBlock } from "../../parts/secrets/copy.tsx";
+import { shellWord } from "../../parts/secrets/snippet-text.ts";
+import { at } from "../../parts/words/figures.ts";
 import { modelCount, waitsForApproval } from "./node-state.tsx";
 import { nodesPath, tokensPath } from "./use-node-change.ts";
 

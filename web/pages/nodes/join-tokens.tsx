@@ -5,11 +5,11 @@ import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange, useList } from "../../api/queries.ts";
 import type { NodeJoinToken } from "../../api/types.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { Confirm } from "../../parts/confirm.tsx";
-import { environmentList } from "../../parts/environments.ts";
-import { type Column, LongTable } from "../../parts/long-table.tsx";
-import { useLast } from "../../parts/use-last.ts";
+import { Confirm } from "../../parts/editing/confirm.tsx";
+import { useLast } from "../../parts/editing/use-last.ts";
+import { type Column, LongTable } from "../../parts/table/long-table.tsx";
+import { Ago } from "../../parts/words/ago.tsx";
+import { environmentList } from "../../parts/words/environments.ts";
 import { approvalText } from "./approvals.ts";
 import { tokensPath } from "./use-node-change.ts";
 

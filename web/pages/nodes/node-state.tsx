@@ -1,9 +1,9 @@
 // How a node does, in a word, and what its approvals and its place in time are in words.
 
 import type { Node } from "../../api/types.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { count } from "../../parts/figures.ts";
-import { State, type StateKind } from "../../parts/state.tsx";
+import { Ago } from "../../parts/words/ago.tsx";
+import { count } from "../../parts/words/figures.ts";
+import { State, type StateKind } from "../../parts/words/state.tsx";
 
 const states: Record<Node["status"], readonly [StateKind, string]> = {
   online: ["good", "Online"],

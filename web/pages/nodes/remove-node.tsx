@@ -1,8 +1,8 @@
 // Removes a node, after a question that names what ends.
 import { Text } from "@mantine/core";
 import type { Node } from "../../api/types.ts";
-import { count } from "../../parts/figures.ts";
-import { Removal } from "../../parts/removal.tsx";
+import { Removal } from "../../parts/editing/removal.tsx";
+import { count } from "../../parts/words/figures.ts";
 import { modelCount } from "./node-state.tsx";
 import { nodePath, touchedPaths } from "./use-node-change.ts";
 

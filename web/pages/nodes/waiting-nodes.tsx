@@ -2,7 +2,7 @@
 import { Alert, Button, Group, Stack } from "@mantine/core";
 import { ClockIcon } from "@primer/octicons-react";
 import type { Node } from "../../api/types.ts";
-import { count } from "../../parts/figures.ts";
+import { count } from "../../parts/words/figures.ts";
 import { modelCount } from "./node-state.tsx";
 
 const mostNamed = 5;

@@ -1,8 +1,8 @@
 // The series of one chart of the overview: the groups with the most of what it shows, and what the others have.
 import { credentialName } from "../../api/names.ts";
 import type { Overview } from "../../api/types.ts";
-import type { Series } from "../../parts/time-chart.tsx";
-import { type Metric, type MetricName, metrics, mostSeries } from "../../parts/usage-metrics.ts";
+import type { Series } from "../../parts/chart/time-chart.tsx";
+import { type Metric, type MetricName, metrics, mostSeries } from "../../parts/usage/usage-metrics.ts";
 import type { GroupName } from "./overview-data.ts";
 
 export type ChartGroup = GroupName | "all";

@@ -3,8 +3,8 @@ import { SimpleGrid, Skeleton } from "@mantine/core";
 import { replaceEqualDeep } from "@tanstack/react-query";
 import { useMemo, useRef } from "react";
 import type { Overview } from "../../api/types.ts";
-import { type ChartBucket, ChartsTogether, TimeChart } from "../../parts/time-chart.tsx";
-import { type Metric, type MetricName, metrics } from "../../parts/usage-metrics.ts";
+import { type ChartBucket, ChartsTogether, TimeChart } from "../../parts/chart/time-chart.tsx";
+import { type Metric, type MetricName, metrics } from "../../parts/usage/usage-metrics.ts";
 import { type ChartGroup, seriesOf } from "./chart-series.ts";
 
 interface ChartsProps {

@@ -7,10 +7,10 @@ import { chatModel } from "../../api/models.ts";
 import { useRead } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { ApiKeyList, ModelList, RequestList } from "../../api/types.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { counted } from "../../parts/figures.ts";
-import { Page } from "../../parts/page.tsx";
-import { baseUrlHere, Snippets } from "../../parts/snippets.tsx";
+import { Page } from "../../parts/page/page.tsx";
+import { baseUrlHere, Snippets } from "../../parts/secrets/snippets.tsx";
+import { Ago } from "../../parts/words/ago.tsx";
+import { counted } from "../../parts/words/figures.ts";
 import { useEverUsed } from "./overview-data.ts";
 
 const everyMs = 2_000;

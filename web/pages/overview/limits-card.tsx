@@ -2,8 +2,8 @@
 import { Anchor, Group, Paper, Stack, Text, Title } from "@mantine/core";
 import { Link } from "wouter";
 import type { AccountOverview } from "../../api/types.ts";
-import { QuotaMeters, RateMeters } from "../../parts/account-meters.tsx";
-import { environmentNames } from "../../parts/environments.ts";
+import { QuotaMeters, RateMeters } from "../../parts/usage/account-meters.tsx";
+import { environmentNames } from "../../parts/words/environments.ts";
 
 export function LimitsCard({ account: { tier, rate, quota, environment } }: { account: AccountOverview }) {
   return (

@@ -6,7 +6,7 @@ import { nowSeconds } from "../../api/server-time.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Overview } from "../../api/types.ts";
 import { type Figures, loadUsage, sumOf } from "../../api/usage.ts";
-import type { ChartBucket } from "../../parts/time-chart.tsx";
+import type { ChartBucket } from "../../parts/chart/time-chart.tsx";
 
 export const rangeNames = ["24h", "7d", "30d"] as const;
 export type RangeName = (typeof rangeNames)[number];

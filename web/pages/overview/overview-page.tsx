@@ -3,10 +3,10 @@ import { Group, SegmentedControl, SimpleGrid, Stack, Switch, Text } from "@manti
 import { useState } from "react";
 import { credentialName } from "../../api/names.ts";
 import type { Overview } from "../../api/types.ts";
-import { oneOf, useAddress } from "../../parts/address.ts";
-import { Failure } from "../../parts/failure.tsx";
-import { useLater } from "../../parts/later.ts";
-import { Page } from "../../parts/page.tsx";
+import { oneOf, useAddress } from "../../parts/page/address.ts";
+import { Failure } from "../../parts/page/failure.tsx";
+import { useLater } from "../../parts/page/later.ts";
+import { Page } from "../../parts/page/page.tsx";
 import { Charts, WaitingCharts } from "./charts.tsx";
 import { LimitsCard } from "./limits-card.tsx";
 import { groups, rangeNames, ranges, useOverview } from "./overview-data.ts";

@@ -2,8 +2,8 @@
 import { Anchor, Group, Paper, Stack, Text, Title } from "@mantine/core";
 import { Link } from "wouter";
 import type { Overview } from "../../api/types.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { ModelName } from "../../parts/model-name.tsx";
+import { Ago } from "../../parts/words/ago.tsx";
+import { ModelName } from "../../parts/words/model-name.tsx";
 
 interface RecentErrorsProps {
   errors: Overview["errors"];

@@ -3,9 +3,9 @@ import { Anchor, Group, Paper, Text, Title } from "@mantine/core";
 import { Link } from "wouter";
 import { refusalWords } from "../../api/refusals.ts";
 import type { Overview } from "../../api/types.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { count } from "../../parts/figures.ts";
-import { State } from "../../parts/state.tsx";
+import { Ago } from "../../parts/words/ago.tsx";
+import { count } from "../../parts/words/figures.ts";
+import { State } from "../../parts/words/state.tsx";
 
 type Line = Overview["throttled"][number];
 

@@ -2,7 +2,7 @@
 import { Group, Paper, SimpleGrid, Skeleton, Text, VisuallyHidden } from "@mantine/core";
 import { ArrowDownIcon, ArrowUpIcon, DashIcon } from "@primer/octicons-react";
 import type { Overview } from "../../api/types.ts";
-import { count, duration, money, percent, perSecond, short } from "../../parts/figures.ts";
+import { count, duration, money, percent, perSecond, short } from "../../parts/words/figures.ts";
 
 type Figures = Overview["usage"]["sum"];
 

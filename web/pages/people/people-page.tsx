@@ -6,12 +6,12 @@ import { Link, useSearchParams } from "wouter";
 import { useList } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Person } from "../../api/types.ts";
-import { Empty } from "../../parts/empty.tsx";
-import { day } from "../../parts/figures.ts";
-import { type Column, LongTable } from "../../parts/long-table.tsx";
-import { OperatorsOnly } from "../../parts/operators-only.tsx";
-import { Page } from "../../parts/page.tsx";
-import { State } from "../../parts/state.tsx";
+import { Empty } from "../../parts/page/empty.tsx";
+import { OperatorsOnly } from "../../parts/page/operators-only.tsx";
+import { Page } from "../../parts/page/page.tsx";
+import { type Column, LongTable } from "../../parts/table/long-table.tsx";
+import { day } from "../../parts/words/figures.ts";
+import { State } from "../../parts/words/state.tsx";
 import { PersonDrawer } from "./person-drawer.tsx";
 
 export function PeoplePage() {

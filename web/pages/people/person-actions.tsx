@@ -7,9 +7,9 @@ import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { PersonDetails, ResetLink } from "../../api/types.ts";
-import { Confirm } from "../../parts/confirm.tsx";
-import { at } from "../../parts/figures.ts";
-import { ShownOnce } from "../../parts/shown-once.tsx";
+import { Confirm } from "../../parts/editing/confirm.tsx";
+import { ShownOnce } from "../../parts/secrets/shown-once.tsx";
+import { at } from "../../parts/words/figures.ts";
 
 type Question = "operator" | "reset" | "delete";
 

@@ -3,10 +3,10 @@ import { Anchor, Drawer, Group, Skeleton, Stack, Text, Title } from "@mantine/co
 import { Link } from "wouter";
 import { useRead } from "../../api/queries.ts";
 import type { PersonDetails } from "../../api/types.ts";
-import { CopyAction } from "../../parts/copy.tsx";
-import { Failure } from "../../parts/failure.tsx";
-import { day } from "../../parts/figures.ts";
-import { useLast } from "../../parts/use-last.ts";
+import { useLast } from "../../parts/editing/use-last.ts";
+import { Failure } from "../../parts/page/failure.tsx";
+import { CopyAction } from "../../parts/secrets/copy.tsx";
+import { day } from "../../parts/words/figures.ts";
 import { PersonActions } from "./person-actions.tsx";
 
 interface PersonDrawerProps {

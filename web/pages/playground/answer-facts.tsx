@@ -1,7 +1,7 @@
 // The small print of an answer: its tokens, times and speed, why it ended, what it cost, and where it is in the log.
 import { Group, Text } from "@mantine/core";
 import type { ModelStatus } from "../../api/types.ts";
-import { count, duration, money, perSecond } from "../../parts/figures.ts";
+import { count, duration, money, perSecond } from "../../parts/words/figures.ts";
 import type { Answer } from "./conversation.ts";
 import { RequestLink } from "./request-link.tsx";
 

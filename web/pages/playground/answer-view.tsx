@@ -3,7 +3,7 @@ import { ActionIcon, Group, Loader, Stack, Text } from "@mantine/core";
 import { SyncIcon } from "@primer/octicons-react";
 import type { ModelStatus } from "../../api/types.ts";
 import { AnswerText } from "../../parts/answer/answer-text.tsx";
-import { CopyAction } from "../../parts/copy.tsx";
+import { CopyAction } from "../../parts/secrets/copy.tsx";
 import { AnswerFacts } from "./answer-facts.tsx";
 import type { Answer } from "./conversation.ts";
 import { RetryNotice } from "./retry-notice.tsx";

@@ -1,7 +1,7 @@
 // What the playground would send, as code to take along.
 import { Anchor, Modal, Stack, Text } from "@mantine/core";
 import { Link } from "wouter";
-import { baseUrlHere, Snippets } from "../../parts/snippets.tsx";
+import { baseUrlHere, Snippets } from "../../parts/secrets/snippets.tsx";
 import type { Message } from "./conversation.ts";
 
 interface CodeDialogProps {

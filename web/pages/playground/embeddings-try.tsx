@@ -4,8 +4,8 @@ import { useState } from "react";
 import { send } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { EmbeddingList } from "../../api/types.ts";
-import { Failure } from "../../parts/failure.tsx";
-import { count, duration } from "../../parts/figures.ts";
+import { Failure } from "../../parts/page/failure.tsx";
+import { count, duration } from "../../parts/words/figures.ts";
 import { RequestLink } from "./request-link.tsx";
 
 const most = 20;

@@ -1,7 +1,7 @@
 // Chooses the model; those that cannot chat stand apart.
 import { abilities, abilityNames, mainAbilityOf } from "../../api/models.ts";
 import type { ModelStatus } from "../../api/types.ts";
-import { Choice } from "../../parts/choice.tsx";
+import { Choice } from "../../parts/editing/choice.tsx";
 import { replaceOnTyping } from "../../parts/filters/replace-on-typing.ts";
 
 interface ModelChoiceProps {

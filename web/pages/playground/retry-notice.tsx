@@ -2,8 +2,8 @@
 import { Alert, Anchor, Button, Group, Stack, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { type ApiFailure, isSessionOver } from "../../api/client.ts";
-import { Failure } from "../../parts/failure.tsx";
-import { span } from "../../parts/figures.ts";
+import { Failure } from "../../parts/page/failure.tsx";
+import { span } from "../../parts/words/figures.ts";
 
 interface RetryNoticeProps {
   failure: ApiFailure;

@@ -3,7 +3,7 @@ import { Button, Stack, VisuallyHidden } from "@mantine/core";
 import { ArrowDownIcon } from "@primer/octicons-react";
 import { memo, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { ModelStatus } from "../../api/types.ts";
-import { ScrollRegion } from "../../parts/scroll-region.tsx";
+import { ScrollRegion } from "../../parts/page/scroll-region.tsx";
 import { AnswerView } from "./answer-view.tsx";
 import type { Answer, Conversation, Exchange } from "./conversation.ts";
 import { QuestionView } from "./question-view.tsx";

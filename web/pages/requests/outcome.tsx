@@ -1,6 +1,6 @@
 // How a request ended, as a word with an icon, and what its error means.
 import type { Request } from "../../api/types.ts";
-import { State, type StateKind } from "../../parts/state.tsx";
+import { State, type StateKind } from "../../parts/words/state.tsx";
 
 type Ending = Request["outcome"];
 

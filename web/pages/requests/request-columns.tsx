@@ -3,11 +3,11 @@ import { Anchor, Stack, Text, VisuallyHidden } from "@mantine/core";
 import { Link } from "wouter";
 import type { Names } from "../../api/names.ts";
 import type { Request } from "../../api/types.ts";
-import { count, duration, money, perSecond } from "../../parts/figures.ts";
-import type { Column } from "../../parts/long-table.tsx";
-import { ModelName } from "../../parts/model-name.tsx";
-import { Moment, MomentLines } from "../../parts/moment.tsx";
-import type { Room } from "../../parts/room.ts";
+import type { Column } from "../../parts/table/long-table.tsx";
+import type { Room } from "../../parts/table/room.ts";
+import { count, duration, money, perSecond } from "../../parts/words/figures.ts";
+import { ModelName } from "../../parts/words/model-name.tsx";
+import { Moment, MomentLines } from "../../parts/words/moment.tsx";
 import { Outcome } from "./outcome.tsx";
 
 export const operations: Record<Request["operation"], string> = {

@@ -5,12 +5,12 @@ import type { ApiFailure } from "../../api/client.ts";
 import { useRead } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { RequestDetail } from "../../api/types.ts";
-import { CopyAction } from "../../parts/copy.tsx";
-import { Empty } from "../../parts/empty.tsx";
-import { environmentNames } from "../../parts/environments.ts";
-import { Failure } from "../../parts/failure.tsx";
-import { useRoom } from "../../parts/room.ts";
-import { useLast } from "../../parts/use-last.ts";
+import { useLast } from "../../parts/editing/use-last.ts";
+import { Empty } from "../../parts/page/empty.tsx";
+import { Failure } from "../../parts/page/failure.tsx";
+import { CopyAction } from "../../parts/secrets/copy.tsx";
+import { useRoom } from "../../parts/table/room.ts";
+import { environmentNames } from "../../parts/words/environments.ts";
 import { RequestView } from "./request-view.tsx";
 
 /** `id`: null: closed. */

@@ -2,11 +2,11 @@
 import { NativeSelect, Paper, SimpleGrid } from "@mantine/core";
 import type { Query } from "../../api/client.ts";
 import type { Names } from "../../api/names.ts";
-import { oneOf } from "../../parts/address.ts";
 import { ChoiceFilter } from "../../parts/filters/choice-filter.tsx";
 import { KeyFilter } from "../../parts/filters/key-filter.tsx";
 import { ModelFilter } from "../../parts/filters/model-filter.tsx";
 import { anyTime, type Span, TimeRange } from "../../parts/filters/time-range.tsx";
+import { oneOf } from "../../parts/page/address.ts";
 import { outcomeNames, outcomes } from "./outcome.tsx";
 
 /** In the address. */

@@ -3,8 +3,8 @@ import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-quer
 import { useEffect, useMemo, useReducer } from "react";
 import { type ApiFailure, call, type Query } from "../../api/client.ts";
 import type { Request, RequestList } from "../../api/types.ts";
-import type { Newer, Rows } from "../../parts/long-table.tsx";
-import { type Patience, usePatience } from "../../parts/patience.ts";
+import { type Patience, usePatience } from "../../parts/page/patience.ts";
+import type { Newer, Rows } from "../../parts/table/long-table.tsx";
 
 const path = "/v1/requests";
 const everyMs = 5_000;

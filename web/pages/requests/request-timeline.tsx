@@ -1,7 +1,7 @@
 // Where the time of a request went: one line a stage, drawn along one scale and said in words.
 import { Grid, Progress, Stack, Text } from "@mantine/core";
 import type { RequestDetail } from "../../api/types.ts";
-import { count, duration, money } from "../../parts/figures.ts";
+import { count, duration, money } from "../../parts/words/figures.ts";
 
 type Timed = Pick<
   RequestDetail,

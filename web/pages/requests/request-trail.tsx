@@ -1,8 +1,8 @@
 // What was tried for a request: each model server with what came of it, in words, oldest first.
 import { Code, Group, Stack, Text } from "@mantine/core";
 import type { RequestDetail, RequestStep } from "../../api/types.ts";
-import { duration } from "../../parts/figures.ts";
-import { State, type StateKind } from "../../parts/state.tsx";
+import { duration } from "../../parts/words/figures.ts";
+import { State, type StateKind } from "../../parts/words/state.tsx";
 
 type Result = RequestStep["result"];
 

@@ -6,9 +6,9 @@ import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { Passkey, PasskeyCreationOptions } from "../../api/types.ts";
-import { Failure } from "../../parts/failure.tsx";
-import { problemBeside, problemOf } from "../../parts/field-problem.ts";
-import { useFirstProblem } from "../../parts/use-first-problem.ts";
+import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
+import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
+import { Failure } from "../../parts/page/failure.tsx";
 import { browserWords } from "./browser-words.ts";
 import { longestPasskeyName, passkeyFailure, passkeysPath } from "./passkey-support.ts";
 

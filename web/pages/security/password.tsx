@@ -6,10 +6,10 @@ import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { ChangedPassword, ChangePasswordRequest } from "../../api/types.ts";
-import { Failure } from "../../parts/failure.tsx";
-import { problemBeside, problemOf } from "../../parts/field-problem.ts";
-import { Section } from "../../parts/section.tsx";
-import { useFirstProblem } from "../../parts/use-first-problem.ts";
+import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
+import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
+import { Failure } from "../../parts/page/failure.tsx";
+import { Section } from "../../parts/page/section.tsx";
 
 const shortest = 12;
 const longest = 256;

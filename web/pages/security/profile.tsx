@@ -6,12 +6,12 @@ import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Session } from "../../api/types.ts";
-import { Facts } from "../../parts/facts.tsx";
-import { Failure } from "../../parts/failure.tsx";
-import { problemBeside, problemOf } from "../../parts/field-problem.ts";
+import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
+import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
 import { roleNames } from "../../parts/membership/roles.ts";
-import { Section } from "../../parts/section.tsx";
-import { useFirstProblem } from "../../parts/use-first-problem.ts";
+import { Failure } from "../../parts/page/failure.tsx";
+import { Section } from "../../parts/page/section.tsx";
+import { Facts } from "../../parts/words/facts.tsx";
 
 export function Profile() {
   const { session, isOperator, refresh } = useSession();

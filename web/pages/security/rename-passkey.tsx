@@ -5,10 +5,10 @@ import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { Passkey } from "../../api/types.ts";
-import { Failure } from "../../parts/failure.tsx";
-import { problemBeside, problemOf } from "../../parts/field-problem.ts";
-import { useFirstProblem } from "../../parts/use-first-problem.ts";
-import { useLast } from "../../parts/use-last.ts";
+import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
+import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
+import { useLast } from "../../parts/editing/use-last.ts";
+import { Failure } from "../../parts/page/failure.tsx";
 import { longestPasskeyName, passkeysPath } from "./passkey-support.ts";
 
 interface RenamePasskeyProps {

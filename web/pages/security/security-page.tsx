@@ -1,7 +1,7 @@
 // The page Profile and sign-in: one's own name, password, passkeys, and the browsers that are signed in.
 import { useRead } from "../../api/queries.ts";
 import type { PasskeyList } from "../../api/types.ts";
-import { Page } from "../../parts/page.tsx";
+import { Page } from "../../parts/page/page.tsx";
 import { passkeysPath } from "./passkey-support.ts";
 import { Passkeys } from "./passkeys.tsx";
 import { Password } from "./password.tsx";

@@ -7,11 +7,11 @@ import { Link } from "wouter";
 import { call } from "../../api/client.ts";
 import { useChange, useList } from "../../api/queries.ts";
 import type { BrowserSession, EndedBrowserSessions } from "../../api/types.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { Confirm } from "../../parts/confirm.tsx";
-import { Failure } from "../../parts/failure.tsx";
-import { at } from "../../parts/figures.ts";
-import { Section } from "../../parts/section.tsx";
+import { Confirm } from "../../parts/editing/confirm.tsx";
+import { Failure } from "../../parts/page/failure.tsx";
+import { Section } from "../../parts/page/section.tsx";
+import { Ago } from "../../parts/words/ago.tsx";
+import { at } from "../../parts/words/figures.ts";
 import { browserWords } from "./browser-words.ts";
 
 const sessionsQuery = { limit: 100 };

@@ -9,15 +9,15 @@ import { call } from "../../api/client.ts";
 import { useChange, useList } from "../../api/queries.ts";
 import { nowSeconds } from "../../api/server-time.ts";
 import type { SigningKey } from "../../api/types.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { Confirm } from "../../parts/confirm.tsx";
-import { CopyAction } from "../../parts/copy.tsx";
-import { Empty } from "../../parts/empty.tsx";
-import { ago } from "../../parts/figures.ts";
-import { type Column, LongTable } from "../../parts/long-table.tsx";
-import { OperatorsOnly } from "../../parts/operators-only.tsx";
-import { Page } from "../../parts/page.tsx";
-import { State, type StateKind } from "../../parts/state.tsx";
+import { Confirm } from "../../parts/editing/confirm.tsx";
+import { Empty } from "../../parts/page/empty.tsx";
+import { OperatorsOnly } from "../../parts/page/operators-only.tsx";
+import { Page } from "../../parts/page/page.tsx";
+import { CopyAction } from "../../parts/secrets/copy.tsx";
+import { type Column, LongTable } from "../../parts/table/long-table.tsx";
+import { Ago } from "../../parts/words/ago.tsx";
+import { ago } from "../../parts/words/figures.ts";
+import { State, type StateKind } from "../../parts/words/state.tsx";
 
 const path = "/v1/admin/signing-keys";
 const states: Record<SigningKey["state"], { kind: StateKind; word: string; meaning: string }> = {

@@ -1,7 +1,7 @@
 // The checks that decide whether the server takes requests, each with what it means.
 import { Group, Paper, Stack, Text, Title } from "@mantine/core";
 import type { System } from "../../api/types.ts";
-import { State, type StateKind } from "../../parts/state.tsx";
+import { State, type StateKind } from "../../parts/words/state.tsx";
 
 type CheckState = System["checks"][string];
 

@@ -1,9 +1,9 @@
 // The processes that share the database, and which of them answered.
 import { Code, Group, Paper, Table, Text, Title } from "@mantine/core";
 import type { System } from "../../api/types.ts";
-import { Ago } from "../../parts/ago.tsx";
-import { ScrollRegion } from "../../parts/scroll-region.tsx";
-import { Tag } from "../../parts/tag.tsx";
+import { ScrollRegion } from "../../parts/page/scroll-region.tsx";
+import { Ago } from "../../parts/words/ago.tsx";
+import { Tag } from "../../parts/words/tag.tsx";
 
 export function Replicas({ system: { replicas } }: { system: System }) {
   return (

@@ -1,6 +1,6 @@
 // Reads from the figures of the server what is not well, and says what to do about it.
 import type { System } from "../../api/types.ts";
-import { count, counted, duration } from "../../parts/figures.ts";
+import { count, counted, duration } from "../../parts/words/figures.ts";
 
 interface Trouble {
   text: string;

@@ -5,8 +5,8 @@ import { notifications } from "@mantine/notifications";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { Tier } from "../../api/types.ts";
-import { Confirm } from "../../parts/confirm.tsx";
-import { count } from "../../parts/figures.ts";
+import { Confirm } from "../../parts/editing/confirm.tsx";
+import { count } from "../../parts/words/figures.ts";
 
 export function DeleteTier({ tier: { name, accounts }, close }: { tier: Tier; close(): void }) {
   const [asking, { open, close: stop }] = useDisclosure();

@@ -2,10 +2,10 @@
 import { Alert, Drawer, Stack, Title } from "@mantine/core";
 import { InfoIcon } from "@primer/octicons-react";
 import type { Tier } from "../../api/types.ts";
-import { environmentList } from "../../parts/environments.ts";
-import { Facts } from "../../parts/facts.tsx";
-import { count, money } from "../../parts/figures.ts";
-import { useLast } from "../../parts/use-last.ts";
+import { useLast } from "../../parts/editing/use-last.ts";
+import { environmentList } from "../../parts/words/environments.ts";
+import { Facts } from "../../parts/words/facts.tsx";
+import { count, money } from "../../parts/words/figures.ts";
 import { DeleteTier } from "./delete-tier.tsx";
 import { TierForm } from "./tier-form.tsx";
 

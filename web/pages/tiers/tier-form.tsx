@@ -5,11 +5,11 @@ import { type FormEvent, useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { Tier, TierRequest } from "../../api/types.ts";
-import { AmountField, amountOf, limitOf } from "../../parts/amount-field.tsx";
-import { allEnvironments, environmentChoices } from "../../parts/environments.ts";
-import { Failure } from "../../parts/failure.tsx";
-import { problemBeside, problemOf } from "../../parts/field-problem.ts";
-import { count } from "../../parts/figures.ts";
+import { AmountField, amountOf, limitOf } from "../../parts/editing/amount-field.tsx";
+import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
+import { Failure } from "../../parts/page/failure.tsx";
+import { allEnvironments, environmentChoices } from "../../parts/words/environments.ts";
+import { count } from "../../parts/words/figures.ts";
 
 interface TierFormProps {
   /** Left out: a new one. */

@@ -4,12 +4,12 @@ import { PlusIcon } from "@primer/octicons-react";
 import { useSearchParams } from "wouter";
 import { useList } from "../../api/queries.ts";
 import type { Tier } from "../../api/types.ts";
-import { Empty } from "../../parts/empty.tsx";
-import { environmentList } from "../../parts/environments.ts";
-import { count, money } from "../../parts/figures.ts";
-import { type Column, LongTable } from "../../parts/long-table.tsx";
-import { OperatorsOnly } from "../../parts/operators-only.tsx";
-import { Page } from "../../parts/page.tsx";
+import { Empty } from "../../parts/page/empty.tsx";
+import { OperatorsOnly } from "../../parts/page/operators-only.tsx";
+import { Page } from "../../parts/page/page.tsx";
+import { type Column, LongTable } from "../../parts/table/long-table.tsx";
+import { environmentList } from "../../parts/words/environments.ts";
+import { count, money } from "../../parts/words/figures.ts";
 import { TierDrawer } from "./tier-drawer.tsx";
 
 const sourceNames: Record<Tier["source"], string> = {

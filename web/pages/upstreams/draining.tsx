@@ -6,9 +6,9 @@ import { DownloadIcon, PlayIcon } from "@primer/octicons-react";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { Upstream } from "../../api/types.ts";
-import { Confirm } from "../../parts/confirm.tsx";
-import { Failure } from "../../parts/failure.tsx";
-import { count } from "../../parts/figures.ts";
+import { Confirm } from "../../parts/editing/confirm.tsx";
+import { Failure } from "../../parts/page/failure.tsx";
+import { count } from "../../parts/words/figures.ts";
 
 export function Draining({ upstream: { name, state, running } }: { upstream: Upstream }) {
   const [asking, { open, close }] = useDisclosure();

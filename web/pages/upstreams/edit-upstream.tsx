@@ -5,8 +5,8 @@ import { type FormEvent, useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { UpdateUpstreamRequest, Upstream } from "../../api/types.ts";
-import { Failure } from "../../parts/failure.tsx";
-import { problemBeside, problemOf } from "../../parts/field-problem.ts";
+import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
+import { Failure } from "../../parts/page/failure.tsx";
 import { fieldNames, MoreFields, settingsOf, settingsToWire } from "./upstream-fields.tsx";
 
 export function EditUpstream({ upstream, done }: { upstream: Upstream; done(): void }) {

@@ -1,7 +1,7 @@
 // Removes a model server that was added here, after a question.
 import type { Upstream } from "../../api/types.ts";
-import { count } from "../../parts/figures.ts";
-import { Removal } from "../../parts/removal.tsx";
+import { Removal } from "../../parts/editing/removal.tsx";
+import { count } from "../../parts/words/figures.ts";
 
 const stale = ["/v1/admin/upstreams", "/v1/admin/models", "/v1/model-status", "/v1/models"];
 

@@ -2,7 +2,7 @@
 import { Alert, Code, Group, ScrollArea, Text } from "@mantine/core";
 import { AlertIcon, CheckCircleIcon } from "@primer/octicons-react";
 import type { UpstreamTest } from "../../api/types.ts";
-import { count, duration } from "../../parts/figures.ts";
+import { count, duration } from "../../parts/words/figures.ts";
 
 export function TestResult({ result: { ok, error, models, duration_ms } }: { result: UpstreamTest }) {
   if (!ok) {

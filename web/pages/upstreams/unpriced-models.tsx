@@ -4,7 +4,7 @@ import { InfoIcon } from "@primer/octicons-react";
 import { Link } from "wouter";
 import { useRead } from "../../api/queries.ts";
 import type { ManagedModelList } from "../../api/types.ts";
-import { count } from "../../parts/figures.ts";
+import { count } from "../../parts/words/figures.ts";
 
 export function UnpricedModels({ upstream }: { upstream: string }) {
   const read = useRead<ManagedModelList>("/v1/admin/models");

@@ -1,7 +1,7 @@
 // One model server in a drawer: how it does, what may be done about it; or a new one to be added.
 import { Drawer } from "@mantine/core";
 import type { Upstream } from "../../api/types.ts";
-import { useLast } from "../../parts/use-last.ts";
+import { useLast } from "../../parts/editing/use-last.ts";
 import { AddUpstream } from "./add-upstream.tsx";
 import { UpstreamView } from "./upstream-view.tsx";
 

@@ -2,9 +2,9 @@
 import { Group, NumberInput, Switch } from "@mantine/core";
 import type { ApiFailure } from "../../api/client.ts";
 import type { Upstream } from "../../api/types.ts";
-import { EnvironmentBoxes } from "../../parts/environment-boxes.tsx";
-import { problemOf } from "../../parts/field-problem.ts";
-import { MoreSettings } from "../../parts/more-settings.tsx";
+import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
+import { problemOf } from "../../parts/editing/field-problem.ts";
+import { MoreSettings } from "../../parts/editing/more-settings.tsx";
 
 interface UpstreamSettings {
   discover: boolean;

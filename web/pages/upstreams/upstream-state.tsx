@@ -1,6 +1,6 @@
 // How a model server does, and where its entry comes from, in words.
 import type { Upstream } from "../../api/types.ts";
-import { State, type StateKind } from "../../parts/state.tsx";
+import { State, type StateKind } from "../../parts/words/state.tsx";
 
 const states: Record<Upstream["state"], readonly [StateKind, string]> = {
   ok: ["good", "Working"],

@@ -4,11 +4,11 @@ import { PlusIcon } from "@primer/octicons-react";
 import { useSearchParams } from "wouter";
 import { useList } from "../../api/queries.ts";
 import type { Upstream } from "../../api/types.ts";
-import { Empty } from "../../parts/empty.tsx";
-import { count } from "../../parts/figures.ts";
-import { type Column, LongTable } from "../../parts/long-table.tsx";
-import { OperatorsOnly } from "../../parts/operators-only.tsx";
-import { Page } from "../../parts/page.tsx";
+import { Empty } from "../../parts/page/empty.tsx";
+import { OperatorsOnly } from "../../parts/page/operators-only.tsx";
+import { Page } from "../../parts/page/page.tsx";
+import { type Column, LongTable } from "../../parts/table/long-table.tsx";
+import { count } from "../../parts/words/figures.ts";
 import { UpstreamDrawer } from "./upstream-drawer.tsx";
 import { placeOf, sourceNames, UpstreamState } from "./upstream-state.tsx";
 

@@ -1,8 +1,8 @@
 // What the address of the explorer asks for: a span of time, the size of its buckets, the groups, and what is left out.
 import type { Environment } from "../../api/client.ts";
 import { bucketStart, type UsageAsk, type UsageBucket, type UsageGroup, usageGroups } from "../../api/usage.ts";
-import { oneOf } from "../../parts/address.ts";
-import { type MetricName, metrics } from "../../parts/usage-metrics.ts";
+import { oneOf } from "../../parts/page/address.ts";
+import { type MetricName, metrics } from "../../parts/usage/usage-metrics.ts";
 
 export const defaults = {
   ...{ range: "30d", from: "", to: "", bucket: "auto", group: "model", metric: "requests" },

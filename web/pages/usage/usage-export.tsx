@@ -5,7 +5,7 @@ import { DownloadIcon } from "@primer/octicons-react";
 import { useState } from "react";
 import { ApiFailure, send } from "../../api/client.ts";
 import { loadUsage, type UsageAsk, usageQuery } from "../../api/usage.ts";
-import { count } from "../../parts/figures.ts";
+import { count } from "../../parts/words/figures.ts";
 import { dateText } from "./usage-ask.ts";
 
 /** Of a JSON file, which is put together here; CSV has all rows there are. */

@@ -5,7 +5,7 @@ import { nowSeconds } from "../../api/server-time.ts";
 import type { AppList } from "../../api/types.ts";
 import { usageGroups } from "../../api/usage.ts";
 import { isReaderElsewhere } from "../../parts/chart/chart-time.ts";
-import { Choice } from "../../parts/choice.tsx";
+import { Choice } from "../../parts/editing/choice.tsx";
 import { ChoiceFilter } from "../../parts/filters/choice-filter.tsx";
 import { KeyFilter } from "../../parts/filters/key-filter.tsx";
 import { ModelFilter } from "../../parts/filters/model-filter.tsx";

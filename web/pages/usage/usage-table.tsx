@@ -4,9 +4,9 @@ import { ChevronDownIcon, ChevronUpIcon } from "@primer/octicons-react";
 import { useMemo } from "react";
 import { type Figures, sumOf, type UsageBucket, type UsageGroup, type UsageRow } from "../../api/usage.ts";
 import { nameOfTime } from "../../parts/chart/chart-time.ts";
-import { at, count, duration, money, percent, perSecond } from "../../parts/figures.ts";
-import { type Column, LongTable } from "../../parts/long-table.tsx";
-import { groupOf } from "../../parts/usage-metrics.ts";
+import { type Column, LongTable } from "../../parts/table/long-table.tsx";
+import { groupOf } from "../../parts/usage/usage-metrics.ts";
+import { at, count, duration, money, percent, perSecond } from "../../parts/words/figures.ts";
 import { groupTitles } from "./usage-ask.ts";
 
 interface TableRow {

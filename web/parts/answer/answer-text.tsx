@@ -1,8 +1,8 @@
 // The text of an answer as it was meant: headings, lists, tables and code, made of elements of our own, never of HTML that came.
 import { Anchor, Code, Group, Stack, Table, Text } from "@mantine/core";
 import { memo, useState } from "react";
-import { CopyAction } from "../copy.tsx";
-import { ScrollRegion } from "../scroll-region.tsx";
+import { ScrollRegion } from "../page/scroll-region.tsx";
+import { CopyAction } from "../secrets/copy.tsx";
 import { type Inline, inlineOf } from "./inline-text.ts";
 import { type Block, BlockReader, cellsOf, type Item, itemsOf } from "./text-blocks.ts";
 

@@ -1,6 +1,6 @@
 // The figures of a chart as a table, newest first, for who prefers one or cannot see the picture.
 import { Table } from "@mantine/core";
-import { ScrollRegion } from "../scroll-region.tsx";
+import { ScrollRegion } from "../page/scroll-region.tsx";
 import type { Plotted } from "./chart-data.ts";
 import { nameOfTime } from "./chart-time.ts";
 

@@ -1,7 +1,7 @@
 // Times of a chart as its axis and its reading have them: hours in the reader's zone, days and months in UTC, as they are counted.
 import { bucketEnd, type UsageBucket } from "../../api/usage.ts";
-import { at } from "../figures.ts";
-import { timeFormat } from "../formats.ts";
+import { at } from "../words/figures.ts";
+import { timeFormat } from "../words/formats.ts";
 
 /** As the server counts, or so many seconds where a page put several together. */
 export type ChartBucket = UsageBucket | number;

@@ -1,6 +1,6 @@
 // The choice of one among many by its name, or of all.
 import type { ComboboxData } from "@mantine/core";
-import { Choice } from "../choice.tsx";
+import { Choice } from "../editing/choice.tsx";
 import { replaceOnTyping } from "./replace-on-typing.ts";
 
 interface ChoiceFilterProps {

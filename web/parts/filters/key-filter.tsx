@@ -3,7 +3,7 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { useRead } from "../../api/queries.ts";
 import type { ApiKeyList } from "../../api/types.ts";
-import { Choice } from "../choice.tsx";
+import { Choice } from "../editing/choice.tsx";
 import { replaceOnTyping } from "./replace-on-typing.ts";
 
 interface KeyFilterProps {

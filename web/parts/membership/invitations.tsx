@@ -5,10 +5,10 @@ import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { type Listing, useChange } from "../../api/queries.ts";
 import type { Invitation } from "../../api/types.ts";
-import { Ago } from "../ago.tsx";
-import { Confirm } from "../confirm.tsx";
-import { type Column, LongTable } from "../long-table.tsx";
-import { useLast } from "../use-last.ts";
+import { Confirm } from "../editing/confirm.tsx";
+import { useLast } from "../editing/use-last.ts";
+import { type Column, LongTable } from "../table/long-table.tsx";
+import { Ago } from "../words/ago.tsx";
 import { type Role, roleNames } from "./roles.ts";
 
 interface InvitationsProps {

@@ -5,12 +5,12 @@ import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { CreatedInvitation, CreateInvitationRequest } from "../../api/types.ts";
-import { Failure } from "../failure.tsx";
-import { problemBeside, problemOf } from "../field-problem.ts";
-import { at } from "../figures.ts";
-import { ShownOnce } from "../shown-once.tsx";
-import { useFirstProblem } from "../use-first-problem.ts";
-import { useLast } from "../use-last.ts";
+import { problemBeside, problemOf } from "../editing/field-problem.ts";
+import { useFirstProblem } from "../editing/use-first-problem.ts";
+import { useLast } from "../editing/use-last.ts";
+import { Failure } from "../page/failure.tsx";
+import { ShownOnce } from "../secrets/shown-once.tsx";
+import { at } from "../words/figures.ts";
 import { RoleChoice } from "./role-choice.tsx";
 import { type Role, roles } from "./roles.ts";
 

@@ -1,5 +1,5 @@
 // What a key may be allowed, in the words of somebody who decides it.
-import type { ApiKey } from "../api/types.ts";
+import type { ApiKey } from "../../api/types.ts";
 
 export type Scope = ApiKey["scopes"][number];
 

@@ -1,5 +1,5 @@
 // Numbers, sums, times and durations as people read them.
-import { nowSeconds } from "../api/server-time.ts";
+import { nowSeconds } from "../../api/server-time.ts";
 import { numberFormat, timeFormat, whenUsed } from "./formats.ts";
 
 const whole = numberFormat({ maximumFractionDigits: 0 });

@@ -4,11 +4,11 @@ import { useCallbackRef } from "@mantine/hooks";
 import { ArrowUpIcon } from "@primer/octicons-react";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type ReactNode, useDeferredValue, useEffect, useRef, useState } from "react";
-import type { Listing } from "../api/queries.ts";
-import { Failure } from "./failure.tsx";
-import { count } from "./figures.ts";
+import type { Listing } from "../../api/queries.ts";
+import { Failure } from "../page/failure.tsx";
+import { ScrollRegion } from "../page/scroll-region.tsx";
+import { count } from "../words/figures.ts";
 import { keepPlace, keptPlace } from "./kept-place.ts";
-import { ScrollRegion } from "./scroll-region.tsx";
 import { TableRow } from "./table-row.tsx";
 
 export interface Column<Row> {

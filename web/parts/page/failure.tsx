@@ -1,6 +1,6 @@
 // An error that a person can do something about: what happened, what to do, and the id under which the server logged it.
 import { Alert, Button, Group, Stack, Text } from "@mantine/core";
-import type { ApiFailure } from "../api/client.ts";
+import type { ApiFailure } from "../../api/client.ts";
 
 interface FailureProps {
   error: ApiFailure;

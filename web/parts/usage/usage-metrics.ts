@@ -1,7 +1,7 @@
 // What charts show of usage: which figure, how it is drawn and written, and its series by group.
-import { byBucket, type Figures, noFigures, sumOf, type UsageGroup, type UsageRow } from "../api/usage.ts";
-import { money, percent, perSecond, short } from "./figures.ts";
-import type { Series } from "./time-chart.tsx";
+import { byBucket, type Figures, noFigures, sumOf, type UsageGroup, type UsageRow } from "../../api/usage.ts";
+import type { Series } from "../chart/time-chart.tsx";
+import { money, percent, perSecond, short } from "../words/figures.ts";
 
 /** What the figures of charts are made of. */
 type Measured = Pick<Figures, "requests" | "total_tokens" | "cost" | "errors" | "first_token_ms" | "tokens_per_second">;

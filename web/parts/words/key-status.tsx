@@ -1,8 +1,8 @@
 // Whether a key works, and until when.
 
 import { Group, Text } from "@mantine/core";
-import { nowSeconds } from "../api/server-time.ts";
-import type { ApiKey } from "../api/types.ts";
+import { nowSeconds } from "../../api/server-time.ts";
+import type { ApiKey } from "../../api/types.ts";
 import { ago } from "./figures.ts";
 import { State } from "./state.tsx";
 

@@ -1,7 +1,7 @@
 // How much of each limit is left now, as bars: of rates by the minute, and of the quota by the month.
 import { Group, Progress, Stack, Text } from "@mantine/core";
-import type { AccountOverview } from "../api/types.ts";
-import { at, money, percent, short, span } from "./figures.ts";
+import type { AccountOverview } from "../../api/types.ts";
+import { at, money, percent, short, span } from "../words/figures.ts";
 
 type Rate = AccountOverview["rate"]["requests"];
 

@@ -1,5 +1,5 @@
 // Where lists were scrolled to, by the address that showed them, for whoever comes back to them.
-import { addressHere, cameBack } from "./came-back.ts";
+import { addressHere, cameBack } from "../page/came-back.ts";
 
 const mostKept = 50;
 const places = new Map<string, number>();

@@ -1,5 +1,5 @@
 // Finds the field that an error of the server is about, so that it can be shown there.
-import type { ApiFailure } from "../api/client.ts";
+import type { ApiFailure } from "../../api/client.ts";
 
 /** `tier: there is no such tier.`, `environments[0]: …` */
 const aboutField = /^([a-z_]+)[^\s:]*: (.+)$/s;

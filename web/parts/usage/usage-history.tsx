@@ -2,12 +2,12 @@
 import { Group, Paper, SegmentedControl, SimpleGrid, Skeleton, Stack, Text, Title } from "@mantine/core";
 import { useMemo } from "react";
 import { useSearchParams } from "wouter";
-import { useRead } from "../api/queries.ts";
-import type { UsageReport, UsageRow } from "../api/types.ts";
-import { daySeconds, firstDay } from "../api/usage.ts";
-import { Failure } from "./failure.tsx";
-import { count, counted, money, short } from "./figures.ts";
-import { TimeChart } from "./time-chart.tsx";
+import { useRead } from "../../api/queries.ts";
+import type { UsageReport, UsageRow } from "../../api/types.ts";
+import { daySeconds, firstDay } from "../../api/usage.ts";
+import { TimeChart } from "../chart/time-chart.tsx";
+import { Failure } from "../page/failure.tsx";
+import { count, counted, money, short } from "../words/figures.ts";
 
 const ranges = ["7", "30", "90"];
 

@@ -1,8 +1,8 @@
 // A dialog before something that cannot be taken back: what ends, for whom, and the button that says what it does.
 import { Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
 import { type ReactNode, useState } from "react";
-import type { ApiFailure } from "../api/client.ts";
-import { Failure } from "./failure.tsx";
+import type { ApiFailure } from "../../api/client.ts";
+import { Failure } from "../page/failure.tsx";
 
 interface ConfirmProps {
   opened: boolean;

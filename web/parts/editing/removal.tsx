@@ -4,8 +4,8 @@ import { useDisclosure } from "@mantine/hooks";
 import { notifications } from "@mantine/notifications";
 import { TrashIcon } from "@primer/octicons-react";
 import type { ReactNode } from "react";
-import { call } from "../api/client.ts";
-import { useChange } from "../api/queries.ts";
+import { call } from "../../api/client.ts";
+import { useChange } from "../../api/queries.ts";
 import { Confirm } from "./confirm.tsx";
 
 interface RemovalProps {

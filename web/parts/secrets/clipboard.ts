@@ -1,6 +1,6 @@
 // Puts text on the clipboard, also where the browser gives pages none: over plain http, or where somebody refused it.
 import { useEffect, useRef, useState } from "react";
-import { announce } from "./announce.tsx";
+import { announce } from "../page/announce.tsx";
 
 const shownMs = 2_000;
 

@@ -1,5 +1,5 @@
 // The environments in words.
-import type { Environment } from "../api/client.ts";
+import type { Environment } from "../../api/client.ts";
 
 export const environmentNames: Record<Environment, string> = { live: "Live", test: "Test", dev: "Development" };
 

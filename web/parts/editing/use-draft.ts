@@ -1,6 +1,6 @@
 // A form for something's settings: what is in it, what is wrong with it, and the field to which the keyboard goes then.
 import { type FormEvent, useState } from "react";
-import type { ApiFailure } from "../api/client.ts";
+import type { ApiFailure } from "../../api/client.ts";
 import { problemBeside, problemOf } from "./field-problem.ts";
 import { focusFirstProblem, useFirstProblem } from "./use-first-problem.ts";
 

@@ -2,7 +2,7 @@
 import { Button } from "@mantine/core";
 import type { ReactNode } from "react";
 import { Link } from "wouter";
-import { useSession } from "../api/session.tsx";
+import { useSession } from "../../api/session.tsx";
 import { Empty } from "./empty.tsx";
 import { Page } from "./page.tsx";
 

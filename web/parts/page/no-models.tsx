@@ -1,9 +1,9 @@
 // What to do where there is no model: operators add one, others know whom to ask.
 import { Button } from "@mantine/core";
 import { Link } from "wouter";
-import { useSession } from "../api/session.tsx";
+import { useSession } from "../../api/session.tsx";
+import { environmentNames } from "../words/environments.ts";
 import { Empty } from "./empty.tsx";
-import { environmentNames } from "./environments.ts";
 
 export function NoModels() {
   const { isOperator, environment, environments } = useSession();

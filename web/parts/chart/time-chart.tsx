@@ -3,16 +3,16 @@ import { ActionIcon, Box, Group, Paper, Text } from "@mantine/core";
 import { useElementSize } from "@mantine/hooks";
 import { GraphIcon, TableIcon } from "@primer/octicons-react";
 import { memo, type ReactNode, useId, useState } from "react";
-import type { ChartKind, Series } from "./chart/chart-data.ts";
-import { ChartLegend } from "./chart/chart-legend.tsx";
-import { ChartPicture } from "./chart/chart-picture.tsx";
-import { ChartTable } from "./chart/chart-table.tsx";
-import { type ChartBucket, isReaderElsewhere, isUtc } from "./chart/chart-time.ts";
-import { useReading } from "./chart/chart-together.tsx";
+import type { ChartKind, Series } from "./chart-data.ts";
+import { ChartLegend } from "./chart-legend.tsx";
+import { ChartPicture } from "./chart-picture.tsx";
+import { ChartTable } from "./chart-table.tsx";
+import { type ChartBucket, isReaderElsewhere, isUtc } from "./chart-time.ts";
+import { useReading } from "./chart-together.tsx";
 
-export type { Series } from "./chart/chart-data.ts";
-export type { ChartBucket } from "./chart/chart-time.ts";
-export { ChartsTogether } from "./chart/chart-together.tsx";
+export type { Series } from "./chart-data.ts";
+export type { ChartBucket } from "./chart-time.ts";
+export { ChartsTogether } from "./chart-together.tsx";
 
 interface TimeChartProps {
   title: string;

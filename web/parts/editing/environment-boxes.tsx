@@ -1,7 +1,7 @@
 // The environments whose keys may use something.
 import { Checkbox, Group } from "@mantine/core";
-import type { Environment } from "../api/client.ts";
-import { allEnvironments, environmentChoices } from "./environments.ts";
+import type { Environment } from "../../api/client.ts";
+import { allEnvironments, environmentChoices } from "../words/environments.ts";
 
 interface EnvironmentBoxesProps {
   description?: string;
