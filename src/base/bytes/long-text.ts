@@ -33,7 +33,7 @@ export class LongText {
   /** All of it; nothing is left here. */
   take(): string {
     let text = this.#pieces.length === 1 && !this.#room ? (this.#pieces[0] ?? "") : this.#pieces.join("");
-    if (this.#room) text = this.#room.latin1Slice(0, this.#roomUsed) + text;
+    if (this.#room) text = this.#room.toString("latin1", 0, this.#roomUsed) + text;
     this.drop();
     return text;
   }
@@ -55,7 +55,7 @@ export class LongText {
       }
       this.#room = room;
     }
-    for (const piece of this.#pieces) this.#roomUsed += this.#room.latin1Write(piece, this.#roomUsed);
+    for (const piece of this.#pieces) this.#roomUsed += this.#room.write(piece, this.#roomUsed, "latin1");
     this.#pieces = [];
     this.#piecesLength = 0;
   }
