@@ -6,7 +6,8 @@ import type { RequestFacts, RequestMarks } from "./facts.ts";
 
 /**
  * Checked. What every request needs of it was noted while it was; text, members and body are made when somebody asks for
- * them, as for most requests nobody does.
+ * them, as for most requests nobody does. A tree takes up to thirty times the bytes that it is of, and they are on nobody's
+ * account: so they are kept for the request alone that was last asked for them, and a long one's not beyond the turn.
  */
 export class DecodedRequest implements RequestFacts, RequestMarks {
   readonly operation: Operation;
@@ -24,9 +25,6 @@ export class DecodedRequest implements RequestFacts, RequestMarks {
   readonly corrections: RequestMarks["corrections"];
   readonly hasMedia: boolean;
   readonly store: boolean | null | undefined;
-  #text: string | undefined;
-  #members: Members | undefined;
-  #body: Readonly<Record<string, unknown>> | undefined;
 
   /** `marks` are copied. */
   constructor(operation: Operation, bytes: ByteSpan, marks: RequestMarks, parsed?: ParsedBody) {
@@ -44,26 +42,25 @@ export class DecodedRequest implements RequestFacts, RequestMarks {
     this.corrections = marks.corrections;
     this.hasMedia = marks.hasMedia;
     this.store = marks.store;
-    this.#text = parsed?.text;
-    this.#members = parsed?.members;
-    this.#body = parsed?.body;
+    if (parsed) keep({ of: this, ...parsed });
   }
 
   /** The client's text. */
   get text(): string {
-    this.#text ??= this.bytes.text;
-    return this.#text;
+    return readingOf(this).text;
   }
 
   /** Where its top-level members stand in `text`. */
   get members(): Members {
-    this.#members ??= scanObject(this.text);
-    return this.#members;
+    const reading = readingOf(this);
+    reading.members ??= scanObject(reading.text);
+    return reading.members;
   }
 
   get body(): Readonly<Record<string, unknown>> {
-    this.#body ??= JSON.parse(this.text) as Record<string, unknown>;
-    return this.#body;
+    const reading = readingOf(this);
+    reading.body ??= JSON.parse(reading.text) as Record<string, unknown>;
+    return reading.body;
   }
 
   get bodyBytes(): number {
@@ -80,4 +77,33 @@ export interface ParsedBody {
   text: string;
   members: Members;
   body: Readonly<Record<string, unknown>>;
+}
+
+/** What was made of a request's bytes. */
+interface Reading {
+  of: DecodedRequest;
+  text: string;
+  members?: Members;
+  body?: Readonly<Record<string, unknown>>;
+}
+
+/** A shorter one may stay until the next. */
+const longBytes = 64 * 1024;
+let last: Reading | undefined;
+let endIsDue = false;
+
+function readingOf(request: DecodedRequest): Reading {
+  return last?.of === request ? last : keep({ of: request, text: request.bytes.text });
+}
+
+function keep(reading: Reading): Reading {
+  last = reading;
+  if (reading.of.bytes.length > longBytes && !endIsDue) {
+    endIsDue = true;
+    setImmediate(() => {
+      endIsDue = false;
+      last = undefined;
+    });
+  }
+  return reading;
 }

@@ -1,7 +1,7 @@
 // How one replica proves to another that a request is of their installation, is meant for it, and comes for the first time.
 
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
-import type { ByteSpan } from "../base/bytes/byte-span.ts";
+import type { Bytes } from "../base/bytes/byte-span.ts";
 import { type Clock, mostClockDifferenceSeconds as windowSeconds } from "../base/clock.ts";
 import { currentKey, type KeyRing, type Keys, keyRing } from "../domain/key-ring.ts";
 
@@ -20,10 +20,11 @@ export interface SignedRequest {
 /** `<Unix seconds>.<nonce>.<signature>` */
 const pattern = /^(\d{1,12})\.([\w-]{22})\.([\w-]{43})$/;
 
-export function bodyDigest(body: string | ByteSpan): string {
-  return createHash("sha256")
-    .update(typeof body === "string" ? body : body.view)
-    .digest("hex");
+export function bodyDigest(body: string | Bytes): string {
+  const hash = createHash("sha256");
+  if (typeof body === "string") hash.update(body);
+  else for (const piece of body.pieces) hash.update(piece);
+  return hash.digest("hex");
 }
 
 export function signForward(request: SignedRequest, keys: Keys, clock: Pick<Clock, "nowSeconds">): string {

@@ -54,8 +54,7 @@ export class ReplicaForwarder {
     if (advertiseUrl === null) throw unreachable(`replica ${replicaId} has no HEADRACE_ADVERTISE_URL`);
     const { key, clock, firstByteTimeoutMs, idleTimeoutMs } = this.#options;
     const path = forwardPath.replace(":id", encodeURIComponent(nodeId));
-    const { requestId, holder } = request;
-    const body = typeof request.body === "string" ? request.body : request.body.solid;
+    const { requestId, holder, body } = request;
     const [about, digest] = [aboutText(request), bodyDigest(body)];
     const signature = signForward({ method: "POST", path, replicaId, about, bodyDigest: digest }, key, clock);
     const headers = {

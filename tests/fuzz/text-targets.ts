@@ -70,7 +70,7 @@ function expectSame(what: string, got: unknown, expected: unknown): void {
   throw new Error(`${what}: ${JSON.stringify(got)} instead of ${JSON.stringify(expected)}`);
 }
 
-const jsonLimits = { depth: 64, members: 1_000, names: 100_000, values: 100_000 };
+const jsonLimits = { depth: 64, members: 1_000, names: 100_000, values: 100_000, containers: 100_000 };
 
 function readMembers(bytes: Buffer): unknown {
   try {

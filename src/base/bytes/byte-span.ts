@@ -58,6 +58,11 @@ export class ByteSpan {
     return this;
   }
 
+  /** As a `PatchedSpan` has them. */
+  get pieces(): Uint8Array[] {
+    return this.length === 0 ? [] : [this.view];
+  }
+
   copyTo(target: Uint8Array, at: number): void {
     this.buffer.copy(target, at, this.start, this.end);
   }
@@ -89,6 +94,13 @@ export class PatchedSpan {
     const buffer = Buffer.allocUnsafeSlow(this.length);
     this.copyTo(buffer, 0);
     return ByteSpan.of(buffer);
+  }
+
+  /** Views, one behind the other, none empty, for those who keep it for long: a copy of it would be on nobody's account. */
+  get pieces(): Uint8Array[] {
+    const { buffer, start, end } = this.#span;
+    const pieces = [buffer.subarray(start, this.#from), this.#insert, buffer.subarray(this.#to, end)];
+    return pieces.filter(({ byteLength }) => byteLength > 0);
   }
 
   copyTo(target: Uint8Array, at: number): void {

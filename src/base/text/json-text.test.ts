@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { editObject, scanObject } from "./json-text.ts";
 
-const generous = { depth: 64, members: 1_000, names: 1_000, values: 1_000 };
+const generous = { depth: 64, members: 1_000, names: 1_000, values: 1_000, containers: 1e6 };
 const edit = (text: string, edits: Record<string, string | null>) => editObject(text, scanObject(text), edits);
 
 describe("scanObject", () => {
@@ -33,11 +33,11 @@ describe("scanObject", () => {
       expect(() => scanObject(`{${[...fields, `"n${again}":0`].join()}}`)).toThrow(`\`n${again}\` appears twice`);
     }
   });
-  test("counts members, names and values, at the limit and one beyond it", () => {
+  test("counts members, names, values and containers, at the limit and one beyond it", () => {
     const text = '{"a":[1,2,{"b":"x:,"}],"c":{"d":1,"e":2}}';
-    const exact = { depth: 3, members: 2, names: 5, values: 4 };
+    const exact = { depth: 3, members: 2, names: 5, values: 4, containers: 4 };
     expect(scanObject(text, exact).size).toBe(2);
-    for (const name of ["depth", "members", "names", "values"] as const) {
+    for (const name of ["depth", "members", "names", "values", "containers"] as const) {
       expect(() => scanObject(text, { ...exact, [name]: exact[name] - 1 })).toThrow();
     }
   });

@@ -31,6 +31,8 @@ export interface JsonLimits {
   names: number;
   /** Commas altogether: one less than the values of each array or object. */
   values: number;
+  /** Objects and arrays altogether: each costs the parser, and what is made of it, many times its two bytes. */
+  containers: number;
 }
 
 const unlimited: JsonLimits = {
@@ -38,6 +40,7 @@ const unlimited: JsonLimits = {
   members: Number.POSITIVE_INFINITY,
   names: Number.POSITIVE_INFINITY,
   values: Number.POSITIVE_INFINITY,
+  containers: Number.POSITIVE_INFINITY,
 };
 
 const quote = 0x22;
@@ -56,13 +59,14 @@ const comma = 0x2c;
  * counted (`json-names.ts`). Anything else that is wrong is left for JSON.parse to refuse.
  */
 export function scanObject(text: string, limits: JsonLimits = unlimited): Members {
-  const { depth: maxDepth, names: maxNames, values: maxValues } = limits;
+  const { depth: maxDepth, names: maxNames, values: maxValues, containers: maxContainers } = limits;
   const { length } = text;
   const members = new MemberList(limits.members);
   let depth = 0;
   let isObject = false;
   let names = 0;
   let values = 0;
+  let containers = 0;
   /** Whether a string that begins now is the name of a member. */
   let nameIsNext = false;
   let name = "";
@@ -97,6 +101,9 @@ export function scanObject(text: string, limits: JsonLimits = unlimited): Member
     } else if (code === openBrace || code === openBracket) {
       if (depth === 0) nameIsNext = isObject = code === openBrace;
       if (++depth > maxDepth) throw new JsonTextError(`the JSON is nested more than ${maxDepth} levels deep`);
+      if (++containers > maxContainers) {
+        throw new JsonTextError(`it holds more than ${maxContainers} objects and arrays`);
+      }
     } else if ((code === closeBrace || code === closeBracket) && --depth <= 0) {
       if (valueStart >= 0) members.add(name, keyStart, valueStart, trimEnd(text, valueStart, i));
       // A second document behind the first is for JSON.parse to refuse.

@@ -81,7 +81,8 @@ describe("refused is", () => {
     ["The body must be a JSON object.", "[]"],
     ["The body must be a JSON object.", "null"],
     ["The body cannot be used: the JSON is nested more than 8 levels deep.", "[".repeat(9)],
-  ])("with %p: %p", async (message, bytes) => {
+    ["The body cannot be used: it holds more than 200000 objects and arrays.", `{"z":[${"[[]],".repeat(100_000)}0]}`],
+  ])("with %p", async (message, bytes) => {
     expect(await refusal(request(bytes))).toEqual({ code: "invalid_request", message, detail: undefined });
   });
 

@@ -24,7 +24,7 @@ export interface JsonBody {
 
 /** Several times what any request has; more is an attempt to keep the parser, and with it the process, busy. */
 export const mostNames = 100_000;
-const [mostMembers, mostValues] = [1_000, 2_000_000];
+const [mostMembers, mostValues, mostContainers] = [1_000, 2_000_000, 200_000];
 const charsets = /;\s*charset\s*=([^;]*)/gi;
 const utf8Names = new Set(["utf-8", "utf8"]);
 const jsonType = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
@@ -113,7 +113,10 @@ export function parseBody(sent: ByteSpan, limits: BodyLimits): JsonBody {
   let members: Members;
   let body: unknown;
   try {
-    members = scanObject(text, { depth: limits.depth, members: mostMembers, names: mostNames, values: mostValues });
+    members = scanObject(text, {
+      ...{ depth: limits.depth, members: mostMembers },
+      ...{ names: mostNames, values: mostValues, containers: mostContainers },
+    });
     body = JSON.parse(text);
     requireNamesOnce(text, members, body);
   } catch (error) {

@@ -9,7 +9,7 @@ import { monotonicMs } from "../../base/clock.ts";
 import { HeadError } from "../head.ts";
 import { ClientError, type ClientFault } from "./client-contract.ts";
 import type { Carrier, ClientExchange } from "./client-exchange.ts";
-import { writeRequest } from "./request-bytes.ts";
+import { writePieces, writeRequest } from "./request-bytes.ts";
 import { ResponseReader } from "./response-reader.ts";
 
 /** What a connection tells its pool. */
@@ -38,7 +38,7 @@ export class ClientConnection implements Carrier, Bagged, BulkTaker {
   /** Whether an answer was received on it before. */
   #reused = false;
   /** What the kernel did not take of the request yet. */
-  #unsent: Uint8Array | undefined;
+  #unsent: Uint8Array[] | undefined;
   #sentAny = false;
   #receivedAny = false;
   #paused = false;
@@ -153,11 +153,9 @@ export class ClientConnection implements Carrier, Bagged, BulkTaker {
 
   drained(): void {
     const unsent = this.#unsent;
-    if (!unsent) return;
-    const sent = this.#socket?.write(unsent) ?? 0;
-    if (sent <= 0) return;
-    this.#sentAny = true;
-    this.#unsent = sent === unsent.byteLength ? undefined : unsent.subarray(sent);
+    if (!unsent || !this.#socket) return;
+    if (writePieces(this.#socket, unsent) > 0) this.#sentAny = true;
+    if (unsent.length === 0) this.#unsent = undefined;
   }
 
   /** The socket is closed, by whomever. */

@@ -2,8 +2,8 @@
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
-import { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { type AddressInfo, createServer as createTcpServer } from "node:net";
+import { ByteSpan, type Bytes, PatchedSpan } from "../../base/bytes/byte-span.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { Http1Client } from "./client.ts";
 import type { ClientRequest } from "./client-contract.ts";
@@ -119,4 +119,32 @@ test("a request without a body is none of the next one's fields", async () => {
     const lengths = got?.fields.filter((field) => field.startsWith("content-length"));
     expect([got?.body, lengths]).toEqual([body ?? "", body === undefined ? [] : [`content-length: ${body.length}`]]);
   }
+});
+
+test("a long body that a server does not read is kept once, however many requests have it, patched or not", async () => {
+  const sockets = new Set<{ destroy(): void }>();
+  const silent = createTcpServer((socket) => {
+    sockets.add(socket);
+    socket.pause();
+  });
+  await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+  const other = new Http1Client({ hostname: "127.0.0.1", port: (silent.address() as AddressInfo).port });
+  const span = ByteSpan.of(Buffer.alloc(8e6, "x"));
+  const bodies = [span, new PatchedSpan(span, 100, 105, Buffer.from("another"))];
+  const before = process.memoryUsage().arrayBuffers;
+  const stopping = new Cancellation();
+  const timeouts = { firstByteTimeoutMs: 5_000, idleTimeoutMs: 5_000 };
+  const asked = Array.from({ length: 10 }, async (_, i) => {
+    await other.send({ method: "POST", path: "/", headers: {}, body: bodies[i % 2] as Bytes }, timeouts, stopping);
+  });
+  await Bun.sleep(200);
+  expect(sockets.size).toBe(10);
+  // The one body may not have been counted before.
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(12e6);
+  stopping.cancel(new Error("enough"));
+  const ended = await Promise.allSettled(asked);
+  expect(ended.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => "rejected"));
+  other.close();
+  for (const socket of sockets) socket.destroy();
+  silent.close();
 });

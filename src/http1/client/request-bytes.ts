@@ -1,6 +1,6 @@
 // Puts a request into one write: its head and its body, in a buffer that is used again for the next.
 import type { Socket } from "bun";
-import type { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { ByteSpan, type Bytes } from "../../base/bytes/byte-span.ts";
 import { putDigits } from "../../base/bytes/put-digits.ts";
 import type { ClientRequest } from "./client-contract.ts";
 
@@ -17,7 +17,7 @@ export type RequestParts = Pick<ClientRequest, "requestId" | "body">;
 /** `sent` is what the kernel took (-1: the socket is closed), `unsent` the rest, which is the caller's to send. */
 export interface WrittenInPart {
   sent: number;
-  unsent: Uint8Array;
+  unsent: Uint8Array[];
 }
 
 /**
@@ -26,14 +26,14 @@ export interface WrittenInPart {
  */
 export function writeRequest(socket: Socket<unknown>, head: string, parts: RequestParts): WrittenInPart | undefined {
   const { requestId, body } = parts;
-  if (typeof body === "object" && head.length + ownFieldsRoom + body.length > scratch.byteLength) {
-    return writeLarge(socket, head, parts, body.solid);
-  }
   // At most three bytes of UTF-8 for each unit of a string.
   const bodyRoom = typeof body === "string" ? body.length * 3 : (body?.length ?? 0);
+  if (body !== undefined && head.length + ownFieldsRoom + bodyRoom > scratch.byteLength) {
+    return writeLarge(socket, head, parts, typeof body === "string" ? ByteSpan.of(body) : body);
+  }
   const room = head.length + (requestId?.length ?? 0) + ownFieldsRoom + bodyRoom;
   const buffer = room <= scratch.byteLength ? scratch : Buffer.allocUnsafe(room);
-  let length = putHead(buffer, head, parts);
+  let length = putHead(buffer, head, requestId, body);
   if (typeof body === "string") {
     length += buffer.write(body, length, "utf8");
   } else if (body) {
@@ -45,38 +45,59 @@ export function writeRequest(socket: Socket<unknown>, head: string, parts: Reque
   const from = Math.max(0, sent);
   return {
     sent,
-    unsent: buffer === scratch ? Buffer.from(scratch.subarray(from, length)) : buffer.subarray(from, length),
+    unsent: [buffer === scratch ? Buffer.from(scratch.subarray(from, length)) : buffer.subarray(from, length)],
   };
 }
 
-/** A body of megabytes is not copied to be put behind its head. */
+/** A body of megabytes is not copied to be put behind its head, nor to be kept until the server takes it. */
 function writeLarge(
   socket: Socket<unknown>,
   head: string,
-  parts: RequestParts,
-  body: ByteSpan,
+  { requestId }: RequestParts,
+  body: Bytes,
 ): WrittenInPart | undefined {
-  const headRoom = head.length + (parts.requestId?.length ?? 0) + ownFieldsRoom;
+  const headRoom = head.length + (requestId?.length ?? 0) + ownFieldsRoom;
   const buffer = headRoom <= scratch.byteLength ? scratch : Buffer.allocUnsafe(headRoom);
-  const headLength = putHead(buffer, head, parts);
-  const split = body.start + Math.min(body.length, buffer.byteLength - headLength);
-  body.buffer.copy(buffer, headLength, body.start, split);
-  const length = headLength + split - body.start;
-  const sent = socket.write(buffer, 0, length);
-  if (sent < length) {
-    return {
-      sent,
-      unsent: Buffer.concat([buffer.subarray(Math.max(0, sent), length), body.buffer.subarray(split, body.end)]),
-    };
+  let length = putHead(buffer, head, requestId, body);
+  // As much of the body goes along as there is room for.
+  const rest = body.pieces;
+  for (let piece = rest[0]; piece && length < buffer.byteLength; piece = rest[0]) {
+    const part = piece.subarray(0, buffer.byteLength - length);
+    buffer.set(part, length);
+    length += part.byteLength;
+    if (part.byteLength === piece.byteLength) rest.shift();
+    else rest[0] = piece.subarray(part.byteLength);
   }
-  const rest = body.end - split;
+  const first = socket.write(buffer, 0, length);
+  if (first < length)
+    return { sent: first, unsent: [Buffer.from(buffer.subarray(Math.max(0, first), length)), ...rest] };
   // Closed between the two: its end is told by its event, and it stays true that some of the request was sent.
-  const more = Math.max(0, socket.write(body.buffer, split, rest));
-  return more === rest ? undefined : { sent: length + more, unsent: body.buffer.subarray(split + more, body.end) };
+  const more = writePieces(socket, rest);
+  return rest.length === 0 ? undefined : { sent: length + more, unsent: rest };
+}
+
+/** Takes from `pieces` what the kernel took, and gives how many bytes that were. */
+export function writePieces(socket: Socket<unknown>, pieces: Uint8Array[]): number {
+  let sent = 0;
+  for (let piece = pieces[0]; piece; piece = pieces[0]) {
+    const taken = Math.max(0, socket.write(piece));
+    sent += taken;
+    if (taken < piece.byteLength) {
+      pieces[0] = piece.subarray(taken);
+      break;
+    }
+    pieces.shift();
+  }
+  return sent;
 }
 
 /** Gives the length of the head, with the empty line that ends it. */
-function putHead(buffer: Buffer, head: string, { requestId, body }: RequestParts): number {
+function putHead(
+  buffer: Buffer,
+  head: string,
+  requestId: string | undefined,
+  body: string | Bytes | undefined,
+): number {
   const idLength = requestId?.length ?? -1;
   let at = head.length;
   if (buffer !== scratch || kept.idLength !== idLength || kept.head !== head) {

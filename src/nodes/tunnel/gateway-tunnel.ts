@@ -1,4 +1,5 @@
 // The gateway's end of a tunnel whose node has proven who it is: sends requests to it, each on a stream of its own.
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
@@ -106,7 +107,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
     const refusal = this.#refusal();
     if (refusal) return Promise.reject(refusal);
     const { body, holder } = request;
-    const bytes = typeof body === "string" ? Buffer.from(body) : body.solid.view;
+    const bytes = typeof body === "string" ? ByteSpan.of(body) : body;
     const { limits, proof, times } = this.#options;
     const outgoing = new OutgoingBody(bytes, proof.window);
     const stream = new GatewayStream(this.#newId(), this, outgoing, times, limits.windowBytes, holder, cancellation);

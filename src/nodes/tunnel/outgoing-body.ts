@@ -1,23 +1,23 @@
 // A request's body on its way to the node: as much of it as was granted, in pieces.
+import type { Bytes } from "../../base/bytes/byte-span.ts";
 import { pieceBytes } from "./messages.ts";
 
 export class OutgoingBody {
-  readonly #bytes: Uint8Array;
-  #sentBytes = 0;
+  readonly length: number;
+  /** What is not sent yet. */
+  readonly #pieces: Uint8Array[];
   #creditBytes: number;
 
   /** `creditBytes`: what may be sent at once. */
-  constructor(bytes: Uint8Array, creditBytes: number) {
-    this.#bytes = bytes;
+  constructor(body: Bytes, creditBytes: number) {
+    this.length = body.length;
+    // What goes in one message is copied to be one piece; a longer body is on its sender's account once, and not twice.
+    this.#pieces = (body.length <= pieceBytes ? body.solid : body).pieces;
     this.#creditBytes = creditBytes;
   }
 
-  get length(): number {
-    return this.#bytes.byteLength;
-  }
-
   get complete(): boolean {
-    return this.#sentBytes === this.#bytes.byteLength;
+    return this.#pieces.length === 0;
   }
 
   grant(bytes: number): void {
@@ -26,11 +26,15 @@ export class OutgoingBody {
 
   /** What may be sent now, at most one piece; undefined where that is nothing. */
   next(): Uint8Array | undefined {
-    const length = Math.min(pieceBytes, this.#creditBytes, this.#bytes.byteLength - this.#sentBytes);
-    if (length === 0) return undefined;
-    const piece = this.#bytes.subarray(this.#sentBytes, this.#sentBytes + length);
-    this.#sentBytes += length;
+    const [first] = this.#pieces;
+    if (!first || this.#creditBytes === 0) return undefined;
+    const length = Math.min(pieceBytes, this.#creditBytes, first.byteLength);
     this.#creditBytes -= length;
-    return piece;
+    if (length === first.byteLength) {
+      this.#pieces.shift();
+      return first;
+    }
+    this.#pieces[0] = first.subarray(length);
+    return first.subarray(0, length);
   }
 }
