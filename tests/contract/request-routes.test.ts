@@ -330,6 +330,7 @@ describe("GET /v1/requests/{id}", () => {
     ]);
   });
 
+  // hardening: O9
   test("names model servers, and says what they said, to operators alone: to everybody else they are numbered", async () => {
     const known = [
       { server: 1, result: "refused", status: 500, started_ms: 0, duration_ms: 10 },

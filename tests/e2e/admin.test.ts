@@ -91,6 +91,7 @@ describe("an operator is", () => {
     expect(event).toMatchObject({ actor: { type: "operator" }, client_address: null, detail: { name: "Later" } });
   });
 
+  // hardening: L8
   test("not the first key, which is told the scope that it lacks", async () => {
     for (const [path, methods] of Object.entries(document.paths)) {
       for (const [method, { tags }] of Object.entries(methods)) {

@@ -384,6 +384,7 @@ test("what cannot be an upstream is refused with the field, and nothing of it is
   expect((await admin("GET", "/upstreams")).body.data).toHaveLength(1);
 });
 
+// hardening: F33
 test("a stored key goes to no other server, whoever moves the upstream", async () => {
   const [first, second] = [await modelServer(), await modelServer()];
   const dataDir = join(await temporaryDirectory(), "data");
