@@ -92,7 +92,13 @@ for (const [name, text] of Object.entries(files)) {
   writeFileSync(path, text);
   console.log(`wrote ${name}`);
 }
-for (const fault of hardening.faults) console.error(fault);
+const marked = readFileSync(join(root, ".gitattributes"), "utf8").split("\n");
+const unmarked = Object.keys(files).filter((name) => !marked.includes(`${name} linguist-generated`));
+const faults = [
+  ...hardening.faults,
+  ...unmarked.map((name) => `.gitattributes: has no line "${name} linguist-generated", by which reviews know it.`),
+];
+for (const fault of faults) console.error(fault);
 const isStale = check && stale > 0;
 if (isStale) console.error("Bring them up to date with: npm run check -- --write");
-if (isStale || hardening.faults.length > 0) process.exit(1);
+if (isStale || faults.length > 0) process.exit(1);
